@@ -10,7 +10,7 @@ from ml_collections import ConfigDict
 
 from maskedlm import objectives
 from maskedlm.cli import options
-from maskedlm.config import overrides
+from maskedlm.config import existing, overrides
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.data.corpus import store
 from maskedlm.data.prepare import prepare
@@ -39,7 +39,9 @@ def main(argv: Sequence[str]) -> int:
   )
   parser.add_argument("--html", metavar="FILE", help="also write an HTML page")
   options.add_json(parser, "print only the figures, as JSON")
-  args, config = overrides.parse_config(parser, argv)
+  args, config = overrides.parse_config(
+    parser, argv, fit=existing.fit_to_corpus
+  )
   options.check_at_least(args, rows=0)
   if args.html:
     output_options.check_file(args.html, option="--html")

@@ -12,14 +12,16 @@ from collections.abc import Sequence
 from ml_collections import ConfigDict
 
 from maskedlm.cli import options
-from maskedlm.config import overrides
+from maskedlm.config import existing, overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.runtime import console
 
 
 def main(argv: Sequence[str]) -> int:
   """Runs the verb; returns the exit code, 0 even if nothing fits."""
-  args, config = overrides.parse_config(_parser(), argv)
+  args, config = overrides.parse_config(
+    _parser(), argv, fit=existing.fit_to_corpus
+  )
   options.check_at_least(args, rows=1, price=0)
   _use_cpu()
 

@@ -15,7 +15,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from maskedlm.cli import exit_codes
-from maskedlm.config import defaults, overrides
+from maskedlm.config import defaults, existing, overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.batches import domain_mixture
 from maskedlm.data.corpus import download, store
@@ -37,7 +37,9 @@ def main(argv: Sequence[str]) -> int:
   parser.add_argument(
     "--workdir", help="checkpoints, logs, results; default: runs/<name>"
   )
-  args, config = overrides.parse_config(parser, argv)
+  args, config = overrides.parse_config(
+    parser, argv, fit=existing.fit_to_corpus
+  )
   return pretrain(config, args.workdir or f"runs/{config.name}")
 
 

@@ -105,8 +105,10 @@ class TokenizerOptions:
   vocab_size: int = option(
     30_522, "Tokens, the 5 special ones included.", low=6
   )
-  lowercase: bool = option(
-    True, "Lowercase and strip accents, as in uncased BERT."
+  lowercase: bool | None = option(
+    None,
+    "Lowercase and strip accents, as in uncased BERT; None: True to train one, "
+    "and what a given vocab.txt shows.",
   )
   sample_bytes: int = option(
     1 << 28, "Bytes of text to train on, at most.", low=1

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from absl import flags
 from ml_collections import ConfigDict, config_flags
 
-from maskedlm.config import defaults, presets
+from maskedlm.config import defaults, existing, presets
 from maskedlm.config.defaults import objective_section, validate
 from maskedlm.core import options
 from maskedlm.core.errors import ConfigError, did_you_mean
@@ -28,7 +28,11 @@ _OPTION = re.compile(r"^--?(no)?config\.")
 
 
 def parse_config(
-  parser: argparse.ArgumentParser, argv, *, instead: str = ""
+  parser: argparse.ArgumentParser,
+  argv,
+  *,
+  instead: str = "",
+  fit: Callable[[ConfigDict, list[str]], None] = lambda config, given: None,
 ) -> tuple:
   """Returns (the verb's arguments, the validated config of pretraining).
 
@@ -37,19 +41,23 @@ def parse_config(
     argv: arguments of the command line.
     instead: an option of the verb that can be given instead of --config; the
       config is then None.
+    fit: called with the config and the options on the command line, such as
+      "seed", before the config is validated.
 
   Raises:
     ConfigError: the file or an override is wrong.
     CheckpointError: config.init_from can't be used.
+    CorpusError: config.tokenizer.path can't be read.
   """
   args, overrides = split_arguments(parser, argv, instead=instead)
   if args.config is None:
     return args, None
 
   def complete(config: ConfigDict) -> None:
-    init_from.copy_architecture(
-      config, given=[_name(token) for token in overrides]
-    )
+    given = [_name(token) for token in overrides]
+    init_from.copy_architecture(config, given=given)
+    existing.fit_to_tokenizer(config, given)
+    fit(config, given)
     validate(config)
 
   return args, load_config(args.config, overrides, complete)

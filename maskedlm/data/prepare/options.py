@@ -81,6 +81,9 @@ def recorded_options(
     return {**recorded, TOKENIZER_HASH: tokenizer.sha256}
   for name in vocabulary_sample.OPTIONS:
     recorded[f"tokenizer.{name}"] = config.tokenizer[name]
+  recorded["tokenizer.lowercase"] = vocabulary_sample.lowercases(
+    config.tokenizer
+  )
   for name, before in vocabulary_sample.LATER_OPTIONS.items():
     if config.tokenizer[name] != before:
       recorded[f"tokenizer.{name}"] = config.tokenizer[name]

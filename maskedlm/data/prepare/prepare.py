@@ -16,14 +16,14 @@ from ml_collections import ConfigDict
 
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.corpus import domain_splits, shards, store
-from maskedlm.data.prepare import local
+from maskedlm.data.prepare import local, vocabulary_sample
 from maskedlm.data.prepare.options import (
   TOKENIZER_HASH,
   check_options,
   recorded_options,
 )
 from maskedlm.data.sources import files
-from maskedlm.data.tokenizers.tokenizer import Tokenizer, load_tokenizer
+from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.runtime import output_files, storage_errors
 
 
@@ -117,7 +117,7 @@ def _reuse(
   corpus = store.open_corpus(path)
   tokenizer = None
   if config.tokenizer.path:
-    tokenizer = load_tokenizer(config.tokenizer.path)
+    tokenizer = vocabulary_sample.load_given(config.tokenizer)
     if tokenizer.sha256 == corpus.tokenizer.sha256:  # Ignore how it was made.
       sections = tuple(name for name in sections if name != "tokenizer")
   given = recorded_options(config, tokenizer, domains=bool(corpus.domains))

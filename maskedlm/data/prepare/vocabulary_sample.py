@@ -58,7 +58,7 @@ def load_or_train(
   """Loads tokenizer.path if it is set; otherwise returns train()."""
   options = config.tokenizer
   if options.path:
-    tokenizer = load_tokenizer(options.path)
+    tokenizer = load_given(options)
     origin = f"loaded from {options.path}"
   else:
     tokenizer = train()
@@ -67,6 +67,16 @@ def load_or_train(
   for note in tokenizer.notes:
     log(f"  {note}")
   return tokenizer
+
+
+def load_given(options: ConfigDict) -> Tokenizer:
+  """Loads tokenizer.path of config.tokenizer; see tokenizer.load_tokenizer."""
+  return load_tokenizer(options.path, lowercase=options.lowercase)
+
+
+def lowercases(options: ConfigDict) -> bool:
+  """Returns whether a vocabulary is trained on lowercased text."""
+  return options.lowercase is not False
 
 
 def train_on_documents(
@@ -107,7 +117,9 @@ def train_on_samples(
 def train_on_sentences(lines: Iterable[str], config: ConfigDict) -> Tokenizer:
   """Trains the tokenizer that config.tokenizer describes on sentences."""
   names = (*OPTIONS, *LATER_OPTIONS)
-  return train_tokenizer(lines, **{n: config.tokenizer[n] for n in names})
+  values = {name: config.tokenizer[name] for name in names}
+  values["lowercase"] = lowercases(config.tokenizer)
+  return train_tokenizer(lines, **values)
 
 
 def training_sentences(
@@ -235,7 +247,7 @@ def coverage_warnings(
   config: ConfigDict,
 ) -> Iterator[str]:
   """Yields one-line warnings about text that the vocabulary loses."""
-  if config.tokenizer.lowercase:
+  if lowercases(config.tokenizer):
     yield (
       "warning: tokenizer.lowercase=True strips accents, including the tones "
       "of Vietnamese and vowel signs of Hindi; for several languages set "

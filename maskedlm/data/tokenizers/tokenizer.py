@@ -21,6 +21,7 @@ import numpy as np
 
 from maskedlm.core.errors import CorpusError, check_name
 from maskedlm.data.tokenizers import (
+  companions,
   libraries,
   plain_text,
   sentencepiece_model,
@@ -137,17 +138,18 @@ def load_tokenizer(
       directory with one of them, saved by maskedlm or from Hugging Face; also
       an address (gs://...). Special tokens that a .model lacks (T5's has no
       mask) become its last ids.
-    lowercase: for a vocab.txt only, as the other files define it. None: the
-      value in tokenizer_config.json next to it, else whether it has no
-      capitals. That file's strip_accents and tokenize_chinese_chars are used
-      too.
+    lowercase: whether a vocab.txt lowercases text; other files define that, and
+      must agree. None: the value in tokenizer_config.json next to it, else
+      whether it has no capitals (vocab_txt.py).
 
   Raises:
     ConfigError, StorageError: an address has nothing, or can't be read.
-    CorpusError: the file is absent or damaged, or lacks special tokens.
+    CorpusError: the file is absent or damaged, lacks special tokens, or doesn't
+      agree with `lowercase` or the files beside it.
   """
-  path = buckets.local_copy(path, beside=[libraries.CONFIG_NAME])
-  if path.is_dir():
+  path = buckets.local_copy(path, beside=companions.NAMES)
+  in_folder = path.is_dir()
+  if in_folder:
     path = _file_in(path)
   try:
     content = path.read_bytes()
@@ -156,16 +158,30 @@ def load_tokenizer(
       f"tokenizer {path}: {error.strerror}; expected a tokenizer.json, a "
       "vocab.txt, a sentencepiece .model or a directory with one of them."
     ) from error
-  if path.suffix == ".json":
-    return _make_tokenizer(libraries.read_tokenizer_json(content, path))
-  if path.suffix == ".model":
-    return _make_tokenizer(sentencepiece_model.read(content, path))
+  if path.name in _PARTS:
+    raise _incomplete(path.parent)
   if path.suffix == ".txt":
     return _make_tokenizer(vocab_txt.read(content, path, lowercase=lowercase))
-  raise CorpusError(
-    f"tokenizer {path}: the name must end in .json (Hugging Face), .model "
-    "(sentencepiece) or .txt (BERT's vocabulary)."
-  )
+  readers = {
+    ".json": libraries.read_tokenizer_json,
+    ".model": sentencepiece_model.read,
+  }
+  if path.suffix not in readers:
+    raise CorpusError(
+      f"tokenizer {path}: the name must end in .json (Hugging Face), .model "
+      "(sentencepiece) or .txt (BERT's vocabulary)."
+    )
+  backend = readers[path.suffix](content, path)
+  if in_folder and (note := companions.left_out(path.parent, backend.tokens)):
+    backend = backend._replace(notes=(*backend.notes, note))
+  lowercases = "A" not in backend.normalize("A")
+  if lowercase not in (None, lowercases):
+    raise CorpusError(
+      f"tokenizer.lowercase={lowercase}, but {path} "
+      f"{'lowercases' if lowercases else 'keeps capitals in'} text by itself: "
+      "leave the option out."
+    )
+  return _make_tokenizer(backend)
 
 
 def save_if_absent(tokenizer: Tokenizer, path: pathlib.Path) -> None:
@@ -175,13 +191,25 @@ def save_if_absent(tokenizer: Tokenizer, path: pathlib.Path) -> None:
       tokenizer.save(folder)
 
 
+_PARTS = ("vocab.json", "merges.txt")  # Files of older BPEs.
+
+
 def _file_in(folder: pathlib.Path) -> pathlib.Path:
   for pattern in (*libraries.FILE_NAMES, "*.model", "vocab.txt"):
     if found := sorted(folder.glob(pattern)):
       return found[0]
+  if all((folder / name).is_file() for name in _PARTS):
+    raise _incomplete(folder)
   raise CorpusError(
     f"tokenizer {folder}: the directory has no tokenizer.json, *.model or "
     "vocab.txt; give the path of the file."
+  )
+
+
+def _incomplete(folder: pathlib.Path) -> CorpusError:
+  return CorpusError(
+    f"tokenizer {folder}: {' and '.join(_PARTS)} don't say how text is split; "
+    f"expected a tokenizer.json; {companions.convert_command(folder)}."
   )
 
 

@@ -1,19 +1,36 @@
-"""Reads BERT's vocab.txt, which says nothing of case and accents itself."""
+"""Reads BERT's vocab.txt, which says nothing of case and accents itself.
 
+They are stated in tokenizer_config.json beside it, given by tokenizer.lowercase
+or guessed from the tokens.
+"""
+
+import json
 import pathlib
-import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import tokenizers
 
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.tokenizers import training
+from maskedlm.data.sources import encodings
+from maskedlm.data.tokenizers import companions, training
 from maskedlm.data.tokenizers.libraries import (
   CONFIG_NAME,
   SPECIAL_NAMES,
   Backend,
   Special,
   find_special,
-  parse_json,
   read_tokenizer_json,
 )
+
+
+class Reading(NamedTuple):
+  """How text is normalized for a vocab.txt."""
+
+  lowercase: bool
+  strip_accents: bool | None  # None: if lowercase.
+  reason: str  # Where that comes from.
 
 
 def read(
@@ -21,17 +38,17 @@ def read(
 ) -> Backend:
   """Reads BERT's vocab.txt, in which the token on line i has id i.
 
+  Args:
+    content: the file's.
+    path: the file's; the files beside it (companions.py) are read, too.
+    lowercase: as for tokenizer.load_tokenizer.
+
   Raises:
-    CorpusError: the file is not UTF-8 or lacks special tokens, or the
-      tokenizer_config.json next to it is broken.
+    CorpusError: the file is not UTF-8 or lacks special tokens, a file next to
+      it is broken or contradicts `lowercase`, or adds tokens that don't follow
+      the vocabulary.
   """
-  try:
-    lines = content.decode("utf-8-sig").removesuffix("\n").split("\n")
-  except UnicodeDecodeError as error:
-    raise CorpusError(
-      f"tokenizer {path}: not UTF-8 ({error}); expected one token per line."
-    ) from error
-  lines = [line.rstrip() for line in lines]
+  lines = _lines(content, path)
   # As in BERT, the last of equal lines counts; the others only keep their ids.
   ids = {line: index for index, line in enumerate(lines)}
   tokens = [
@@ -39,18 +56,107 @@ def read(
     for index, line in enumerate(lines)
   ]
   find_special(ids, path, Special(*(names[:1] for names in SPECIAL_NAMES)))
-  config = path.with_name(CONFIG_NAME)
-  stated = parse_json(config.read_bytes(), config) if config.exists() else {}
-  if lowercase is None:
-    lowercase = stated.get("do_lower_case")
-  if lowercase is None:
-    lowercase = not any(
-      re.search("[A-Z]", token) for token in tokens if token[0] != "["
-    )
+  stated = companions.read_stated(path.parent)
+  _check_roles(stated, path)
+  reading = _choose_reading(tokens, stated, path, lowercase)
   definition = training.bert_json(
     tokens,
-    lowercase=bool(lowercase),
-    strip_accents=stated.get("strip_accents"),
+    lowercase=reading.lowercase,
+    strip_accents=reading.strip_accents,
     handle_chinese_chars=stated.get("tokenize_chinese_chars") is not False,
   )
-  return read_tokenizer_json(definition, path)
+  added = companions.read_added(path.parent)
+  made = read_tokenizer_json(_with_added(definition, added, path), path)
+  strips = reading.strip_accents is not False and reading.lowercase
+  notes = [
+    f"read as {'uncased' if reading.lowercase else 'cased'}, accents "
+    f"{'stripped' if strips or reading.strip_accents else 'kept'}: "
+    f"{reading.reason}"
+  ]
+  if new := [token.content for token in added if token.content not in ids]:
+    notes.append(f"added by files beside it: {', '.join(new)}")
+  return made._replace(notes=(*notes, *made.notes))
+
+
+def _lines(content: bytes, path: pathlib.Path) -> list[str]:
+  try:
+    text = content.decode("utf-8-sig")
+  except UnicodeDecodeError as error:
+    remedy = encodings.remedy_for_invalid(
+      content.split(b"\n")[:1000], is_utf8=False
+    )
+    raise CorpusError(
+      f"tokenizer {path}: not UTF-8 ({error}); expected one token per line; "
+      f"{remedy}."
+    ) from error
+  return [line.rstrip() for line in text.removesuffix("\n").split("\n")]
+
+
+def _check_roles(stated: dict[str, Any], path: pathlib.Path) -> None:
+  """Raises CorpusError if files beside it name other special tokens."""
+  for role, names in SPECIAL_NAMES._asdict().items():
+    token = stated.get(f"{role}_token")
+    token = token.get("content") if isinstance(token, dict) else token
+    if token and token != names[0]:
+      raise CorpusError(
+        f"tokenizer {path}: the {role}_token in {CONFIG_NAME} or "
+        f"{companions.MAP_NAME} beside it is {token!r}; expected {names[0]!r}, "
+        f"as in a vocab.txt of BERT; {companions.convert_command(path.parent)}."
+      )
+
+
+def _choose_reading(
+  tokens: Sequence[str],
+  stated: dict[str, Any],
+  path: pathlib.Path,
+  lowercase: bool | None,
+) -> Reading:
+  states = stated.get("do_lower_case")
+  if None not in (lowercase, states) and lowercase != states:
+    raise CorpusError(
+      f"tokenizer.lowercase={lowercase}, but {path.parent / CONFIG_NAME} says "
+      f"do_lower_case={json.dumps(states)}: leave the former out, or change "
+      "the latter."
+    )
+  words = [token for token in tokens if not token.startswith("[")]
+  capital = next((word for word in words if word != word.lower()), None)
+  accent = next((word for word in words if word != _without_marks(word)), None)
+  if states is not None:
+    reason = f"do_lower_case in {CONFIG_NAME}"
+    return Reading(bool(states), stated.get("strip_accents"), reason)
+  if lowercase is not None:
+    is_lower, reason = lowercase, "tokenizer.lowercase"
+  else:
+    is_lower = capital is None
+    seen = [f"has {word!r}" for word in (capital, accent) if word is not None]
+    reason = (
+      f"it {' and '.join(seen) or 'has no token with a capital or an accent'} "
+      "(tokenizer.lowercase, or do_lower_case in tokenizer_config.json beside "
+      "it, says otherwise)"
+    )
+  if stated.get("strip_accents") is not None:
+    return Reading(is_lower, stated["strip_accents"], reason)
+  keeps = is_lower and accent is not None
+  return Reading(is_lower, False if keeps else None, reason)
+
+
+def _without_marks(word: str) -> str:
+  """Returns a word as BERT strips its accents, vowel signs included."""
+  parts = unicodedata.normalize("NFD", word)
+  return "".join(char for char in parts if unicodedata.category(char) != "Mn")
+
+
+def _with_added(
+  definition: str, added: Sequence[companions.AddedToken], path: pathlib.Path
+) -> str:
+  """Returns a tokenizer.json with further tokens, at the ids they state."""
+  library = tokenizers.Tokenizer.from_str(definition)
+  for content, index, flags in added:
+    library.add_tokens([tokenizers.AddedToken(content, **flags)])
+    found = library.token_to_id(content)
+    if index is not None and found != index:
+      raise CorpusError(
+        f"tokenizer {path}: files beside it give {content!r} the id {index}, "
+        f"but it would be {found}; {companions.convert_command(path.parent)}."
+      )
+  return library.to_str()

@@ -32,7 +32,7 @@ def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:
   """
   if not config.init_from:
     return
-  from maskedlm.data.tokenizers import tokenizer
+  from maskedlm.data.tokenizers.tokenizer import load_tokenizer
   from maskedlm.training.checkpoints import load
 
   start = load.describe_checkpoint(config.init_from)
@@ -43,19 +43,20 @@ def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:
       is_frozen = field.metadata.get("frozen")
       if is_frozen and f"model.{field.name}" not in given:
         config.model[field.name] = getattr(start.cfg, field.name)
+  for name in ("kind", "vocab_size"):
+    if f"tokenizer.{name}" not in given:  # Else existing.py compares them.
+      config.tokenizer[name] = getattr(start.tokenizer, name)
   if "tokenizer.path" not in given or not config.tokenizer.path:
     config.tokenizer.path = str(load.tokenizer_dir(config.init_from))
-  elif (
-    tokenizer.load_tokenizer(config.tokenizer.path).sha256
-    != start.tokenizer.sha256
-  ):
+    return
+  asked = config.tokenizer.lowercase if "tokenizer.lowercase" in given else None
+  found = load_tokenizer(config.tokenizer.path, lowercase=asked)
+  if found.sha256 != start.tokenizer.sha256:
     raise ConfigError(
       f"tokenizer.path={config.tokenizer.path} is not the tokenizer of "
       f"init_from={config.init_from}: leave it out, or give the model that "
       "tokenizer with `maskedlm retokenize` and start from the result."
     )
-  config.tokenizer.kind = start.tokenizer.kind
-  config.tokenizer.vocab_size = start.tokenizer.vocab_size
 
 
 def initial_weights(

@@ -1,0 +1,141 @@
+"""Fits config.tokenizer to a tokenizer or a corpus that exists already.
+
+Its options describe how a vocabulary is trained. If one is given, by
+tokenizer.path, init_from or corpus.path, they are those of the given one. An
+option on the command line that contradicts it is an error; the values of a
+config file yield to it.
+"""
+
+import json
+import pathlib
+import sys
+from collections.abc import Collection
+
+from ml_collections import ConfigDict
+
+from maskedlm.config.options import TokenizerOptions
+from maskedlm.core import options
+from maskedlm.core.errors import ConfigError
+from maskedlm.data.prepare.options import TOKENIZER_HASH
+from maskedlm.data.prepare.vocabulary_sample import LATER_OPTIONS, load_given
+from maskedlm.runtime import buckets
+
+# Options that only a vocabulary's training reads, and that change none of it.
+_OF_TRAINING = ("vocab_size", "sample_bytes", "character_coverage", "alpha")
+# Options that say what tokens mean, which a given vocabulary decides.
+_OF_TOKENS = ("normalization", "byte_fallback")
+
+
+def fit_to_tokenizer(config: ConfigDict, given: Collection[str]) -> None:
+  """Sets the kind and the size in config.tokenizer to those of its path.
+
+  tokenizer.lowercase decides how a vocab.txt is read if it is given by the
+  command line, or by the config file that gives the path. Options that have no
+  effect are printed.
+
+  Args:
+    config: the config of pretraining, changed in place if it has tokenizer.path
+      (which init_from sets).
+    given: the options on the command line, such as "tokenizer.kind".
+
+  Raises:
+    ConfigError: an option on the command line contradicts the tokenizer.
+    CorpusError: the tokenizer can't be read, or contradicts
+      tokenizer.lowercase.
+  """
+  section = config.tokenizer
+  if not section.path:
+    return
+  outside = "tokenizer.path" in given or config.init_from
+  ignored = []
+  if outside and "tokenizer.lowercase" not in given:
+    if section.lowercase is not None:
+      ignored.append("lowercase")
+    lowercase, section.lowercase = section.lowercase, None
+  tokenizer = load_given(section)
+  if ignored and ("A" not in tokenizer.normalize("A")) == lowercase:
+    ignored = []  # It agrees.
+  wrong = [name for name in _OF_TOKENS if f"tokenizer.{name}" in given]
+  if "tokenizer.kind" in given and section.kind != tokenizer.kind:
+    wrong.insert(0, "kind")
+  if wrong:
+    raise ConfigError(
+      f"{_values(section, wrong)}: the vocabulary of tokenizer.path="
+      f"{section.path} is a {tokenizer.kind} that is trained already; leave "
+      f"out {'these options' if len(wrong) > 1 else 'this option'}, or "
+      "tokenizer.path to train one."
+    )
+  unused = [name for name in _OF_TRAINING if f"tokenizer.{name}" in given]
+  if section.vocab_size == tokenizer.vocab_size:
+    unused = [name for name in unused if name != "vocab_size"]
+  shown = _values(section, unused)
+  if ignored:
+    shown = ", ".join(filter(None, [shown, f"tokenizer.lowercase={lowercase}"]))
+  if shown:
+    _log(
+      f"{shown} without effect: {section.path} has a vocabulary of "
+      f"{tokenizer.vocab_size:,} tokens"
+    )
+  section.kind, section.vocab_size = tokenizer.kind, tokenizer.vocab_size
+
+
+def fit_to_corpus(config: ConfigDict, given: Collection[str]) -> None:
+  """Sets config.tokenizer to the options that corpus.path was prepared with.
+
+  Those on the command line are left; opening the corpus compares them. Values
+  of the config file that are replaced are printed.
+
+  Args:
+    config: the config of pretraining, changed in place if it has corpus.path
+      and no tokenizer.path.
+    given: the options on the command line, such as "tokenizer.kind".
+  """
+  section, meta = config.tokenizer, _read_meta(config.corpus.path)
+  if section.path or not meta:
+    return
+  if TOKENIZER_HASH in meta["options"]:
+    if "tokenizer.path" not in given:
+      section.path = f"{config.corpus.path.rstrip('/')}/tokenizer"
+      fit_to_tokenizer(config, [*given, "tokenizer.path"])
+    return
+  usual = options.to_config(TokenizerOptions)
+  replaced = []
+  for name in usual:
+    recorded = meta["options"].get(f"tokenizer.{name}", LATER_OPTIONS.get(name))
+    if recorded is None or f"tokenizer.{name}" in given:
+      continue
+    if section[name] not in (recorded, usual[name]):
+      replaced.append((name, section[name], recorded))
+    section[name] = recorded
+  if replaced:
+    _log(
+      ", ".join(f"tokenizer.{n}={old!r} is {x!r}" for n, old, x in replaced)
+      + f": corpus.path={config.corpus.path} was prepared so"
+    )
+
+
+def _read_meta(path: str) -> dict:
+  """Returns meta.json of a corpus; {} if there is none that can be read."""
+  if not path:
+    return {}
+  try:
+    if buckets.is_address(path):
+      file = buckets.local_copy(f"{buckets.normalize(path)}/meta.json")
+    else:
+      file = pathlib.Path(buckets.folder(path), "meta.json")
+    meta = json.loads(file.read_text("utf-8"))
+  except (
+    OSError,
+    ValueError,
+  ):  # ConfigError too: opening it says what's wrong.
+    return {}
+  is_corpus = isinstance(meta, dict) and isinstance(meta.get("options"), dict)
+  return meta if is_corpus else {}
+
+
+def _values(section: ConfigDict, names: Collection[str]) -> str:
+  return ", ".join(f"tokenizer.{name}={section[name]!r}" for name in names)
+
+
+def _log(text: str) -> None:
+  print(text, file=sys.stderr)

@@ -1,0 +1,166 @@
+"""Options of a vocabulary beside one that exists: obeyed, refused or named."""
+
+import argparse
+import json
+
+import pytest
+
+from maskedlm.config import existing, overrides
+from maskedlm.core.errors import ConfigError, CorpusError
+from maskedlm.data.prepare import prepare
+
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat"]
+TEXT = "the cat sat the cat\n\nthe sat sat\n\nthe the cat\n\ncat sat\n\n"
+
+
+@pytest.fixture
+def vocab(tmp_path):
+  path = tmp_path / "vocab.txt"
+  path.write_text("\n".join(VOCAB) + "\n")
+  return path
+
+
+def _config(tmp_path, *argv, file=""):
+  """Parses a command line on a config file that ends in the lines `file`."""
+  path = tmp_path / "config.py"
+  path.write_text(
+    "from maskedlm.config import defaults\n\ndef get_config():\n"
+    f"  config = defaults.default()\n{file}  return config\n"
+  )
+  parser = argparse.ArgumentParser()
+  argv = [f"--config={path}", *(f"--config.{option}" for option in argv)]
+  return overrides.parse_config(parser, argv, fit=existing.fit_to_corpus)[1]
+
+
+def test_kind_and_size_are_those_of_the_path(tmp_path, vocab, capsys):
+  config = _config(
+    tmp_path,
+    f"tokenizer.path={vocab}",
+    file="  config.tokenizer.kind = 'bpe'\n"
+    "  config.tokenizer.vocab_size = 50_265\n",
+  )
+  assert (config.tokenizer.kind, config.tokenizer.vocab_size) == (
+    "wordpiece",
+    8,
+  )
+  assert capsys.readouterr().err == ""  # The preset's values bother nobody.
+
+
+@pytest.mark.parametrize(
+  "option",
+  ["kind=bpe", "normalization=nfc", "byte_fallback=True"],
+)
+def test_what_contradicts_the_path_is_refused(tmp_path, vocab, option):
+  with pytest.raises(ConfigError, match=f"tokenizer.{option.split('=')[0]}="):
+    _config(tmp_path, f"tokenizer.path={vocab}", f"tokenizer.{option}")
+  config = _config(
+    tmp_path, f"tokenizer.path={vocab}", "tokenizer.kind=wordpiece"
+  )
+  assert config.tokenizer.vocab_size == 8
+
+
+@pytest.mark.parametrize(
+  "option", ["vocab_size=9000", "sample_bytes=99", "character_coverage=0.5"]
+)
+def test_what_only_training_reads_is_named(tmp_path, vocab, capsys, option):
+  _config(tmp_path, f"tokenizer.path={vocab}", f"tokenizer.{option}")
+  err = capsys.readouterr().err
+  assert f"tokenizer.{option} without effect" in err and str(vocab) in err
+  _config(tmp_path, f"tokenizer.path={vocab}", "tokenizer.vocab_size=8")
+  assert capsys.readouterr().err == ""
+
+
+def test_lowercase_is_obeyed_or_refused(tmp_path, vocab, capsys):
+  path, cased = f"tokenizer.path={vocab}", "tokenizer.lowercase=False"
+  in_file = "  config.tokenizer.lowercase = False\n"
+  both = f"  config.tokenizer.path = {str(vocab)!r}\n{in_file}"
+  for config, lowercase in (
+    (_config(tmp_path, path), None),
+    (_config(tmp_path, path, cased), False),
+    (_config(tmp_path, file=both), False),
+  ):
+    assert config.tokenizer.lowercase is lowercase
+  assert capsys.readouterr().err == ""
+  # A preset's value yields to a path on the command line.
+  config = _config(tmp_path, path, file=in_file)
+  assert config.tokenizer.lowercase is None
+  assert "tokenizer.lowercase=False without effect" in capsys.readouterr().err
+  beside = vocab.with_name("tokenizer_config.json")
+  beside.write_text('{"do_lower_case": true}')
+  with pytest.raises(CorpusError, match=r"tokenizer\.lowercase=False"):
+    _config(tmp_path, path, cased)
+
+
+def test_lowercase_decides_how_text_is_prepared(tmp_path, vocab):
+  (tmp_path / "t.txt").write_text(TEXT.replace("cat", "Cat"))
+  unknown = {}
+  for lowercase in ("True", "False"):
+    config = _config(
+      tmp_path,
+      f"tokenizer.path={vocab}",
+      f"tokenizer.lowercase={lowercase}",
+      f"corpus.source=text:{tmp_path}/t.txt",
+      "corpus.heldout_share=0.1",
+    )
+    lines = []
+    corpus = prepare.prepare(
+      config, tmp_path / lowercase, log=lines.append, progress=False
+    )
+    assert sum("tokenizer.lowercase" in line for line in lines) == 1
+    unknown[lowercase] = corpus.meta["report"]["unknown tokens"]
+  assert unknown == {"True": 0, "False": 4}
+
+
+def _prepared(tmp_path, *options):
+  (tmp_path / "t.txt").write_text(TEXT * 9)
+  config = _config(
+    tmp_path,
+    f"corpus.source=text:{tmp_path}/t.txt",
+    "corpus.heldout_share=0.2",
+    *options,
+  )
+  path = tmp_path / "corpus"
+  prepare.prepare(config, path, log=lambda line: None, progress=False)
+  return path
+
+
+def test_a_corpus_brings_the_options_of_its_tokenizer(tmp_path, capsys):
+  path = _prepared(
+    tmp_path,
+    "tokenizer.kind=bpe",
+    "tokenizer.vocab_size=270",
+    "tokenizer.lowercase=False",
+  )
+  capsys.readouterr()
+  config = _config(tmp_path, f"corpus.path={path}")
+  assert config.tokenizer.kind == "bpe"
+  assert config.tokenizer.vocab_size == 270
+  assert config.tokenizer.lowercase is False
+  assert prepare.open_existing(config, path, log=print).meta["vocab_size"]
+  # A config file's other values are named, the defaults are not.
+  config = _config(
+    tmp_path,
+    f"corpus.path={path}",
+    file="  config.tokenizer.vocab_size = 999\n",
+  )
+  assert config.tokenizer.vocab_size == 270
+  err = capsys.readouterr().err
+  assert "tokenizer.vocab_size=999 is 270" in err and "kind" not in err
+  # The command line's are not replaced, so that they contradict the corpus.
+  config = _config(tmp_path, f"corpus.path={path}", "tokenizer.vocab_size=300")
+  with pytest.raises(CorpusError, match=r"tokenizer\.vocab_size=300"):
+    prepare.open_existing(config, path, log=print)
+
+
+def test_a_corpus_brings_a_given_tokenizer(tmp_path, vocab):
+  path = _prepared(tmp_path, f"tokenizer.path={vocab}")
+  config = _config(tmp_path, f"corpus.path={path}")
+  assert config.tokenizer.vocab_size == 8
+  assert len(prepare.open_existing(config, path, log=print).token_counts) == 8
+
+
+def test_a_corpus_that_is_not_there_changes_nothing(tmp_path):
+  (tmp_path / "meta.json").write_text(json.dumps([1]))
+  for path in (tmp_path, tmp_path / "none"):
+    config = _config(tmp_path, f"corpus.path={path}")
+    assert config.tokenizer.vocab_size == 30_522
