@@ -119,6 +119,7 @@ def _choose_reading(
       "the latter."
     )
   words = [token for token in tokens if not token.startswith("[")]
+  words.sort(key=len, reverse=True)  # A whole word is the better example.
   capital = next((word for word in words if word != word.lower()), None)
   accent = next((word for word in words if word != _without_marks(word)), None)
   if states is not None:
@@ -128,11 +129,13 @@ def _choose_reading(
     is_lower, reason = lowercase, "tokenizer.lowercase"
   else:
     is_lower = capital is None
-    seen = [f"has {word!r}" for word in (capital, accent) if word is not None]
+    seen = "no token with a capital or an accent"
+    if word := capital or accent:
+      seen = repr(word)
     reason = (
-      f"it {' and '.join(seen) or 'has no token with a capital or an accent'} "
-      "(tokenizer.lowercase, or do_lower_case in tokenizer_config.json beside "
-      "it, says otherwise)"
+      f"it has {seen} (a guess: if wrong, set tokenizer.lowercase, or "
+      "do_lower_case in "
+      f"{CONFIG_NAME} beside it)"
     )
   if stated.get("strip_accents") is not None:
     return Reading(is_lower, stated["strip_accents"], reason)
