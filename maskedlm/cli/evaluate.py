@@ -1,13 +1,12 @@
 """`maskedlm evaluate`: scores a fine-tuned checkpoint on a labelled file."""
 
 import argparse
-import json
 import pathlib
 from collections.abc import Sequence
 
 from maskedlm.cli import options
 from maskedlm.finetune import data_files
-from maskedlm.runtime import output_options
+from maskedlm.runtime import console, output_options
 
 
 def main(argv: Sequence[str]) -> int:
@@ -52,7 +51,7 @@ def main(argv: Sequence[str]) -> int:
   predict.log_cut(model, cut, option="--length={}")
   values = model.app.score(examples, predictions)
   if args.json:
-    print(json.dumps({"examples": len(examples), **values}))
+    console.print_json({"examples": len(examples), **values})
   else:
     print(f"{args.data}: {len(examples):,} examples")
     run.log_result(values, print)

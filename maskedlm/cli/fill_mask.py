@@ -1,7 +1,6 @@
 """`maskedlm fill-mask`: prints the most probable words for each mask."""
 
 import argparse
-import json
 import pathlib
 from collections.abc import Sequence
 
@@ -13,7 +12,7 @@ from maskedlm.inference.fill_mask import (
   format_filled,
   load_mask_filler,
 )
-from maskedlm.runtime import startup
+from maskedlm.runtime import console, startup
 
 
 def main(argv: Sequence[str]) -> int:
@@ -46,8 +45,7 @@ def main(argv: Sequence[str]) -> int:
           for words in filled.masks
         ]
         where = {"line": line} if line else {}
-        text = json.dumps({**where, "text": filled.text, "masks": masks})
+        console.print_json({**where, "text": filled.text, "masks": masks})
       else:
-        text = format_filled(filled)
-      print(text, flush=True)
+        print(format_filled(filled), flush=True)
   return 0

@@ -5,7 +5,6 @@ tasks in configs/glue.py:all). Run again, each continues where it stopped.
 """
 
 import argparse
-import json
 import pathlib
 from collections.abc import Sequence
 
@@ -14,7 +13,7 @@ from ml_collections import ConfigDict
 from maskedlm.config.overrides import load_config, split_arguments
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune.config import load_task, sections, validate
-from maskedlm.runtime import buckets, startup
+from maskedlm.runtime import buckets, output_files, startup
 
 
 def main(argv: Sequence[str]) -> int:
@@ -117,4 +116,4 @@ def _print_suite(
         f"not in the average: {name}, {file}: {metric} {scores[metric]:.4f}"
       )
   table = {"average": average, "without": list(without), "tasks": results}
-  (workdir / "suite.json").write_text(json.dumps(table, indent=2) + "\n")
+  output_files.write_json(workdir / "suite.json", table)

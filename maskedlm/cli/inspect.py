@@ -1,7 +1,6 @@
 """`maskedlm inspect`: shows what a config will train, before it is trained."""
 
 import argparse
-import json
 import pathlib
 import sys
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ from maskedlm.planning.inspect.facts import (
   sparkline,
 )
 from maskedlm.planning.inspect.rows import format_row
-from maskedlm.runtime import output_options
+from maskedlm.runtime import console, output_options
 
 
 def main(argv: Sequence[str]) -> int:
@@ -74,7 +73,7 @@ def main(argv: Sequence[str]) -> int:
     page = html_page.render_page(config.name, sections, rows, curve)
     output_options.write_text(args.html, page, option="--html")
   if args.json:
-    print(json.dumps(figures, indent=2))
+    console.print_json(figures, indent=2)
     return 0
   coloured = sys.stdout.isatty()
   for section in sections:

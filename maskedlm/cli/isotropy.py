@@ -1,11 +1,11 @@
 """`maskedlm isotropy`: measures how alike a model's vectors are, by layer."""
 
 import argparse
-import json
 from collections import Counter
 from collections.abc import Sequence
 
 from maskedlm.cli import options
+from maskedlm.core.measured import to_json
 from maskedlm.runtime import console, output_options
 
 
@@ -67,7 +67,7 @@ def main(argv: Sequence[str]) -> int:
       model, pairs, drawn, layers, batch_tokens=args.batch_tokens
     )
   console.clear_progress()
-  text = json.dumps([layer._asdict() for layer in layers], indent=2) + "\n"
+  text = to_json([layer._asdict() for layer in layers], indent=2) + "\n"
   if args.out:
     output_options.write_text(args.out, text, option="--out")
   if args.json:

@@ -232,10 +232,10 @@ def make_progress(size: int, seen: Counter) -> Callable[[int], None]:
     shown = now
     rate = seen["texts"] / (now - start)
     line = f"{seen['texts']:,} texts | {count:,} vectors | {rate:,.0f} texts/s"
-    if size:
+    if size and seen["bytes"]:
       share = seen["bytes"] / size
       left = console.format_seconds((now - start) * (1 / share - 1))
-      bar = ("#" * round(20 * share)).ljust(20, ".")
+      bar = ("#" * round(20 * min(share, 1.0))).ljust(20, ".")
       line = f"[{bar}] {share:.0%} | ETA {left} | {line}"
     console.progress(line)
 

@@ -6,7 +6,6 @@ output; docs/results/scaling.md has tables of it.
 """
 
 import argparse
-import json
 from collections.abc import Sequence
 
 from ml_collections import ConfigDict
@@ -49,7 +48,7 @@ def main(argv: Sequence[str]) -> int:
       plans.append(plan)
   if args.json:
     made = [report.plan_figures(plan) for plan in plans]
-    print(json.dumps(made if args.sweep else made[0], indent=2))
+    console.print_json(made if args.sweep else made[0], indent=2)
     return 0
   text = (
     report.compare_plans(plans) if args.sweep else report.format_plan(plans[0])

@@ -1,14 +1,13 @@
 """`maskedlm predict`: labels raw text with a fine-tuned checkpoint."""
 
 import argparse
-import json
 import pathlib
 from collections.abc import Iterator, Sequence
 
 from maskedlm.cli import options
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import data_files
-from maskedlm.runtime import output_options
+from maskedlm.runtime import console, output_options
 
 CHUNK = 256  # Lines to read at a time.
 
@@ -47,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
     for line, prediction in zip(lines, predictions, strict=True):
       if args.json:
         record = {"line": line, **prediction} if line else prediction
-        print(json.dumps(record, ensure_ascii=False), flush=True)
+        console.print_json(record)
       elif not args.export:
         print(model.task.format_prediction(prediction), flush=True)
     made += predictions if args.export else []

@@ -17,6 +17,7 @@ from ml_collections import ConfigDict
 from maskedlm.cli import exit_codes
 from maskedlm.config import defaults, existing, overrides
 from maskedlm.core.errors import ConfigError
+from maskedlm.core.measured import perplexity
 from maskedlm.data.batches import domain_mixture
 from maskedlm.data.corpus import download, store
 from maskedlm.data.prepare import prepare
@@ -65,7 +66,7 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
 
   from maskedlm import objectives
   from maskedlm.runtime import multihost
-  from maskedlm.training import language_metrics, loop, sharding
+  from maskedlm.training import language_metrics, loop, predictions, sharding
   from maskedlm.training.checkpoints import resume
 
   multihost.check_shared(workdir)
@@ -74,6 +75,7 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
     lambda: _open_corpus(config, workdir),
     facts=lambda corpus: resume.flatten(_identity(config, corpus)),
   )
+  predictions.check_corpus(corpus)
   # A copy, since resolve_packing changes it.
   config = config.copy_and_resolve_references()
   objectives.resolve_packing(config, corpus, log=console.log)
@@ -87,6 +89,7 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
     f"device(s), mesh {dict(mesh.shape)}; their shardings are in parameters.txt"
   )
 
+  predictions.check_rows(config, task, corpus, log=console.log)
   multihost.run_on_all_hosts(
     lambda: (
       multihost.is_primary() and _keep_tokenizer(corpus, workdir / "tokenizer")
@@ -234,6 +237,8 @@ def _finish(
     values["languages"] = each
   output_files.write_json(path, values)
   print(f"held out, after {result.step:,} steps:")
+  if heldout and not {"mlm_loss", "lm_loss"} & heldout.keys():
+    print("  no predictions: nothing could be masked in the held-out rows")
   for name in ("mlm", "lm"):
     if f"{name}_loss" not in heldout:
       continue
@@ -243,7 +248,7 @@ def _finish(
     label = name.upper()
     print(
       f"  {label + ' loss':<15} {loss:.3f} nats "
-      f"(perplexity {math.exp(loss):.1f})"
+      f"(perplexity {perplexity(loss):,.1f})"
     )
     print(f"  unigram entropy {entropy:.3f} nats: by token frequencies alone")
     print(f"  {label + ' accuracy':<15} {accuracy:.1%}")

@@ -7,7 +7,6 @@ measures saved tokenizers on the text of --parts.
 
 import argparse
 import collections
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -90,7 +89,7 @@ def main(argv: Sequence[str]) -> int:
   if args.png:
     draw_report(args.png, table)
   if args.json:
-    print(json.dumps(table, indent=2))
+    console.print_json(table, indent=2)
   else:
     print("\n".join(format_report(table)))
   return 0

@@ -7,7 +7,6 @@ with the task's own metrics. The scores are those of `maskedlm evaluate`.
 
 import argparse
 import dataclasses
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -78,7 +77,7 @@ def main(argv: Sequence[str]) -> int:
     scores[name] = {"file": files[name], "examples": len(found), **values}
   result = compare_scores(scores, source, model.app.best)
   if args.json:
-    print(json.dumps(result))
+    console.print_json(result)
   else:
     print("\n".join(format_scores(result)))
   return 0

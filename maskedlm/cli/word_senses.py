@@ -1,7 +1,6 @@
 """`maskedlm word-senses train|evaluate|predict`: disambiguates word senses."""
 
 import argparse
-import json
 import pathlib
 import sys
 from collections import Counter
@@ -9,6 +8,7 @@ from collections.abc import Sequence
 
 from maskedlm.cli import options as shared
 from maskedlm.core.errors import ConfigError
+from maskedlm.core.measured import to_json
 from maskedlm.runtime import console, output_files, output_options
 
 CHUNK = 1024  # Lines to read at a time.
@@ -269,7 +269,7 @@ def _report(args, counts, lines, documents: int, *, own: bool) -> None:
     }
     for line in lines
   ]
-  text = json.dumps(table, indent=2) + "\n"
+  text = to_json(table, indent=2) + "\n"
   if args.out:
     output_options.write_text(args.out, text, option="--out")
   if args.json:
@@ -308,7 +308,6 @@ def predict(args: argparse.Namespace) -> int:
   shared.check_at_least(args, top_k=1)
   learned, model, options = _open(args)
   rank = senses.make_ranker(learned)
-  show = _show_json if args.json else _show
   sentences = inputs.read_marked_words(
     args.input, form=args.format, field=args.field
   )
@@ -321,8 +320,11 @@ def predict(args: argparse.Namespace) -> int:
       model, some, options, batch_tokens=args.batch_tokens
     ):
       for (sentence, target), x in zip(targets, values, strict=True):
-        answer = rank(sentence, target, x)
-        print(show(learned, sentence, target, answer, args.top_k), flush=True)
+        found = learned, sentence, target, rank(sentence, target, x), args.top_k
+        if args.json:
+          console.print_json(_fields(*found))
+        else:
+          print(_show(*found), flush=True)
   return 0
 
 
@@ -363,10 +365,6 @@ def _fields(learned, sentence, target, answer, top_k: int) -> dict:
     "senses": found[:top_k],
     "candidates": len(found),
   }
-
-
-def _show_json(*args) -> str:
-  return json.dumps(_fields(*args), ensure_ascii=False)
 
 
 def _show(learned, sentence, target, answer, top_k: int) -> str:

@@ -18,6 +18,7 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from maskedlm.core.errors import ConfigError
+from maskedlm.core.measured import from_json, to_json
 from maskedlm.core.task import Task
 from maskedlm.data.tokenizers.tokenizer import save_if_absent
 from maskedlm.finetune import initial_params, predict, splits
@@ -354,9 +355,9 @@ def _is_degenerate(path: pathlib.Path) -> bool:
   Failed runs are those that don't train at all (arXiv:2006.04884, section 4).
   """
   lines = map(json.loads, path.read_text().splitlines())
-  losses = [line["loss"] for line in lines if "loss" in line]
+  losses = [from_json(line["loss"]) for line in lines if "loss" in line]
   end = losses[-max(len(losses) // 10, 1) :]
-  return len(losses) > 1 and float(np.mean(end)) > 0.95 * losses[0]
+  return len(losses) > 1 and not np.mean(end) <= 0.95 * losses[0]
 
 
 def _score(
@@ -368,7 +369,7 @@ def _score(
 
 def write_predictions(predictions: Sequence[dict], path: pathlib.Path) -> None:
   """Writes a JSON line for each prediction, atomically."""
-  lines = (json.dumps(x, ensure_ascii=False) + "\n" for x in predictions)
+  lines = (to_json(x) + "\n" for x in predictions)
   output_files.write_text(path, "".join(lines))
 
 

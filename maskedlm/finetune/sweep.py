@@ -6,11 +6,12 @@ folder in the workdir; finished runs are not repeated.
 """
 
 import itertools
+import math
 import pathlib
-import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 from ml_collections import ConfigDict
 
 from maskedlm.core.errors import ConfigError
@@ -82,7 +83,7 @@ def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
   ]
   for line in format_table(summaries, metric):
     print(line)
-  setting, seed = max(results, key=lambda key: results[key][metric])
+  setting, seed = max(results, key=lambda key: _rank(results[key][metric]))
   best = results[setting, seed]
   print(f"best: {run_folder(setting, seed)}, {metric} {best[metric]:.4f}")
   if diverged:
@@ -121,14 +122,21 @@ def run_folder(setting: Setting, seed: int) -> str:
 def summarise_runs(setting: Setting, results: Sequence[Mapping]) -> Summary:
   """Returns the summary of a setting's runs, given their results."""
   values = tuple(float(r[r["best_metric"]]) for r in results)
+  with np.errstate(invalid="ignore"):  # Of infinite values.
+    deviation = np.std(values, ddof=1) if len(values) > 1 else 0.0
   return Summary(
     setting=setting,
     values=values,
-    mean=statistics.fmean(values),
-    stddev=statistics.stdev(values) if len(values) > 1 else 0.0,
-    median=statistics.median(values),
+    mean=float(np.mean(values)),
+    stddev=float(deviation),
+    median=float(np.median(values)),
     degenerate=sum(bool(r["degenerate"]) for r in results),
   )
+
+
+def _rank(value: float) -> float:
+  """Returns the value to compare: what is not a number is never the best."""
+  return -math.inf if math.isnan(value) else value
 
 
 def format_table(summaries: Sequence[Summary], metric: str) -> list[str]:
@@ -142,7 +150,10 @@ def format_table(summaries: Sequence[Summary], metric: str) -> list[str]:
         s.setting.batch_size,
         f"{s.setting.epochs:g}",
         len(s.values),
-        *(f"{x:.4f}" for x in (s.mean, s.stddev, s.median, max(s.values))),
+        *(
+          f"{x:.4f}"
+          for x in (s.mean, s.stddev, s.median, max(s.values, key=_rank))
+        ),
         s.degenerate,
       )
       for s in summaries

@@ -1,10 +1,13 @@
 """Prints log lines and a progress line; formats tables, right-to-left text."""
 
 import contextlib
+import math
 import os
 import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
+
+from maskedlm.core.measured import to_json
 
 
 def fit_terminal(text: str) -> str:
@@ -47,8 +50,16 @@ def _show(text: str, *, end: str) -> None:
       print(text, end=end, file=sys.stderr, flush=True)
 
 
+def print_json(value: object, *, indent: int | None = None) -> None:
+  """Prints JSON to stdout, with escapes if it can't show all characters."""
+  unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+  print(to_json(value, indent=indent, ascii=not unicode), flush=True)
+
+
 def format_seconds(seconds: float) -> str:
-  """Formats seconds: 3725 -> "1h02m05s"."""
+  """Formats seconds: 3725 -> "1h02m05s"; "?" if they are not finite."""
+  if not math.isfinite(seconds):
+    return "?"
   minutes, seconds = divmod(round(seconds), 60)
   hours, minutes = divmod(minutes, 60)
   if hours:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Any
 
 from maskedlm.core.errors import ConfigError, InteropError
+from maskedlm.core.measured import to_json
 from maskedlm.runtime import buckets, storage_errors
 
 if TYPE_CHECKING:
@@ -98,8 +99,8 @@ def write_text(path: str | os.PathLike, text: str) -> None:
 
 
 def write_json(path: str | os.PathLike, content: Any) -> None:
-  """Writes indented JSON, with non-ASCII characters as they are."""
-  write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+  """Writes indented JSON; numbers that are not finite become null."""
+  write_text(path, to_json(content, indent=2) + "\n")
 
 
 def read_json(path: pathlib.Path) -> dict[str, Any]:

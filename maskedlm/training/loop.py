@@ -203,7 +203,8 @@ def evaluate(
     return {}
   *pairs, outputs = zip(*jax.device_get(results), strict=True)
   terms, stats = (metrics.means(metrics.sums(each)) for each in pairs)
-  values = {"loss": sum(terms.values()), **stats}
+  loss = {"loss": sum(terms.values())} if terms else {}
+  values = {**loss, **stats}
   return values | dict(task.score(outputs) if task.score else {})
 
 

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import jax
 
+from maskedlm.core.measured import to_json
 from maskedlm.runtime import chips, output_files
 from maskedlm.runtime.console import format_seconds, log, progress
 from maskedlm.training import language_metrics
@@ -149,7 +150,7 @@ def _open_files(workdir: pathlib.Path, start: int):
   to_board, close_board = _open_board(workdir / "tensorboard", start)
 
   def write(step: int, values: Mapping[str, float]) -> None:
-    jsonl.write(json.dumps({"step": step, **values}) + "\n")
+    jsonl.write(to_json({"step": step, **values}) + "\n")
     jsonl.flush()
     to_board(step, values)
 
@@ -228,6 +229,7 @@ def _step_of(line: str) -> float:
 def format_values(values: Mapping[str, float]) -> str:
   """Returns the progress line's values: "loss 7.312 | mlm_accuracy 12.1%".
 
+  Without a loss, as no token was predicted, it begins with "no predictions".
   If a single term is the whole loss, only the loss is shown. (In training one
   is a mean over steps and the other over tokens, so they differ a little.)
   """
@@ -248,6 +250,8 @@ def format_values(values: Mapping[str, float]) -> str:
     terms = {}
   values = {n: x for n, x in values.items() if n not in terms}
   shown = {}
+  if "loss" not in values and values.get("skipped", 0) < 1:
+    shown["loss"] = "no predictions"
   for pattern, form in forms:
     for name, value in values.items():
       if re.search(pattern, name) and name not in shown:

@@ -116,7 +116,6 @@ def make_step(
     real = jnp.sum(segment_ids > 0, dtype=jnp.float32)
     stats = {
       **stats,
-      "loss": (loss, 1.0),
       "gradient_norm": (norm, 1.0),
       "learning_rate": (rate, 1.0),
       "real_share": (real, float(segment_ids.size)),
@@ -211,6 +210,9 @@ def gradient_of(
 ) -> tuple[Params, jax.Array, Metrics]:
   """Returns (gradient, loss, metrics) of a batch, by `count` microbatches.
 
+  The loss is a metric, too, of weight 0 if no term has a weight: then nothing
+  is predicted, and the loss is 0 without a meaning.
+
   The result is exact for any count: each loss term is divided by its weight
   over the whole batch (such as its number of masked tokens), never by a
   microbatch's.
@@ -227,10 +229,14 @@ def gradient_of(
     )
     return total, stats
 
+  def with_loss(total, stats):
+    predicts = jnp.float32(sum(weights.values()) > 0)
+    return {**stats, "loss": (total, predicts)}
+
   gradient = jax.value_and_grad(loss, has_aux=True)
   if count == 1:
     (total, stats), grads = gradient(params, batch, key)
-    return grads, total, stats
+    return grads, total, with_loss(total, stats)
 
   def add_microbatch(carry, xs):
     index, microbatch = xs
@@ -245,7 +251,7 @@ def gradient_of(
   ((total, stats), grads), _ = jax.lax.scan(
     add_microbatch, zeros, (jnp.arange(count), microbatches)
   )
-  return grads, total, stats
+  return grads, total, with_loss(total, stats)
 
 
 def make_heldout_step(

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from helpers import tiny as tiny_run
-from maskedlm.cli import main
+from maskedlm.cli import main, pretrain
+from maskedlm.data.corpus import store
+from maskedlm.training import loop
 from maskedlm.training.checkpoints import load
 
 
@@ -327,3 +329,26 @@ def test_a_workdir_of_something_else_is_untouched(tiny, tmp_path, capsys):
   assert "--workdir" in line and line.count("\n") == 1
   assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
   assert (tmp_path / "config.json").read_text() == '{"model_type": "bert"}'
+
+
+@pytest.mark.parametrize(
+  ("loss", "shown"),
+  [
+    (2.0, "MLM loss        2.000 nats (perplexity 7.4)"),
+    (1e4, "10000.000 nats (perplexity inf)"),
+    (float("inf"), "inf nats (perplexity inf)"),
+    (float("nan"), "nan nats (perplexity nan)"),
+    (None, "no predictions"),  # Nothing was masked in the held-out rows.
+  ],
+)
+def test_a_run_ends_whatever_its_loss(tiny, tmp_path, capsys, loss, shown):
+  """exp(1e4) is no float: it ended every run, and every rerun, at its end."""
+  heldout = {} if loss is None else {"mlm_loss": loss, "mlm_accuracy": 0.25}
+  result = loop.Result({}, 7, {"nsp_loss": 0.5, **heldout}, None, False)
+  corpus = store.open_corpus(tiny[1])
+  pretrain._finish(tmp_path, corpus, result, fills_masks=False)
+  assert shown in capsys.readouterr().out
+  text = (tmp_path / "result.json").read_text()
+  written = json.loads(text, parse_constant=pytest.fail)
+  is_number = loss is not None and np.isfinite(loss)
+  assert written["heldout_mlm_loss"] == (loss if is_number else None)

@@ -69,6 +69,22 @@ def test_the_standard_deviation_of_few_runs():
   )  # Divided by n - 1: 2 * 0.25 ** 2.
 
 
+@pytest.mark.parametrize("wrong", [float("nan"), float("-inf")])
+def test_a_metric_that_is_not_a_number_is_never_the_best(
+  runs, tmp_path, capsys, monkeypatch, wrong
+):
+  for seed in (3, 8):  # The first and the last of the grid.
+    monkeypatch.setitem(SCORES, (1e-5, seed), wrong)
+  config = configs.default("classification")
+  config.sweep.learning_rate = (1e-5, 2e-5)
+  config.sweep.seeds = (3, 5, 8)
+  assert sweep.sweep(config, tmp_path)["mcc"] == 0.95
+  text = (tmp_path / "sweep.json").read_text()
+  first, _ = json.loads(text, parse_constant=pytest.fail)["settings"]
+  assert first["values"] == [None, 0.7, None] and first["mean"] is None
+  assert "| 0.7000 |" in capsys.readouterr().out  # The best of its setting.
+
+
 def test_a_run_that_diverges_stops_no_other(
   runs, tmp_path, capsys, monkeypatch
 ):

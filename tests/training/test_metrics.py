@@ -88,4 +88,12 @@ def test_a_single_term_is_not_repeated():
   assert shown(two) == "loss 7.500 | mlm_loss 7.000 | nsp_loss 0.500"
   more = {"loss": 7.5, "mlm_loss": 7.0}  # The loss has an unnamed penalty too.
   assert shown(more) == "loss 7.500 | mlm_loss 7.000"
-  assert shown({"accuracy": 0.5}) == "accuracy 50.0%"
+
+
+def test_a_loss_of_no_predictions_is_not_shown():
+  shown = metrics.format_values
+  assert shown({"accuracy": 0.5}) == "no predictions | accuracy 50.0%"
+  assert shown({"learning_rate": 0.5, "skipped": 0.0}) == (
+    "no predictions | lr 5.00e-01"
+  )
+  assert shown({"skipped": 1.0}) == ""  # Its line says why there is no loss.

@@ -98,9 +98,32 @@ def test_a_term_of_weight_0_counts_nothing():
 
   task, key = toy.make_task()._replace(loss=loss), jax.random.key(5)
   params, batch = task.init(key), task.batch_at("train", 0)
-  gradient, total, _ = steps.gradient_of(task, params, batch, key, 1)
+  gradient, total, stats = steps.gradient_of(task, params, batch, key, 1)
   np.testing.assert_allclose(total, 1.5 * params["dense"]["kernel"][0, 0])
   assert gradient["dense"]["kernel"].tolist() == [[1.5], [0], [0]]
+  assert stats["loss"] == (total, 1)
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_a_loss_without_predictions_is_not_a_number_to_average(accumulate):
+  """Steps 0 and 2 predict nothing: the mean of three steps is that of one."""
+
+  def loss(params, batch, key, train):
+    weight = jnp.where(batch["weights"] > 0, 1.0, 0.0)
+    return {"a": (weight * params["dense"]["kernel"][0, 0] ** 2, weight)}, {}
+
+  task = toy.make_task()._replace(loss=loss)
+  state, step = build(task, accumulate=accumulate)
+  expected = float(kernel(state)[0] ** 2)
+  batch, none, totals = task.batch_at("train", 0), {}, []
+  none = {**batch, "weights": np.zeros_like(batch["weights"])}
+  for each in (none, batch, none):
+    state, stats = step(state, each)
+    totals.append(stats)
+  assert "loss" not in metrics.means(totals[0])
+  mean = metrics.means(metrics.sums(totals))
+  assert mean["loss"] == pytest.approx(expected)
+  assert mean["learning_rate"] == pytest.approx(np.mean([0.1] * 3))
 
 
 def test_parameters_depend_on_the_seed():

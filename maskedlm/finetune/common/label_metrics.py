@@ -50,7 +50,7 @@ def evaluate_scores(
   """Returns pearson, spearman, their mean pearson_spearman, and mse."""
   gold, predicted = np.float64(gold), np.float64(predicted)
   pearson = spearman = 0.0
-  if len(gold) > 1 and np.ptp(gold) > 0 and np.ptp(predicted) > 0:
+  if len(gold) > 1 and all(0 < np.ptp(x) < np.inf for x in (gold, predicted)):
     pearson = float(scipy.stats.pearsonr(gold, predicted)[0])
     spearman = float(scipy.stats.spearmanr(gold, predicted)[0])
   return {

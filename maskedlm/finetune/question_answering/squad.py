@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from maskedlm.core.errors import DataError
+from maskedlm.core.measured import to_json
 from maskedlm.data.labelled import tables, tfds_tables
 from maskedlm.finetune.common.gold_labels import gold_labels
 from maskedlm.finetune.contract import Prediction
@@ -149,7 +150,7 @@ def format_n_best(predictions: Sequence[Prediction]) -> dict[str, str]:
 
 def _json(table: Mapping[str, Any]) -> str:
   # ASCII, as the scripts open files in the locale's encoding.
-  return json.dumps(table, indent=2) + "\n"
+  return to_json(table, indent=2, ascii=True) + "\n"
 
 
 # --- Checks ---

@@ -6,7 +6,6 @@ model answers one request at a time.
 """
 
 import importlib.resources
-import json
 import socket
 import sys
 import threading
@@ -17,6 +16,7 @@ from werkzeug import exceptions, serving
 from werkzeug.wrappers import Request, Response
 
 from maskedlm.core.errors import ConfigError
+from maskedlm.core.measured import to_json
 from maskedlm.inference.demo import answers
 from maskedlm.runtime import html
 
@@ -119,7 +119,7 @@ def _failed(error: Exception) -> Response:
 
 def _json(value, status: int = 200) -> Response:
   return Response(
-    json.dumps(value), status=status, content_type="application/json"
+    to_json(value), status=status, content_type="application/json"
   )
 
 

@@ -4,9 +4,9 @@ The page is a single file that loads nothing else: the points are SVG, with a
 short script.
 """
 
-import json
 from collections.abc import Iterator
 
+from maskedlm.core.measured import to_json
 from maskedlm.inference.plots import figure
 from maskedlm.inference.plots.scatter import Scatter
 from maskedlm.runtime import html
@@ -92,7 +92,7 @@ def render_page(made: Scatter) -> str:
     for point in each.points
   ]
   # Without "<", no text can end the script element.
-  data = json.dumps(points, ensure_ascii=False).replace("<", "\\u003c")
+  data = to_json(points).replace("<", "\\u003c")
   body = (
     f"<h1>{title}</h1><p>{subtitle}. Point at an instance to read it; click a "
     "label to hide its points.</p>"

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from maskedlm.core.errors import DataError
+from maskedlm.core.measured import from_json
 from maskedlm.inference.plots import figure
 from maskedlm.runtime import buckets
 
@@ -65,7 +66,7 @@ def read_run(workdir: str) -> Run:
     try:
       values = json.loads(line)
       step = int(values.pop("step"))
-      points = {name: float(value) for name, value in values.items()}
+      points = {name: from_json(value) for name, value in values.items()}
     except (ValueError, KeyError, TypeError, AttributeError):
       if number == len(lines):  # Being written, or cut off when killed.
         continue

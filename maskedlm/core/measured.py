@@ -1,0 +1,45 @@
+"""Handles measured numbers, any of which may be infinite or not a number."""
+
+import json
+import math
+from typing import Any
+
+
+def to_json(value: Any, *, indent: int | None = None, ascii: bool = False):
+  """Returns JSON text; numbers that are not finite are null.
+
+  JSON has no such numbers: Python's NaN and Infinity are errors for others.
+
+  Args:
+    value: JSON-serializable.
+    indent: as json.dumps.
+    ascii: whether to write other characters as escapes.
+  """
+  try:
+    return json.dumps(value, indent=indent, ensure_ascii=ascii, allow_nan=False)
+  except ValueError:
+    value = _without_nan(value)
+    return json.dumps(value, indent=indent, ensure_ascii=ascii, allow_nan=False)
+
+
+def _without_nan(value: Any) -> Any:
+  if isinstance(value, float):
+    return value if math.isfinite(value) else None
+  if isinstance(value, dict):
+    return {name: _without_nan(each) for name, each in value.items()}
+  if isinstance(value, list | tuple):
+    return [_without_nan(each) for each in value]
+  return value
+
+
+def from_json(value: float | None) -> float:
+  """Returns a number that `to_json` wrote; NaN for null."""
+  return math.nan if value is None else float(value)
+
+
+def perplexity(loss: float) -> float:
+  """Returns exp(loss) of a loss in nats; infinity if it is too large."""
+  try:
+    return math.exp(loss)
+  except OverflowError:
+    return math.inf
