@@ -6,7 +6,6 @@ answer_files.py reads the files. Rajpurkar et al. 2016 (arXiv:1606.05250) for
 (code points), as in the official files.
 """
 
-import json
 import re
 import unicodedata
 from collections import Counter
