@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.data.corpus import shards
+from maskedlm.data.prepare import lost_text
 from maskedlm.data.sources.sentences import split_sentences
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 
@@ -35,6 +36,7 @@ def make_encoder(
   """
   tokenizer = load_tokenizer(tokenizer_path)
   dtype = shards.token_dtype(tokenizer.vocab_size)
+  count_lost = lost_text.make_counter(tokenizer)
 
   def encode(chunk):
     report = Counter()
@@ -79,6 +81,9 @@ def make_encoder(
     report["sentences without tokens"] += int((lengths == 0).sum())
     report["sentences cut at max_sentence_tokens"] += int(
       (lengths > max_tokens).sum()
+    )
+    report.update(
+      count_lost(line for _, document in chunk for line in document.lines)
     )
     return Encoded(
       tokens.astype(dtype),

@@ -10,13 +10,13 @@ runner or the number of workers.
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ml_collections import ConfigDict
 
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.corpus import domain_splits, shards, store
-from maskedlm.data.prepare import local, vocabulary_sample
+from maskedlm.data.prepare import local, lost_text, vocabulary_sample
 from maskedlm.data.prepare.options import (
   TOKENIZER_HASH,
   check_options,
@@ -205,8 +205,32 @@ def describe_corpus(corpus: store.Corpus) -> list[str]:
   )
   counts = sorted((k, v) for k, v in report.items() if v)
   warnings = [name for name, _ in counts if name.startswith(files.WARNING)]
+  if TOKENIZER_HASH in corpus.meta["options"]:  # Else warned when trained.
+    signs = report.get(lost_text.SIGNS, 0) / max(characters, 1)
+    warnings += _loss_warnings(signs, unknown / tokens)
   return [
     *lines,
     *(f"  {name}: {n:,}" for name, n in counts if name not in warnings),
     *warnings,
   ]
+
+
+def _loss_warnings(signs: float, unknown: float) -> Iterator[str]:
+  """Yields warnings about text that a given tokenizer loses.
+
+  Args:
+    signs: share of the characters that lose a vowel sign or another mark.
+    unknown: share of the tokens that are unknown.
+  """
+  if signs > lost_text.MAX_SHARE:
+    yield (
+      "warning: the tokenizer strips vowel signs or other marks of "
+      f"{signs:.1%} of the characters, so different words become the same: "
+      "give one that keeps them, or train one with tokenizer.lowercase=False."
+    )
+  if unknown > lost_text.MAX_SHARE:
+    yield (
+      f"warning: {unknown:.1%} of the tokens are unknown: the vocabulary lacks "
+      "characters of this text. Give one that has them (tokenizer.path), or "
+      "train one with a larger tokenizer.character_coverage or vocab_size."
+    )

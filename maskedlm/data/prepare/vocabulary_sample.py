@@ -20,6 +20,7 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from maskedlm.data import hashing, sampling
+from maskedlm.data.prepare import lost_text
 from maskedlm.data.prepare.documents import Document, split_documents
 from maskedlm.data.sources.sentences import split_sentences
 from maskedlm.data.tokenizers import training
@@ -37,6 +38,7 @@ LATER_OPTIONS = {
   "character_coverage": training.COVERAGE,
   "byte_fallback": False,
 }
+CHECKED_BYTES = 1 << 22  # Bytes of a single source that are checked.
 MAX_UNKNOWN = 0.01  # Share of a domain's characters; more is reported.
 
 
@@ -66,6 +68,11 @@ def load_or_train(
   log(f"tokenizer: {tokenizer.kind}, {tokenizer.vocab_size:,} tokens, {origin}")
   for note in tokenizer.notes:
     log(f"  {note}")
+  if names := lost_text.own_specials(tokenizer):
+    log(
+      f"  {', '.join(names[:5])}{' ...' * (len(names) > 5)}: special tokens of "
+      "its own, which are ordinary text in a text"
+    )
   return tokenizer
 
 
@@ -92,13 +99,28 @@ def train_on_documents(
   """
   sentences = training_sentences(config, documents)
   if not config.corpus.parts:
-    return train_on_sentences((sentence for _, sentence in sentences), config)
+    lines = training.sample_sentences(
+      (sentence for _, sentence in sentences), config.tokenizer.sample_bytes
+    )
+    return train_on_source(lines, config, log=log)
   samples = collect_samples(
     sentences,
     max_bytes=max_sample_bytes(config),
     alphas=[config.tokenizer.alpha],
   )
   return train_on_samples(samples, config, log=log)
+
+
+def train_on_source(
+  lines: list[str], config: ConfigDict, *, log: Callable
+) -> Tokenizer:
+  """Trains config.tokenizer on a source's sentences; logs warnings."""
+  tokenizer = train_on_sentences(lines, config)
+  few = training.sample_sentences(lines, CHECKED_BYTES)
+  sample = Sample("corpus.source", len(few), total_bytes(few), few)
+  for warning in coverage_warnings([sample], tokenizer, config):
+    log(warning)
+  return tokenizer
 
 
 def train_on_samples(
@@ -247,7 +269,11 @@ def coverage_warnings(
   config: ConfigDict,
 ) -> Iterator[str]:
   """Yields one-line warnings about text that the vocabulary loses."""
-  if lowercases(config.tokenizer):
+  signs = sum(lost_text.count_signs(x) for s in samples for x in s.lines)
+  characters = sum(len(line) for sample in samples for line in sample.lines)
+  if lowercases(config.tokenizer) and (
+    config.corpus.parts or signs > lost_text.MAX_SHARE * characters
+  ):
     yield (
       "warning: tokenizer.lowercase=True strips accents, including the tones "
       "of Vietnamese and vowel signs of Hindi; for several languages set "

@@ -229,7 +229,7 @@ def _train(job: Job, run_stage: Callable, log: Callable) -> Tokenizer:
   for index, name in enumerate(names):
     lines[name] += piece_plan.read_sample(folder, index)
   if not config.corpus.parts:
-    return vocabulary_sample.train_on_sentences(lines[""], config)
+    return vocabulary_sample.train_on_source(lines[""], config, log=log)
   samples = vocabulary_sample.limit_samples(
     (
       vocabulary_sample.Sample(
