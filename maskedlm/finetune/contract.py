@@ -101,8 +101,11 @@ class Application(NamedTuple):
   calibrate: Callable[[Sequence[Example], Rows, Outputs], dict[str, float]] = (
     lambda examples, rows, outputs: {}
   )
-  # Raises DataError if an example has no label. Called before training, so that
-  # an unlabelled development set is noticed at once.
+  # Whether an example has a gold label. Those without one are left out of
+  # training and scoring, and counted.
+  has_label: Callable[[Example], bool] = lambda example: True
+  # Raises DataError if an example has no label, or no label is known. Called
+  # before training, so that an unusable development set is noticed at once.
   require_labels: Callable[[Sequence[Example]], Any] = lambda examples: None
 
 
@@ -117,7 +120,8 @@ class FinetuneTask(NamedTuple):
   # (line, options) -> the example in a line of input of `predict`.
   parse_line: Callable[[str, Options], Example]
   # (training examples, options) -> label_info: the labels and whatever else the
-  # training set determines, JSON-able.
+  # training set determines, JSON-able. Examples without a label are passed over
+  # if others have one.
   describe_labels: Callable[[Sequence[Example], Options], dict[str, Any]]
   # (setup, options) -> Application. An imported model's label_info may be {}.
   make_application: Callable[[Setup, Options], Application]

@@ -16,6 +16,7 @@ from maskedlm.core.errors import ConfigError, check_name
 from maskedlm.core.task import Params
 from maskedlm.finetune import data_files
 from maskedlm.finetune.common import batching, cut_texts
+from maskedlm.finetune.common.gold_labels import keep_labelled
 from maskedlm.finetune.config import load_task
 from maskedlm.finetune.contract import (
   Application,
@@ -132,10 +133,15 @@ def read_labelled(
 ) -> list[Example]:
   """Returns the examples of a source (data_files.py) that is to be scored.
 
+  Those without a gold label are left out, and counted.
+
   Raises:
-    DataError: see data_files.read_examples; an example has no label.
+    DataError: see data_files.read_examples; no example has a label, or none of
+      the labels is known.
   """
-  examples = data_files.read_examples(task, source, options)
+  examples = keep_labelled(
+    data_files.read_examples(task, source, options), app.has_label, source
+  )
   app.require_labels(examples)
   return examples
 

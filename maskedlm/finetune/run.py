@@ -23,6 +23,7 @@ from maskedlm.core.task import Task
 from maskedlm.data.tokenizers.tokenizer import save_if_absent
 from maskedlm.finetune import initial_params, predict, splits
 from maskedlm.finetune.common import batching, cut_texts, packing
+from maskedlm.finetune.common.gold_labels import keep_labelled
 from maskedlm.finetune.config import frozen_options, load_task
 from maskedlm.finetune.contract import (
   Application,
@@ -139,6 +140,10 @@ def prepare_run(config: ConfigDict) -> Prepared:
     initial_params.check_sentence_pooling(
       start, task.sentence_pooling(options), console.log
     )
+  examples, dev = (
+    keep_labelled(part, app.has_label, name)
+    for name, part in (("train", examples), ("dev", dev))
+  )
   app.require_labels(dev)  # Raises before training rather than after an epoch.
   also = {
     name: predict.read_labelled(task, app, options, name)

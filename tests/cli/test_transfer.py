@@ -82,7 +82,8 @@ def test_xquad(tmp_path):
     task=question_answering.TASK,
     options=question_answering.Options(),
     app=types.SimpleNamespace(
-      require_labels=question_answering.squad.gold_answers
+      has_label=lambda example: True,
+      require_labels=question_answering.squad.gold_answers,
     ),
   )
   (example,) = transfer.read_examples(model, "vi", str(path))

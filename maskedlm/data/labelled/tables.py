@@ -1,33 +1,68 @@
-"""Reads tables of labelled examples: TSV, CSV, JSONL and Parquet.
+"""Reads tables of labelled examples: CSV, TSV, JSON Lines, JSON and Parquet.
 
 All tasks read users' files through this module, so that errors name the file,
-the line and its columns.
+the line and its columns. What the world writes, and what becomes of it:
+
+  files
+    .csv, .tsv, .txt           rows of fields: delimited.py
+    .jsonl, .ndjson, .json,
+    .parquet                   objects with named fields: objects.py
+    gzip, zstd, bzip2, xz      decompressed, whatever the name; Parquet is
+                               known by its first bytes, too
+    zip, Excel, SQLite, PDF,
+    HTML, UTF-16, UTF-32       refused by name (data/sources/encodings.py)
+    not UTF-8                  refused, with the encoding that keeps the text
+    a byte order mark, \\r\\n,
+    \\r alone, blank lines      dropped
+  columns
+    without a name             dropped: pandas' index, R's row names
+    a name twice               refused, in an object as well
+    a header, though names
+    are given; a second one    recognised by its names, and reported
+  rows
+    too few or many fields     refused, unless those too many are empty
+    only empty fields          left out, and reported
+  texts (get_text)
+    null, empty, blank;
+    a list or an object        refused, in every format
+    a number, a boolean        read as .csv has it
+    NaN, NA, None, null, or
+    what looks like a list     read, and reported
 """
 
-import csv
-import json
 import pathlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from maskedlm.core.errors import DataError, did_you_mean
-from maskedlm.data.sources import parquet
+from maskedlm.data.labelled import delimited, objects
+from maskedlm.data.labelled.lines import read_head
+from maskedlm.data.labelled.objects import as_text
+from maskedlm.data.sources import encodings
+from maskedlm.runtime import console
 
-_BOM = b"\xef\xbb\xbf"
-_MAX_FIELD = 1 << 30  # Characters; csv's default limit is 131,072.
+_COMPRESSED = (".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz")
+# What a line of input begins with if it is meant to be an object.
+_OBJECT = re.compile(r"\s*\{\s*([\"'}]|$)")
+_LISTED = re.compile(r"[\[{]\s*[\"']")
+# Texts that may be what a program wrote for a missing one.
+_MISSING = {"nan", "na", "n/a", "none", "null", "<na>"}
 
 
 class Record(NamedTuple):
-  """A row of a file."""
+  """A row of a file, or a line of input."""
 
   line: int  # From 1; the first of several lines; in Parquet, the row.
-  fields: Mapping[str, str]  # Column -> its text.
+  # Column -> value: a str, or in JSON and Parquet also an int, float, bool,
+  # list, dict or None.
+  fields: Mapping[str, Any]
   path: str
 
   @property
   def where(self) -> str:
     """FILE:LINE, the beginning of error messages."""
-    return f"{self.path}:{self.line}"
+    return f"{self.path}:{self.line}" if self.line else self.path
 
 
 def read_records(
@@ -35,30 +70,28 @@ def read_records(
   *,
   header: Sequence[str] = (),
   ragged: Callable[[DataError], None] | None = None,
+  told: Callable[[str], None] = console.log,
 ) -> Iterator[Record]:
-  """Yields the rows of a file, in bounded memory.
+  """Yields the rows of a file, in bounded memory; a .json file is read whole.
 
   Args:
-    path: .tsv or .txt (tabs), .csv (commas), .jsonl (one object per line) or
-      .parquet; in the latter two, values that are not strings become JSON. In
-      .csv, "..." quotes a field (RFC 4180); in .tsv, quotation marks are
-      ordinary text (GLUE). A byte order mark, blank lines and the \\r of \\r\\n
-      are dropped.
+    path: the file; see above.
     header: names of the columns, for a file without a header row.
     ragged: called with the error of a row that has too few or too many columns,
       which is then skipped; if None, the error is raised.
+    told: called with what a user should know about the file, in one line.
 
   Raises:
-    DataError: the file is missing, empty or has no row, a column name occurs
-      twice, a row is ragged or not JSON, a quote is not closed, or the file is
-      not UTF-8 or not Parquet.
+    DataError: the file is missing, empty or has no row, or is not of a known
+      kind; a column name occurs twice, a row is ragged or not JSON, or a quote
+      is not closed.
   """
   path = pathlib.Path(path)
-  suffix = path.suffix.lower()
-  if suffix in OBJECTS:
-    found = OBJECTS[suffix](path)
+  suffix = find_suffix(path)
+  if suffix in delimited.SUFFIXES:
+    found = _with_columns(path, suffix, tuple(header), ragged, told)
   else:
-    found = _with_columns(path, _rows(path, suffix), header, ragged)
+    found = (Record(n, x, str(path)) for n, x in _objects(path, suffix))
   count = 0
   for count, record in enumerate(found, 1):  # noqa: B007 - used below.
     yield record
@@ -67,29 +100,117 @@ def read_records(
 
 
 def read_first_row(path: str | pathlib.Path) -> list[str]:
-  """Returns the fields of the first row; for OBJECTS, the names of the fields.
+  """Returns the fields of the first row; of objects, the names of the fields.
 
   Raises:
     DataError: as for read_records.
   """
   path = pathlib.Path(path)
-  suffix = path.suffix.lower()
-  if suffix in OBJECTS:
-    found = (list(record.fields) for record in OBJECTS[suffix](path))
+  suffix = find_suffix(path)
+  if suffix in delimited.SUFFIXES:
+    dialect = delimited.find_dialect(path, suffix)
+    found = (row for _, row in delimited.read_rows(path, dialect))
   else:
-    found = (row for _, row in _rows(path, suffix))
+    found = (list(fields) for _, fields in _objects(path, suffix))
   first = next(found, None)
   if first is None:
     raise _no_row(path)
   return first
 
 
+def find_suffix(path: str | pathlib.Path) -> str:
+  """Returns the suffix that says how a file is read, such as ".csv".
+
+  That is .parquet if its first bytes say so, and .csv of "a.csv.gz".
+
+  Raises:
+    DataError: the file can't be opened, or its suffix is unknown.
+  """
+  path = pathlib.Path(path)
+  named = path.with_suffix("") if path.suffix.lower() in _COMPRESSED else path
+  suffix = named.suffix.lower()
+  known = (*delimited.SUFFIXES, *objects.JSON_SUFFIXES, ".parquet")
+  head = read_head(path) if path.exists() or suffix in known else b""
+  if head.startswith(encodings.PARQUET):
+    return ".parquet"
+  if suffix not in known:
+    is_name = encodings.name_of_binary(head)
+    raise DataError(
+      f"{path}: the name ends in {suffix!r}"
+      f"{f', and the file is {is_name}' if is_name else ''}; expected .tsv or "
+      ".txt (columns between tabs), .csv, .jsonl, .json or .parquet."
+    )
+  return suffix
+
+
+def _objects(
+  path: pathlib.Path, suffix: str
+) -> Iterator[tuple[int, dict[str, Any]]]:
+  read = objects.read_parquet if suffix == ".parquet" else objects.read_json
+  return read(path)
+
+
 def _no_row(path: pathlib.Path) -> DataError:
   return DataError(f"{path}: has no row; expected at least one example.")
 
 
+def _with_columns(
+  path: pathlib.Path,
+  suffix: str,
+  header: tuple[str, ...],
+  ragged: Callable[[DataError], None] | None,
+  told: Callable[[str], None],
+) -> Iterator[Record]:
+  dialect = delimited.find_dialect(path, suffix, width=len(header))
+  if dialect.note:
+    told(dialect.note)
+  names, rows = delimited.name_columns(
+    path, delimited.read_rows(path, dialect), header, told
+  )
+  empty, repeated = [], []
+  for line, row in rows:
+    if not any(map(str.strip, row)):
+      empty.append(line)
+    elif row == names and len(row) > 1:
+      repeated.append(line)
+    elif len(row) == len(names) or (
+      len(row) > len(names) and not any(map(str.strip, row[len(names) :]))
+    ):
+      fields = zip(names, row, strict=False)
+      yield Record(line, {n: x for n, x in fields if n}, str(path))
+    else:
+      error = DataError(
+        f"{path}:{line}: the row has {len(row)} columns; expected "
+        f"{len(names)} ({', '.join(names)}); is there a missing or extra tab "
+        "or quote?"
+      )
+      if ragged is None:
+        raise error
+      ragged(error)
+  for lines, what in (
+    (empty, "rows of empty fields"),
+    (repeated, "rows that repeat the header"),
+  ):
+    if lines:
+      told(f"{path}:{lines[0]}: {len(lines):,} {what}; left out")
+
+
+# --- Values ---
+
+
 def get_field(record: Record, *names: str) -> str:
   """Returns the text of the first of these columns that the record has.
+
+  A value that is not a string becomes JSON; a null, "".
+
+  Raises:
+    DataError: the record has none of them.
+  """
+  return as_text(get_value(record, *names))
+
+
+def get_value(record: Record, *names: str) -> Any:
+  """Returns the value of the first of these columns that the record has.
 
   Raises:
     DataError: the record has none of them.
@@ -98,6 +219,54 @@ def get_field(record: Record, *names: str) -> str:
     if name in record.fields:
       return record.fields[name]
   raise DataError(missing_column(record, names))
+
+
+# (column, what its texts look like) -> [their number, the first FILE:LINE].
+Odd = dict[tuple[str, str], list]
+
+
+def get_text(record: Record, *names: str, odd: Odd | None = None) -> str:
+  """Returns the text that is to be read, from the first column that there is.
+
+  Args:
+    record: the row.
+    names: the columns.
+    odd: counts the texts that may be something else, for report_odd.
+
+  Raises:
+    DataError: the record has none of the columns, or the value is null, empty
+      or blank, a list or an object.
+  """
+  value = get_value(record, *names)
+  name = next(name for name in names if name in record.fields)
+  text = as_text(value)
+  kinds = {list: "a list", dict: "an object", type(None): "null"}
+  kind = kinds.get(type(value), "" if text.strip() else "empty")
+  if kind:
+    raise DataError(
+      f"{record.where}: the {name} is {kind}; expected a text; correct the "
+      "row or leave it out."
+    )
+  if odd is not None:
+    _count_odd(odd, name, text, record.where)
+  return text
+
+
+def _count_odd(odd: Odd, name: str, text: str, where: str) -> None:
+  short = text.strip()
+  what = ""
+  if short.casefold() in _MISSING:
+    what = f"are {short!r}"
+  elif _LISTED.match(short) and short.endswith(("]", "}")):
+    what = "look like a list or an object"
+  if what:
+    odd.setdefault((name, what), [0, where])[0] += 1
+
+
+def report_odd(odd: Odd, told: Callable[[str], None] = console.log) -> None:
+  """Reports the texts that get_text counted, a line for each kind."""
+  for (name, what), (count, where) in odd.items():
+    told(f"{where}: {count:,} of the column {name!r} {what}; read as texts")
 
 
 def missing_column(record: Record, names: Sequence[str]) -> str:
@@ -109,182 +278,21 @@ def missing_column(record: Record, names: Sequence[str]) -> str:
   )
 
 
-def read_lines(path: pathlib.Path) -> Iterator[str]:
-  """Yields the lines of a UTF-8 file, without line ends.
+# --- Lines of input ---
 
-  Raises:
-    DataError: the file is missing, empty or not UTF-8.
+
+def is_object(line: str) -> bool:
+  """Returns whether a line of input is meant to be a JSON object.
+
+  A text may begin with { as well, as in "{laughs} no".
   """
-  is_empty = True
-  try:
-    with path.open("rb") as file:
-      for _, line in decode_lines(file, str(path)):
-        is_empty = False
-        yield line
-  except OSError as error:
-    raise DataError(
-      f"{path}: {error.strerror}; expected a file of labelled examples."
-    ) from None
-  if is_empty:
-    raise DataError(f"{path}: the file is empty; expected labelled examples.")
+  return bool(_OBJECT.match(line))
 
 
-def decode_lines(
-  lines: Iterable[bytes], name: str
-) -> Iterator[tuple[int, str]]:
-  """Yields (number from 1, text) of lines of bytes, without line ends.
-
-  Raises:
-    DataError: a line is not UTF-8; the message names the file `name`.
-  """
-  for number, line in enumerate(lines, 1):
-    line = line.removeprefix(_BOM) if number == 1 else line
-    try:
-      text = line.decode("utf-8")
-    except UnicodeDecodeError as error:
-      raise DataError(
-        f"{name}:{number}: not UTF-8 (byte 0x{line[error.start]:02x} at "
-        f"{error.start + 1} of the line); expected UTF-8; convert it, for "
-        "example with iconv -f latin1 -t utf-8."
-      ) from None
-    yield number, text.removesuffix("\n").removesuffix("\r")
-
-
-def _rows(path: pathlib.Path, suffix: str) -> Iterator[tuple[int, list[str]]]:
-  """Yields (line, fields) of each row that is not blank."""
-  separators = {".tsv": "\t", ".txt": "\t", ".csv": ","}
-  if suffix not in separators:
-    raise DataError(
-      f"{path}: the name ends in {suffix!r}; expected .tsv or .txt (columns "
-      "between tabs), .csv, .jsonl or .parquet."
-    )
-  separator, lines = separators[suffix], read_lines(path)
-  if suffix == ".csv":
-    rows = _quoted(path, lines, separator)
-  else:
-    rows = ((n, line.split(separator)) for n, line in enumerate(lines, 1))
-  return (row for row in rows if row[1] not in ([], [""]))
-
-
-def _quoted(
-  path: pathlib.Path, lines: Iterable[str], separator: str
-) -> Iterator[tuple[int, list[str]]]:
-  csv.field_size_limit(_MAX_FIELD)
-  reader = csv.reader(
-    (f"{line}\n" for line in lines), delimiter=separator, strict=True
-  )
-  while True:
-    start = reader.line_num + 1
-    try:
-      row = next(reader)
-    except StopIteration:
-      return
-    except csv.Error as error:
-      raise DataError(
-        f"{path}:{start}: the row that begins here can't be read ({error}); is "
-        'a quotation mark not closed? Within quotes, write " as "".'
-      ) from None
-    yield start, row
-
-
-def _with_columns(
-  path: pathlib.Path,
-  rows: Iterator[tuple[int, list[str]]],
-  header: Sequence[str],
-  ragged: Callable[[DataError], None] | None,
-) -> Iterator[Record]:
-  names = [name.strip() for name in header or next(rows, (1, []))[1]]
-  twice = {name for name in names if names.count(name) > 1}
-  if twice:
-    raise DataError(
-      f"{path}:1: the column {sorted(twice)[0]!r} occurs twice; expected a "
-      "header with distinct names; if the file has no header, set task.header."
-    )
-  for line, row in rows:
-    if len(row) == len(names):
-      yield Record(line, dict(zip(names, row, strict=True)), str(path))
-      continue
-    error = DataError(
-      f"{path}:{line}: the row has {len(row)} columns; expected "
-      f"{len(names)} ({', '.join(names)}); is there a missing or extra tab or "
-      "quote?"
-    )
-    if ragged is None:
-      raise error
-    ragged(error)
-
-
-def _objects(path: pathlib.Path) -> Iterator[Record]:
-  for number, line in enumerate(read_lines(path), 1):
-    if line.strip():
-      yield Record(
-        number, parse_json_fields(line, f"{path}:{number}"), str(path)
-      )
-
-
-def _parquet(path: pathlib.Path) -> Iterator[Record]:
-  try:
-    for number, fields in enumerate(parquet.read_rows(str(path)), 1):
-      yield Record(number, _texts(fields), str(path))
-  except parquet.ParquetError as error:
-    raise DataError(f"{error}; expected labelled examples.") from None
-  except UnicodeDecodeError as error:
-    raise DataError(
-      f"{path}:{number}: {error.object[:40]!r} is not UTF-8; expected text."
-    ) from None
-
-
-# Suffixes of the files whose rows are objects with named fields.
-OBJECTS = {".jsonl": _objects, ".parquet": _parquet}
-
-
-def parse_json_fields(line: str, where: str) -> dict[str, str]:
-  """Returns the fields of a JSON object, without those that are null.
+def parse_record(line: str, where: str = "input") -> Record:
+  """Returns the Record of a JSON object in a line of input.
 
   Raises:
     DataError: the line is not an object.
   """
-  such_as = '{"text": "...", "label": "..."}'
-  return _texts(parse_json_object(line, where, such_as=such_as))
-
-
-def parse_json_object(line: str, where: str, *, such_as: str) -> dict[str, Any]:
-  """Returns the JSON object in a line.
-
-  Args:
-    line: the text.
-    where: FILE:LINE, for errors.
-    such_as: an example of an object, for errors.
-
-  Raises:
-    DataError: the line is not an object.
-  """
-  try:
-    value = json.loads(line)
-  except (ValueError, RecursionError) as error:
-    raise DataError(
-      f"{where}: not JSON ({error}); expected an object, such as {such_as}."
-    ) from None
-  if not isinstance(value, dict):
-    raise DataError(
-      f"{where}: a JSON {type(value).__name__}; expected an object, such as "
-      f"{such_as}."
-    )
-  return value
-
-
-def _texts(fields: Mapping[str, Any]) -> dict[str, str]:
-  return {k: _text(v) for k, v in fields.items() if v is not None}
-
-
-def _text(value: Any) -> str:
-  if isinstance(value, bytes):  # Strings of old Parquet writers.
-    return value.decode("utf-8")
-  if isinstance(value, list | dict | bool | int | float):
-    return json.dumps(value, ensure_ascii=False, default=str)
-  return encodable(str(value))
-
-
-def encodable(text: str) -> str:
-  """Replaces lone surrogates, which JSON can express but UTF-8 can't, by ?."""
-  return text.encode("utf-8", "replace").decode("utf-8")
+  return Record(0, objects.parse_object(line, where), where)

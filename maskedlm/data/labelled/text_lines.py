@@ -19,7 +19,7 @@ from maskedlm.core.errors import (
   check_name,
   did_you_mean,
 )
-from maskedlm.data.labelled import tables
+from maskedlm.data.labelled import lines, objects
 from maskedlm.data.sources import files
 
 FORMATS = ("text", "jsonl")
@@ -106,9 +106,7 @@ def read_entries(
         continue
       seen["texts"] += 1
       if is_json:
-        line = tables.parse_json_object(
-          line, f"{name}:{number}", such_as=such_as
-        )
+        line = objects.parse_object(line, f"{name}:{number}", such_as=such_as)
       yield name, number, line
   if not seen["texts"]:
     names = ", ".join(map(_name, paths))
@@ -194,7 +192,7 @@ def read_lines(
     )
   try:
     with _open(path) as file:
-      yield from tables.decode_lines(counted(file), name)
+      yield from lines.decode_lines(counted(file), name)
   except OSError as error:
     raise DataError(f"{name}: {error.strerror}.") from None
   except CorpusError as error:
@@ -214,17 +212,8 @@ def _open(path: str) -> contextlib.AbstractContextManager[Iterable[bytes]]:
   if path == STDIN:
     return contextlib.nullcontext(sys.stdin.buffer)
   if _is_compressed(path):
-    return contextlib.nullcontext(_decompressed(path))
+    return contextlib.nullcontext(lines.split_blocks(files.read_blocks(path)))
   return open(path, "rb")
-
-
-def _decompressed(path: str) -> Iterator[bytes]:
-  rest = b""
-  for block in files.read_blocks(path):
-    *whole, rest = (rest + block).split(b"\n")
-    yield from (line + b"\n" for line in whole)
-  if rest:
-    yield rest
 
 
 def text_of_object(value: dict, field: str, *, file: str, line: int) -> Text:
@@ -244,7 +233,7 @@ def text_of_object(value: dict, field: str, *, file: str, line: int) -> Text:
       f"{did_you_mean(field, value) if field not in value else ''}. "
       "Name the text's field with --field."
     )
-  return Text(tables.encodable(value[field]), None, file, line)
+  return Text(objects.encodable(value[field]), None, file, line)
 
 
 def _text_of_tokens(tokens: Any, where: str, *, file: str, number: int) -> Text:
@@ -255,5 +244,5 @@ def _text_of_tokens(tokens: Any, where: str, *, file: str, number: int) -> Text:
       f"{where}: 'tokens' is not a list of strings; expected the words of a "
       'sentence: {"tokens": ["The", "bank", "."]}.'
     )
-  words = list(map(tables.encodable, tokens))
+  words = list(map(objects.encodable, tokens))
   return text_of_words(words, file=file, line=number)

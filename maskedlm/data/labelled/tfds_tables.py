@@ -23,7 +23,7 @@ def read_records(source: str) -> Iterator[Record]:
   """
   data = open_data_source(source)
   found = [
-    {name: feature_text(data, name, value) for name, value in example.items()}
+    {name: feature_value(data, name, value) for name, value in example.items()}
     for example in read_examples(data, source)
   ]
   if found and "idx" in found[0]:
@@ -45,19 +45,20 @@ def open_data_source(source: str):
     raise DataError(str(error)) from error
 
 
-def feature_text(data, name: str, value: Any) -> str:
-  """Returns a feature's value as text, as it would be in a file."""
+def feature_value(data, name: str, value: Any) -> str | list:
+  """Returns a feature's value as text, as it would be in a file, or a list."""
   if isinstance(value, bytes):
     return value.decode("utf-8", "replace")
   if isinstance(value, str):
     return value
+  if np.ndim(value):
+    return [feature_value(data, name, x) for x in value]
   feature = data.dataset_info.features[name]
   names = getattr(feature, "names", None)
   if names is not None:  # A ClassLabel.
     return names[value] if value >= 0 else ""
-  if np.ndim(value) == 0:  # A float32 as 3.8, not 3.799999952316284.
-    return str(np.asarray(value, feature.np_dtype))
-  return repr(value)
+  # A float32 as 3.8, not 3.799999952316284.
+  return str(np.asarray(value, feature.np_dtype))
 
 
 def read_examples(data, source: str) -> Iterator[dict[str, Any]]:

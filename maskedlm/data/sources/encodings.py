@@ -1,12 +1,10 @@
 """Recognises what a file holds: by its first bytes, or by its invalid UTF-8.
 
-| the first bytes | the file is |
-|---|---|
-| 1f 8b, 28 b5 2f fd, BZh, fd 37 7a 58 5a | compressed: gzip, zstd, bzip2, xz |
-| PAR1 | Parquet |
-| ff fe, fe ff; many NULs | UTF-16, or UTF-32; binary data |
-| PK 03 04, d0 cf 11 e0, SQLite format 3 | zip or Excel, old Excel, SQLite |
-| %PDF-, a page's tags | PDF, HTML |
+1f 8b, 28 b5 2f fd, BZh, fd 37 7a   gzip, zstd, bzip2, xz
+PAR1                                Parquet
+ff fe, fe ff; many NULs             UTF-16 or UTF-32; binary data
+PK 03 04, d0 cf 11 e0               zip or Excel, old Excel
+SQLite format 3, %PDF-              SQLite, PDF
 """
 
 import pathlib
@@ -57,7 +55,7 @@ def name_of_binary(head: bytes) -> str:
   for magic, name in _BINARY.items():
     if head.startswith(magic):
       return name
-  if head.count(0) <= _MAX_NULLS * len(head):
+  if head.count(0) <= max(_MAX_NULLS * len(head), 1):
     return ""
   wide = guess_wide_encoding(head)
   return wide.upper() if wide else "binary data (many bytes are NUL)"

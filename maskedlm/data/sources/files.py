@@ -195,7 +195,7 @@ def read_blocks(path: str) -> Iterator[bytes]:
   try:
     with open(path, "rb") as file:
       if path.lower().endswith(".zst"):
-        yield from _zstd_blocks(file)
+        yield from zstd_blocks(file)
       else:
         is_gzip = path.lower().endswith(".gz")
         stream = gzip.GzipFile(fileobj=file) if is_gzip else file
@@ -208,7 +208,7 @@ def read_blocks(path: str) -> Iterator[bytes]:
     ) from error
 
 
-def _zstd_blocks(file) -> Iterator[bytes]:
+def zstd_blocks(file) -> Iterator[bytes]:
   """Yields the content of all frames of a zstd file.
 
   Used since zstandard's stream_reader treats a truncated file as complete. 1 kB

@@ -18,7 +18,12 @@ from maskedlm.finetune.classification.files import Example
 from maskedlm.finetune.classification.head import make_row_head
 from maskedlm.finetune.common import label_metrics, single_label, unseen_labels
 from maskedlm.finetune.common.confusion import confusion_table
-from maskedlm.finetune.common.gold_labels import require_two_labels
+from maskedlm.finetune.common.gold_labels import (
+  find_classes,
+  labelled,
+  require_two_labels,
+  without_mark,
+)
 from maskedlm.finetune.common.text_pairs import cut_sizes, pair_row
 from maskedlm.finetune.contract import (
   Application,
@@ -50,6 +55,11 @@ class Options:
   label: str = task_option(
     "", "Column of the label; '' for the layout's, else label."
   )
+  labels: tuple[str, ...] = task_option(
+    (),
+    "All classes, if a file has others or one is named - or -1, which mean no "
+    "gold label otherwise; () for those of the training set.",
+  )
   header: tuple[str, ...] = task_option(
     (), "Names of the columns, for files without a header line."
   )
@@ -72,7 +82,7 @@ class Options:
 
 # --- Files ---
 
-_COLUMNS = glue.FileLayout(text=("text",), unlabelled=("",))
+_COLUMNS = glue.FileLayout(text=("text",))
 OWN_LAYOUTS = {
   "columns": _COLUMNS,
   "texts": _COLUMNS._replace(text_b=("text_b",), alone=True),
@@ -85,6 +95,10 @@ def layout_of(options: Options) -> glue.FileLayout:
   Raises:
     ConfigError: the layout is unknown, or has classes despite regression=True.
   """
+  if options.regression and options.labels:
+    raise ConfigError(
+      "task.labels are classes; expected none with task.regression=True."
+    )
   if options.layout in OWN_LAYOUTS:
     best = "pearson_spearman" if options.regression else "accuracy"
     layout = OWN_LAYOUTS[options.layout]._replace(best=best)
@@ -103,6 +117,7 @@ def layout_of(options: Options) -> glue.FileLayout:
     text=chosen(options.text, layout.text),
     text_b=chosen(options.text_b, layout.text_b),
     label=chosen(options.label, layout.label),
+    labels=tuple(options.labels) or layout.labels,
     header=tuple(options.header) or layout.header,
     language=options.language,
     regression=options.regression or layout.regression,
@@ -137,20 +152,27 @@ def describe_labels(
   """Returns the sorted labels, or for regression the statistics of the scores.
 
   Raises:
-    DataError: an example has no label, or all have the same one.
+    DataError: no example has a label, all have the same one, or two classes
+      can't be told apart (gold_labels.find_classes).
   """
+  examples = labelled(examples)
   labels = files.gold_labels(examples)
   require_two_labels(examples, labels, "label")
-  values = sorted(set(labels))
-  if layout_of(options).regression:
-    scores = np.float64([example.label for example in examples])
+  layout = layout_of(options)
+  if layout.regression:
+    scores = np.float64(labels)
     return {
-      "low": values[0],
-      "high": values[-1],
+      "low": min(labels),
+      "high": max(labels),
       "mean": float(scores.mean()),
       "stddev": float(scores.std()),
     }
-  return {"labels": values}
+  if options.labels:
+    return {"labels": sorted(set(options.labels))}
+  if layout.labels:
+    return {"labels": sorted(set(labels))}
+  where = examples[0].where.rpartition(":")[0]
+  return {"labels": find_classes(labels, where)}
 
 
 # --- The model ---
@@ -176,8 +198,14 @@ def _classification(setup: Setup, options: Options) -> Application:
   )
   head = make_row_head(cfg, len(labels), pooler=options.pooler)
 
+  def has_label(example: Example) -> bool:
+    return bool(example.label and without_mark(example.label, labels))
+
   def rows(examples: Sequence[Example]) -> Rows:
-    gold = [(example.label, example.where) for example in examples]
+    gold = [
+      (example.label if has_label(example) else None, example.where)
+      for example in examples
+    ]
     ids, notes = unseen_labels.label_ids(gold, labels)
     return make_rows(tokenizer, cfg, examples, length, labels=ids, notes=notes)
 
@@ -187,6 +215,11 @@ def _classification(setup: Setup, options: Options) -> Application:
       "probability": max(shares),
       "probabilities": dict(zip(labels, shares, strict=True)),
     }
+
+  def require_labels(examples: Sequence[Example]) -> None:
+    gold = files.gold_labels(examples)
+    wheres = [example.where for example in examples]
+    unseen_labels.check_known([*zip(gold, wheres, strict=True)], labels)
 
   def score(examples, predictions):
     gold = files.gold_labels(examples)
@@ -200,7 +233,8 @@ def _classification(setup: Setup, options: Options) -> Application:
     predict=predict,
     score=score,
     best=best,
-    require_labels=files.gold_labels,
+    has_label=has_label,
+    require_labels=require_labels,
     term="class",
   )
 
@@ -251,6 +285,7 @@ def _regression(setup: Setup, options: Options) -> Application:
     decode=decode,
     score=score,
     best=best,
+    has_label=lambda example: example.label is not None,
     require_labels=files.gold_labels,
   )
 

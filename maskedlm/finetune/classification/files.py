@@ -5,7 +5,9 @@ them.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,17 +50,17 @@ def read_examples(
   if source.startswith(tfds_tables.PREFIX):
     records = tfds_tables.read_records(source)
   else:
-    header = layout.header
-    if header and {*tables.read_first_row(source)} & {*layout.text}:
-      header = ()  # The file has a header line, like CoLA's test set.
     records = tables.read_records(
       source,
-      header=header,
+      header=layout.header,
       ragged=_leave_out if layout.corrupt_rows else None,
     )
   if layout.language:
     records = _in_language(records, source, layout.language)
-  return [_example(prepare(record), layout) for record in records]
+  odd: tables.Odd = {}
+  examples = [_example(prepare(record), layout, odd) for record in records]
+  tables.report_odd(odd)
+  return examples
 
 
 def parse_line(line: str, layout: FileLayout) -> Example:
@@ -71,12 +73,13 @@ def parse_line(line: str, layout: FileLayout) -> Example:
     DataError: the object lacks a text, half of a pair is missing, or a pair is
       given where a single text is expected.
   """
-  if line.startswith("{"):
-    fields = tables.parse_json_fields(line, "input")
-    text = _json_field(fields, ("text", *layout.text))
-    if _is_pair(fields, layout):
-      return Example(text, _json_field(fields, ("text_b", *layout.text_b)))
-    if "text_b" in fields:
+  if tables.is_object(line):
+    record = tables.parse_record(line)
+    names_b = ("text_b", *layout.text_b)
+    text = _json_text(record, ("text", *layout.text))
+    if _is_pair(record, layout):
+      return Example(text, _json_text(record, names_b))
+    if not layout.text_b and "text_b" in record.fields:
       raise DataError(
         f"input {line[:40]!r} has 'text_b', but this model takes single texts."
       )
@@ -113,31 +116,44 @@ def _leave_out(error: DataError) -> None:
 def _in_language(
   records: Iterable[tables.Record], source: str, language: str
 ) -> Iterator[tables.Record]:
-  languages: set[str] = set()
+  languages: Counter[str] = Counter()
   for record in records:
-    languages.add(record.fields.get("language", language))
-    if record.fields.get("language", language) == language:
+    found = tables.as_text(record.fields.get("language", language))
+    languages[found] += 1
+    if found == language:
       yield record
-  if language not in languages:
+  others = languages.total() - languages[language]
+  if not languages[language]:
     raise DataError(
       f"{source}: no row has the language {language!r}"
       f"{did_you_mean(language, languages)}; known: "
       f"{', '.join(sorted(languages))}."
     )
+  if others:
+    log(f"{source}: {others:,} rows in other languages are left out")
 
 
-def _example(record: tables.Record, layout: FileLayout) -> Example:
-  text = tables.get_field(record, *layout.text)
-  is_pair = _is_pair(record.fields, layout)
-  text_b = tables.get_field(record, *layout.text_b) if is_pair else None
+def _example(
+  record: tables.Record, layout: FileLayout, odd: tables.Odd
+) -> Example:
+  text = _text(record, layout.text, layout, odd)
+  text_b = None
+  if _is_pair(record, layout):
+    text_b = _text(record, layout.text_b, layout, odd)
   named = [name for name in layout.label if name in record.fields]
   if not named:
     why = (
       f"{tables.missing_column(record, layout.label)}; a label is needed here."
     )
     return Example(text, text_b, None, record.where, why)
-  label = record.fields[named[0]].strip()
-  if label in layout.unlabelled:
+  value = record.fields[named[0]]
+  if isinstance(value, list | dict):
+    raise DataError(
+      f"{record.where}: the {named[0]} is {tables.as_text(value):.60}; "
+      "expected one label; maskedlm finetune multi_label reads several."
+    )
+  label = tables.as_text(value).strip()
+  if label in layout.unlabelled and label not in layout.labels:
     why = f"{record.where}: label {label!r} means no label; expected one here."
     return Example(text, text_b, None, record.where, why)
   label = layout.aliases.get(label, label)
@@ -151,15 +167,29 @@ def _example(record: tables.Record, layout: FileLayout) -> Example:
   return Example(text, text_b, label, record.where)
 
 
-def _is_pair(fields: Iterable[str], layout: FileLayout) -> bool:
-  """Tells whether a second text is expected among these fields."""
-  names = {"text_b", *layout.text_b}
-  return bool(layout.text_b) and not (layout.alone and names.isdisjoint(fields))
+def _text(
+  record: tables.Record,
+  names: Sequence[str],
+  layout: FileLayout,
+  odd: tables.Odd,
+) -> str:
+  if layout.corrupt_rows and not tables.get_field(record, *names).strip():
+    odd.setdefault((names[0], "are empty"), [0, record.where])[0] += 1
+    return ""
+  return tables.get_text(record, *names, odd=odd)
+
+
+def _is_pair(record: tables.Record, layout: FileLayout) -> bool:
+  """Tells whether a second text is expected in this row."""
+  if not layout.alone:
+    return bool(layout.text_b)
+  names = {"text_b", *layout.text_b} & {*record.fields}
+  return any(tables.get_field(record, name).strip() for name in names)
 
 
 def _number(label: str, where: str) -> float:
   try:
-    value = float(label)
+    value = float(label if re.fullmatch(r"[-+.\deE]+", label) else "nan")
   except ValueError:
     value = float("nan")
   if not np.isfinite(value):
@@ -169,11 +199,10 @@ def _number(label: str, where: str) -> float:
   return value
 
 
-def _json_field(fields: Mapping[str, str], names: Sequence[str]) -> str:
-  for name in names:
-    if name in fields:
-      return fields[name]
-  raise DataError(
-    f"input {json.dumps(fields)[:40]} has no {names[0]!r}; expected an object "
-    'such as {"text": "..."}, with "text_b" for a pair.'
-  )
+def _json_text(record: tables.Record, names: Sequence[str]) -> str:
+  if not {*names} & {*record.fields}:
+    raise DataError(
+      f"input {json.dumps(record.fields)[:40]} has no {names[0]!r}; expected "
+      'an object such as {"text": "..."}, with "text_b" for a pair.'
+    )
+  return tables.get_text(record, *names)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from maskedlm.core.errors import ConfigError, did_you_mean
+from maskedlm.finetune.common.gold_labels import NO_LABEL, NO_NUMBER
 
 
 class FileLayout(NamedTuple):
@@ -19,16 +20,19 @@ class FileLayout(NamedTuple):
   label: tuple[str, ...] = ("label",)
   labels: tuple[str, ...] = ()  # All allowed labels; () = any.
   aliases: Mapping[str, str] = {}  # TFDS's label -> GLUE's.
-  unlabelled: tuple[str, ...] = ()  # Values that mean no label.
+  # Values that mean no gold label, unless they are in `labels`.
+  unlabelled: tuple[str, ...] = NO_LABEL
   regression: bool = False  # The label is a number.
   header: tuple[str, ...] = ()  # Columns of files without a header line.
   language: str = ""  # Rows to read of several languages (XNLI); "" = all.
-  corrupt_rows: bool = False  # Skip ragged rows with a warning.
+  # Ragged rows are skipped, and empty texts are read, with a warning.
+  corrupt_rows: bool = False
   best: str = "accuracy"  # The metric that chooses the best checkpoint.
 
 
 _PAIR = {"text": ("sentence1",), "text_b": ("sentence2",)}
-_HIDDEN = {"unlabelled": ("", "-1", "-1.0")}  # As in TFDS's test splits.
+# As in TFDS's test splits.
+_HIDDEN = {"unlabelled": (*NO_LABEL, *NO_NUMBER)}
 _BINARY = {"labels": ("0", "1"), **_HIDDEN}
 _ENTAILMENT = {"labels": ("entailment", "not_entailment"), **_HIDDEN}
 # MNLI and XNLI (Conneau et al. 2018, https://arxiv.org/abs/1809.05053), whose

@@ -1,10 +1,114 @@
-"""Gold labels: each must be there, and a training set must have several."""
+"""Gold labels: which values are none, and which labels are the same.
 
-from collections.abc import Sequence
+Files mark examples without a gold label: SNLI with -, TFDS and the Hub with -1,
+others leave the field empty. Such examples are left out of training and
+scoring, and counted. Where a mark is the name of a class, task.labels says so.
+"""
+
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from maskedlm.core.errors import DataError
 from maskedlm.finetune.contract import Example
+from maskedlm.runtime.console import log
+
+# Values that mean that there is no gold label.
+NO_LABEL = ("", "-", "--", "?", "nan", "NaN", "<NA>")
+# So do these, if the labels are otherwise numbers from 0 on.
+NO_NUMBER = ("-1", "-1.0")
+_NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)(\.0*)?")
+
+
+def without_mark(label: str, labels: Sequence[str]) -> str | None:
+  """Returns the label, or None if it means none and is not in `labels`."""
+  is_mark = label in (*NO_LABEL, *NO_NUMBER) and label not in labels
+  return None if is_mark else label
+
+
+def labelled(examples: Sequence[Example], field: str = "label") -> list:
+  """Returns the examples with a label; all of them if none has one."""
+  found = [e for e in examples if getattr(e, field) is not None]
+  return found or list(examples)
+
+
+def keep_labelled(
+  examples: Sequence[Example], has_label: Callable[[Example], bool], name: str
+) -> list:
+  """Returns the examples with a gold label, and reports how many have none.
+
+  If none has one, all are returned; Application.require_labels then raises.
+
+  Args:
+    examples: the examples.
+    has_label: Application.has_label.
+    name: the set's name, for the report.
+  """
+  kept = [example for example in examples if has_label(example)]
+  if kept and len(kept) < len(examples):
+    first = next(e for e in examples if not has_label(e))
+    log(
+      f"{name}: {len(examples) - len(kept):,} of {len(examples):,} examples "
+      f"have no gold label and are left out, such as {first.where}"
+    )
+  return kept or list(examples)
+
+
+def find_classes(labels: Sequence[str], where: str) -> list[str]:
+  """Returns the classes of a training set, sorted.
+
+  -1 is none if the others are the numbers from 0 to 2 or more, and a class if
+  there is a single other label, or one that is not a number from 0 on.
+
+  Raises:
+    DataError: two classes are the same number (1 and 1.0) or truth value, or
+      -1 may be a class or mean that there is no gold label.
+  """
+  found = sorted(set(labels))
+  check_distinct(found, where)
+  rest = [label for label in found if label not in NO_NUMBER]
+  is_count = all(re.fullmatch(r"\d+(\.0*)?", label) for label in rest)
+  if len(rest) == len(found) or len(rest) < 2 or not is_count:
+    return found
+  if len(rest) > 2 and {*map(canonical, rest)} == {*map(str, range(len(rest)))}:
+    return rest
+  mark = next(label for label in found if label in NO_NUMBER)
+  lists = [",".join(map(repr, x)) for x in (rest, found)]
+  raise DataError(
+    f"{where}: the label {mark!r} may be a class, or mean no gold label; say "
+    f'which: --config.task.labels="({lists[0]})" leaves its examples out, '
+    f'--config.task.labels="({lists[1]})" makes it a class.'
+  )
+
+
+def check_distinct(labels: Sequence[str], where: str) -> None:
+  """Checks that no two labels mean the same; reports those that may.
+
+  Raises:
+    DataError: two are the same number (1 and 1.0) or truth value.
+  """
+  seen: dict[str, str] = {}
+  folded: dict[str, str] = {}
+  for label in labels:
+    other = seen.setdefault(canonical(label), label)
+    if other != label:
+      raise DataError(
+        f"{where}: the labels {other!r} and {label!r} are the same; expected "
+        "one of them: write each label in one way."
+      )
+    other = folded.setdefault(label.casefold(), label)
+    if other != label:
+      log(
+        f"{where}: the labels {other!r} and {label!r} differ in case only; "
+        "they are two classes"
+      )
+
+
+def canonical(label: str) -> str:
+  """Returns "1" for 1, 1.0, +1 and True; other labels as they are."""
+  if _NUMBER.fullmatch(label):
+    return str(int(float(label)))
+  return {"true": "1", "false": "0"}.get(label.casefold(), label)
 
 
 def gold_labels(

@@ -28,6 +28,7 @@ def make_classifier(
   predict: Callable[[Example, list[float]], Prediction],
   score: Callable[..., dict[str, float]],
   best: str,
+  has_label: Callable[[Example], bool],
   require_labels: Callable[[Sequence[Example]], Any],
   term: str,
   metric: str = "accuracy",
@@ -36,7 +37,7 @@ def make_classifier(
 
   Args:
     head: with logits [B, C].
-    make_rows, score, best, require_labels: as in Application.
+    make_rows, score, best, has_label, require_labels: as in Application.
     predict: (example, probabilities of the C labels) -> prediction.
     term: name of the cross-entropy in the losses.
     metric: name of the accuracy in the metrics.
@@ -69,6 +70,7 @@ def make_classifier(
     decode=decode,
     score=score,
     best=best,
+    has_label=has_label,
     require_labels=require_labels,
   )
 

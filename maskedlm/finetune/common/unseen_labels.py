@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from maskedlm.core.errors import DataError, did_you_mean
+from maskedlm.finetune.common.gold_labels import canonical
 from maskedlm.modeling import losses
 
 UNSEEN = -1
@@ -43,6 +45,43 @@ def label_ids(
   known = {None: 0, **{label: i for i, label in enumerate(labels)}}
   ids = np.array([known.get(label, UNSEEN) for label, _ in gold], np.int32)
   return ids, unseen_notes([gold[i] for i in np.flatnonzero(ids == UNSEEN)])
+
+
+def check_known(gold: Sequence[tuple[str, str]], labels: Sequence[str]) -> None:
+  """Checks that gold labels that are to be scored mean what the model's mean.
+
+  Args:
+    gold: (label, FILE:LINE) of each label.
+    labels: the labels that the model knows.
+
+  Raises:
+    DataError: the model knows none of them, or one of them is the same number
+      or truth value as one of the model's, but written in another way.
+  """
+  known = set(labels)
+  unknown = {}  # label -> where it is first.
+  for label, where in gold:
+    if label not in known:
+      unknown.setdefault(label, where)
+  twins = {canonical(label): label for label in labels}
+  for label, where in unknown.items():
+    if twin := twins.get(canonical(label)):
+      raise DataError(
+        f"{where}: the gold label {label!r} is the model's {twin!r}, in "
+        f"another form; expected the model's labels: {_names(labels)}."
+      )
+  if unknown and all(label in unknown for label, _ in gold):
+    label, where = next(iter(unknown.items()))
+    raise DataError(
+      f"{where}: the model knows none of the gold labels: they are "
+      f"{_names([*unknown])}; the model's are {_names(labels)}"
+      f"{did_you_mean(label, labels)}. Write them as in the training data."
+    )
+
+
+def _names(labels: Sequence[str], most: int = 8) -> str:
+  shown = ", ".join(map(repr, labels[:most]))
+  return f"{shown}, ..." if len(labels) > most else shown
 
 
 def unseen_notes(unseen: Sequence[tuple[str, str]]) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from maskedlm.finetune.common import mentions, single_label
 from maskedlm.finetune.common.confusion import confusion_table
 from maskedlm.finetune.common.gold_labels import (
   gold_labels,
+  labelled,
   require_two_labels,
 )
 from maskedlm.finetune.common.head import Head, make_head
@@ -57,8 +58,9 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, dict[str, int]]:
   """Returns {"answers": {answer: number of training examples}}.
 
   Raises:
-    DataError: an example has no answer, or all answers are the same.
+    DataError: no example has an answer, or all answers are the same.
   """
+  examples = labelled(examples, "answer")
   gold = _gold_labels(examples)
   require_two_labels(examples, gold, "answer")
   return {"answers": {answer: gold.count(answer) for answer in ANSWERS}}
@@ -96,6 +98,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     predict=_prediction,
     score=score,
     best="f1",
+    has_label=lambda example: example.answer is not None,
     require_labels=_gold_labels,
     term="coreference",
   )

@@ -12,11 +12,14 @@ from typing import NamedTuple
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import tables
 from maskedlm.finetune.common import entity_metrics, mentions
+from maskedlm.finetune.common.gold_labels import NO_LABEL, NO_NUMBER
 from maskedlm.finetune.common.mentions import Mention
 
 ANSWERS = ("NEITHER", "A", "B")  # By the model's label id.
 _FIELDS = ("Pronoun", "A", "B")
 _LABELS = ("A-coref", "B-coref")
+_TRUTHS = {"TRUE": True, "1": True, "1.0": True}
+_TRUTHS |= {"FALSE": False, "0": False, "0.0": False}
 # The pronouns that occur in GAP and that the official scorer knows.
 _GENDERS = {
   **dict.fromkeys(("she", "her", "hers"), "feminine"),
@@ -47,11 +50,11 @@ class Example(NamedTuple):
 
 
 def read_examples(path: str | pathlib.Path) -> list[Example]:
-  """Reads a TSV file with GAP's columns, in any order.
+  """Reads a table with GAP's columns, in any order.
 
   They are ID, Text, Pronoun, Pronoun-offset, A, A-offset, A-coref, B, B-offset,
-  B-coref and URL, which is optional. Without A-coref and B-coref, answers are
-  None.
+  B-coref and URL, which is optional. Without A-coref and B-coref,
+  or where both are empty, -, ? or -1, answers are None.
 
   Raises:
     DataError: see tables.read_records; a column is missing, a mention is not at
@@ -67,26 +70,30 @@ def parse_line(line: str) -> Example:
     DataError: the line is no such object, or a mention is not at its offset.
   """
   where = f"input {line[:40]!r}"
-  if not line.startswith("{"):
+  if not tables.is_object(line):
     raise DataError(f"{where}: not a JSON object; expected {INPUT_EXAMPLE}")
-  fields = tables.parse_json_fields(line, where)
+  record = tables.parse_record(line, where)
   names = (
     "text",
     *(f"{n.lower()}{o}" for n in _FIELDS for o in ("", "_offset")),
   )
   for name in names:
-    if name not in fields:
+    if name not in record.fields:
       raise DataError(f"{where}: no {name!r}; expected {INPUT_EXAMPLE}")
-  text = fields["text"]
+  text = tables.get_text(record, "text")
   return Example(
     text,
     *(
       mentions.find_mention(
-        text, fields[name], fields[f"{name}_offset"], what=name, where=where
+        text,
+        tables.get_text(record, name),
+        tables.get_field(record, f"{name}_offset"),
+        what=name,
+        where=where,
       )
       for name in (n.lower() for n in _FIELDS)
     ),
-    id=fields.get("id", ""),
+    id=tables.as_text(record.fields.get("id")),
   )
 
 
@@ -150,11 +157,11 @@ def _ratio(part: float, whole: float) -> float:
 
 
 def _example(record: tables.Record) -> Example:
-  text = tables.get_field(record, "Text")
+  text = tables.get_text(record, "Text")
   located = [
     mentions.find_mention(
       text,
-      tables.get_field(record, name),
+      tables.get_text(record, name),
       tables.get_field(record, f"{name}-offset"),
       what=name,
       where=record.where,
@@ -166,13 +173,16 @@ def _example(record: tables.Record) -> Example:
     *located,
     answer=_answer(record),
     id=tables.get_field(record, "ID"),
-    page=record.fields.get("URL", ""),
+    page=tables.as_text(record.fields.get("URL")),
     where=record.where,
   )
 
 
 def _answer(record: tables.Record) -> str | None:
   if not any(name in record.fields for name in _LABELS):
+    return None
+  values = [tables.get_field(record, name).strip() for name in _LABELS]
+  if all(value in (*NO_LABEL, *NO_NUMBER) for value in values):
     return None
   is_a, is_b = (_truth(record, name) for name in _LABELS)
   if is_a and is_b:
@@ -185,8 +195,8 @@ def _answer(record: tables.Record) -> str | None:
 
 def _truth(record: tables.Record, name: str) -> bool:
   value = tables.get_field(record, name).strip()
-  if value.upper() not in ("TRUE", "FALSE"):
+  if value.upper() not in _TRUTHS:
     raise DataError(
       f"{record.where}: {name} is {value!r}; expected TRUE or FALSE."
     )
-  return value.upper() == "TRUE"
+  return _TRUTHS[value.upper()]

@@ -5,12 +5,10 @@ cross-entropy, like problem_type="multi_label_classification" in transformers.
 Rows and head are shared with classification.py; tables.py reads the files.
 """
 
-import ast
-import contextlib
 import dataclasses
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -23,7 +21,13 @@ from maskedlm.finetune.classification import classification, files, glue
 from maskedlm.finetune.classification.files import Example
 from maskedlm.finetune.classification.head import make_row_head
 from maskedlm.finetune.common import entity_metrics, unseen_labels
-from maskedlm.finetune.common.gold_labels import require_two_labels
+from maskedlm.finetune.common.gold_labels import (
+  NO_LABEL,
+  NO_NUMBER,
+  check_distinct,
+  labelled,
+  require_two_labels,
+)
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -33,12 +37,10 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
+from maskedlm.finetune.multi_label import label_lists
 from maskedlm.modeling.losses import weighted_sum
 
 METRICS = ("micro_f1", "macro_f1", "exact_match")
-# The values that a column in Options.columns may have; pandas writes 1.0.
-_IS_TRUE = {"1": True, "1.0": True, "true": True}
-_IS_TRUE |= {"0": False, "0.0": False, "false": False}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Options:
     "text_b", "Column of the second text, used in rows that have one."
   )
   label: str = task_option(
-    "labels", "Column of the labels: a JSON list, or joined by `separator`."
+    "labels", "Column of the labels: a list, or joined by `separator`."
   )
   separator: str = task_option(
     ",", "Separator of the labels; '' for whitespace."
@@ -97,71 +99,60 @@ def read_examples(source: str, options: Options) -> list[Example]:
   """Returns the examples of a file; their labels are sorted tuples.
 
   Raises:
-    DataError: see files.read_examples; a list of labels can't be read; the
-      column of a label has a value other than 1 and 0.
+    DataError: see files.read_examples; a list of labels can't be read
+      (label_lists.py); the column of a label has a value other than 1 and 0.
   """
+  plain: list[tuple[str, str]] = []  # Fields that are not lists.
+
+  def with_list(record: tables.Record) -> tables.Record:
+    record = _join_columns(record, options.columns)
+    name = layout.label[0]
+    if name not in record.fields:
+      return record
+    value = record.fields[name]
+    if isinstance(value, str) and value.strip()[:1] not in ("[", "(", "{"):
+      plain.append((value, record.where))
+    labels = label_lists.parse_labels(value, options.separator, record.where)
+    text = json.dumps(labels) if labels is not None else None
+    return record._replace(fields={**record.fields, name: text})
+
+  layout = _layout(options)
+  examples = files.read_examples(source, layout, with_list)
+  label_lists.check_separator(plain, options.separator)
   return [
-    example._replace(label=_parse_labels(example, options.separator))
-    for example in files.read_examples(
-      source,
-      _layout(options),
-      lambda record: _join_columns(record, options.columns),
+    example._replace(
+      label=None if example.label is None else tuple(json.loads(example.label))
     )
+    for example in examples
   ]
 
 
 def _join_columns(
   record: tables.Record, columns: Sequence[str]
 ) -> tables.Record:
-  """Replaces the first of `columns` by a JSON list of the columns that are 1.
+  """Replaces the first of `columns` by a list of the columns that are 1.
 
-  A record without any of the columns, as in a test set, is returned unchanged.
+  It is None, no gold label, if all of them are empty or -1, as in the test set
+  of Kaggle's toxic comments. A record without any of the columns, as in a test
+  set, is returned unchanged.
 
   Raises:
     DataError: a column is missing or has a value other than 1 and 0.
   """
   if not set(columns) & set(record.fields):
     return record
-  labels = []
-  for name in columns:
-    value = tables.get_field(record, name)
-    if value.strip().lower() not in _IS_TRUE:
+  values = {name: tables.get_field(record, name).strip() for name in columns}
+  labels: list[str] | None = []
+  if all(x in (*NO_LABEL, *NO_NUMBER) for x in values.values()):
+    labels = None
+  for name, value in values.items() if labels is not None else ():
+    if value.lower() not in label_lists.IS_TRUE:
       raise DataError(
         f"{record.where}: {name} is {value!r:.40}; expected 1 if the text has "
         "the label, else 0."
       )
-    labels += [name] * _IS_TRUE[value.strip().lower()]
-  fields = {**record.fields, columns[0]: json.dumps(labels)}
-  return record._replace(fields=fields)
-
-
-def _parse_labels(example: Example, separator: str) -> tuple[str, ...] | None:
-  """Returns the labels, sorted; None if there is no column.
-
-  They are written as '["a", "b"]', as "b, a" or, by pandas, as "['a', 'b']".
-  """
-  if example.label is None:
-    return None
-  found: Any = example.label.split(separator or None)  # "": at whitespace.
-  if example.label.startswith("["):
-    try:
-      found = json.loads(example.label)
-    except ValueError:
-      found = _parse_literal(example)
-  named = {str(x).strip() for x in found if x is not None}
-  return tuple(sorted(named - {""}))
-
-
-def _parse_literal(example: Example) -> list:
-  """Returns the list in a Python literal; raises DataError if it is none."""
-  with contextlib.suppress(ValueError, SyntaxError, MemoryError):
-    found = ast.literal_eval(example.label)
-    if isinstance(found, list):
-      return found
-  raise DataError(
-    f"{example.where}: the labels {example.label!r:.60}; expected a JSON list "
-    'such as ["a", "b"], or labels with task.separator between them.'
-  )
+    labels += [name] * label_lists.IS_TRUE[value.lower()]
+  return record._replace(fields={**record.fields, columns[0]: labels})
 
 
 def parse_line(line: str, options: Options) -> Example:
@@ -182,11 +173,14 @@ def describe_labels(
   """Returns {"labels": sorted names in the training set and task.columns}.
 
   Raises:
-    DataError: an example has no column of labels, or all have the same labels.
+    DataError: no example has labels, or all have the same ones.
   """
+  examples = labelled(examples)
   gold = files.gold_labels(examples)
   require_two_labels(examples, list(map(", ".join, gold)), "labels")
-  return {"labels": sorted(set(options.columns).union(*gold))}
+  labels = sorted(set(options.columns).union(*gold))
+  check_distinct(labels, examples[0].where.rpartition(":")[0])
+  return {"labels": labels}
 
 
 # --- The model ---
@@ -214,6 +208,13 @@ def make_application(setup: Setup, options: Options) -> Application:
       length,
       labels=np.array(is_gold, np.int32),
       notes=unseen_labels.unseen_notes(unseen),
+    )
+
+  def require_labels(examples: Sequence[Example]) -> None:
+    gold = zip(files.gold_labels(examples), examples, strict=True)
+    unseen_labels.check_known(
+      [(name, example.where) for names, example in gold for name in names],
+      labels,
     )
 
   def loss(params: Params, batch: Batch, key: Key, train: bool):
@@ -247,7 +248,8 @@ def make_application(setup: Setup, options: Options) -> Application:
       files.gold_labels(examples), [p["labels"] for p in predictions]
     ),
     best=options.metric,
-    require_labels=files.gold_labels,
+    has_label=lambda example: example.label is not None,
+    require_labels=require_labels,
   )
 
 

@@ -1,18 +1,19 @@
 """Reads multiple-choice files: SWAG, CODAH, ComVE, and the user's own.
 
-The columns, which data/labelled/tables.py reads, identify the format. A label
-is the index of the correct choice, from 0.
+The columns, which data/labelled/tables.py reads, identify the format; labels.py
+reads the labels.
 """
 
 import json
 import pathlib
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import tables
+from maskedlm.data.labelled import delimited, tables
 from maskedlm.data.tokenizers.training import replace_surrogates
+from maskedlm.finetune.multiple_choice.labels import Label, find_indices
 
 
 class Example(NamedTuple):
@@ -36,13 +37,15 @@ class FileLayout(NamedTuple):
   label: str = "label"
   id: str = ""
   category: str = ""
+  has_empty: bool = False  # Whether an empty choice is one.
 
 
 LAYOUTS = (
   # SWAG (arXiv:1808.05326); sent2 is the beginning of each ending.
   FileLayout(context="sent1", choice=r"ending\d+", question="sent2"),
   # ComVE, subtask B (SemEval-2020 task 4); its labels are in another file.
-  FileLayout(context="FalseSent", choice="Option[A-Z]", label="", id="id"),
+  # It has an empty choice or two.
+  FileLayout("FalseSent", "Option[A-Z]", label="", id="id", has_empty=True),
   # CODAH (W19-2008), whose files have no header: see _codah_header.
   FileLayout(context="prompt", choice=r"ending\d+", category="category"),
   FileLayout(context="context", choice=r"choice\d+", question="question"),
@@ -53,23 +56,40 @@ _EXPECTED = (
 )
 
 
-def read_examples(path: str) -> list[Example]:
+def read_examples(path: str, *, first_label: str = "") -> list[Example]:
   """Reads the examples of a file; in a test set, labels are None.
 
-  A .csv or .tsv file has one of LAYOUTS, or is CODAH's; a .jsonl or .parquet
-  file has {"context", "question", "choices": [...], "label"}, of which question
-  and label are optional. For ComVE, `path` is the data file, and the answers
-  are read from the file next to it.
+  A .csv or .tsv file has one of LAYOUTS, or is CODAH's; a JSON or Parquet file
+  has {"context", "question", "choices": [...], "label"}, of which question and
+  label are optional. For ComVE, `path` is the data file, and the answers are
+  read from the file next to it. Empty choices at the end of a row are none.
+
+  Args:
+    path: the file.
+    first_label: the label of the first choice; "" for what the file shows.
 
   Raises:
     DataError: see tables.read_records; unknown columns, fewer than two choices,
-      or a label that is not a choice.
+      an empty text, or labels that don't say which choice is correct.
   """
-  suffix = pathlib.Path(path).suffix.lower()
-  if suffix in tables.OBJECTS:
-    return [_from_json(r.fields, r.where) for r in tables.read_records(path)]
+  odd: tables.Odd = {}
+  if tables.find_suffix(path) not in delimited.SUFFIXES:
+    records = tables.read_records(path)
+    found = [_from_object(record, odd) for record in records]
+  else:
+    found = _read_columns(path, odd)
+  tables.report_odd(odd)
+  indices = find_indices([label for _, label in found], first_label=first_label)
+  return [
+    example._replace(label=index)
+    for (example, _), index in zip(found, indices, strict=True)
+  ]
+
+
+def _read_columns(path: str, odd: tables.Odd) -> list[tuple[Example, Label]]:
+  """Returns the examples of a table without their labels, and the labels."""
   names = [name.strip() for name in tables.read_first_row(path)]
-  is_named = suffix == ".csv" or _layout(names)
+  is_named = tables.find_suffix(path) == ".csv" or _layout(names)
   header = () if is_named else _codah_header(names)
   layout = _layout(header or names)
   if layout is None:
@@ -78,7 +98,7 @@ def read_examples(path: str) -> list[Example]:
     )
   answers = _answers(path) if layout.id else {}
   return [
-    _from_columns(record, layout, answers)
+    _from_columns(record, layout, answers, odd)
     for record in tables.read_records(path, header=header)
   ]
 
@@ -91,8 +111,8 @@ def parse_line(line: str) -> Example:
   Raises:
     DataError: there are fewer than two choices, or the object is malformed.
   """
-  if line.startswith("{"):
-    return _from_json(tables.parse_json_fields(line, "input"), "input")
+  if tables.is_object(line):
+    return _from_object(tables.parse_record(line), {})[0]
   context, *choices = map(replace_surrogates, line.split("\t"))
   if len(choices) < 2:
     raise DataError(
@@ -147,70 +167,109 @@ def _choice_names(layout: FileLayout, names: Sequence[str]) -> list[str]:
 
 
 def _from_columns(
-  record: tables.Record, layout: FileLayout, answers: Mapping[str, str]
-) -> Example:
-  def text(name: str) -> str:
-    return record.fields.get(name, "") if name else ""
+  record: tables.Record,
+  layout: FileLayout,
+  answers: Mapping[str, str],
+  odd: tables.Odd,
+) -> tuple[Example, Label]:
+  def field(name: str) -> str:
+    return tables.as_text(record.fields.get(name)) if name else ""
 
   names = _choice_names(layout, list(record.fields))
-  label = text(layout.label)
+  label = field(layout.label)
   if answers:
-    label = answers.get(text(layout.id), "")
+    label = answers.get(field(layout.id), "")
     if not label:
       raise DataError(
-        f"{record.where}: there is no answer for the id {text(layout.id)!r}; "
+        f"{record.where}: there is no answer for the id {field(layout.id)!r}; "
         "expected a line ID,LETTER for each example."
       )
-  return Example(
-    context=text(layout.context),
-    choices=tuple(map(text, names)),
-    question=text(layout.question),
-    label=_label(label, len(names), record.where),
-    key=text(layout.id),
-    category=text(layout.category),
+  choices = tuple(field(name) for name in names)
+  if not layout.has_empty:
+    choices = _choices(choices, record)
+  question = field(layout.question)
+  example = Example(
+    context=_context(record, layout.context, question, odd),
+    choices=choices,
+    question=question,
+    key=field(layout.id),
+    category=field(layout.category),
     where=record.where,
   )
+  return example, Label(
+    label.strip(), choices, tuple(names[: len(choices)]), record.where
+  )
 
 
-def _from_json(fields: Mapping[str, str], where: str) -> Example:
-  try:
-    texts = json.loads(fields.get("choices", "null"))
-  except ValueError:
-    texts = None
-  is_list = isinstance(texts, list) and all(isinstance(t, str) for t in texts)
+def _from_object(
+  record: tables.Record, odd: tables.Odd
+) -> tuple[Example, Label]:
+  fields = record.fields
+  texts = fields.get("choices")
+  if isinstance(texts, str):  # A list that is written as text.
+    texts = _parsed(texts)
+  is_list = isinstance(texts, list) and all(
+    x is None or isinstance(x, str) for x in texts
+  )
   if not is_list or len(texts) < 2 or "context" not in fields:
     raise DataError(
-      f"{where}: no context, or no list of at least two choices; expected "
-      '{"context": "...", "choices": ["...", "..."], "label": 0}.'
+      f"{record.where}: no context, or no list of at least two choices; "
+      'expected {"context": "...", "choices": ["...", "..."], "label": 0}.'
     )
-  return Example(
-    context=fields["context"],
-    choices=tuple(map(replace_surrogates, texts)),
-    question=fields.get("question", ""),
-    label=_label(fields.get("label", ""), len(texts), where),
-    key=fields.get("id", ""),
-    category=fields.get("category", ""),
-    where=where,
+  choices = _choices([text or "" for text in texts], record)
+  question = tables.as_text(fields.get("question"))
+  example = Example(
+    context=_context(record, "context", question, odd),
+    choices=choices,
+    question=question,
+    key=tables.as_text(fields.get("id")),
+    category=tables.as_text(fields.get("category")),
+    where=record.where,
+  )
+  label = fields.get("label")
+  if isinstance(label, list | dict | bool):
+    raise DataError(
+      f"{record.where}: label {tables.as_text(label):.40}; expected the index "
+      "of the correct choice, from 0, or its letter."
+    )
+  return example, Label(
+    tables.as_text(label).strip(), choices, (), record.where
   )
 
 
-def _label(text: str, count: int, where: str) -> int | None:
-  """Returns the index of the correct choice, given "2" or "C"; None for "".
+def _parsed(text: str) -> Any:
+  try:
+    return json.loads(text)
+  except ValueError:
+    return None
+
+
+def _context(
+  record: tables.Record, name: str, question: str, odd: tables.Odd
+) -> str:
+  """Returns the context; an empty one is reported if there is no question."""
+  if tables.get_field(record, name).strip():
+    return tables.get_text(record, name, odd=odd)
+  if not question.strip():
+    odd.setdefault((name, "are empty"), [0, record.where])[0] += 1
+  return ""
+
+
+def _choices(texts: Sequence[str], record: tables.Record) -> tuple[str, ...]:
+  """Returns the choices without empty ones at the end.
 
   Raises:
-    DataError: there is no such choice.
+    DataError: fewer than two are left, or one of them is empty.
   """
-  text = text.strip()
-  if not text:
-    return None
-  letters = [chr(ord("A") + i) for i in range(count)]
-  for names in (letters, [*map(str, range(count))]):
-    if text in names:
-      return names.index(text)
-  raise DataError(
-    f"{where}: label {text!r}; expected the index of the correct choice, 0 to "
-    f"{count - 1} or A to {letters[-1]}."
-  )
+  count = len(texts)
+  while count and not texts[count - 1].strip():
+    count -= 1
+  if count < 2 or not all(text.strip() for text in texts[:count]):
+    raise DataError(
+      f"{record.where}: a choice is empty; expected at least two texts; only "
+      "the last ones may be empty, in a row with fewer choices."
+    )
+  return tuple(map(replace_surrogates, texts[:count]))
 
 
 def _answers(path: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.classification.head import make_row_head
 from maskedlm.finetune.common import multi_sequence, single_label
 from maskedlm.finetune.common.confusion import confusion_table
-from maskedlm.finetune.common.gold_labels import gold_labels
+from maskedlm.finetune.common.gold_labels import gold_labels, labelled
 from maskedlm.finetune.common.head import Head
 from maskedlm.finetune.common.text_pairs import pair_row
 from maskedlm.finetune.contract import (
@@ -41,6 +41,11 @@ _EXAMPLE = (
 class Options:
   """config.task."""
 
+  first_label: str = task_option(
+    "",
+    "The label of the first choice; '' for what the file shows (labels.py).",
+    choices=("", "0", "1", "A"),
+  )
   pooler: bool = task_option(
     True, "Pass z_CLS through the pretrained dense layer and tanh of BERT."
   )
@@ -50,10 +55,10 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, int]:
   """Returns {"choices": C}.
 
   Raises:
-    DataError: an example has no label, or numbers of choices differ.
+    DataError: no example has a label, or numbers of choices differ.
   """
   count = files.check_num_choices(examples)
-  _gold_labels(examples)
+  _gold_labels(labelled(examples))
   return {"choices": count}
 
 
@@ -83,6 +88,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     predict=_prediction,
     score=score,
     best="accuracy",
+    has_label=lambda example: example.label is not None,
     require_labels=_gold_labels,
     term="choice",
     metric="choice_accuracy",
@@ -187,7 +193,9 @@ def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
 TASK = FinetuneTask(
   name="multiple_choice",
   options=Options,
-  read_examples=lambda source, options: files.read_examples(source),
+  read_examples=lambda source, options: files.read_examples(
+    source, first_label=options.first_label
+  ),
   parse_line=lambda line, options: files.parse_line(line),
   describe_labels=lambda examples, options: describe_labels(examples),
   make_application=make_application,
@@ -197,6 +205,7 @@ TASK = FinetuneTask(
     predictions
   ),
   split_key=lambda example: example.context,
+  overridable=("first_label",),
   # With 2 to 5 choices, as each model accepts only one number of choices.
   demo_lines=tuple("\t".join(_EXAMPLE[:stop]) for stop in range(3, 7)),
 )

@@ -28,7 +28,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import tables, tfds_tables
+from maskedlm.data.labelled import objects, tfds_tables
+from maskedlm.data.labelled.lines import read_lines
 from maskedlm.data.sources import encodings, parquet
 
 _GUIDE = "docs/guides/finetune/question-answering.md"
@@ -74,7 +75,7 @@ def read_file(path: str, seen: Counter) -> Iterator[tuple[Example, bool]]:
       key = f"{name}:{number}"
     elif not re.fullmatch(":[0-9]+", place.removeprefix(path)):
       where = f"{path}: question {key}"
-    context = tables.encodable(_field(text, "context", str, place))
+    context = objects.encodable(_field(text, "context", str, place))
     context = contexts.setdefault(context, context)
     yield _example(entry, key, context, where, seen)
 
@@ -88,7 +89,7 @@ def read_tfds(source: str, seen: Counter) -> Iterator[tuple[Example, bool]]:
     entry = {name: _plain(value) for name, value in entry.items()}
     where = f"{source}: question {entry.get('id')}"
     key = _field(entry, "id", str, where)
-    context = tables.encodable(_field(entry, "context", str, where))
+    context = objects.encodable(_field(entry, "context", str, where))
     if answers := entry.get("answers"):  # A dict of arrays.
       entry["answers"] = {
         "text": [_plain(text) for text in answers["text"]],
@@ -113,7 +114,7 @@ def id_text(fields: Mapping[str, Any], where: str) -> str:
     raise DataError(
       f"{where}: 'id' is {str(value)[:40]!r}; expected a text or a number."
     )
-  return tables.encodable(str(value))
+  return objects.encodable(str(value))
 
 
 def _entries(path: str) -> Iterator[tuple[Mapping, Any, str]]:
@@ -125,7 +126,7 @@ def _entries(path: str) -> Iterator[tuple[Mapping, Any, str]]:
     except parquet.ParquetError as error:
       raise DataError(f"{error}; expected questions.") from None
     return
-  lines = list(tables.read_lines(pathlib.Path(path)))
+  lines = list(read_lines(pathlib.Path(path)))
   found = [(n, line) for n, line in enumerate(lines, 1) if line.strip()]
   if not found:
     raise DataError(
@@ -187,14 +188,14 @@ def _is_parquet(path: str) -> bool:
   try:
     with open(path, "rb") as file:
       return file.read(4) == encodings.PARQUET
-  except OSError:  # tables.read_lines reports it.
+  except OSError:  # read_lines reports it.
     return False
 
 
 def _example(
   entry: Mapping[str, Any], key: str, context: str, where: str, seen: Counter
 ) -> tuple[Example, bool]:
-  question = tables.encodable(_field(entry, "question", str, where))
+  question = objects.encodable(_field(entry, "question", str, where))
   if not question.strip():
     raise DataError(f"{where}: the question is empty.")
   answers = _answers(entry.get("answers"), where)
@@ -234,7 +235,7 @@ def _answers(value: Any, where: str) -> tuple[GoldAnswer, ...] | None:
     )
   return tuple(
     GoldAnswer(
-      tables.encodable(_field(answer, "text", str, where)),
+      objects.encodable(_field(answer, "text", str, where)),
       _start(answer.get("answer_start"), where),
     )
     for answer in value

@@ -14,7 +14,7 @@ from typing import Any
 
 from maskedlm.core.errors import DataError
 from maskedlm.core.measured import to_json
-from maskedlm.data.labelled import tables, tfds_tables
+from maskedlm.data.labelled import objects, tfds_tables
 from maskedlm.finetune.common.gold_labels import gold_labels
 from maskedlm.finetune.contract import Prediction
 from maskedlm.finetune.question_answering import answer_files
@@ -92,7 +92,7 @@ def parse_question(line: str) -> Example:
     "between them"
   )
   if line.startswith("{"):
-    fields = tables.parse_json_object(line, "input", such_as=such_as)
+    fields = objects.parse_object(line, "input", such_as=such_as)
     for name in ("question", "context"):
       if not isinstance(fields.get(name), str):
         raise DataError(
@@ -105,7 +105,7 @@ def parse_question(line: str) -> Example:
     key = ""
     if not tab:
       raise DataError(f"input {line[:40]!r} is one text; expected {such_as}.")
-  return Example(tables.encodable(question), tables.encodable(context), key)
+  return Example(objects.encodable(question), objects.encodable(context), key)
 
 
 def gold_answers(examples: Sequence[Example]) -> dict[str, list[str]]:

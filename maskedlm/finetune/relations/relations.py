@@ -23,10 +23,11 @@ import numpy as np
 from maskedlm.core.errors import ConfigError, DataError, did_you_mean
 from maskedlm.core.task import Array, Batch
 from maskedlm.data.labelled import tables
-from maskedlm.finetune.common import mentions, single_label
+from maskedlm.finetune.common import mentions, single_label, unseen_labels
 from maskedlm.finetune.common.confusion import confusion_table
 from maskedlm.finetune.common.gold_labels import (
   gold_labels,
+  labelled,
   require_two_labels,
 )
 from maskedlm.finetune.common.head import make_head
@@ -73,9 +74,10 @@ def parse_line(line: str) -> Example:
     DataError: a field or a tag is missing, or an entity is not at its offset.
   """
   where = f"input {line[:40]!r}"
-  if not line.startswith("{"):
+  if not tables.is_object(line):
     return Example(*semeval.parse_entity_tags(line, where=where))
-  fields = tables.parse_json_fields(line, where)
+  record = tables.parse_record(line, where)
+  fields = record.fields
   marked = "e1" not in fields and "e2" not in fields
   names = ("text", "e1", "e1_offset", "e2", "e2_offset")
   for name in names[:1] if marked else names:
@@ -85,12 +87,16 @@ def parse_line(line: str) -> Example:
         '{"text": "The <e1>child</e1> in the <e2>cradle</e2>."}, or one with '
         f"{', '.join(names)}."
       )
-  text = fields["text"]
+  text = tables.get_text(record, "text")
   if marked:
     return Example(*semeval.parse_entity_tags(text, where=where))
   e1, e2 = (
     mentions.find_mention(
-      text, fields[name], fields[f"{name}_offset"], what=name, where=where
+      text,
+      tables.get_text(record, name),
+      tables.get_field(record, f"{name}_offset"),
+      what=name,
+      where=where,
     )
     for name in ("e1", "e2")
   )
@@ -103,9 +109,10 @@ def describe_labels(
   """Returns {"labels": relations of the training set, task.other first}.
 
   Raises:
-    DataError: an example has no relation, or all have the same one.
+    DataError: no example has a relation, or all have the same one.
     ConfigError: task.other differs from a relation only in its case.
   """
+  examples = labelled(examples, "relation")
   relations = _gold_labels(examples)
   require_two_labels(examples, relations, "relation")
   _check_other(relations, options.other)
@@ -204,6 +211,11 @@ def make_application(setup: Setup, options: Options) -> Application:
       other=options.other,
     )
 
+  def require_labels(examples: Sequence[Example]) -> None:
+    wheres = [example.where for example in examples]
+    gold = zip(_gold_labels(examples), wheres, strict=True)
+    unseen_labels.check_known([*gold], labels)
+
   return single_label.make_classifier(
     head,
     make_rows=lambda examples: make_rows(
@@ -212,7 +224,8 @@ def make_application(setup: Setup, options: Options) -> Application:
     predict=functools.partial(_prediction, labels),
     score=score,
     best="f1",
-    require_labels=_gold_labels,
+    has_label=lambda example: example.relation is not None,
+    require_labels=require_labels,
     term="relation",
   )
 
@@ -279,7 +292,9 @@ def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
 TASK = FinetuneTask(
   name="relations",
   options=Options,
-  read_examples=lambda source, options: semeval.read_sentences(source),
+  read_examples=lambda source, options: semeval.read_sentences(
+    source, other=options.other
+  ),
   parse_line=lambda line, options: parse_line(line),
   describe_labels=describe_labels,
   make_application=make_application,

@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import tables
+from maskedlm.data.labelled.lines import read_lines
 from maskedlm.finetune.common import entity_metrics
+from maskedlm.finetune.common.gold_labels import NO_LABEL
 from maskedlm.finetune.common.mentions import Mention
 
 _SENTENCE = re.compile(r"([0-9]+)[\t ]+(.*)")
@@ -36,23 +37,27 @@ class Example(NamedTuple):
   where: str = ""  # FILE:LINE of the sentence.
 
 
-def read_sentences(path: str | pathlib.Path) -> list[Example]:
+def read_sentences(
+  path: str | pathlib.Path, *, other: str = "Other"
+) -> list[Example]:
   """Reads the sentences of a file in the task's format.
 
   The line after a sentence has its relation; blank lines and lines that begin
   with "Comment" are skipped. In a file without relations, like the test set as
-  it was distributed, they are None.
+  it was distributed, they are None; so is one that is - or ?, and not `other`.
 
   Raises:
     DataError: the file is missing, empty or not UTF-8; a line is malformed; a
       sentence lacks an entity, or a relation although others have one.
   """
   examples: list[Example] = []
+  without: list[Example] = []
   expects_relation = False
-  for number, line in enumerate(tables.read_lines(pathlib.Path(path)), 1):
+  for number, line in enumerate(read_lines(pathlib.Path(path)), 1):
     where = f"{path}:{number}"
     line = line.strip()
     if match := _SENTENCE.fullmatch(line):
+      without += examples[-1:] * expects_relation
       examples.append(_sentence(*match.groups(), where))
       expects_relation = True
     elif line and not line.startswith(_COMMENT):
@@ -62,11 +67,17 @@ def read_sentences(path: str | pathlib.Path) -> list[Example]:
           "in quotes), then a relation such as Cause-Effect(e1,e2), "
           "Cause-Effect(e2,e1) or Other, or a line that begins with Comment."
         )
-      examples[-1] = examples[-1]._replace(relation=line)
+      if line == other or line not in NO_LABEL:
+        examples[-1] = examples[-1]._replace(relation=line)
       expects_relation = False
   if not examples:
     raise DataError(f"{path}: no sentences; expected at least one.")
-  _check_relations(examples)
+  without += examples[-1:] * expects_relation
+  if 0 < len(without) < len(examples):
+    raise DataError(
+      f"{without[0].where}: the sentence has no relation, but others do; "
+      "expected it on the next line, such as Cause-Effect(e1,e2) or Other."
+    )
   return examples
 
 
@@ -220,13 +231,3 @@ def _sentence(number: str, text: str, where: str) -> Example:
   if len(text) > 1 and text[0] == text[-1] == '"':
     text = text[1:-1]
   return Example(*parse_entity_tags(text, where=where), id=number, where=where)
-
-
-def _check_relations(examples: Sequence[Example]) -> None:
-  """Raises DataError if some, but not all, have a relation."""
-  without = [e for e in examples if e.relation is None]
-  if 0 < len(without) < len(examples):
-    raise DataError(
-      f"{without[0].where}: the sentence has no relation, but others do; "
-      "expected it on the next line, such as Cause-Effect(e1,e2) or Other."
-    )

@@ -1,24 +1,36 @@
 """Reads retrieval data: a query, its right passage, and wrong ones.
 
 Sources are tables with named columns (data/labelled/tables.py), or SQuAD files,
-in which a question's passage is the paragraph that answers it.
+in which a question's passage is the paragraph that answers it. The forms of
+rows, as sentence-transformers names them:
+
+  pair, triplet, n-tuple  query, passage and perhaps columns of wrong passages
+  labeled-pair            query, passage and label: 1 if it is right, 0 if wrong
+  labeled-list            query, a list of passages, and a list of labels
+
+The wrong passages of a query's labels are those of each of its right ones.
 """
 
+import ast
 import json
 import pathlib
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import tables, tfds_tables
+from maskedlm.data.labelled.lines import read_head
 from maskedlm.data.tokenizers.training import replace_surrogates
+from maskedlm.finetune.common.gold_labels import NO_LABEL, NO_NUMBER
 from maskedlm.finetune.question_answering import squad
+from maskedlm.runtime.console import log
 
 # Usual names of columns on the Hugging Face Hub; the first one present is used.
 QUERY_COLUMNS = ("query", "question", "anchor")
 PASSAGE_COLUMNS = (
   "passage",
+  "passages",
   "positive",
   "positives",
   "pos",
@@ -26,6 +38,15 @@ PASSAGE_COLUMNS = (
   "answer",
 )
 NEGATIVE_COLUMN = re.compile(r"(hard_?)?neg(ative)?s?(_?\d+)?")
+# Columns that say whether a row's passage is right, or how good it is.
+LABEL_COLUMNS = (
+  *("label", "labels", "relevance", "relevant", "rel"),
+  *("is_relevant", "is_positive", "is_correct", "is_selected", "is_answer"),
+  *("score", "scores", "similarity"),
+)
+NO_COLUMN = "none"  # The value of task.label for which no column is one.
+_TRUTHS = {"1": True, "1.0": True, "true": True}
+_TRUTHS |= {"0": False, "0.0": False, "false": False}
 
 
 class Example(NamedTuple):
@@ -42,26 +63,32 @@ def read_examples(
   *,
   query: Sequence[str],
   passage: Sequence[str],
+  label: Sequence[str] = LABEL_COLUMNS,
   header: Sequence[str] = (),
 ) -> list[Example]:
   """Reads the examples of a table, or of SQuAD as a .json file or "tfds:...".
 
-  In .jsonl and .parquet a column may hold a list: of right passages, each of
-  which makes an example, or of wrong ones, in columns that match
-  NEGATIVE_COLUMN. Blank passages are skipped; a query may be blank. SQuAD's
-  questions without an answer are left out.
+  A column may hold a list: of right passages, each of which makes an example,
+  or of wrong ones, in columns that match NEGATIVE_COLUMN. Blank passages of a
+  list are skipped; a query may be blank. SQuAD's questions without an answer
+  are left out. Passages that a label calls wrong belong to their query; if it
+  has no right one, they are left out, and counted.
 
   Args:
     source: the file.
-    query, passage: names of columns; the first one that a row has is used.
+    query, passage, label: names of columns; the first one that a row has is
+      used. Without a label, all passages are right.
     header: names of all columns, for a table without a header line.
 
   Raises:
     DataError: see tables.read_records and squad.read_questions; a column is
-      missing, a passage is empty, or a list contains something other than text.
+      missing, a passage is empty, a list contains something other than text, or
+      a label is neither 1 nor 0.
   """
-  suffix = pathlib.Path(source).suffix.lower()
-  if suffix == ".json" or source.startswith(tfds_tables.PREFIX):
+  is_squad = source.startswith(tfds_tables.PREFIX)
+  if pathlib.Path(source).suffix.lower() == ".json":
+    is_squad = not read_head(pathlib.Path(source)).lstrip().startswith(b"[")
+  if is_squad:
     questions = squad.read_questions(
       source, allow_impossible=True, fix_offsets=True
     )
@@ -70,11 +97,62 @@ def read_examples(
       for e in questions
       if e.answers != ()
     ]
-  return [
-    example
+  odd: tables.Odd = {}
+  rows = [
+    _row(record, query, passage, label, odd)
     for record in tables.read_records(source, header=header)
-    for example in _examples(record, query, passage)
   ]
+  tables.report_odd(odd)
+  return _join_rows(rows, source)
+
+
+class _Row(NamedTuple):
+  """The passages of a row."""
+
+  query: str
+  right: list[str]
+  wrong: list[str]  # Of each right one of the row.
+  labelled_wrong: list[str]  # Of each right one of the query.
+  unlabelled: int  # Passages whose label means none, or without an answer.
+  where: str
+
+
+def _join_rows(rows: Sequence[_Row], source: str) -> list[Example]:
+  """Returns an example for each right passage; reports the other ones."""
+  of_query: dict[str, list[str]] = {}
+  for row in rows:
+    known = of_query.setdefault(row.query, [])
+    known += [text for text in row.labelled_wrong if text not in known]
+  examples = [
+    Example(
+      row.query,
+      (text, *row.wrong, *(x for x in of_query[row.query] if x != text)),
+      where=row.where,
+    )
+    for row in rows
+    for text in row.right
+  ]
+  answered = {example.query for example in examples}
+  alone = [row for row in rows if row.query not in answered]
+  lost = sum(len(row.labelled_wrong) for row in alone)
+  wrong = sum(len(row.labelled_wrong) for row in rows) - lost
+  if wrong:
+    log(f"{source}: {wrong:,} passages with label 0 are wrong ones")
+  if lost:
+    log(
+      f"{source}: {lost:,} passages with label 0 are left out, as their query "
+      f"has no right one, such as {alone[0].where}"
+    )
+  if unlabelled := sum(row.unlabelled for row in rows):
+    log(
+      f"{source}: {unlabelled:,} passages have no label, or no answer, and are "
+      "left out"
+    )
+  if not examples:
+    raise DataError(
+      f"{source}: no passage has label 1; expected a right one for each query."
+    )
+  return examples
 
 
 def parse_line(line: str) -> Example:
@@ -89,57 +167,129 @@ def parse_line(line: str) -> Example:
     "expected the query and at least one passage, with tabs between them, or "
     '{"query": "...", "passages": ["...", ...]}.'
   )
-  if line.startswith("{"):
-    fields = tables.parse_json_fields(line, "input")
-    query, passages = fields.get("query", ""), _list(fields.get("passages", ""))
+  passages: Any
+  if tables.is_object(line):
+    record = tables.parse_record(line)
+    query = record.fields.get("query")
+    passages = record.fields.get("passages")
   else:
     query, *passages = line.split("\t")
-  if not query or not passages or not all(isinstance(x, str) for x in passages):
+  if (
+    not isinstance(query, str)
+    or not query
+    or not isinstance(passages, list)
+    or not passages
+    or not all(isinstance(x, str) for x in passages)
+  ):
     raise DataError(f"input {line[:40]!r}: {expected}")
   query, *passages = map(replace_surrogates, (query, *passages))
   return Example(query, tuple(passages), is_gold=False)
 
 
-def _examples(
-  record: tables.Record, query: Sequence[str], passage: Sequence[str]
-) -> list[Example]:
-  query_text = tables.get_field(record, *query)
-  query_text = query_text if query_text.strip() else ""
-  right = _texts(record, tables.get_field(record, *passage))
-  if not right:
+def _row(
+  record: tables.Record,
+  query: Sequence[str],
+  passage: Sequence[str],
+  label: Sequence[str],
+  odd: tables.Odd,
+) -> _Row:
+  query_value = tables.get_value(record, *query)
+  query_text = ""
+  if query_value is not None and tables.as_text(query_value).strip():
+    query_text = tables.get_text(record, *query, odd=odd)
+  name = next((x for x in passage if x in record.fields), passage[0])
+  value = tables.get_value(record, *passage)
+  found = _list(value)
+  if found is None:
+    found = [tables.get_text(record, name, odd=odd)]
+  _check_texts(found, record, value)
+  right, labelled_wrong, unlabelled = found, [], 0
+  if _is_unanswered(record.fields):
+    right, unlabelled = [], len(found)
+  named = [x for x in label if x in record.fields and x != name]
+  if named:
+    truths = _truths(record, named[0], len(found))
+    pairs = [*zip(found, truths, strict=True)]
+    right = [text for text, is_it in pairs if is_it]
+    labelled_wrong = [text for text, is_it in pairs if is_it is False]
+    unlabelled = truths.count(None)
+  wrong = []
+  for column, value in record.fields.items():
+    if NEGATIVE_COLUMN.fullmatch(column) and value is not None:
+      texts = _list(value)
+      texts = [tables.as_text(value)] if texts is None else texts
+      _check_texts(texts, record, value)
+      wrong += texts
+  if not _texts(found):
     raise DataError(f"{record.where}: the passage is empty; expected a text.")
-  wrong = [
-    text
-    for name, value in record.fields.items()
-    if NEGATIVE_COLUMN.fullmatch(name)
-    for text in _texts(record, value)
-  ]
-  return [
-    Example(query_text, (text, *wrong), where=record.where) for text in right
-  ]
+  return _Row(
+    query_text,
+    _texts(right),
+    _texts(wrong),
+    _texts(labelled_wrong),
+    unlabelled,
+    record.where,
+  )
 
 
-def _texts(record: tables.Record, value: str) -> list[str]:
-  """Returns the texts in a field, which has one text or a list.
+def _truths(record: tables.Record, name: str, count: int) -> list[bool | None]:
+  """Returns whether each passage of a row is right; None for no label.
 
   Raises:
-    DataError: the list contains something other than text.
+    DataError: a label is neither 1 nor 0, or there is not one for each passage.
   """
-  found: list | None = None
-  if pathlib.Path(record.path).suffix.lower() in tables.OBJECTS:
-    found = _list(value)
-  found = [value] if found is None else found
+  value = record.fields[name]
+  found = _list(value, (int, float, str))
+  labels = [value] * count if found is None else found
+  if len(labels) != count:
+    raise DataError(
+      f"{record.where}: {name} has {len(labels)} values for {count} passages; "
+      "expected one for each."
+    )
+  truths: list[bool | None] = []
+  for item in labels:
+    text = tables.as_text(item).strip()
+    if text.lower() not in _TRUTHS and text not in (*NO_LABEL, *NO_NUMBER):
+      raise DataError(
+        f"{record.where}: {name} is {text!r:.40}; expected 1 if the passage is "
+        "right, 0 if it is wrong. If the column says something else: "
+        f"--config.task.label={NO_COLUMN}, and each row's passage is right."
+      )
+    truths.append(_TRUTHS.get(text.lower()))
+  return truths
+
+
+def _check_texts(
+  found: Sequence[Any], record: tables.Record, value: Any
+) -> None:
+  """Raises DataError if a list contains something other than text."""
   if not all(isinstance(text, str) for text in found):
     raise DataError(
-      f"{record.where}: {value[:40]!r}; expected a text, or a list of texts."
+      f"{record.where}: {tables.as_text(value)[:40]!r}; expected a text, or a "
+      "list of texts."
     )
+
+
+def _texts(found: Sequence[str]) -> list[str]:
   return [replace_surrogates(text) for text in found if text.strip()]
 
 
-def _list(text: str) -> list | None:
-  """Returns the list in this JSON text; None if it is not a list."""
-  try:
-    found = json.loads(text)
-  except ValueError:
+def _list(value: Any, kinds: type | tuple[type, ...] = str) -> list | None:
+  """Returns the list in a field; None if there is none.
+
+  pandas writes a list into a .csv file as ['a', 'b']; a text is taken as one if
+  all of its items are of these kinds.
+  """
+  if isinstance(value, list):
+    return value
+  if not isinstance(value, str) or not value.strip().startswith("["):
     return None
-  return found if isinstance(found, list) else None
+  for parse in (json.loads, ast.literal_eval):
+    try:
+      found = parse(value.strip())
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+      continue
+    is_list = isinstance(found, list) and found
+    if is_list and all(isinstance(x, kinds) for x in found):
+      return found
+  return None

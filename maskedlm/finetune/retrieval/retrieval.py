@@ -56,6 +56,11 @@ class Options:
   passage: str = task_option(
     "", "Column of the passage that answers it; '' for a usual one."
   )
+  label: str = task_option(
+    "",
+    "Column of 1 for a right and 0 for a wrong passage; '' for a usual one, "
+    "'none' if all are right.",
+  )
   header: tuple[str, ...] = task_option(
     (), "Names of the columns, for files without a header line."
   )
@@ -77,8 +82,10 @@ def read_examples(source: str, options: Options) -> list[Example]:
   Raises:
     DataError: see files.read_examples.
   """
+  label = (options.label,) if options.label else files.LABEL_COLUMNS
   return files.read_examples(
     source,
+    label=() if options.label == files.NO_COLUMN else label,
     query=(options.query,) if options.query else files.QUERY_COLUMNS,
     passage=(options.passage,) if options.passage else files.PASSAGE_COLUMNS,
     header=tuple(options.header),
@@ -357,6 +364,6 @@ TASK = FinetuneTask(
   format_tables=lambda examples, predictions: format_tables(predictions),
   split_key=lambda example: example.passages[0],
   sentence_pooling=sentence_pooling,
-  overridable=("query", "passage", "header"),
+  overridable=("query", "passage", "label", "header"),
   demo_lines=("Who wrote it?\tThe author was Jane.\tIt rained for a week.",),
 )

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import tables
+from maskedlm.data.labelled.lines import read_lines
 from maskedlm.runtime import console
 
 # ID, FORM, LEMMA, UPOS, XPOS, FEATS, HEAD, DEPREL, DEPS, MISC.
@@ -62,7 +62,7 @@ def read_columns(path: str | pathlib.Path) -> TokenColumns:
   """
   lines = [
     (number, text.rstrip(" \t"))
-    for number, text in enumerate(tables.read_lines(pathlib.Path(path)), 1)
+    for number, text in enumerate(read_lines(pathlib.Path(path)), 1)
   ]
   conllu = _is_conllu(path, [text for _, text in lines])
   words = [text for _, text in lines if text and not text.startswith(_DOCUMENT)]

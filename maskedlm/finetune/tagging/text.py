@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import tables, words
+from maskedlm.data.labelled import objects, words
 from maskedlm.data.tokenizers.training import replace_surrogates
 from maskedlm.finetune.common import bio
 from maskedlm.finetune.contract import Prediction
@@ -24,9 +24,7 @@ def parse_line(line: str) -> Example:
     '{"tokens": ["a", "word", "each"]}, or {"text": "..."} for a text that '
     "begins with {"
   )
-  fields = tables.parse_json_object(
-    line, f"input {line[:60]!r}", such_as=such_as
-  )
+  fields = objects.parse_object(line, f"input {line[:60]!r}", such_as=such_as)
   tokens, text = fields.get("tokens"), fields.get("text")
   if isinstance(tokens, list) and all(isinstance(t, str) for t in tokens):
     return Example(words=tuple(map(replace_surrogates, tokens)))

@@ -17,7 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import tables
+from maskedlm.data.labelled import objects
+from maskedlm.data.labelled.lines import read_lines
 from maskedlm.data.sources import encodings, parquet
 from maskedlm.runtime import console
 
@@ -42,7 +43,7 @@ def is_format(path: str | pathlib.Path) -> bool:
   path = pathlib.Path(path)
   if _is_parquet(path) or path.suffix.lower() in (".jsonl", ".json"):
     return True
-  first = next(filter(str.strip, tables.read_lines(path)), "")
+  first = next(filter(str.strip, read_lines(path)), "")
   try:
     return isinstance(json.loads(first), dict)
   except (ValueError, RecursionError):
@@ -86,7 +87,7 @@ def read_rows(
           f"{where}: {len(words)} words, but {len(tags)} tags; expected a tag "
           "for each word."
         )
-    words = tuple(map(tables.encodable, words))
+    words = tuple(map(objects.encodable, words))
     yield words, tags, (number,) * len(words)
   if empty:
     console.log(f"{path}: rows without words, left out: {empty:,}")
@@ -102,11 +103,11 @@ def _objects(path: pathlib.Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     except parquet.ParquetError as error:
       raise DataError(f"{error}; expected {_SUCH_AS}.") from None
     return
-  for number, line in enumerate(tables.read_lines(path), 1):
+  for number, line in enumerate(read_lines(path), 1):
     if line.strip():
       yield (
         number,
-        tables.parse_json_object(line, f"{path}:{number}", such_as=_SUCH_AS),
+        objects.parse_object(line, f"{path}:{number}", such_as=_SUCH_AS),
       )
 
 
@@ -114,7 +115,7 @@ def _is_parquet(path: pathlib.Path) -> bool:
   try:
     with path.open("rb") as file:
       return file.read(4) == encodings.PARQUET
-  except OSError:  # tables.read_lines reports it.
+  except OSError:  # read_lines reports it.
     return False
 
 
@@ -138,7 +139,7 @@ def _tag(tag: Any, where: str) -> str:
   if isinstance(tag, int) and not isinstance(tag, bool) and tag >= 0:
     return str(tag)
   if isinstance(tag, str) and tag.strip():
-    return tables.encodable(tag)
+    return objects.encodable(tag)
   raise DataError(
     f"{where}: the tag {tag!r} is none; expected one for every word or for "
     "none."

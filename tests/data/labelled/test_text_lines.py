@@ -43,7 +43,7 @@ def test_json_objects(tmp_path):
     Text("a b", None, path, 1),
     Text("a U.S. ", ("a", "U.S.", ""), path, 3),
     Text("", None, path, 4),
-    Text("?", None, path, 5),
+    Text("\ufffd", None, path, 5),
   ]
   renamed = write(tmp_path, b'{"body": "a"}', "b.json")
   (text,) = text_lines.read_texts([renamed], form="jsonl", field="body")

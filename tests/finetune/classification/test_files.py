@@ -56,9 +56,10 @@ def test_unusable_training_sets(tmp_path):
   path = write(tmp_path / "c.tsv", "text\tlabel\nx\t3\ny\tthree\n")
   with pytest.raises(DataError, match=r"c\.tsv:3: score 'three' is not a"):
     read(path, regression=True)
-  path = write(tmp_path / "d.tsv", "text\tlabel\nx\tnan\n")
-  with pytest.raises(DataError, match=r"d\.tsv:2: score 'nan' is not a"):
-    read(path, regression=True)
+  for score in ("inf", "3,8", "1_000", "True"):
+    path = write(tmp_path / "d.tsv", f"text\tlabel\nx\t{score}\n")
+    with pytest.raises(DataError, match=rf"d\.tsv:2: score '{score}' is not a"):
+      read(path, regression=True)
   path = write(tmp_path / "e.tsv", "sentence\tlabel\nx\tnan\n")
   with pytest.raises(DataError, match=r"e\.tsv:2: no column 'text'; there are"):
     read(path)
@@ -121,6 +122,6 @@ def test_files_without_labels_can_only_be_predicted(tmp_path):
   with pytest.raises(DataError) as error:
     classification.describe_labels([example], Options())
   assert str(error.value).startswith(message)
-  path = write(tmp_path / "b.tsv", "text\tlabel\nx\t1\ny\t\n")
-  with pytest.raises(DataError, match=r"b\.tsv:3: label '' means no label"):
+  path = write(tmp_path / "b.tsv", "text\tlabel\nx\t\ny\t\n")
+  with pytest.raises(DataError, match=r"b\.tsv:2: label '' means no label"):
     classification.describe_labels(read(path), Options())

@@ -110,7 +110,7 @@ def test_offsets_are_of_characters(tmp_path, names):
     ({"B-offset": "99"}, "where the text has ''; it is at 8."),
     ({"B-offset": "-16"}, "gap.tsv:3: the offset '-16' of B is not a number"),
     ({"B-offset": "8.0"}, "gap.tsv:3: the offset '8.0' of B is not a number"),
-    ({"B": " "}, "gap.tsv:3: B is empty; expected a part of the text."),
+    ({"B": " "}, "gap.tsv:3: the B is empty; expected a text"),
     ({"B-coref": "TRUE"}, "gap.tsv:3: A-coref and B-coref are both TRUE; exp"),
     ({"B-coref": "no"}, "gap.tsv:3: B-coref is 'no'; expected TRUE or FALSE."),
     ({"URL": "x\ty"}, "gap.tsv:3: the row has 12 columns; expected 11"),

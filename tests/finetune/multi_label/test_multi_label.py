@@ -37,8 +37,8 @@ def test_labels_are_lists_or_have_separators(tmp_path):
   assert found.label == ("x", "y", "z")
   rows = [
     {"text": "a", "text_b": "b", "labels": ["x,y", "z"]},
-    {"text": "a", "labels": [None]},
-    {"text": "a", "labels": None},  # No labels: an empty list.
+    {"text": "a", "labels": []},
+    {"text": "a", "labels": None},  # Not annotated.
   ]
   path = tmp_path / "a.jsonl"
   write(path, "".join(json.dumps(row) + "\n" for row in rows))
@@ -48,8 +48,8 @@ def test_labels_are_lists_or_have_separators(tmp_path):
     (None, ()),
     (None, None),
   ]
-  with pytest.raises(DataError, match=r"a\.jsonl:3: no column 'labels'"):
-    multi_label.describe_labels(found, Options())
+  with pytest.raises(DataError, match=r"a\.jsonl:3: label '' means no label"):
+    multi_label.describe_labels(found[2:], Options())
 
 
 def test_a_column_for_each_label(tmp_path):
@@ -73,7 +73,7 @@ def test_a_column_for_each_label(tmp_path):
   with pytest.raises(DataError, match=r"b\.jsonl:1: no column 'toxic'; there"):
     multi_label.describe_labels(found, options)
   for value, message in (
-    ({"toxic": -1, "a threat, or not": 0}, "c.jsonl:1: toxic is '-1'; expecte"),
+    ({"toxic": 3, "a threat, or not": 0}, "c.jsonl:1: toxic is '3'; expecte"),
     ({"toxic": 1}, "c.jsonl:1: no column 'a threat, or not'; there are"),
   ):
     path = write(tmp_path / "c.jsonl", json.dumps({"comment": "a", **value}))

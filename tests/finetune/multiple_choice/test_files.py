@@ -111,7 +111,7 @@ def test_own_tables_and_jsonl(file):
   ]
   lines = [
     {"context": "A.", "question": "Why?", "choices": ["x", "y"], "label": 1},
-    {"context": "", "choices": ["x", "\ud800"], "label": "A", "id": 5},
+    {"context": "", "choices": ["x", "\ud800"], "label": 0.0, "id": 5},
     {"context": "B", "choices": ["x", "y"], "label": None},
   ]
   path = file("own.jsonl", *map(json.dumps, lines))
@@ -173,8 +173,8 @@ def test_real_files(data_dir):
     ("a.jsonl", ['{"context": "a", "choices": [1, 2]}'], r"expected .*choices"),
     (
       "a.jsonl",
-      ['{"context": "a", "choices": ["b", "c"], "label": -1}'],
-      r"a.jsonl:1: label '-1'",
+      ['{"context": "a", "choices": ["b", "c"], "label": -2}'],
+      r"a.jsonl:1: label '-2'",
     ),
     ("a.csv", [], r"a.csv: the file is empty"),
     ("a.tsv", ["", ""], r"a.tsv: has no row"),
@@ -222,4 +222,4 @@ def test_lines_of_predict():
     with pytest.raises(DataError, match=r"input 'He sat.*two choices or more"):
       files.parse_line(line)
   with pytest.raises(DataError, match="input: not JSON"):
-    files.parse_line("{He sat.")
+    files.parse_line('{"He sat.')

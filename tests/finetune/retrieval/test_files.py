@@ -62,9 +62,11 @@ def test_several_right_passages(tmp_path):
     Example("a", ("c", "d"), True, f"{path}:1"),
     Example("e", ("f", "g", "[h"), True, f"{path}:2"),
   ]
-  # In a table, a text that looks like a list is a text.
-  made = read(tmp_path / "x.tsv", 'query\tpos\tneg\na\t["b"]\t[1, 2]\n')
-  assert made[0].passages == ('["b"]', "[1, 2]")
+  # In a table, too, as JSON or as pandas writes it; other texts are texts.
+  text = """query\tpos\tneg\na\t["b"]\t['c', "d'"]\na\t[e] f\t[1, 2]\n"""
+  made = read(tmp_path / "x.tsv", text)
+  assert made[0].passages == ("b", "c", "d'")
+  assert made[1].passages == ("[e] f", "[1, 2]")
 
 
 @pytest.mark.parametrize(
@@ -126,7 +128,7 @@ def test_questions_of_squad(tmp_path):
   ("text", "message"),
   [
     ("text\tpassage\na\tb\n", r"pairs.tsv:2: no column 'query' or 'question'"),
-    ("query\ttext\na\tb\n", r"pairs.tsv:2: no column 'passage' or 'positive'"),
+    ("query\ttext\na\tb\n", r"pairs.tsv:2: no column 'passage' or 'passages'"),
     ("query\tpassage\na\t \n", "pairs.tsv:2: the passage is empty; expected"),
     ("query\tpassage\na\n", r"pairs.tsv:2: the row has 1 columns; expected 2"),
   ],

@@ -1,0 +1,146 @@
+"""Reads the lines of text files of labelled data, and says what else they are.
+
+The first bytes decide what a file is, not its name: sources/encodings.py.
+"""
+
+import bz2
+import gzip
+import itertools
+import lzma
+import pathlib
+import zlib
+from collections.abc import Iterable, Iterator
+
+import zstandard
+
+from maskedlm.core.errors import DataError
+from maskedlm.data.sources import encodings, files
+
+_BOM = b"\xef\xbb\xbf"
+_HEAD = 4096  # Bytes that show what a file is.
+_SAMPLE = 1000  # Lines that show a text's encoding.
+
+
+def read_lines(path: pathlib.Path, *, expand: bool = False) -> Iterator[str]:
+  """Yields the lines of a UTF-8 file, without line ends.
+
+  Args:
+    path: the file.
+    expand: whether a compressed file (gzip, zstd, bzip2, xz) is decompressed.
+
+  Raises:
+    DataError: the file is missing, empty or not UTF-8 text.
+  """
+  is_empty = True
+  try:
+    with path.open("rb") as file:
+      for _, line in decode_lines(
+        _decompressed(file, path) if expand else file, str(path)
+      ):
+        is_empty = False
+        yield line
+  except OSError as error:
+    raise DataError(
+      f"{path}: {error.strerror or error}; expected a file of labelled "
+      "examples."
+    ) from None
+  if is_empty:
+    raise DataError(f"{path}: the file is empty; expected labelled examples.")
+
+
+def read_head(path: pathlib.Path) -> bytes:
+  """Returns the first bytes of a file, decompressed.
+
+  Raises:
+    DataError: the file is missing, or can't be read.
+  """
+  try:
+    with path.open("rb") as file:
+      return next(iter(_decompressed(file, path)), b"")[:_HEAD]
+  except OSError as error:
+    raise DataError(
+      f"{path}: {error.strerror or error}; expected a file of labelled "
+      "examples."
+    ) from None
+
+
+def decode_lines(
+  lines: Iterable[bytes], name: str
+) -> Iterator[tuple[int, str]]:
+  """Yields (number from 1, text) of lines of bytes, without line ends.
+
+  A line ends with \\n or \\r\\n; in a file without any \\n, with \\r.
+
+  Raises:
+    DataError: a line is not UTF-8, or the file is not text; the message names
+      the file `name`.
+  """
+  lines = iter(lines)
+  first = next(lines, b"")
+  if binary := encodings.name_of_binary(first[:_HEAD]):
+    raise DataError(
+      f"{name} is {binary}; expected UTF-8 text; "
+      f"{encodings.remedy_for_binary(binary)}."
+    )
+  if encodings.is_html(first[:_HEAD]):
+    raise DataError(
+      f"{name} is an HTML page, not the data; fetch the file that the page "
+      "offers."
+    )
+  first = first.removeprefix(_BOM)
+  begin = [first] if first else []
+  if not first.endswith(b"\n") and b"\r" in first.rstrip(b"\r"):
+    begin = first.rstrip(b"\r").split(b"\r")
+  is_utf8 = False
+  for number, line in enumerate(itertools.chain(begin, lines), 1):
+    try:
+      text = line.decode("utf-8")
+    except UnicodeDecodeError as error:
+      sample = [line, *itertools.islice(lines, _SAMPLE)]
+      remedy = encodings.remedy_for_invalid(sample, is_utf8=is_utf8)
+      raise DataError(
+        f"{name}:{number}: not UTF-8 (byte 0x{line[error.start]:02x} at "
+        f"{error.start + 1} of the line); expected UTF-8; {remedy}."
+      ) from None
+    is_utf8 = is_utf8 or not text.isascii()
+    yield number, text.removesuffix("\n").removesuffix("\r")
+
+
+def _decompressed(file, path: pathlib.Path) -> Iterable[bytes]:
+  """Returns the lines of an open file, decompressed if it is compressed.
+
+  Raises:
+    DataError: it can't be decompressed to its end.
+  """
+  head = file.peek(8)
+  for magic, name in encodings.COMPRESSED.items():
+    if head.startswith(magic):
+      return _expanded(file, path, name)
+  return file
+
+
+def _expanded(file, path: pathlib.Path, name: str) -> Iterator[bytes]:
+  openers = {
+    "gzip": lambda: gzip.GzipFile(fileobj=file),
+    "bzip2": lambda: bz2.BZ2File(file),
+    "xz": lambda: lzma.LZMAFile(file),  # noqa: SIM115 - `file` is closed.
+    "zstd": lambda: split_blocks(files.zstd_blocks(file)),
+  }
+  errors = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
+  try:
+    yield from openers[name]()
+  except errors as error:
+    raise DataError(
+      f"{path} can't be decompressed to its end ({name}: {error}); fetch it "
+      "again."
+    ) from None
+
+
+def split_blocks(blocks: Iterable[bytes]) -> Iterator[bytes]:
+  """Yields the lines, with their \\n, of text in blocks of bytes."""
+  rest = b""
+  for block in blocks:
+    *whole, rest = (rest + block).split(b"\n")
+    yield from (line + b"\n" for line in whole)
+  if rest:
+    yield rest

@@ -1,0 +1,188 @@
+"""Reads objects with named fields from JSON and Parquet files.
+
+  {...} on each line       JSON Lines: pandas' lines=True, datasets
+  [{...}, {...}]           JSON, on one line or many: pandas' orient="records"
+  {"data": [{...}, ...]}   JSON with one list of objects
+  PAR1 ...                 Parquet: pandas, datasets, Spark
+
+A value is a str, int, float, bool, list or dict. A null, and NaN, which pandas
+writes for one, is None.
+"""
+
+import decimal
+import itertools
+import json
+import math
+import pathlib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled.lines import read_lines
+from maskedlm.data.sources import parquet
+
+JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SKIPPED = re.compile(r"[\s,]*")
+_SUCH_AS = '{"text": "...", "label": "..."}'
+
+
+def read_json(path: pathlib.Path) -> Iterator[tuple[int, dict[str, Any]]]:
+  """Yields (line from 1, fields) of each object of a JSON file.
+
+  Raises:
+    DataError: see read_lines; something is not JSON, or no object.
+  """
+  lines = enumerate(read_lines(path, expand=True), 1)
+  filled = ((n, x) for n, x in lines if x.strip())
+  first = next(filled, None)
+  if first is None:
+    return
+  if first[1].lstrip().startswith("["):
+    yield from _read_list(path, "")
+  elif ".json" in path.suffixes and (name := _name_of_list(path)):
+    yield from _read_list(path, name)
+  else:
+    for number, line in itertools.chain([first], filled):
+      yield number, parse_object(line, f"{path}:{number}")
+
+
+def _whole(path: pathlib.Path) -> str:
+  return "\n".join(read_lines(path, expand=True))
+
+
+def _name_of_list(path: pathlib.Path) -> str:
+  """Returns "data" of {"data": [{...}, ...]}, or the name of an only field."""
+  try:
+    whole = json.loads(_whole(path))
+  except (ValueError, RecursionError):
+    return ""  # An object on each line, or an error that is reported later.
+  lists = [
+    name
+    for name, value in (whole if isinstance(whole, dict) else {}).items()
+    if isinstance(value, list)
+    and all(isinstance(x, dict) for x in value)
+    and (name == "data" or len(whole) == 1)
+  ]
+  return lists[0] if lists else ""
+
+
+def _read_list(
+  path: pathlib.Path, name: str
+) -> Iterator[tuple[int, dict[str, Any]]]:
+  """Yields (line, fields) of the objects in a list, the field `name` if any."""
+  text = _whole(path)
+  after = (
+    re.search(f"{re.escape(json.dumps(name))}\\s*:", text) if name else None
+  )
+  place = text.index("[", after.end() if after else 0) + 1
+  decoder = json.JSONDecoder(object_pairs_hook=_unique)
+  number, counted = 1, 0
+  while True:
+    place = _SKIPPED.match(text, place).end()
+    number += text.count("\n", counted, place)
+    counted = place
+    if text[place : place + 1] == "]":
+      break
+    where = f"{path}:{number}"
+    try:
+      value, place = decoder.raw_decode(text, place)
+    except (ValueError, RecursionError) as error:
+      raise DataError(
+        f"{where}: not JSON ({error}); expected a list of objects, such as "
+        f"[{_SUCH_AS}, ...]."
+      ) from None
+    yield number, _checked(value, where, _SUCH_AS)
+  if not name and text[place + 1 :].strip():
+    raise DataError(
+      f"{path}:{number}: more follows after the list; expected one list of "
+      "objects."
+    )
+
+
+def parse_object(
+  line: str, where: str, *, such_as: str = _SUCH_AS
+) -> dict[str, Any]:
+  """Returns the JSON object in a line; None for a null.
+
+  Args:
+    line: the text.
+    where: FILE:LINE, for errors.
+    such_as: an example of an object, for errors.
+
+  Raises:
+    DataError: the line is not an object, or a name occurs twice in it.
+  """
+  try:
+    value = json.loads(line, object_pairs_hook=_unique)
+  except (ValueError, RecursionError) as error:
+    raise DataError(
+      f"{where}: not JSON ({error}); expected an object, such as {such_as}."
+    ) from None
+  return _checked(value, where, such_as)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+  found = dict(pairs)
+  if len(found) < len(pairs):
+    names = [name for name, _ in pairs]
+    twice = next(name for name in names if names.count(name) > 1)
+    raise ValueError(f"the name {twice!r} occurs twice in an object")
+  return found
+
+
+def _checked(value: Any, where: str, such_as: str) -> dict[str, Any]:
+  if not isinstance(value, dict):
+    raise DataError(
+      f"{where}: a JSON {type(value).__name__}; expected an object, such as "
+      f"{such_as}."
+    )
+  return {name: _plain(x) for name, x in value.items()}
+
+
+def read_parquet(path: pathlib.Path) -> Iterator[tuple[int, dict[str, Any]]]:
+  """Yields (row from 1, fields) of a Parquet file.
+
+  Raises:
+    DataError: the file can't be read, or a text is not UTF-8.
+  """
+  number = 0
+  try:
+    for number, fields in enumerate(parquet.read_rows(str(path)), 1):
+      yield number, {name: _plain(x) for name, x in fields.items()}
+  except parquet.ParquetError as error:
+    raise DataError(f"{error}; expected labelled examples.") from None
+  except UnicodeDecodeError as error:
+    raise DataError(
+      f"{path}:{number}: {error.object[:40]!r} is not UTF-8; expected text."
+    ) from None
+
+
+def _plain(value: Any) -> Any:
+  """Returns a value of JSON's types; None for NaN."""
+  if isinstance(value, str):
+    return encodable(value)
+  if isinstance(value, bytes):  # Strings of old Parquet writers.
+    return value.decode("utf-8")
+  if isinstance(value, list | tuple):
+    return [_plain(x) for x in value]
+  if isinstance(value, dict):
+    return {name: _plain(x) for name, x in value.items()}
+  if isinstance(value, float | decimal.Decimal) and math.isnan(value):
+    return None
+  if value is None or isinstance(value, bool | int | float):
+    return value
+  return str(value)  # A date, a decimal.
+
+
+def as_text(value: Any) -> str:
+  """Returns a value as it would be in a .csv file; "" for None."""
+  if value is None or isinstance(value, str):
+    return value or ""
+  return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def encodable(text: str) -> str:
+  """Replaces lone surrogates, which JSON has but UTF-8 hasn't, by U+FFFD."""
+  return _SURROGATE.sub("\ufffd", text)
