@@ -14,7 +14,7 @@ from typing import Any
 
 from maskedlm.core.errors import DataError
 from maskedlm.core.measured import to_json
-from maskedlm.data.labelled import objects, tfds_tables
+from maskedlm.data.labelled import objects, tables, tfds_tables
 from maskedlm.finetune.common.gold_labels import gold_labels
 from maskedlm.finetune.contract import Prediction
 from maskedlm.finetune.question_answering import answer_files
@@ -91,7 +91,7 @@ def parse_question(line: str) -> Example:
     '{"question": "...", "context": "..."}, or both in a line with a tab '
     "between them"
   )
-  if line.startswith("{"):
+  if tables.is_object(line):
     fields = objects.parse_object(line, "input", such_as=such_as)
     for name in ("question", "context"):
       if not isinstance(fields.get(name), str):

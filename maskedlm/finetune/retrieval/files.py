@@ -232,6 +232,14 @@ def _row(
   )
 
 
+def _is_unanswered(fields: Mapping[str, Any]) -> bool:
+  """Returns whether a row of SQuAD 2.0 has no answer in its context."""
+  answers = fields.get("answers", "unknown")
+  texts = answers.get("text") if isinstance(answers, dict) else answers
+  is_impossible = tables.as_text(fields.get("is_impossible")).lower()
+  return texts == [] or _TRUTHS.get(is_impossible, False)
+
+
 def _truths(record: tables.Record, name: str, count: int) -> list[bool | None]:
   """Returns whether each passage of a row is right; None for no label.
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import objects, words
+from maskedlm.data.labelled import objects, tables, words
 from maskedlm.data.tokenizers.training import replace_surrogates
 from maskedlm.finetune.common import bio
 from maskedlm.finetune.contract import Prediction
@@ -18,7 +18,7 @@ def parse_line(line: str) -> Example:
   Raises:
     DataError: the JSON has neither.
   """
-  if not line.startswith("{"):
+  if not tables.is_object(line):
     return _split_text(line)
   such_as = (
     '{"tokens": ["a", "word", "each"]}, or {"text": "..."} for a text that '
