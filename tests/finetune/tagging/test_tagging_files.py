@@ -85,11 +85,13 @@ def test_parse_line():
     "{",
     "a",
   )
+  laughing = tagging.TASK.parse_line("{laughs} no", Options())
+  assert laughing.words == ("{", "laughs", "}", "no")
   for line in (
     '{"tokens": "a b"}',
     '{"tokens": [1]}',
     "{}",
-    "{oops",
+    '{"oops',
     '{"text": 1}',
   ):
     with pytest.raises(DataError, match="expected"):

@@ -131,7 +131,7 @@ def test_read_pairs(tmp_path):
   expected = [ScoredPair('A "b.', "C d.", 3.8), ScoredPair("E", "F", 0.0)]
   assert isotropy.read_pairs(path) == expected
   path.write_text(HEADER + "0\tA\tB\t1\n1\tA\tB\tnan\n")
-  with pytest.raises(DataError, match=r"dev\.tsv:3: score 'nan'"):
+  with pytest.raises(DataError, match=r"dev\.tsv:3: label 'nan'"):
     isotropy.read_pairs(path)
   path.write_text("index\tsentence1\tsentence2\n0\tA\tB\n")
   with pytest.raises(DataError, match=r"dev\.tsv:2: no column 'score'"):
