@@ -9,7 +9,7 @@ import json
 import math
 import pathlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ml_collections import ConfigDict
@@ -80,7 +80,10 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
   config = config.copy_and_resolve_references()
   objectives.resolve_packing(config, corpus, log=console.log)
   task = objectives.make_task(config, corpus, sharding.data_shard(mesh))
-  task = task._replace(languages=language_metrics.of_corpus(corpus))
+  task = task._replace(
+    batch_at=_check_batches(task.batch_at, corpus),
+    languages=language_metrics.of_corpus(corpus),
+  )
   params = jax.eval_shape(task.init, jax.random.key(0))
   count = sum(math.prod(x.shape) for x in jax.tree.leaves(params))
   console.log(
@@ -117,6 +120,17 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
   if multihost.is_primary():
     _finish(workdir, corpus, result, fills_masks="mlm_head" in params)
   return 0
+
+
+def _check_batches(batch_at: Callable, corpus: store.Corpus) -> Callable:
+  """Returns batch_at, which raises CorpusError for an id of no token."""
+
+  def checked(split, step):
+    batch = batch_at(split, step)
+    store.check_ids(corpus, batch["input_ids"])
+    return batch
+
+  return checked
 
 
 def _preflight(config: ConfigDict):

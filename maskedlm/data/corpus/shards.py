@@ -6,6 +6,7 @@ both counted within the shard. store.py joins the shards of a split.
 """
 
 import contextlib
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -165,9 +166,22 @@ def count_tokens(path: str, num_shards: int, vocab_size: int) -> np.ndarray:
 
 
 def shard_problems(
-  path: str, name: str, *, counts: Mapping[str, int], vocab_size: int
+  path: str,
+  name: str,
+  *,
+  counts: Mapping[str, int],
+  vocab_size: int,
+  special_ids: Sequence[int] = (),
 ) -> Iterator[str]:
-  """Yields the problems of a shard whose checksums are right."""
+  """Yields the problems of a shard whose checksums are right.
+
+  Args:
+    path: the corpus's folder.
+    name: the shard's.
+    counts: its numbers of tokens, sentences and documents.
+    vocab_size: V.
+    special_ids: ids that no text has.
+  """
   arrays = {c: load_array(path, f"{name}.{c}") for c in COLUMNS}
   for column, array in arrays.items():
     if array.shape != (counts[column],):
@@ -183,3 +197,16 @@ def shard_problems(
   highest = max((int(b.max()) for b in blocks(arrays["tokens"])), default=0)
   if highest >= vocab_size:
     yield f"tokens.npy: id {highest}, but the vocabulary has {vocab_size}."
+    return
+  is_special = np.zeros(vocab_size, bool)
+  is_special[list(special_ids)] = True
+  for begin, block in zip(
+    itertools.count(0, BLOCK), blocks(arrays["tokens"]), strict=False
+  ):
+    places = np.flatnonzero(is_special[block])
+    if len(places):
+      yield (
+        f"tokens.npy: token {begin + places[0]} is id {block[places[0]]}, a "
+        "special token, which no text has."
+      )
+      return

@@ -63,6 +63,19 @@ def domain_bounds(corpus: Corpus, split: str) -> list[np.ndarray]:
   ]
 
 
+def check_ids(corpus: Corpus, ids: np.ndarray) -> None:
+  """Raises CorpusError if one of the ids is not in the vocabulary.
+
+  Without it, a model would take such a token for another one.
+  """
+  highest, size = ids.max(initial=0), corpus.tokenizer.vocab_size
+  if highest >= size:
+    raise CorpusError(
+      f"{corpus.path}: a row has id {highest}, but the vocabulary has {size}; "
+      f"`maskedlm prepare --verify {corpus.path}` names the file."
+    )
+
+
 # Opening
 
 
@@ -320,19 +333,29 @@ def _wrong_content(path: str, meta: Mapping) -> Iterator[str]:
   """Yields the problems of a corpus whose checksums are right."""
   if meta["fingerprint"] != manifest.fingerprint(meta):
     yield f"{path}: meta.json: the fingerprint is not that of the files."
-  if meta["tokenizer"]["sha256"] != _load_tokenizer(path).sha256:
+  tokenizer = _load_tokenizer(path)
+  if meta["tokenizer"]["sha256"] != tokenizer.sha256:
     yield f"{path}: tokenizer: not the one recorded in meta.json."
   splits, vocab_size = meta["splits"], meta["vocab_size"]
-  counts = shards.count_tokens(path, len(splits["train"]["shards"]), vocab_size)
-  if not np.array_equal(counts, shards.load_array(path, "token_counts")):
-    yield f"{path}: token_counts.npy: not the counts of the train tokens."
+  special_ids = set(tokenizer.special_ids.tolist()) - {tokenizer.special.unk}
+  is_whole = True
   for split in shards.SPLITS:
     for index, counts in enumerate(splits[split]["shards"]):
       name = shards.shard_name(split, index)
       for problem in shards.shard_problems(
-        path, name, counts=counts, vocab_size=vocab_size
+        path,
+        name,
+        counts=counts,
+        vocab_size=vocab_size,
+        special_ids=[i for i in special_ids if i < vocab_size],
       ):
+        is_whole = False
         yield f"{path}: {name}.{problem}"
+  if not is_whole:
+    return
+  counts = shards.count_tokens(path, len(splits["train"]["shards"]), vocab_size)
+  if not np.array_equal(counts, shards.load_array(path, "token_counts")):
+    yield f"{path}: token_counts.npy: not the counts of the train tokens."
   if "parts" in meta:
     yield from _wrong_domains(open_corpus(path))
 

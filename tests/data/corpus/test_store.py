@@ -2,6 +2,7 @@
 
 import collections
 import errno
+import hashlib
 import json
 import math
 import os
@@ -312,6 +313,40 @@ def test_verify_finds_wrong_content_with_right_checksums(write):
   assert "fingerprint" in store.verify_corpus(path)[0]
 
 
+@pytest.mark.parametrize("split", ["train", "heldout"])
+def test_verify_names_an_id_that_no_text_gives(write, split):
+  corpus = write(DOCUMENTS)
+  path = pathlib.Path(corpus.path)
+  vocab_size, special = corpus.meta["vocab_size"], corpus.tokenizer.special
+  for index, problem in (
+    (vocab_size, f"id {vocab_size}, but the vocabulary has {vocab_size}"),
+    (special.mask, f"token 0 is id {special.mask}, a special token"),
+    (special.unk, None),
+  ):
+    name = f"{split}-00000.tokens.npy"
+    tokens = np.load(path / name)
+    tokens[0] = index
+    np.save(path / name, tokens)
+    edit_meta(path, files=_hashed(path, corpus.meta["files"]))
+    meta = json.loads((path / "meta.json").read_text())
+    edit_meta(path, fingerprint=manifest.fingerprint(meta))
+    found = store.verify_corpus(path)
+    if problem is None:  # An unknown character is text.
+      assert not [line for line in found if name[:-4] in line]
+    else:
+      assert len(found) == 1 and name in found[0] and problem in found[0]
+
+
+def _hashed(path, files):
+  return {
+    name: {
+      "bytes": (path / name).stat().st_size,
+      "sha256": hashlib.sha256((path / name).read_bytes()).hexdigest(),
+    }
+    for name in files
+  }
+
+
 @pytest.mark.parametrize(
   ("column", "values", "problem"),
   [
@@ -354,3 +389,11 @@ def test_a_wrong_shard_is_described(tmp_path, column, values, problem):
 def test_an_array_in_blocks(monkeypatch, size, blocks):
   monkeypatch.setattr(shards, "BLOCK", 3)
   assert [x.tolist() for x in shards.blocks(np.arange(size))] == blocks
+
+
+def test_a_row_with_an_id_of_no_token_is_refused(write):
+  corpus = write(DOCUMENTS)
+  size = corpus.meta["vocab_size"]
+  store.check_ids(corpus, np.array([[0, size - 1]]))
+  with pytest.raises(CorpusError, match=f"id {size}.*has {size};.*--verify"):
+    store.check_ids(corpus, np.array([[0, 5], [size, 1]]))
