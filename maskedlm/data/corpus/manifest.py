@@ -20,7 +20,11 @@ from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.runtime import output_files
 
 FORMAT = "maskedlm corpus"
-VERSION = 1
+# Version 1 has the ids of each sentence by itself, without the whitespace
+# before it; in version 2, a document has those of its text as a whole. The
+# arrays are the same.
+VERSION = 2
+READABLE = (1, 2)
 
 
 def finish_corpus(
@@ -105,10 +109,11 @@ def build_manifest(
 
 def fingerprint(meta: Mapping) -> str:
   """Returns the SHA-256 of the data alone, not of how it was prepared."""
-  keys = ("format", "version", "vocab_size", "token_dtype", "splits", "parts")
+  keys = ("format", "vocab_size", "token_dtype", "splits", "parts")
   return _digest(
     {
       **{key: meta[key] for key in keys if key in meta},
+      "version": 1,  # That of the arrays.
       "tokenizer": meta["tokenizer"],
       "shards": {
         name: file["sha256"]

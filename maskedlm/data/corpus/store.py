@@ -111,9 +111,18 @@ def open_corpus(path) -> Corpus:
     train=train,
     heldout=heldout,
     token_counts=token_counts,
-    tokenizer=_load_tokenizer(path),
+    tokenizer=_tokenizer_of(path, meta),
     domains=tuple(meta.get("parts", ())),
   )
+
+
+def _tokenizer_of(path: str, meta: Mapping) -> Tokenizer:
+  """Returns a corpus's tokenizer, by which its runs find words."""
+  tokenizer = _load_tokenizer(path)
+  if meta["version"] > 1:
+    return tokenizer
+  # Runs that began with a corpus of version 1 go on with the same masks.
+  return tokenizer._replace(starts_word=tokenizer.follows_space)
 
 
 def _load_tokenizer(path: str) -> Tokenizer:
@@ -140,10 +149,10 @@ def _read_meta(path: str) -> dict:
     raise CorpusError(f"{name}: damaged ({error}); {again}") from error
   if not isinstance(meta, dict) or meta.get("format") != manifest.FORMAT:
     raise CorpusError(f'{name}: "format" is not "{manifest.FORMAT}"; {again}')
-  if meta.get("version") != manifest.VERSION:
+  if meta.get("version") not in manifest.READABLE:
     raise CorpusError(
       f"{path}: corpus format version {meta.get('version')}, but this maskedlm"
-      f" reads version {manifest.VERSION}; {again}"
+      f" reads versions {' and '.join(map(str, manifest.READABLE))}; {again}"
     )
   if meta.get("checksum") != manifest.checksum(meta):
     raise CorpusError(f"{name}: damaged (its checksum differs); {again}")

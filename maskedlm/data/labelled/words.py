@@ -48,7 +48,7 @@ def word_encoder(
   @functools.lru_cache(maxsize=_CACHED)
   def ids_of(word: str, is_first: bool) -> np.ndarray:
     ids = tokenizer.encode(word).ids
-    if not is_first and len(ids) and not tokenizer.starts_word[ids[0]]:
+    if not is_first and len(ids) and not tokenizer.follows_space[ids[0]]:
       ids = tokenizer.encode(f" {word}").ids
     return ids if len(ids) else np.array([tokenizer.special.unk], np.int32)
 

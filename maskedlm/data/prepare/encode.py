@@ -9,7 +9,8 @@ import numpy as np
 
 from maskedlm.data.corpus import shards
 from maskedlm.data.prepare import lost_text
-from maskedlm.data.sources.sentences import split_sentences
+from maskedlm.data.sources import sentences
+from maskedlm.data.tokenizers.documents import Text
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 
 
@@ -40,18 +41,27 @@ def make_encoder(
 
   def encode(chunk):
     report = Counter()
-    sentences, ends = [], [0]
-    for _, document in chunk:
-      sentences += split_sentences(
-        document.lines,
-        mode=mode,
-        language=document.domain.language,
-        report=report,
+    texts = [
+      Text(
+        sentences.document_text(document.lines, tokenizer.line_separator),
+        sentences.find_sentences(
+          document.lines,
+          mode=mode,
+          language=document.domain.language,
+          report=report,
+        ),
       )
-      ends.append(len(sentences))
-    ids = tokenizer.encode_batch(sentences)
-    tokens = np.concatenate([np.empty(0, np.int32), *ids])
-    lengths = np.array(list(map(len, ids)), np.int64)
+      for _, document in chunk
+    ]
+    encoded = tokenizer.encode_documents(texts, report)
+    tokens = np.concatenate(
+      [np.empty(0, np.int32), *(ids for ids, _ in encoded)]
+    )
+    lengths = np.concatenate(
+      [np.empty(0, np.int64), *(counts for _, counts in encoded)]
+    )
+    strings = [text[a:b] for text, spans in texts for a, b in spans]
+    ends = np.cumsum([0, *(len(spans) for _, spans in texts)]).tolist()
     is_unknown = tokens == tokenizer.special.unk
     token_ends = shards.offsets(lengths)[ends]
     numbers = zip(
@@ -64,9 +74,7 @@ def make_encoder(
     for (split, document), (begin, end), (pieces, size, unknown) in zip(
       chunk, itertools.pairwise(ends), numbers, strict=True
     ):
-      kept = "".join(
-        itertools.compress(sentences[begin:end], lengths[begin:end])
-      )
+      kept = "".join(itertools.compress(strings[begin:end], lengths[begin:end]))
       counts = {
         "documents": 1,
         "sentences": pieces,
@@ -76,7 +84,7 @@ def make_encoder(
         "unknown": unknown,
       }
       documents.append((split, document.domain.name, counts))
-    report["words"] += sum(len(sentence.split()) for sentence in sentences)
+    report["words"] += sum(len(string.split()) for string in strings)
     report["unknown tokens"] += int(is_unknown.sum())
     report["sentences without tokens"] += int((lengths == 0).sum())
     report["sentences cut at max_sentence_tokens"] += int(

@@ -143,6 +143,12 @@ def _reuse(
     f"corpus: {path}, prepared before from {source} (remove it if the text has"
     " changed since)"
   )
+  if corpus.meta["version"] == 1 and corpus.tokenizer.kind != "wordpiece":
+    log(
+      f"warning: {path} was prepared by an older maskedlm, which left out the"
+      " spaces between sentences. Runs that began with it go on as before; for"
+      " others, remove it, or prepare it again at another path."
+    )
   return corpus
 
 

@@ -1,12 +1,11 @@
-"""Splits lines into sentences with sentencex, or takes each line as one.
+"""Finds sentences in a document with sentencex, or takes each line as one.
 
 The lines come from reader.py.
 """
 
-import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 
 import sentencex
 
@@ -15,13 +14,31 @@ from maskedlm.core.errors import CorpusError, check_name
 MAX_SENTENCE = 4_000  # Characters; a longer sentence becomes several.
 
 
+def document_text(lines: Iterable[str], separator: str = "\n") -> str:
+  """Returns the text of a document: its lines, joined by one character."""
+  return separator.join(lines)
+
+
 def split_sentences(
-  lines: Iterable[str], *, mode: str, language: str, report: Counter
+  lines: Sequence[str], *, mode: str, language: str, report: Counter
 ) -> list[str]:
-  """Returns the sentences of a document's lines: stripped, none empty.
+  """Returns the sentences that `find_sentences` finds."""
+  text = document_text(lines)
+  spans = find_sentences(lines, mode=mode, language=language, report=report)
+  return [text[begin:end] for begin, end in spans]
+
+
+def find_sentences(
+  lines: Iterable[str], *, mode: str, language: str, report: Counter
+) -> list[tuple[int, int]]:
+  """Returns where the sentences of a document begin and end in its text.
+
+  They are stripped of whitespace, and none is empty. All text between them is
+  whitespace.
 
   Args:
-    lines: the lines of a document, from reader.read_documents.
+    lines: the lines of a document, from reader.read_documents. Its text is
+      document_text(lines).
     mode: "split" (lines are split into sentences) or "lines" (a line is one).
     language: ISO 639-1 code; its abbreviations do not end a sentence.
     report: counts the cuts in sentences over MAX_SENTENCE characters.
@@ -41,15 +58,22 @@ def split_sentences(
     )
   else:
     found = (_segments(line, language, report) for line in lines)
-  stripped = map(str.strip, itertools.chain.from_iterable(found))
-  return [sentence for sentence in stripped if sentence]
+  spans, start = [], 0
+  for pieces in found:
+    for piece in pieces:
+      text = piece.lstrip()
+      begin, start = start + len(piece) - len(text), start + len(piece)
+      if text:
+        spans.append((begin, begin + len(text.rstrip())))
+    start += 1  # The separator.
+  return spans
 
 
 _WIDE_SPACE = re.compile(r"[^\S ]")
 
 
-def _segments(line: str, language: str, report: Counter) -> Iterator[str]:
-  """Yields a line's sentences, found in windows of MAX_SENTENCE characters.
+def _segments(line: str, language: str, report: Counter) -> list[str]:
+  """Returns a line's sentences, found in windows of MAX_SENTENCE characters.
 
   sentencex takes quadratic time in Chinese (100,000 characters: 1.6 s, a
   million: 156 s), so its input is limited to a window. The last sentence of a
@@ -57,10 +81,13 @@ def _segments(line: str, language: str, report: Counter) -> Iterator[str]:
   """
   # sentencex 1.0.32 panics on a capital before a wide space and a full stop.
   spaced = _WIDE_SPACE.sub(" ", line)
-  start = 0
+  found, start = [], 0
   while start < len(line):
     window = spaced[start : start + MAX_SENTENCE]
-    sizes = list(map(len, _sentencex(window, language, report)))
+    pieces = _sentencex(window, language, report)
+    if "".join(pieces) == line:
+      return pieces
+    sizes = list(map(len, pieces))
     if start + len(window) < len(line):
       if len(sizes) > 1:
         sizes.pop()
@@ -69,8 +96,9 @@ def _segments(line: str, language: str, report: Counter) -> Iterator[str]:
         pieces = cut_text(longer, MAX_SENTENCE, what="sentences", report=report)
         sizes = [len(pieces[0])]
     for size in sizes:
-      yield line[start : start + size]
+      found.append(line[start : start + size])
       start += size
+  return found
 
 
 def _sentencex(window: str, language: str, report: Counter) -> list[str]:

@@ -22,9 +22,11 @@ import numpy as np
 from maskedlm.core.errors import CorpusError, check_name
 from maskedlm.data.tokenizers import (
   companions,
+  documents,
   libraries,
   plain_text,
   sentencepiece_model,
+  spelling,
   training,
   vocab_txt,
 )
@@ -58,9 +60,16 @@ class Tokenizer(NamedTuple):
   # [n] int32: sorted ids that are never masked or drawn as random tokens: those
   # of `special`, the file's other special tokens, [unusedN], ids without token.
   special_ids: np.ndarray
-  # [V] bool. wordpiece: doesn't begin with ##. bpe: begins with Ġ, a newline or
-  # a tab. unigram: begins with ▁. Special tokens are words.
+  # [V] bool: stands where there is a space, or at the beginning of a text.
+  # wordpiece: doesn't begin with ##. bpe: begins with Ġ, a newline or a tab.
+  # unigram: begins with ▁. Special tokens do.
+  follows_space: np.ndarray
+  # [V] bool: follows_space, or begins a word without a space before it, in
+  # scripts such as Han and Thai (spelling.begins_word).
   starts_word: np.ndarray
+  # What joins the lines of a document: a newline, or a space if the vocabulary
+  # has no newline.
+  line_separator: str
   tokens: Callable[[int], str]  # id -> its string in the vocabulary.
   normalize: Callable[[str], str]  # Text -> the form that tokens spell.
   # (text, specials=False) -> Encoding. The spelling of a special token is
@@ -69,6 +78,9 @@ class Tokenizer(NamedTuple):
   encode: Callable[..., Encoding]
   # Texts -> ids [n] int32 of each, equal to encode's; fast, on one thread.
   encode_batch: Callable[[list[str]], list[np.ndarray]]
+  # (documents.Text of each document, report) -> ids [n] int32 of each, equal to
+  # encode's, and the number of tokens of each of its sentences.
+  encode_documents: Callable[..., list[tuple[np.ndarray, np.ndarray]]]
   decode: Callable[[Sequence[int]], str]  # Includes special tokens.
   # Saves to a directory, replacing a tokenizer that was saved there before.
   save: Callable[[str | os.PathLike], None]
@@ -219,9 +231,10 @@ def _make_tokenizer(library: Backend) -> Tokenizer:
   V = len(tokens)
   unused = {i for i, token in enumerate(tokens) if _UNUSED.fullmatch(token)}
   special_ids = sorted(library.control | unused | set(special))
-  starts_word = library.starts_word.copy()
+  follows_space = library.starts_word.copy()
   # Special tokens are words; an unknown piece may be within one.
-  starts_word[[i for i in special_ids if i != special.unk]] = True
+  follows_space[[i for i in special_ids if i != special.unk]] = True
+  starts_word = follows_space | spelling.begins_word(library)
   suspect = plain_text.suspects(library, special_ids)
   encode_text = plain_text.make_encoder(library, suspect)
   spelt = {"[MASK]": special.mask} | {tokens[i]: i for i in special}
@@ -283,11 +296,14 @@ def _make_tokenizer(library: Backend) -> Tokenizer:
     vocab_size=V,
     special=special,
     special_ids=np.array(special_ids, np.int32),
+    follows_space=follows_space,
     starts_word=starts_word,
+    line_separator=documents.line_separator(library),
     tokens=tokens.__getitem__,
     normalize=library.normalize,
     encode=encode,
     encode_batch=encode_batch,
+    encode_documents=documents.make_encoder(library, encode, encode_batch),
     decode=decode,
     save=save,
     sha256=hashlib.sha256(library.content).hexdigest(),

@@ -12,13 +12,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from maskedlm.data.tokenizers.spelling import byte_level_bytes, named_byte
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 
 
 class Spelling(NamedTuple):
   """The text of a token, and whether it begins a word."""
 
-  starts_word: bool
+  follows_space: bool
   text: str  # Without the space before a word.
 
 
@@ -33,12 +34,13 @@ def token_spellings(tokenizer: Tokenizer) -> dict[int, Spelling]:
   def text_of(index: int) -> str:
     text, token = tokenizer.decode([first, index]), tokenizer.tokens(index)
     text = text.removeprefix(before)
-    if "\ufffd" in text and (found := _bytes(token)):
+    found = named_byte(token) or byte_level_bytes(token)
+    if "\ufffd" in text and found:
       text = found.decode("utf-8", "surrogateescape")
     return text.strip() or text or token
 
   return {
-    i: Spelling(bool(tokenizer.starts_word[i]), text_of(i)) for i in ordinary
+    i: Spelling(bool(tokenizer.follows_space[i]), text_of(i)) for i in ordinary
   }
 
 
@@ -75,21 +77,6 @@ def map_vocabulary(old: Tokenizer, new: Tokenizer) -> list[tuple[int, ...]]:
 
 
 _BYTE = re.compile("[\udc80-\udcff]")
-# Byte-level BPE writes a byte as the character with that code point if it is
-# printable, and the others as code points from 256 on.
-_PRINTABLE = [*range(33, 127), *range(161, 173), *range(174, 256)]
-_OTHERS = [byte for byte in range(256) if byte not in _PRINTABLE]
-_LETTERS = {chr(byte): byte for byte in _PRINTABLE}
-_LETTERS |= {chr(256 + i): byte for i, byte in enumerate(_OTHERS)}
-
-
-def _bytes(token: str) -> bytes:
-  """Returns the bytes of a token (<0xC3>, or of _LETTERS); b"" for others."""
-  if named := re.fullmatch("<0x([0-9A-F]{2})>", token):
-    return bytes.fromhex(named[1])
-  if set(token) <= _LETTERS.keys():
-    return bytes(_LETTERS[letter] for letter in token)
-  return b""
 
 
 def _cut(
@@ -101,7 +88,7 @@ def _cut(
   there is no better one. A character without a token is spelled by its bytes,
   or skipped.
   """
-  text, begin, starts = spelling.text, 0, spelling.starts_word
+  text, begin, starts = spelling.text, 0, spelling.follows_space
   while begin < len(text):
     for wanted in (starts, not starts):
       ends = range(min(len(text), begin + longest), begin, -1)

@@ -194,6 +194,6 @@ def _piece(tokenizer, token_id) -> str:
   if token_id in tokenizer.special_ids:
     return f" {tokenizer.tokens(token_id)}"
   text = tokenizer.decode([token_id]).strip() or tokenizer.tokens(token_id)
-  if tokenizer.starts_word[token_id]:
+  if tokenizer.follows_space[token_id]:
     return f" {text}"
   return text.removeprefix("##")

@@ -62,6 +62,27 @@ def everything(column):
   return concat.take(column, np.arange(concat.size(column))).tolist()
 
 
+def test_a_corpus_of_version_1_is_read_as_before(write, monkeypatch):
+  corpus = write(DOCUMENTS)
+  # The tokenizer of version 1 knew of no scripts without spaces.
+  follows = np.arange(corpus.tokenizer.vocab_size) < 9
+  load = store.load_tokenizer
+  monkeypatch.setattr(
+    store,
+    "load_tokenizer",
+    lambda path: load(path)._replace(follows_space=follows),
+  )
+  monkeypatch.setattr(manifest, "VERSION", 1)
+  old = write(DOCUMENTS, "old")
+  assert old.meta["version"] == 1 and corpus.meta["version"] == 2
+  assert store.verify_corpus(old.path) == []
+  # The same arrays: a run can be resumed with either.
+  assert old.fingerprint == corpus.fingerprint
+  assert old.tokenizer.starts_word.tolist() == follows.tolist()
+  new = store.open_corpus(corpus.path).tokenizer
+  assert new.starts_word.tolist() == corpus.tokenizer.starts_word.tolist()
+
+
 def test_reading_returns_what_was_written(write):
   corpus = write(DOCUMENTS, options={"corpus.source": "text:x"})
   assert everything(corpus.train.tokens) == [5, 6, 7, 8, 9, 10, 6, 6, 7, 7, 7]
@@ -258,8 +279,8 @@ def test_errors_of_opening_give_the_reason_and_the_remedy(write, tmp_path):
     (text.replace('"oddities": 3', '"oddities": 4'), "damaged.*checksum"),
     ("[]", "format"),
     (
-      text.replace('"version": 1', '"version": 2'),
-      "version 2.*reads version 1",
+      text.replace('"version": 2', '"version": 3'),
+      "version 3.*reads versions 1 and 2",
     ),
   ):
     meta.write_text(wrong)

@@ -19,6 +19,7 @@ from maskedlm.planning.inspect import facts, html_page, rows
 TOKENIZER = types.SimpleNamespace(
   special=Special(pad=0, unk=1, cls=2, sep=3, mask=4),
   special_ids=np.arange(5),
+  follows_space=np.arange(15) < 10,
   starts_word=np.arange(15) < 10,
   tokens=lambda i: ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"][i],
   decode=lambda ids: f"t{ids[0]}" if ids[0] < 10 else f"##t{ids[0]}",

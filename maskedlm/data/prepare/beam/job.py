@@ -14,6 +14,7 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from maskedlm.core.errors import CorpusError
+from maskedlm.data.corpus import manifest
 from maskedlm.data.sources import domains, reader
 from maskedlm.data.sources.domains import Domain
 from maskedlm.runtime import output_files
@@ -49,6 +50,7 @@ def start_job(job: Job) -> None:
       or holds other files.
   """
   run = {
+    "version": manifest.VERSION,
     "config": {
       "seed": job.config.seed,
       "corpus": {
@@ -74,6 +76,11 @@ def start_job(job: Job) -> None:
     with open(path, encoding="utf-8") as file:
       earlier = json.load(file)
     if earlier != run:
+      if earlier.get("version") != manifest.VERSION:
+        raise CorpusError(
+          f"{job.folder} holds an unfinished run of another version of"
+          " maskedlm; remove the folder to prepare the corpus from its start."
+        )
       sections = [
         name
         for name in ("corpus", "tokenizer", "seed")

@@ -1,0 +1,389 @@
+"""Encodes documents whole, and counts the tokens of each of their sentences.
+
+The ids of a document are those that the library gives for its text, so a model
+is trained on the tokens that it sees at inference: "Ġ" or "▁" stands where the
+text has a space, between sentences too. A token belongs to the sentence in
+which its text begins, and whitespace to the sentence after it.
+
+Offsets would cost half of the libraries' speed. Instead, what the tokens spell
+(spelling.py) is compared with the normalized text, which gives the place of
+each token. Only where the two differ is a text encoded again, with offsets.
+WordPiece as BERT's splits text at whitespace, so each sentence is encoded by
+itself. A long document is encoded in overlapping windows of whole sentences.
+"""
+
+import itertools
+import json
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from maskedlm.data.tokenizers import spelling, training
+from maskedlm.data.tokenizers.libraries import Backend
+
+WINDOW = 1 << 17  # Characters encoded at a time, in 20 MB of memory.
+MAX_WINDOW = 1 << 21
+OVERLAP = 256  # Characters, at least, on each side of a cut.
+# Whitespace to every library; str.isspace has control characters as well.
+_SPACE = re.compile("[ \n\t\xa0\u3000]")
+_NOT_SPACE = re.compile(r"\S|\Z")
+
+
+class Text(NamedTuple):
+  """A text and its sentences, between which there is whitespace or nothing."""
+
+  text: str
+  spans: list[tuple[int, int]]  # Begin and end of each sentence, in order.
+
+
+# ids [n] int32, and the number of tokens of each sentence.
+Encoded = tuple[np.ndarray, np.ndarray]
+
+
+def make_encoder(
+  library: Backend,
+  encode: Callable,
+  encode_batch: Callable[[list[str]], list[np.ndarray]],
+) -> Callable[[Sequence[Text], Counter], list[Encoded]]:
+  """Returns Tokenizer.encode_documents.
+
+  Args:
+    library: the tokenizer's library.
+    encode, encode_batch: those of the Tokenizer.
+  """
+  find_starts = _start_finder(library)
+  separable = _is_separable(library)
+
+  def count_tokens(text: Text, ids: np.ndarray) -> np.ndarray:
+    if len(text.spans) < 2:
+      return np.full(len(text.spans), len(ids))
+    ends = [end for _, end in text.spans[:-1]]
+    starts = find_starts(text, ids, ends)
+    if starts is None:
+      begins = np.maximum.accumulate(encode(text.text).offsets[:, 0])
+      starts = np.searchsorted(begins, ends)
+    return np.diff(starts, prepend=0, append=len(ids))
+
+  def encode_whole(texts: Sequence[Text]) -> list[Encoded]:
+    batch = encode_batch([text.text for text in texts])
+    return [
+      (ids, count_tokens(text, ids))
+      for text, ids in zip(texts, batch, strict=True)
+    ]
+
+  def encode_any(texts: Sequence[Text], report: Counter) -> list[Encoded]:
+    short = iter(encode_whole([t for t in texts if len(t.text) <= WINDOW]))
+    return [
+      next(short)
+      if len(text.text) <= WINDOW
+      else _encode_long(text, encode_whole, report)
+      for text in texts
+    ]
+
+  def encode_words(texts: Sequence[Text], report: Counter) -> list[Encoded]:
+    bounds = list(map(_separable_bounds, texts))
+    strings = [
+      text.text[text.spans[a][0] : text.spans[b - 1][1]]
+      for text, of_text in zip(texts, bounds, strict=True)
+      for a, b in itertools.pairwise(of_text)
+    ]
+    batch = iter(encode_batch(strings))
+    return [
+      _join(
+        [
+          (
+            ids,
+            [len(ids)] if b == a + 1 else count_tokens(_part(text, a, b), ids),
+          )
+          for (a, b), ids in zip(
+            itertools.pairwise(of_text), batch, strict=False
+          )
+        ]
+      )
+      for text, of_text in zip(texts, bounds, strict=True)
+    ]
+
+  return encode_words if separable else encode_any
+
+
+def line_separator(library: Backend) -> str:
+  """Returns Tokenizer.line_separator."""
+  newline, space = (library.encode(f"a{mark}b")[0] for mark in "\n ")
+  if newline == space:
+    return "\n"
+  spelled = spelling.token_bytes(library)
+  return "\n" if any(b"\n" in spelled[index] for index in newline) else " "
+
+
+def _join(parts: Sequence[Encoded]) -> Encoded:
+  ids = [np.empty(0, np.int32), *(ids for ids, _ in parts)]
+  counts = itertools.chain.from_iterable(counts for _, counts in parts)
+  return np.concatenate(ids), np.fromiter(counts, np.int64)
+
+
+def _part(text: Text, first: int, last: int) -> Text:
+  """Returns the sentences first to last - 1 as a text."""
+  begin, end = text.spans[first][0], text.spans[last - 1][1]
+  spans = [(a - begin, b - begin) for a, b in text.spans[first:last]]
+  return Text(text.text[begin:end], spans)
+
+
+# WordPiece
+
+_LOCAL_NORMALIZERS = {
+  *("BertNormalizer", "Lowercase", "StripAccents"),
+  *("NFC", "NFD", "NFKC", "NFKD", "Sequence"),
+}
+
+
+def _is_separable(library: Backend) -> bool:
+  """Returns whether words are encoded by themselves, split as BERT does."""
+  if library.kind != "wordpiece":
+    return False
+  definition = json.loads(library.content)
+  normalizer = definition.get("normalizer") or {"type": "Sequence"}
+  steps = [normalizer, *normalizer.get("normalizers", ())]
+  splits = definition.get("pre_tokenizer") or {}
+  return (
+    splits.get("type") == "BertPreTokenizer"
+    and all(step["type"] in _LOCAL_NORMALIZERS for step in steps)
+    and all(token["special"] for token in definition.get("added_tokens", ()))
+  )
+
+
+def _separable_bounds(text: Text) -> list[int]:
+  """Returns the sentences before which BERT's WordPiece splits, and the end.
+
+  It splits at spaces, and before and after punctuation.
+  """
+  bounds = [0]
+  for index, ((_, end), (begin, _)) in enumerate(
+    itertools.pairwise(text.spans), start=1
+  ):
+    gap = text.text[end:begin]
+    if (
+      gap in (" ", "\n")
+      or _SPACE.search(gap)
+      or (not gap and unicodedata.category(text.text[end - 1])[0] == "P")
+    ):
+      bounds.append(index)
+  return [*bounds, len(text.spans)] if text.spans else []
+
+
+# The tokens at which sentences begin
+
+
+def _start_finder(
+  library: Backend,
+) -> Callable[[Text, np.ndarray, list[int]], np.ndarray | None]:
+  """Returns (text, ids, ends) -> the first token at or after each end [n].
+
+  It is None if the tokens don't spell the text.
+  """
+  if library.kind == "wordpiece":  # Its tokens spell no spaces.
+    return lambda text, ids, ends: None
+  spelled = spelling.token_bytes(library)
+  sizes = np.array(list(map(len, spelled)))
+  unk = library.special.unk
+  is_byte_level = spelling.has_step(library, "ByteLevel")
+  collapses = spelling.has_step(library, "WhitespaceSplit")
+
+  def normalize(text: str) -> str:
+    normal = library.normalize(text)
+    if not is_byte_level:
+      normal = normal.replace("▁", " ")
+    return " ".join(normal.split()) if collapses else normal
+
+  def find_starts(
+    text: Text, ids: np.ndarray, ends: list[int]
+  ) -> np.ndarray | None:
+    unknown = np.flatnonzero(ids == unk).tolist()
+    tokens = [spelled[index] for index in ids.tolist()] if unknown else []
+    token_sizes = sizes[ids]
+    for normal, normal_ends in _normal_forms(text, ends, normalize):
+      if not normal.isascii():
+        parts = itertools.pairwise([0, *normal_ends])
+        lengths = [len(normal[a:b].encode()) for a, b in parts]
+        normal_ends = list(itertools.accumulate(lengths))
+      for prefix in (b"", b" "):  # The library may put a space before the text.
+        target = prefix + normal.encode()
+        found = _unknown_sizes(tokens, unknown, target) if unknown else []
+        if found is None:
+          continue
+        token_sizes[unknown] = found
+        begins = np.cumsum(token_sizes) - token_sizes
+        starts = np.searchsorted(begins, np.add(normal_ends, len(prefix)))
+        if _fits(target, spelled, ids, token_sizes, begins, starts, unk):
+          return starts
+    return None
+
+  return find_starts
+
+
+def _normal_forms(
+  text: Text, ends: list[int], normalize: Callable[[str], str]
+) -> Iterator[tuple[str, list[int]]]:
+  """Yields what the tokens may spell, and where the sentences end in it."""
+  plain = text.text
+  if not plain.isascii():
+    plain = training.replace_surrogates(plain)
+  yield plain, ends
+  if "\n" in plain:
+    yield plain.replace("\n", " "), ends
+  normal = normalize(plain)
+  found, place = [], 0
+  for begin, end in text.spans:
+    if body := normalize(plain[begin:end]).strip():
+      place = _NOT_SPACE.search(normal, place).start()
+      if not normal.startswith(body, place):
+        return
+      place += len(body)
+    found.append(place)
+  yield normal, found[:-1]
+
+
+def _fits(target, spelled, ids, token_sizes, begins, starts, unk) -> bool:
+  """Returns whether tokens have the length of `target`, and spell it at starts.
+
+  The tokens before and after each start are compared.
+  """
+  if not len(ids) or begins[-1] + token_sizes[-1] != len(target):
+    return False
+  around = np.unique(np.stack([starts - 1, starts]))
+  around = around[(around >= 0) & (around < len(ids))]
+  return all(
+    index == unk or target.startswith(spelled[index], begin)
+    for index, begin in zip(
+      ids[around].tolist(), begins[around].tolist(), strict=True
+    )
+  )
+
+
+def _unknown_sizes(
+  tokens: Sequence[bytes], unknown: Sequence[int], target: bytes
+) -> list[int] | None:
+  """Returns the bytes of `target` for which each unknown token stands.
+
+  They are at least a character, up to where the tokens after it are found.
+
+  Args:
+    tokens: the bytes that each token spells.
+    unknown: indices of the unknown ones.
+    target: what the tokens spell together.
+
+  Returns:
+    None if the tokens don't spell `target`.
+  """
+  known = [
+    b"".join(tokens[a + 1 : b])
+    for a, b in itertools.pairwise([-1, *unknown, len(tokens)])
+  ]
+  if not target.startswith(known[0]):
+    return None
+  place, sizes = len(known[0]), []
+  for after in known[1:]:
+    character = target[place : place + 4].decode(errors="ignore")[:1]
+    end = place + len(character.encode())
+    if len(sizes) + 1 == len(unknown):
+      end = max(end, len(target) - len(after))
+    elif after:
+      end = target.find(after, end)
+    if end <= place or not target.startswith(after, end):
+      return None
+    sizes.append(end - place)
+    place = end + len(after)
+  return sizes if place == len(target) else None
+
+
+# Long documents
+
+
+class _Window(NamedTuple):
+  """The sentences first to last - 1, encoded together."""
+
+  first: int
+  last: int
+  ids: np.ndarray
+  starts: np.ndarray  # [last - first + 1]: each one's first token, and the end.
+
+
+def _encode_long(
+  text: Text, encode_whole: Callable, report: Counter
+) -> Encoded:
+  """Encodes a text in windows that agree about the tokens around each cut.
+
+  They disagree if a window's beginning or end has an effect further away than
+  OVERLAP, as in a long run of one letter. Then larger windows are tried. If
+  those of MAX_WINDOW disagree, the text is cut there, which the report counts.
+  """
+  size, n = WINDOW, len(text.spans)
+  while True:
+    cuts = _cuts(text.spans, size)
+    pairs = list(itertools.pairwise([0, *cuts, n]))
+    windows = []
+    for begin, end in pairs:
+      first, last = _before(text.spans, begin), _after(text.spans, end)
+      ids, counts = encode_whole([_part(text, first, last)])[0]
+      windows.append(_Window(first, last, ids, np.append(0, np.cumsum(counts))))
+    neighbours = zip(itertools.pairwise(windows), cuts, strict=True)
+    if all(_agree(a, b, cut, n) for (a, b), cut in neighbours):
+      return _join(list(map(_sentences, windows, *zip(*pairs, strict=True))))
+    if size >= MAX_WINDOW:
+      report[f"cuts in texts over {MAX_WINDOW:,} characters"] += len(cuts)
+      return _join(encode_whole([_part(text, *pair) for pair in pairs]))
+    size *= 4
+
+
+def _cuts(spans: Sequence[tuple[int, int]], size: int) -> list[int]:
+  """Returns the sentences at which a new window of about `size` begins."""
+  cuts, begin = [], 0
+  for index, (_, end) in enumerate(spans):
+    if end - begin > size and index:
+      cuts.append(index)
+      begin = spans[index][0]
+  return cuts
+
+
+def _before(spans: Sequence[tuple[int, int]], cut: int) -> int:
+  """Returns the first sentence of the window whose own ones begin at `cut`."""
+  first = max(cut - 2, 0)
+  while first and spans[cut][0] - spans[first + 1][0] < OVERLAP:
+    first -= 1
+  return first
+
+
+def _after(spans: Sequence[tuple[int, int]], cut: int) -> int:
+  """Returns the end of the window whose own sentences end at `cut`."""
+  last = min(cut + 2, len(spans))
+  while last < len(spans) and spans[last - 2][1] - spans[cut][0] < OVERLAP:
+    last += 1
+  return last
+
+
+def _agree(left: _Window, right: _Window, cut: int, n: int) -> bool:
+  """Returns whether two windows have the same tokens around a cut.
+
+  The outermost sentence of each, which the end of the window may change, is
+  left out.
+  """
+  low = right.first + 1 if right.first else 0
+  high = left.last - 1 if left.last < n else n
+  for begin, end in ((low, cut), (cut, high)):
+    (ids, counts), (others, other_counts) = (
+      _sentences(window, begin, end) for window in (left, right)
+    )
+    if not len(ids) or not np.array_equal(counts, other_counts):
+      return False
+    if not np.array_equal(ids, others):
+      return False
+  return True
+
+
+def _sentences(window: _Window, begin: int, end: int) -> Encoded:
+  """Returns the sentences begin to end - 1 of a window."""
+  starts = window.starts[begin - window.first : end - window.first + 1]
+  return window.ids[starts[0] : starts[-1]], np.diff(starts)
