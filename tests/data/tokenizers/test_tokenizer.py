@@ -130,9 +130,8 @@ def test_spaced_words(trained, kind, lowercase):
   tokenizer, _ = trained[kind, lowercase]
   for text in ODD[:9]:
     text = text.replace("\u0301alone", "alone")  # A word begins with a letter.
-    text = re.sub(
-      "[\u0e00-\u0fff\u3040-\u9fff]+", "", text
-    )  # Scripts without spaces.
+    # Scripts without spaces have other words.
+    text = re.sub("[\u0e00-\u0fff\u3040-\u9fff]+", "x", text)
     assert words_of(text, tokenizer.encode(text)) == text.split()
   text = "  two  spaces\u00e9 "
   words = [word for word in words_of(text, tokenizer.encode(text)) if word]
