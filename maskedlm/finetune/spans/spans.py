@@ -263,6 +263,14 @@ def make_application(setup: Setup, options: Options) -> Application:
       ),
     }
 
+  def require_labels(examples: Sequence[Example]) -> None:
+    gold = [
+      (span.type, example.where)
+      for example, spans in zip(examples, _gold_labels(examples), strict=True)
+      for span in spans
+    ]
+    unseen_labels.check_known(gold, labels[1:])
+
   return Application(
     make_rows=lambda examples: make_rows(
       examples,
@@ -279,7 +287,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     score=score,
     best="f1",
     calibrate=calibrate,
-    require_labels=_gold_labels,
+    require_labels=require_labels,
   )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.core.task import Batch, Key, Params
-from maskedlm.finetune.common import bio, entity_metrics
+from maskedlm.finetune.common import bio, entity_metrics, unseen_labels
 from maskedlm.finetune.common.confusion import confusion_table
 from maskedlm.finetune.common.gold_labels import gold_labels
 from maskedlm.finetune.common.head import Head, make_head
@@ -262,6 +262,15 @@ def make_tagger(setup: Setup, options: Options, head: Head) -> Application:
       return entity_metrics.evaluate_entities(gold, predicted, options.scheme)
     return {"accuracy": entity_metrics.word_accuracy(gold, predicted)}
 
+  def require_labels(examples: Sequence[Example]) -> None:
+    gold = [
+      (tag, f"{example.file}:{line}")
+      for example, tags in zip(examples, _gold_labels(examples), strict=True)
+      for tag, line in zip(tags, example.lines, strict=True)
+      if tag != "O"
+    ]
+    unseen_labels.check_known(gold, [t for t in meaning.ids if t != "O"])
+
   return Application(
     make_rows=lambda examples: make_rows(
       examples, tokenizer, meaning.ids, length=length, stride=options.stride
@@ -272,7 +281,7 @@ def make_tagger(setup: Setup, options: Options, head: Head) -> Application:
     decode=decode,
     score=score,
     best="f1" if options.task == "ner" else "accuracy",
-    require_labels=_gold_labels,
+    require_labels=require_labels,
   )
 
 

@@ -101,7 +101,7 @@ def test_predictions_have_offsets_into_the_text():
   made = span_prediction(example, candidates((1.0, "X", 2, 3)))
   assert made["text"] == "a b  c" and made["entities"][0]["start"] == 5
   with pytest.raises(DataError, match="expected"):
-    spans.TASK.parse_line("{oops", Options())
+    spans.TASK.parse_line('{"oops', Options())
 
 
 def test_exported_files_are_read_again(file):
