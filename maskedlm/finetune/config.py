@@ -8,6 +8,7 @@ import importlib
 import os
 import pathlib
 from collections.abc import Mapping
+from typing import Any
 
 from ml_collections import ConfigDict
 
@@ -67,9 +68,42 @@ def validate(config: ConfigDict) -> None:
       options.check_options(name, section, config[name] if name else config)
   _check_steps(config)
   optimizer.check_values(config.optimizer)
+  _check_effects(
+    config,
+    {
+      "data.dev_share": config.data.dev and "beside data.dev",
+      "train.warmup_share": config.optimizer.warmup_steps
+      and f"beside optimizer.warmup_steps={config.optimizer.warmup_steps}",
+      "train.evals_per_epoch": config.train.eval_every
+      and f"beside train.eval_every={config.train.eval_every}",
+      "model.reinit_layers": not config.pretrained
+      and "beside pretrained=False",
+    },
+  )
   if not config.suite:
     task = load_task(config.task.kind)
     options.check_options("task", task.options, config.task)
+    reasons = task.without_effect(
+      options.from_config(task.options, config.task)
+    )
+    _check_effects(config, {f"task.{n}": why for n, why in reasons.items()})
+
+
+def _check_effects(config: ConfigDict, reasons: Mapping[str, Any]) -> None:
+  """Raises ConfigError if an option is set that has no effect.
+
+  Args:
+    config: the config.
+    reasons: the option's name -> why it has no effect, or a false value.
+  """
+  for name, reason in reasons.items():
+    section, _, option = name.partition(".")
+    default = sections(config)[section].__dataclass_fields__[option].default
+    if reason and (value := config[section][option]) != default:
+      raise ConfigError(
+        f"{name}={value!r} has no effect {reason}: leave it out "
+        f"({default!r}), or change the other."
+      )
 
 
 def _check_steps(config: ConfigDict) -> None:

@@ -133,6 +133,9 @@ class FinetuneTask(NamedTuple):
   ]
   # Raises ConfigError for options that don't go together.
   check_options: Callable[[Options], None] = lambda options: None
+  # options -> {name: reason}: options that have no effect beside the others. A
+  # run that sets one of them is refused.
+  without_effect: Callable[[Options], Mapping[str, str]] = lambda options: {}
   # (predictions, options) -> {file name: text}: the task's official files.
   export_predictions: (
     Callable[[Sequence[Prediction], Options], dict[str, str]] | None

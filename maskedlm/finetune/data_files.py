@@ -123,6 +123,11 @@ def override_options(
   config = overrides.apply_overrides(ConfigDict({"task": values}), tokens)
   options = dataclasses.replace(options, **config.task.to_dict())
   check_options(task, options)
+  reasons = task.without_effect(options)
+  for token in tokens:
+    name = re.match(r"--config\.task\.(\w+)", token).group(1)
+    if name in reasons:
+      raise ConfigError(f"{token} has no effect {reasons[name]}: leave it out.")
   return options
 
 

@@ -373,8 +373,15 @@ def export_predictions(
   return dict([glue.format_submission(task, predictions)])
 
 
+def without_effect(options: Options) -> dict[str, str]:
+  """Returns the options that have no effect beside others, and why."""
+  reason = "on regression, which has no labels"
+  return {"positive": reason} if layout_of(options).regression else {}
+
+
 TASK = FinetuneTask(
   name="classification",
+  without_effect=without_effect,
   options=Options,
   read_examples=read_examples,
   parse_line=parse_line,

@@ -109,6 +109,18 @@ def make_application(setup: Setup, options: Options) -> Application:
   return tagging.make_tagger(setup, options, Head(init, logits))
 
 
+def without_effect(options: Options) -> dict[str, str]:
+  """Returns the options that have no effect beside others, and why."""
+  found = tagging.without_effect(options)
+  if options.head != "bilstm":
+    for name in ("lstm_width", "lstm_layers"):
+      found[name] = f"beside task.head={options.head!r}"
+  return found
+
+
 TASK = tagging.TASK._replace(
-  name="features", options=Options, make_application=make_application
+  name="features",
+  options=Options,
+  make_application=make_application,
+  without_effect=without_effect,
 )

@@ -309,8 +309,17 @@ def format_tables(
   return {"labels.txt": entity_metrics.format_table(each, "label")}
 
 
+def without_effect(options: Options) -> dict[str, str]:
+  """Returns the options that have no effect beside others, and why."""
+  reason = "beside task.columns, which hold the labels"
+  return (
+    dict.fromkeys(("label", "separator"), reason) if options.columns else {}
+  )
+
+
 TASK = FinetuneTask(
   name="multi_label",
+  without_effect=without_effect,
   options=Options,
   read_examples=read_examples,
   parse_line=parse_line,

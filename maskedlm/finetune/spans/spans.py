@@ -355,6 +355,12 @@ def _predicted(predictions: Sequence[Prediction]) -> list[list[Entity]]:
   ]
 
 
+def without_effect(options: Options) -> dict[str, str]:
+  """Returns the options that have no effect beside others, and why."""
+  reason = "beside task.nested=True, which reads all columns"
+  return {"tag_column": reason} if options.nested else {}
+
+
 TASK = FinetuneTask(
   name="spans",
   options=Options,
@@ -367,6 +373,7 @@ TASK = FinetuneTask(
   export_predictions=lambda predictions, options: export_predictions(
     predictions
   ),
+  without_effect=without_effect,
   split_key=lambda example: example.document,  # Splits by file.
   overridable=("token_column", "tag_column", "file_scheme", "repair_bio"),
   demo_lines=("The president of Harvard University spoke in New York.",),

@@ -349,6 +349,21 @@ def check_options(options: Options) -> None:
     )
 
 
+def without_effect(options: Options) -> dict[str, str]:
+  """Returns the options that have no effect beside others, and why."""
+  found = {}
+  if options.task == "pos":
+    for name in ("file_scheme", "scheme", "repair_bio"):
+      found[name] = "beside task.task='pos', whose tags are no entities"
+  if options.crf:
+    found["tag_all_subwords"] = (
+      "beside task.crf=True, which reads each word at its first subword"
+    )
+  else:
+    found["crf_rate"] = "without task.crf=True"
+  return found
+
+
 def _gold_labels(examples: Sequence[Example]) -> list[tuple[str, ...]]:
   """Returns the tags; raises DataError for an example without tags."""
   return gold_labels(examples, "tags", "a column of tags")
@@ -364,6 +379,7 @@ TASK = FinetuneTask(
   format_prediction=format_prediction,
   format_tables=format_tables,
   check_options=check_options,
+  without_effect=without_effect,
   export_predictions=export_predictions,
   overridable=(
     "token_column",

@@ -164,6 +164,7 @@ def read_model(
   if left:
     log(f"left out, not part of an imported head: {', '.join(left)}")
   params, cfg = _without_zero_type(params, cfg)
+  length = task.get("length", length)
   return Imported(params, cfg, task, length, heldout)
 
 

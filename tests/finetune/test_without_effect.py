@@ -1,0 +1,60 @@
+"""Options that are given are obeyed or refused, before anything is read."""
+
+import pytest
+
+from maskedlm.core.errors import ConfigError
+from maskedlm.finetune import config as configs
+from maskedlm.finetune import data_files
+
+
+@pytest.mark.parametrize(
+  ("task", "changes", "refused"),
+  [
+    ("tagging", {"task.task": "pos"}, {"task.file_scheme": "bio"}),
+    ("tagging", {"task.task": "pos"}, {"task.scheme": "bioes"}),
+    ("tagging", {"task.task": "pos"}, {"task.repair_bio": True}),
+    ("tagging", {}, {"task.crf_rate": 7.0}),
+    ("tagging", {"task.crf": True}, {"task.tag_all_subwords": False}),
+    ("features", {"task.head": "linear"}, {"task.lstm_width": 7}),
+    ("features", {"task.head": "linear"}, {"task.lstm_layers": 3}),
+    ("features", {}, {"task.crf_rate": 7.0}),
+    ("spans", {"task.nested": True}, {"task.tag_column": 2}),
+    ("multi_label", {"task.columns": ("a", "b")}, {"task.label": "x"}),
+    ("multi_label", {"task.columns": ("a", "b")}, {"task.separator": ";"}),
+    ("classification", {"task.regression": True}, {"task.positive": "x"}),
+    ("classification", {"task.layout": "stsb"}, {"task.positive": "x"}),
+    ("tagging", {"data.dev": "x.conll"}, {"data.dev_share": 0.3}),
+    ("tagging", {"optimizer.warmup_steps": 5}, {"train.warmup_share": 0.2}),
+    ("tagging", {"train.eval_every": 5}, {"train.evals_per_epoch": 2}),
+    ("tagging", {"pretrained": False}, {"model.reinit_layers": 1}),
+  ],
+)
+def test_an_option_without_an_effect_is_refused(task, changes, refused):
+  config = configs.default(task)
+  config.update_from_flattened_dict(changes)
+  configs.validate(config)
+  config = configs.default(task)
+  if refused.keys() & {"task.crf_rate"}:
+    config.task.crf = True
+  config.update_from_flattened_dict(refused)
+  configs.validate(config)  # Alone it has one.
+  config = configs.default(task)
+  config.update_from_flattened_dict(changes | refused)
+  ((name, value),) = refused.items()
+  with pytest.raises(ConfigError) as error:
+    configs.validate(config)
+  assert str(error.value).startswith(f"{name}={value!r} has no effect ")
+
+
+def test_beside_a_checkpoint_only_what_is_given_is_refused():
+  task = configs.load_task("tagging")
+  options = task.options(task="pos", scheme="bioes")  # An older run.
+  token = "--config.task.tag_column=3"
+  assert data_files.override_options(task, options, [token]).tag_column == 3
+  for token in (
+    "--config.task.repair_bio=True",
+    "--config.task.file_scheme=io",
+  ):
+    with pytest.raises(ConfigError) as error:
+      data_files.override_options(task, options, [token])
+    assert str(error.value).startswith(f"{token} has no effect beside")
