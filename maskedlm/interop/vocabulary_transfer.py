@@ -44,14 +44,19 @@ def retokenize(checkpoint: str, tokenizer: str, out: pathlib.Path) -> None:
         f"--tokenizer={tokenizer} is the tokenizer of {checkpoint}: give "
         "another."
       )
-    was, now = ("A" in x.normalize("A") for x in (old.tokenizer, new))
-    if was != now:
-      console.log(
-        f"--tokenizer={tokenizer} {'keeps' if now else 'lowercases'} capitals, "
-        f"but the tokenizer of {checkpoint} {'keeps' if was else 'lowercases'} "
-        "them; a vocab.txt keeps capitals if any of its words has one and no "
-        "tokenizer_config.json beside it sets do_lower_case"
-      )
+    for letter, what, loses in (
+      ("A", "capitals", "lowercases"),
+      ("\u00e9", "accents", "strips"),
+    ):
+      was, now = (letter in x.normalize(letter) for x in (old.tokenizer, new))
+      if was != now:
+        console.log(
+          f"--tokenizer={tokenizer} {'keeps' if now else loses} {what}, but "
+          f"the tokenizer of {checkpoint} {'keeps' if was else loses} them; a "
+          f"vocab.txt keeps {what} if any of its words has one and no "
+          "tokenizer_config.json beside it sets do_lower_case"
+        )
+        break  # A cased vocabulary keeps accents, too.
     cfg = dataclasses.replace(old.cfg, vocab_size=new.vocab_size)
     origins = vocabulary_map.map_vocabulary(old.tokenizer, new)
     special = set(old.tokenizer.special_ids.tolist())

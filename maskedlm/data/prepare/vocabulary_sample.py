@@ -276,7 +276,7 @@ def coverage_warnings(
   ):
     yield (
       "warning: tokenizer.lowercase=True strips accents, including the tones "
-      "of Vietnamese and vowel signs of Hindi; for several languages set "
+      "of Vietnamese and vowel signs of Hindi; for such languages set "
       "--config.tokenizer.lowercase=False."
     )
   for sample in samples:
