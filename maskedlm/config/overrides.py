@@ -139,14 +139,12 @@ def load_config(path: str, overrides=(), validate=validate) -> ConfigDict:
   Raises:
     ConfigError: there is no such file or option, or a value is wrong.
   """
-  file = pathlib.Path(path.partition(":")[0])
-  if not file.is_file():
-    expected = "a config such as configs/quickstart.py"
-    # Sizes are arguments now: bert_base.py became bert.py:base.
-    family, _, size = file.stem.rpartition("_")
-    if (by_size := file.with_name(f"{family}.py")).is_file():
-      expected = f"--config={by_size}:{size}"
-    raise ConfigError(f"--config={path}: no such file; expected {expected}")
+  path = _with_size_as_argument(path)
+  if not pathlib.Path(path.partition(":")[0]).is_file():
+    raise ConfigError(
+      f"--config={path}: no such file; expected a config such as "
+      "configs/quickstart.py"
+    )
   config = _load_file(path)
   sections, overrides = _split_sections(overrides, config)
   for name, value in sections.items():
@@ -160,6 +158,15 @@ def load_config(path: str, overrides=(), validate=validate) -> ConfigDict:
   config = apply_overrides(config, overrides)
   validate(config)
   return config
+
+
+def _with_size_as_argument(path: str) -> str:
+  """Returns bert.py:base for bert_base.py, its name in earlier versions."""
+  file = pathlib.Path(path)
+  family, _, size = file.stem.rpartition("_")
+  by_size = file.with_name(f"{family}.py")
+  renamed = by_size.is_file() and not file.is_file()
+  return f"{by_size}:{size}" if renamed else path
 
 
 def _split_sections(overrides, config: ConfigDict) -> tuple[dict, list]:
