@@ -170,9 +170,13 @@ def load_saved(
   for part in domains.parse_domains(ConfigDict({"parts": option})):
     with domains.errors_of_domain(part.name):
       texts[part.name] = list(_beginning(part, text_field))
+  loaded = list(map(tokenizer.load_tokenizer, paths))
+  for path, made in zip(paths, loaded, strict=True):
+    for note in made.notes:
+      console.log(f"tokenizer {path}: {note}")
   return [
-    Vocabulary(label, tokenizer.load_tokenizer(path), {})
-    for label, path in zip(figure.short_names(paths), paths, strict=True)
+    Vocabulary(label, made, {})
+    for label, made in zip(figure.short_names(paths), loaded, strict=True)
   ], texts
 
 
