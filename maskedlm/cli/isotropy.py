@@ -37,7 +37,7 @@ def main(argv: Sequence[str]) -> int:
   options.check_json_flag(argv)
   args = parser.parse_args(argv)
   options.check_input(args)
-  options.check_at_least(args, sample=2)
+  options.check_at_least(args, sample=2, seed=0)
   if args.out:
     output_options.check_file(args.out, option="--out")
 

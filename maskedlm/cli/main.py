@@ -6,6 +6,8 @@ verb is known, so that --help answers at once.
 
 import contextlib
 import importlib
+import io
+import os
 import sys
 from collections.abc import Callable, Sequence
 
@@ -78,6 +80,10 @@ def _run_verb(argv: Sequence[str]) -> int:
 
 def run(verb_main: Callable[[Sequence[str]], int], argv=None) -> int:
   """Calls a verb's main and flushes its output; returns the exit code."""
+  for stream in (sys.stdout, sys.stderr):
+    if isinstance(stream, io.TextIOWrapper):  # Not in a notebook.
+      # A letter that the terminal's encoding lacks is shown as its code.
+      stream.reconfigure(errors="backslashreplace")
   code = _run_with_errors(verb_main, sys.argv[1:] if argv is None else argv)
   for stream in filter(None, (sys.stdout, sys.stderr)):
     with contextlib.suppress(OSError):  # Python reports others when it ends.
@@ -93,6 +99,14 @@ def _run_with_errors(
   verb_main: Callable[[Sequence[str]], int], argv: Sequence[str]
 ) -> int:
   """Calls a verb's main; prints errors that the user can fix as one line."""
+  try:
+    os.getcwd()
+  except FileNotFoundError:
+    print(
+      "error: the current folder was deleted or replaced: cd to another.",
+      file=sys.stderr,
+    )
+    return exit_codes.ERROR
   try:
     return verb_main(list(argv))
   except KeyboardInterrupt:

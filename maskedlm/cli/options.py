@@ -134,7 +134,7 @@ def check_at_least(args: argparse.Namespace, **bounds: int) -> None:
   """Raises ConfigError for an option below its bound; None passes."""
   for name, least in bounds.items():
     value = getattr(args, name)
-    if value is not None and value < least:
+    if value is not None and not value >= least:  # NaN is not, either.
       raise ConfigError(f"--{name}={value}: expected {least} or more.")
 
 

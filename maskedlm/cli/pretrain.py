@@ -141,6 +141,12 @@ def _preflight(config: ConfigDict):
   from maskedlm.modeling.attention import layer
   from maskedlm.training import sharding, step
 
+  share, rows = config.corpus.heldout_share, config.train.eval_rows
+  if not config.corpus.path and not share and rows:
+    raise ConfigError(
+      f"corpus.heldout_share={share} leaves no text for train.eval_rows={rows}:"
+      " raise corpus.heldout_share or set train.eval_rows=0."
+    )
   mesh = sharding.make_mesh(config.mesh)
   data, lengths = config.data, [config.data.length]
   sharding.check_batch(data.batch_size, config.train.accumulate, mesh)
@@ -233,7 +239,7 @@ def _finish(
   path = workdir / "result.json"
   speed = result.tokens_per_second
   if speed is None and path.exists():  # The run was complete before.
-    speed = json.loads(path.read_text()).get("tokens_per_second")
+    speed = json.loads(path.read_text("utf-8")).get("tokens_per_second")
   heldout, each = language_metrics.split_by_language(result.heldout)
   entropy = store.unigram_entropy(corpus)
   values: dict[str, Any] = {

@@ -323,7 +323,7 @@ def _finish(run, config, workdir, seconds, *, ran) -> dict[str, Any]:
     return {}
   path = workdir / "result.json"
   if ran is None and path.exists():  # The run had finished before.
-    seconds = json.loads(path.read_text()).get("train_seconds", seconds)
+    seconds = json.loads(path.read_text("utf-8")).get("train_seconds", seconds)
   model = predict.open_model(workdir)
   predictions, values = _score(model, run.dev, cut=[])
   result = {
@@ -359,7 +359,7 @@ def _is_degenerate(path: pathlib.Path) -> bool:
 
   Failed runs are those that don't train at all (arXiv:2006.04884, section 4).
   """
-  lines = map(json.loads, path.read_text().splitlines())
+  lines = map(json.loads, path.read_text("utf-8").splitlines())
   losses = [from_json(line["loss"]) for line in lines if "loss" in line]
   end = losses[-max(len(losses) // 10, 1) :]
   return len(losses) > 1 and not np.mean(end) <= 0.95 * losses[0]

@@ -39,6 +39,17 @@ def normalize(address: str | Path) -> str:
   return _ADDRESS.sub(r"\1://", os.fspath(address), count=1).rstrip("/")
 
 
+def is_same(a: str | Path, b: str | Path) -> bool:
+  """Returns whether two paths or addresses name the same place; "" is none."""
+  if not (os.fspath(a) and os.fspath(b)):
+    return os.fspath(a) == os.fspath(b)
+  a, b = (
+    normalize(p) if is_address(p) else os.path.realpath(_at_home(p))
+    for p in (a, b)
+  )
+  return a == b
+
+
 def folder(path: str | Path) -> pathlib.Path:
   """Returns the absolute path of a folder; ~ is the user's home.
 
@@ -70,7 +81,9 @@ def origin(path: str | Path) -> Path:
   path = _place(path)
   for folder in (path, *path.parents):
     with contextlib.suppress(OSError):
-      return _bucket((folder / _MARK).read_text()) / path.relative_to(folder)
+      return _bucket((folder / _MARK).read_text("utf-8")) / path.relative_to(
+        folder
+      )
   return path
 
 
@@ -143,12 +156,14 @@ def list_files(path: Path) -> list[str]:
 
 
 def remove(path: Path) -> None:
-  """Deletes a folder and its contents; ignores errors."""
+  """Deletes a folder and its contents, or a file; ignores errors."""
   if is_address(path):
     with contextlib.suppress(Exception):  # gcsfs raises many kinds.
       path.rmtree(missing_ok=True)
   else:
     shutil.rmtree(path, ignore_errors=True)
+    with contextlib.suppress(OSError):
+      path.unlink()
 
 
 def download(
@@ -233,7 +248,7 @@ def workdir(path: str | Path) -> Iterator[pathlib.Path]:
       names = list_files(address)
       names = [n for n in names if not _NOT_FETCHED.intersection(n.split("/"))]
       download(address, names, folder)
-    (folder / _MARK).write_text(str(address))
+    (folder / _MARK).write_text(str(address), "utf-8")
     before = _stamps(folder)
     try:
       yield folder

@@ -52,7 +52,7 @@ def _show(text: str, *, end: str) -> None:
 
 def print_json(value: object, *, indent: int | None = None) -> None:
   """Prints JSON to stdout, with escapes if it can't show all characters."""
-  unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+  unicode = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
   print(to_json(value, indent=indent, ascii=not unicode), flush=True)
 
 

@@ -24,8 +24,8 @@ from maskedlm.runtime import buckets, storage_errors
 if TYPE_CHECKING:
   import numpy as np
 
-# errno of flock on file systems that have no locks.
-NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
+# errno of flock on file systems without locks, such as Lustre and some NFS.
+_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
 # Files and folders
@@ -167,6 +167,8 @@ def lock(
 ) -> IO:
   """Opens and locks a file until it is closed, or the process ends.
 
+  Where the file system has no locks, the file is only opened.
+
   Args:
     path: the file; it is created if it does not exist.
     on_wait: called before waiting for another process that holds the lock;
@@ -174,18 +176,21 @@ def lock(
 
   Raises:
     BlockingIOError: another process holds the lock, and on_wait is None.
-    OSError: the file can't be opened or locked; its errno is one of NO_LOCKS if
-      the file system has no locks.
+    OSError: the file can't be opened or locked.
   """
   file = open(path, "a")  # noqa: SIM115
   try:
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    try:
+      fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+      if on_wait is None:
+        raise
+      on_wait()
+      fcntl.flock(file, fcntl.LOCK_EX)
   except OSError as error:
-    if not isinstance(error, BlockingIOError) or on_wait is None:
+    if error.errno not in _NO_LOCKS:
       file.close()
       raise
-    on_wait()
-    fcntl.flock(file, fcntl.LOCK_EX)
   return file
 
 
@@ -202,6 +207,20 @@ def sha256(
 
 
 def cache_dir(name: str) -> pathlib.Path:
-  """Returns the user's cache directory of that name; it may not exist yet."""
-  root = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+  """Returns the user's cache directory of that name; it may not exist yet.
+
+  Raises:
+    ConfigError: the user has no home folder, as in some containers.
+  """
+  root = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+  if root.startswith("~"):
+    raise ConfigError(
+      "this user has no home folder for a cache: set HOME or XDG_CACHE_HOME to "
+      "a folder that can be written."
+    )
   return pathlib.Path(root, "maskedlm", name)
+
+
+def is_here(path: str | os.PathLike) -> bool:
+  """Returns whether a path is the current folder or contains it."""
+  return pathlib.Path.cwd().is_relative_to(os.path.realpath(path))

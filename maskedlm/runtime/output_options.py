@@ -98,6 +98,11 @@ def new_folder(out: pathlib.Path) -> Iterator[pathlib.Path]:
     ConfigError: `out` is an address.
   """
   out = buckets.folder(out)
+  if output_files.is_here(out):
+    raise InteropError(
+      f"--out={out} is the current folder, or contains it, and would be "
+      "replaced: give the name of a new folder."
+    )
   if out.exists() and (not out.is_dir() or any(out.iterdir())):
     raise InteropError(f"--out={out} exists: give another, or remove it first.")
   with contextlib.ExitStack() as stack:

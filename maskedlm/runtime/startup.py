@@ -46,9 +46,14 @@ def enable_compile_cache() -> None:
   """
   import jax
 
-  if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+  if os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+    return
+  # A user without a home folder that can be written has no cache.
+  with contextlib.suppress(ConfigError, OSError):
     path = output_files.cache_dir("jax")
-    jax.config.update("jax_compilation_cache_dir", str(path))
+    path.mkdir(parents=True, exist_ok=True)
+    if os.access(path, os.W_OK):
+      jax.config.update("jax_compilation_cache_dir", str(path))
 
 
 # Finding and connecting the hosts

@@ -1,8 +1,9 @@
 """Turns I/O failures into one-line errors of two types.
 
 They are ConfigError (exit code 2) if the user must act: a wrong name, a missing
-permission; and StorageError (74) if a retry may help: a bucket that doesn't
-answer, a full disk. Launchers restart the same command after 74.
+permission, what a file system can't do; and StorageError (74) if a retry may
+help: a bucket that doesn't answer, a full disk. Launchers restart the same
+command after 74.
 """
 
 import contextlib
@@ -13,9 +14,22 @@ from collections.abc import Callable, Iterator
 
 from maskedlm.core.errors import ConfigError, StorageError
 
-# errno values without an exception type in Python; HTTP status codes.
-_WRONG_NUMBERS = (errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP)
-_WRONG_CODES = {"400", "401", "403", "404"}
+# errno values after which a retry may help; no others.
+_TEMPORARY = {
+  *(errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.ENFILE, errno.EMFILE),
+  *(errno.EIO, errno.ESTALE, errno.EREMOTEIO, errno.ENOLCK, errno.EDEADLK),
+  *(errno.EAGAIN, errno.EBUSY, errno.EINTR, errno.ETXTBSY, errno.EPIPE),
+  *(errno.ETIMEDOUT, errno.EHOSTDOWN, errno.EHOSTUNREACH),
+  *(errno.ENETDOWN, errno.ENETUNREACH, errno.ENETRESET, errno.ENOTCONN),
+  *(errno.ECONNREFUSED, errno.ECONNRESET, errno.ECONNABORTED, errno.ESHUTDOWN),
+}
+_WRONG_CODES = {"400", "401", "403", "404"}  # Of HTTP.
+# Beginnings of messages: of gcsfs, which has no types for them, of TensorStore.
+_WRONG_TEXTS = (
+  *("Forbidden", "Bad Request"),
+  *("INVALID_ARGUMENT", "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED"),
+  *("UNAUTHENTICATED", "FAILED_PRECONDITION", "UNIMPLEMENTED"),
+)
 
 
 def as_user_error(
@@ -29,28 +43,43 @@ def as_user_error(
     if_wrong: the advice if a name or a permission is wrong.
     if_temporary: the advice if a retry may help.
   """
-  wrong = (
+  if _may_pass(error):
+    return StorageError(f"{text}: {if_temporary}")
+  return ConfigError(f"{text}: {if_wrong}")
+
+
+def _may_pass(error: Exception) -> bool:
+  """Returns whether a retry may help, as far as the error says."""
+  number = _number(error)
+  if number is not None:
+    return number in _TEMPORARY
+  return not (
     isinstance(
       error,
       FileNotFoundError
       | FileExistsError
       | NotADirectoryError
       | IsADirectoryError
-      | PermissionError,
+      | PermissionError
+      | TypeError
+      | NotImplementedError
+      | UnicodeError,
     )
-    or getattr(error, "errno", None) in _WRONG_NUMBERS
     or str(getattr(error, "code", None)) in _WRONG_CODES
-    or str(error).startswith(("Forbidden", "Bad Request"))  # Untyped in gcsfs.
+    or str(error).startswith(_WRONG_TEXTS)
+    or type(error).__name__ == "DefaultCredentialsError"  # Of Google's.
   )
-  if wrong:
-    return ConfigError(f"{text}: {if_wrong}")
-  return StorageError(f"{text}: {if_temporary}")
+
+
+def _number(error: Exception) -> int | None:
+  """Returns the errno of an error, which TensorStore has in its message."""
+  code = re.search(r"os_error_code='(\d+)'", str(error))
+  return int(code[1]) if code else getattr(error, "errno", None)
 
 
 def reason(error: Exception) -> str:
   """Returns the cause in one line; TensorStore's messages fill a page."""
-  code = re.search(r"os_error_code='(\d+)'", str(error))
-  number = int(code[1]) if code else getattr(error, "errno", None)
+  number = _number(error)
   lines = str(error).splitlines() or [type(error).__name__]
   return os.strerror(number) if number else lines[0][:200]
 
@@ -81,16 +110,23 @@ def unwritable(
   )
 
 
+_OF_DISKS = {
+  *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ESTALE),
+  *(errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.EFBIG),
+  *(errno.ENAMETOOLONG, errno.ELOOP),
+}
+
+
 @contextlib.contextmanager
 def disk_errors(path: str | os.PathLike) -> Iterator[None]:
-  """Raises errors of full, over-quota and read-only disks as `unwritable`.
+  """Raises errors of full and read-only disks and wrong names as `unwritable`.
 
   The message names the file that was written, if the error has it, or `path`.
   """
   try:
     yield
   except OSError as error:
-    if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+    if error.errno not in _OF_DISKS:
       raise
     raise unwritable(error.filename or path, error) from error
 

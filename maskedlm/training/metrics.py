@@ -146,7 +146,7 @@ def _open_files(workdir: pathlib.Path, start: int):
     kept = [line for line in lines if _step_of(line) <= start]
     # Atomically, so that a kill loses no lines.
     output_files.write_text(path, "".join(f"{line}\n" for line in kept))
-  jsonl = path.open("a")
+  jsonl = path.open("a", encoding="utf-8")
   to_board, close_board = _open_board(workdir / "tensorboard", start)
 
   def write(step: int, values: Mapping[str, float]) -> None:

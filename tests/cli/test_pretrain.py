@@ -12,6 +12,7 @@ import pytest
 
 from helpers import tiny as tiny_run
 from maskedlm.cli import main, pretrain
+from maskedlm.core.errors import ConfigError
 from maskedlm.data.corpus import store
 from maskedlm.training import loop
 from maskedlm.training.checkpoints import load
@@ -352,3 +353,14 @@ def test_a_run_ends_whatever_its_loss(tiny, tmp_path, capsys, loss, shown):
   written = json.loads(text, parse_constant=pytest.fail)
   is_number = loss is not None and np.isfinite(loss)
   assert written["heldout_mlm_loss"] == (loss if is_number else None)
+
+
+def test_no_text_to_hold_out_is_told_before_the_corpus_is_made(tiny, tmp_path):
+  argv = [
+    f"--config={tiny[0]}",
+    f"--workdir={tmp_path}",
+    "--config.corpus.heldout_share=0",
+  ]
+  with pytest.raises(ConfigError, match=r"heldout_share=0.*eval_rows=24"):
+    pretrain.main(argv)
+  assert not any(tmp_path.iterdir())

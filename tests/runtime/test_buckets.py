@@ -204,13 +204,13 @@ def test_a_refused_write_is_one_error(gcs, run_at):
   checkpoints = manager.open_checkpoints(
     run_at, keep_last=9, keep_best=0, log=print
   )
-  with pytest.raises(StorageError) as caught:
+  with pytest.raises(ConfigError) as caught:
     checkpoints.save(4, checkpoint_states.make_state(4), {}, metric=None)
     checkpoints.wait()
   assert "saving step 4" in str(caught.value) and "\n" not in str(caught.value)
   assert "Steps [1, 2, 3] are intact" in str(caught.value)
-  assert caught.value.exit_code == 74 and not startup._is_loss(caught.value)
-  with contextlib.suppress(StorageError):
+  assert caught.value.exit_code == 2 and not startup._is_loss(caught.value)
+  with contextlib.suppress(ConfigError):
     checkpoints.close()
   gcs.refused.add(".lock")
   with pytest.raises(ConfigError, match="can't be reached"):

@@ -1,7 +1,6 @@
 """Compiled programs are cached, shared by processes, and compiled only once."""
 
 import os
-import pathlib
 import subprocess
 import sys
 
@@ -61,20 +60,21 @@ def test_processes_share_the_users_cache(tmp_path):
   assert "Error reading persistent compilation cache" in err
 
 
-def test_the_cache_can_be_moved(monkeypatch):
+def test_the_cache_can_be_moved(monkeypatch, tmp_path):
   before = jax.config.jax_compilation_cache_dir
   try:
-    monkeypatch.setenv("XDG_CACHE_HOME", "/x")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
     startup.enable_compile_cache()  # conftest.py has set the folder.
     assert jax.config.jax_compilation_cache_dir == before
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
     startup.enable_compile_cache()
-    assert jax.config.jax_compilation_cache_dir == "/x/maskedlm/jax"
+    found = jax.config.jax_compilation_cache_dir
+    assert found == str(tmp_path / "x" / "maskedlm" / "jax")
     monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setattr(pathlib.Path, "home", lambda: pathlib.Path("/home/x"))
+    monkeypatch.setenv("HOME", str(tmp_path))
     startup.enable_compile_cache()
     found = jax.config.jax_compilation_cache_dir
-    assert found == "/home/x/.cache/maskedlm/jax"
+    assert found == str(tmp_path / ".cache" / "maskedlm" / "jax")
   finally:
     jax.config.update("jax_compilation_cache_dir", before)
 

@@ -35,6 +35,15 @@ def raised_within(context, error):
     ValueError("Bad Request: bucket\ninvalid name"),
     HttpError(401),
     HttpError("403"),
+    OSError(errno.ENOSYS, "Function not implemented"),
+    OSError(errno.EOPNOTSUPP, "Operation not supported"),
+    OSError(errno.EINVAL, "Invalid argument"),
+    OSError(errno.EFBIG, "File too large"),
+    OSError(errno.ELOOP, "Too many levels of symbolic links"),
+    ValueError("PERMISSION_DENIED: Error writing, os_error_code='13'\na page"),
+    ValueError("INTERNAL: Error writing, os_error_code='38'"),
+    ValueError("NOT_FOUND: Error opening a driver"),
+    TypeError("Unable to cast a Python instance"),
   ],
   ids=repr,
 )
@@ -55,6 +64,11 @@ def test_wrong_names_and_permissions_are_config_errors(error):
     TimeoutError(),
     HttpError(503),
     ValueError("UNAVAILABLE: Error writing gs://bucket/run\na page"),
+    OSError(errno.EIO, "Input/output error"),
+    OSError(errno.EDQUOT, "Disk quota exceeded"),
+    OSError(errno.ENOLCK, "No locks available"),
+    OSError(errno.ECONNRESET, "Connection reset by peer"),
+    ValueError("RESOURCE_EXHAUSTED: Error writing, os_error_code='28'"),
   ],
   ids=repr,
 )
@@ -121,3 +135,17 @@ def test_an_unwritable_workdir_is_an_error_on_a_single_host_too(tmp_path):
       multihost.check_shared(path)
   multihost.check_shared(tmp_path / "runs" / "new")
   assert list((tmp_path / "runs" / "new").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "tensorboard", "a/b"])
+def test_a_stray_file_or_folder_in_a_workdir_is_one_line(tmp_path, name):
+  (tmp_path / "metrics.jsonl").mkdir()
+  (tmp_path / "tensorboard").write_text("")
+  (tmp_path / "a").write_text("")
+  with (
+    pytest.raises(ConfigError, match="can't be written"),
+    multihost.workdir(tmp_path) as folder,
+  ):
+    if name == "metrics.jsonl":
+      (folder / name).open("a", encoding="utf-8")
+    (folder / name).mkdir(exist_ok=True)

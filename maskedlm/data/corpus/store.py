@@ -208,6 +208,11 @@ def work_folder(path) -> str:
 def check_destination(path) -> None:
   """Raises CorpusError if write_corpus would overwrite something else."""
   path = os.path.abspath(path)
+  if output_files.is_here(path):
+    raise CorpusError(
+      f"{path} is the current folder, or contains it, and would be replaced:"
+      " give the name of a new folder."
+    )
   if path.endswith(".tmp"):
     raise CorpusError(
       f"{path}: a name that ends in .tmp denotes an unfinished corpus; use"

@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from maskedlm.core.errors import CheckpointError, StorageError
+from maskedlm.core.errors import CheckpointError, ConfigError, StorageError
 from maskedlm.runtime import buckets, output_files, storage_errors
 
 T = TypeVar("T")
@@ -133,8 +133,12 @@ def _steps(directory: Path) -> list[Path]:
   """Returns the folders of steps, complete or not, newest first."""
   if not directory.is_dir():
     return []
-  found = [path for path in directory.iterdir() if path.name.isdigit()]
+  found = [p for p in directory.iterdir() if _is_step(p.name) and p.is_dir()]
   return sorted(found, key=lambda path: int(path.name), reverse=True)
+
+
+def _is_step(name: str) -> bool:
+  return name.isdecimal() and name == str(int(name))
 
 
 def _is_complete(path: Path) -> bool:
@@ -352,16 +356,35 @@ def delete_old(directory: Path, *, keep_last: int, keep_best: int) -> None:
 
 
 def check_room(directory: Path, needed: int) -> None:
-  """Raises StorageError if a disk (not a bucket) lacks room for these bytes."""
+  """Checks that a disk (not a bucket) has room for these bytes.
+
+  Raises:
+    StorageError: it is too full.
+    ConfigError: it is too small.
+  """
   if buckets.is_address(directory):
     return
-  free = shutil.disk_usage(directory).free
+  disk = shutil.disk_usage(directory)
+  free = disk.free
   if free < needed:
-    raise StorageError(
+    # A retry can't help where it never fits.
+    error = StorageError if needed <= disk.total else ConfigError
+    raise error(
       f"{directory} has {free / 1e9:,.3f} GB free, and a checkpoint takes "
       f"{needed / 1e9:,.3f} GB: make room or choose another --workdir, and run "
       "again."
     )
+
+
+def check_names(directory: Path) -> None:
+  """Raises CheckpointError if a file has the name of a step."""
+  with storage_errors.bucket_errors(directory):
+    for path in directory.iterdir() if directory.is_dir() else ():
+      if _is_step(path.name) and not path.is_dir():
+        raise CheckpointError(
+          f"{path} is a file, where a folder of step {path.name} may be saved: "
+          "move it away."
+        )
 
 
 def clear_unfinished(directory: Path) -> None:

@@ -20,9 +20,9 @@ class Lock(NamedTuple):
 def lock_folder(directory: Path) -> Lock:
   """Creates the folder and locks it until the Lock is closed.
 
-  The lock ends with the process, however that ends. Buckets have no locks:
-  there the run that started last holds it, and an earlier one fails at its next
-  save.
+  The lock ends with the process, however that ends. Some file systems have no
+  locks (output_files.lock), and buckets have none: there the run that started
+  last holds it, and an earlier one fails at its next save.
 
   Raises:
     CheckpointError: another process holds the lock, or this one does already.
@@ -39,8 +39,6 @@ def lock_folder(directory: Path) -> Lock:
       "one: wait until that run ends, or choose another --workdir."
     ) from error
   except OSError as error:
-    if error.errno in output_files.NO_LOCKS:
-      return Lock(lambda: None, lambda: None)
     raise storage_errors.unwritable(directory, error) from error
   return Lock(lambda: None, file.close)
 

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.core.errors import CheckpointError, StorageError
+from maskedlm.core.errors import CheckpointError, ConfigError, StorageError
 from maskedlm.runtime import buckets, multihost, storage_errors
 from maskedlm.training.checkpoints import files, read_back
 from maskedlm.training.checkpoints.lock import lock_folder
@@ -127,18 +127,20 @@ def _load_state(
 
 
 def _saving(step: int, directory: Path):
-  """Returns a context manager that raises I/O errors as StorageError."""
+  """Returns a context manager that raises I/O errors in one line."""
 
-  def convert(error: Exception) -> StorageError:
+  def convert(error: Exception) -> Exception:
     try:
       intact = f"Steps {files.complete_steps(directory)}"
     except Exception:  # A bucket that can't be reached.
       intact = "Earlier steps"
-    return StorageError(
+    return storage_errors.as_user_error(
       f"saving step {step} in {directory} failed: "
-      f"{storage_errors.reason(error)}. {intact} are intact: "
-      "make room or choose another --workdir, and run "
-      "again to resume."
+      f"{storage_errors.reason(error)}. {intact} are intact",
+      error,
+      if_wrong="make it writable, or choose another --workdir.",
+      if_temporary="make room or choose another --workdir, and run again to "
+      "resume.",
     )
 
   return storage_errors.raise_as(convert)
@@ -163,6 +165,9 @@ def open_checkpoints(
   """
   directory = buckets.origin(workdir) / "checkpoints"
   primary = multihost.is_primary()
+  multihost.run_on_all_hosts(
+    lambda: files.check_names(directory) if primary else None
+  )
   lock = multihost.run_on_all_hosts(
     lambda: lock_folder(directory) if primary else None
   )
@@ -184,7 +189,7 @@ def open_checkpoints(
           buckets.upload(workdir)  # Logs before the manifest.
           files.commit(directory, step)
           files.delete_old(directory, keep_last=keep_last, keep_best=keep_best)
-    except StorageError:
+    except (ConfigError, StorageError):
       if primary:
         with contextlib.suppress(Exception):  # Keep the first error.
           files.clear_unfinished(directory)  # A full disk gets its space back.
@@ -212,7 +217,7 @@ def open_checkpoints(
         not finite is never among the best.
 
     Raises:
-      StorageError: this save or the one before failed.
+      ConfigError, StorageError: this save or the one before failed.
       CheckpointError: the step is not the newest, a value of the state is not
         finite, the lock is lost, or the first save can't be read.
     """

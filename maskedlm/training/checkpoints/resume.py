@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Container, Mapping
 from typing import Any
 
 from maskedlm.core.errors import ConfigError
+from maskedlm.runtime import buckets
 
 # (a section of config.json, the kind of run that writes it)
 _WRITERS = (
@@ -19,6 +20,7 @@ _WRITERS = (
   ("imported", "an import"),
   ("retokenized", "a model with another vocabulary"),
 )
+_PATH = "init_from"  # The option that may be spelt in several ways.
 
 
 def check_workdir(workdir: pathlib.Path, config: Container[str]) -> None:
@@ -36,7 +38,7 @@ def check_workdir(workdir: pathlib.Path, config: Container[str]) -> None:
   if not path.exists():
     return
   try:
-    found = json.loads(path.read_text())
+    found = json.loads(path.read_text("utf-8"))
   except ValueError:
     found = None
   _check_writer(found if isinstance(found, dict) else {}, config, str(workdir))
@@ -73,7 +75,7 @@ def check_identity(
   undo, changed = [], []
   for name in sorted(before.keys() | now.keys()):
     a, b = before.get(name, "(absent)"), now.get(name, "(absent)")
-    if a == b:
+    if a == b or (name == _PATH and buckets.is_same(a, b)):
       continue
     # An option that is not in the checkpoint is newer, and the run behaved as
     # its default.

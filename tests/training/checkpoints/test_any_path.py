@@ -101,3 +101,29 @@ def test_a_save_that_cannot_be_read_is_found_at_once(tmp_path, monkeypatch):
     checkpoints.save(1, make_state(1), META, metric=None)
     checkpoints.wait()
   assert not files.complete_steps(tmp_path / "checkpoints")
+
+
+STRAYS = ["notes.txt", "tmp", "100.orbax-checkpoint-tmp", "007", "\u00b2", "2b"]
+
+
+def test_strays_among_the_checkpoints_are_no_steps(workdir):
+  directory = workdir / "checkpoints"
+  for name in STRAYS:
+    (directory / name).write_text("")
+  (directory / "folder").mkdir()
+  with opened(workdir) as checkpoints:
+    assert checkpoints.steps() == [1, 2, 3]
+    checkpoints.save(4, make_state(4), META, metric=None)
+  assert load_params(workdir)[1]["step"] == 4
+
+
+@pytest.mark.parametrize("make", ["file", "link"])
+def test_a_file_where_a_step_may_be_saved_is_one_line(workdir, make):
+  stray = workdir / "checkpoints" / "100"
+  stray.symlink_to("nowhere") if make == "link" else stray.write_text("")
+  with pytest.raises(CheckpointError, match="100 is a file"), opened(workdir):
+    pass
+  assert load_params(workdir)[1]["step"] == 3  # Reading it goes on.
+  stray.unlink()
+  with opened(workdir) as checkpoints:  # Nothing was left locked.
+    assert checkpoints.steps() == [1, 2, 3]

@@ -137,3 +137,35 @@ def test_files_scored_after_the_last_step_may_change():
   new["config"]["data"]["length"] = 16
   with pytest.raises(ConfigError, match=r"data\.length was 8, now 16"):
     resume.check_identity(old, new, frozen=FROZEN, log=print)
+
+
+@pytest.mark.parametrize(
+  ("before", "now", "same"),
+  [
+    ("r", "./r", True),
+    ("r", "r/", True),
+    ("./x/../r", "{here}/r", True),
+    ("link", "r", True),
+    ("gs://bucket/r", "gs://bucket/r/", True),
+    ("r", "r/checkpoints/10", False),
+    ("r", "R", False),
+    ("gs://bucket/r", "gs://bucket/s", False),
+    ("", "", True),
+    ("", ".", False),  # None is not the current folder.
+    (".", "", False),
+  ],
+)
+def test_init_from_may_be_spelt_otherwise(
+  tmp_path, monkeypatch, before, now, same
+):
+  monkeypatch.chdir(tmp_path)
+  (tmp_path / "r").mkdir()
+  (tmp_path / "link").symlink_to("r")
+  old = identity(init_from=before)
+  new = identity(init_from=now.format(here=tmp_path))
+  try:
+    resume.check_identity(old, new, frozen=FROZEN, log=pytest.fail)
+  except ConfigError as error:
+    assert not same and f"init_from was '{before}'" in str(error)
+  else:
+    assert same
