@@ -64,6 +64,12 @@ def read_head(path: pathlib.Path) -> bytes:
     ) from None
 
 
+def is_plain(path: pathlib.Path) -> bool:
+  """Returns whether a file is not compressed."""
+  with path.open("rb") as file:
+    return not file.read(8).startswith(tuple(encodings.COMPRESSED))
+
+
 def decode_lines(
   lines: Iterable[bytes], name: str
 ) -> Iterator[tuple[int, str]]:

@@ -41,7 +41,9 @@ def read_json(path: pathlib.Path) -> Iterator[tuple[int, dict[str, Any]]]:
     return
   if first[1].lstrip().startswith("["):
     yield from _read_list(path, "")
-  elif ".json" in path.suffixes and (name := _name_of_list(path)):
+  elif ".json" in pathlib.Path(path.name.lower()).suffixes and (
+    name := _name_of_list(path)
+  ):
     yield from _read_list(path, name)
   else:
     for number, line in itertools.chain([first], filled):

@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 
 from maskedlm.core.errors import DataError, did_you_mean
 from maskedlm.data.labelled import delimited, objects
-from maskedlm.data.labelled.lines import read_head
+from maskedlm.data.labelled.lines import is_plain, read_head
 from maskedlm.data.labelled.objects import as_text
 from maskedlm.data.sources import encodings
 from maskedlm.runtime import console
@@ -132,6 +132,8 @@ def find_suffix(path: str | pathlib.Path) -> str:
   known = (*delimited.SUFFIXES, *objects.JSON_SUFFIXES, ".parquet")
   head = read_head(path) if path.exists() or suffix in known else b""
   if head.startswith(encodings.PARQUET):
+    if not is_plain(path):
+      raise DataError(f"{path} is compressed Parquet; decompress it.")
     return ".parquet"
   if suffix not in known:
     is_name = encodings.name_of_binary(head)
@@ -170,7 +172,7 @@ def _with_columns(
   empty, repeated = [], []
   for line, row in rows:
     if not any(map(str.strip, row)):
-      empty.append(line)
+      empty += [line] * (len(row) > 1)  # Not a blank line.
     elif row == names and len(row) > 1:
       repeated.append(line)
     elif len(row) == len(names) or (

@@ -44,6 +44,7 @@ LABEL_COLUMNS = (
   *("is_relevant", "is_positive", "is_correct", "is_selected", "is_answer"),
   *("score", "scores", "similarity"),
 )
+_SQUAD = re.compile(rb'"(paragraphs|qas)"\s*:')  # In a file's first bytes.
 NO_COLUMN = "none"  # The value of task.label for which no column is one.
 _TRUTHS = {"1": True, "1.0": True, "true": True}
 _TRUTHS |= {"0": False, "0.0": False, "false": False}
@@ -85,9 +86,10 @@ def read_examples(
       missing, a passage is empty, a list contains something other than text, or
       a label is neither 1 nor 0.
   """
-  is_squad = source.startswith(tfds_tables.PREFIX)
-  if pathlib.Path(source).suffix.lower() == ".json":
-    is_squad = not read_head(pathlib.Path(source)).lstrip().startswith(b"[")
+  is_squad = source.startswith(tfds_tables.PREFIX) or (
+    pathlib.Path(source).suffix.lower() == ".json"
+    and _SQUAD.search(read_head(pathlib.Path(source)))
+  )
   if is_squad:
     questions = squad.read_questions(
       source, allow_impossible=True, fix_offsets=True

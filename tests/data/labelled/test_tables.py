@@ -1,6 +1,7 @@
 """Files of labelled examples: formats, and errors in one line."""
 
 import decimal
+import gzip
 import json
 
 import pyarrow as pa
@@ -192,3 +193,147 @@ def test_a_missing_column_is_named_with_the_others(tmp_path):
     f"{path}:2: no column 'label'; there are 'text', 'lable'; did you mean "
     '"lable"?'
   )
+
+
+# --- What programs write ---
+
+
+def told_of(path, **options):
+  told = []
+  rows = [
+    r.fields for r in tables.read_records(path, told=told.append, **options)
+  ]
+  return rows, told
+
+
+@pytest.mark.parametrize(
+  ("name", "content"),
+  [
+    ("pandas.tsv", 'text\tlabel\n"He said ""no"""\t1\n'),
+    ("lines.tsv", 'text\tlabel\n"He said ""no"""\t1\n"two\nlines"\t1\n'),
+    ("r.tsv", '"text"\t"label"\n"He said ""no"""\t"1"\n'),
+    ("r_names.tsv", '"text"\t"label"\n"1"\t"He said ""no"""\t"1"\n'),
+    ("excel.csv", 'text;label\n"He said ""no""";1\n'),
+    ("index.csv", ',text,label\n0,"He said ""no""",1\n'),
+    ("ends.csv", 'text,label,,\n"He said ""no""",1,,\n'),
+    ("padded.csv", 'text,label\n"He said ""no""",1,,\n'),
+    ("tabs.csv", 'text\tlabel\n"He said ""no"""\t1\n'),
+    ("raw.tsv", 'text\tlabel\nHe said "no"\t1\n'),
+    ("old_mac.csv", 'text,label\r"He said ""no""",1\r'),
+  ],
+)
+def test_one_row_as_programs_write_it(tmp_path, name, content):
+  rows, _ = told_of(write(tmp_path / name, content))
+  assert rows[0] == {"text": 'He said "no"', "label": "1"}
+
+
+def test_quotes_that_may_be_text_are_reported(tmp_path):
+  path = write(tmp_path / "a.tsv", 'text\tlabel\n"Yes, sir."\t1\n"No."\t0\n')
+  rows, told = told_of(path)
+  assert [row["text"] for row in rows] == ['"Yes, sir."', '"No."']
+  assert len(told) == 1 and "2 fields are in quotation marks" in told[0]
+
+
+def test_a_header_beside_task_header(tmp_path):
+  path = write(tmp_path / "a.csv", "text,label\none,1\n")
+  assert told_of(path, header=("text", "label")) == (
+    [{"text": "one", "label": "1"}],
+    [],
+  )
+  rows, told = told_of(path, header=("label", "text"))
+  assert rows == [{"text": "one", "label": "1"}] and "header line" in told[0]
+  path = write(tmp_path / "b.csv", "one,1\ntwo,0\n")
+  rows, _ = told_of(path, header=("text", "label"))
+  assert [row["text"] for row in rows] == ["one", "two"]
+  # Files that were put together.
+  path = write(tmp_path / "c.csv", "text,label\none,1\ntext,label\ntwo,0\n")
+  rows, told = told_of(path)
+  assert [row["text"] for row in rows] == ["one", "two"]
+  assert "c.csv:3: 1 rows that repeat the header" in told[0]
+
+
+def test_files_are_known_by_their_bytes(tmp_path):
+  pq.write_table(pa.table({"text": ["one"]}), tmp_path / "a.csv")
+  assert told_of(tmp_path / "a.csv")[0] == [{"text": "one"}]
+  write(tmp_path / "b.csv", gzip.compress(b"text\none\n"))
+  assert told_of(tmp_path / "b.csv")[0] == [{"text": "one"}]
+  for data, name in (
+    (b"PK\x03\x04...", "Excel"),
+    ("text\none\n".encode("utf-16"), "iconv -f utf-16 "),
+    (gzip.compress(b"text\none\n" * 99)[:-9], "decompressed to its end"),
+    (b"<html><body>Sign in</body></html>", "HTML"),
+    ("text\ndon’t\n".encode("cp1252"), "iconv -f cp1252 "),
+  ):
+    with pytest.raises(DataError, match=name):
+      told_of(write(tmp_path / "c.csv", data))
+
+
+@pytest.mark.parametrize(
+  ("content", "lines"),
+  [
+    ('[{"text": "a"}, {"text": "b"}]', [1, 1]),
+    ('[\n {"text": "a"},\n {"text":\n "b"}\n]\n', [2, 3]),
+    ('{"data": [{"text": "a"},\n{"text": "b"}], "version": "1"}', [1, 2]),
+    ('{"text": "a"}\n\n{"text": "b"}\n', [1, 3]),
+  ],
+)
+def test_json(tmp_path, content, lines):
+  path = write(tmp_path / "a.json", content)
+  assert found(path) == [
+    (line, {"text": text}) for line, text in zip(lines, "ab", strict=True)
+  ]
+
+
+@pytest.mark.parametrize(
+  ("content", "message"),
+  [
+    ('[{"text": "a"}] [{"text": "b"}]', "a.json:1: more follows"),
+    ('[{"text": "a"},\n{"text": "b"', "a.json:2: not JSON"),
+    ('{"text": "a", "text": "b"}', "'text' occurs twice"),
+    ("3", "a JSON int; expected an object"),
+  ],
+)
+def test_bad_json(tmp_path, content, message):
+  with pytest.raises(DataError, match=message):
+    records(write(tmp_path / "a.json", content))
+
+
+def test_texts_that_are_none_are_refused_in_every_format(tmp_path):
+  write(tmp_path / "a.csv", 'text,label\n"",1\n')
+  write(tmp_path / "a.jsonl", '{"text": null}\n')
+  pq.write_table(
+    pa.table({"text": pa.array([None], pa.string())}), tmp_path / "a.parquet"
+  )
+  for path in tmp_path.iterdir():
+    (record,) = records(path)
+    where = f"{record.where}: the text is (null|empty); expected a text"
+    with pytest.raises(DataError, match=where):
+      tables.get_text(record, "text")
+  for value, kind in (
+    ([], "a list"),
+    ({}, "an object"),
+    (float("nan"), "null"),
+  ):
+    path = write(tmp_path / "b.jsonl", json.dumps({"text": value}))
+    with pytest.raises(DataError, match=f"b.jsonl:1: the text is {kind}"):
+      tables.get_text(records(path)[0], "text")
+  for value, text in ((3, "3"), (True, "true"), (1.5, "1.5")):
+    path = write(tmp_path / "b.jsonl", json.dumps({"text": value}))
+    assert tables.get_text(records(path)[0], "text") == text
+
+
+def test_texts_that_may_be_none_are_reported():
+  odd, told = {}, []
+  for i, text in enumerate(("NaN", "NaN", "['a', 'b']", "[a] b", "fine"), 1):
+    record = tables.Record(i, {"text": text}, "f")
+    assert tables.get_text(record, "text", odd=odd) == text
+  tables.report_odd(odd, told.append)
+  assert [line.split(";")[0] for line in told] == [
+    "f:1: 2 of the column 'text' are 'NaN'",
+    "f:3: 1 of the column 'text' look like a list or an object",
+  ]
+
+
+def test_lines_of_input_that_are_objects():
+  assert tables.is_object('{"text": 1}') and tables.is_object("{}")
+  assert not tables.is_object("{laughs} no") and not tables.is_object("a {")

@@ -125,3 +125,61 @@ def test_files_without_labels_can_only_be_predicted(tmp_path):
   path = write(tmp_path / "b.tsv", "text\tlabel\nx\t\ny\t\n")
   with pytest.raises(DataError, match=r"b\.tsv:2: label '' means no label"):
     classification.describe_labels(read(path), Options())
+
+
+# --- No gold label ---
+
+
+def test_marks_are_no_classes(tmp_path):
+  rows = ["a,x", "b,-", "c,y", "d,", "e,?", "f,nan"]
+  path = write(tmp_path / "a.csv", "\n".join(["text,label", *rows, ""]))
+  found = read(path)
+  assert [e.label for e in found] == ["x", None, "y", None, None, None]
+  info = classification.describe_labels(found, Options())
+  assert info == {"labels": ["x", "y"]}
+  # Where - is a class, task.labels says so.
+  options = {"labels": ("-", "x", "y")}
+  found = read(path, **options)
+  assert [e.label for e in found] == ["x", "-", "y", None, None, None]
+  info = classification.describe_labels(found, Options(**options))
+  assert info == {"labels": ["-", "x", "y"]}
+  with pytest.raises(DataError, match=r"a\.csv:4: label 'y'; expected one of"):
+    read(path, labels=("-", "x"))
+  with pytest.raises(ConfigError, match=r"task\.labels are classes"):
+    read(path, regression=True, labels=("0", "1"))
+
+
+def test_minus_one(tmp_path):
+  path = write(tmp_path / "a.csv", "text,label\na,0\nb,1\nc,2\nd,-1\n")
+  info = classification.describe_labels(read(path), Options())
+  assert info == {"labels": ["0", "1", "2"]}
+  path = write(tmp_path / "b.csv", "text,label\na,0\nb,1\nd,-1\n")
+  with pytest.raises(DataError, match=r"b\.csv: the label '-1' may be a class"):
+    classification.describe_labels(read(path), Options())
+  options = Options(labels=("-1", "0", "1"))
+  examples = classification.read_examples(path, options)
+  info = classification.describe_labels(examples, options)
+  assert info == {"labels": ["-1", "0", "1"]}
+
+
+@pytest.mark.parametrize("label", ['["x"]', '{"x": 1}'])
+def test_several_labels_are_no_class(tmp_path, label):
+  path = write(tmp_path / "a.jsonl", f'{{"text": "a", "label": {label}}}\n')
+  with pytest.raises(DataError, match=r"a\.jsonl:1: the label is .*multi_labe"):
+    read(path)
+
+
+def test_an_empty_second_text_is_none_where_texts_may_be_alone(tmp_path):
+  rows = '{"text": "a", "text_b": null}\n{"text": "a", "text_b": "b"}\n'
+  for path in (
+    write(tmp_path / "a.jsonl", rows),
+    write(tmp_path / "a.csv", "text,text_b\na,\na,b\n"),
+  ):
+    assert [e.text_b for e in read(path, layout="texts")] == [None, "b"]
+    with pytest.raises(DataError, match=r":[12]: the text_b is (null|empty)"):
+      read(path, text_b="text_b")
+
+
+def test_texts_that_begin_with_a_brace():
+  for line in ("{laughs} no", "[VIDEO] yes"):
+    assert classification.parse_line(line, Options()).text == line

@@ -233,3 +233,12 @@ def test_answers_file():
   assert gap.format_answers(["t-1", "t-2", "t-3"], ["B", "NEITHER", "A"]) == (
     "t-1\tFALSE\tTRUE\nt-2\tFALSE\tFALSE\nt-3\tTRUE\tFALSE\n"
   )
+
+
+@pytest.mark.parametrize("mark", ["", "-", "?", "-1"])
+def test_marks_mean_no_answer(tmp_path, mark):
+  labels = {"A-coref": mark, "B-coref": mark}
+  path = write(tmp_path, ROW, {**ROW, "ID": "d-2", **labels})
+  assert [e.answer for e in gap.read_examples(path)][1] is None
+  path = write(tmp_path, {**ROW, "A-coref": "0", "B-coref": "1"})
+  assert gap.read_examples(path)[0].answer == "B"

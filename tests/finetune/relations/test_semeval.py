@@ -210,3 +210,13 @@ def test_report_and_answers():
   assert semeval.format_answers(["7", "9"], [CE, "Other"]) == (
     "7\tCause-Effect(e1,e2)\n9\tOther\n"
   )
+
+
+def test_marks_mean_no_relation(tmp_path):
+  text = '1\t"<e1>a</e1> <e2>b</e2>"\nX\n\n2\t"<e1>c</e1> <e2>d</e2>"\n-\n'
+  path = tmp_path / "a.txt"
+  path.write_text(text)
+  found = [e.relation for e in semeval.read_sentences(path)]
+  assert found == ["X", None]
+  found = [e.relation for e in semeval.read_sentences(path, other="-")]
+  assert found == ["X", "-"]

@@ -156,3 +156,75 @@ def test_parse_line():
   ):
     with pytest.raises(DataError, match="expected the query and at least one"):
       files.parse_line(line)
+
+
+# --- Labels of passages ---
+
+
+def test_label_0_is_a_wrong_passage(tmp_path, capsys):
+  """sentence-transformers' labeled-pair."""
+  path = tmp_path / "pairs.tsv"
+  text = (
+    "anchor\tpassage\tlabel\na\tb\t1\na\tc\t0\nd\te\t1\nf\tg\t0\na\th\t1.0\n"
+  )
+  assert read(path, f"{text}i\tj\t-1\nk\tl\t\n") == [
+    Example("a", ("b", "c"), True, f"{path}:2"),
+    Example("d", ("e",), True, f"{path}:4"),
+    Example("a", ("h", "c"), True, f"{path}:6"),
+  ]
+  told = capsys.readouterr().err
+  assert "1 passages with label 0 are wrong ones" in told
+  assert "1 passages with label 0 are left out" in told
+  assert "2 passages have no label" in told
+
+
+@pytest.mark.parametrize("name", ["label", "score", "is_selected", "relevance"])
+def test_other_columns_of_labels(tmp_path, name):
+  rows = [
+    {"query": "a", "passage": "b", name: True},
+    {"query": "a", "passage": "c", name: 0.0},
+  ]
+  text = "".join(json.dumps(row) + "\n" for row in rows)
+  (example,) = read(tmp_path / "pairs.jsonl", text)
+  assert example.passages == ("b", "c")
+
+
+def test_a_list_of_labels(tmp_path):
+  row = {"query": "a", "passages": ["b", "c", "d"], "labels": [0, 1, 0]}
+  path = tmp_path / "pairs.jsonl"
+  (example,) = read(path, json.dumps(row))
+  assert example.passages == ("c", "b", "d")
+  text = """query,passages,labels\na,"['b', 'c']","[0, 1]"\n"""
+  (example,) = read(tmp_path / "pairs.csv", text)
+  assert example.passages == ("c", "b")
+  with pytest.raises(DataError, match=r"pairs.jsonl:1: labels has 2 values fo"):
+    read(path, json.dumps({**row, "labels": [0, 1]}))
+
+
+@pytest.mark.parametrize("value", [0.3, 2, "entailment", [0.9, 0.1]])
+def test_grades_are_refused(tmp_path, value):
+  row = {"query": "a", "passage": "b", "score": value}
+  path = tmp_path / "pairs.jsonl"
+  with pytest.raises(DataError, match=r"pairs.jsonl:1: score"):
+    read(path, json.dumps(row))
+  options = retrieval.Options(label="none")
+  (example,) = retrieval.read_examples(str(path), options)
+  assert example.passages == ("b",)
+
+
+def test_no_right_passage(tmp_path):
+  with pytest.raises(DataError, match=r"pairs.csv: no passage has label 1"):
+    read(tmp_path / "pairs.csv", "query,passage,label\na,b,0\n")
+
+
+def test_questions_without_an_answer_in_rows(tmp_path, capsys):
+  """SQuAD 2.0 as datasets writes it."""
+  rows = [
+    {"question": "a", "context": "b", "answers": {"text": ["b"]}},
+    {"question": "c", "context": "d", "answers": {"text": []}},
+    {"question": "e", "context": "f", "is_impossible": True},
+  ]
+  text = "".join(json.dumps(row) + "\n" for row in rows)
+  (example,) = read(tmp_path / "squad.jsonl", text)
+  assert example[:2] == ("a", ("b",))
+  assert "2 passages have no label, or no answer" in capsys.readouterr().err
