@@ -7,6 +7,7 @@ GLUE, SemEval              .tsv, .txt: quotation marks are text
 pandas or Excel, as TSV    .tsv, .txt: each field with a quotation mark is
                            quoted, and had to be
 R, pandas' QUOTE_ALL       .tsv, .txt: the first row is quoted altogether
+Excel, for itself          sep=; in the first line, which is no row
 """
 
 import csv
@@ -23,6 +24,7 @@ SUFFIXES = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 _OTHERS = "\t;|,"
 _MAX_FIELD = 1 << 30  # Characters; csv's default limit is 131,072.
 _MAX_QUOTED = 1 << 20  # Characters of a quoted field of several lines.
+_SEPARATOR = re.compile(r'"?sep=(.)"?$')
 _QUOTED = '"(?:[^"]|"")*"'
 _FIELD = re.compile(f'({_QUOTED}|[^"\t]*)(?:\t|\\Z)')
 _ROW = re.compile(f'(?:{_QUOTED}|[^"\t]*)(?:\t(?:{_QUOTED}|[^"\t]*))*')
@@ -49,7 +51,12 @@ def read_rows(
     rows = _quoted(path, lines, dialect.separator)
   else:
     rows = ((n, x.split(dialect.separator)) for n, x in enumerate(lines, 1))
-  return (row for row in rows if row[1] not in ([], [""]))
+  return (
+    (number, row)
+    for number, row in rows
+    if row not in ([], [""])
+    and not (number == 1 and _SEPARATOR.match(dialect.separator.join(row)))
+  )
 
 
 def find_dialect(path: pathlib.Path, suffix: str, *, width: int = 0) -> Dialect:
@@ -65,7 +72,10 @@ def find_dialect(path: pathlib.Path, suffix: str, *, width: int = 0) -> Dialect:
   """
   usual, note = SUFFIXES[suffix], ""
   lines = read_lines(path, expand=True)
-  first = re.sub(_QUOTED, "", next((x for x in lines if x.strip()), ""))
+  first = next((x for x in lines if x.strip()), "")
+  if match := _SEPARATOR.match(first):
+    return Dialect(match[1], True)
+  first = re.sub(_QUOTED, "", first)
   counts = {x: first.count(x) for x in (usual, *_OTHERS)}
   found = max(counts, key=counts.get)  # The usual one of several.
   if usual == "\t" and counts[usual]:  # Commas are then a text's.

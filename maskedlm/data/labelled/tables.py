@@ -274,6 +274,9 @@ def report_odd(odd: Odd, told: Callable[[str], None] = console.log) -> None:
 def missing_column(record: Record, names: Sequence[str]) -> str:
   """Returns the error message for a record that has none of these columns."""
   near = did_you_mean(names[0], record.fields)
+  suffixes = pathlib.Path(record.path.lower()).suffixes
+  if not near and not delimited.SUFFIXES.keys().isdisjoint(suffixes):
+    near = "; is the first line a header?"
   return (
     f"{record.where}: no column {' or '.join(map(repr, names))}; there are "
     f"{', '.join(map(repr, record.fields))}{near}"

@@ -125,10 +125,16 @@ def _join_rows(rows: Sequence[_Row], source: str) -> list[Example]:
   for row in rows:
     known = of_query.setdefault(row.query, [])
     known += [text for text in row.labelled_wrong if text not in known]
+  for row in rows:
+    if both := {*row.right} & {*of_query[row.query]}:
+      raise DataError(
+        f"{row.where}: the passage {both.pop()!r:.40} is right here, but has "
+        "label 0 for the same query in another row; expected one of them."
+      )
   examples = [
     Example(
       row.query,
-      (text, *row.wrong, *(x for x in of_query[row.query] if x != text)),
+      (text, *row.wrong, *of_query[row.query]),
       where=row.where,
     )
     for row in rows

@@ -214,6 +214,7 @@ def told_of(path, **options):
     ("r.tsv", '"text"\t"label"\n"He said ""no"""\t"1"\n'),
     ("r_names.tsv", '"text"\t"label"\n"1"\t"He said ""no"""\t"1"\n'),
     ("excel.csv", 'text;label\n"He said ""no""";1\n'),
+    ("sep.csv", 'sep=;\ntext;label\n"He said ""no""";1\n'),
     ("index.csv", ',text,label\n0,"He said ""no""",1\n'),
     ("ends.csv", 'text,label,,\n"He said ""no""",1,,\n'),
     ("padded.csv", 'text,label\n"He said ""no""",1,,\n'),

@@ -215,6 +215,8 @@ def test_grades_are_refused(tmp_path, value):
 def test_no_right_passage(tmp_path):
   with pytest.raises(DataError, match=r"pairs.csv: no passage has label 1"):
     read(tmp_path / "pairs.csv", "query,passage,label\na,b,0\n")
+  with pytest.raises(DataError, match=r"pairs.csv:2: .* label 0 for the same"):
+    read(tmp_path / "pairs.csv", "query,passage,label\na,b,1\na,b,0\n")
 
 
 def test_questions_without_an_answer_in_rows(tmp_path, capsys):
