@@ -90,9 +90,7 @@ def make_encoder(
     report["sentences cut at max_sentence_tokens"] += int(
       (lengths > max_tokens).sum()
     )
-    report.update(
-      count_lost(line for _, document in chunk for line in document.lines)
-    )
+    report.update(count_lost(text for text, _ in texts))
     return Encoded(
       tokens.astype(dtype),
       cut_lengths(lengths, max_tokens),

@@ -59,7 +59,12 @@ def count_signs(text: str) -> int:
   Those of Latin, Greek and Cyrillic letters, as in "é" and "й", are not
   counted.
   """
-  return len(_signs().findall(text))
+  signs, rare_signs = _signs()
+  count = len(signs.findall(text))
+  # Of the rare text beyond U+FFFF only, since its pattern is 100 times slower.
+  if len(text.encode("utf-16-le", "surrogatepass")) > 2 * len(text):
+    count += len(rare_signs.findall(text))
+  return count
 
 
 # Marks of Latin, Greek or Cyrillic letters, or of any symbol.
@@ -77,8 +82,11 @@ _COMMON = (
 
 
 @functools.cache
-def _signs() -> re.Pattern:
-  """Returns a pattern of one character that is or has a mark of a script."""
+def _signs() -> tuple[re.Pattern, re.Pattern]:
+  """Returns patterns of one character that is or has a mark of a script.
+
+  The first is of those up to U+FFFF, the second of the others.
+  """
 
   def is_sign(char: str) -> bool:
     return unicodedata.category(char) == "Mn" and not any(
@@ -91,4 +99,6 @@ def _signs() -> re.Pattern:
     if not "\u3400" <= char <= "\u9fff" and not "\uac00" <= char <= "\udfff"
     if any(map(is_sign, unicodedata.normalize("NFD", char)))
   ]
-  return re.compile(f"[{''.join(found)}]")
+  common = "".join(char for char in found if char <= "\uffff")
+  rare = "".join(char for char in found if char > "\uffff")
+  return re.compile(f"[{common}]"), re.compile(f"[{rare}]")

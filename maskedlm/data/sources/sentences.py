@@ -61,10 +61,12 @@ def find_sentences(
   spans, start = [], 0
   for pieces in found:
     for piece in pieces:
-      text = piece.lstrip()
-      begin, start = start + len(piece) - len(text), start + len(piece)
+      begin, start = start, start + len(piece)
+      text = piece.strip()
       if text:
-        spans.append((begin, begin + len(text.rstrip())))
+        if piece[0] != text[0]:
+          begin += len(piece) - len(piece.lstrip())
+        spans.append((begin, begin + len(text)))
     start += 1  # The separator.
   return spans
 
@@ -80,7 +82,8 @@ def _segments(line: str, language: str, report: Counter) -> list[str]:
   window may continue beyond it, so the next window starts with it.
   """
   # sentencex 1.0.32 panics on a capital before a wide space and a full stop.
-  spaced = _WIDE_SPACE.sub(" ", line)
+  # No wide space is printable, and this test is faster.
+  spaced = line if line.isprintable() else _WIDE_SPACE.sub(" ", line)
   found, start = [], 0
   while start < len(line):
     window = spaced[start : start + MAX_SENTENCE]

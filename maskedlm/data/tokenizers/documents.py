@@ -85,27 +85,18 @@ def make_encoder(
     ]
 
   def encode_words(texts: Sequence[Text], report: Counter) -> list[Encoded]:
-    bounds = list(map(_separable_bounds, texts))
-    strings = [
-      text.text[text.spans[a][0] : text.spans[b - 1][1]]
-      for text, of_text in zip(texts, bounds, strict=True)
-      for a, b in itertools.pairwise(of_text)
-    ]
-    batch = iter(encode_batch(strings))
-    return [
-      _join(
-        [
-          (
-            ids,
-            [len(ids)] if b == a + 1 else count_tokens(_part(text, a, b), ids),
-          )
-          for (a, b), ids in zip(
-            itertools.pairwise(of_text), batch, strict=False
-          )
-        ]
-      )
-      for text, of_text in zip(texts, bounds, strict=True)
-    ]
+    parts = list(map(_separate, texts))
+    batch = encode_batch([string for strings, _ in parts for string in strings])
+    encoded, place = [], 0
+    for strings, glued in parts:
+      ids = batch[place : place + len(strings)]
+      place += len(strings)
+      counts = list(map(len, ids))
+      for index, text in reversed(glued):
+        counts[index : index + 1] = count_tokens(text, ids[index])
+      ids = np.concatenate([np.empty(0, np.int32), *ids])
+      encoded.append((ids, np.array(counts, np.int64)))
+    return encoded
 
   return encode_words if separable else encode_any
 
@@ -155,23 +146,29 @@ def _is_separable(library: Backend) -> bool:
   )
 
 
-def _separable_bounds(text: Text) -> list[int]:
-  """Returns the sentences before which BERT's WordPiece splits, and the end.
+def _separate(text: Text) -> tuple[list[str], list[tuple[int, Text]]]:
+  """Divides a text where BERT's WordPiece does: at spaces and punctuation.
 
-  It splits at spaces, and before and after punctuation.
+  Returns:
+    The parts, each a sentence or several; the index and Text of the latter.
   """
-  bounds = [0]
-  for index, ((_, end), (begin, _)) in enumerate(
-    itertools.pairwise(text.spans), start=1
-  ):
-    gap = text.text[end:begin]
-    if (
-      gap in (" ", "\n")
-      or _SPACE.search(gap)
-      or (not gap and unicodedata.category(text.text[end - 1])[0] == "P")
-    ):
-      bounds.append(index)
-  return [*bounds, len(text.spans)] if text.spans else []
+  string, spans = text
+  glued = [
+    index
+    for index, ((_, end), (begin, _)) in enumerate(itertools.pairwise(spans))
+    if (gap := string[end:begin]) not in (" ", "\n")
+    and not _SPACE.search(gap)
+    and (gap or unicodedata.category(string[end - 1])[0] != "P")
+  ]
+  if not glued:
+    return [string[begin:end] for begin, end in spans], []
+  cuts = sorted({*range(1, len(spans))} - {index + 1 for index in glued})
+  parts = [
+    _part(text, first, last)
+    for first, last in itertools.pairwise([0, *cuts, len(spans)])
+  ]
+  several = [(i, part) for i, part in enumerate(parts) if len(part.spans) > 1]
+  return [part.text for part in parts], several
 
 
 # The tokens at which sentences begin
@@ -198,25 +195,36 @@ def _start_finder(
       normal = normal.replace("▁", " ")
     return " ".join(normal.split()) if collapses else normal
 
+  newline = "\n" if "\n" in normalize("a\nb") else " "
+  # The library may put a space before the text.
+  prefixes = (b"", b" ")
+  if any(spelled[index][:1] == b" " for index in library.encode("a")[0][:1]):
+    prefixes = (b" ", b"")
+
   def find_starts(
     text: Text, ids: np.ndarray, ends: list[int]
   ) -> np.ndarray | None:
+    if "▁" in text.text:  # It looks like a space.
+      return None
     unknown = np.flatnonzero(ids == unk).tolist()
     tokens = [spelled[index] for index in ids.tolist()] if unknown else []
     token_sizes = sizes[ids]
-    for normal, normal_ends in _normal_forms(text, ends, normalize):
-      if not normal.isascii():
-        parts = itertools.pairwise([0, *normal_ends])
-        lengths = [len(normal[a:b].encode()) for a, b in parts]
-        normal_ends = list(itertools.accumulate(lengths))
-      for prefix in (b"", b" "):  # The library may put a space before the text.
+    forms = _normal_forms(
+      text, ends, normalize, newline if len(unknown) < 2 else None
+    )
+    for normal, normal_ends in forms:
+      for prefix in prefixes:
         target = prefix + normal.encode()
         found = _unknown_sizes(tokens, unknown, target) if unknown else []
         if found is None:
           continue
         token_sizes[unknown] = found
         begins = np.cumsum(token_sizes) - token_sizes
-        starts = np.searchsorted(begins, np.add(normal_ends, len(prefix)))
+        places = np.add(normal_ends, len(prefix))
+        if len(normal) < len(normal.encode()):  # From characters to bytes.
+          in_character = np.frombuffer(target, np.uint8) >> 6 == 2
+          places = np.append(np.flatnonzero(~in_character), len(target))[places]
+        starts = np.searchsorted(begins, places)
         if _fits(target, spelled, ids, token_sizes, begins, starts, unk):
           return starts
     return None
@@ -225,15 +233,26 @@ def _start_finder(
 
 
 def _normal_forms(
-  text: Text, ends: list[int], normalize: Callable[[str], str]
+  text: Text,
+  ends: list[int],
+  normalize: Callable[[str], str],
+  newline: str | None,
 ) -> Iterator[tuple[str, list[int]]]:
-  """Yields what the tokens may spell, and where the sentences end in it."""
+  """Yields what the tokens may spell, and where the sentences end in it.
+
+  Most text is its own normal form, which need not be computed then.
+
+  Args:
+    text, ends: the text, and where its sentences end.
+    normalize: the normalization.
+    newline: what becomes of a newline; None: don't try the text itself.
+  """
+  plain = text.text.replace("\n", " ")
+  if newline and plain.isprintable() and "  " not in plain:
+    yield (plain if newline == " " else text.text), ends
   plain = text.text
   if not plain.isascii():
     plain = training.replace_surrogates(plain)
-  yield plain, ends
-  if "\n" in plain:
-    yield plain.replace("\n", " "), ends
   normal = normalize(plain)
   found, place = [], 0
   for begin, end in text.spans:
@@ -253,7 +272,7 @@ def _fits(target, spelled, ids, token_sizes, begins, starts, unk) -> bool:
   """
   if not len(ids) or begins[-1] + token_sizes[-1] != len(target):
     return False
-  around = np.unique(np.stack([starts - 1, starts]))
+  around = np.concatenate([starts - 1, starts])
   around = around[(around >= 0) & (around < len(ids))]
   return all(
     index == unk or target.startswith(spelled[index], begin)
