@@ -5,11 +5,11 @@ is trained on the tokens that it sees at inference: "Ġ" or "▁" stands where t
 text has a space, between sentences too. A token belongs to the sentence in
 which its text begins, and whitespace to the sentence after it.
 
-Offsets would cost half of the libraries' speed. Instead, what the tokens spell
-(spelling.py) is compared with the normalized text, which gives the place of
-each token. Only where the two differ is a text encoded again, with offsets.
-WordPiece as BERT's splits text at whitespace, so each sentence is encoded by
-itself. A long document is encoded in overlapping windows of whole sentences.
+Offsets would cost half of the libraries' speed, so sentence_starts.py finds the
+places of tokens by what they spell. Only where that fails is a text encoded
+again, with offsets. WordPiece as BERT's splits text at whitespace, so each
+sentence is encoded by itself. A long document is encoded in overlapping windows
+of whole sentences.
 """
 
 import itertools
@@ -17,12 +17,12 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from maskedlm.data.tokenizers import spelling, training
+from maskedlm.data.tokenizers import sentence_starts, spelling
 from maskedlm.data.tokenizers.libraries import Backend
 
 WINDOW = 1 << 17  # Characters encoded at a time, in 20 MB of memory.
@@ -30,7 +30,6 @@ MAX_WINDOW = 1 << 21
 OVERLAP = 256  # Characters, at least, on each side of a cut.
 # Whitespace to every library; str.isspace has control characters as well.
 _SPACE = re.compile("[ \n\t\xa0\u3000]")
-_NOT_SPACE = re.compile(r"\S|\Z")
 
 
 class Text(NamedTuple):
@@ -55,17 +54,16 @@ def make_encoder(
     library: the tokenizer's library.
     encode, encode_batch: those of the Tokenizer.
   """
-  find_starts = _start_finder(library)
+  find_starts = sentence_starts.make_finder(library)
   separable = _is_separable(library)
 
   def count_tokens(text: Text, ids: np.ndarray) -> np.ndarray:
     if len(text.spans) < 2:
       return np.full(len(text.spans), len(ids))
-    ends = [end for _, end in text.spans[:-1]]
-    starts = find_starts(text, ids, ends)
+    starts = find_starts(text.text, text.spans, ids)
     if starts is None:
       begins = np.maximum.accumulate(encode(text.text).offsets[:, 0])
-      starts = np.searchsorted(begins, ends)
+      starts = np.searchsorted(begins, [end for _, end in text.spans[:-1]])
     return np.diff(starts, prepend=0, append=len(ids))
 
   def encode_whole(texts: Sequence[Text]) -> list[Encoded]:
@@ -169,153 +167,6 @@ def _separate(text: Text) -> tuple[list[str], list[tuple[int, Text]]]:
   ]
   several = [(i, part) for i, part in enumerate(parts) if len(part.spans) > 1]
   return [part.text for part in parts], several
-
-
-# The tokens at which sentences begin
-
-
-def _start_finder(
-  library: Backend,
-) -> Callable[[Text, np.ndarray, list[int]], np.ndarray | None]:
-  """Returns (text, ids, ends) -> the first token at or after each end [n].
-
-  It is None if the tokens don't spell the text.
-  """
-  if library.kind == "wordpiece":  # Its tokens spell no spaces.
-    return lambda text, ids, ends: None
-  spelled = spelling.token_bytes(library)
-  sizes = np.array(list(map(len, spelled)))
-  unk = library.special.unk
-  is_byte_level = spelling.has_step(library, "ByteLevel")
-  collapses = spelling.has_step(library, "WhitespaceSplit")
-
-  def normalize(text: str) -> str:
-    normal = library.normalize(text)
-    if not is_byte_level:
-      normal = normal.replace("▁", " ")
-    return " ".join(normal.split()) if collapses else normal
-
-  newline = "\n" if "\n" in normalize("a\nb") else " "
-  # The library may put a space before the text.
-  prefixes = (b"", b" ")
-  if any(spelled[index][:1] == b" " for index in library.encode("a")[0][:1]):
-    prefixes = (b" ", b"")
-
-  def find_starts(
-    text: Text, ids: np.ndarray, ends: list[int]
-  ) -> np.ndarray | None:
-    if "▁" in text.text:  # It looks like a space.
-      return None
-    unknown = np.flatnonzero(ids == unk).tolist()
-    tokens = [spelled[index] for index in ids.tolist()] if unknown else []
-    token_sizes = sizes[ids]
-    forms = _normal_forms(
-      text, ends, normalize, newline if len(unknown) < 2 else None
-    )
-    for normal, normal_ends in forms:
-      for prefix in prefixes:
-        target = prefix + normal.encode()
-        found = _unknown_sizes(tokens, unknown, target) if unknown else []
-        if found is None:
-          continue
-        token_sizes[unknown] = found
-        begins = np.cumsum(token_sizes) - token_sizes
-        places = np.add(normal_ends, len(prefix))
-        if len(normal) < len(normal.encode()):  # From characters to bytes.
-          in_character = np.frombuffer(target, np.uint8) >> 6 == 2
-          places = np.append(np.flatnonzero(~in_character), len(target))[places]
-        starts = np.searchsorted(begins, places)
-        if _fits(target, spelled, ids, token_sizes, begins, starts, unk):
-          return starts
-    return None
-
-  return find_starts
-
-
-def _normal_forms(
-  text: Text,
-  ends: list[int],
-  normalize: Callable[[str], str],
-  newline: str | None,
-) -> Iterator[tuple[str, list[int]]]:
-  """Yields what the tokens may spell, and where the sentences end in it.
-
-  Most text is its own normal form, which need not be computed then.
-
-  Args:
-    text, ends: the text, and where its sentences end.
-    normalize: the normalization.
-    newline: what becomes of a newline; None: don't try the text itself.
-  """
-  plain = text.text.replace("\n", " ")
-  if newline and plain.isprintable() and "  " not in plain:
-    yield (plain if newline == " " else text.text), ends
-  plain = text.text
-  if not plain.isascii():
-    plain = training.replace_surrogates(plain)
-  normal = normalize(plain)
-  found, place = [], 0
-  for begin, end in text.spans:
-    if body := normalize(plain[begin:end]).strip():
-      place = _NOT_SPACE.search(normal, place).start()
-      if not normal.startswith(body, place):
-        return
-      place += len(body)
-    found.append(place)
-  yield normal, found[:-1]
-
-
-def _fits(target, spelled, ids, token_sizes, begins, starts, unk) -> bool:
-  """Returns whether tokens have the length of `target`, and spell it at starts.
-
-  The tokens before and after each start are compared.
-  """
-  if not len(ids) or begins[-1] + token_sizes[-1] != len(target):
-    return False
-  around = np.concatenate([starts - 1, starts])
-  around = around[(around >= 0) & (around < len(ids))]
-  return all(
-    index == unk or target.startswith(spelled[index], begin)
-    for index, begin in zip(
-      ids[around].tolist(), begins[around].tolist(), strict=True
-    )
-  )
-
-
-def _unknown_sizes(
-  tokens: Sequence[bytes], unknown: Sequence[int], target: bytes
-) -> list[int] | None:
-  """Returns the bytes of `target` for which each unknown token stands.
-
-  They are at least a character, up to where the tokens after it are found.
-
-  Args:
-    tokens: the bytes that each token spells.
-    unknown: indices of the unknown ones.
-    target: what the tokens spell together.
-
-  Returns:
-    None if the tokens don't spell `target`.
-  """
-  known = [
-    b"".join(tokens[a + 1 : b])
-    for a, b in itertools.pairwise([-1, *unknown, len(tokens)])
-  ]
-  if not target.startswith(known[0]):
-    return None
-  place, sizes = len(known[0]), []
-  for after in known[1:]:
-    character = target[place : place + 4].decode(errors="ignore")[:1]
-    end = place + len(character.encode())
-    if len(sizes) + 1 == len(unknown):
-      end = max(end, len(target) - len(after))
-    elif after:
-      end = target.find(after, end)
-    if end <= place or not target.startswith(after, end):
-      return None
-    sizes.append(end - place)
-    place = end + len(after)
-  return sizes if place == len(target) else None
 
 
 # Long documents

@@ -8,7 +8,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from helpers import tokenizer_kinds
@@ -81,6 +81,9 @@ def test_random_documents_have_the_ids_of_the_library(made, name):
   @settings(max_examples=60, deadline=None, derandomize=True)
   @given(LINES)
   def run(lines):
+    # A unigram of `tokenizers` takes the spelling of a special token for it.
+    specials = {tokenizer.tokens(i) for i in tokenizer.special_ids} - {""}
+    assume(not any(name in line for name in specials for line in lines))
     check([split(lines, tokenizer)], tokenizer, library_ids)
 
   run()
