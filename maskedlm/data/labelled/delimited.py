@@ -5,7 +5,7 @@ pandas, most programs      .csv: fields may be quoted, " within them is twice
 a German or French Excel   .csv: the first row has more ; (or | or tabs)
 GLUE, SemEval              .tsv, .txt: quotation marks are text
 pandas or Excel, as TSV    .tsv, .txt: each field with a quotation mark is
-                           quoted, and had to be
+                           quoted, and some had to be
 R, pandas' QUOTE_ALL       .tsv, .txt: the first row is quoted altogether
 Excel, for itself          sep=; in the first line, which is no row
 """
@@ -99,15 +99,20 @@ def find_dialect(path: pathlib.Path, suffix: str, *, width: int = 0) -> Dialect:
 def _find_quotes(lines: Iterable[str]) -> tuple[bool, int]:
   """Returns whether quotation marks around fields are not text, and a count.
 
-  They are not if each field with a quotation mark is quoted as in .csv and
-  either had to be, as it contains one, a tab or a line end, or the first row is
-  quoted altogether. The count is of the quoted fields, or 0 if some field with
-  a quotation mark is not quoted.
+  They are not if each field with a quotation mark is quoted as in .csv, so that
+  rows have equally many fields, and either the first row is quoted altogether,
+  or one field contains "", or all had to be quoted, as they contain a tab or a
+  line end. The count is of the quoted fields, or 0 if some field with a
+  quotation mark is not quoted.
   """
-  needed = total = 0
-  is_all, is_first, row = False, True, ""
+  needed = total = width = 0
+  is_sure, row = False, ""
   for line in lines:
     row = f"{row}\n{line}" if row else line
+    if not row.strip():
+      row = ""
+      continue
+    fields, count = [], row.count("\t") + 1
     if '"' in row:
       place = row.index('"')
       if place and row[place - 1] != "\t":
@@ -118,16 +123,19 @@ def _find_quotes(lines: Iterable[str]) -> tuple[bool, int]:
         continue
       if not _ROW.fullmatch(row):
         return False, 0
-      fields = _FIELD.findall(row)
-      inner = [x[1:-1] for x in fields if x.startswith('"')]
-      is_all |= is_first and all(x.startswith('"') for x in fields if x)
-      total += len(inner)
-      needed += sum(any(x in field for x in '"\t\n') for field in inner)
-    is_first = is_first and not row.strip()
+      fields = [x for x in _FIELD.findall(row) if x.startswith('"')]
+      count -= sum(x.count("\t") for x in fields)
+    if fields and width and count not in (width, width + 1):
+      return False, 0
+    is_sure |= not width and len(fields) == count
+    is_sure |= any('""' in field[1:-1] for field in fields)
+    needed += sum("\t" in field or "\n" in field for field in fields)
+    total += len(fields)
+    width = width or count
     row = ""
   if row:
     return False, 0
-  return is_all or 0 < total == needed, total
+  return is_sure or 0 < total == needed, total
 
 
 def _quoted(

@@ -17,6 +17,7 @@ from maskedlm.runtime.console import log
 NO_LABEL = ("", "-", "--", "?", "nan", "NaN", "<NA>")
 # So do these, if the labels are otherwise numbers from 0 on.
 NO_NUMBER = ("-1", "-1.0")
+_MAYBE_NONE = ("none", "null", "na", "n/a")
 _NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)(\.0*)?")
 
 
@@ -90,6 +91,11 @@ def check_distinct(labels: Sequence[str], where: str) -> None:
   seen: dict[str, str] = {}
   folded: dict[str, str] = {}
   for label in labels:
+    if label.casefold() in _MAYBE_NONE:
+      log(
+        f"{where}: the label {label!r} is taken as a class; if it means that "
+        "there is no gold label, leave the field empty"
+      )
     other = seen.setdefault(canonical(label), label)
     if other != label:
       raise DataError(

@@ -235,6 +235,22 @@ def test_quotes_that_may_be_text_are_reported(tmp_path):
   assert len(told) == 1 and "2 fields are in quotation marks" in told[0]
 
 
+@pytest.mark.parametrize(
+  ("rows", "texts"),
+  [
+    # Not all of them had to be quoted, but one says that they are.
+    (['"He ""x"""\t1', '"y"\t0'], ['He "x"', "y"]),
+    # A text that begins, and another that ends with a quotation mark.
+    (['"Go away\tshe said"', "fine\t1"], ['"Go away', "fine"]),
+    (['"a ""b""" c\t1', '"d ""e"""\t0'], ['"a ""b""" c', '"d ""e"""']),
+    (['"open\t1', "b\t2"], ['"open', "b"]),
+  ],
+)
+def test_quotes_of_a_tsv(tmp_path, rows, texts):
+  path = write(tmp_path / "a.tsv", "\n".join(["text\tlabel", *rows, ""]))
+  assert [row["text"] for row in told_of(path)[0]] == texts
+
+
 def test_a_header_beside_task_header(tmp_path):
   path = write(tmp_path / "a.csv", "text,label\none,1\n")
   assert told_of(path, header=("text", "label")) == (

@@ -51,6 +51,11 @@ def test_another_case_is_reported(capsys):
   assert "'Pos' and 'pos' differ in case" in capsys.readouterr().err
 
 
+def test_a_class_that_may_be_none_is_reported(capsys):
+  assert gold_labels.find_classes(["None", "a"], "f") == ["None", "a"]
+  assert "f: the label 'None' is taken as a class" in capsys.readouterr().err
+
+
 def test_a_mark_that_is_a_class_is_one():
   assert gold_labels.without_mark("-", ["+", "-"]) == "-"
   assert gold_labels.without_mark("-", ["a", "b"]) is None
