@@ -87,6 +87,7 @@ def read_columns(path: str | pathlib.Path) -> TokenColumns:
       len(split(text)) != count
       or _KEY.match(text) is not None
       or ("\t" in text and not tabs)
+      or (" " in split(text)[-1])  # A tag has no spaces.
     )
 
   sentences: list[list[WordLine]] = [[]]

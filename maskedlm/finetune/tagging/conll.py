@@ -224,7 +224,10 @@ def _without_header(
     return sentences
   console.log(f"{path}:{lines[0]}: left out, the names of the columns")
   rest = TaggedSentence(words[1:], tags[1:], lines[1:])
-  return [*([rest] if rest.words else []), *sentences[1:]]
+  kept = [*([rest] if rest.words else []), *sentences[1:]]
+  if not kept:
+    raise DataError(f"{path}: has no words but the names of the columns.")
+  return kept
 
 
 def _check_words(

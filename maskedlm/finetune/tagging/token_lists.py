@@ -77,7 +77,7 @@ def read_rows(
       empty += 1
       continue
     found = True
-    if not all(isinstance(word, str) and word.strip() for word in words):
+    if not all(isinstance(word, str) and word for word in words):
       raise DataError(f"{where}: words are not all texts; expected {_SUCH_AS}.")
     tags = _list(fields, _TAGS[conllu_tag], where)
     if tags is not None:
