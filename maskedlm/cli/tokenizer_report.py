@@ -22,7 +22,7 @@ from maskedlm.data.prepare import local, vocabulary_sample
 from maskedlm.data.prepare.documents import show_progress
 from maskedlm.data.sources import domains, reader
 from maskedlm.data.sources.domains import Domain
-from maskedlm.data.sources.sentences import split_sentences
+from maskedlm.data.sources.sentences import document_text
 from maskedlm.data.tokenizers import tokenizer, training
 from maskedlm.inference.plots import figure
 from maskedlm.runtime import console
@@ -118,10 +118,12 @@ def train_both(
   texts: dict[str, list[str]] = {}
   sizes: collections.Counter = collections.Counter()
 
-  def heldout(part, sentence):
+  def heldout(document):
+    part = document.domain.name
     if sizes[part] < MEASURED_BYTES:
-      texts.setdefault(part, []).append(sentence)
-      sizes[part] += training.utf8_length(sentence)
+      text = document_text(document.lines)[:MEASURED_BYTES]
+      texts.setdefault(part, []).append(text)
+      sizes[part] += training.utf8_length(text)
 
   documents = show_progress(
     local.document_reader(config, collections.Counter(), progress=True)(),
@@ -186,11 +188,9 @@ def _beginning(part: Domain, text_field: str) -> Iterable[str]:
   for lines in reader.read_documents(
     part.source, text_field=text_field, report=report
   ):
-    for sentence in split_sentences(
-      lines, mode="split", language=part.language, report=report
-    ):
-      yield sentence
-      size += training.utf8_length(sentence)
+    text = document_text(lines)[:MEASURED_BYTES]
+    yield text
+    size += training.utf8_length(text)
     if size >= MEASURED_BYTES:
       return
 
@@ -206,13 +206,18 @@ def measure_vocabularies(
   """
   spelt = [_byte_tokens(v.tokenizer) for v in vocabularies]
   table: dict[str, dict[str, Any]] = {}
-  for name, sentences in texts.items():
-    words = sum(len(sentence.split()) for sentence in sentences)
-    characters = sum(map(len, sentences))
+  for name, documents in texts.items():
+    words = sum(len(text.split()) for text in documents)
+    characters = sum(map(len, documents))
     spaced = characters <= LONGEST_WORD * words
     row = table[name] = {"characters": characters, "vocabularies": {}}
     for v, is_byte in zip(vocabularies, spelt, strict=True):
-      ids = np.concatenate(v.tokenizer.encode_batch(list(sentences)))
+      separator = v.tokenizer.line_separator
+      ids = np.concatenate(
+        v.tokenizer.encode_batch(
+          [text.replace("\n", separator) for text in documents]
+        )
+      )
       tokens = max(len(ids), 1)
       row["vocabularies"][v.label] = {
         "share_of_sample": v.shares.get(name),

@@ -190,6 +190,7 @@ def fake(ids, tokens):
     vocab_size=len(tokens),
     special=types.SimpleNamespace(unk=0),
     tokens=tokens.__getitem__,
+    line_separator="\n",
     encode_batch=lambda texts: [np.array(ids)] * len(texts),
   )
 

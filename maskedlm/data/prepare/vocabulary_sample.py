@@ -148,17 +148,17 @@ def training_sentences(
   config: ConfigDict,
   documents: Iterable[Document],
   *,
-  heldout: Callable[[str, str], None] = lambda domain, sentence: None,
+  heldout: Callable[[Document], None] = lambda document: None,
 ) -> Iterator[tuple[str, str]]:
-  """Yields (domain, sentence) of the train split; passes others to heldout."""
+  """Yields (domain, sentence) of the train split; others to heldout."""
   for split, document in split_documents(
     documents, config.corpus.heldout_share
   ):
+    if split != "train":
+      heldout(document)
+      continue
     for sentence in document_sentences(config, document):
-      if split == "train":
-        yield document.domain.name, sentence
-      else:
-        heldout(document.domain.name, sentence)
+      yield document.domain.name, sentence
 
 
 def document_sentences(config: ConfigDict, document: Document) -> list[str]:
