@@ -40,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
   )
   parser.add_argument(
     "--platforms",
-    default="cpu,cuda,tpu",
+    default="",
     help="stablehlo: where it can run; default: cpu,cuda,tpu",
   )
   args = parser.parse_args(argv)
@@ -53,6 +53,12 @@ def main(argv: Sequence[str]) -> int:
       f"{out}` (or fill-mask, ...: docs/guides/use/import-export.md)."
     )
   check_name("--to", args.to, ("hf", "stablehlo"))
+  for name, to in (("architecture", "hf"), ("platforms", "stablehlo")):
+    if getattr(args, name) and args.to != to:
+      raise ConfigError(
+        f"--{name} has no effect with --to={args.to}: leave it out, or use "
+        f"--to={to}."
+      )
   if args.to == "hf":
     from maskedlm.interop.huggingface import exporter
 
@@ -63,7 +69,9 @@ def main(argv: Sequence[str]) -> int:
   else:
     from maskedlm.interop import stablehlo
 
-    platforms = tuple(p.strip() for p in args.platforms.split(","))
+    platforms = tuple(
+      p.strip() for p in (args.platforms or "cpu,cuda,tpu").split(",")
+    )
     made = stablehlo.export_stablehlo(
       path, out, part=args.part, platforms=platforms, log=console.log
     )
