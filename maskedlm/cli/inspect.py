@@ -10,6 +10,7 @@ from ml_collections import ConfigDict
 from maskedlm import objectives
 from maskedlm.cli import options
 from maskedlm.config import existing, overrides
+from maskedlm.core.errors import ConfigError
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.data.corpus import store
 from maskedlm.data.prepare import prepare
@@ -89,6 +90,11 @@ def main(argv: Sequence[str]) -> int:
 
 def _find_corpus(config: ConfigDict, workdir) -> store.Corpus | None:
   path = config.corpus.path
+  if path and workdir:
+    raise ConfigError(
+      f"--workdir={workdir} has no effect with --config.corpus.path={path}: "
+      "leave out one of them."
+    )
   if not path:  # A wrong path is an error, rather than "no corpus".
     made = pathlib.Path(workdir or f"runs/{config.name}", "corpus")
     if not made.is_dir():

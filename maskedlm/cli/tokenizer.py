@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from maskedlm.cli import options
 from maskedlm.config import overrides
-from maskedlm.core.errors import CorpusError
+from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data.prepare import prepare
 from maskedlm.data.tokenizers import tokenizer
 from maskedlm.runtime import buckets, console
@@ -38,11 +38,21 @@ def main(argv: Sequence[str]) -> int:
   args, config = overrides.parse_config(parser, argv, instead="try")
   if config is None:
     path = getattr(args, "try")
+    if args.out:
+      raise ConfigError(
+        "--out has no effect with --try, which only shows a tokenizer: leave "
+        "it out."
+      )
     made = tokenizer.load_tokenizer(path)
     for note in made.notes:
       print(f"tokenizer {path}: {note}", file=sys.stderr)
     print_tokens(made, " ".join(args.text))
     return 0
+  if args.text:
+    raise ConfigError(
+      f"the text {' '.join(args.text)[:40]!r} has no effect with --config: "
+      "show a saved tokenizer with --try=DIR."
+    )
   if not args.out:
     raise CorpusError(
       "--out is missing: give the directory to save the tokenizer to."

@@ -1,0 +1,26 @@
+"""Flags that are given are obeyed or refused."""
+
+import pytest
+
+from maskedlm.cli import inspect, main
+from maskedlm.config import defaults
+from maskedlm.core.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+  ("argv", "message"),
+  [
+    (["--try=x", "--out=y", "a text"], "--out has no effect with --try"),
+    (["--config=configs/quickstart.py", "--out=y", "a text"], "the text 'a te"),
+  ],
+)
+def test_tokenizer(argv, message, capsys):
+  assert main.main(["tokenizer", *argv]) == 2
+  assert message in capsys.readouterr().err
+
+
+def test_inspect():
+  config = defaults.default()
+  config.corpus.path = "a"
+  with pytest.raises(ConfigError, match=r"--workdir=b has no effect with --c"):
+    inspect._find_corpus(config, "b")
