@@ -144,6 +144,14 @@ def _is_separable(library: Backend) -> bool:
   )
 
 
+def _is_punctuation(character: str) -> bool:
+  """Returns whether it is punctuation to BERT, whatever mark may follow it."""
+  if unicodedata.category(character)[0] == "P":
+    return True
+  # A mark makes another symbol of < = and >.
+  return character in "$+^`|~"
+
+
 def _separate(text: Text) -> tuple[list[str], list[tuple[int, Text]]]:
   """Divides a text where BERT's WordPiece does: at spaces and punctuation.
 
@@ -156,7 +164,7 @@ def _separate(text: Text) -> tuple[list[str], list[tuple[int, Text]]]:
     for index, ((_, end), (begin, _)) in enumerate(itertools.pairwise(spans))
     if (gap := string[end:begin]) not in (" ", "\n")
     and not _SPACE.search(gap)
-    and (gap or unicodedata.category(string[end - 1])[0] != "P")
+    and (gap or not _is_punctuation(string[end - 1]))
   ]
   if not glued:
     return [string[begin:end] for begin, end in spans], []
