@@ -43,11 +43,11 @@ def make_counter(tokenizer: Tokenizer) -> Callable[[Iterable[str]], Counter]:
 
   def count(texts: Iterable[str]) -> Counter:
     counts = Counter()
-    for text in texts:
-      if any(char in text for char in beginnings):
-        counts[SPELT] += len(spelt.findall(text))
-      if strips and not text.isascii():
-        counts[SIGNS] += count_signs(text)
+    text = "\n".join(texts)  # A search in all of them at once is fast.
+    if any(char in text for char in beginnings):
+      counts[SPELT] += len(spelt.findall(text))
+    if strips and not text.isascii():
+      counts[SIGNS] += count_signs(text)
     return counts
 
   return count
