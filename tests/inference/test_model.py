@@ -65,6 +65,7 @@ def test_the_api_is_typed_and_documented():
   assert (pathlib.Path(maskedlm.__file__).parent / "py.typed").exists()
   assert typing.get_type_hints(maskedlm.load) == {
     "path": str | pathlib.Path,
+    "length": int,
     "return": maskedlm.Model,
   }
   for name, function in inspect.getmembers(maskedlm.Model, inspect.isfunction):
@@ -90,7 +91,7 @@ def test_a_pretraining_workdir(model, workdir):
   assert (cfg.num_layers, cfg.num_heads, cfg.width) == (N, H, D)
   assert model.meta["step"] == 12 and model.meta["task"]["encoder"]
   assert model.tokenizer.tokens(model.tokenizer.special.mask) == "[MASK]"
-  assert repr(model) == f"Model(path={str(workdir)!r})"
+  assert repr(model) == f"Model(path={str(workdir)!r}, length=0)"
 
 
 def test_a_finetuning_workdir_opens_its_best_checkpoint(tagger, tagged):

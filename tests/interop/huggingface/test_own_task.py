@@ -93,6 +93,10 @@ def test_export_and_import_restore_the_task(name, tmp_path):
   text = data.text
   if name.startswith("typeless"):
     text = text.replace("-PER", "")
+  if name == "lower case":
+    text = text.replace("PER", "per")
+  if name == "io as pos":
+    text = text.replace("B-PER", "PER").replace("I-PER", "PER")
   if name == "unnamed labels":
     text = text.replace("\tbad\n", "\tLABEL_0\n")
   path = tmp_path / f"data{data.suffix}"
