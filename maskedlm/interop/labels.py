@@ -24,6 +24,13 @@ CLASSES = {
   "question_answering": "ForQuestionAnswering",
   "multiple_choice": "ForMultipleChoice",
 }
+# problem_type in config.json.
+PROBLEMS = (
+  None,
+  "single_label_classification",
+  "multi_label_classification",
+  "regression",
+)
 TASKS = {ending: task_name for task_name, ending in CLASSES.items()}
 
 
@@ -42,6 +49,11 @@ def read_task(
     InteropError: maskedlm has no such head, or the labels are invalid.
   """
   problem = config.get("problem_type")
+  if task_name == "classification" and problem not in PROBLEMS:
+    raise InteropError(
+      f"{where}/config.json: problem_type={problem!r}; known: "
+      f"{', '.join(filter(None, PROBLEMS))}."
+    )
   if task_name == "classification" and problem == "multi_label_classification":
     task_name = "multi_label"
   task = {"kind": task_name, "options": {}, "about": {}, "length": length}

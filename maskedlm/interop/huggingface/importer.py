@@ -16,6 +16,7 @@ from maskedlm.core.task import Params
 from maskedlm.interop import labels, own_task
 from maskedlm.interop.heads import param_shapes
 from maskedlm.interop.huggingface import (
+  class_of_tensors,
   config_json,
   match_tensors,
   sentence_transformers,
@@ -113,6 +114,25 @@ def read_model(
       fit (match_tensors.py).
   """
   architecture = config_json.architecture_of(config, folder)
+  with tensors.open_tensors(folder) as opened:
+    found = match_tensors.without_prefix(opened, architecture, folder, log)
+    return _read_model(folder, config, architecture, found, part=part, log=log)
+
+
+def _read_model(
+  folder: pathlib.Path,
+  config: Mapping[str, Any],
+  architecture: Architecture,
+  found: tensors.Tensors,
+  *,
+  part: str,
+  log: Log,
+) -> Imported:
+  find = match_tensors.make_finder(found, architecture)
+  if part != "encoder":
+    config = class_of_tensors.with_class(
+      config, architecture, found, find, where=folder, log=log
+    )
   cfg = config_json.parse_encoder_config(config, architecture, folder)
   class_name = (config.get("architectures") or [""])[0]
   ending = config_json.class_ending(config, architecture)
@@ -130,39 +150,39 @@ def read_model(
     )
   if "auto_map" in config:
     log(f"{folder}: custom code (auto_map) is not run")
-  reader = class_name or f"{architecture.class_prefix}Model"
-  with tensors.open_tensors(folder, reader) as found:
-    find = match_tensors.make_finder(found, architecture)
-    if task_name:
-      heads = _fine_tuned_heads(architecture, ending, class_name, folder)
-    else:
-      heads = match_tensors.pretrained_heads(
-        architecture, find, all_of_them=part != "encoder"
-      )
-    subtrees = _subtrees(heads)
-    if part != "encoder" and not task_name and ending != "Model":
-      named = _subtrees(architecture.heads.get(ending, {}))
-      if absent := sorted(set(named) - set(subtrees)):
-        log(f"{folder} has no {', '.join(absent)}, unlike a {class_name}")
-    if "mlm_head" in subtrees:
-      config_json.check_mlm_head(cfg, architecture)
-    outputs = labels.num_outputs(task)
-    shapes = traverse_util.flatten_dict(
-      param_shapes(cfg, subtrees, outputs), sep="/"
+  if task_name:
+    heads = _fine_tuned_heads(architecture, ending, class_name, folder)
+  else:
+    heads = match_tensors.pretrained_heads(
+      architecture, find, all_of_them=part != "encoder"
     )
-    plan = weights.plan_weights(
-      architecture,
-      cfg,
-      {path: x.shape for path, x in shapes.items()},
-      heads=heads,
-      bare=False,
-      pad=config_json.pad_id(config),
-    )
-    params, left = match_tensors.read_params(
-      plan, found, find, architecture, folder
-    )
+  subtrees = _subtrees(heads)
+  if part != "encoder" and not task_name:
+    named = _subtrees(architecture.heads.get(ending, {}))
+    if absent := sorted(set(named) - set(subtrees)):
+      log(f"{folder} has no {', '.join(absent)}, unlike a {class_name}")
+  if "mlm_head" in subtrees:
+    config_json.check_mlm_head(cfg, architecture)
+  outputs = labels.num_outputs(task)
+  shapes = traverse_util.flatten_dict(
+    param_shapes(cfg, subtrees, outputs), sep="/"
+  )
+  plan = weights.plan_weights(
+    architecture,
+    cfg,
+    {path: x.shape for path, x in shapes.items()},
+    heads=heads,
+    bare=False,
+    pad=config_json.pad_id(config),
+  )
+  params, left = match_tensors.read_params(
+    plan, found, find, architecture, folder
+  )
   if left:
-    log(f"left out, not part of an imported head: {', '.join(left)}")
+    log(
+      "left out, not part of an imported head: "
+      f"{match_tensors.first_names(left)} ({len(left)} tensors)"
+    )
   params, cfg = _without_zero_type(params, cfg)
   length = task.get("length", length)
   return Imported(params, cfg, task, length, heldout)

@@ -29,11 +29,69 @@ TENSORFLOW_NAMES = {"weight": "gamma", "bias": "beta"}
 PRETRAINED = ("Model", "ForPreTraining", "ForMaskedLM")
 
 
+MAX_LINES = 20  # The most problems that an error lists.
+
+
 class ReadParams(NamedTuple):
   """The parameters read from a directory."""
 
   params: Params
   left: Sequence[str]  # Tensors that were not read.
+
+
+def without_prefix(
+  found: Tensors,
+  architecture: Architecture,
+  folder: pathlib.Path,
+  log: Callable[[str], None],
+) -> Tensors:
+  """Returns the tensors without a prefix that a wrapper put before the names.
+
+  Examples are "module." (DataParallel), "_orig_mod." (torch.compile), "model."
+  (Lightning), "0.auto_model." (sentence-transformers), or "bert." in a RoBERTa.
+  A prefix that only the encoder's tensors have is removed from these.
+
+  Raises:
+    InteropError: there is no encoder of this architecture, or several.
+  """
+  names = list(found.shapes)
+  table = f"{architecture.encoder['embeddings/token']}.weight"
+  befores = [n.removesuffix(table) for n in names if n.endswith(table)]
+  if {"", architecture.prefix} & {*befores}:
+    return found
+  if len(befores) != 1:
+    several = f"{len(befores)} encoders ({', '.join(befores)})"
+    raise InteropError(
+      f"{folder} has {several if befores else 'no tensor ' + table}; its "
+      f"{len(names)} tensors are {first_names(names)}; expected one encoder, "
+      f"with the names of transformers' {architecture.class_prefix}Model."
+    )
+  prefix = befores[0]
+  # The "model." of "0.auto_model." is not ModernBERT's own prefix.
+  if f".{prefix}".endswith(f".{architecture.prefix}"):
+    prefix = prefix.removesuffix(architecture.prefix)
+  dotted = itertools.accumulate(f"{x}." for x in prefix.split(".")[:-1])
+  in_all = [x for x in dotted if all(name.startswith(x) for name in names)]
+  shared = in_all[-1] if in_all else ""
+  rest = prefix.removeprefix(shared)
+  old = {n.removeprefix(shared).removeprefix(rest): n for n in names}
+  if len(old) < len(names):
+    raise InteropError(
+      f"{folder}: names of tensors are not distinct without the prefix "
+      f"{prefix!r}: rename them as in transformers."
+    )
+  log(f"{folder}: the names of its tensors begin with {prefix!r}, left out")
+  return Tensors(
+    shapes={name: found.shapes[of] for name, of in old.items()},
+    dtypes={name: found.dtypes[of] for name, of in old.items()},
+    read=lambda name: found.read(old[name]),
+  )
+
+
+def first_names(names: Sequence[str], most: int = 5) -> str:
+  """Returns the first names, joined, and how many more there are."""
+  more = f" and {len(names) - most} more" * (len(names) > most)
+  return ", ".join(names[:most]) + more
 
 
 def make_finder(found: Tensors, architecture: Architecture) -> Find:
@@ -117,7 +175,10 @@ def read_params(
     remedy = "import the encoder alone with --part encoder"
     raise InteropError(
       f"{folder}: {len(problems)} tensors don't fit its config.json"
-      f"{'' if in_encoder else f'; {remedy}'}:\n  " + "\n  ".join(problems)
+      f"{'' if in_encoder else f'; {remedy}'}:\n  "
+      + "\n  ".join(problems[:MAX_LINES])
+      + f"\n  and {len(problems) - MAX_LINES} more"
+      * (len(problems) > MAX_LINES)
     )
 
   def tensor(name: str) -> np.ndarray:

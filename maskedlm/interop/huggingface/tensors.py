@@ -25,6 +25,7 @@ UNREAD_WEIGHTS = (
   "tf_model.h5",
   "flax_model.msgpack",
 )
+NO_WEIGHTS = ("training_args.bin", "optimizer.bin", "scheduler.bin")
 DTYPES = ("F64", "F32", "F16", "BF16")
 
 
@@ -37,12 +38,8 @@ class Tensors(NamedTuple):
 
 
 @contextlib.contextmanager
-def open_tensors(folder: pathlib.Path, class_name: str) -> Iterator[Tensors]:
+def open_tensors(folder: pathlib.Path) -> Iterator[Tensors]:
   """Yields the tensors of a directory.
-
-  Args:
-    folder: the directory.
-    class_name: transformers' class for them, for error messages.
 
   Raises:
     InteropError: there are no safetensors, a shard is missing, or a file is
@@ -50,7 +47,7 @@ def open_tensors(folder: pathlib.Path, class_name: str) -> Iterator[Tensors]:
   """
   with contextlib.ExitStack() as stack:
     owners, shapes, dtypes = {}, {}, {}
-    for path in _files(folder, class_name):
+    for path in _files(folder):
       file = stack.enter_context(_open(path))
       for name in file.keys():  # noqa: SIM118 - not a dict.
         about = file.get_slice(name)
@@ -71,21 +68,46 @@ def write_tensors(
   path.chmod(0o644)  # The library makes it readable to the owner only.
 
 
-def _files(folder: pathlib.Path, class_name: str) -> list[pathlib.Path]:
+def _files(folder: pathlib.Path) -> list[pathlib.Path]:
   if (folder / FILE).is_file():
     return [folder / FILE]
   if (folder / INDEX).is_file():
     return _shards(folder)
-  others = [p.name for pattern in UNREAD_WEIGHTS for p in folder.glob(pattern)]
+  others = [
+    p.name
+    for pattern in UNREAD_WEIGHTS
+    for p in sorted(folder.glob(pattern))
+    if p.name not in NO_WEIGHTS
+  ]
   if others:
+    if others[0].endswith(".bin"):
+      pattern = others[0].replace("-00001-", "-*-")
+      why = "a pickle can run code. If you trust it: "
+      why += _convert(folder, pattern)
+    else:
+      why = (
+        "save it with transformers 4, from_pretrained(..., from_tf=True) or "
+        "from_flax=True, and save_pretrained."
+      )
     raise InteropError(
-      f"{folder} has no {FILE} but {others[0]}, which is not read: a pickle "
-      "can run code. If you trust it, convert it and add the tokenizer's "
-      f'files: python -c "from transformers import {class_name} as M; '
-      f"M.from_pretrained('{folder}').save_pretrained('{folder}-safe')\"."
+      f"{folder} has no {FILE} but {others[0]}, which is not read: {why}"
     )
   raise InteropError(
     f"{folder} has no weights: expected {FILE}, or shards and {INDEX}."
+  )
+
+
+def _convert(folder: pathlib.Path, pattern: str) -> str:
+  """Returns the command that makes safetensors of a pickle, whatever its class.
+
+  weights_only lets PyTorch refuse everything but tensors.
+  """
+  return (
+    'python -c "import pathlib, torch; from safetensors.torch import save_file '
+    f"as save; d = pathlib.Path('{folder}'); save({{k: x.clone().contiguous()"
+    f" for file in sorted(d.glob('{pattern}')) for k, x in torch.load("
+    f"file, 'cpu', weights_only=True).items()}}, d / '{FILE}', "
+    "{'format': 'pt'})\""
   )
 
 

@@ -136,12 +136,16 @@ def check_added(folder: pathlib.Path, stated: dict, made: Tokenizer) -> None:
 def log_special(
   folder: pathlib.Path, definition: dict, made: Tokenizer, log
 ) -> None:
-  """Logs special tokens that only transformers recognises in texts."""
+  """Logs tokens that only transformers recognises in texts.
+
+  They are special in the file, or [unusedN] that were added to the vocabulary.
+  """
   usual = {made.tokens(index) for index in made.special}
   others = [
     token["content"]
     for token in definition["added_tokens"]
-    if token["special"] and not token["content"].startswith("[unused")
+    if token["special"] or token["content"].startswith("[unused")
+    if not token["content"].startswith("[unused row")
   ]
   others = [name for name in others if name not in usual]
   if others:
@@ -175,6 +179,7 @@ def apply_options(
   maskedlm keeps tokenizer.json's values. Differences are logged.
   """
   class_name = config.get("tokenizer_class") or architecture.class_prefix
+  has_file = (folder / FILE).is_file()
   for step, kind, classes, names in STATED:
     found = definition.get(step) or {}
     if found.get("type") != kind or not class_name.startswith(classes):
@@ -195,11 +200,13 @@ def apply_options(
         f"transformers: {_list(stated)} of the former"
       )
     if unstated:
+      in_file = (
+        f"the value in {FILE}" if has_file else "what vocab.txt suggests"
+      )
       log(
         f"{folder}: tokenizer_config.json doesn't state {', '.join(unstated)}, "
-        f"so transformers uses {_list(unstated)}; maskedlm uses the value in "
-        f"{FILE}: if the model was trained otherwise, state it in "
-        "tokenizer_config.json"
+        f"so transformers uses {_list(unstated)}; maskedlm uses {kept}: "
+        "if the model was trained otherwise, state it in tokenizer_config.json"
       )
     definition = definition | {step: found | stated}
   return definition

@@ -1,10 +1,12 @@
 """Directories that can't be imported: each problem has its own error."""
 
 import json
+import subprocess
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
+from safetensors.torch import load_file as load_torch
 
 from helpers import peers
 from helpers.workdirs import assert_same_trees
@@ -12,6 +14,8 @@ from maskedlm.cli import main
 from maskedlm.core.errors import InteropError
 from maskedlm.interop.huggingface import config_json, importer, parameter_names
 from maskedlm.interop.labels import read_task
+
+torch = pytest.importorskip("torch")
 
 LAYER = "bert.encoder.layer.1.attention.output.dense.weight"
 
@@ -176,8 +180,11 @@ def test_a_missing_head(folder):
 @pytest.mark.parametrize(
   "labels", [["x", "y"], {"a": "x"}, {"0": "x", "2": "y"}]
 )
-def test_malformed_labels(folder, labels):
-  change(folder, architectures=["BertForTokenClassification"], id2label=labels)
+def test_malformed_labels(tmp_path, labels):
+  tokenizer = peers.train_tokenizer("wordpiece")
+  model = peers.make_model("Bert", "ForTokenClassification", tokenizer)
+  folder = peers.save(model, tokenizer, tmp_path / "theirs")
+  change(folder, id2label=labels)
   with pytest.raises(InteropError, match=r"config.json: id2label=.* from 0"):
     read(folder)
 
@@ -200,12 +207,27 @@ def test_truncated_file(folder):
 
 
 def test_pickles_are_refused_with_a_remedy(folder):
-  (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-  with pytest.raises(
-    InteropError, match=r"pytorch_model.bin.*BertForMaskedLM.*save_pretrained"
-  ):
+  """The command keeps every tensor, whatever the class; it is run here."""
+  path = folder / "model.safetensors"
+  before, tensors = read(folder).params, load_torch(path)
+  names = sorted(tensors)
+  path.unlink()
+  for i, some in enumerate((names[:9], names[9:])):
+    shard = folder / f"pytorch_model-0000{i + 1}-of-00002.bin"
+    torch.save({name: tensors[name] for name in some}, shard)
+  (folder / "training_args.bin").write_bytes(b"")
+  with pytest.raises(InteropError, match=r"has no .*-00001-of-00002.bin") as e:
     read(folder)
-  (folder / "pytorch_model.bin").unlink()
+  command = str(e.value).partition("trust it: ")[2]
+  assert "weights_only=True" in command
+  subprocess.run(command, shell=True, check=True)
+  assert_same_trees(before, read(folder).params)
+  for file in (path, *folder.glob("pytorch_model*")):
+    file.unlink()
+  (folder / "tf_model.h5").write_bytes(b"")
+  with pytest.raises(InteropError, match=r"tf_model\.h5.*from_tf=True"):
+    read(folder)
+  (folder / "tf_model.h5").unlink()
   with pytest.raises(
     InteropError, match=r"has no weights: expected model.safe"
   ):
@@ -265,7 +287,8 @@ def test_old_tensor_names(folder):
   save_file(old, path)
   lines = []
   after = read(folder, log=lines.append).params
-  assert lines == ["left out, not part of an imported head: vis.scale"]
+  left = "left out, not part of an imported head: vis.scale (1 tensors)"
+  assert lines == [left]
   assert_same_trees(before, after)
 
 

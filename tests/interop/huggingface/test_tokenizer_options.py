@@ -175,3 +175,63 @@ def test_added_tokens_json_needs_tokenizer_json(tmp_path):
   added.write_text('{"<e1>": 131}')
   with pytest.raises(InteropError, match=r"added_tokens.json.*save_pretrained"):
     peers.import_tokenizer(tmp_path, tmp_path / "ours", vocab_size=132)
+
+
+UNUSED_VOCABULARY = [
+  *("[PAD]", "[unused0]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
+  *("[", "]", "the", "cat", "un", "##used", "unused", "##1", "##0"),
+  *("The", "é", "e", "Ünter", "unter"),
+]
+UNUSED_TEXTS = (
+  "the [unused1] cat",
+  "[unused1]",
+  "the[unused0]",
+  "[UNUSED1]",
+  "The Ünter é",
+)
+
+
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("strip", [None, False, True])
+def test_unused_tokens_of_a_vocabulary_are_text(lower, strip, tmp_path):
+  """As in transformers, for each statement about case and accents."""
+  (tmp_path / "vocab.txt").write_text("\n".join(UNUSED_VOCABULARY) + "\n")
+  stated = {"do_lower_case": lower, "strip_accents": strip}
+  (tmp_path / "tokenizer_config.json").write_text(
+    json.dumps({"tokenizer_class": "BertTokenizer", **stated})
+  )
+  (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+  theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+  ours = peers.import_tokenizer(
+    tmp_path, tmp_path / "ours", vocab_size=len(UNUSED_VOCABULARY)
+  )
+  for text in UNUSED_TEXTS:
+    expected = theirs(text, add_special_tokens=False)["input_ids"]
+    assert ours.encode(text).ids.tolist() == expected, text
+    assert ours.encode_batch([text])[0].tolist() == expected, text
+
+
+@pytest.mark.parametrize("special", [False, True])
+def test_added_unused_tokens_are_reported(special, tmp_path):
+  """transformers reads them in a text; here no text can forge them."""
+  library = hf_tokenizers.Tokenizer(
+    hf_tokenizers.models.WordPiece(
+      {token: i for i, token in enumerate(UNUSED_VOCABULARY)},
+      unk_token="[UNK]",
+    )
+  )
+  library.pre_tokenizer = hf_tokenizers.pre_tokenizers.BertPreTokenizer()
+  added = hf_tokenizers.AddedToken("[unused1]", special=special)
+  add = library.add_special_tokens if special else library.add_tokens
+  add([added])
+  library.save(str(tmp_path / "tokenizer.json"))
+  lines = []
+  ours = peers.import_tokenizer(
+    tmp_path,
+    tmp_path / "ours",
+    vocab_size=len(UNUSED_VOCABULARY) + 3,
+    log=lines.append,
+  )
+  (line,) = lines
+  assert f"{tmp_path}: [unused1] in a text is ordinary text" in line
+  assert 2 not in ours.encode("the [unused1] cat").ids

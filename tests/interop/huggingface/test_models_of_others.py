@@ -1,0 +1,212 @@
+"""Directories whose config.json names no class, or another; prefixed names."""
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from helpers import peers
+from helpers.workdirs import assert_same_trees
+from maskedlm.core.errors import InteropError
+from maskedlm.interop.huggingface import config_json, importer
+
+TAGS = dict(enumerate(["O", "B-a", "I-a", "B-b", "I-b"]))
+
+
+def save(folder, architecture, ending, **changes):
+  """Saves a model; returns its folder."""
+  tokenizer = peers.train_tokenizer(peers.kind_of(architecture))
+  if ending == "ForTokenClassification":
+    changes = {"id2label": TAGS, **changes}
+  model = peers.make_model(architecture, ending, tokenizer, **changes)
+  return peers.save(model, tokenizer, folder)
+
+
+def change_config(folder, *removed, **fields):
+  path = folder / "config.json"
+  config = json.loads(path.read_text()) | fields
+  path.write_text(
+    json.dumps({k: x for k, x in config.items() if k not in removed})
+  )
+
+
+def read(folder, **kwargs):
+  """Returns (the model, the lines that were logged)."""
+  lines = []
+  config = config_json.load_config(folder)
+  kwargs = {"part": "", "log": lines.append, **kwargs}
+  return importer.read_model(folder, config, **kwargs), lines
+
+
+@pytest.mark.parametrize(("architecture", "ending"), peers.CLASSES)
+def test_a_class_is_found_by_its_tensors(architecture, ending, tmp_path):
+  folder = save(tmp_path, architecture, ending)
+  expected, lines = read(folder)
+  assert lines == []
+  change_config(folder, "architectures")
+  found, lines = read(folder)
+  (line,) = lines
+  assert "names no class; by its tensors, the model is" in line
+  if (architecture, ending) == ("ModernBert", "ForQuestionAnswering"):
+    # Its tensors have the names of a classifier's; the line says how to mend.
+    assert "is ModernBertForSequenceClassification: if it is another" in line
+    return
+  assert f"is {architecture}{ending}: if it is another" in line
+  assert found.task == {
+    **expected.task,
+    "objective": f"hf:{architecture}{ending}",
+  }
+  assert_same_trees(found.params, expected.params)
+
+
+@pytest.mark.parametrize("stated", ["BertModel", "BertForMaskedLM", "MyTagger"])
+@pytest.mark.parametrize(
+  ("ending", "kind"),
+  [
+    ("ForSequenceClassification", "classification"),
+    ("ForTokenClassification", "tagging"),
+    ("ForQuestionAnswering", "question_answering"),
+  ],
+)
+def test_a_head_is_not_dropped_for_the_stated_class(
+  stated, ending, kind, tmp_path
+):
+  """A base model's config.json beside fine-tuned weights."""
+  folder = save(tmp_path, "Bert", ending)
+  expected, _ = read(folder)
+  change_config(folder, architectures=[stated])
+  found, (line,) = read(folder)
+  assert f"names {stated}; by its tensors, the model is Bert{ending}" in line
+  assert found.task["kind"] == kind
+  assert_same_trees(found.params, expected.params)
+
+
+def test_a_stated_head_that_the_file_lacks(tmp_path):
+  folder = save(tmp_path, "Bert", "ForMaskedLM")
+  change_config(folder, architectures=["BertForTokenClassification"])
+  found, (line,) = read(folder)
+  assert "names BertForTokenClassification; by its tensors" in line
+  assert sorted(found.params) == ["encoder", "mlm_head"]
+  # Without any head, the stated one is missing: an error, not an encoder.
+  path = folder / "model.safetensors"
+  tensors = load_file(path)
+  save_file({k: x for k, x in tensors.items() if "cls." not in k}, path)
+  with pytest.raises(InteropError, match=r"classifier\.weight is missing"):
+    read(folder)
+
+
+def test_another_architectures_class_name(tmp_path):
+  """RoBERTa's model_type with XLM-R's class."""
+  folder = save(tmp_path, "Roberta", "ForSequenceClassification")
+  expected, _ = read(folder)
+  name = "XLMRobertaForSequenceClassification"
+  change_config(folder, architectures=[name])
+  found, lines = read(folder)
+  assert lines == [] and found.task["kind"] == "classification"
+  assert_same_trees(found.params, expected.params)
+
+
+def test_the_number_of_labels_is_that_of_the_head(tmp_path):
+  folder = save(tmp_path, "Bert", "ForSequenceClassification")
+  change_config(folder, "architectures", "id2label", "label2id", "num_labels")
+  found, _ = read(folder)
+  assert found.task["about"]["labels"] == [f"LABEL_{i}" for i in range(7)]
+
+
+@pytest.mark.parametrize(
+  ("architecture", "ending"),
+  [
+    ("Bert", "ForMaskedLM"),
+    ("Bert", "Model"),
+    ("Roberta", "ForSequenceClassification"),
+    ("DistilBert", "ForTokenClassification"),
+    ("Electra", "ForPreTraining"),
+    ("ModernBert", "ForSequenceClassification"),
+    ("ModernBert", "Model"),
+  ],
+)
+@pytest.mark.parametrize(
+  "prefix",
+  ["module.", "_orig_mod.", "0.auto_model.", "net.", "encoder.", "module.net."],
+)
+def test_a_prefix_of_all_names(architecture, ending, prefix, tmp_path):
+  folder = save(tmp_path, architecture, ending)
+  expected, _ = read(folder)
+  path = folder / "model.safetensors"
+  save_file({prefix + k: x for k, x in load_file(path).items()}, path)
+  found, (line,) = read(folder)
+  assert f"begin with {prefix!r}, left out" in line
+  assert_same_trees(found.params, expected.params)
+
+
+@pytest.mark.parametrize("prefix", ["encoder.", "bert.", "model.", "a.b."])
+def test_a_prefix_of_the_encoder_alone(prefix, tmp_path):
+  """A module of one's own, with the encoder in an attribute."""
+  folder = save(tmp_path, "Roberta", "ForTokenClassification")
+  expected, _ = read(folder)
+  path = folder / "model.safetensors"
+  tensors = {
+    k.replace("roberta.", prefix): x for k, x in load_file(path).items()
+  }
+  assert "classifier.weight" in tensors
+  save_file(tensors, path)
+  found, (line,) = read(folder)
+  assert f"begin with {prefix!r}, left out" in line
+  assert_same_trees(found.params, expected.params)
+  # And all of it in another wrapper.
+  save_file({f"module.{k}": x for k, x in tensors.items()}, path)
+  assert_same_trees(read(folder)[0].params, expected.params)
+
+
+def test_several_encoders_and_none_are_one_line(tmp_path):
+  folder = save(tmp_path, "Bert", "ForMaskedLM")
+  path = folder / "model.safetensors"
+  tensors = load_file(path)
+  both = {f"{of}.{k}": x for k, x in tensors.items() for of in ("query", "doc")}
+  save_file(both, path)
+  with pytest.raises(InteropError, match="2 encoders") as error:
+    read(folder)
+  assert "query.bert." in str(error.value) and "\n" not in str(error.value)
+  save_file({k.replace("word", "w"): x for k, x in tensors.items()}, path)
+  with pytest.raises(InteropError, match=r"no tensor embeddings\.word_em") as e:
+    read(folder)
+  assert "\n" not in str(e.value)
+
+
+def test_left_tensors_are_counted(tmp_path):
+  folder = save(tmp_path, "Bert", "ForTokenClassification")
+  path = folder / "model.safetensors"
+  crf = {f"crf.t{i:02}": np.zeros((2, 2), np.float32) for i in range(40)}
+  save_file(load_file(path) | crf, path)
+  found, (line,) = read(folder)
+  assert sorted(found.params) == ["encoder", "tagger"]
+  assert "crf.t00" in line and "(40 tensors)" in line and "t09" not in line
+
+
+def test_a_missing_pooler_is_reported(tmp_path):
+  folder = save(tmp_path, "Bert", "Model")
+  path = folder / "model.safetensors"
+  tensors = load_file(path)
+  save_file({k: x for k, x in tensors.items() if "pooler" not in k}, path)
+  found, lines = read(folder)
+  assert sorted(found.params) == ["encoder"]
+  assert lines == [f"{folder} has no pooler, unlike a BertModel"]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_becomes_float32(dtype, tmp_path):
+  import ml_dtypes
+
+  dtype = getattr(ml_dtypes, dtype, dtype)
+  folder = save(tmp_path, "Bert", "ForSequenceClassification")
+  path = folder / "model.safetensors"
+  half = {k: x.astype(dtype) for k, x in load_file(path).items()}
+  save_file(half, path)
+  found, lines = read(folder)
+  assert lines == []
+  kernel = found.params["class_head"]["dense"]["kernel"]
+  assert kernel.dtype == np.float32
+  np.testing.assert_array_equal(
+    kernel, half["classifier.weight"].astype(np.float32).T
+  )
