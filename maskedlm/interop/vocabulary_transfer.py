@@ -8,6 +8,7 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Params
+from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.runtime import buckets, console, output_options
 
 # Arrays with a row for each token.
@@ -22,7 +23,8 @@ TABLES = (
 def retokenize(checkpoint: str, tokenizer: str, out: pathlib.Path) -> None:
   """Writes the workdir `out`: a checkpoint with another tokenizer.
 
-  Prints how many tokens got the vector of an old one, a mean or a random one.
+  Prints how many tokens got the vector of an old one, a mean or a random one,
+  and how many can't come out of any text.
 
   Raises:
     CheckpointError, ConfigError: the checkpoint can't be opened, or already has
@@ -82,6 +84,7 @@ def retokenize(checkpoint: str, tokenizer: str, out: pathlib.Path) -> None:
       tokenizer=new.sha256,
       log=console.log,
     )
+  _log_unreachable(old.tokenizer, new)
   counts = np.array([len(origin) for origin in origins])
   spelt = counts[counts > 1]
   print(
@@ -90,6 +93,21 @@ def retokenize(checkpoint: str, tokenizer: str, out: pathlib.Path) -> None:
     "the mean of several"
     + (f" ({spelt.mean():.1f} on average)" if len(spelt) else "")
     + f", {np.sum(counts == 0):,} a random one"
+  )
+
+
+def _log_unreachable(old: Tokenizer, new: Tokenizer) -> None:
+  """Logs how many of the new tokens no text gives, with examples."""
+  from maskedlm.data.tokenizers import unreachable
+
+  ids = unreachable.unreachable_tokens(new)
+  if not ids:
+    return
+  known = set(map(old.tokens, range(old.vocab_size)))
+  names = sorted(map(new.tokens, ids), key=known.__contains__)  # Added first.
+  console.log(
+    f"{len(ids):,} tokens can't come out of any text, as the tokenizer splits "
+    f"or changes them: {', '.join(names[:5])}{', ...' * (len(names) > 5)}"
   )
 
 

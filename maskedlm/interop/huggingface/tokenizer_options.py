@@ -200,9 +200,7 @@ def apply_options(
         f"transformers: {_list(stated)} of the former"
       )
     if unstated:
-      in_file = (
-        f"the value in {FILE}" if has_file else "what vocab.txt suggests"
-      )
+      kept = f"the value in {FILE}" if has_file else "what vocab.txt suggests"
       log(
         f"{folder}: tokenizer_config.json doesn't state {', '.join(unstated)}, "
         f"so transformers uses {_list(unstated)}; maskedlm uses {kept}: "

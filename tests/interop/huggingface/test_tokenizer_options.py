@@ -166,15 +166,18 @@ def test_classes_with_their_own_rules(tmp_path, file, class_name, place):
     peers.import_tokenizer(tmp_path, tmp_path / "ours")
 
 
-def test_added_tokens_json_needs_tokenizer_json(tmp_path):
+def test_added_tokens_json_beside_a_vocabulary(tmp_path):
+  """Its tokens have the ids that transformers gives them."""
   names_of = peers.train_tokenizer("wordpiece").tokens
   (tmp_path / "vocab.txt").write_text("\n".join(map(names_of, range(131))))
   added = tmp_path / "added_tokens.json"
   added.write_text("{}")
   peers.import_tokenizer(tmp_path, tmp_path / "ours")
   added.write_text('{"<e1>": 131}')
-  with pytest.raises(InteropError, match=r"added_tokens.json.*save_pretrained"):
-    peers.import_tokenizer(tmp_path, tmp_path / "ours", vocab_size=132)
+  made = peers.import_tokenizer(tmp_path, tmp_path / "ours", vocab_size=132)
+  (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+  theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+  assert made.tokens(131) == "<e1>" == theirs.convert_ids_to_tokens(131)
 
 
 UNUSED_VOCABULARY = [
