@@ -54,11 +54,11 @@ def sentences():
   return lines + 2 * ODD
 
 
-def train_sentencepiece(path, **options):
+def train_sentencepiece(path, texts=None, **options):
   """Writes a .model with sentencepiece's defaults: no pad, no mask."""
   with path.open("wb") as file:
     sentencepiece.SentencePieceTrainer.Train(
-      sentence_iterator=iter(sentences()),
+      sentence_iterator=iter(texts or sentences()),
       model_writer=file,
       minloglevel=2,
       **{"vocab_size": 300, "character_coverage": 0.98, **options},

@@ -93,11 +93,15 @@ def begins_word(library: Backend) -> np.ndarray:
   spaces between words (Han, Kana, Thai, Lao, Khmer, Myanmar, Tibetan). There
   each token that begins with a letter counts as a word, since a whole paragraph
   would be one otherwise. In WordPiece, which marks the pieces that continue a
-  word, there are none.
+  word, there are none. If no token has a space, as in a vocabulary of DNA or
+  proteins, each token is a word.
   """
   if library.kind == "wordpiece":
     return np.zeros(len(library.tokens), bool)
-  return np.array([_begins(spelled) for spelled in token_bytes(library)], bool)
+  spelled = token_bytes(library)
+  if not any(b" " in token for token in spelled):
+    return np.ones(len(spelled), bool)
+  return np.array([_begins(token) for token in spelled], bool)
 
 
 def _begins(spelled: bytes) -> bool:

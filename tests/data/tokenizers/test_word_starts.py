@@ -1,6 +1,7 @@
 """Tokens that begin a word: right for each kind of mark, or refused."""
 
 import json
+import random
 
 import pytest
 import tokenizers
@@ -141,6 +142,25 @@ def test_spaces_marked_after_a_word_are_refused(tmp_path):
     )
     with pytest.raises(CorpusError, match=r"t\.model.*whitespace_as_suffix"):
       load_tokenizer(tmp_path / "t.model")
+
+
+@pytest.mark.parametrize("model_type", ["char", "unigram"])
+def test_each_token_is_a_word_where_no_token_has_a_space(tmp_path, model_type):
+  letters = random.Random(1)
+  lines = ["".join(letters.choices("ACGT", k=70)) for _ in range(40)]
+  train_sentencepiece(
+    tmp_path / "t.model",
+    lines,
+    model_type=model_type,
+    vocab_size=20,
+    hard_vocab_limit=False,
+    add_dummy_prefix=False,
+  )
+  tokenizer = load_tokenizer(tmp_path / "t.model")
+  encoding = tokenizer.encode("GATTACA" * 9)
+  assert len(encoding.ids) > 9
+  assert tokenizer.starts_word[encoding.ids].all()
+  assert encoding.word_ids.tolist() == list(range(len(encoding.ids)))
 
 
 def test_the_words_of_a_script_without_capitals(tmp_path):
