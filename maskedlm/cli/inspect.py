@@ -10,7 +10,6 @@ from ml_collections import ConfigDict
 from maskedlm import objectives
 from maskedlm.cli import options
 from maskedlm.config import existing, overrides
-from maskedlm.core.errors import ConfigError
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.data.corpus import store
 from maskedlm.data.prepare import prepare
@@ -33,7 +32,11 @@ def main(argv: Sequence[str]) -> int:
     description="Shows what a config will train, before it is trained. Uses "
     "the corpus of --config.corpus.path or of --workdir, if there is one.",
   )
-  parser.add_argument("--workdir", help="workdir of a run, to use its corpus")
+  parser.add_argument(
+    "--workdir",
+    help="workdir of a run, to use its corpus unless --config.corpus.path is "
+    "set, as pretrain does",
+  )
   parser.add_argument(
     "--rows", type=int, default=3, help="sample rows to show; default: 3"
   )
@@ -90,11 +93,6 @@ def main(argv: Sequence[str]) -> int:
 
 def _find_corpus(config: ConfigDict, workdir) -> store.Corpus | None:
   path = config.corpus.path
-  if path and workdir:
-    raise ConfigError(
-      f"--workdir={workdir} has no effect with --config.corpus.path={path}: "
-      "leave out one of them."
-    )
   if not path:  # A wrong path is an error, rather than "no corpus".
     made = pathlib.Path(workdir or f"runs/{config.name}", "corpus")
     if not made.is_dir():

@@ -2,9 +2,7 @@
 
 import pytest
 
-from maskedlm.cli import inspect, main
-from maskedlm.config import defaults
-from maskedlm.core.errors import ConfigError
+from maskedlm.cli import main
 
 
 @pytest.mark.parametrize(
@@ -17,10 +15,3 @@ from maskedlm.core.errors import ConfigError
 def test_tokenizer(argv, message, capsys):
   assert main.main(["tokenizer", *argv]) == 2
   assert message in capsys.readouterr().err
-
-
-def test_inspect():
-  config = defaults.default()
-  config.corpus.path = "a"
-  with pytest.raises(ConfigError, match=r"--workdir=b has no effect with --c"):
-    inspect._find_corpus(config, "b")
