@@ -60,7 +60,6 @@ def make_encoder(
     lengths = np.concatenate(
       [np.empty(0, np.int64), *(counts for _, counts in encoded)]
     )
-    strings = [text[a:b] for text, spans in texts for a, b in spans]
     ends = np.cumsum([0, *(len(spans) for _, spans in texts)]).tolist()
     is_unknown = tokens == tokenizer.special.unk
     token_ends = shards.offsets(lengths)[ends]
@@ -71,20 +70,20 @@ def make_encoder(
       strict=True,
     )
     documents = []
-    for (split, document), (begin, end), (pieces, size, unknown) in zip(
-      chunk, itertools.pairwise(ends), numbers, strict=True
+    for (split, document), text, (_, counts), (pieces, size, unknown) in zip(
+      chunk, texts, encoded, numbers, strict=True
     ):
-      kept = "".join(itertools.compress(strings[begin:end], lengths[begin:end]))
+      characters, num_bytes = _sizes(text, counts)
       counts = {
         "documents": 1,
         "sentences": pieces,
         "tokens": size,
-        "characters": len(kept),
-        "bytes": len(kept.encode()),
+        "characters": characters,
+        "bytes": num_bytes,
         "unknown": unknown,
       }
       documents.append((split, document.domain.name, counts))
-    report["words"] += sum(len(string.split()) for string in strings)
+    report["words"] += sum(map(_count_words, texts))
     report["unknown tokens"] += int(is_unknown.sum())
     report["sentences without tokens"] += int((lengths == 0).sum())
     report["sentences cut at max_sentence_tokens"] += int(
@@ -100,6 +99,24 @@ def make_encoder(
     )
 
   return encode
+
+
+def _sizes(text: Text, counts: np.ndarray) -> tuple[int, int]:
+  """Returns the characters and UTF-8 bytes of the sentences with tokens."""
+  spans = list(itertools.compress(text.spans, counts))
+  characters = sum(end - begin for begin, end in spans)
+  if text.text.isascii():
+    return characters, characters
+  kept = "".join(text.text[begin:end] for begin, end in spans)
+  return characters, len(kept.encode())
+
+
+def _count_words(text: Text) -> int:
+  """Returns the words between spaces; a sentence ends one, too."""
+  glued = sum(
+    end == begin for (_, end), (begin, _) in itertools.pairwise(text.spans)
+  )
+  return len(text.text.split()) + glued
 
 
 def unpack_documents(
