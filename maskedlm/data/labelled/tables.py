@@ -1,7 +1,7 @@
 """Reads tables of labelled examples: CSV, TSV, JSON Lines, JSON and Parquet.
 
 All tasks read users' files through this module, so that errors name the file,
-the line and its columns. What the world writes, and what becomes of it:
+the line and its columns. The forms of files, and how each is read:
 
   files
     .csv, .tsv, .txt           rows of fields: delimited.py

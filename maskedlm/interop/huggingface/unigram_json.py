@@ -7,7 +7,6 @@ shifted ids for XLM-R; it reads a tokenizer.json as it is.
 import json
 
 import tokenizers
-from sentencepiece import sentencepiece_model_pb2
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
 from maskedlm.core.errors import InteropError
@@ -25,9 +24,10 @@ def to_tokenizer_json(content: bytes, *, mask: str, where) -> dict:
     where: the file, for error messages.
 
   Raises:
-    InteropError: the sentencepiece model is not of type Unigram.
+    InteropError: the sentencepiece model is not of type Unigram, or protobuf is
+      older than sentencepiece needs.
   """
-  model = sentencepiece_model_pb2.ModelProto.FromString(content)
+  model = _parse(content)
   kind = model.trainer_spec.model_type
   if kind != model.trainer_spec.UNIGRAM:
     name = model.trainer_spec.ModelType.Name(kind)
@@ -70,3 +70,14 @@ def to_tokenizer_json(content: bytes, *, mask: str, where) -> dict:
   unknown = model.pieces[model.trainer_spec.unk_id].piece
   library.add_special_tokens([unknown])
   return json.loads(library.to_str())
+
+
+def _parse(content: bytes):
+  try:
+    from sentencepiece import sentencepiece_model_pb2
+  except Exception as error:  # VersionError: Beam installs an older protobuf.
+    raise InteropError(
+      f"a sentencepiece model can't be converted: {error} Install a newer "
+      "protobuf: pip install -U protobuf."
+    ) from error
+  return sentencepiece_model_pb2.ModelProto.FromString(content)
