@@ -8,32 +8,10 @@ from collections import Counter
 
 import pytest
 
+from helpers.legacy_texts import TEXTS
 from helpers.read_source import read
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.sources import encodings, files
-
-TEXTS = {
-  "cp1252": "L’élève a été reçu à l’école où il étudie, c’est très bien.",
-  "latin-1": "Die Größe der Straße überrascht die Mädchen, schöne Grüße!",
-  "macintosh": "El niño comió una manzana, ¿dónde está el corazón?",
-  "cp850": "A criança não está na estação: a informação é irmã da ação.",
-  "cp1250": "Příliš žluťoučký kůň úpěl ďábelské ódy.",
-  "iso-8859-2": "Zażółć gęślą jaźń, pięknie się żyje.",
-  "cp1254": "Güneş doğdu, çocuklar şarkı söylüyor, ağaçların altında ışık.",
-  "cp1251": "Старый доктор идёт в школу, а учитель видит собаку у реки.",
-  "koi8-r": "Старый доктор идёт в школу, а учитель видит собаку у реки.",
-  "cp866": "Старый доктор идёт в школу, а учитель видит собаку у реки.",
-  "cp1253": "Ο γιατρός πηγαίνει στο σχολείο και βλέπει τον σκύλο.",
-  "cp1255": "הרופא הולך לבית הספר ורואה את הכלב הקטן ליד הנהר.",
-  "cp1256": "الطبيب يذهب إلى المدرسة ويرى الكلب الصغير قرب النهر.",
-  "cp874": "แพทย์ไปโรงเรียนและเห็นสุนัขตัวเล็กใกล้แม่น้ำ",
-  "gbk": "今天天气很好，我们一起去学校看老师，他说电脑很重要。",
-  "gb18030": "今天天气很好，我们一起去学校看老师，他说电脑很重要。",
-  "big5": "今天天氣很好，我們一起去學校看老師，他說電腦很重要。",
-  "cp932": "今日は天気がいいので、みんなで学校へ行って先生に会いました。",
-  "euc-jp": "今日は天気がいいので、みんなで学校へ行って先生に会いました。",
-  "euc-kr": "오늘은 날씨가 좋아서 우리는 함께 학교에 가서 선생님을 만났다.",
-}
 
 
 @pytest.mark.parametrize("encoding", sorted(set(TEXTS)))
