@@ -3,7 +3,7 @@
 # needs gcloud, kubectl and kueuectl:
 # https://github.com/AI-Hypercomputer/xpk).
 #
-#   CLUSTER=... ZONE=... PROJECT=... launch/gke_xpk.sh [--dry-run] STEP ...
+#   CLUSTER=... ZONE=... PROJECT=... launch/gke_xpk.sh STEP ... [--dry-run]
 #
 #   cluster [xpk flags]   create it: TPU_TYPE=v5litepod-256 ... cluster --spot
 #   storage               attach BUCKET as /bucket
@@ -17,19 +17,23 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . launch/lib.sh
-if [ "${1:-}" = --dry-run ]; then DRY_RUN=1; shift; fi
+parse "$@"
+set -- ${args[@]+"${args[@]}"}
+[ $# != 0 ] || { usage; exit 2; }
+step=$1
+shift
 need CLUSTER ZONE PROJECT
-step=${1:-help}
-shift || true
 at=("--cluster=$CLUSTER" "--zone=$ZONE" "--project=$PROJECT")
 
 case $step in
   cluster)
+    only_flags "$step" "$@"
     need TPU_TYPE
     run xpk cluster create "${at[@]}" --tpu-type="$TPU_TYPE" --num-slices=1 \
       --enable-workload-identity --enable-gcsfuse-csi-driver "$@"
     ;;
   storage)
+    nothing_else "$step" "$@"
     need BUCKET
     run xpk storage attach maskedlm "${at[@]}" --type=gcsfuse \
       --bucket="$BUCKET" --size=1 --mount-point=/bucket --readonly=false \
@@ -37,11 +41,13 @@ case $step in
       --mount-options=implicit-dirs,uid=1000,gid=1000,metadata-cache:ttl-secs:0,metadata-cache:negative-ttl-secs:0
     ;;
   image)
+    nothing_else "$step" "$@"
     need IMAGE
     run docker build --target=tpu --tag="$IMAGE" --file=launch/Dockerfile .
     run docker push "$IMAGE"
     ;;
   run)
+    check_verb "$@"
     need NAME TPU_TYPE IMAGE
     run xpk workload create "${at[@]}" --workload="$NAME" \
       --tpu-type="$TPU_TYPE" --num-slices=1 --docker-image="$IMAGE" \
@@ -50,22 +56,25 @@ case $step in
       --command="maskedlm $(quote "$@")"
     ;;
   status)
+    nothing_else "$step" "$@"
     run xpk workload list "${at[@]}"
     ;;
   logs)
+    nothing_else "$step" "$@"
     need NAME
     run kubectl logs --follow --container=jax-tpu --selector="\
 xpk.google.com/workload=$NAME,batch.kubernetes.io/job-completion-index=0"
     ;;
   stop)
+    nothing_else "$step" "$@"
     need NAME
     run xpk workload delete "${at[@]}" --workload="$NAME"
     ;;
   delete)
+    nothing_else "$step" "$@"
     run xpk cluster delete "${at[@]}"
     ;;
   *)
-    sed -n '2,/^set/s/^# \{0,1\}//p' "$0"
-    exit 2
+    fail "unknown step '$step'; $0 --help lists the steps"
     ;;
 esac

@@ -2,13 +2,15 @@
 # Simulates a pod on this machine's CPU: HOSTS processes with DEVICES virtual
 # devices each, which communicate over 127.0.0.1.
 #
-#   HOSTS=2 DEVICES=4 launch/local.sh [--dry-run] pretrain --config=... ...
+#   HOSTS=2 DEVICES=4 launch/local.sh pretrain ... [--dry-run]
 #
 # On Ctrl-C, or `kill` of any of them, all save the same step and stop.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . launch/lib.sh
-if [ "${1:-}" = --dry-run ]; then DRY_RUN=1; shift; fi
+parse "$@"
+set -- ${args[@]+"${args[@]}"}
+check_verb "$@"
 hosts=${HOSTS:-1} port=${PORT:-45678}
 pids=()
 for ((i = 0; i < hosts; i++)); do

@@ -2,12 +2,16 @@
 # Installs Python and maskedlm and mounts the bucket on one host of a slice.
 # `tpu_vm.sh install` runs it on all hosts.
 #
-#   launch/tpu_host.sh [--dry-run] BUCKET
+#   launch/tpu_host.sh BUCKET [--dry-run]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . launch/lib.sh
-if [ "${1:-}" = --dry-run ]; then DRY_RUN=1; shift; fi
-[ $# = 1 ] || { echo "error: usage: tpu_host.sh BUCKET" >&2; exit 2; }
+parse "$@"
+set -- ${args[@]+"${args[@]}"}
+case $#${1:-} in
+  1[a-z0-9]*) ;;
+  *) fail "usage: tpu_host.sh BUCKET" ;;
+esac
 # The images have Python 3.10; uv installs a newer one.
 run bash -c "curl -LsSf https://astral.sh/uv/install.sh | sh"
 run ~/.local/bin/uv venv --clear --python=3.12 ~/venv

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Manages a Cloud TPU slice as a queued resource, from request to deletion.
 #
-#   NAME=... ZONE=... launch/tpu_vm.sh [--dry-run] STEP [arguments]
+#   NAME=... ZONE=... launch/tpu_vm.sh STEP [arguments] [--dry-run]
 #
 #   create [gcloud flags]   request the slice: ACCELERATOR=v5litepod-256
 #                           RUNTIME=v2-alpha-tpuv5-lite ... create --spot
@@ -20,10 +20,12 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . launch/lib.sh
-if [ "${1:-}" = --dry-run ]; then export DRY_RUN=1; shift; fi
+parse "$@"
+set -- ${args[@]+"${args[@]}"}
+[ $# != 0 ] || { usage; exit 2; }
+step=$1
+shift
 need NAME ZONE
-step=${1:-help}
-shift || true
 queue=(gcloud compute tpus queued-resources)
 at=("--zone=$ZONE" ${PROJECT:+"--project=$PROJECT"})
 
@@ -34,16 +36,19 @@ on_all() {  # COMMAND: runs it on every host of the slice.
 
 case $step in
   create)
+    only_flags "$step" "$@"
     need ACCELERATOR RUNTIME
     run "${queue[@]}" create "$NAME" --node-id="$NAME" "${at[@]}" \
       --accelerator-type="$ACCELERATOR" --runtime-version="$RUNTIME" "$@"
     ;;
   wait)
+    nothing_else "$step" "$@"
     run bash -c "until ${queue[*]} describe $NAME ${at[*]} \
 --format='value(state.state)' | tee /dev/stderr | grep -qx ACTIVE; \
 do sleep 30; done"
     ;;
   install)
+    nothing_else "$step" "$@"
     need BUCKET
     run git archive --prefix=maskedlm/ --output=/tmp/maskedlm.tar.gz HEAD
     run gcloud compute tpus tpu-vm scp /tmp/maskedlm.tar.gz "$NAME:" \
@@ -51,10 +56,12 @@ do sleep 30; done"
     on_all "tar xzf maskedlm.tar.gz && bash maskedlm/launch/tpu_host.sh $BUCKET"
     ;;
   copy)
+    nothing_else "$step" "$@"
     need BUCKET CORPUS
     on_all "gcloud storage rsync --recursive gs://$BUCKET/$CORPUS corpus"
     ;;
   run)
+    check_verb "$@"
     # All hosts restart if one fails or the storage does (74), at most 50 times a
     # day, as a disk may stay full. They don't if the input is wrong (2),
     # training diverged (3), or the run was stopped and saved (75). The limits
@@ -68,13 +75,18 @@ sudo systemd-run --unit=maskedlm --uid=\$USER --setenv=HOME=\$HOME \
 \$HOME/venv/bin/maskedlm $(quote "$@")"
     ;;
   logs)
+    nothing_else "$step" "$@"
     run gcloud compute tpus tpu-vm ssh "$NAME" "${at[@]}" --worker=0 \
       --command="journalctl --unit=maskedlm --output=cat --lines=100 --follow"
     ;;
   stop)
+    nothing_else "$step" "$@"
     on_all "sudo systemctl stop maskedlm"
     ;;
   restart)
+    # Before the slice is deleted.
+    check_verb "$@"
+    need ACCELERATOR RUNTIME BUCKET CORPUS
     for each in delete "create ${CREATE:-}" wait install copy; do
       # shellcheck disable=SC2086 # CREATE may be several flags.
       launch/tpu_vm.sh $each
@@ -82,10 +94,10 @@ sudo systemd-run --unit=maskedlm --uid=\$USER --setenv=HOME=\$HOME \
     launch/tpu_vm.sh run "$@"
     ;;
   delete)
+    nothing_else "$step" "$@"
     run "${queue[@]}" delete "$NAME" "${at[@]}" --force --quiet
     ;;
   *)
-    sed -n '2,/^set/s/^# \{0,1\}//p' "$0"
-    exit 2
+    fail "unknown step '$step'; $0 --help lists the steps"
     ;;
 esac

@@ -15,6 +15,7 @@ import subprocess
 import pytest
 
 from helpers.repository import ROOT
+from maskedlm.cli import main
 
 LAUNCH = ROOT / "launch"
 SCRIPTS = sorted([*LAUNCH.glob("*.sh"), *LAUNCH.glob("*.sbatch")])
@@ -22,6 +23,48 @@ POD = {"NAME": "pod", "ZONE": "us-west4-a"}
 CLUSTER = {"CLUSTER": "c", "ZONE": "z", "PROJECT": "p"}
 # Spaces and quotes of an argument must reach `maskedlm` unchanged.
 ARGS = ("pretrain", "--config=configs/bert.py:base", "--config.name=it's big")
+# All variables of all scripts.
+EVERYTHING = {
+  **CLUSTER,
+  **POD,
+  **dict.fromkeys(["ACCELERATOR", "RUNTIME", "TPU_TYPE", "IMAGE"], "x"),
+  **dict.fromkeys(["BUCKET", "CORPUS"], "b"),
+}
+# Every script with every step.
+COMMANDS = [
+  *(
+    ("tpu_vm.sh", step) for step in ["wait", "install", "copy", "logs", "stop"]
+  ),
+  ("tpu_vm.sh", "create", "--spot"),
+  ("tpu_vm.sh", "run", *ARGS),
+  ("tpu_vm.sh", "restart", *ARGS),
+  ("tpu_vm.sh", "delete"),
+  *(
+    ("gke_xpk.sh", step)
+    for step in ["storage", "image", "status", "logs", "stop"]
+  ),
+  ("gke_xpk.sh", "cluster", "--spot"),
+  ("gke_xpk.sh", "run", *ARGS),
+  ("gke_xpk.sh", "delete"),
+  ("local.sh", *ARGS),
+  ("slurm.sbatch", *ARGS),
+  ("tpu_host.sh", "bucket"),
+]
+# The commands that the scripts run and that tests must not.
+PROGRAMS = [
+  "curl",
+  "docker",
+  "gcloud",
+  "gcsfuse",
+  "git",
+  "kubectl",
+  "maskedlm",
+  "scontrol",
+  "srun",
+  "sudo",
+  "tee",
+  "xpk",
+]
 
 
 def run(script, *argv, **environ):
@@ -99,24 +142,110 @@ def test_ctrl_c_ends_hosts_that_do_not_train_yet(tmp_path):
     assert script.wait(timeout=30) == 128 + signal.SIGTERM
 
 
+@pytest.fixture
+def no_cloud(tmp_path):
+  """Returns an environment in which no command that a script runs may run."""
+  called = tmp_path / "called"
+  (tmp_path / "bin").mkdir()
+  for name in PROGRAMS:
+    path = write_command(
+      tmp_path / "bin", name, f'echo {name} "$@" >>{called}\nexit 99'
+    )
+  yield {**EVERYTHING, "PATH": path}
+  assert not called.exists(), called.read_text()
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_dry_run_calls_nothing_wherever_the_flag_stands(command, no_cloud):
+  script, *words = command
+  printed = set()
+  for i in range(len(words) + 1):
+    ended = run(script, *words[:i], "--dry-run", *words[i:], **no_cloud)
+    assert ended.returncode == 0, ended.stderr
+    assert not ended.stderr
+    printed.add(ended.stdout)
+  assert len(printed) == 1
+  for line in printed.pop().splitlines():
+    program = shlex.split(line)[0]
+    assert (
+      program in PROGRAMS
+      or program in {"bash", "env", "mkdir"}
+      or (program.endswith("/uv"))
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_calls_nothing_wherever_it_stands(command, no_cloud):
+  script, *words = command
+  for i in range(len(words) + 1):
+    for name in ("--help", "-h"):
+      ended = run(script, *words[:i], name, *words[i:], PATH=no_cloud["PATH"])
+      assert ended.returncode == 0, ended.stderr
+      assert f"launch/{script} " in ended.stdout
+      assert "set -euo" not in ended.stdout
+      assert "SBATCH" not in ended.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("flag", ["--dryrun", "--dry_run", "--dry-run=1", "-n"])
+def test_a_misspelt_dry_run_is_refused(command, flag, no_cloud):
+  script, *words = command
+  for argv in ([flag, *words], [*words, flag]):
+    ended = run(script, *argv, **no_cloud)
+    assert ended.returncode == 2
+    assert flag in ended.stderr and "is --dry-run" in ended.stderr
+
+
 @pytest.mark.parametrize(
-  ("script", "steps"),
+  "line",
   [
-    ("tpu_vm.sh", "create wait install copy run logs stop restart delete"),
-    ("gke_xpk.sh", "cluster storage image run status logs stop delete"),
+    "tpu_vm.sh delet",
+    "tpu_vm.sh run",
+    "tpu_vm.sh run pretrian --config=x",
+    "tpu_vm.sh run --config=x pretrain",
+    "tpu_vm.sh restart pretrian",
+    "tpu_vm.sh create bert --spot",
+    *(
+      f"tpu_vm.sh {x} all" for x in ["wait", "install", "copy", "logs", "stop"]
+    ),
+    "tpu_vm.sh delete all",
+    "gke_xpk.sh rm",
+    "gke_xpk.sh run pretrian",
+    "gke_xpk.sh cluster pods",
+    *(f"gke_xpk.sh {x} all" for x in ["storage", "image", "status", "logs"]),
+    "gke_xpk.sh stop all",
+    "gke_xpk.sh delete all",
+    "local.sh",
+    "local.sh pretrian",
+    "slurm.sbatch",
+    "slurm.sbatch pretrian",
+    "tpu_host.sh",
+    "tpu_host.sh bucket other",
+    "tpu_host.sh --bucket",
   ],
 )
-def test_every_step_prints_commands(script, steps):
-  environ = {
-    **CLUSTER,
-    **POD,
-    **dict.fromkeys(["ACCELERATOR", "RUNTIME", "TPU_TYPE", "IMAGE"], "x"),
-    **dict.fromkeys(["BUCKET", "CORPUS"], "b"),
+def test_unknown_words_are_refused(line, no_cloud):
+  script, *words = line.split()
+  ended = run(script, *words, **no_cloud)
+  assert ended.returncode == 2
+  (error,) = ended.stderr.splitlines()
+  assert error.startswith("error: ")
+  assert not words or words[-1] in error or script in error or "verb" in error
+
+
+def test_every_verb_is_known():
+  for verb in main.VERBS:
+    dry_run("local.sh", verb)
+
+
+def test_every_script_and_step_is_tried():
+  """Checks COMMANDS, which the tests above run."""
+  assert {script for script, *_ in COMMANDS} | {"lib.sh"} == {
+    path.name for path in SCRIPTS
   }
-  programs = {"bash", "docker", "gcloud", "git", "kubectl", "xpk"}
-  for step in steps.split():
-    lines = dry_run(script, step, "pretrain", **environ)
-    assert {shlex.split(line)[0] for line in lines} <= programs, step
+  for script in ("tpu_vm.sh", "gke_xpk.sh"):
+    steps = re.findall(r"^  ([a-z]+)\)$", (LAUNCH / script).read_text(), re.M)
+    assert {step for name, step, *_ in COMMANDS if name == script} == {*steps}
 
 
 def test_tpu_vm_passes_arguments_through_two_shells(tmp_path):
@@ -188,13 +317,13 @@ def test_tpu_vm_restart_is_its_steps_in_order():
   ],
 )
 def test_slurm_requeues(tmp_path, code, restarts, again):
-  write_command(tmp_path, "srun", f'echo "$@"\nexit {code}')
+  write_command(tmp_path, "srun", f"exit {code}")
   path = write_command(tmp_path, "scontrol", 'echo "$@"')
   environ = {"SLURM_RESTART_COUNT": restarts} if restarts else {}
   ended = run("slurm.sbatch", *ARGS, PATH=path, SLURM_JOB_ID="7", **environ)
   assert ended.returncode == code
   command, *requeued = ended.stdout.splitlines()
-  assert command.endswith(f"maskedlm {' '.join(ARGS)}")
+  assert shlex.split(command)[-4:] == ["maskedlm", *ARGS]
   assert requeued == (["requeue 7"] if again else [])
 
 
@@ -203,7 +332,7 @@ def test_slurm_requeues(tmp_path, code, restarts, again):
   [
     ("tpu_vm.sh", ("run",), {"NAME": "pod"}, "ZONE is not set"),
     ("tpu_vm.sh", ("create",), POD, "ACCELERATOR is not set"),
-    ("gke_xpk.sh", ("run",), CLUSTER, "NAME is not set"),
+    ("gke_xpk.sh", ("logs",), CLUSTER, "NAME is not set"),
     ("tpu_host.sh", (), {}, "usage: tpu_host.sh BUCKET"),
   ],
 )
