@@ -49,7 +49,7 @@ class Backend(NamedTuple):
   starts_word: np.ndarray  # [V] bool.
   normalize: Callable[[str], str]  # Text -> the form that tokens spell.
   encode: Encode
-  encode_continued: Encode  # For text right after a special token, no space.
+  encode_continued: Encode  # For text after a special token.
   encode_batch: Callable[[list[str]], list[np.ndarray]]
   decode: Callable[[list[int]], str]
   notes: tuple[str, ...] = ()  # What differs from the file, or is a guess.
@@ -132,6 +132,19 @@ def read_tokenizer_json(content: str | bytes, path) -> Backend:
     encoding = library.encode(text, add_special_tokens=False)
     return encoding.ids, encoding.offsets
 
+  prefixes_words = _prefixes_words(definition)
+
+  def encode_continued(text):
+    bare = continuing().encode(text, add_special_tokens=False)
+    if not (prefixes_words and bare.ids):
+      return bare.ids, bare.offsets
+    # The prefix of a word is its space, also of the first if it has one.
+    whole = library.encode(text, add_special_tokens=False)
+    if bare.offsets[0][0]:
+      return whole.ids, whole.offsets
+    a, b = (each.word_ids.count(each.word_ids[0]) for each in (bare, whole))
+    return bare.ids[:a] + whole.ids[b:], bare.offsets[:a] + whole.offsets[b:]
+
   fast = functools.cache(lambda: fast_wordpiece.make_encoder(definition, ids))
 
   def encode_batch(texts):
@@ -162,7 +175,7 @@ def read_tokenizer_json(content: str | bytes, path) -> Backend:
     starts_word=starts_word,
     normalize=library.normalizer.normalize_str if library.normalizer else str,
     encode=functools.partial(encode, library),
-    encode_continued=lambda text: encode(continuing(), text),
+    encode_continued=encode_continued,
     encode_batch=encode_batch,
     decode=lambda ids: library.decode(
       ids, skip_special_tokens=False
@@ -185,20 +198,33 @@ def _hugging_face(definition: dict, path) -> tokenizers.Tokenizer:
   return library
 
 
+_NO_PREFIX = {"add_prefix_space": False, "prepend_scheme": "never"}
+
+
 def _without_prefix(definition: dict) -> dict:
-  """Returns the definition without the options that put a space before text."""
-  off = {"add_prefix_space": False, "prepend_scheme": "never"}
+  """Returns the definition without the steps that put a space before text."""
 
   def walk(node: Any) -> Any:
     if isinstance(node, list):
       return [walk(item) for item in node]
-    if isinstance(node, dict):
-      return {k: off[k] if k in off else walk(v) for k, v in node.items()}
-    return node
+    if not isinstance(node, dict):
+      return node
+    if node.get("type") == "Prepend":
+      return {"type": "Sequence", "normalizers": []}
+    return {k: _NO_PREFIX.get(k, walk(v)) for k, v in node.items()}
 
   return definition | {
     step: walk(definition.get(step)) for step in ("normalizer", "pre_tokenizer")
   }
+
+
+def _prefixes_words(definition: dict) -> bool:
+  """Returns whether the prefix is put before each word, as in XLM-R.
+
+  A step before that of the prefix has then split the text at its spaces.
+  """
+  steps = (definition.get("pre_tokenizer") or {}).get("pretokenizers", [])
+  return any(_NO_PREFIX.keys() & step.keys() for step in steps[1:])
 
 
 def find_special(

@@ -53,10 +53,8 @@ def make_encoder(
     ids, spans, waiting = [], [], [(begin, end)]
     while waiting:
       begin, end = waiting.pop()
-      if begin == 0 or not text[begin : begin + 1].strip():
-        found, places = library.encode(text[begin:end])
-      else:
-        found, places = library.encode_continued(text[begin:end])
+      encode_part = library.encode_continued if begin else library.encode
+      found, places = encode_part(text[begin:end])
       places = [(begin + a, begin + b) for a, b in places]
       cuts = set()
       for index, (a, b) in zip(found, places, strict=True):

@@ -46,9 +46,9 @@ def read(content: bytes, path) -> Backend:
     word_starts.check_word_starts(starts_word, tokens, library.encode, path)
   spaces = [" " if starts else "" for starts in starts_word]
   shown = control | {library.unk_id()}
-  # Protobuf merges appended fields: normalizer_spec.add_dummy_prefix=false.
-  continuing = functools.cache(
-    lambda: _sentencepiece(content + b"\x1a\x02\x18\x00", path)
+  # Protobuf merges appended fields: normalizer_spec.add_dummy_prefix.
+  prefixed = functools.cache(
+    lambda on: _sentencepiece(content + b"\x1a\x02\x18" + bytes([on]), path)
   )
 
   def encode(library, text):
@@ -56,6 +56,12 @@ def read(content: bytes, path) -> Backend:
     normal, origin = library.normalize(text, with_offsets=True)
     ids, pieces = encoding["ids"], encoding["pieces"]
     return ids, _spans(pieces, [is_byte[i] for i in ids], normal, origin)
+
+  def encode_continued(text):
+    ids, spans = encode(prefixed(False), text)
+    if spans and spans[0][0]:  # The library dropped the space before it.
+      return encode(prefixed(True), text)
+    return ids, spans
 
   def decode(ids):
     # The library would drop special tokens.
@@ -78,7 +84,7 @@ def read(content: bytes, path) -> Backend:
     starts_word=starts_word,
     normalize=lambda text: library.normalize(text).replace("▁", " "),
     encode=functools.partial(encode, library),
-    encode_continued=lambda text: encode(continuing(), text),
+    encode_continued=encode_continued,
     encode_batch=functools.partial(
       library.encode, return_type="numpy", num_threads=1
     ),

@@ -18,20 +18,6 @@ from maskedlm.data.tokenizers import documents
 from maskedlm.data.tokenizers.documents import Text
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-  """Maps names to (tokenizer, library's ids), made when asked for."""
-  found = {}
-
-  def get(name):
-    if name not in found:
-      folder = tmp_path_factory.mktemp("tokenizer")
-      found[name] = tokenizer_kinds.make(name, folder)
-    return found[name]
-
-  return get
-
-
 def split(lines, tokenizer, mode="split"):
   spans = sentences.find_sentences(
     lines, mode=mode, language="en", report=Counter()
