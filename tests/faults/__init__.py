@@ -1,0 +1,1 @@
+"""Injects faults by the thousand: `python tests/faults/campaign.py --help`."""
