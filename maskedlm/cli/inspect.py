@@ -23,6 +23,7 @@ from maskedlm.planning.inspect.facts import (
 )
 from maskedlm.planning.inspect.rows import format_row
 from maskedlm.runtime import console, output_options
+from maskedlm.training import predictions
 
 
 def main(argv: Sequence[str]) -> int:
@@ -50,10 +51,13 @@ def main(argv: Sequence[str]) -> int:
     output_options.check_file(args.html, option="--html")
   corpus = _find_corpus(config, args.workdir)
   if corpus:
+    predictions.check_corpus(corpus)
     objectives.resolve_packing(config, corpus)
   task = objectives.make_task(
     config, corpus or placeholder_corpus.make_corpus(config.tokenizer)
   )
+  if corpus:
+    predictions.check_rows(config, task, corpus, log=console.log)
   figures, sections = facts_of_model(config, task)
   rows = []
   if corpus is None:

@@ -52,6 +52,9 @@ class Rows(NamedTuple):
   # have, special ones included. Logged (common/cut_texts.py).
   cut: Sequence[int] = ()
   notes: Sequence[str] = ()  # Lines to log, about unseen labels for example.
+  # Why no row holds what is to be learnt, and the remedy: training on the rows
+  # is refused. "" if some do.
+  lost: str = ""
 
   @property
   def lengths(self) -> np.ndarray:

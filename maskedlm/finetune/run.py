@@ -21,7 +21,7 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.core.measured import from_json, to_json
 from maskedlm.core.task import Task
 from maskedlm.data.tokenizers.tokenizer import save_if_absent
-from maskedlm.finetune import initial_params, predict, splits
+from maskedlm.finetune import initial_params, learnable, predict, splits
 from maskedlm.finetune.common import batching, cut_texts, packing
 from maskedlm.finetune.common.gold_labels import keep_labelled
 from maskedlm.finetune.config import frozen_options, load_task
@@ -163,6 +163,7 @@ def prepare_run(config: ConfigDict) -> Prepared:
     dev_rows=app.make_rows(dev),
     buckets=batching.make_buckets(data.length, data.buckets),
   )
+  learnable.check_rows(run.train_rows)
   for name, part, rows in (
     ("train", examples, run.train_rows),
     ("dev", dev, run.dev_rows),
@@ -228,6 +229,9 @@ def make_task(
     outputs=app.outputs,
     score=score,
     best=app.best,
+  )
+  learnable.check_batches(
+    task, num_batches=batches.num_steps, accumulate=config.train.accumulate
   )
   return task, config
 

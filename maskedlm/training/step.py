@@ -243,7 +243,7 @@ def gradient_of(
     out = gradient(params, microbatch, jax.random.fold_in(key, index))
     return jax.tree.map(jnp.add, carry, out), None
 
-  microbatches = _split(batch, count)
+  microbatches = split_batch(batch, count)
   shapes = jax.eval_shape(
     gradient, params, jax.tree.map(lambda x: x[0], microbatches), key
   )
@@ -279,7 +279,7 @@ def make_heldout_step(
       outputs = task.outputs(params, microbatch) if task.outputs else {}
       return totals(terms), totals(found), outputs
 
-    terms, found, outputs = jax.lax.map(measure, _split(batch, accumulate))
+    terms, found, outputs = jax.lax.map(measure, split_batch(batch, accumulate))
     return totals(terms), totals(found), jax.tree.map(_join, outputs)
 
   return heldout_step
@@ -290,7 +290,7 @@ def totals(pairs):
   return jax.tree.map(jnp.sum, pairs)
 
 
-def _split(batch: Batch, count: int):
+def split_batch(batch: Batch, count: int):
   """Reshapes [B, ...] to [count, B / count, ...], for each array."""
 
   def of_array(x):
@@ -301,7 +301,7 @@ def _split(batch: Batch, count: int):
 
 
 def _join(x):
-  """Returns [count, B / count, ...] as [B, ...], in the order before _split."""
+  """Returns [count, B / count, ...] as [B, ...]: undoes split_batch."""
   return jnp.swapaxes(x, 0, 1).reshape(-1, *x.shape[2:])
 
 

@@ -72,10 +72,11 @@ def check_known(gold: Sequence[tuple[str, str]], labels: Sequence[str]) -> None:
       )
   if unknown and all(label in unknown for label, _ in gold):
     label, where = next(iter(unknown.items()))
+    near = did_you_mean(label, labels)
     raise DataError(
       f"{where}: the model knows none of the gold labels: they are "
-      f"{_names([*unknown])}; the model's are {_names(labels)}"
-      f"{did_you_mean(label, labels)}. Write them as in the training data."
+      f"{_names([*unknown])}; the model's are {_names(labels)}. "
+      f"Write them as in the training data{near or '.'}"
     )
 
 

@@ -78,7 +78,7 @@ def make_rows(
   special = tokenizer.special
   questions = tokenizer.encode_batch([e.question for e in examples])
   input_ids, types, values, owners = [], [], [], []
-  shorter, lost = [], 0
+  shorter, lost, wide = [], 0, 0
   for index, (example, question) in enumerate(
     zip(examples, questions, strict=True)
   ):
@@ -117,6 +117,7 @@ def make_rows(
       )
       owners.append(index)
     lost += bool(example.answers) and not is_whole
+    wide += bool(answer) and answer[1] - answer[0] >= max_answer_length
   table = np.array(values, np.int32).reshape(-1, 7)
   return Rows(
     tokens={"input_ids": input_ids, "token_type_ids": types},
@@ -131,11 +132,16 @@ def make_rows(
     notes=[
       *_cut_questions([len(ids) for ids in questions], max_query),
       *(
-        _notes(shorter, lost, stride=stride, longest=max_answer_length)
+        _notes(shorter, lost, wide, stride=stride, longest=max_answer_length)
         if any(example.answers is not None for example in examples)
         else ()
       ),
     ],
+    lost=(
+      f"no window of data.length={length} contains an answer whole; raise it"
+      if 0 < lost == sum(bool(example.answers) for example in examples)
+      else ""
+    ),
   )
 
 
@@ -207,9 +213,9 @@ def _cut_questions(sizes: Sequence[int], max_query: int) -> list[str]:
 
 
 def _notes(
-  shorter: Sequence[int], lost: int, *, stride: int, longest: int
+  shorter: Sequence[int], lost: int, wide: int, *, stride: int, longest: int
 ) -> list[str]:
-  """Returns notes on labelled examples: shorter strides, answers not found."""
+  """Returns notes on labelled examples: shorter strides, long answers."""
   notes = []
   if shorter:
     notes.append(
@@ -222,5 +228,10 @@ def _notes(
     notes.append(
       f"answers that no window contains whole: {lost:,}; they can be neither "
       "learnt nor predicted"
+    )
+  if wide > lost:
+    notes.append(
+      f"answers of more than task.max_answer_length={longest} tokens: "
+      f"{wide:,}; they are not predicted whole"
     )
   return notes

@@ -213,8 +213,13 @@ def make_application(setup: Setup, options: Options) -> Application:
 
   def require_labels(examples: Sequence[Example]) -> None:
     wheres = [example.where for example in examples]
-    gold = zip(_gold_labels(examples), wheres, strict=True)
-    unseen_labels.check_known([*gold], labels)
+    gold = [*zip(_gold_labels(examples), wheres, strict=True)]
+    unseen_labels.check_known(gold, labels)
+    # Other says nothing about whether the relations have the model's names.
+    unseen_labels.check_known(
+      [pair for pair in gold if pair[0] != options.other],
+      [label for label in labels if label != options.other],
+    )
 
   return single_label.make_classifier(
     head,

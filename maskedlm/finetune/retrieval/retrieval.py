@@ -42,6 +42,7 @@ from maskedlm.modeling.heads import ROW_POOLS
 # In passage_ids, fills the rows of examples with fewer passages; in query_ids,
 # marks examples without a query, whose passages are only searched.
 NONE = -1
+_LEFT_OUT = -1e9  # Instead of a cosine.
 CUTOFFS = (1, 2, 5, 10, 20, 50, 100)  # Rows of the table ranks.tsv.
 BLOCK = 256  # Queries compared with all passages at a time.
 
@@ -136,6 +137,8 @@ def make_application(setup: Setup, options: Options) -> Application:
       found / options.temperature, jnp.arange(B) * K
     )
     weights = batch["example_weights"] * (batch["query_ids"] != NONE)
+    # Without a wrong passage there is nothing to distinguish.
+    weights *= jnp.sum(found > _LEFT_OUT, axis=1) > 1
     return (
       {"retrieval": losses.weighted_sum(nll, weights)},
       {"in_batch_accuracy": losses.weighted_sum(correct, weights)},
@@ -165,8 +168,8 @@ def cosine_scores(x, batch: Batch):
   """Returns the cosines [B, B * K] of each query with every passage.
 
   The correct passage of query i is at i * K. Passages that don't count as wrong
-  get -1e9: copies of the correct passage, other correct passages of the same
-  query, and missing ones.
+  get _LEFT_OUT: copies of the correct passage, other correct passages of the
+  same query, and missing ones.
 
   Args:
     x: float32 [B, C, D], the vectors, of length 1, of the queries and their
@@ -182,7 +185,7 @@ def cosine_scores(x, batch: Batch):
   is_correct = ids == ids[:, :1, None]
   same_query = (queries == queries[:, None])[..., None] & (jnp.arange(K) == 0)
   is_wrong = is_there & ~is_correct & ~same_query
-  return jnp.where(is_own | is_wrong, cosines, -1e9).reshape(B, B * K)
+  return jnp.where(is_own | is_wrong, cosines, _LEFT_OUT).reshape(B, B * K)
 
 
 def make_rows(

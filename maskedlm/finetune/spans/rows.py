@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from maskedlm.core.counts import counted
 from maskedlm.data.labelled.windows import cut_span_windows
 from maskedlm.data.labelled.words import word_encoder
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
@@ -66,6 +67,7 @@ def make_rows(
     "span_labels": [],
   }
   owners, first_words, cut, unseen = [], [], [], []
+  wide = total = 0
   for index, example in enumerate(examples):
     word_ids = encode_words(example.words)
     longest = max(map(len, word_ids), default=0)
@@ -75,6 +77,8 @@ def make_rows(
     sizes = np.array([len(ids) for ids in word_ids], np.int64)
     spans = _scored_spans(example, label_ids, max_words)
     path = example.where.rpartition(":")[0]
+    total += len(example.spans or ())
+    wide += sum(s.end - s.begin > max_words for s in example.spans or ())
     unseen += [
       (span.type, f"{path}:{example.lines[span.begin]}")
       for span in example.spans or ()
@@ -104,12 +108,18 @@ def make_rows(
       tokens["span_labels"].append(span_labels)
       owners.append(index)
       first_words.append(window.begin)
+  too_wide = (
+    f"{wide:,} of {counted(total, 'span')} have more words than "
+    f"task.max_span_words={max_words}; they can be neither learnt nor "
+    "predicted; raise it"
+  )
   return Rows(
     tokens=tokens,
     values={"first_word": np.array(first_words, np.int32)},
     example=np.array(owners, np.int64),
     cut=cut,
-    notes=unseen_labels.unseen_notes(unseen),
+    notes=(*unseen_labels.unseen_notes(unseen), *[too_wide] * (wide > 0)),
+    lost=too_wide if 0 < wide == total else "",
   )
 
 

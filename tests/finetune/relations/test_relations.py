@@ -186,6 +186,12 @@ def test_an_unseen_relation():
   assert (scores["recall"], scores["accuracy"]) == (1 / 2, 1 / 2)
   assert scores["f1"] == (2 / 3 + 0) / 2  # Precision of the first is 1/2.
 
+  # Other says nothing about whether the names are the model's.
+  other = EXAMPLES[0]._replace(relation="Other")
+  app.require_labels([EXAMPLES[1], unknown, other])
+  with pytest.raises(DataError, match=r"'A-C.e1,e2.'; the model's are"):
+    app.require_labels([unknown, other])
+
 
 # --- The heads ---
 

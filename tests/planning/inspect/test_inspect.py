@@ -8,12 +8,14 @@ import pytest
 
 from helpers import tiny as tiny_run
 from maskedlm import objectives
+from maskedlm.cli import inspect
 from maskedlm.config import defaults, overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.data.tokenizers.tokenizer import Special
 from maskedlm.planning import memory
 from maskedlm.planning.inspect import facts, html_page, rows
+from maskedlm.training import predictions
 
 # Ids: 0-4 special (4 = [MASK]); 5-9 begin a word, 10-14 continue one.
 TOKENIZER = types.SimpleNamespace(
@@ -277,6 +279,15 @@ def test_without_a_corpus(tiny, tmp_path):
   assert process.returncode == 0, process.stderr
   assert "no corpus yet" in process.stdout
   assert "24,306" in process.stdout
+
+
+def test_nothing_to_predict(tiny, monkeypatch):
+  monkeypatch.setattr(
+    predictions, "count_predictions", lambda *a, **k: predictions.Counts(9, 0)
+  )
+  argv = [f"--config={tiny[0]}", f"--config.corpus.path={tiny[1]}"]
+  with pytest.raises(ConfigError, match="train: 0 of 9 tokens are predicted"):
+    inspect.main(argv)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,18 @@
+"""Writes numbers of things: 1 example, 2,000 batches."""
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+  """Returns "1 example", "0 queries" or "2,000 batches".
+
+  Args:
+    count: the number.
+    noun: the singular, whose last word forms the plural: "whole word".
+    plural: the plural, if it is not formed by -s, -es or -ies.
+  """
+  return f"{count:,} {noun if count == 1 else plural or _plural(noun)}"
+
+
+def _plural(noun: str) -> str:
+  if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+    return f"{noun[:-1]}ies"
+  return f"{noun}es" if noun.endswith(("s", "x", "ch", "sh")) else f"{noun}s"
