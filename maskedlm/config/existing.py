@@ -6,8 +6,6 @@ option on the command line that contradicts it is an error; the values of a
 config file yield to it.
 """
 
-import json
-import pathlib
 import sys
 from collections.abc import Collection
 
@@ -16,6 +14,7 @@ from ml_collections import ConfigDict
 from maskedlm.config.options import TokenizerOptions
 from maskedlm.core import options
 from maskedlm.core.errors import ConfigError
+from maskedlm.data.corpus import integrity
 from maskedlm.data.prepare.options import TOKENIZER_HASH
 from maskedlm.data.prepare.vocabulary_sample import LATER_OPTIONS, load_given
 from maskedlm.runtime import buckets
@@ -94,6 +93,9 @@ def fit_to_corpus(config: ConfigDict, given: Collection[str]) -> None:
   if section.path or not meta:
     return
   if TOKENIZER_HASH in meta["options"]:
+    if not buckets.is_address(config.corpus.path):
+      folder = str(buckets.folder(config.corpus.path))
+      integrity.check_files(folder, meta, under="tokenizer/")
     if "tokenizer.path" not in given:
       section.path = f"{config.corpus.path.rstrip('/')}/tokenizer"
       fit_to_tokenizer(config, [*given, "tokenizer.path"])
@@ -121,16 +123,10 @@ def _read_meta(path: str) -> dict:
   try:
     if buckets.is_address(path):
       file = buckets.local_copy(f"{buckets.normalize(path)}/meta.json")
-    else:
-      file = pathlib.Path(buckets.folder(path), "meta.json")
-    meta = json.loads(file.read_text("utf-8"))
-  except (
-    OSError,
-    ValueError,
-  ):  # ConfigError too: opening it says what's wrong.
+      return integrity.read_meta(str(file.parent))
+    return integrity.read_meta(str(buckets.folder(path)))
+  except (OSError, ValueError):  # Opening it says what is wrong.
     return {}
-  is_corpus = isinstance(meta, dict) and isinstance(meta.get("options"), dict)
-  return meta if is_corpus else {}
 
 
 def _values(section: ConfigDict, names: Collection[str]) -> str:

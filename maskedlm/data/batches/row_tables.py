@@ -1,20 +1,32 @@
 """Keeps tables of rows next to the corpus: built once, then memory-mapped.
 
 The end of a row depends on all rows before it, so it can't be computed from its
-number. A table records it for each row; when the run is started again, only the
-file's header is read.
+number. A table records it for each row. When the run is started again, the file
+is compared with the checksum at its end, as a flipped bit would give other
+batches, and built again if it differs.
+
+CORPUS/rows/DIGEST.npy is an .npy vector, followed by a CRC-32 of its values and
+of its header as 8 hexadecimal digits. The CRC begins with DIGEST, so that a
+file which was renamed is found too. CRC-32 is the fastest of Python's checksums
+(1.3 GB/s; SHA-256: 0.5), and finds every error within 32 bits.
 """
 
 import contextlib
+import functools
 import hashlib
+import io
 import json
 import os
+import zlib
 from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from maskedlm.data.corpus import memory_map
 from maskedlm.runtime import output_files
+
+_BLOCK = 1 << 20  # Bytes read at a time.
+_CHECKSUM = 8  # Bytes at the end of a file.
 
 
 def open_table(
@@ -23,7 +35,8 @@ def open_table(
   """Returns the table of `key`, an array [R] of dtype, built if necessary.
 
   It is kept in CORPUS/rows and memory-mapped, or held in memory if the folder
-  can't be written.
+  can't be written. A file that is damaged, or from before there were checksums,
+  is built again: that takes seconds, and gives the same table.
 
   Args:
     corpus: store.Corpus.
@@ -36,11 +49,11 @@ def open_table(
   key = json.dumps([corpus.fingerprint, key])
   digest = hashlib.sha256(key.encode()).hexdigest()[:32]
   path = os.path.join(corpus.path, "rows", f"{digest}.npy")
-  table = _load(path, dtype)
+  table = _load(path, dtype, digest)
   if table is None:
     with contextlib.suppress(OSError):  # A read-only or a full disk.
-      _save(path, dtype, build)
-    table = _load(path, dtype)
+      _save(path, dtype, digest, build)
+    table = _load(path, dtype, digest)
     if table is None:
       table = np.concatenate([np.empty(0, dtype), *build()])
   return table
@@ -78,33 +91,67 @@ def places(edges, values) -> np.ndarray:
   return np.repeat(np.arange(first, last + 1), counts)
 
 
-def _load(path, dtype) -> np.ndarray | None:
+def _load(path, dtype, digest: str) -> np.ndarray | None:
   """Returns the memory-mapped table; None if it is missing or damaged."""
-  try:
-    table = memory_map.map_array(path)
-  except (OSError, ValueError, EOFError):
-    return None
-  # A plain array: indexing a np.memmap is several times as slow.
-  return np.asarray(table) if table.dtype == dtype else None
+  with contextlib.suppress(OSError):
+    at = os.stat(path)
+    return _map(path, dtype, digest, (at.st_ino, at.st_size, at.st_mtime_ns))
+  return None
 
 
-def _save(path, dtype, build) -> None:
-  """Writes the table, whole or not at all."""
+@functools.lru_cache(maxsize=64)  # A run opens a table several times.
+def _map(path, dtype, digest: str, identity: tuple) -> np.ndarray | None:
+  """Returns the table, or None if it is damaged; `identity` is the file's."""
+  del identity  # A file that is replaced is read again.
+  begin = len(_header(dtype, 0))
+  with memory_map.open_file(path) as file:
+    num_bytes = os.fstat(file.fileno()).st_size - begin - _CHECKSUM
+    size, rest = divmod(num_bytes, np.dtype(dtype).itemsize)
+    header = _header(dtype, max(size, 0))
+    if rest or file.read(begin) != header:
+      return None
+    checksum = zlib.crc32(digest.encode())
+    for at in range(0, num_bytes, _BLOCK):
+      block = file.read(min(_BLOCK, num_bytes - at))
+      checksum = zlib.crc32(block, checksum)
+    if file.read() == _hex(zlib.crc32(header, checksum)):
+      return memory_map.map_vector(file, dtype, size, offset=begin)
+  return None
 
-  def write_header(file, size):  # Has the same length for any size.
-    header = {
-      "descr": np.lib.format.dtype_to_descr(np.dtype(dtype)),
-      "fortran_order": False,
-      "shape": (size,),
-    }
-    np.lib.format.write_array_header_1_0(file, header)
-    return file.tell()
 
+def _save(path, dtype, digest: str, build) -> None:
+  """Writes the table, whole or not at all.
+
+  A folder, a named pipe or a link to nothing in its place is left alone.
+  """
+  if os.path.lexists(path) and not os.path.isfile(path):
+    return
   # Plain writes: a full disk would kill a writer through a memory map.
   with output_files.whole_file(path) as file:
-    begin, size = write_header(file, 0), 0
+    file.write(_header(dtype, 0))
+    size, checksum = 0, zlib.crc32(digest.encode())
     for block in build():
-      file.write(block.tobytes())
+      content = block.tobytes()
+      file.write(content)
+      checksum = zlib.crc32(content, checksum)
       size += len(block)
+    header = _header(dtype, size)
+    file.write(_hex(zlib.crc32(header, checksum)))
     file.seek(0)
-    assert write_header(file, size) == begin
+    file.write(header)
+
+
+def _hex(checksum: int) -> bytes:
+  return b"%08x" % checksum
+
+
+def _header(dtype, size: int) -> bytes:
+  """Returns the .npy header of a vector; it is equally long for any size."""
+  header = io.BytesIO()
+  fields = {
+    "descr": np.lib.format.dtype_to_descr(np.dtype(dtype)),
+    "fortran_order": False,
+    "shape": (size,),
+  }
+  np.lib.format.write_array_header_1_0(header, fields)
+  return header.getvalue()

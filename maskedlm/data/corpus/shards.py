@@ -19,6 +19,12 @@ from maskedlm.runtime import output_files
 SPLITS = ("train", "heldout")
 COLUMNS = ("tokens", "sentences", "documents")  # The files of a shard.
 START_DTYPE = np.dtype("<u4")  # For starts, which count within a shard.
+_DTYPES = tuple(map(np.dtype, ("<u2", "<u4", "<i8")))  # Of all files.
+_HEADER = 128  # Bytes.
+# What helps against any damaged file of a corpus.
+REMEDY = (
+  "restore it from a copy, or remove the corpus and prepare or copy it again."
+)
 MAX_TOKENS = 1 << 32
 BLOCK = 1 << 22  # Elements read at a time.
 
@@ -145,8 +151,21 @@ def offsets(counts: Sequence[int] | np.ndarray) -> np.ndarray:
 
 
 def load_array(path: str, name: str) -> np.ndarray:
-  """Returns the memory-mapped vector of PATH/NAME.npy."""
-  return memory_map.map_array(os.path.join(path, f"{name}.npy"))
+  """Returns the memory-mapped vector of PATH/NAME.npy.
+
+  Raises:
+    CorpusError: the file is not such a vector. numpy would read a damaged
+      header as another type or size, or raise errors of many types.
+    OSError: the file can't be read, or is not a regular file.
+  """
+  with memory_map.open_file(os.path.join(path, f"{name}.npy")) as file:
+    found = file.read(_HEADER)
+    num_bytes = os.fstat(file.fileno()).st_size - _HEADER
+    for dtype in _DTYPES:
+      size, rest = divmod(num_bytes, dtype.itemsize)
+      if not rest and found == header_bytes(dtype, size):
+        return memory_map.map_vector(file, dtype, size, offset=_HEADER)
+  raise CorpusError(f"{path}: the header of {name}.npy is damaged; {REMEDY}")
 
 
 def blocks(array: np.ndarray) -> Iterator[np.ndarray]:

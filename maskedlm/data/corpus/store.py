@@ -6,9 +6,7 @@ byte by byte in docs/reference/corpus-format.md.
 """
 
 import errno
-import json
 import os
-import pathlib
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maskedlm.core.errors import CorpusError
-from maskedlm.data.corpus import manifest, shards
+from maskedlm.core.errors import ConfigError, CorpusError
+from maskedlm.data.corpus import integrity, manifest, shards
 from maskedlm.data.corpus.concat import Concat, concatenate, take
 from maskedlm.data.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from maskedlm.runtime import output_files, storage_errors
@@ -82,28 +80,29 @@ def check_ids(corpus: Corpus, ids: np.ndarray) -> None:
 def open_corpus(path) -> Corpus:
   """Opens a finished corpus and maps its arrays.
 
-  Sizes are checked here, the content only by `verify_corpus`.
+  Sizes and headers are checked here, and the content of meta.json, the
+  tokenizer and the token counts; that of the shards only by `verify_corpus`.
 
   Raises:
     CorpusError: the corpus is missing, unfinished or of another version, or a
-      file is missing or truncated.
+      file is missing or damaged.
+    ConfigError, StorageError, PermissionError: a file can't be read.
   """
   path = os.path.abspath(path)
-  meta = _read_meta(path)
-  for name, file in meta["files"].items():
-    if problem := _size_problem(path, name, file["bytes"]):
-      raise CorpusError(problem)
-  try:
-    train, heldout = (_open_split(path, meta, split) for split in shards.SPLITS)
-    token_counts = np.array(shards.load_array(path, "token_counts"))
-  except OSError as error:
-    if error.errno != errno.EMFILE:
-      raise
-    raise CorpusError(
-      f"{path}: the corpus has {len(meta['files'])} files, more than this"
-      " process may open; raise the limit (`ulimit -n`), or prepare the corpus"
-      " with a larger corpus.shard_tokens."
-    ) from error
+  meta = integrity.read_meta(path)
+  integrity.check_files(path, meta)
+  with integrity.reading(path):
+    try:
+      train, heldout = (_open_split(path, meta, name) for name in shards.SPLITS)
+      token_counts = np.array(shards.load_array(path, "token_counts"))
+    except OSError as error:
+      if error.errno != errno.EMFILE:
+        raise
+      raise CorpusError(
+        f"{path}: the corpus has {len(meta['files'])} files, more than this"
+        " process may open; raise the limit (`ulimit -n`), or prepare the"
+        " corpus with a larger corpus.shard_tokens."
+      ) from error
   return Corpus(
     path=path,
     meta=meta,
@@ -129,56 +128,12 @@ def _load_tokenizer(path: str) -> Tokenizer:
   return load_tokenizer(os.path.join(path, "tokenizer"))
 
 
-def _read_meta(path: str) -> dict:
-  """Returns meta.json, checked against its own checksum."""
-  if not os.path.isdir(path):
-    raise CorpusError(
-      f"{path}: no such corpus; make one with `maskedlm prepare`."
-    )
-  name = os.path.join(path, "meta.json")
-  if path.endswith(".tmp") or not os.path.exists(name):
-    raise CorpusError(
-      f"{path}: not a finished corpus; run `maskedlm prepare` again, or give"
-      " the path of a finished one."
-    )
-  again = "remove the corpus and run `maskedlm prepare` again."
-  try:
-    with open(name, encoding="utf-8") as file:
-      meta = json.load(file)
-  except ValueError as error:
-    raise CorpusError(f"{name}: damaged ({error}); {again}") from error
-  if not isinstance(meta, dict) or meta.get("format") != manifest.FORMAT:
-    raise CorpusError(f'{name}: "format" is not "{manifest.FORMAT}"; {again}')
-  if meta.get("version") not in manifest.READABLE:
-    raise CorpusError(
-      f"{path}: corpus format version {meta.get('version')}, but this maskedlm"
-      f" reads versions {' and '.join(map(str, manifest.READABLE))}; {again}"
-    )
-  if meta.get("checksum") != manifest.checksum(meta):
-    raise CorpusError(f"{name}: damaged (its checksum differs); {again}")
-  return meta
-
-
-def _size_problem(path: str, name: str, expected: int) -> str:
-  """Returns one line if a file is missing or has the wrong size, else ''."""
-  again = "restore it from a copy, or remove the corpus and prepare it again."
-  try:
-    actual = os.path.getsize(os.path.join(path, name))
-  except FileNotFoundError:
-    return f"{path}: {name} is missing; {again}"
-  if actual == expected:
-    return ""
-  return f"{path}: {name} has {actual} bytes, expected {expected}; {again}"
-
-
 def _open_split(path: str, meta: Mapping, split: str) -> Split:
   counts = meta["splits"][split]["shards"]
 
   def arrays_of(column):
     names = [shards.shard_name(split, i) for i in range(len(counts))]
-    arrays = [shards.load_array(path, f"{name}.{column}") for name in names]
-    # Plain views: fancy indexing of np.memmap itself is slower.
-    return [np.asarray(array) for array in arrays]
+    return [shards.load_array(path, f"{name}.{column}") for name in names]
 
   # A split without documents has no shard, but it has a dtype.
   dtype = np.dtype(meta["token_dtype"])
@@ -314,8 +269,8 @@ def verify_corpus(
   """
   path = os.path.abspath(path)
   try:
-    meta = _read_meta(path)
-  except CorpusError as error:
+    meta = integrity.read_meta(path)
+  except (CorpusError, ConfigError) as error:
     return [str(error)]
   files = meta["files"]
   total = sum(file["bytes"] for file in files.values())
@@ -327,16 +282,18 @@ def verify_corpus(
     if progress:
       progress(done, total)
 
-  problems = {}  # File name -> its problem.
+  problems = []
   for name, file in files.items():
-    if problem := _size_problem(path, name, file["bytes"]):
-      problems[name] = problem
-      continue
-    found = output_files.sha256(pathlib.Path(path, name), hashed)
-    if found != file["sha256"]:
-      problems[name] = f"{path}: {name} is damaged: its SHA-256 differs."
+    try:
+      problem = integrity.find_problem(
+        path, name, file, whole=True, progress=hashed
+      )
+    except OSError as error:
+      problem = f"{path}: {name} can't be read ({error.strerror})."
+    if problem:
+      problems.append(problem)
   if problems:
-    return list(problems.values())
+    return problems
   try:
     return list(_wrong_content(path, meta))
   except ValueError as error:

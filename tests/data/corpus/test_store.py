@@ -12,7 +12,8 @@ import re
 import numpy as np
 import pytest
 
-from maskedlm.core.errors import CorpusError, StorageError
+from helpers import damage
+from maskedlm.core.errors import ConfigError, CorpusError, StorageError
 from maskedlm.data.corpus import concat, manifest, shards, store
 from maskedlm.data.tokenizers import tokenizer
 from maskedlm.runtime import output_files
@@ -289,6 +290,73 @@ def test_errors_of_opening_give_the_reason_and_the_remedy(write, tmp_path):
     assert len(store.verify_corpus(path)) == 1
   meta.unlink()
   with pytest.raises(CorpusError, match="not a finished corpus"):
+    store.open_corpus(path)
+
+
+@pytest.mark.parametrize("replace", damage.REPLACED)
+@pytest.mark.parametrize(
+  "name",
+  [
+    *("meta.json", "token_counts.npy", "tokenizer/tokenizer.json", "tokenizer"),
+    *("train-00000.tokens.npy", "heldout-00000.sentences.npy"),
+  ],
+)
+def test_what_stands_in_place_of_a_file_is_one_line(write, name, replace):
+  path = write(DOCUMENTS).path
+  replace(pathlib.Path(path, name))
+  with pytest.raises((CorpusError, ConfigError)) as error:
+    store.open_corpus(path)
+  (found, *_) = store.verify_corpus(path)
+  for line in (str(error.value), found):
+    assert "\n" not in line and line.startswith(path)
+    removed = name == "meta.json" and replace == damage.remove
+    assert removed or (name in line and "restore it from a copy" in line)
+
+
+@pytest.mark.parametrize("column", ["tokens", "sentences", "documents"])
+def test_a_wrong_header_is_found_when_the_corpus_is_opened(write, column):
+  """numpy would take some of them for another type or size."""
+  path = write(DOCUMENTS).path
+  name = f"train-00000.{column}.npy"
+  file = pathlib.Path(path, name)
+  whole = file.read_bytes()
+  for bit in range(0, 8 * 128, 7):
+    content = bytearray(whole)
+    content[bit // 8] ^= 1 << bit % 8
+    file.write_bytes(content)
+    with pytest.raises(CorpusError, match=f"header of {name} is damaged"):
+      store.open_corpus(path)
+  file.write_bytes(whole)
+  store.open_corpus(path)
+
+
+@pytest.mark.parametrize(
+  "name", ["token_counts.npy", "tokenizer/tokenizer.json"]
+)
+def test_files_that_are_read_whole_are_verified_when_opened(write, name):
+  path = write(DOCUMENTS).path
+  damage.flip_bit(pathlib.Path(path, name))
+  with pytest.raises(CorpusError, match=f"{name} is damaged"):
+    store.open_corpus(path)
+
+
+def test_a_file_in_place_of_the_corpus_is_named(write):
+  path = write(DOCUMENTS).path
+  for replace in (damage.file, damage.loop, damage.fifo):
+    replace(pathlib.Path(path))
+    with pytest.raises(CorpusError, match=f"{path} is not a folder"):
+      store.open_corpus(path)
+    assert len(store.verify_corpus(path)) == 1
+
+
+def test_a_disk_that_fails_while_reading_may_be_tried_again(write, monkeypatch):
+  path = write(DOCUMENTS).path
+
+  def fail(*_, **__):
+    raise OSError(errno.EIO, "Input/output error", f"{path}/token_counts.npy")
+
+  monkeypatch.setattr(shards, "load_array", fail)
+  with pytest.raises(StorageError, match=r"token_counts\.npy can't be read"):
     store.open_corpus(path)
 
 

@@ -123,6 +123,5 @@ def _write(path: str, arrays: list[np.ndarray], dtype: np.dtype) -> dict:
 def _open(folder: str, name: str) -> tuple[np.ndarray, ...]:
   """Returns the memory-mapped tokens, sentences, documents of a small shard."""
   return tuple(
-    np.asarray(shards.load_array(folder, f"{name}.{column}"))
-    for column in shards.COLUMNS
+    shards.load_array(folder, f"{name}.{column}") for column in shards.COLUMNS
   )

@@ -1,0 +1,146 @@
+"""Compares the files of a corpus with its meta.json.
+
+store.py calls `check_files` when it opens a corpus, and `find_problem` for each
+file when it verifies one.
+"""
+
+import contextlib
+import errno
+import json
+import os
+import pathlib
+import stat
+from collections.abc import Callable, Iterator, Mapping
+
+from maskedlm.core.errors import CorpusError
+from maskedlm.data.corpus import manifest, memory_map, shards
+from maskedlm.runtime import output_files, storage_errors
+
+# errno if something else stands where a file or its folder was.
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
+
+
+def read_meta(path: str) -> dict:
+  """Returns meta.json, checked against its own checksum.
+
+  Raises:
+    CorpusError: it is missing or damaged.
+    ConfigError, StorageError, PermissionError: see `reading`.
+  """
+  if not os.path.isdir(path):
+    if os.path.lexists(path):
+      raise CorpusError(
+        f"{path} is not a folder, as a corpus is: give the path of one, or move"
+        " it away and make a corpus there with `maskedlm prepare`."
+      )
+    raise CorpusError(
+      f"{path}: no such corpus; make one with `maskedlm prepare`."
+    )
+  name = os.path.join(path, "meta.json")
+  if path.endswith(".tmp") or not os.path.lexists(name):
+    raise CorpusError(
+      f"{path}: not a finished corpus; run `maskedlm prepare` again, or give"
+      " the path of a finished one."
+    )
+  try:
+    with reading(path), memory_map.open_file(name) as file:
+      meta = json.loads(file.read().decode("utf-8"))
+  except (UnicodeDecodeError, ValueError, RecursionError) as error:
+    raise CorpusError(f"{name}: damaged ({error}); {shards.REMEDY}") from error
+  if not isinstance(meta, dict) or meta.get("format") != manifest.FORMAT:
+    raise CorpusError(
+      f'{name}: "format" is not "{manifest.FORMAT}"; {shards.REMEDY}'
+    )
+  if meta.get("version") not in manifest.READABLE:
+    raise CorpusError(
+      f"{path}: corpus format version {meta.get('version')}, but this maskedlm"
+      f" reads versions {' and '.join(map(str, manifest.READABLE))}; remove the"
+      " corpus and run `maskedlm prepare` again."
+    )
+  if meta.get("checksum") != manifest.checksum(meta):
+    raise CorpusError(
+      f"{name}: damaged (its checksum differs); {shards.REMEDY}"
+    )
+  return meta
+
+
+def check_files(path: str, meta: Mapping, *, under: str = "") -> None:
+  """Checks the size of every file, and the content of all but the shards.
+
+  Args:
+    path: the corpus's folder.
+    meta: from read_meta.
+    under: checks only files whose names begin so.
+
+  Raises:
+    CorpusError: a file is missing or damaged.
+    ConfigError, StorageError, PermissionError: see `reading`.
+  """
+  for name, file in meta["files"].items():
+    if name.startswith(under):
+      is_shard = name.split("-")[0] in shards.SPLITS
+      with reading(path):
+        problem = find_problem(path, name, file, whole=not is_shard)
+      if problem:
+        raise CorpusError(problem)
+
+
+def find_problem(
+  path: str,
+  name: str,
+  file: Mapping,
+  *,
+  whole: bool,
+  progress: Callable[[int], None] = lambda size: None,
+) -> str:
+  """Returns one line if a file is not as in meta.json, else ''.
+
+  Args:
+    path: the corpus's folder.
+    name: the file's.
+    file: its "bytes" and "sha256" in meta.json.
+    whole: whether to read the file, not only its size.
+    progress: called with the size of each block that was read.
+
+  Raises:
+    OSError: the file can't be read now, or by this user.
+  """
+  full = pathlib.Path(path, name)
+  try:
+    status = full.stat()
+  except OSError as error:
+    if error.errno not in _NOT_THERE:
+      raise
+    missing = error.errno == errno.ENOENT
+    what = "is missing" if missing else f"can't be read ({error.strerror})"
+    return f"{path}: {name} {what}; {shards.REMEDY}"
+  if not stat.S_ISREG(status.st_mode):
+    return f"{path}: {name} is not a regular file; {shards.REMEDY}"
+  if status.st_size != file["bytes"]:
+    return (
+      f"{path}: {name} has {status.st_size} bytes, expected {file['bytes']}; "
+      f"{shards.REMEDY}"
+    )
+  if whole and output_files.sha256(full, progress) != file["sha256"]:
+    return f"{path}: {name} is damaged: its SHA-256 differs; {shards.REMEDY}"
+  return ""
+
+
+@contextlib.contextmanager
+def reading(path: str) -> Iterator[None]:
+  """Raises an OSError within the block as ConfigError or StorageError.
+
+  They name the file, or else the corpus's folder `path`. PermissionError is
+  left: cli/main.py says what helps.
+  """
+  try:
+    yield
+  except PermissionError:
+    raise
+  except OSError as error:
+    raise storage_errors.as_user_error(
+      f"{error.filename or path} can't be read ({error.strerror or error})",
+      error,
+      if_wrong=shards.REMEDY,
+      if_temporary="run the same command again when it can.",
+    ) from error

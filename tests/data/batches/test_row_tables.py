@@ -1,0 +1,111 @@
+"""A table of rows that is damaged is built again, and never read."""
+
+import os
+import types
+
+import numpy as np
+import pytest
+
+from helpers import damage
+from maskedlm.data.batches import row_tables
+from maskedlm.runtime import output_files
+
+DTYPE = np.dtype([("token", "<i8"), ("num_tokens", "<i4")])
+ROWS = np.array([(3 * i, i % 5) for i in range(37)], DTYPE)
+
+
+@pytest.fixture
+def opened(tmp_path, monkeypatch):
+  """Returns (open, its file); open returns (table, how often it was built)."""
+  monkeypatch.setattr(output_files, "sync", lambda file: file.flush())  # Slow.
+  corpus = types.SimpleNamespace(path=str(tmp_path), fingerprint="f" * 64)
+
+  def open_(key="a", dtype=DTYPE, rows=ROWS):
+    row_tables._map.cache_clear()  # As in another process.
+    built = []
+
+    def build():
+      built.append(key)
+      yield rows[:20]
+      yield rows[20:]
+
+    table = row_tables.open_table(corpus, key, dtype, build)
+    assert type(table) is np.ndarray and table.dtype == dtype
+    assert table.tolist() == rows.tolist()
+    return len(built)
+
+  assert open_() == 1
+  (file,) = (tmp_path / "rows").iterdir()
+  assert open_() == 0
+  return open_, file
+
+
+def test_numpy_reads_the_file(opened):
+  _, file = opened
+  assert np.load(file).tolist() == ROWS.tolist()
+
+
+def test_flipped_bits_are_found(opened):
+  open_, file = opened
+  whole = file.read_bytes()
+  assert len(whole) == 128 + 37 * 12 + 8
+  for place in range(0, len(whole), 3):
+    content = bytearray(whole)
+    content[place] ^= 1 << place % 8
+    file.write_bytes(content)
+    assert open_() == 1
+    assert file.read_bytes() == whole
+    assert open_() == 0
+
+
+@pytest.mark.parametrize("spoil", [*damage.CONTENT, *damage.REPLACED])
+def test_other_damage_is_found(opened, spoil):
+  open_, file = opened
+  spoil(file)
+  assert open_() > 0
+  # What isn't a file is left alone.
+  assert open_() == 0 or not os.path.isfile(file)
+
+
+def test_shorter_files_are_found(opened):
+  open_, file = opened
+  whole = file.read_bytes()
+  for size in range(0, len(whole), 7):
+    file.write_bytes(whole[:size])
+    assert open_() == 1
+
+
+def test_a_table_from_before_there_were_checksums_is_built_again(opened):
+  open_, file = opened
+  whole = file.read_bytes()
+  np.save(file, ROWS)
+  assert file.read_bytes() == whole[:-8]
+  assert open_() == 1
+  assert file.read_bytes() == whole
+
+
+def test_a_table_under_the_name_of_another_is_found(opened):
+  open_, file = opened
+  assert open_("b", rows=ROWS[::-1]) == 1
+  (other,) = set(file.parent.iterdir()) - {file}
+  other.write_bytes(file.read_bytes())
+  assert open_("b", rows=ROWS[::-1]) == 1
+
+
+def test_another_type_of_the_same_size_is_built_again(opened):
+  open_, _ = opened
+  other = np.dtype([("begin", "<i8"), ("num_tokens", "<i4")])
+  assert open_(dtype=other, rows=ROWS.astype(other)) == 1
+
+
+def test_an_empty_table(opened):
+  open_, _ = opened
+  assert open_("none", rows=ROWS[:0]) == 1
+  assert open_("none", rows=ROWS[:0]) == 0
+
+
+def test_a_folder_that_cannot_be_written(opened):
+  open_, file = opened
+  damage.file(file.parent)
+  assert open_() > 0
+  assert file.parent.read_text() == "a file\n"
