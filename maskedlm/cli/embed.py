@@ -130,6 +130,11 @@ def _check(args: argparse.Namespace) -> None:
     raise ConfigError(
       "--fit measures vectors as they are: leave out --standardise."
     )
+  if args.pool and args.unit == "token":
+    raise ConfigError(
+      f"--pool={args.pool} has no effect with --unit=token: leave it out, or "
+      "give --unit=word or --unit=sentence."
+    )
   shared.check_at_least(args, length=8)
   shared.check_combine(args)
   shared.parse_layers(args.layers)

@@ -10,10 +10,16 @@ from collections.abc import Sequence
 
 from ml_collections import ConfigDict
 
-from maskedlm.config.overrides import load_config, split_arguments
+from maskedlm.config import overrides as config_overrides
 from maskedlm.core.errors import ConfigError
-from maskedlm.finetune.config import load_task, sections, validate
-from maskedlm.runtime import buckets, output_files, startup
+from maskedlm.finetune.config import (
+  contradictions,
+  load_task,
+  sections,
+  unused_options,
+  validate,
+)
+from maskedlm.runtime import buckets, console, output_files, startup
 
 
 def main(argv: Sequence[str]) -> int:
@@ -30,10 +36,12 @@ def main(argv: Sequence[str]) -> int:
     "--workdir", help="checkpoints, logs, results; default: runs/<name>"
   )
   task, argv = _split_task(argv)
-  args, overrides = split_arguments(parser, argv, sections=sections)
+  args, overrides = config_overrides.split_arguments(
+    parser, argv, sections=sections
+  )
 
   def load(path: str) -> ConfigDict:
-    return load_config(path, overrides, validate=validate)
+    return config_overrides.load_config(path, overrides, validate=validate)
 
   config = load(args.config)
   if task and task != config.task.kind:
@@ -43,17 +51,37 @@ def main(argv: Sequence[str]) -> int:
       f"{task}, or give another --config."
     )
   workdir = args.workdir or f"runs/{config.name}"
+  given = config_overrides.given_options(overrides)
+  _check_given(config, given, workdir)
+  config_overrides.print_unused(overrides, unused_options(config))
   if not config.suite:
     _run(config, workdir)
     return 0
   file = args.config.partition(":")[0]
+  configs = {name: load(f"{file}:{name}") for name in config.suite}
+  for each in configs.values():
+    _check_given(each, given, workdir)
   results = {
-    name: _run(load(f"{file}:{name}"), f"{workdir}/{name}")
-    for name in config.suite
+    name: _run(each, f"{workdir}/{name}") for name, each in configs.items()
   }
   if all(results.values()):  # They are empty on hosts other than host 0.
     _print_suite(results, config.suite_without, buckets.origin(workdir))
   return 0
+
+
+def _check_given(
+  config: ConfigDict, given: Sequence[str], workdir: str
+) -> None:
+  """Raises ConfigError for options of the command line without an effect.
+
+  If the workdir exists they are printed instead: the command that started a run
+  must continue it.
+  """
+  found = contradictions(config, given)
+  if found and not buckets.origin(workdir).exists():
+    raise ConfigError(f"{found[0]}: leave it out, or change the other.")
+  for message in found:
+    console.log(message)
 
 
 def _split_task(argv: Sequence[str]) -> tuple[str, list[str]]:

@@ -10,6 +10,7 @@ from ml_collections import ConfigDict
 from maskedlm import objectives
 from maskedlm.cli import options
 from maskedlm.config import existing, overrides
+from maskedlm.core.errors import ConfigError
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.data.corpus import store
 from maskedlm.data.prepare import prepare
@@ -39,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
     "set, as pretrain does",
   )
   parser.add_argument(
-    "--rows", type=int, default=3, help="sample rows to show; default: 3"
+    "--rows", type=int, help="sample rows to show; default: 3"
   )
   parser.add_argument("--html", metavar="FILE", help="also write an HTML page")
   options.add_json(parser, "print only the figures, as JSON")
@@ -47,6 +48,11 @@ def main(argv: Sequence[str]) -> int:
     parser, argv, fit=existing.fit_to_corpus
   )
   options.check_at_least(args, rows=0)
+  if args.rows is not None and args.json and not args.html:
+    raise ConfigError(
+      f"--rows={args.rows} has no effect with --json, which prints only the "
+      "figures: leave it out, or add --html=FILE."
+    )
   if args.html:
     output_options.check_file(args.html, option="--html")
   corpus = _find_corpus(config, args.workdir)
@@ -72,7 +78,7 @@ def main(argv: Sequence[str]) -> int:
     )
   else:
     measured, more, rows = facts_of_rows(
-      config, task, corpus, num_samples=args.rows
+      config, task, corpus, num_samples=3 if args.rows is None else args.rows
     )
     figures.update(measured)
     sections += more

@@ -138,11 +138,25 @@ def check_at_least(args: argparse.Namespace, **bounds: int) -> None:
       raise ConfigError(f"--{name}={value}: expected {least} or more.")
 
 
-def check_combine(args: argparse.Namespace) -> None:
-  """Raises ConfigError for a value that only the Python interface accepts."""
+def check_combine(args: argparse.Namespace, default: str = "mean") -> None:
+  """Checks --combine, and prints if there is only one layer to combine.
+
+  Args:
+    args: has combine and layers.
+    default: the default of --combine.
+
+  Raises:
+    ConfigError: only the Python interface accepts the value.
+  """
   if args.combine == "stack":
     raise ConfigError(
       "--combine=stack is for Python; expected mean, sum or concat."
+    )
+  one = args.layers and len(parse_layers(args.layers)) == 1
+  if one and args.combine != default:
+    console.log(
+      f"--combine={args.combine} has no effect with --layers={args.layers}, "
+      "which is one layer"
     )
 
 
@@ -155,7 +169,23 @@ def check_input(args: argparse.Namespace) -> None:
   from maskedlm.data.labelled import text_lines
 
   text_lines.check_files(args.input, form=args.format)
+  check_field(args, args.input)
   check_at_least(args, batch_tokens=1)
+
+
+def check_field(args: argparse.Namespace, files: Sequence[str]) -> None:
+  """Raises ConfigError for --field if no file has JSON objects."""
+  from maskedlm.data.labelled import text_lines
+
+  form = getattr(args, "format", None)  # None: the verb has no --format.
+  if args.field != "text" and not any(
+    text_lines.is_jsonl(file, form or "") for file in files
+  ):
+    remedy = "" if form is None else ", or give --format=jsonl"
+    raise ConfigError(
+      f"--field={args.field} has no effect: {', '.join(files)} is not read as "
+      f"JSON lines; name it FILE.jsonl{remedy}, or leave out --field."
+    )
 
 
 def check_json_flag(argv: Sequence[str]) -> None:

@@ -32,7 +32,13 @@ def main(argv: Sequence[str]) -> int:
     raise ConfigError(
       f"--topology={args.topology}: several topologies need --sweep."
     )
-  phase = int(args.phase == "last" and config.data.long_share > 0)
+  two_phases = config.data.long_share > 0
+  if args.phase and not two_phases:
+    raise ConfigError(
+      f"--phase={args.phase} has no effect with data.long_share=0: all steps "
+      "are alike; leave it out."
+    )
+  phase = int(two_phases and args.phase != "first")
   plans = []
   for topology in topologies:
     for each in _meshes(config, topology) if args.sweep else [config]:
@@ -79,7 +85,6 @@ def _parser() -> argparse.ArgumentParser:
   parser.add_argument(
     "--phase",
     choices=("first", "last"),
-    default="last",
     help="the phase of a config with longer rows at the end; default: "
     "last, the longer rows",
   )

@@ -161,6 +161,7 @@ def _check_instances(args: argparse.Namespace) -> None:
   options.parse_layers(args.layers)
   options.check_at_least(args, limit=2)
   text_lines.check_files(args.data, form="", option="--data")
+  options.check_field(args, args.data)
 
 
 def plot_attention(argv: Sequence[str]) -> int:

@@ -40,6 +40,13 @@ def main(argv: Sequence[str]) -> int:
     parser, [t for t in argv if t not in for_beam], instead="verify"
   )
   if config is None:
+    unused = ["--out"] if args.out else []
+    unused += ["--runner"] if args.runner != "local" else []
+    if unused := [*unused, *for_beam]:
+      raise ConfigError(
+        f"{unused[0]} has no effect with --verify, which only reads a corpus: "
+        "leave it out."
+      )
     return _verify(args.verify)
   run = _find_runner(args.runner, for_beam)
   path = args.out or config.corpus.path
@@ -47,6 +54,17 @@ def main(argv: Sequence[str]) -> int:
     raise CorpusError(
       "--out is missing: give the corpus's directory, as --out=DIR or "
       "--config.corpus.path=DIR."
+    )
+  if config.corpus.path not in ("", path):
+    print(
+      f"corpus.path={config.corpus.path} has no effect with --out={path}",
+      file=sys.stderr,
+    )
+  if config.corpus.num_workers and args.runner != "local":
+    print(
+      f"corpus.num_workers={config.corpus.num_workers} has no effect with "
+      f"--runner={args.runner}",
+      file=sys.stderr,
     )
   corpus = prepare.prepare(config, buckets.folder(path), log=print, run=run)
   print(f"corpus {corpus.fingerprint[:12]} is ready in {path}")

@@ -79,6 +79,11 @@ def main(argv: Sequence[str]) -> int:
   args, config = overrides.parse_config(parser, argv, instead="tokenizer")
   if args.png:
     figure.check_picture(args.png, option="--png")
+  if config and (args.parts or args.text_field != "text"):
+    name = "parts" if args.parts else "text_field"
+    raise ConfigError(
+      f"--{name} has no effect with --config: give --config.corpus.{name}."
+    )
   if config is None:
     vocabularies, texts = load_saved(
       args.tokenizer, args.parts or "", text_field=args.text_field
@@ -169,7 +174,16 @@ def load_saved(
       " or a folder of such files."
     )
   texts = {}
-  for part in domains.parse_domains(ConfigDict({"parts": option})):
+  parts = domains.parse_domains(ConfigDict({"parts": option}))
+  if text_field != "text" and not any(
+    part.source.partition(":")[0] in reader.FIELD_TYPES for part in parts
+  ):
+    raise ConfigError(
+      f"--text_field={text_field} has no effect: no part of --parts={option} "
+      f"has fields; expected {', '.join(reader.FIELD_TYPES)}, as "
+      "de:jsonl:FILE, or leave it out."
+    )
+  for part in parts:
     with domains.errors_of_domain(part.name):
       texts[part.name] = list(_beginning(part, text_field))
   loaded = list(map(tokenizer.load_tokenizer, paths))

@@ -50,6 +50,11 @@ def main(argv: Sequence[str]) -> int:
   source = args.source or next(iter(files))
   check_name("--source", source, files)
   options.check_at_least(args, batch_size=1, length=8)
+  for token in overrides:
+    if token.lstrip("-").startswith("config.task.language="):
+      raise ConfigError(
+        f"{token} has no effect: --data names the language of each file."
+      )
 
   from maskedlm.finetune import predict
   from maskedlm.runtime import startup

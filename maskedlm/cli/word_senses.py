@@ -150,7 +150,7 @@ def train(args: argparse.Namespace) -> int:
       f"--heldout_share={args.heldout_share}: expected at least 0, below 1."
     )
   shared.check_at_least(args, max_documents=0)
-  shared.check_combine(args)
+  shared.check_combine(args, default="sum")
   shared.parse_layers(args.layers or "last")
   first = None
   if args.first_senses:
@@ -304,6 +304,9 @@ def predict(args: argparse.Namespace) -> int:
 
   if args.text and args.input != ["-"]:
     raise ConfigError("give one of --input and texts.")
+  if args.text and (args.format or args.field != "text"):
+    name = "format" if args.format else "field"
+    raise ConfigError(f"--{name} is for --input: leave it out beside texts.")
   shared.check_input(args)
   shared.check_at_least(args, top_k=1)
   learned, model, options = _open(args)

@@ -82,7 +82,8 @@ def fit_to_corpus(config: ConfigDict, given: Collection[str]) -> None:
   """Sets config.tokenizer to the options that corpus.path was prepared with.
 
   Those on the command line are left; opening the corpus compares them. Values
-  of the config file that are replaced are printed.
+  of the config file that are replaced are printed, and so are options of
+  config.corpus on the command line, which describe how a corpus is prepared.
 
   Args:
     config: the config of pretraining, changed in place if it has corpus.path
@@ -90,6 +91,21 @@ def fit_to_corpus(config: ConfigDict, given: Collection[str]) -> None:
     given: the options on the command line, such as "tokenizer.kind".
   """
   section, meta = config.tokenizer, _read_meta(config.corpus.path)
+  unused = [
+    name.removeprefix("corpus.")
+    for name in given
+    if name.startswith("corpus.") and name != "corpus.path"
+  ]
+  unused = [
+    f"corpus.{name}={config.corpus[name]!r}"
+    for name in unused
+    if meta and config.corpus[name] != meta["options"].get(f"corpus.{name}")
+  ]
+  if unused:
+    _log(
+      f"{', '.join(unused)} without effect: {config.corpus.path} is prepared "
+      "already"
+    )
   if section.path or not meta:
     return
   if TOKENIZER_HASH in meta["options"]:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from absl import flags
 from ml_collections import ConfigDict, config_flags
 
-from maskedlm.config import defaults, existing, presets
+from maskedlm.config import defaults, effects, existing, presets
 from maskedlm.config.defaults import objective_section, validate
 from maskedlm.core import options
 from maskedlm.core.errors import ConfigError, did_you_mean
@@ -59,6 +59,7 @@ def parse_config(
     existing.fit_to_tokenizer(config, given)
     fit(config, given)
     validate(config)
+    print_unused(overrides, effects.unused_options(config))
 
   return args, load_config(args.config, overrides, complete)
 
@@ -160,11 +161,31 @@ def load_config(path: str, overrides=(), validate=validate) -> ConfigDict:
   return config
 
 
+def given_options(overrides) -> list[str]:
+  """Returns the names of the options of --config.NAME=VALUE arguments."""
+  return [_name(token) for token in overrides if _OPTION.match(token)]
+
+
+def print_unused(overrides, reasons: Mapping[str, str]) -> None:
+  """Prints the overrides that have no effect.
+
+  They are not an error: several runs may share a command line, and the same
+  command must continue a run that was started with them.
+
+  Args:
+    overrides: arguments of the command line.
+    reasons: option -> why it has no effect.
+  """
+  for name in dict.fromkeys(given_options(overrides)):
+    if name in reasons:
+      print(f"--config.{name} has no effect {reasons[name]}", file=sys.stderr)
+
+
 def _with_size_as_argument(path: str) -> str:
   """Returns bert.py:base for bert_base.py, its name in earlier versions."""
   file = pathlib.Path(path)
   family, _, size = file.stem.rpartition("_")
-  by_size = file.with_name(f"{family}.py")
+  by_size = file.parent / f"{family}.py"
   renamed = by_size.is_file() and not file.is_file()
   return f"{by_size}:{size}" if renamed else path
 

@@ -7,12 +7,12 @@ differs.
 import importlib
 import os
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from ml_collections import ConfigDict
 
-from maskedlm.config import presets
+from maskedlm.config import effects, presets
 from maskedlm.config.options import MeshOptions
 from maskedlm.core import options
 from maskedlm.core.errors import ConfigError, check_name
@@ -68,42 +68,68 @@ def validate(config: ConfigDict) -> None:
       options.check_options(name, section, config[name] if name else config)
   _check_steps(config)
   optimizer.check_values(config.optimizer)
-  _check_effects(
-    config,
-    {
-      "data.dev_share": config.data.dev and "beside data.dev",
-      "train.warmup_share": config.optimizer.warmup_steps
-      and f"beside optimizer.warmup_steps={config.optimizer.warmup_steps}",
-      "train.evals_per_epoch": config.train.eval_every
-      and f"beside train.eval_every={config.train.eval_every}",
-      "model.reinit_layers": not config.pretrained
-      and "beside pretrained=False",
-    },
-  )
   if not config.suite:
     task = load_task(config.task.kind)
     options.check_options("task", task.options, config.task)
-    reasons = task.without_effect(
-      options.from_config(task.options, config.task)
-    )
-    _check_effects(config, {f"task.{n}": why for n, why in reasons.items()})
 
 
-def _check_effects(config: ConfigDict, reasons: Mapping[str, Any]) -> None:
-  """Raises ConfigError if an option is set that has no effect.
+def contradictions(config: ConfigDict, given: Collection[str]) -> list[str]:
+  """Returns a message for each given option that has no effect.
 
   Args:
-    config: the config.
-    reasons: the option's name -> why it has no effect, or a false value.
+    config: the whole config, validated.
+    given: the options on the command line, such as "data.dev_share". Values of
+      a config file may be without effect, since it is shared by several runs.
   """
-  for name, reason in reasons.items():
+  steps, every = config.optimizer.warmup_steps, config.train.eval_every
+  reasons: dict[str, Any] = {
+    "data.dev_share": config.data.dev and "beside data.dev",
+    "train.warmup_share": steps and f"beside optimizer.warmup_steps={steps}",
+    "train.evals_per_epoch": every and f"beside train.eval_every={every}",
+    "model.reinit_layers": not config.pretrained and "beside pretrained=False",
+  }
+  if not config.suite:
+    task = load_task(config.task.kind)
+    found = task.without_effect(options.from_config(task.options, config.task))
+    reasons |= {f"task.{name}": reason for name, reason in found.items()}
+  messages = []
+  for name in given:
     section, _, option = name.partition(".")
-    default = sections(config)[section].__dataclass_fields__[option].default
-    if reason and (value := config[section][option]) != default:
-      raise ConfigError(
-        f"{name}={value!r} has no effect {reason}: leave it out "
-        f"({default!r}), or change the other."
-      )
+    if reason := reasons.get(name):
+      value = config[section][option]
+      default = sections(config)[section].__dataclass_fields__[option].default
+      if value != default:
+        messages.append(f"{name}={value!r} has no effect {reason}")
+  return messages
+
+
+def unused_options(config: ConfigDict) -> dict[str, str]:
+  """Returns {option: "with OTHER=VALUE"}: others decide instead of these.
+
+  Args:
+    config: the whole config, validated.
+  """
+  grids = (
+    ("optimizer.learning_rate", "learning_rate"),
+    ("data.batch_size", "batch_size"),
+    ("train.epochs", "epochs"),
+    ("seed", "seeds"),
+  )
+  warmup = config.optimizer.warmup_steps
+  rules = (
+    *effects.of_optimizer(config.optimizer),
+    *(
+      (name, f"sweep.{grid}", bool(config.sweep[grid])) for name, grid in grids
+    ),
+    ("train.epochs", "train.num_steps", bool(config.train.num_steps)),
+    # 0 follows train.warmup_share.
+    (
+      "optimizer.warmup_steps",
+      "train.warmup_share",
+      not warmup and config.train.warmup_share > 0,
+    ),
+  )
+  return effects.describe(config, rules)
 
 
 def _check_steps(config: ConfigDict) -> None:

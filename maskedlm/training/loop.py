@@ -121,7 +121,13 @@ def run(
     meta = {"identity": dict(identity), "task": dict(task.describe)}
     batches = _prefetch(task, start, num_steps, options.prefetch)
     # Before compiling: it changes which names the compiled step records.
-    watched_step, batches = watch(train_step, batches, config.profile, workdir)
+    watched_step, batches = watch(
+      train_step,
+      batches,
+      config.profile,
+      workdir,
+      num_steps=max(num_steps - start, 0),
+    )
     if start < num_steps:  # Fail now, not later.
       checkpoints.check_room(state)
       last = sharding.place(task.batch_at("train", num_steps - 1), mesh)

@@ -67,6 +67,7 @@ def watch(
   count: int,
   workdir: pathlib.Path,
   *,
+  num_steps: int,
   log: Callable[[str], None] = console.log,
 ) -> tuple[Callable, Iterator]:
   """Returns (step, batches), wrapped so that they trace `count` steps.
@@ -76,9 +77,17 @@ def watch(
     batches: an iterator over the batches that the loop places on the device.
     count: steps to trace, after WARMUP others; 0 to return both unchanged.
     workdir: receives profile/. If there are several hosts, the first traces.
+    num_steps: steps that the run will do; fewer than WARMUP + count are not
+      traced, which is logged.
     log: receives the table.
   """
   if count < 1 or jax.process_index():
+    return step, batches
+  if num_steps < WARMUP + count:
+    log(
+      f"profile={count} has no effect: it traces {count} steps after {WARMUP} "
+      f"others, and the run has {num_steps} left"
+    )
     return step, batches
   # A cached program has the scopes of the code that compiled it first.
   jax.config.update("jax_compilation_cache_include_metadata_in_key", True)

@@ -164,3 +164,14 @@ def test_a_corpus_that_is_not_there_changes_nothing(tmp_path):
   for path in (tmp_path, tmp_path / "none"):
     config = _config(tmp_path, f"corpus.path={path}")
     assert config.tokenizer.vocab_size == 30_522
+
+
+def test_options_of_a_prepared_corpus_are_said_to_have_no_effect(
+  tmp_path, vocab, capsys
+):
+  path = _prepared(tmp_path, f"tokenizer.path={vocab}")
+  capsys.readouterr()
+  _config(tmp_path, f"corpus.path={path}", "corpus.shard_tokens=99")
+  assert "corpus.shard_tokens=99 without effect" in capsys.readouterr().err
+  _config(tmp_path, f"corpus.path={path}", "corpus.sentences=split")
+  assert "without effect" not in capsys.readouterr().err

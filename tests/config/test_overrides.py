@@ -185,3 +185,28 @@ def test_an_error_of_get_config_is_one_line(tmp_path):
   with pytest.raises(ConfigError) as error:
     overrides.load_config(f"{path}:mrcp")
   assert str(error.value) == "c.py:mrcp: no such task"
+
+
+def test_an_override_without_effect_is_named(capsys):
+  argv = [f"--config={CONFIG}", "--config.optimizer.power=2.0"]
+  parse(*argv, "--config.optimizer.schedule=polynomial")
+  assert capsys.readouterr().err == ""
+  parse(*argv, "--config.optimizer.power=3.0")
+  assert capsys.readouterr().err == (
+    "--config.optimizer.power has no effect with optimizer.schedule='linear'\n"
+  )
+
+
+def test_values_of_presets_and_files_are_not_overrides(capsys):
+  parse(
+    f"--config={CONFIG}",
+    "--config.optimizer=lamb",
+    "--config.optimizer.schedule=constant",
+    "--config.train.eval_rows=0",
+  )
+  assert capsys.readouterr().err == ""
+
+
+def test_an_empty_name_of_a_config_is_one_line():
+  with pytest.raises(ConfigError, match="--config=: no such file"):
+    overrides.load_config("")

@@ -177,8 +177,23 @@ def test_a_run_with_profile_writes_a_trace_and_a_table(tmp_path, capsys):
   assert sum(shares.values()) == pytest.approx(total, abs=0.07)
 
 
-def test_a_run_that_ends_before_the_trace_stops_it(tmp_path):
-  train(tmp_path / "run", num_steps=6, profile=3)
+def test_an_interrupted_run_stops_the_trace(tmp_path):
+  _, batches = profiling.watch(
+    lambda state, batch: (state, {}),
+    iter(range(99)),
+    3,
+    tmp_path,
+    num_steps=99,
+  )
+  for _ in range(profiling.WARMUP + 1):  # The last one is traced.
+    next(batches)
+  batches.close()
   # Another trace can be started.
   jax.profiler.start_trace(tmp_path / "next")
   jax.profiler.stop_trace()
+
+
+def test_a_run_without_enough_steps_has_no_trace(tmp_path, capsys):
+  train(tmp_path / "run", num_steps=7, profile=3)  # 5 + 3 are needed.
+  assert "profile=3 has no effect: " in capsys.readouterr().err
+  assert not (tmp_path / "run" / "profile").exists()

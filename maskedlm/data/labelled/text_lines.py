@@ -100,7 +100,7 @@ def read_entries(
   seen = Counter() if seen is None else seen
   such_as = '{"text": "..."} or {"tokens": ["...", "..."]}'
   for path in paths:
-    name, is_json = _name(path), _is_jsonl(path, form)
+    name, is_json = _name(path), is_jsonl(path, form)
     for number, line in read_lines(path, seen):
       if not line.strip():
         continue
@@ -113,7 +113,7 @@ def read_entries(
     raise DataError(f"{names}: no line with text; expected at least one.")
 
 
-def _is_jsonl(path: str, form: str) -> bool:
+def is_jsonl(path: str, form: str) -> bool:
   """Returns whether a file has JSON objects, by its form or else its name."""
   name = pathlib.Path(path)
   name = name.with_suffix("") if _is_compressed(path) else name

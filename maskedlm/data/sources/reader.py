@@ -32,6 +32,7 @@ from maskedlm.data.sources import docstrings, files, parquet, tfds
 from maskedlm.data.sources.sentences import cut_text
 
 SOURCE_TYPES = ("text", "lines", "jsonl", "parquet", "tfds", "docstrings")
+FIELD_TYPES = ("jsonl", "parquet", "tfds")  # Those with corpus.text_field.
 # Characters; longer lines and documents are cut.
 MAX_LINE = 1 << 20
 MAX_DOCUMENT = 1 << 22

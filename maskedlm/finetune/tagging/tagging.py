@@ -355,6 +355,8 @@ def without_effect(options: Options) -> dict[str, str]:
   if options.task == "pos":
     for name in ("file_scheme", "scheme", "repair_bio"):
       found[name] = "beside task.task='pos', whose tags are no entities"
+  if options.tag_column != -1:
+    found["conllu_tag"] = f"beside task.tag_column={options.tag_column}"
   if options.crf:
     found["tag_all_subwords"] = (
       "beside task.crf=True, which reads each word at its first subword"
