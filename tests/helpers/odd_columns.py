@@ -101,6 +101,9 @@ def good_files() -> Iterator[OddFile]:
       content = b"\xef\xbb\xbf" + content
     options = {"token_column": token, "tag_column": tag}
     yield OddFile(f"good{number}.conll", content, options)
+    if number % 5 == 0:
+      packed = gzip.compress(content, mtime=0)
+      yield OddFile(f"good{number}.conll.gz", packed, options)
   for number, (words, tags) in enumerate(
     itertools.product(("tokens", "words"), ("ner_tags", "tags", "labels"))
   ):
@@ -115,6 +118,10 @@ def good_files() -> Iterator[OddFile]:
     content = "\n".join(map(json.dumps, rows)).encode()
     for suffix in (".jsonl", ".conll"):
       yield OddFile(f"rows{number}{suffix}", content, {})
+    listed = json.dumps(rows, indent=2 * (number % 2) or None).encode()
+    yield OddFile(f"rows{number}.json", listed, {})
+    packed = gzip.compress(content, mtime=0)
+    yield OddFile(f"rows{number}.jsonl.gz", packed, {})
 
 
 def broken_files() -> Iterator[OddFile]:
@@ -156,12 +163,11 @@ def broken_files() -> Iterator[OddFile]:
     "documents": b"-DOCSTART- O\n\n-DOCSTART- O\n",
     "comments": b"# a comment here\n",
     "csv": text.replace("\t", ",").encode(),
-    "json list": b'[{"tokens": ["a"], "tags": ["O"]}]',
     "no tokens": b'{"text": "a"}',
     "lengths": b'{"tokens": ["a", "b"], "tags": ["O"]}',
     "numbers": b'{"tokens": ["a", "b"], "tags": [0, 1]}',
     "header": b"word\ttag\n",
     "words are numbers": b"1\tEve\tB-PER\n2\tran\tO\n",
   }.items():
-    suffix = {"csv": ".csv", "json list": ".json"}.get(name, ".txt")
+    suffix = ".csv" if name == "csv" else ".txt"
     yield OddFile(f"{name}{suffix}", content, {})

@@ -46,7 +46,7 @@ def read_rows(
   Raises:
     DataError: see read_lines; a quotation mark is not closed.
   """
-  lines = read_lines(path, expand=True)
+  lines = read_lines(path)
   if dialect.is_quoted:
     rows = _quoted(path, lines, dialect.separator)
   else:
@@ -71,7 +71,7 @@ def find_dialect(path: pathlib.Path, suffix: str, *, width: int = 0) -> Dialect:
     DataError: see read_lines.
   """
   usual, note = SUFFIXES[suffix], ""
-  lines = read_lines(path, expand=True)
+  lines = read_lines(path)
   first = next((x for x in lines if x.strip()), "")
   if match := _SEPARATOR.match(first):
     return Dialect(match[1], True)
@@ -87,7 +87,7 @@ def find_dialect(path: pathlib.Path, suffix: str, *, width: int = 0) -> Dialect:
     note = f"{path}: the columns are between {shown}"
   if found != "\t" or usual != "\t":
     return Dialect(found, True, note)
-  is_quoted, count = _find_quotes(read_lines(path, expand=True))
+  is_quoted, count = _find_quotes(read_lines(path))
   if count and not is_quoted:
     note = (
       f"{path}: {count:,} fields are in quotation marks, which are taken as "

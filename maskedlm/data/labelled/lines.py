@@ -21,12 +21,10 @@ _HEAD = 4096  # Bytes that show what a file is.
 _SAMPLE = 1000  # Lines that show a text's encoding.
 
 
-def read_lines(path: pathlib.Path, *, expand: bool = False) -> Iterator[str]:
+def read_lines(path: pathlib.Path) -> Iterator[str]:
   """Yields the lines of a UTF-8 file, without line ends.
 
-  Args:
-    path: the file.
-    expand: whether a compressed file (gzip, zstd, bzip2, xz) is decompressed.
+  A compressed file (gzip, zstd, bzip2, xz) is decompressed.
 
   Raises:
     DataError: the file is missing, empty or not UTF-8 text.
@@ -34,9 +32,7 @@ def read_lines(path: pathlib.Path, *, expand: bool = False) -> Iterator[str]:
   is_empty = True
   try:
     with path.open("rb") as file:
-      for _, line in decode_lines(
-        _decompressed(file, path) if expand else file, str(path)
-      ):
+      for _, line in decode_lines(_decompressed(file, path), str(path)):
         is_empty = False
         yield line
   except OSError as error:

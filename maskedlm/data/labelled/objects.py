@@ -28,30 +28,36 @@ _SKIPPED = re.compile(r"[\s,]*")
 _SUCH_AS = '{"text": "...", "label": "..."}'
 
 
-def read_json(path: pathlib.Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_json(
+  path: pathlib.Path, *, such_as: str = _SUCH_AS
+) -> Iterator[tuple[int, dict[str, Any]]]:
   """Yields (line from 1, fields) of each object of a JSON file.
+
+  Args:
+    path: the file.
+    such_as: an example of an object, for errors.
 
   Raises:
     DataError: see read_lines; something is not JSON, or no object.
   """
-  lines = enumerate(read_lines(path, expand=True), 1)
+  lines = enumerate(read_lines(path), 1)
   filled = ((n, x) for n, x in lines if x.strip())
   first = next(filled, None)
   if first is None:
     return
   if first[1].lstrip().startswith("["):
-    yield from _read_list(path, "")
+    yield from _read_list(path, "", such_as)
   elif ".json" in pathlib.Path(path.name.lower()).suffixes and (
     name := _name_of_list(path)
   ):
-    yield from _read_list(path, name)
+    yield from _read_list(path, name, such_as)
   else:
     for number, line in itertools.chain([first], filled):
-      yield number, parse_object(line, f"{path}:{number}")
+      yield number, parse_object(line, f"{path}:{number}", such_as=such_as)
 
 
 def _whole(path: pathlib.Path) -> str:
-  return "\n".join(read_lines(path, expand=True))
+  return "\n".join(read_lines(path))
 
 
 def _name_of_list(path: pathlib.Path) -> str:
@@ -71,7 +77,7 @@ def _name_of_list(path: pathlib.Path) -> str:
 
 
 def _read_list(
-  path: pathlib.Path, name: str
+  path: pathlib.Path, name: str, such_as: str
 ) -> Iterator[tuple[int, dict[str, Any]]]:
   """Yields (line, fields) of the objects in a list, the field `name` if any."""
   text = _whole(path)
@@ -93,9 +99,9 @@ def _read_list(
     except (ValueError, RecursionError) as error:
       raise DataError(
         f"{where}: not JSON ({error}); expected a list of objects, such as "
-        f"[{_SUCH_AS}, ...]."
+        f"[{such_as}, ...]."
       ) from None
-    yield number, _checked(value, where, _SUCH_AS)
+    yield number, _checked(value, where, such_as)
   if not name and text[place + 1 :].strip():
     raise DataError(
       f"{path}:{number}: more follows after the list; expected one list of "

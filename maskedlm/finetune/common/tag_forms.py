@@ -23,6 +23,8 @@ _LETTERS = "".join(_PREFIXES)
 _FIRST = re.compile(f"([{_LETTERS}{_LETTERS.lower()}])(?:[-_](.+))?")
 _LAST = re.compile(f"(.+)[-_]([{_LETTERS}{_LETTERS.lower()}])")
 _SEVERAL = re.compile(f"[|,;/+ ][{_LETTERS}][-_]|[|,;]O$")
+# What begins like a prefix is no type, whatever follows: B:PER, BEGIN-PER.
+_PREFIXED = re.compile(rf"(?:[{_LETTERS}]|(?i:begin|inside))[^\w\s]")
 _TYPE = re.compile(r"[^\W\d_][^|*()]*")
 
 
@@ -59,10 +61,12 @@ def standard_tags(
 def are_types(tags: Iterable[str]) -> bool:
   """Returns whether tags look like those of io: O, and types without prefix."""
   types = {tag for tag in tags if tag != "O"}
+  if any(f"I{tag[1:]}" in types for tag in types if tag.startswith("B")):
+    return False  # BPER and IPER.
   return bool(types) and all(
     # Single letters are parts of speech in some tagsets, O among them.
     len(tag) > 1
-    and _TYPE.fullmatch(tag)
+    and _is_type(tag)
     and not _of_prefix(tag)
     and not _of_suffix(tag)
     for tag in types
@@ -70,6 +74,7 @@ def are_types(tags: Iterable[str]) -> bool:
 
 
 def _of_prefix(tag: str) -> str | None:
+  tag = tag.strip()
   if tag in ("O", "o"):
     return "O"
   match = _FIRST.fullmatch(tag)
@@ -79,10 +84,13 @@ def _of_prefix(tag: str) -> str | None:
 
 
 def _of_suffix(tag: str) -> str | None:
+  tag = tag.strip()
   if tag in ("O", "o"):
     return "O"
   match = _LAST.fullmatch(tag)
-  return _joined(match[2], match[1]) if match else None
+  if not match or _SEVERAL.search(tag):
+    return None
+  return _joined(match[2], match[1])
 
 
 def _of_type(tag: str) -> str:
@@ -90,9 +98,13 @@ def _of_type(tag: str) -> str:
     return "O"
   if re.fullmatch("I-.+", tag):
     return tag
-  if not _TYPE.fullmatch(tag) or re.match("[BESLUMW]-", tag):
+  if not _is_type(tag):
     _refused(tag)
   return f"I-{tag}"
+
+
+def _is_type(tag: str) -> bool:
+  return bool(_TYPE.fullmatch(tag)) and not _PREFIXED.match(tag)
 
 
 def _joined(letter: str, entity_type: str) -> str:

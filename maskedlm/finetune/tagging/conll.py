@@ -5,7 +5,7 @@
   CoNLL-U                          FORM, and UPOS, XPOS or the column asked for;
                                    ranges (3-4) and empty nodes (8.1) are
                                    skipped (universaldependencies.org/format)
-  JSON lines, Parquet              lists of words and tags (token_lists.py)
+  JSON, Parquet                    lists of words and tags (token_lists.py)
 
 The format is recognised by the content. columns.py splits lines; the meaning of
 entity tags is in common/bio.py.
@@ -168,8 +168,8 @@ def _tagged(
         f"{found.path}:{line.number}: the word is empty; expected one on each "
         "line, and a blank line after each sentence."
       )
-    tags.append(_field_of(found, line, "tag", tag_column))
-    if not tags[-1].strip(" "):
+    tags.append(_field_of(found, line, "tag", tag_column).strip())
+    if not tags[-1]:
       raise DataError(f"{found.path}:{line.number}: the tag is empty.")
   numbers = tuple(line.number for line in lines)
   has_tags = found.count > 1

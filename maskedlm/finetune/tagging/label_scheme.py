@@ -14,7 +14,7 @@ from maskedlm.finetune.common import bio, tag_forms
 
 # Labels of tokens that are not words, or not annotated.
 _NO_WORD = re.compile(r"X|_|-DOCSTART-|-?PAD-?|[\[<].*[\]>]", re.IGNORECASE)
-_TYPED = re.compile("[BI][-_].")
+_TYPED = re.compile(r"[BI]([^\w\s]|_).")
 
 
 class LabelMeanings(NamedTuple):

@@ -1,4 +1,4 @@
-"""Reads sentences from JSON lines and Parquet: lists of words and of tags.
+"""Reads sentences from JSON and Parquet: lists of words and of tags.
 
   {"tokens": ["Ann", "went"], "ner_tags": ["B-PER", "O"]}
 
@@ -10,7 +10,6 @@ so are -1 and -100, which mean that there is no tag. Rows without words are left
 out and counted.
 """
 
-import itertools
 import json
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,8 +17,8 @@ from typing import Any
 
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import objects
-from maskedlm.data.labelled.lines import read_lines
-from maskedlm.data.sources import encodings, parquet
+from maskedlm.data.labelled.lines import read_head, read_lines
+from maskedlm.data.sources import encodings
 from maskedlm.runtime import console
 
 _WORDS = ("tokens", "words")
@@ -41,7 +40,8 @@ def is_format(path: str | pathlib.Path) -> bool:
     DataError: the file is missing, or can't be read as text.
   """
   path = pathlib.Path(path)
-  if _is_parquet(path) or path.suffix.lower() in (".jsonl", ".json"):
+  suffixes = {x.lower() for x in path.suffixes[-2:]}
+  if _is_parquet(path) or not suffixes.isdisjoint(objects.JSON_SUFFIXES):
     return True
   first = next(filter(str.strip, read_lines(path)), "")
   try:
@@ -64,7 +64,12 @@ def read_rows(
       other words and tags than described above.
   """
   empty, found = 0, False
-  for number, fields in _objects(pathlib.Path(path)):
+  path = pathlib.Path(path)
+  if _is_parquet(path):
+    rows = objects.read_parquet(path)
+  else:
+    rows = objects.read_json(path, such_as=_SUCH_AS)
+  for number, fields in rows:
     where = f"{path}:{number}"
     words = _list(fields, _WORDS, where)
     if words is None:
@@ -87,36 +92,15 @@ def read_rows(
           f"{where}: {len(words)} words, but {len(tags)} tags; expected a tag "
           "for each word."
         )
-    words = tuple(map(objects.encodable, words))
-    yield words, tags, (number,) * len(words)
+    yield tuple(words), tags, (number,) * len(words)
   if empty:
     console.log(f"{path}: rows without words, left out: {empty:,}")
   if not found:
     raise DataError(f"{path}: the file has no words; expected {_SUCH_AS}.")
 
 
-def _objects(path: pathlib.Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-  """Yields (line, or row from 1; object)."""
-  if _is_parquet(path):
-    try:
-      yield from zip(itertools.count(1), parquet.read_rows(str(path)))
-    except parquet.ParquetError as error:
-      raise DataError(f"{error}; expected {_SUCH_AS}.") from None
-    return
-  for number, line in enumerate(read_lines(path), 1):
-    if line.strip():
-      yield (
-        number,
-        objects.parse_object(line, f"{path}:{number}", such_as=_SUCH_AS),
-      )
-
-
 def _is_parquet(path: pathlib.Path) -> bool:
-  try:
-    with path.open("rb") as file:
-      return file.read(4) == encodings.PARQUET
-  except OSError:  # read_lines reports it.
-    return False
+  return path.exists() and read_head(path).startswith(encodings.PARQUET)
 
 
 def _list(
@@ -139,8 +123,8 @@ def _tag(tag: Any, where: str) -> str:
   if isinstance(tag, int) and not isinstance(tag, bool) and tag >= 0:
     return str(tag)
   if isinstance(tag, str) and tag.strip():
-    return objects.encodable(tag)
+    return tag.strip()
   raise DataError(
-    f"{where}: the tag {tag!r} is none; expected one for every word or for "
-    "none."
+    f"{where}: the tag {tag!r} is none, or no text; expected one for every "
+    "word or for none."
   )

@@ -127,6 +127,30 @@ def test_other_tags_are_refused_by_name(text, message):
   assert message in str(error.value)
 
 
+@pytest.mark.parametrize(
+  "tags", ["B:X", "B–X I–X", "I-", "BEGIN-X", "inside.X", "BX IX O"]
+)
+def test_what_begins_like_a_prefix_is_no_type(tags):
+  """So the remedy of its error is not file_scheme=io, which would misread."""
+  assert not tag_forms.are_types(tags.split())
+  with pytest.raises(DataError) as error:
+    convert(tags)
+  assert "file_scheme=io" not in str(error.value)
+
+
+def test_spaces_around_a_tag_are_not_of_its_type():
+  tags = ["B-X\xa0", " I-X", "O "]
+  assert tag_forms.standard_tags(tags) == dict(
+    zip(tags, ["B-X", "I-X", "O"], strict=True)
+  )
+  assert tag_forms.standard_tags(["X_B ", "O"]) == {"X_B ": "B-X", "O": "O"}
+
+
+def test_several_tags_are_no_type_before_a_prefix():
+  with pytest.raises(tag_forms.UnknownTagError, match="several tags"):
+    tag_forms.standard_tags(["B-X|B-B", "O"])
+
+
 def test_a_scheme_that_is_given_is_obeyed_or_refused():
   with pytest.raises(DataError, match=r"f:2: E-X after B-X is ill-formed BIO"):
     convert("B-X E-X", file_scheme="bio")
