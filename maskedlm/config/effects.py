@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from ml_collections import ConfigDict
 
+from maskedlm.data.batches import batching
 from maskedlm.data.sources import reader
 
 # (an option, another one, whether the value of that leaves it without effect)
@@ -45,6 +46,7 @@ def _of_text(config: ConfigDict) -> Iterator[Rule]:
   corpus, tokenizer = config.corpus, config.tokenizer
   yield "corpus.source", "corpus.parts", bool(corpus.parts)
   yield "corpus.language", "corpus.parts", bool(corpus.parts)
+  yield "corpus.language", "corpus.sentences", corpus.sentences == "lines"
   if not corpus.path:
     source = "corpus.parts" if corpus.parts else "corpus.source"
     yield "corpus.text_field", source, not _has_fields(corpus)
@@ -70,8 +72,11 @@ def _of_rows(config: ConfigDict) -> Iterator[Rule]:
   data = config.data
   yield "data.alpha", "corpus.parts", _is_one_part(config.corpus)
   yield "data.alpha", "data.shares", bool(data.shares)
+  num_steps = config.train.num_steps
+  no_step = not batching.num_long_steps(num_steps, data.long_share)
+  yield "data.long_share", "train.num_steps", no_step and data.long_share > 0
   for name in ("data.long_length", "data.long_batch_size"):
-    yield name, "data.long_share", not data.long_share
+    yield name, "data.long_share", no_step
 
 
 def _of_model(config: ConfigDict) -> Iterator[Rule]:
@@ -101,6 +106,9 @@ def _of_objective(config: ConfigDict) -> Iterator[Rule]:
     yield "objective.heldout_mask_rate", "train.eval_rows", no_rows
   else:
     masks = True
+  if "sbo_weight" in objective:
+    unused = not objective.sbo_weight
+    yield "objective.max_span_targets", "objective.sbo_weight", unused
   yield random, "objective.random_share", masks and not objective.random_share
 
 
@@ -120,6 +128,8 @@ def of_optimizer(optimizer: ConfigDict) -> Iterator[Rule]:
     "optimizer.decay_from_zero",
     not optimizer.decay_from_zero,
   )
+  frozen = optimizer.frozen_layers == -1
+  yield "optimizer.layer_decay", "optimizer.frozen_layers", frozen
   # LAMB's trust ratio, too, is only of parameters that decay.
   unused = not optimizer.weight_decay and optimizer.rule != "lamb"
   yield "optimizer.no_decay", "optimizer.weight_decay", unused

@@ -122,6 +122,7 @@ def unused_options(config: ConfigDict) -> dict[str, str]:
       (name, f"sweep.{grid}", bool(config.sweep[grid])) for name, grid in grids
     ),
     ("train.epochs", "train.num_steps", bool(config.train.num_steps)),
+    ("suite_without", "suite", not config.suite),
     # 0 follows train.warmup_share.
     (
       "optimizer.warmup_steps",

@@ -60,13 +60,16 @@ def test_xnli_by_language(xnli):
     classification.read_examples(xnli, options_of(language="fr"))
 
 
-def test_xnlis_translated_training_set(tmp_path):
+def test_xnlis_translated_training_set(tmp_path, capsys):
   # It has no language column, and spells a label in its own way.
   path = tmp_path / "multinli.train.vi.tsv"
   path.write_text("premise\thypo\tlabel\nNó đỏ.\tNó xanh.\tcontradictory\n")
   options = classification.Options(layout="mnli", language="vi")
   (example,) = classification.read_examples(str(path), options)
   assert example[:3] == ("Nó đỏ.", "Nó xanh.", "contradiction")
+  assert "no column 'language'; all rows are taken as 'vi'" in (
+    capsys.readouterr().err
+  )
 
 
 def test_xquad(tmp_path):

@@ -41,6 +41,19 @@ from maskedlm.config import defaults, effects
       "corpus.text_field",
       "corpus.source corpus.language",
     ),
+    ({"corpus.sentences": "lines"}, "corpus.language", ""),
+    (
+      {"data.long_share": 0.1, "train.num_steps": 5},  # 0.5 rounds to 0.
+      "data.long_share data.long_length data.long_batch_size",
+      "",
+    ),
+    (
+      {"data.long_share": 0.11, "train.num_steps": 5},
+      "",
+      "data.long_share data.long_length data.long_batch_size",
+    ),
+    ({"optimizer.frozen_layers": -1}, "optimizer.layer_decay", ""),
+    ({"optimizer.frozen_layers": 1}, "", "optimizer.layer_decay"),
     ({"data.long_share": 0.1}, "", "data.long_length data.long_batch_size"),
     (
       {"corpus.parts": "en:a.txt,de:jsonl:b.jsonl"},
@@ -131,6 +144,16 @@ def test_only_options_of_the_config_are_named(objective):
 def test_a_causal_model_is_one_by_its_objective():
   found = effects.unused_options(defaults.default("causal"))
   assert found["model.causal"] == "with objective.name='causal'"
+
+
+def test_spanbert_has_no_targets_of_weight_0():
+  config = defaults.default("spanbert")
+  assert "objective.max_span_targets" not in effects.unused_options(config)
+  config.objective.sbo_weight = 0.0
+  found = effects.unused_options(config)
+  assert found["objective.max_span_targets"] == (
+    "with objective.sbo_weight=0.0"
+  )
 
 
 def test_electra_draws_no_random_tokens_by_default():

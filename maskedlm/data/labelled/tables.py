@@ -91,6 +91,8 @@ def read_records(
   if suffix in delimited.SUFFIXES:
     found = _with_columns(path, suffix, tuple(header), ragged, told)
   else:
+    if header:
+      told(f"{path}: task.header has no effect, as its rows name their columns")
     found = (Record(n, x, str(path)) for n, x in _objects(path, suffix))
   count = 0
   for count, record in enumerate(found, 1):  # noqa: B007 - used below.

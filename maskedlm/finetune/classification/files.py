@@ -117,7 +117,9 @@ def _in_language(
   records: Iterable[tables.Record], source: str, language: str
 ) -> Iterator[tables.Record]:
   languages: Counter[str] = Counter()
+  named = False
   for record in records:
+    named |= "language" in record.fields
     found = tables.as_text(record.fields.get("language", language))
     languages[found] += 1
     if found == language:
@@ -129,6 +131,8 @@ def _in_language(
       f"{did_you_mean(language, languages)}; known: "
       f"{', '.join(sorted(languages))}."
     )
+  if not named:
+    log(f"{source}: no column 'language'; all rows are taken as {language!r}")
   if others:
     log(f"{source}: {others:,} rows in other languages are left out")
 

@@ -259,6 +259,9 @@ def test_a_header_beside_task_header(tmp_path):
   )
   rows, told = told_of(path, header=("label", "text"))
   assert rows == [{"text": "one", "label": "1"}] and "header line" in told[0]
+  path = write(tmp_path / "a.jsonl", '{"text": "one"}\n')
+  rows, told = told_of(path, header=("label", "text"))
+  assert rows == [{"text": "one"}] and "header has no effect" in told[0]
   path = write(tmp_path / "b.csv", "one,1\ntwo,0\n")
   rows, _ = told_of(path, header=("text", "label"))
   assert [row["text"] for row in rows] == ["one", "two"]
