@@ -54,3 +54,19 @@ def tiny(tmp_path_factory):
   made = tiny.run("prepare", f"--config={path}", f"--out={folder / 'corpus'}")
   assert made.returncode == 0, made.stderr
   return path, folder / "corpus"
+
+
+@pytest.fixture(scope="session")
+def any_kind(tmp_path_factory):
+  """Maps tokenizer_kinds.NAMES to (tokenizer, library's ids), when asked."""
+  from helpers import tokenizer_kinds
+
+  found = {}
+
+  def get(name):
+    if name not in found:
+      folder = tmp_path_factory.mktemp("tokenizer")
+      found[name] = tokenizer_kinds.make(name, folder)
+    return found[name]
+
+  return get

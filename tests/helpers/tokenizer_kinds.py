@@ -135,6 +135,38 @@ def _unigram(pre_tokenizer, normalizer=None, **options):
   return library
 
 
+def _added(library, *tokens, **flags):
+  """Adds tokens that are not special, as those of a domain."""
+  library.add_tokens([tokenizers.AddedToken(x, **flags) for x in tokens])
+  return library
+
+
+def _albert():
+  """Strips accents and case; its two steps are those of XLM-R."""
+  steps = [
+    *(normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase()),
+    normalizers.Replace(tokenizers.Regex(" {2,}"), " "),
+  ]
+  return _unigram(
+    pre_tokenizers.Sequence(
+      [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]
+    ),
+    normalizers.Sequence(steps),
+  )
+
+
+def _deberta():
+  """Strips the spaces around a text, and those that are next to others."""
+  steps = [
+    *(normalizers.Strip(), normalizers.NFKC()),
+    normalizers.Replace(tokenizers.Regex(" {2,}"), " "),
+  ]
+  return _unigram(
+    pre_tokenizers.Sequence([pre_tokenizers.Metaspace()]),
+    normalizers.Sequence(steps),
+  )
+
+
 JSON = {
   "byte-level, prefix": lambda: _byte_level(add_prefix_space=True),
   "byte-level, no prefix": lambda: _byte_level(add_prefix_space=False),
@@ -151,6 +183,16 @@ JSON = {
   "metaspace, one piece": lambda: _metaspace("always", split=False),
   "llama": _llama,
   "gemma": _gemma,
+  "byte-level, runs of spaces": lambda: _added(
+    _byte_level(normalizers.NFC(), add_prefix_space=False),
+    *("  ", "   ", "ABC", "his"),
+    normalized=True,
+  ),
+  "gemma, runs of marks": lambda: _added(
+    _gemma(), "\n\n", "▁▁", "▁▁▁", "his", normalized=False
+  ),
+  "albert": _albert,
+  "deberta": _deberta,
   "unigram": lambda: _unigram(pre_tokenizers.Metaspace()),
   "unigram, words": lambda: _unigram(
     pre_tokenizers.Sequence(

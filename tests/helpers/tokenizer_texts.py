@@ -4,6 +4,7 @@ import importlib
 
 import numpy as np
 import sentencepiece
+from hypothesis import strategies as st
 
 ODD = [
   "Plain words, with punctuation: don't stop-it (U.S., $3.50)!",
@@ -18,6 +19,26 @@ ODD = [
   "▁odd ##ing Ġx ĊĀ",
   "NUL a\x00b and \x07 controls",
 ]
+# Characters that a normalizer may join, divide, remove or take for spaces.
+ODD_PARTS = [
+  *("a", "b", ".", "'", "cat", " ", "  ", "\t", "\n", "\xa0", "\u3000"),
+  *("\u2009", "\u200b", "\u200d", "\u200e", "\u202b", "\ufeff", "\xad"),
+  *("\u0301", "e\u0301", "é", "か\u3099", "が", "ｶﾞ"),
+  *("한", "\u1112\u1161", "\u11ab"),
+  *("\ufb01", "\xbd", "İ", "ß", "Σ", "ﷺ", "…", "①", "Ａ", "\u212a"),
+  *("😀", "👍🏽", "👩\u200d👧", "🇩🇪", "❤\ufe0f"),
+  *("我", "学", "カ", "ไทย", "กำ", "कि", "\u094d", "שלום", "لا"),
+  *("\0", "\x07", "\x85", "\u2028", "\ue000", "\U000e0001"),
+]
+ODD_TEXTS = st.lists(
+  st.one_of(
+    st.sampled_from(ODD_PARTS),
+    st.characters(
+      blacklist_categories=["Cs", "Cn"], blacklist_characters="\ufffd"
+    ),
+  ),
+  max_size=10,
+).map("".join)
 STRANGE = [
   "",
   " ",

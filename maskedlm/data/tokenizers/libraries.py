@@ -136,12 +136,12 @@ def read_tokenizer_json(content: str | bytes, path) -> Backend:
 
   def encode_continued(text):
     bare = continuing().encode(text, add_special_tokens=False)
+    if bare.ids and bare.offsets[0][0]:  # The space before it was dropped.
+      return encode(library, text)
     if not (prefixes_words and bare.ids):
       return bare.ids, bare.offsets
-    # The prefix of a word is its space, also of the first if it has one.
+    # The prefixes of the words after the first are their spaces.
     whole = library.encode(text, add_special_tokens=False)
-    if bare.offsets[0][0]:
-      return whole.ids, whole.offsets
     a, b = (each.word_ids.count(each.word_ids[0]) for each in (bare, whole))
     return bare.ids[:a] + whole.ids[b:], bare.offsets[:a] + whole.offsets[b:]
 

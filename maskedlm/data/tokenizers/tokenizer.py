@@ -21,6 +21,7 @@ import numpy as np
 
 from maskedlm.core.errors import CorpusError, check_name
 from maskedlm.data.tokenizers import (
+  agreement,
   companions,
   documents,
   libraries,
@@ -148,8 +149,8 @@ def load_tokenizer(
   Args:
     path: a tokenizer.json, a BERT vocab.txt, a sentencepiece .model, or a
       directory with one of them, saved by maskedlm or from Hugging Face; also
-      an address (gs://...). Special tokens that a .model lacks (T5's has no
-      mask) become its last ids.
+      an address (gs://...). Files beside it are read, too (agreement.py).
+      Special tokens that a .model lacks (T5's has no mask) become its last ids.
     lowercase: whether a vocab.txt lowercases text; other files define that, and
       must agree. None: the value in tokenizer_config.json next to it, else
       whether it has no capitals (vocab_txt.py).
@@ -160,8 +161,7 @@ def load_tokenizer(
       agree with `lowercase` or the files beside it.
   """
   path = buckets.local_copy(path, beside=companions.NAMES)
-  in_folder = path.is_dir()
-  if in_folder:
+  if path.is_dir():
     path = _file_in(path)
   try:
     content = path.read_bytes()
@@ -183,9 +183,14 @@ def load_tokenizer(
       f"tokenizer {path}: the name must end in .json (Hugging Face), .model "
       "(sentencepiece) or .txt (BERT's vocabulary)."
     )
+  stated, notes = companions.read_stated(path.parent), []
+  if path.suffix == ".json":
+    content, notes = agreement.follow(content, stated, path)
   backend = readers[path.suffix](content, path)
-  if in_folder and (note := companions.left_out(path.parent, backend.tokens)):
-    backend = backend._replace(notes=(*backend.notes, note))
+  notes += agreement.compare(backend, stated, path)
+  if note := companions.left_out(path.parent, backend.tokens):
+    notes.append(note)
+  backend = backend._replace(notes=(*backend.notes, *notes))
   lowercases = "A" not in backend.normalize("A")
   if lowercase not in (None, lowercases):
     raise CorpusError(
@@ -332,18 +337,29 @@ def _split(
 def _with_marks(
   text: str, spans: list[tuple[int, int]]
 ) -> list[tuple[int, int]]:
-  """Extends spans over combining marks that belong to no token.
+  """Extends spans over characters after them that belong to no token.
 
-  If accents are stripped, the library's spans omit the marks of decomposed
-  text: "cafe" of "cafe\u0301".
+  The library's spans omit the marks of decomposed text if accents are stripped
+  ("cafe" of "cafe\u0301"), and what is composed with the character before, such
+  as the vowels of decomposed Hangul.
   """
   limits = [begin for begin, _ in [*spans, (len(text), 0)]][1:]
   widened = []
   for (begin, end), limit in zip(spans, limits, strict=True):
-    while end < limit and unicodedata.category(text[end]) == "Mn":
+    while end < limit and _joins(text[max(begin, end - 2) : end], text[end]):
       end += 1
     widened.append((begin, end))
   return widened
+
+
+def _joins(before: str, character: str) -> bool:
+  """Returns whether a character is a mark, or composed with those before."""
+  if character.isascii():
+    return False
+  if unicodedata.category(character) == "Mn":
+    return True
+  parts = (unicodedata.normalize("NFKC", x) for x in (before, character))
+  return unicodedata.normalize("NFKC", before + character) != "".join(parts)
 
 
 def _trim(text: str, begin: int, end: int) -> tuple[int, int]:

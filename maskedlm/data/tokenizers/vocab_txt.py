@@ -14,7 +14,7 @@ import tokenizers
 
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.sources import encodings
-from maskedlm.data.tokenizers import companions, training
+from maskedlm.data.tokenizers import agreement, companions, training
 from maskedlm.data.tokenizers.libraries import (
   CONFIG_NAME,
   SPECIAL_NAMES,
@@ -23,6 +23,15 @@ from maskedlm.data.tokenizers.libraries import (
   find_special,
   read_tokenizer_json,
 )
+
+# Classes of transformers that read the file as BERT does.
+_CLASSES = [
+  f"{name}Tokenizer"
+  for name in (
+    *("Bert", "DistilBert", "Electra", "ConvBert", "MobileBert"),
+    *("SqueezeBert", "LayoutLM", "Lxmert"),
+  )
+]
 
 
 class Reading(NamedTuple):
@@ -48,6 +57,8 @@ def read(
       it is broken or contradicts `lowercase`, or adds tokens that don't follow
       the vocabulary.
   """
+  stated = companions.read_stated(path.parent)
+  _check_class(stated.get("tokenizer_class", ""), path)
   lines = _lines(content, path)
   # As in BERT, the last of equal lines counts; the others only keep their ids.
   ids = {line: index for index, line in enumerate(lines)}
@@ -56,7 +67,6 @@ def read(
     for index, line in enumerate(lines)
   ]
   find_special(ids, path, Special(*(names[:1] for names in SPECIAL_NAMES)))
-  stated = companions.read_stated(path.parent)
   _check_roles(stated, path)
   reading = _choose_reading(tokens, stated, path, lowercase)
   definition = training.bert_json(
@@ -65,6 +75,7 @@ def read(
     strip_accents=reading.strip_accents,
     handle_chinese_chars=stated.get("tokenize_chinese_chars") is not False,
   )
+  _, differences = agreement.follow(definition, stated, path)
   added = companions.read_added(path.parent)
   made = read_tokenizer_json(_with_added(definition, added, path), path)
   strips = reading.strip_accents is not False and reading.lowercase
@@ -75,7 +86,7 @@ def read(
   ]
   if new := [token.content for token in added if token.content not in ids]:
     notes.append(f"added by files beside it: {', '.join(new)}")
-  return made._replace(notes=(*notes, *made.notes))
+  return made._replace(notes=(*notes, *differences, *made.notes))
 
 
 def _lines(content: bytes, path: pathlib.Path) -> list[str]:
@@ -90,6 +101,15 @@ def _lines(content: bytes, path: pathlib.Path) -> list[str]:
       f"{remedy}."
     ) from error
   return [line.rstrip() for line in text.removesuffix("\n").split("\n")]
+
+
+def _check_class(name: str, path: pathlib.Path) -> None:
+  """Raises CorpusError if the tokenizer's class isn't known to be BERT's."""
+  if "Tokenizer" in name and name.removesuffix("Fast") not in _CLASSES:
+    raise CorpusError(
+      f"tokenizer {path}: tokenizer_class={name!r} adds its own rules to "
+      f"{path.name}: if possible, {companions.convert_command(path.parent)}."
+    )
 
 
 def _check_roles(stated: dict[str, Any], path: pathlib.Path) -> None:

@@ -57,15 +57,13 @@ def import_tokenizer(
   Raises:
     InteropError: no tokenizer can be read, or it has more tokens than the
       model.
-    CorpusError: a file is broken, or special tokens are missing.
+    CorpusError: a file is broken, or special tokens are missing or stated
+      otherwise.
   """
-  stated = tokenizer_options.read_options(folder)
-  tokenizer_options.check_files(folder, architecture, stated)
-  tokenizer_options.check_names(folder, stated)
+  tokenizer_options.check_files(folder, architecture)
   made = tokenizer.load_tokenizer(folder)
   for note in made.notes:
     log(f"{folder}: {note}")
-  tokenizer_options.check_special(folder, stated, made)
   made.save(out)
   if made.vocab_size > vocab_size:
     raise InteropError(
@@ -73,11 +71,8 @@ def import_tokenizer(
       f"{vocab_size} rows: it belongs to another model."
     )
   if made.vocab_size < vocab_size:
-    tokenizer_options.check_added(folder, stated, made)
+    tokenizer_options.check_added(folder, made)
   if definition := output_files.read_json(out / FILE):
-    definition = tokenizer_options.apply_options(
-      definition, stated, folder, architecture, log
-    )
     if lowercase:
       steps = [{"type": "Lowercase"}, definition.get("normalizer")]
       steps = {"type": "Sequence", "normalizers": [s for s in steps if s]}

@@ -2,7 +2,6 @@
 
 import pytest
 
-from helpers import tokenizer_kinds
 from helpers.tokenizer_texts import KINDS, sentences
 from maskedlm.data.tokenizers.tokenizer import train_tokenizer
 
@@ -19,17 +18,3 @@ def trained(tmp_path_factory):
     tokenizer.save(folder)
     made[kind, lowercase] = tokenizer, folder
   return made
-
-
-@pytest.fixture(scope="session")
-def made(tmp_path_factory):
-  """Maps tokenizer_kinds.NAMES to (tokenizer, library's ids), when asked."""
-  found = {}
-
-  def get(name):
-    if name not in found:
-      folder = tmp_path_factory.mktemp("tokenizer")
-      found[name] = tokenizer_kinds.make(name, folder)
-    return found[name]
-
-  return get

@@ -4,7 +4,7 @@ import json
 
 import pytest
 import tokenizers
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from helpers import tokenizer_kinds
@@ -20,14 +20,16 @@ def spell(tokenizer, ids):
 
 
 @pytest.mark.parametrize("name", tokenizer_kinds.NAMES)
-def test_a_mask_replaces_a_letter(made, name):
+def test_a_mask_replaces_a_letter(any_kind, name):
   """The tokens around a mask spell what they spell around a letter."""
-  tokenizer, _ = made(name)
+  tokenizer, _ = any_kind(name)
   mask = tokenizer.tokens(tokenizer.special.mask)
 
   @settings(max_examples=40, deadline=None, derandomize=True)
   @given(TEXTS, TEXTS)
   def run(before, after):
+    # A newline is no space to it, but dropped at the beginning of a text.
+    assume(name != "deberta" or "\n" not in after)
     before = f"a{before}".rstrip()  # Spaces before a mask are dropped.
     masked = tokenizer.encode(f"{before}{mask}{after}", specials=True).ids
     found = spell(tokenizer, masked.tolist())
@@ -40,14 +42,15 @@ def test_a_mask_replaces_a_letter(made, name):
 
 
 @pytest.mark.parametrize("name", tokenizer_kinds.JSON)
-def test_spellings_of_special_tokens_are_text(made, name, tmp_path):
-  """The reference is the library without any added tokens."""
-  tokenizer, _ = made(name)
+def test_spellings_of_special_tokens_are_text(any_kind, name, tmp_path):
+  """The reference is the library without special tokens."""
+  tokenizer, _ = any_kind(name)
   tokenizer.save(tmp_path)
   definition = json.loads((tmp_path / "tokenizer.json").read_text())
-  library = tokenizers.Tokenizer.from_str(
-    json.dumps(definition | {"added_tokens": []})
-  )
+  definition["added_tokens"] = [
+    token for token in definition["added_tokens"] if not token["special"]
+  ]
+  library = tokenizers.Tokenizer.from_str(json.dumps(definition))
 
   @settings(max_examples=40, deadline=None, derandomize=True)
   @given(st.lists(st.sampled_from(PARTS + SPELT), max_size=9).map("".join))

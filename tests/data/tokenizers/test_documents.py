@@ -43,8 +43,8 @@ def check(texts, tokenizer, library_ids):
 
 @pytest.mark.parametrize("mode", ["split", "lines"])
 @pytest.mark.parametrize("name", tokenizer_kinds.NAMES)
-def test_documents_have_the_ids_of_the_library(made, name, mode):
-  tokenizer, library_ids = made(name)
+def test_documents_have_the_ids_of_the_library(any_kind, name, mode):
+  tokenizer, library_ids = any_kind(name)
   texts = [split(lines, tokenizer, mode) for lines in SCRIPTS.values()]
   texts.append(split([], tokenizer, mode))
   check(texts, tokenizer, library_ids)
@@ -61,8 +61,8 @@ LINES = st.lists(
 
 
 @pytest.mark.parametrize("name", tokenizer_kinds.NAMES)
-def test_random_documents_have_the_ids_of_the_library(made, name):
-  tokenizer, library_ids = made(name)
+def test_random_documents_have_the_ids_of_the_library(any_kind, name):
+  tokenizer, library_ids = any_kind(name)
 
   @settings(max_examples=60, deadline=None, derandomize=True)
   @given(LINES)
@@ -89,8 +89,8 @@ def long_lines(size):
 
 
 @pytest.mark.parametrize("name", tokenizer_kinds.NAMES)
-def test_windows_have_the_ids_of_the_whole(made, name, monkeypatch):
-  tokenizer, library_ids = made(name)
+def test_windows_have_the_ids_of_the_whole(any_kind, name, monkeypatch):
+  tokenizer, library_ids = any_kind(name)
   texts = [split(long_lines(9_000), tokenizer)]
   whole = tokenizer.encode_documents(texts, Counter())
   monkeypatch.setattr(documents, "WINDOW", 700)
@@ -99,11 +99,11 @@ def test_windows_have_the_ids_of_the_whole(made, name, monkeypatch):
   np.testing.assert_array_equal(found[0][1], whole[0][1])
 
 
-def test_windows_that_disagree_are_made_larger(made, monkeypatch):
+def test_windows_that_disagree_are_made_larger(any_kind, monkeypatch):
   # A sentence is no multiple of the tokens of a long run, so those of a window
   # depend on its beginning.
   monkeypatch.setattr(sentences, "MAX_SENTENCE", 3_999)
-  tokenizer, library_ids = made("gemma")
+  tokenizer, library_ids = any_kind("gemma")
   long = "y" * 41_003
   assert 3_999 % len(tokenizer.tokens(library_ids(long)[9]))
   text = split(["The cat. " + long + " The dog."], tokenizer)
@@ -118,8 +118,8 @@ def test_windows_that_disagree_are_made_larger(made, monkeypatch):
   assert spelt.replace("▁", " ") == text.text
 
 
-def test_a_document_of_a_single_word_takes_linear_time(made):
-  tokenizer, _ = made("byte-level, no prefix")
+def test_a_document_of_a_single_word_takes_linear_time(any_kind):
+  tokenizer, _ = any_kind("byte-level, no prefix")
   times = []
   for size in (50_000, 400_000):
     text = split(["ab" * (size // 2)], tokenizer)
@@ -132,9 +132,9 @@ def test_a_document_of_a_single_word_takes_linear_time(made):
 # The separator of lines
 
 
-def test_a_newline_that_is_unknown_becomes_a_space(made):
+def test_a_newline_that_is_unknown_becomes_a_space(any_kind):
   separators = {
-    name: made(name)[0].line_separator for name in tokenizer_kinds.NAMES
+    name: any_kind(name)[0].line_separator for name in tokenizer_kinds.NAMES
   }
   assert separators.pop("sentencepiece unigram, as it is") == " "
   assert set(separators.values()) == {"\n"}
