@@ -12,6 +12,7 @@ from ml_collections import ConfigDict
 
 from maskedlm.config import overrides as config_overrides
 from maskedlm.core.errors import ConfigError
+from maskedlm.finetune import continued
 from maskedlm.finetune.config import (
   contradictions,
   load_task,
@@ -26,14 +27,16 @@ def main(argv: Sequence[str]) -> int:
   """Runs the verb; returns the exit code."""
   parser = argparse.ArgumentParser(
     prog="maskedlm finetune",
-    usage="%(prog)s [TASK] --config FILE [--workdir WORKDIR]",
+    usage="%(prog)s [TASK] [--config FILE] [--workdir WORKDIR]",
     description="Fine-tunes an encoder as a config says; run again, it "
     "continues. TASK, the config's task, may be left out. "
     "docs/guides/finetune/overview.md has a tutorial for each task, "
     "docs/reference/options.md the options.",
   )
   parser.add_argument(
-    "--workdir", help="checkpoints, logs, results; default: runs/<name>"
+    "--workdir",
+    help="checkpoints, logs, results; default: runs/<name>. Without --config, "
+    "the run that is there continues with its own config",
   )
   task, argv = _split_task(argv)
   args, overrides = config_overrides.split_arguments(
@@ -43,12 +46,15 @@ def main(argv: Sequence[str]) -> int:
   def load(path: str) -> ConfigDict:
     return config_overrides.load_config(path, overrides, validate=validate)
 
-  config = load(args.config)
+  if args.config is None:
+    config = continued.load_config(args.workdir, overrides)
+  else:
+    config = load(args.config)
   if task and task != config.task.kind:
     load_task(task)  # Raises if it is misspelt.
     raise ConfigError(
-      f"{args.config} is for {config.task.kind!r}, not for {task!r}: leave out "
-      f"{task}, or give another --config."
+      f"{args.config or args.workdir} is for {config.task.kind!r}, not for "
+      f"{task!r}: leave out {task}, or give another --config."
     )
   workdir = args.workdir or f"runs/{config.name}"
   given = config_overrides.given_options(overrides)

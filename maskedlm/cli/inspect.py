@@ -37,7 +37,7 @@ def main(argv: Sequence[str]) -> int:
   parser.add_argument(
     "--workdir",
     help="workdir of a run, to use its corpus unless --config.corpus.path is "
-    "set, as pretrain does",
+    "set, as pretrain does; without --config, also its config",
   )
   parser.add_argument(
     "--rows", type=int, help="sample rows to show; default: 3"

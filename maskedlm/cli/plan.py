@@ -76,6 +76,9 @@ def _parser() -> argparse.ArgumentParser:
     help="e.g. v5e:16x16 or h100:64; with --sweep several, with commas",
   )
   parser.add_argument(
+    "--workdir", help="workdir of a run, to use its config without --config"
+  )
+  parser.add_argument(
     "--rows",
     type=int,
     metavar="N",

@@ -36,7 +36,9 @@ def main(argv: Sequence[str]) -> int:
     "option.",
   )
   parser.add_argument(
-    "--workdir", help="checkpoints, logs, results; default: runs/<name>"
+    "--workdir",
+    help="checkpoints, logs, results; default: runs/<name>. Without --config, "
+    "the run that is there continues with its own config",
   )
   args, config = overrides.parse_config(
     parser, argv, fit=existing.fit_to_corpus
@@ -94,9 +96,7 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
 
   predictions.check_rows(config, task, corpus, log=console.log)
   multihost.run_on_all_hosts(
-    lambda: (
-      multihost.is_primary() and _keep_tokenizer(corpus, workdir / "tokenizer")
-    )
+    lambda: multihost.is_primary() and _keep_tokenizer(config, corpus, workdir)
   )
   starting = {}
   if config.init_from:
@@ -169,9 +169,12 @@ def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
 
   Raises:
     ConfigError: there is none at corpus.path; or corpus.path is empty, and the
-      workdir is an address, or has no corpus and there are several hosts.
+      workdir is an address, or has no corpus and there are several hosts, or
+      holds a run with another corpus.
   """
   import jax
+
+  from maskedlm.training.checkpoints import resume
 
   if config.corpus.path:
     path = download.local_folder(config.corpus.path, log=_log)
@@ -183,6 +186,8 @@ def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
       )
     return prepare.open_existing(config, path, log=_log)
   path = workdir / "corpus"
+  if not (path / "meta.json").exists():
+    resume.check_corpus_options(workdir, _values(config))
   if buckets.is_address(buckets.origin(workdir)):
     raise ConfigError(
       f"{buckets.origin(workdir)} can't hold the corpus, mapped from a "
@@ -207,21 +212,32 @@ def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
 def _identity(config: ConfigDict, corpus: store.Corpus) -> dict[str, Any]:
   """Returns what identifies the run, for resume.py to compare."""
   return {
-    "config": json.loads(config.to_json_best_effort()),
+    "config": _values(config),
     "corpus": corpus.fingerprint,
     "tokenizer": corpus.tokenizer.sha256,
   }
 
 
-def _keep_tokenizer(corpus: store.Corpus, path: pathlib.Path) -> None:
+def _values(config: ConfigDict) -> dict[str, Any]:
+  """Returns a config as config.json has it."""
+  return json.loads(config.to_json_best_effort())
+
+
+def _keep_tokenizer(
+  config: ConfigDict, corpus: store.Corpus, workdir: pathlib.Path
+) -> None:
   """Copies the corpus's tokenizer into the workdir.
 
   Raises:
     ConfigError: the workdir has another tokenizer.
   """
+  from maskedlm.training.checkpoints import resume
+
+  path = workdir / "tokenizer"
   tokenizer.save_if_absent(corpus.tokenizer, path)
   found = tokenizer.load_tokenizer(path).sha256
   if found != corpus.tokenizer.sha256:
+    resume.check_corpus_options(workdir, _values(config))
     raise ConfigError(
       f"{path} is not the corpus's tokenizer ({found[:12]}, the corpus has "
       f"{corpus.tokenizer.sha256[:12]}): this workdir holds another run; give "

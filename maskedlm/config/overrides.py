@@ -3,9 +3,10 @@
 `--config=FILE[:ARG]` names a config file, `--config.a.b=value` overrides one of
 its options, `--config.optimizer=PRESET` replaces its optimizer, and
 `--config.objective.name=NAME` switches the objective. The last two apply before
-all overrides of single options, whatever their order. Other arguments belong
-to the verb. A config file is Python code that is executed: use only files that
-you trust.
+all overrides of single options, whatever their order. Without --config, the
+config is that of the run in --workdir, if the verb has it. Other arguments
+belong to the verb. A config file is Python code that is executed: use only
+files that you trust.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from collections.abc import Callable, Mapping
 from absl import flags
 from ml_collections import ConfigDict, config_flags
 
-from maskedlm.config import defaults, effects, existing, presets
+from maskedlm.config import defaults, effects, existing, presets, resumed
 from maskedlm.config.defaults import objective_section, validate
 from maskedlm.core import options
 from maskedlm.core.errors import ConfigError, did_you_mean
@@ -37,7 +38,8 @@ def parse_config(
   """Returns (the verb's arguments, the validated config of pretraining).
 
   Args:
-    parser: the verb's; --config is added to it.
+    parser: the verb's; --config is added to it. If it has --workdir, that of a
+      run can be given instead.
     argv: arguments of the command line.
     instead: an option of the verb that can be given instead of --config; the
       config is then None.
@@ -50,18 +52,23 @@ def parse_config(
     CorpusError: config.tokenizer.path can't be read.
   """
   args, overrides = split_arguments(parser, argv, instead=instead)
-  if args.config is None:
+  if args.config is None and instead:
     return args, None
 
   def complete(config: ConfigDict) -> None:
     given = [_name(token) for token in overrides]
-    init_from.copy_architecture(config, given=given)
+    # A run's own config has the architecture already.
+    if args.config is not None or "init_from" in given:
+      init_from.copy_architecture(config, given=given)
     existing.fit_to_tokenizer(config, given)
     fit(config, given)
     validate(config)
     print_unused(overrides, effects.unused_options(config))
 
-  return args, load_config(args.config, overrides, complete)
+  if args.config is not None:
+    return args, load_config(args.config, overrides, complete)
+  config = resumed.load_config(args.workdir)
+  return args, change(config, overrides, complete, of=args.workdir)
 
 
 def split_arguments(
@@ -84,9 +91,10 @@ def split_arguments(
     ConfigError: an argument is unknown, or both --config and `instead` are
       given.
   """
+  in_workdir = any(action.dest == "workdir" for action in parser._actions)
   parser.add_argument(
     "--config",
-    required=not instead,
+    required=not (instead or in_workdir),
     metavar="FILE",
     help="config file, e.g. configs/bert.py:base; any option of it can be "
     "overridden: --config.model.num_layers=6; with --help, lists them",
@@ -112,6 +120,8 @@ def split_arguments(
       raise ConfigError(f"give one of --config and --{instead}, not both.")
     if not given and not args.config:
       parser.error(f"one of --config and --{instead} is required")
+  elif args.config is None and not args.workdir:
+    parser.error("--config is required, or the --workdir of a run")
   return args, overrides
 
 
@@ -146,7 +156,21 @@ def load_config(path: str, overrides=(), validate=validate) -> ConfigDict:
       f"--config={path}: no such file; expected a config such as "
       "configs/quickstart.py"
     )
-  config = _load_file(path)
+  return change(_load_file(path), overrides, validate, of=path)
+
+
+def change(config: ConfigDict, overrides, validate, *, of: str) -> ConfigDict:
+  """Returns the config with overrides, validated.
+
+  Args:
+    config: the config; its sections may be replaced in place.
+    overrides: arguments of the command line.
+    validate: checks the config, and may complete it.
+    of: where the config comes from, for errors.
+
+  Raises:
+    ConfigError: there is no such option, or a value is wrong.
+  """
   sections, overrides = _split_sections(overrides, config)
   for name, value in sections.items():
     _replace_section(config, name, value)
@@ -155,7 +179,7 @@ def load_config(path: str, overrides=(), validate=validate) -> ConfigDict:
     name = _name(token)
     if _OPTION.match(token) and name not in known:
       near = did_you_mean(name, known)
-      raise ConfigError(f"--config.{name}: {path} has no such option{near}")
+      raise ConfigError(f"--config.{name}: {of} has no such option{near}")
   config = apply_overrides(config, overrides)
   validate(config)
   return config

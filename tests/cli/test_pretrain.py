@@ -163,9 +163,50 @@ def test_a_stopped_run_continues_and_ends_the_same(whole, arguments, tmp_path):
       break
   process.stderr.read()
   assert process.wait() in (75, 0)
-  final = tiny_run.run(*arguments, f"--workdir={tmp_path}")
+  final = tiny_run.run("pretrain", f"--workdir={tmp_path}")
   assert final.returncode == 0, final.stderr
+  assert "changed since the checkpoint" not in final.stderr
   assert_same_end(tmp_path, whole[0])
+
+
+def test_inspect_shows_the_config_and_the_corpus_of_a_workdir(
+  whole, arguments, capsys
+):
+  found = []
+  for argv in ([f"--workdir={whole[0]}"], arguments[1:]):
+    assert main.main(["inspect", *argv, "--json"]) == 0
+    found.append(json.loads(capsys.readouterr().out))
+  assert found[0] == found[1]
+
+
+def test_a_forgotten_corpus_path_prepares_nothing(
+  whole, arguments, tmp_path, capsys
+):
+  workdir = tmp_path / "run"
+  shutil.copytree(whole[0], workdir)
+  command, config, path = arguments
+  assert main.main([command, config, f"--workdir={workdir}"]) == 2
+  *_, line = capsys.readouterr().err.splitlines()
+  assert f"add {path}," in line and "remove" not in line
+  assert not (workdir / "corpus").exists()
+  assert not (workdir / "corpus.lock").exists()
+
+
+@pytest.mark.parametrize("same_tokenizer", [False, True])
+def test_another_corpus_names_the_one_to_give(
+  whole, arguments, tmp_path, capsys, same_tokenizer
+):
+  workdir, other = tmp_path / "run", tmp_path / "other"
+  shutil.copytree(whole[0], workdir)
+  command, config, path = arguments
+  made = [f"--out={other}", "--config.corpus.source=docstrings:json,pickle"]
+  if same_tokenizer:
+    made.append(f"--config.tokenizer.path={workdir / 'tokenizer'}")
+  assert main.main(["prepare", config, *made]) == 0
+  argv = [command, config, f"--workdir={workdir}"]
+  assert main.main([*argv, f"--config.corpus.path={other}"]) == 2
+  *_, line = capsys.readouterr().err.splitlines()
+  assert "error: " in line and f"{path}" in line and "remove" not in line
 
 
 def test_resuming_on_fewer_devices(arguments, tmp_path):

@@ -15,7 +15,7 @@ from maskedlm.cli import finetune as verb
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
-from maskedlm.finetune import initial_params, predict, run
+from maskedlm.finetune import continued, initial_params, predict, run
 from maskedlm.training.checkpoints import load
 
 WORDS = {"good": ("film", "cat", "book"), "bad": ("end", "dog", "table")}
@@ -65,6 +65,12 @@ def finished(folder):
   """Returns (workdir, result, config) of a run."""
   config = make_config(folder)
   return folder / "run", run.finetune(config, folder / "run"), config
+
+
+def test_a_run_continues_with_the_config_of_its_workdir(finished, tmp_path):
+  workdir, result, _ = finished
+  config = continued.load_config(workdir, [])
+  runs.check_resumed(config, workdir, result, tmp_path / "copy")
 
 
 def test_a_run_learns_and_leaves_its_files(finished):

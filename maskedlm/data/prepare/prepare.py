@@ -16,7 +16,12 @@ from ml_collections import ConfigDict
 
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.corpus import domain_splits, shards, store
-from maskedlm.data.prepare import local, lost_text, vocabulary_sample
+from maskedlm.data.prepare import (
+  local,
+  lost_text,
+  other_options,
+  vocabulary_sample,
+)
 from maskedlm.data.prepare.options import (
   TOKENIZER_HASH,
   check_options,
@@ -123,31 +128,24 @@ def _reuse(
   given = recorded_options(config, tokenizer, domains=bool(corpus.domains))
   recorded = corpus.meta["options"]
   different = [
-    f"{name}={given.get(name)!r} (there {recorded.get(name)!r})"
+    name
     for name in sorted(given.keys() | recorded.keys())
     if name.startswith(sections) and given.get(name) != recorded.get(name)
   ]
-  if TOKENIZER_HASH in recorded and not config.tokenizer.path:
-    # The corpus doesn't record how the tokenizer was trained.
-    different = [d for d in different if not d.startswith("tokenizer.")]
-    name = os.path.join(path, "tokenizer")
-    different.append(f"tokenizer.path='' (there that of {name})")
   if different:
     raise CorpusError(
-      f"{path} was prepared with other options: {', '.join(different)}. Use"
-      " the same options, set corpus.path to another directory, or remove this"
-      " one to prepare it again."
+      other_options.describe_differences(path, given, recorded, different)
     )
   source = recorded.get("corpus.parts") or recorded.get("corpus.source")
   log(
-    f"corpus: {path}, prepared before from {source} (remove it if the text has"
-    " changed since)"
+    f"corpus: {path}, prepared before from {source} (if the text has changed "
+    "since, prepare it at another path)"
   )
   if corpus.meta["version"] == 1 and corpus.tokenizer.kind != "wordpiece":
     log(
       f"warning: {path} was prepared by an older maskedlm, which left out the"
       " spaces between sentences. Runs that began with it go on as before; for"
-      " others, remove it, or prepare it again at another path."
+      " others, prepare it again at another path."
     )
   return corpus
 

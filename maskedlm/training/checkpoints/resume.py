@@ -7,6 +7,7 @@ change during a run; its logging, length and machine may.
 
 import json
 import pathlib
+import shlex
 from collections.abc import Callable, Collection, Container, Mapping
 from typing import Any
 
@@ -21,6 +22,7 @@ _WRITERS = (
   ("retokenized", "a model with another vocabulary"),
 )
 _PATH = "init_from"  # The option that may be spelt in several ways.
+_NO_DIFFERENCE = ("corpus.num_workers",)  # To the corpus.
 
 
 def check_workdir(workdir: pathlib.Path, config: Container[str]) -> None:
@@ -66,11 +68,8 @@ def check_identity(
   """
   # First, as the options of two kinds of run differ everywhere.
   _check_writer(old["config"], new["config"], "this workdir")
-  refused = [
-    f"the {name} was {old[name][:12]}, now {new[name][:12]}"
-    for name in ("corpus", "tokenizer")
-    if old[name] != new[name]
-  ]
+  different = [n for n in ("corpus", "tokenizer") if old[n] != new[n]]
+  refused = [f"the {n} was {old[n][:12]}, now {new[n][:12]}" for n in different]
   before, now = flatten(old["config"]), flatten(new["config"])
   undo, changed = [], []
   for name in sorted(before.keys() | now.keys()):
@@ -79,34 +78,85 @@ def check_identity(
       continue
     # An option that is not in the checkpoint is newer, and the run behaved as
     # its default.
-    if name in before and name in frozen:
+    decides = name.split(".")[0] in different and name not in _NO_DIFFERENCE
+    if name in before and (name in frozen or decides):
       refused.append(f"{name} was {a!r}, now {b!r}")
-      undo.append(f"--config.{name}={a}")
+      undo.append(_as_flag(name, a))
     else:
       changed.append(
         f"changed since the checkpoint: {name} was {a!r}, now {b!r}"
       )
   if refused:
+    remedy = (
+      f"Undo the change: {' '.join(undo)}"
+      if undo
+      else "Files at the same place have changed: restore them"
+    )
     raise ConfigError(
-      f"this workdir holds another run: {'; '.join(refused)}. Undo the change"
-      f"{': ' if undo else ''}{' '.join(undo)}, or choose another --workdir."
+      f"this workdir holds another run: {'; '.join(refused)}. {remedy}, or "
+      "choose another --workdir."
     )
   for line in changed:
     log(line)
 
 
+def check_corpus_options(
+  workdir: pathlib.Path, config: Mapping[str, Any]
+) -> None:
+  """Checks that the options of a corpus are those of the run in a workdir.
+
+  Only for a corpus that isn't there yet or doesn't fit: the same corpus may be
+  at another path.
+
+  Args:
+    workdir: the folder of a run of pretraining, which may be new.
+    config: the effective config, as a dict.
+
+  Raises:
+    ConfigError: the options of the corpus or the tokenizer differ from those of
+      its config.json; the message lists what to add.
+  """
+  path = workdir / "config.json"
+  if not path.exists():
+    return
+  before, now = flatten(json.loads(path.read_text("utf-8"))), flatten(config)
+  different = {
+    name: before[name]
+    for name in sorted(before.keys() & now.keys())
+    if name.split(".")[0] in ("corpus", "tokenizer")
+    and name not in _NO_DIFFERENCE
+    and before[name] != now[name]
+  }
+  name = "corpus.path"
+  if different.get(name):  # The other options don't matter then.
+    different = {name: different[name]}
+  if different:
+    was = ", ".join(f"{n}={x!r} (now {now[n]!r})" for n, x in different.items())
+    add = " ".join(_as_flag(n, x) for n, x in different.items())
+    raise ConfigError(
+      f"{buckets.origin(workdir)} holds a run with {was}: add {add}, or leave "
+      "out --config to continue it, or choose another --workdir."
+    )
+
+
+def writer(config: Container[str]) -> str:
+  """Returns the kind of run that wrote a config.json; "" for none."""
+  return next((kind for section, kind in _WRITERS if section in config), "")
+
+
 def _check_writer(old: Container[str], new: Container[str], where: str) -> None:
   """Raises ConfigError if two configs are of different kinds of run."""
-  was, now = (
-    next((writer for section, writer in _WRITERS if section in config), "")
-    for config in (old, new)
-  )
+  was, now = writer(old), writer(new)
   if was == now:
     return
   held = f"another run: {was}" if was else "a config.json that no run wrote"
   raise ConfigError(
     f"{where} holds {held}, and this is {now}. Choose another --workdir."
   )
+
+
+def _as_flag(name: str, value: Any) -> str:
+  return f"--config.{name}={shlex.quote(str(value))}"
 
 
 def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

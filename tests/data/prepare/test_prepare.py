@@ -4,6 +4,7 @@ import collections
 import itertools
 import os
 import re
+import shlex
 import shutil
 import threading
 
@@ -12,7 +13,7 @@ import pytest
 
 from helpers.prepare_corpus import make_text, prepare_corpus, read_files, silent
 from helpers.repository import ROOT
-from maskedlm.config import defaults
+from maskedlm.config import defaults, overrides
 from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data.corpus import concat, store
 from maskedlm.data.prepare import documents, prepare, vocabulary_sample
@@ -180,8 +181,30 @@ def test_other_options_are_rejected(
     prepare_corpus(config, tmp_path / "corpus")
   message = str(error.value)
   assert f"{section}.{option}={value!r} (there {there!r})" in message
-  assert "remove this one" in message
+  assert f"give --config.{section}.{option}={there};" in message
+  assert "remove" not in message
   assert message.count("(there ") == 1
+
+
+def test_the_error_names_options_that_open_the_corpus(make_config, tmp_path):
+  """Of several: parts and source, options of later versions, quotes."""
+  path = tmp_path / "corpus"
+  one = make_config(make_text(1, 40))
+  other = make_config(make_text(1, 40))
+  other.corpus.parts = f"en:lines:{tmp_path}/text.txt"
+  other.corpus.update(near_duplicates=0.5, language="de")
+  other.corpus.text_field = "a 'field'"
+  for there, wrong in ((one, other), (other, one)):
+    shutil.rmtree(path, ignore_errors=True)
+    prepare_corpus(there, path)
+    with pytest.raises(CorpusError) as error:
+      prepare_corpus(wrong, path)
+    (give,) = re.findall("give (.*); to prepare", str(error.value))
+    given = wrong.copy_and_resolve_references()
+    given = overrides.apply_overrides(given, shlex.split(give))
+    lines = []
+    prepare_corpus(given, path, log=lines.append)
+    assert "prepared before" in lines[0]
 
 
 def test_a_given_tokenizer_is_compared_by_its_content(make_config, tmp_path):
@@ -209,9 +232,9 @@ def test_a_given_tokenizer_is_compared_by_its_content(make_config, tmp_path):
   with pytest.raises(CorpusError) as error:
     prepare_corpus(config, tmp_path / "corpus")
   path = f"{tmp_path / 'corpus' / 'tokenizer'}"
-  assert f"options: tokenizer.path='' (there that of {path})" in str(
-    error.value
-  )
+  message = str(error.value)
+  assert f"options: tokenizer.path='' (there that of {path})" in message
+  assert f"give --config.tokenizer.path={path};" in message
   config.tokenizer.path = path
   assert (
     prepare_corpus(config, tmp_path / "corpus").fingerprint

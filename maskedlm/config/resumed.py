@@ -1,0 +1,90 @@
+"""Reads the config of a run that exists from its workdir's config.json.
+
+`maskedlm pretrain --workdir=RUN` continues RUN without its config file. The
+values are the effective ones, those of init_from and of the corpus included.
+"""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from maskedlm.config import defaults
+from maskedlm.core.errors import ConfigError
+from maskedlm.runtime import buckets
+from maskedlm.training.checkpoints import resume
+
+# Kind of run (resume.writer) -> the verb that continues it.
+_VERBS = {"pretraining": "pretrain", "fine-tuning": "finetune"}
+
+
+def load_config(
+  workdir: str | os.PathLike,
+  *,
+  kind: str = "pretraining",
+  default: Callable[[Mapping[str, Any]], ConfigDict] = lambda values: (
+    defaults.default(values["objective"]["name"])
+  ),
+) -> ConfigDict:
+  """Returns the config of the run in a workdir, a folder or an address.
+
+  An option that is newer than the run has its default, and one that this
+  version lacks is left out; resume.check_identity reports both.
+
+  Args:
+    workdir: the workdir.
+    kind: "pretraining" or "fine-tuning".
+    default: the values of config.json -> the default config.
+
+  Raises:
+    ConfigError: config.json is missing or can't be read, or another kind of run
+      wrote it.
+    StorageError: the address can't be read now.
+  """
+  path = f"{workdir}/config.json"
+  file = buckets.local_copy(path)
+  if not file.is_file():
+    raise ConfigError(
+      f"--workdir={workdir} holds no run to continue, as it has no config.json:"
+      " to start one there, give --config=FILE too."
+    )
+  try:
+    values = json.loads(file.read_bytes())
+    found = resume.writer(values if isinstance(values, dict) else {})
+  except (ValueError, RecursionError):
+    found = ""
+  if found != kind:
+    raise ConfigError(_other_kind(workdir, found, kind))
+  try:
+    config = default(values)
+    _fill(config, values)
+  except (AttributeError, KeyError, TypeError, ValueError) as error:
+    raise ConfigError(
+      f"{path} is not the config of a run: {error}. Give --config=FILE, as "
+      "when the run began."
+    ) from None
+  return config
+
+
+def _fill(config: ConfigDict, values: Mapping[str, Any]) -> None:
+  """Sets the options that the config has to their values."""
+  for name, value in values.items():
+    if name not in config:
+      continue
+    if isinstance(config[name], ConfigDict):
+      _fill(config[name], value)
+    else:
+      config[name] = value
+
+
+def _other_kind(workdir, found: str, kind: str) -> str:
+  if found in _VERBS:
+    what = f"another run: {found}. Continue it with `maskedlm {_VERBS[found]}`"
+  elif found:
+    what = f"{found}: start from it with --config=FILE --config.init_from"
+    return f"--workdir={workdir} holds {what}={workdir}, in another --workdir."
+  else:
+    what = f"a config.json that is not one of {kind}. Give --config=FILE"
+  return f"--workdir={workdir} holds {what}, or choose another --workdir."

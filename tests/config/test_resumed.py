@@ -1,0 +1,172 @@
+"""A run's config.json gives its config back."""
+
+import argparse
+import json
+
+import pytest
+
+from maskedlm.config import defaults, overrides, resumed
+from maskedlm.core.errors import ConfigError
+from maskedlm.finetune import config as finetune_config
+from maskedlm.finetune import continued
+
+
+def write(folder, config):
+  folder.mkdir(exist_ok=True)
+  (folder / "config.json").write_text(config.to_json_best_effort())
+  return folder
+
+
+def parse(*argv):
+  parser = argparse.ArgumentParser()
+  parser.add_argument("--workdir")
+  return overrides.parse_config(parser, argv)[1]
+
+
+@pytest.mark.parametrize(
+  "name", ["mlm_nsp", "roberta", "spanbert", "electra", "causal"]
+)
+def test_all_values_return(name, tmp_path):
+  config = defaults.default(name)
+  config.data.alpha = 0.25
+  if "pack" in config.objective:
+    config.objective.pack = True
+  config.tokenizer.lowercase = False
+  config.optimizer.no_decay = ("norm/", "x")
+  config.optimizer.learning_rate = 1e-05
+  config.model.num_layers = 3
+  found = resumed.load_config(write(tmp_path, config))
+  assert found.to_dict() == config.to_dict()
+  assert found.is_locked
+  assert isinstance(found.optimizer.no_decay, tuple)
+
+
+def test_overrides_apply_on_top(tmp_path):
+  config = defaults.default()
+  config.model.width = 48
+  config.optimizer.b2 = 0.5
+  write(tmp_path, config)
+  found = parse(
+    f"--workdir={tmp_path}",
+    "--config.train.num_steps=7",
+    "--config.tokenizer.lowercase=False",
+  )
+  assert found.train.num_steps == 7 and found.tokenizer.lowercase is False
+  assert found.model.width == 48 and found.optimizer.b2 == 0.5
+  found = parse(f"--workdir={tmp_path}", "--config.optimizer=muon")
+  assert found.optimizer.rule == "muon" and found.model.width == 48
+  for wrong, words in (
+    ("--config.model.witdh=3", "model.witdh"),
+    ("--config.model.width=wide", "model.width"),
+    ("--config.train.num_steps=0", r"train\.num_steps=0 is out of range"),
+  ):
+    with pytest.raises(ConfigError, match=words):
+      parse(f"--workdir={tmp_path}", wrong)
+
+
+def test_the_architecture_is_the_runs_own_not_that_of_init_from(tmp_path):
+  """It may have been overridden, and init_from may be gone."""
+  config = defaults.default()
+  config.init_from = str(tmp_path / "gone")
+  config.model.width = 36
+  assert parse(f"--workdir={write(tmp_path, config)}").model.width == 36
+  # Given anew, it is opened.
+  with pytest.raises(ConfigError, match="other: no such folder"):
+    parse(f"--workdir={tmp_path}", f"--config.init_from={tmp_path / 'other'}")
+
+
+def test_options_of_other_versions(tmp_path):
+  values = json.loads(defaults.default().to_json_best_effort())
+  del values["train"]["keep_best"], values["mesh"]
+  values["data"]["gone"] = 3
+  values["extinct"] = {"option": 1}
+  values["seed"] = 5
+  (tmp_path / "config.json").write_text(json.dumps(values))
+  found = resumed.load_config(tmp_path)
+  assert found.seed == 5
+  found.seed = 0
+  assert found.to_dict() == defaults.default().to_dict()
+
+
+@pytest.mark.parametrize(
+  ("text", "words"),
+  [
+    (None, "has no config.json: to start one there, give --config"),
+    ("{", "not one of pretraining. Give --config"),
+    ("[" * 100_000, "not one of pretraining. Give --config"),
+    ("[1]", "not one of pretraining. Give --config"),
+    ('{"model_type": "bert"}', "not one of pretraining. Give --config"),
+    ('{"task": {"kind": "tagging"}}', "with `maskedlm finetune`"),
+    ('{"imported": {}}', "--config.init_from="),
+    ('{"retokenized": {}}', "--config.init_from="),
+    ('{"objective": {"name": "roberta"}, "seed": "x"}', "is not the config"),
+    ('{"objective": {"name": "roberta"}, "data": 3}', "is not the config"),
+    ('{"objective": 3}', "is not the config"),
+    ('{"objective": {"name": "rberta"}}', "objective"),
+  ],
+)
+def test_what_is_no_run_of_pretraining(tmp_path, text, words):
+  if text is not None:
+    (tmp_path / "config.json").write_text(text)
+  with pytest.raises(ConfigError) as caught:
+    parse(f"--workdir={tmp_path}")
+  assert words in str(caught.value) and str(tmp_path) in str(caught.value)
+
+
+def test_a_run_of_pretraining_is_not_fine_tuned(tmp_path):
+  write(tmp_path, defaults.default())
+  with pytest.raises(ConfigError, match="with `maskedlm pretrain`"):
+    continued.load_config(tmp_path, [])
+
+
+def test_without_a_workdir_the_file_is_required(capsys):
+  with pytest.raises(SystemExit) as caught:
+    parse("--config.seed=3")
+  assert caught.value.code == 2
+  assert "--config is required" in capsys.readouterr().err
+
+
+def effective(**train):
+  """Returns a config of fine-tuning as its run writes it, with step counts."""
+  config = finetune_config.default("classification")
+  config.init_from = "encoder"
+  config.train.update(num_steps=30, eval_every=10, checkpoint_every=10)
+  config.optimizer.warmup_steps = 3
+  config.train.update(train)
+  return config
+
+
+def test_computed_steps_of_fine_tuning_are_computed_again(tmp_path):
+  """What follows from an option stays so when the option changes."""
+  write(tmp_path, effective())
+  found = continued.load_config(tmp_path, [])
+  assert found.train.num_steps == 30 and found.train.eval_every == 10
+  assert found.train.checkpoint_every == 0  # As eval_every.
+  assert found.optimizer.warmup_steps == 0  # By warmup_share.
+  found = continued.load_config(tmp_path, ["--config.train.epochs=5"])
+  assert found.train.num_steps == 0 and found.train.epochs == 5
+  found = continued.load_config(tmp_path, ["--config.train.evals_per_epoch=2"])
+  assert found.train.eval_every == 0
+  found = continued.load_config(tmp_path, ["--config.train.num_steps=40"])
+  assert found.train.num_steps == 40
+
+
+def test_given_steps_of_fine_tuning_stay(tmp_path):
+  config = effective(checkpoint_every=4)
+  config.optimizer.warmup_steps = 7
+  found = continued.load_config(write(tmp_path, config), [])
+  assert found.train.checkpoint_every == 4
+  assert found.optimizer.warmup_steps == 7
+  # Its config has values that validate() refuses together.
+  config = effective(warmup_share=0.2, evals_per_epoch=3)
+  config.optimizer.warmup_steps = 6
+  found = continued.load_config(write(tmp_path, config), [])
+  assert found.train.warmup_share == 0.2 and found.train.evals_per_epoch == 3
+
+
+def test_a_run_of_a_sweep_is_continued_alone(tmp_path):
+  config = effective()
+  config.sweep.seeds = (1, 2)
+  config.sweep.learning_rate = (1e-5,)
+  found = continued.load_config(write(tmp_path, config), [])
+  assert not any(found.sweep[name] for name in found.sweep)
