@@ -45,7 +45,10 @@ def main(argv: Sequence[str]) -> int:
   parser.add_argument("--html", metavar="FILE", help="also write an HTML page")
   options.add_json(parser, "print only the figures, as JSON")
   args, config = overrides.parse_config(
-    parser, argv, fit=existing.fit_to_corpus
+    parser,
+    argv,
+    fit=existing.fit_to_corpus,
+    made=lambda args, config: args.workdir or f"runs/{config.name}",
   )
   options.check_at_least(args, rows=0)
   if args.rows is not None and args.json and not args.html:

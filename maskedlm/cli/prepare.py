@@ -37,7 +37,10 @@ def main(argv: Sequence[str]) -> int:
   )
   for_beam = [token for token in argv if token.startswith("--beam.")]
   args, config = overrides.parse_config(
-    parser, [t for t in argv if t not in for_beam], instead="verify"
+    parser,
+    [t for t in argv if t not in for_beam],
+    instead="verify",
+    made=lambda args, config: args.out or config.corpus.path,
   )
   if config is None:
     unused = ["--out"] if args.out else []

@@ -41,7 +41,10 @@ def main(argv: Sequence[str]) -> int:
     "the run that is there continues with its own config",
   )
   args, config = overrides.parse_config(
-    parser, argv, fit=existing.fit_to_corpus
+    parser,
+    argv,
+    fit=existing.fit_to_corpus,
+    made=lambda args, config: args.workdir or f"runs/{config.name}",
   )
   return pretrain(config, args.workdir or f"runs/{config.name}")
 

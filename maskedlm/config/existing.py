@@ -7,7 +7,7 @@ config file yield to it.
 """
 
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from ml_collections import ConfigDict
 
@@ -19,13 +19,20 @@ from maskedlm.data.prepare.options import TOKENIZER_HASH
 from maskedlm.data.prepare.vocabulary_sample import LATER_OPTIONS, load_given
 from maskedlm.runtime import buckets
 
+Started = Callable[[], bool]
+
 # Options that only a vocabulary's training reads, and that change none of it.
 _OF_TRAINING = ("vocab_size", "sample_bytes", "character_coverage", "alpha")
 # Options that say what tokens mean, which a given vocabulary decides.
 _OF_TOKENS = ("normalization", "byte_fallback")
 
 
-def fit_to_tokenizer(config: ConfigDict, given: Collection[str]) -> None:
+def fit_to_tokenizer(
+  config: ConfigDict,
+  given: Collection[str],
+  *,
+  started: Started = lambda: False,
+) -> None:
   """Sets the kind and the size in config.tokenizer to those of its path.
 
   tokenizer.lowercase decides how a vocab.txt is read if it is given by the
@@ -36,6 +43,8 @@ def fit_to_tokenizer(config: ConfigDict, given: Collection[str]) -> None:
     config: the config of pretraining, changed in place if it has tokenizer.path
       (which init_from sets).
     given: the options on the command line, such as "tokenizer.kind".
+    started: returns whether the run is there already: options that contradict
+      its tokenizer are then printed, since the same command must continue it.
 
   Raises:
     ConfigError: an option on the command line contradicts the tokenizer.
@@ -57,7 +66,7 @@ def fit_to_tokenizer(config: ConfigDict, given: Collection[str]) -> None:
   wrong = [name for name in _OF_TOKENS if f"tokenizer.{name}" in given]
   if "tokenizer.kind" in given and section.kind != tokenizer.kind:
     wrong.insert(0, "kind")
-  if wrong:
+  if wrong and not started():
     raise ConfigError(
       f"{_values(section, wrong)}: the vocabulary of tokenizer.path="
       f"{section.path} is a {tokenizer.kind} that is trained already; leave "
@@ -65,6 +74,7 @@ def fit_to_tokenizer(config: ConfigDict, given: Collection[str]) -> None:
       "tokenizer.path to train one."
     )
   unused = [name for name in _OF_TRAINING if f"tokenizer.{name}" in given]
+  unused = [*wrong, *unused]
   if section.vocab_size == tokenizer.vocab_size:
     unused = [name for name in unused if name != "vocab_size"]
   shown = _values(section, unused)
@@ -78,7 +88,12 @@ def fit_to_tokenizer(config: ConfigDict, given: Collection[str]) -> None:
   section.kind, section.vocab_size = tokenizer.kind, tokenizer.vocab_size
 
 
-def fit_to_corpus(config: ConfigDict, given: Collection[str]) -> None:
+def fit_to_corpus(
+  config: ConfigDict,
+  given: Collection[str],
+  *,
+  started: Started = lambda: False,
+) -> None:
   """Sets config.tokenizer to the options that corpus.path was prepared with.
 
   Those on the command line are left; opening the corpus compares them. Values
@@ -88,7 +103,7 @@ def fit_to_corpus(config: ConfigDict, given: Collection[str]) -> None:
   Args:
     config: the config of pretraining, changed in place if it has corpus.path
       and no tokenizer.path.
-    given: the options on the command line, such as "tokenizer.kind".
+    given, started: as for fit_to_tokenizer.
   """
   section, meta = config.tokenizer, _read_meta(config.corpus.path)
   unused = [
@@ -114,7 +129,8 @@ def fit_to_corpus(config: ConfigDict, given: Collection[str]) -> None:
       integrity.check_files(folder, meta, under="tokenizer/")
     if "tokenizer.path" not in given:
       section.path = f"{config.corpus.path.rstrip('/')}/tokenizer"
-      fit_to_tokenizer(config, [*given, "tokenizer.path"])
+      given = [*given, "tokenizer.path"]
+      fit_to_tokenizer(config, given, started=started)
     return
   usual = options.to_config(TokenizerOptions)
   replaced = []

@@ -23,6 +23,7 @@ from maskedlm.config import defaults, effects, existing, presets, resumed
 from maskedlm.config.defaults import objective_section, validate
 from maskedlm.core import options
 from maskedlm.core.errors import ConfigError, did_you_mean
+from maskedlm.runtime import buckets
 from maskedlm.training.checkpoints import init_from
 
 _OPTION = re.compile(r"^--?(no)?config\.")
@@ -33,7 +34,8 @@ def parse_config(
   argv,
   *,
   instead: str = "",
-  fit: Callable[[ConfigDict, list[str]], None] = lambda config, given: None,
+  fit: Callable[..., None] = lambda config, given, started: None,
+  made: Callable[[argparse.Namespace, ConfigDict], str] = lambda *_: "",
 ) -> tuple:
   """Returns (the verb's arguments, the validated config of pretraining).
 
@@ -43,8 +45,10 @@ def parse_config(
     argv: arguments of the command line.
     instead: an option of the verb that can be given instead of --config; the
       config is then None.
-    fit: called with the config and the options on the command line, such as
-      "seed", before the config is validated.
+    fit: existing.fit_to_corpus, if the verb may read a corpus; called before
+      the config is validated.
+    made: (arguments, config) -> the folder that the verb makes, or "". If it
+      exists, the command continues what was started there.
 
   Raises:
     ConfigError: the file or an override is wrong.
@@ -57,11 +61,16 @@ def parse_config(
 
   def complete(config: ConfigDict) -> None:
     given = [_name(token) for token in overrides]
+
+    def started() -> bool:
+      folder = made(args, config)
+      return bool(folder) and buckets.origin(folder).exists()
+
     # A run's own config has the architecture already.
     if args.config is not None or "init_from" in given:
       init_from.copy_architecture(config, given=given)
-    existing.fit_to_tokenizer(config, given)
-    fit(config, given)
+    existing.fit_to_tokenizer(config, given, started=started)
+    fit(config, given, started=started)
     validate(config)
     print_unused(overrides, effects.unused_options(config))
 

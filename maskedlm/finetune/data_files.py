@@ -127,7 +127,10 @@ def override_options(
   for token in tokens:
     name = re.match(r"--config\.task\.(\w+)", token).group(1)
     if name in reasons:
-      raise ConfigError(f"{token} has no effect {reasons[name]}: leave it out.")
+      raise ConfigError(
+        f"{token} has no effect {reasons[name]}: leave it out, or change the "
+        "other."
+      )
   return options
 
 

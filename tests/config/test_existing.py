@@ -20,7 +20,7 @@ def vocab(tmp_path):
   return path
 
 
-def _config(tmp_path, *argv, file=""):
+def _config(tmp_path, *argv, file="", workdir=""):
   """Parses a command line on a config file that ends in the lines `file`."""
   path = tmp_path / "config.py"
   path.write_text(
@@ -29,7 +29,10 @@ def _config(tmp_path, *argv, file=""):
   )
   parser = argparse.ArgumentParser()
   argv = [f"--config={path}", *(f"--config.{option}" for option in argv)]
-  return overrides.parse_config(parser, argv, fit=existing.fit_to_corpus)[1]
+  _, config = overrides.parse_config(
+    parser, argv, fit=existing.fit_to_corpus, made=lambda *_: str(workdir)
+  )
+  return config
 
 
 def test_kind_and_size_are_those_of_the_path(tmp_path, vocab, capsys):
@@ -57,6 +60,23 @@ def test_what_contradicts_the_path_is_refused(tmp_path, vocab, option):
     tmp_path, f"tokenizer.path={vocab}", "tokenizer.kind=wordpiece"
   )
   assert config.tokenizer.vocab_size == 8
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+def test_the_command_that_started_a_run_continues_it(
+  tmp_path, vocab, capsys, prepared
+):
+  argv = [f"tokenizer.path={vocab}", "tokenizer.kind=bpe"]
+  if prepared:
+    argv[0] = f"corpus.path={_prepared(tmp_path, argv[0])}"
+  run = tmp_path / "run"
+  with pytest.raises(ConfigError, match=r"tokenizer\.kind='bpe'"):
+    _config(tmp_path, *argv, workdir=run)
+  run.mkdir()
+  capsys.readouterr()
+  config = _config(tmp_path, *argv, workdir=run)
+  assert config.tokenizer.kind == "wordpiece"
+  assert "tokenizer.kind='bpe' without effect" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

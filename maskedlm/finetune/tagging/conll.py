@@ -67,8 +67,9 @@ def read_sentences(
     if given:
       raise DataError(
         f"{path}: its fields have names, so task.token_column={token_column} "
-        f"and task.tag_column={tag_column} have no effect: leave them out (0 "
-        "and -1)."
+        f"and task.tag_column={tag_column} have no effect: leave them out, or "
+        "beside a checkpoint set --config.task.token_column=0 "
+        "--config.task.tag_column=-1."
       )
     rows = token_lists.read_rows(
       path, conllu_tag=None if entities else conllu_tag
@@ -77,10 +78,12 @@ def read_sentences(
       path, [TaggedSentence(words, tags, lines) for words, tags, lines in rows]
     )
   found = columns.read_columns(path)
-  if conllu_tag != "upos" and not found.is_conllu and found.count > 1:
+  by_name = conllu_tag != "upos" and tag_column == TAG_COLUMN
+  if by_name and not found.is_conllu and found.count > 1:
     raise DataError(
       f"{path}: not CoNLL-U, so task.conllu_tag={conllu_tag} has no effect: "
-      "set --config.task.tag_column, and leave it out (upos)."
+      "set --config.task.tag_column to the tag's column, or "
+      "--config.task.conllu_tag=upos for the last one."
     )
   return select_columns(
     found,

@@ -157,6 +157,9 @@ def test_options_without_an_effect_are_refused(write):
   path = write("a O\nb X\n")
   with pytest.raises(DataError, match=r"task\.conllu_tag=xpos has no effect"):
     conll.read_sentences(path, conllu_tag="xpos")
+  # It is not asked for if the column is named, as beside a checkpoint.
+  (found,) = conll.read_sentences(path, conllu_tag="xpos", tag_column=1)
+  assert found.tags == ("O", "X")
   path = write('{"tokens": ["a"], "tags": ["O"]}\n', "f.jsonl")
   for options in ({"token_column": 1}, {"tag_column": 2}):
     with pytest.raises(DataError, match="have no effect: leave them out"):
