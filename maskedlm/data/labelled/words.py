@@ -45,11 +45,16 @@ def word_encoder(
   word without tokens (control characters) is [UNK], so n > 0.
   """
 
+  anchor = "a"  # Some drop a space at the beginning of a text.
+
   @functools.lru_cache(maxsize=_CACHED)
   def ids_of(word: str, is_first: bool) -> np.ndarray:
     ids = tokenizer.encode(word).ids
-    if not is_first and len(ids) and not tokenizer.follows_space[ids[0]]:
-      ids = tokenizer.encode(f" {word}").ids
+    for before in ("", anchor):
+      if is_first or not len(ids) or tokenizer.follows_space[ids[0]]:
+        break
+      skipped = len(tokenizer.encode(before).ids)
+      ids = tokenizer.encode(f"{before} {word}").ids[skipped:]
     return ids if len(ids) else np.array([tokenizer.special.unk], np.int32)
 
   return lambda words: [ids_of(word, i == 0) for i, word in enumerate(words)]

@@ -5,8 +5,11 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from helpers import finetune_runs as runs
+from helpers import tokenizer_kinds
 from helpers.english_tokenizer import KINDS, english_tokenizer
 from maskedlm.data.labelled import words
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
@@ -51,6 +54,27 @@ def test_words_have_the_tokens_that_the_sentence_has(kind):
       shown = tokenizer.decode(ids).strip()
       if tokenizer.special.unk not in ids:
         assert shown.replace(" ", "").lower() == text.split()[i].lower()
+
+
+# Their tokens may be of several words.
+ACROSS = ("no regex", "one piece", "llama", "gemma", "marks")
+
+
+@pytest.mark.parametrize(
+  "name", [n for n in tokenizer_kinds.NAMES if not n.endswith(ACROSS)]
+)
+def test_words_of_any_script_have_the_tokens_of_the_text(any_kind, name):
+  tokenizer, _ = any_kind(name)
+  find = words.word_encoder(tokenizer)
+
+  @settings(max_examples=60, deadline=None, derandomize=True)
+  @given(st.lists(st.text("abécdß我カไ한😀של!", min_size=1), min_size=1))
+  def run(found):
+    of_words = find(found)
+    ids = tokenizer.encode(" ".join(found)).ids
+    assert np.concatenate(of_words).tolist() == ids.tolist()
+
+  run()
 
 
 def test_bpe_that_puts_no_space_before_a_text(tmp_path):
