@@ -200,6 +200,11 @@ class TrainOptions:
     "evaluated step is saved.",
     low=0,
   )
+  resume_unverified: bool = option(
+    False,
+    "If no checkpoint can be verified, resume from the newest one without a "
+    "manifest.sha256, as it is.",
+  )
   nonfinite_limit: int = option(
     10, "Consecutive non-finite steps after which the run stops.", low=1
   )

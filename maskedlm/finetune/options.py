@@ -135,6 +135,9 @@ class TrainOptions:
     "Best checkpoints kept, by the task's metric on the development set.",
     low=1,
   )
+  resume_unverified: bool = copy_option(
+    pretraining.TrainOptions, "resume_unverified"
+  )
   nonfinite_limit: int = option(
     10, "Consecutive non-finite steps after which the run stops.", low=1
   )

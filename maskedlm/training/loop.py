@@ -101,6 +101,7 @@ def run(
       lambda meta: resume.check_identity(
         meta["identity"], identity, frozen=frozen, log=console.log
       ),
+      unverified=options.resume_unverified,
     )
     if restored is None:
       state, start = jax.jit(init, out_shardings=shardings)(), 0

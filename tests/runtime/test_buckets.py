@@ -22,7 +22,13 @@ from maskedlm.core.errors import ConfigError, StorageError
 from maskedlm.data.prepare import local
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 from maskedlm.runtime import buckets, startup
-from maskedlm.training.checkpoints import files, init_from, load, manager
+from maskedlm.training.checkpoints import (
+  files,
+  init_from,
+  load,
+  manager,
+  manifest,
+)
 
 needs_gcsfs = pytest.mark.skipif(
   not importlib.util.find_spec("gcsfs"), reason="needs `pip install gcsfs`"
@@ -144,16 +150,16 @@ def test_checkpoints_in_a_bucket(gcs, run_at):
 def test_every_damaged_object_is_found(gcs, run_at):
   path = buckets.origin(run_at) / "checkpoints" / "3"
   present = keys(gcs, run_at, "checkpoints", 3)
-  assert len(present) > 10 and files.find_damage(path) is None
+  assert len(present) > 10 and manifest.find_damage(path) is None
   for key in present[::4]:
     content, generation = gcs.objects.pop(key)
-    assert key.rpartition("/")[2] in files.find_damage(path)
+    assert key.rpartition("/")[2] in manifest.find_damage(path)
     half = len(content) // 2
     flipped = bytes([content[half] ^ 1])
     gcs.objects[key] = (content[:half] + flipped + content[half + 1 :], 7)
-    assert key.rpartition("/")[2] in files.find_damage(path)
+    assert key.rpartition("/")[2] in manifest.find_damage(path)
     gcs.objects[key] = (content, generation)
-  assert files.find_damage(path) is None
+  assert manifest.find_damage(path) is None
 
 
 @needs_gcsfs
@@ -193,7 +199,7 @@ def test_a_step_without_a_manifest_is_incomplete(gcs, run_at):
   )
   del gcs.objects[manifest]
   log = restored(run_at, 2)
-  assert "checkpoint 3 is not used: not verified" in log[0]
+  assert "checkpoint 3 is not used: manifest.sha256 is" in log[0]
   checkpoint_states.save_steps(run_at, 3)
   assert not restored(run_at, 3)
 

@@ -12,7 +12,7 @@ from helpers.toy_runs import board_events, logged_lines, make_config, run
 from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError
 from maskedlm.training import loop, optimizer, sharding
-from maskedlm.training.checkpoints import files, load
+from maskedlm.training.checkpoints import files, load, manifest
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +179,7 @@ def test_a_stop_loses_no_evaluation(
   # A step evaluated after it was saved can be the best too.
   ranks = [
     {
-      step: files.read_record(checkpoints / str(step))["metric"]
+      step: manifest.read_record(checkpoints / str(step))["metric"]
       for step in files.ranked_steps(checkpoints)
     }
     for checkpoints in (tmp_path / w / "checkpoints" for w in ("whole", "half"))

@@ -7,31 +7,30 @@ works in a bucket too, where nothing can be renamed. In WORKDIR/checkpoints:
   3000/                      a step
     params/                  the parameters, which load without the rest
     state/                   everything else: step, optimizer moments
-    meta/metadata            JSON: shapes, metric, and the caller's `meta`
-    manifest.sha256          `sha256sum -c manifest.sha256` checks it by hand
-  4000/                      without a manifest: killed before it was hashed
+    meta/metadata            JSON: step, shapes, metric, the caller's `meta`
+    manifest.sha256          the SHA-256 of each of these files (manifest.py)
+  4000.unfinished            a file: 4000 is being saved, or was when killed
   4000.orbax-*/              being written, or killed while it was
+  4000/                      without a manifest: killed before it was hashed
+  1000/                      without a manifest: killed while it was deleted
   2000.damaged/              found damaged and renamed; may be deleted
 
 A path is a pathlib.Path, or an epath.Path for an address (runtime/buckets.py).
 """
 
-import concurrent.futures
-import hashlib
-import json
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from maskedlm.core.errors import CheckpointError, ConfigError, StorageError
 from maskedlm.runtime import buckets, output_files, storage_errors
+from maskedlm.training.checkpoints import manifest
 
 T = TypeVar("T")
 Log = Callable[[str], None]
-MANIFEST = "manifest.sha256"
-_RECORD = "meta/metadata"
+_UNFINISHED = ".unfinished"
 
 
 def warn(line: str) -> None:
@@ -39,110 +38,18 @@ def warn(line: str) -> None:
   print(line, file=sys.stderr)
 
 
-def _header(body: str) -> str:
-  """Returns a comment for sha256sum, which reveals a truncated manifest."""
-  return f"# {hashlib.sha256(body.encode()).hexdigest()}  the lines below"
-
-
-def _write_manifest(path: Path, body: str) -> None:
-  output_files.write_text(path / MANIFEST, f"{_header(body)}\n{body}")
-
-
-def commit(directory: Path, step: int) -> None:
-  """Hashes a step's files and writes its manifest, which makes it complete."""
-  path = directory / str(step)
-  names = buckets.list_files(path)
-  with concurrent.futures.ThreadPoolExecutor() as pool:
-    digests = pool.map(lambda name: output_files.sha256(path / name), names)
-    lines = zip(digests, names, strict=True)
-    body = "".join(f"{digest}  {name}\n" for digest, name in lines)
-  _write_manifest(path, body)
-
-
-def _read(path: Path, read: Callable[[Path], str]) -> str:
-  """Returns read(path); in a bucket, only a missing file counts as damage.
-
-  Raises:
-    ConfigError, StorageError: the bucket can't be reached.
-  """
-  try:
-    return read(path)
-  except (FileNotFoundError, UnicodeDecodeError):
-    raise
-  except Exception as error:  # gcsfs raises many types.
-    if not buckets.is_address(path):
-      raise
-    raise storage_errors.unreachable(path, error) from error
-
-
-def find_damage(path: Path, items: Sequence[str] = ("",)) -> str | None:
-  """Checks a step's files against its manifest.
-
-  Args:
-    path: the folder of the step.
-    items: prefixes of the files to check; by default all.
-
-  Returns:
-    The first problem found, or None.
-
-  Raises:
-    ConfigError, StorageError: a bucket can't be reached.
-  """
-  try:
-    text = _read(path / MANIFEST, lambda file: file.read_text("utf-8"))
-  except OSError:
-    return f"{MANIFEST} is missing"
-  except ValueError:
-    return f"{MANIFEST} is damaged"
-  header, _, body = text.partition("\n")
-  if header != _header(body):
-    return f"{MANIFEST} is damaged"
-  for line in body.splitlines():
-    digest, name = line.split("  ", 1)
-    if name.startswith(tuple(items)):
-      try:
-        if _read(path / name, output_files.sha256) != digest:
-          return f"{name} differs from its SHA-256"
-      except OSError as error:
-        return f"{name}: {error.strerror}"
-  return None
-
-
-def read_record(path: Path) -> dict:
-  """Returns the JSON that manager.py saved with a step."""
-  return json.loads((path / _RECORD).read_text("utf-8"))
-
-
-def replace_record(path: Path, record: dict) -> None:
-  """Replaces a complete step's record; the step stays valid after a kill."""
-  lines = (path / MANIFEST).read_text("utf-8").splitlines(keepends=True)[1:]
-  kept = "".join(line for line in lines if not line.endswith(f"  {_RECORD}\n"))
-  _write_manifest(path, kept)  # Until the end, either record is valid.
-  output_files.write_text(path / _RECORD, json.dumps(record))
-  _write_manifest(
-    path, f"{kept}{output_files.sha256(path / _RECORD)}  {_RECORD}\n"
-  )
-
-
-def meta(record: dict) -> dict:
-  """Returns the `meta` that the step was saved with, its step and metric."""
-  return {**record["meta"], "step": record["step"], "metric": record["metric"]}
-
-
 def _steps(directory: Path) -> list[Path]:
   """Returns the folders of steps, complete or not, newest first."""
   if not directory.is_dir():
     return []
-  found = [p for p in directory.iterdir() if _is_step(p.name) and p.is_dir()]
+  found = [
+    p for p in directory.iterdir() if manifest.is_step(p.name) and p.is_dir()
+  ]
   return sorted(found, key=lambda path: int(path.name), reverse=True)
 
 
-def _is_step(name: str) -> bool:
-  return name.isdecimal() and name == str(int(name))
-
-
 def _is_complete(path: Path) -> bool:
-  return (path / MANIFEST).exists()
+  return (path / manifest.MANIFEST).exists()
 
 
 def complete_steps(directory: Path) -> list[int]:
@@ -151,30 +58,33 @@ def complete_steps(directory: Path) -> list[int]:
 
 
 def ranked_steps(directory: Path) -> list[int]:
-  """Returns the complete steps that have a metric, best (lowest) first."""
-  metrics = {}
-  for step in complete_steps(directory):
-    try:
-      metrics[step] = read_record(directory / str(step))["metric"]
-    except (OSError, ValueError, KeyError):  # Damaged: restoring reports it.
-      metrics[step] = None
-  having = [step for step in metrics if metrics[step] is not None]
-  return sorted(having, key=lambda step: (metrics[step], -step))
+  """Returns the complete steps that have a metric, best (lowest) first.
+
+  Those with a damaged record are left out.
+  """
+  records = (
+    manifest.find_record(directory / str(step))
+    for step in complete_steps(directory)
+  )
+  ranked = [r for r in records if r and r["metric"] is not None]
+  ranked.sort(key=lambda record: (record["metric"], -record["step"]))
+  return [record["step"] for record in ranked]
 
 
-def survey(
-  directory: Path, items: Sequence[str] = ("",)
-) -> tuple[list[str], dict[str, str]]:
-  """Finds the folders of steps that can be loaded.
+class Survey(NamedTuple):
+  """The steps of a run, newest first."""
+
+  good: list[str]  # The newest one that is as its manifest says, if any.
+  unverified: list[str]  # If none is good: those without a manifest.
+  problems: dict[str, str]  # Of the steps newer than the good one.
+
+
+def survey(directory: Path, items: Sequence[str] = ("",)) -> Survey:
+  """Finds the steps that can be loaded.
 
   Args:
     directory: WORKDIR/checkpoints.
-    items: as in `find_damage`.
-
-  Returns:
-    (names of folders to try in order, {name: problem}). If there is a good
-    step, these are the newest one, and the problems of the steps newer than it;
-    otherwise all unverified steps, and the problems of all steps.
+    items: as in `manifest.find_damage`.
 
   Raises:
     ConfigError, StorageError: the folder can't be read.
@@ -182,15 +92,14 @@ def survey(
   unverified, problems = [], {}
   with storage_errors.bucket_errors(directory):
     for path in _steps(directory):
-      if _is_complete(path):
-        problem = find_damage(path, items)
-      else:
-        problem = "not verified: its save was interrupted, or is in progress"
-        unverified.append(path.name)
+      problem = manifest.find_damage(path, items)
       if problem is None:
-        return [path.name], problems
+        return Survey([path.name], [], problems)
+      if not _is_complete(path):
+        unverified.append(path.name)
+        problem += ": its save was interrupted or is in progress, or it is lost"
       problems[path.name] = problem
-  return unverified, problems
+  return Survey([], unverified, problems)
 
 
 def find_step(path: Path, step: int | str | None) -> tuple[Path, str | None]:
@@ -230,15 +139,19 @@ def load_newest(
   directory: Path,
   load: Callable[[Path], T],
   *,
-  survey: Callable[[], tuple[list[str], dict[str, str]]],
+  names: Sequence[str],
+  problems: Mapping[str, str],
+  remedy: str,
   log: Log,
 ) -> tuple[T | None, list[str]]:
-  """Loads the newest good step, or an unverified one if none is good.
+  """Loads the newest step that can be.
 
   Args:
     directory: WORKDIR/checkpoints.
     load: folder of a step -> the result.
-    survey: () -> the result of `survey(directory)`.
+    names: the steps to try: those that are good, or may be used unverified.
+    problems: those of other steps, and of the unverified ones.
+    remedy: what helps if there are steps, but none can be used.
     log: receives a line for each newer step that is not used.
 
   Returns:
@@ -248,12 +161,14 @@ def load_newest(
   Raises:
     CheckpointError: no step can be used.
   """
-  usable, problems = survey()
-  for name in usable:
+  problems = dict(problems)
+  for name in names:
     try:
       loaded = load(directory / name)
     except Exception as error:  # Orbax and TensorStore raise many types.
-      if name not in problems or isinstance(error, CheckpointError):
+      if name not in problems or isinstance(
+        error, CheckpointError | ConfigError
+      ):
         raise  # A verified step isn't damaged: another state, or a bug.
       problems[name] = f"it can't be read: {storage_errors.reason(error)}"
       continue
@@ -263,10 +178,7 @@ def load_newest(
     for other in newer:
       log(f"checkpoint {other} is not used: {problems[other]}")
     if name in problems:
-      log(
-        f"using checkpoint {name} unverified, as none is verified: "
-        f"{problems[name]}"
-      )
+      log(f"using checkpoint {name} unverified: {problems[name]}")
     elif newer:
       log(f"falling back to checkpoint {name}")
     return loaded, newer
@@ -274,7 +186,7 @@ def load_newest(
     raise CheckpointError(
       f"no usable checkpoint in {directory}: "
       + "; ".join(f"{name}: {problems[name]}" for name in problems)
-      + ". Put a good copy there, or choose another --workdir to start over."
+      + f". Put a good copy there, {remedy}"
     )
   return None, []
 
@@ -289,6 +201,9 @@ def load_step(
 ) -> T:
   """Returns load(folder) for the requested step, or for the newest good one.
 
+  A step without a manifest is used, with a line in the log, only if `path` is
+  its folder.
+
   Args:
     path, step: as in `find_step`.
     load: folder of a step -> the result.
@@ -301,18 +216,35 @@ def load_step(
   """
   directory, name = find_step(path, step)
   if name is None:
+    found = survey(directory, items)
+    remedy = "or wait for the next checkpoint if the run is in progress"
+    if found.unverified:
+      step_folder = directory / found.unverified[0]
+      remedy = f"or give {step_folder} to use it unverified"
     return load_newest(
-      directory, load, survey=lambda: survey(directory, items), log=log
+      directory,
+      load,
+      names=found.good,
+      problems=found.problems,
+      remedy=f"{remedy}.",
+      log=log,
     )[0]
-  problem = find_damage(directory / name, items)
+  problem = manifest.find_damage(directory / name, items)
   if problem and _is_complete(directory / name):
     raise CheckpointError(
-      f"checkpoint {directory / name} is damaged: {problem}. Leave out the "
-      "step to use the newest good one."
+      f"checkpoint {directory / name} is damaged: {problem}. Restore it from a "
+      f"copy, or use another step of {directory}; it has "
+      f"{complete_steps(directory)}."
     )
-  if problem:
-    log(f"using {directory / name} unverified: {problem}")
-  return load(directory / name)
+  names, problems = [name], {name: problem} if problem else {}
+  return load_newest(
+    directory,
+    load,
+    names=names,
+    problems=problems,
+    remedy="or use another step.",
+    log=log,
+  )[0]
 
 
 def load_record(
@@ -323,7 +255,7 @@ def load_record(
   Arrays are neither read nor verified. Arguments and errors are as in
   load_step.
   """
-  return load_step(path, step, read_record, items=("meta/",), log=log)
+  return load_step(path, step, manifest.read_record, items=("meta/",), log=log)
 
 
 def quarantine(directory: Path, name: str) -> None:
@@ -337,7 +269,7 @@ def discard(directory: Path, step: int) -> None:
   """Deletes all files of a step."""
   path = directory / str(step)
   # First, so that a kill leaves nothing that looks complete.
-  (path / MANIFEST).unlink(missing_ok=True)
+  (path / manifest.MANIFEST).unlink(missing_ok=True)
   buckets.remove(path)
 
 
@@ -380,15 +312,41 @@ def check_names(directory: Path) -> None:
   """Raises CheckpointError if a file has the name of a step."""
   with storage_errors.bucket_errors(directory):
     for path in directory.iterdir() if directory.is_dir() else ():
-      if _is_step(path.name) and not path.is_dir():
+      if manifest.is_step(path.name) and not path.is_dir():
         raise CheckpointError(
           f"{path} is a file, where a folder of step {path.name} may be saved: "
           "move it away."
         )
 
 
+def begin(directory: Path, step: int) -> None:
+  """Marks a step as being saved, until `end`."""
+  discard(directory, step)  # An unfinished save of a killed run.
+  output_files.write_text(directory / f"{step}{_UNFINISHED}", "")
+
+
+def end(directory: Path, step: int) -> None:
+  """Completes a step, whose files are written."""
+  manifest.commit(directory, step)
+  (directory / f"{step}{_UNFINISHED}").unlink(missing_ok=True)
+
+
 def clear_unfinished(directory: Path) -> None:
   """Deletes unfinished saves; only the holder of the lock may call it."""
   with storage_errors.bucket_errors(directory):
+    for path in directory.glob(f"*{_UNFINISHED}"):
+      step = directory / path.name.removesuffix(_UNFINISHED)
+      if manifest.is_step(step.name):
+        if not _is_complete(step):
+          buckets.remove(step)
+        buckets.remove(path)
     for path in directory.glob("*.orbax-*"):
       buckets.remove(path)
+
+
+def clear_older(directory: Path, step: int) -> None:
+  """Deletes what killed runs left of the steps that they were deleting."""
+  with storage_errors.bucket_errors(directory):
+    for path in _steps(directory):
+      if int(path.name) < step and not _is_complete(path):
+        buckets.remove(path)

@@ -16,7 +16,7 @@ from maskedlm.core.task import Params
 from maskedlm.data.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from maskedlm.modeling.architecture import EncoderConfig, restored
 from maskedlm.runtime import buckets
-from maskedlm.training.checkpoints import files
+from maskedlm.training.checkpoints import files, manifest
 from maskedlm.training.checkpoints.read_arrays import read_arrays
 
 
@@ -50,7 +50,7 @@ def describe_checkpoint(path: str | pathlib.Path) -> Described:
   record = files.load_record(path)
   names = [name.split("/") for name in record["arrays"]]
   subtrees = {rest[0] for first, *rest in names if first == "params"}
-  return _described(path, subtrees, files.meta(record))
+  return _described(path, subtrees, manifest.meta(record))
 
 
 def open_checkpoint(
@@ -104,13 +104,13 @@ def load_params(
 
 def _load_params(path: buckets.Path):
   """Loads (params, meta) from the folder of a step."""
-  record = files.read_record(path)
+  record = manifest.read_record(path)
   names = [
     name.removeprefix("params/")
     for name in record["arrays"]
     if name.startswith("params/")
   ]
-  return read_arrays(path / "params", names), files.meta(record)
+  return read_arrays(path / "params", names), manifest.meta(record)
 
 
 def _existing(path: str | pathlib.Path) -> buckets.Path:
@@ -159,8 +159,8 @@ def open_best(path: str | pathlib.Path) -> LoadedCheckpoint:
   """
   folder = buckets.origin(path) / "checkpoints"
   for step in files.ranked_steps(folder)[:1]:
-    record = files.read_record(folder / str(step))
-    if "kind" in record["meta"]["task"]:
+    record = manifest.read_record(folder / str(step))
+    if "kind" in record["meta"].get("task", {}):
       return open_checkpoint(path, step="best")
   return open_checkpoint(path)
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from maskedlm.core.errors import CheckpointError, ConfigError, StorageError
 from maskedlm.runtime import buckets, multihost, storage_errors
-from maskedlm.training.checkpoints import files, read_back
+from maskedlm.training.checkpoints import files, manifest, read_back
 from maskedlm.training.checkpoints.lock import lock_folder
 from maskedlm.training.checkpoints.quiet_orbax import ocp
 
@@ -109,8 +109,8 @@ def _check_same_arrays(saved: dict, wanted: dict, path: Path) -> None:
 def _load_state(
   path: Path, like: State, check: Callable[[dict], None]
 ) -> tuple[State, dict]:
-  record = files.read_record(path)
-  check(files.meta(record))
+  record = manifest.read_record(path)
+  check(manifest.meta(record))
   _check_same_arrays(record["arrays"], _describe(like), path)
   with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
     items = checkpointer.restore(
@@ -120,7 +120,7 @@ def _load_state(
         state=ocp.args.StandardRestore(like._replace(params=())),
       ),
     )
-  return items["state"]._replace(params=items["params"]), files.meta(record)
+  return items["state"]._replace(params=items["params"]), manifest.meta(record)
 
 
 # The public functions.
@@ -187,7 +187,7 @@ def open_checkpoints(
           lock.check()
           read_back.check_readable(directory / str(step), sample)
           buckets.upload(workdir)  # Logs before the manifest.
-          files.commit(directory, step)
+          files.end(directory, step)
           files.delete_old(directory, keep_last=keep_last, keep_best=keep_best)
     except (ConfigError, StorageError):
       if primary:
@@ -243,7 +243,7 @@ def open_checkpoints(
     with _saving(step, directory):
       if primary:
         lock.check()
-        files.discard(directory, step)  # An unfinished save of a killed run.
+        files.begin(directory, step)
       checkpointer.save(
         directory / str(step),
         args=ocp.args.Composite(
@@ -265,21 +265,26 @@ def open_checkpoints(
       ):
         lock.check()
         path = directory / str(step)
-        old = files.read_record(path)
+        old = manifest.read_record(path)
         new = {**old, "meta": meta, "metric": _finite(metric)}
         buckets.upload(workdir)
-        files.replace_record(path, new)
+        manifest.replace_record(path, new)
 
   def restore(
-    like: State, check: Callable[[dict], None] = lambda meta: None
+    like: State,
+    check: Callable[[dict], None] = lambda meta: None,
+    *,
+    unverified: bool = False,
   ) -> tuple[State, dict] | None:
     """Loads the newest good step.
 
-    Damaged steps are logged and renamed; unfinished newer ones are deleted.
+    Newer steps, which are damaged, are logged and renamed.
 
     Args:
       like: the state as jax.ShapeDtypeStructs with shardings, on any mesh.
       check: called with the meta before the arrays are compared; may raise.
+      unverified: whether a step without a manifest may be loaded if none is
+        good.
 
     Returns:
       (state, meta), the meta as it was saved, with "step" and "metric"; None if
@@ -290,20 +295,29 @@ def open_checkpoints(
         error names the first).
     """
     wait()
+    good, others, problems = multihost.broadcast_from_host0(
+      lambda: files.survey(directory)
+    )
+    remedy = "or choose another --workdir to start over."
+    if others and not unverified:
+      remedy = (
+        "set --config.train.resume_unverified=True to use the newest that can "
+        f"be read, {remedy}"
+      )
     loaded, damaged = files.load_newest(
       directory,
       lambda path: _load_state(path, like, check),
-      survey=lambda: multihost.broadcast_from_host0(
-        lambda: files.survey(directory)
-      ),
+      names=good or (others if unverified else []),
+      problems=problems,
+      remedy=remedy,
       log=log,
     )
-    if primary:
-      for name in damaged:
-        if int(name) in files.complete_steps(directory):
+    if primary and loaded:
+      with storage_errors.bucket_errors(directory):
+        for name in damaged:
           files.quarantine(directory, name)
-        else:  # Unfinished: it will be saved again.
-          files.discard(directory, int(name))
+        if good:
+          files.clear_older(directory, int(good[0]))
     return loaded
 
   def check_room(state: State) -> None:

@@ -30,7 +30,7 @@ from helpers.checkpoint_states import (
 )
 from helpers.repository import ROOT
 from maskedlm.core.errors import CheckpointError, ConfigError, StorageError
-from maskedlm.training.checkpoints import files, quiet_orbax
+from maskedlm.training.checkpoints import files, manifest, quiet_orbax
 from maskedlm.training.checkpoints.load import load_params
 from maskedlm.training.checkpoints.manager import open_checkpoints
 
@@ -40,15 +40,15 @@ KINDS = [flip, truncate, empty, Path.unlink]
 @pytest.mark.parametrize("damage", KINDS)
 def test_every_damaged_file_is_found(workdir, damage):
   path = workdir / "checkpoints" / "3"
-  assert files.find_damage(path) is None
+  assert manifest.find_damage(path) is None
   present = files_of(workdir, 3)
   assert len(present) > 10
   for file in present:
     whole = file.read_bytes()
     damage(file)
-    assert file.name in files.find_damage(path)
+    assert file.name in manifest.find_damage(path)
     file.write_bytes(whole)
-  assert files.find_damage(path) is None
+  assert manifest.find_damage(path) is None
 
 
 @pytest.mark.parametrize("seed, damage", list(enumerate(KINDS)))
@@ -101,50 +101,11 @@ def test_nothing_usable_names_what_was_found(workdir):
   assert checkpoints.steps() == [1, 2, 3]  # None was renamed.
 
 
-def unverify(workdir, step):
-  """Removes a step's manifest, as if killed between writing and hashing."""
-  (workdir / "checkpoints" / str(step) / files.MANIFEST).unlink()
-
-
-def test_verified_steps_precede_unverified_ones(workdir):
-  unverify(workdir, 3)
-  log = []
-  with opened(workdir, log=log) as checkpoints:
-    restored, _ = checkpoints.restore(like(make_state(0)))
-    assert_same(restored, make_state(2))
-    assert checkpoints.steps() == [1, 2]
-    assert "3 is not used: not verified" in log[0]
-    assert not (workdir / "checkpoints" / "3").exists()  # It was deleted.
-    checkpoints.save(3, make_state(3), META, metric=None)
-    checkpoints.wait()
-    assert checkpoints.steps() == [1, 2, 3]
-  assert not list((workdir / "checkpoints").glob("3.*"))
-
-
-def test_unverified_step_is_the_last_resort(workdir, capfd):
-  unverify(workdir, 1)
-  unverify(workdir, 2)
-  flip(files_of(workdir, 3)[0])
-  # The newest unverified step can't be read.
-  for file in files_of(workdir, 2):
-    truncate(file)
-  log = []
-  with opened(workdir, log=log) as checkpoints:
-    restored, _ = checkpoints.restore(like(make_state(0)))
-    assert_same(restored, make_state(1))
-    assert checkpoints.steps() == []
-  assert "using checkpoint 1 unverified" in log[-1]
-  assert "2 is not used: it can't be read" in log[1]
-  assert "checkpoint 3 is not used" in log[0]
-  gc.collect()
-  assert capfd.readouterr() == ("", "")
-
-
 def test_sha256sum_reads_the_manifest(three):
   if not shutil.which("sha256sum"):
     pytest.skip("no sha256sum on this machine")
   subprocess.run(
-    ["sha256sum", "--check", "--strict", "--quiet", files.MANIFEST],
+    ["sha256sum", "--check", "--strict", "--quiet", manifest.MANIFEST],
     cwd=three / "checkpoints" / "2",
     check=True,
   )
@@ -264,7 +225,7 @@ def test_an_unreachable_bucket_is_reported_without_listing_it(
   checkpoints = open_checkpoints(workdir, keep_last=9, keep_best=0, log=print)
   checkpoints.save(4, make_state(4), META, metric=None)
   with monkeypatch.context() as patch:
-    for name in ("commit", "complete_steps", "clear_unfinished"):
+    for name in ("end", "complete_steps", "clear_unfinished"):
       patch.setattr(files, name, gone)
     with pytest.raises(StorageError) as caught:
       checkpoints.wait()

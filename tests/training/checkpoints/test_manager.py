@@ -17,7 +17,7 @@ from helpers.checkpoint_states import (
   save_steps,
 )
 from maskedlm.core.errors import CheckpointError
-from maskedlm.training.checkpoints import files
+from maskedlm.training.checkpoints import files, manifest
 from maskedlm.training.checkpoints.load import load_params
 
 
@@ -87,7 +87,7 @@ def test_a_step_evaluated_later_can_be_best(tmp_path):
     checkpoints.save(3, make_state(3), META, metric=1.0)
     checkpoints.wait()
     assert checkpoints.steps() == [2, 3]
-  assert files.find_damage(tmp_path / "checkpoints" / "2") is None
+  assert manifest.find_damage(tmp_path / "checkpoints" / "2") is None
   params, meta = load_params(tmp_path, step="best")
   assert meta["step"] == 2 and meta["heldout"] == meta["metric"] == 0.25
   assert all(
@@ -126,12 +126,12 @@ def test_a_kill_during_update_metadata_loses_nothing(
     )
     checkpoints.update_metadata(1, META, metric=0.25)  # As on the next start.
   step = tmp_path / "checkpoints" / "1"
-  listed = (step / files.MANIFEST).read_text().splitlines()[1:]
+  listed = (step / manifest.MANIFEST).read_text().splitlines()[1:]
   names = files.buckets.list_files(step)
   assert sorted(x.split("  ")[1] for x in listed) == sorted(
-    set(names) - {files.MANIFEST}
+    set(names) - {manifest.MANIFEST}
   )
-  assert files.read_record(step)["metric"] == 0.25
+  assert manifest.read_record(step)["metric"] == 0.25
 
 
 def test_a_step_without_a_metric_is_never_best(tmp_path):
