@@ -106,21 +106,8 @@ def fit_to_corpus(
     given, started: as for fit_to_tokenizer.
   """
   section, meta = config.tokenizer, _read_meta(config.corpus.path)
-  unused = [
-    name.removeprefix("corpus.")
-    for name in given
-    if name.startswith("corpus.") and name != "corpus.path"
-  ]
-  unused = [
-    f"corpus.{name}={config.corpus[name]!r}"
-    for name in unused
-    if meta and config.corpus[name] != meta["options"].get(f"corpus.{name}")
-  ]
-  if unused:
-    _log(
-      f"{', '.join(unused)} without effect: {config.corpus.path} is prepared "
-      "already"
-    )
+  if meta:
+    _print_unused(config, given, meta["options"])
   if section.path or not meta:
     return
   if TOKENIZER_HASH in meta["options"]:
@@ -146,6 +133,21 @@ def fit_to_corpus(
       ", ".join(f"tokenizer.{n}={old!r} is {x!r}" for n, old, x in replaced)
       + f": corpus.path={config.corpus.path} was prepared so"
     )
+
+
+def _print_unused(config: ConfigDict, given, recorded: dict) -> None:
+  """Prints the options on the command line that a corpus leaves unused."""
+  path = config.corpus.path
+  unused = [
+    f"{name}={config.corpus[key]!r}"
+    for name in given
+    if (key := name.removeprefix("corpus.")) not in (name, "path")
+    and config.corpus[key] != recorded.get(name)
+  ]
+  if unused:
+    _log(f"{', '.join(unused)} without effect: {path} is prepared already")
+  if "data.alpha" in given and "corpus.parts" not in recorded:
+    _log(f"data.alpha={config.data.alpha} without effect: {path} has one part")
 
 
 def _read_meta(path: str) -> dict:

@@ -195,3 +195,5 @@ def test_options_of_a_prepared_corpus_are_said_to_have_no_effect(
   assert "corpus.shard_tokens=99 without effect" in capsys.readouterr().err
   _config(tmp_path, f"corpus.path={path}", "corpus.sentences=split")
   assert "without effect" not in capsys.readouterr().err
+  _config(tmp_path, f"corpus.path={path}", "data.alpha=0.5")
+  assert "data.alpha=0.5 without effect: " in capsys.readouterr().err
