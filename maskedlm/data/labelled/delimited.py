@@ -7,6 +7,8 @@ GLUE, SemEval              .tsv, .txt: quotation marks are text
 pandas or Excel, as TSV    .tsv, .txt: each field with a quotation mark is
                            quoted, and some had to be
 R, pandas' QUOTE_ALL       .tsv, .txt: the first row is quoted altogether
+by hand                    .csv: a space after each separator of the first row
+                           is left out in all rows
 Excel, for itself          sep=; in the first line, which is no row
 """
 
@@ -24,6 +26,11 @@ SUFFIXES = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 _OTHERS = "\t;|,"
 _MAX_FIELD = 1 << 30  # Characters; csv's default limit is 131,072.
 _MAX_QUOTED = 1 << 20  # Characters of a quoted field of several lines.
+# Names of columns: a row of nothing else is a header line.
+_USUAL = {"id", "idx", "index", "text", "text_b", "label", "labels", "class"}
+_USUAL |= {"sentence", "sentence1", "sentence2", "premise", "hypothesis"}
+_USUAL |= {"category", "target", "score", "title", "content", "review", "tweet"}
+_USUAL |= {"comment", "question", "answer", "query", "passage", "context"}
 _SEPARATOR = re.compile(r'"?sep=(.)"?$')
 _QUOTED = '"(?:[^"]|"")*"'
 _FIELD = re.compile(f'({_QUOTED}|[^"\t]*)(?:\t|\\Z)')
@@ -35,6 +42,7 @@ class Dialect(NamedTuple):
 
   separator: str
   is_quoted: bool  # Whether quotation marks around a field are not its text.
+  is_spaced: bool = False  # Whether a space after a separator is not text.
   note: str = ""  # What a user should know about it.
 
 
@@ -48,7 +56,7 @@ def read_rows(
   """
   lines = read_lines(path)
   if dialect.is_quoted:
-    rows = _quoted(path, lines, dialect.separator)
+    rows = _quoted(path, lines, dialect)
   else:
     rows = ((n, x.split(dialect.separator)) for n, x in enumerate(lines, 1))
   return (
@@ -86,14 +94,15 @@ def find_dialect(path: pathlib.Path, suffix: str, *, width: int = 0) -> Dialect:
     shown = "tabs" if found == "\t" else repr(found)
     note = f"{path}: the columns are between {shown}"
   if found != "\t" or usual != "\t":
-    return Dialect(found, True, note)
+    spaced = 0 < counts[found] == len(re.findall(f"{re.escape(found)} ", first))
+    return Dialect(found, True, spaced, note)
   is_quoted, count = _find_quotes(read_lines(path))
   if count and not is_quoted:
     note = (
       f"{path}: {count:,} fields are in quotation marks, which are taken as "
       "text; if they are not, name the file .csv"
     )
-  return Dialect(found, is_quoted, note)
+  return Dialect(found, is_quoted, note=note)
 
 
 def _find_quotes(lines: Iterable[str]) -> tuple[bool, int]:
@@ -139,11 +148,14 @@ def _find_quotes(lines: Iterable[str]) -> tuple[bool, int]:
 
 
 def _quoted(
-  path: pathlib.Path, lines: Iterable[str], separator: str
+  path: pathlib.Path, lines: Iterable[str], dialect: Dialect
 ) -> Iterator[tuple[int, list[str]]]:
   csv.field_size_limit(_MAX_FIELD)
   reader = csv.reader(
-    (f"{line}\n" for line in lines), delimiter=separator, strict=True
+    (f"{line}\n" for line in lines),
+    delimiter=dialect.separator,
+    skipinitialspace=dialect.is_spaced,
+    strict=True,
   )
   while True:
     start = reader.line_num + 1
@@ -168,7 +180,8 @@ def name_columns(
   """Returns the names of the columns, and the rows that are not the header.
 
   If the first row has one of the names in `header`, it is a header line, and
-  its names are used; if it has none, it is an example. If it has a field less
+  its names are used. If it has none, it is an example, unless all of its fields
+  are usual names of columns: then it is left out. If it has a field less
   than the next row, which begins with 0 or 1, the first column holds R's row
   names. A name is "" for a column without one (an index, or separators at the
   end).
@@ -182,7 +195,14 @@ def name_columns(
   names = [name.strip().removeprefix("\ufeff") for name in first[1]]
   known = {name.casefold() for name in header}
   if header and known.isdisjoint(name.casefold() for name in names):
-    names, rows = list(header), itertools.chain([first], rows)
+    if _USUAL.issuperset(name.casefold() for name in names):
+      told(
+        f"{path}:{first[0]}: the file has a header line ({', '.join(names)}); "
+        f"left out, as the columns are named {', '.join(header)}"
+      )
+    else:
+      rows = itertools.chain([first], rows)
+    names = list(header)
   elif header and names != list(header):
     told(
       f"{path}:{first[0]}: the file has a header line ({', '.join(names)}); "

@@ -4,7 +4,7 @@
 PAR1                                Parquet
 ff fe, fe ff; many NULs             UTF-16 or UTF-32; binary data
 PK 03 04, d0 cf 11 e0               zip or Excel, old Excel
-SQLite format 3, %PDF-              SQLite, PDF
+SQLite format 3, %PDF-, ...         SQLite, PDF, Arrow, HDF5, numpy, pickle
 """
 
 import pathlib
@@ -31,6 +31,13 @@ _BINARY = {
   b"\xd0\xcf\x11\xe0": "Excel (.xls) or another Office file",
   b"SQLite format 3\0": "an SQLite database",
   b"%PDF-": "PDF",
+  b"ARROW1": "Arrow or Feather",
+  b"\xff\xff\xff\xff": "a stream of Arrow",
+  b"\x89HDF": "HDF5",
+  b"\x93NUMPY": "an array of numpy",
+  b"\x80\x03": "a pickle of Python",
+  b"\x80\x04\x95": "a pickle of Python",
+  b"\x80\x05\x95": "a pickle of Python",
   # The longer ones first: those of UTF-16 begin UTF-32's.
   b"\xff\xfe\0\0": "UTF-32",
   b"\0\0\xfe\xff": "UTF-32",

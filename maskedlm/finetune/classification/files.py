@@ -198,7 +198,7 @@ def _number(label: str, where: str) -> float:
     value = float("nan")
   if not np.isfinite(value):
     raise DataError(
-      f"{where}: score {label!r} is not a number; expected one such as 3.8."
+      f"{where}: score {label!r:.60} is not a number; expected one such as 3.8."
     )
   return value
 

@@ -1,11 +1,13 @@
 """Gold labels: which values are none, and which labels are the same.
 
-Files mark examples without a gold label: SNLI with -, TFDS and the Hub with -1,
-others leave the field empty. Such examples are left out of training and
-scoring, and counted. Where a mark is the name of a class, task.labels says so.
+Files mark examples without a gold label: SNLI with -, TFDS and the Hub with -1
+or -100, others leave the field empty. Such examples are left out of training
+and scoring, and counted. Where a mark is the name of a class, task.labels says
+so.
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,8 +18,14 @@ from maskedlm.runtime.console import log
 # Values that mean that there is no gold label.
 NO_LABEL = ("", "-", "--", "?", "nan", "NaN", "<NA>")
 # So do these, if the labels are otherwise numbers from 0 on.
-NO_NUMBER = ("-1", "-1.0")
-_MAYBE_NONE = ("none", "null", "na", "n/a")
+NO_NUMBER = ("-1", "-1.0", "-100", "-100.0")
+_MAYBE_NONE = ("none", "null", "na", "n/a", "#n/a", "\\n", "nil")
+# How programs write several labels, or a number, as a text.
+_REPR = re.compile(
+  r"\[\s*(['\"\d-].*)?\]|\(\s*(['\"\d-].*)?\)|\{\s*(['\"].*)?\}"
+  r"|((np|numpy|torch|tf)\.\w+|tensor|array)\(.*\)",
+  re.DOTALL,
+)
 _NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)(\.0*)?")
 
 
@@ -59,7 +67,8 @@ def find_classes(labels: Sequence[str], where: str) -> list[str]:
   """Returns the classes of a training set, sorted.
 
   -1 is none if the others are the numbers from 0 to 2 or more, and a class if
-  there is a single other label, or one that is not a number from 0 on.
+  there is a single other label, or one that is not a number from 0 on. -100,
+  which transformers ignores, is none beside numbers from 0 on.
 
   Raises:
     DataError: two classes are the same number (1 and 1.0) or truth value, or
@@ -71,9 +80,12 @@ def find_classes(labels: Sequence[str], where: str) -> list[str]:
   is_count = all(re.fullmatch(r"\d+(\.0*)?", label) for label in rest)
   if len(rest) == len(found) or len(rest) < 2 or not is_count:
     return found
-  if len(rest) > 2 and {*map(canonical, rest)} == {*map(str, range(len(rest)))}:
+  marks = [label for label in found if label in NO_NUMBER]
+  is_ignored = all(canonical(label) == "-100" for label in marks)
+  numbers = {*map(canonical, rest)}
+  if is_ignored or (len(rest) > 2 and numbers == {*map(str, range(len(rest)))}):
     return rest
-  mark = next(label for label in found if label in NO_NUMBER)
+  mark = marks[0]
   lists = [",".join(map(repr, x)) for x in (rest, found)]
   raise DataError(
     f"{where}: the label {mark!r} may be a class, or mean no gold label; say "
@@ -86,11 +98,18 @@ def check_distinct(labels: Sequence[str], where: str) -> None:
   """Checks that no two labels mean the same; reports those that may.
 
   Raises:
-    DataError: two are the same number (1 and 1.0) or truth value.
+    DataError: two are the same number (1 and 1.0) or truth value, or one is a
+      list, an object or a number as Python writes it.
   """
   seen: dict[str, str] = {}
   folded: dict[str, str] = {}
   for label in labels:
+    if _REPR.fullmatch(label):
+      raise DataError(
+        f"{where}: the label {label[:60]!r} is written as a list, an object or "
+        "a number of a program; expected the name of one class; several labels "
+        "of a text are learnt by `finetune multi_label`."
+      )
     if label.casefold() in _MAYBE_NONE:
       log(
         f"{where}: the label {label!r} is taken as a class; if it means that "
@@ -102,11 +121,12 @@ def check_distinct(labels: Sequence[str], where: str) -> None:
         f"{where}: the labels {other!r} and {label!r} are the same; expected "
         "one of them: write each label in one way."
       )
-    other = folded.setdefault(label.casefold(), label)
+    form = unicodedata.normalize("NFKC", label).casefold()
+    other = folded.setdefault(form, label)
     if other != label:
       log(
-        f"{where}: the labels {other!r} and {label!r} differ in case only; "
-        "they are two classes"
+        f"{where}: the labels {other!r} and {label!r} differ in case only, or "
+        "in the form of a character; they are two classes"
       )
 
 

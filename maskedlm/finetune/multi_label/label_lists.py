@@ -95,8 +95,8 @@ def _parse_list(text: str, where: str) -> list | dict | None:
   """Returns the list that a text spells; None if it is not meant as one.
 
   Raises:
-    DataError: it is in square brackets, or begins as a list of strings, but is
-      none.
+    DataError: it is in square brackets, begins as a list of strings or is
+      another program's array, but is no list.
   """
   try:
     found = json.loads(text)
@@ -113,7 +113,9 @@ def _parse_list(text: str, where: str) -> list | dict | None:
       return items
   elif inner != text and not inner:  # set()
     return []
-  if text[:1] == "[" or re.match(r"[({]\s*[bu]?['\"]", text):
+  if text[:1] == "[" or re.match(
+    r"[({]\s*[bu]?['\"]|[A-Za-z_.]+\([\[({].*\)$", text, re.DOTALL
+  ):
     raise _error(text, where)
   return None
 

@@ -214,8 +214,8 @@ def _placed(
       "case?"
     )
   else:
-    at = ", ".join(str(found.start) for found in alike[:5])
-    at += ", ..." if alike[5:] else ""
+    starts = [*dict.fromkeys(found.start for found in alike)]
+    at = ", ".join(map(str, starts[:5])) + ", ..." * bool(starts[5:])
     other = "" if places else " in other whitespace or another Unicode form"
     which = "first" if start is None else "nearest"
     remedy = (

@@ -26,6 +26,7 @@ from maskedlm.data.labelled import tables
 from maskedlm.finetune.common import mentions, single_label, unseen_labels
 from maskedlm.finetune.common.confusion import confusion_table
 from maskedlm.finetune.common.gold_labels import (
+  check_distinct,
   gold_labels,
   labelled,
   require_two_labels,
@@ -115,6 +116,8 @@ def describe_labels(
   examples = labelled(examples, "relation")
   relations = _gold_labels(examples)
   require_two_labels(examples, relations, "relation")
+  path = examples[0].where.rpartition(":")[0]
+  check_distinct(sorted(set(relations)), path)
   _check_other(relations, options.other)
   return {"labels": semeval.directed_labels(relations, other=options.other)}
 

@@ -58,6 +58,11 @@ def read_sentences(
     line = line.strip()
     if match := _SENTENCE.fullmatch(line):
       without += examples[-1:] * expects_relation
+      if "\t" in match[2]:
+        raise DataError(
+          f"{where}: a tab within the sentence; expected the relation in the "
+          "next line, not in another column."
+        )
       examples.append(_sentence(*match.groups(), where))
       expects_relation = True
     elif line and not line.startswith(_COMMENT):

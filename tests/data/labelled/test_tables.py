@@ -265,11 +265,22 @@ def test_a_header_beside_task_header(tmp_path):
   path = write(tmp_path / "b.csv", "one,1\ntwo,0\n")
   rows, _ = told_of(path, header=("text", "label"))
   assert [row["text"] for row in rows] == ["one", "two"]
+  # Other names than the file's.
+  path = write(tmp_path / "d.csv", "sentence,class\none,1\n")
+  rows, told = told_of(path, header=("text", "label"))
+  assert rows == [{"text": "one", "label": "1"}] and "d.csv:1: " in told[0]
   # Files that were put together.
   path = write(tmp_path / "c.csv", "text,label\none,1\ntext,label\ntwo,0\n")
   rows, told = told_of(path)
   assert [row["text"] for row in rows] == ["one", "two"]
   assert "c.csv:3: 1 rows that repeat the header" in told[0]
+
+
+def test_spaces_after_separators(tmp_path):
+  path = write(tmp_path / "a.csv", 'label, text\na, "x, y"\nb,  z\n')
+  assert [row["text"] for row in told_of(path)[0]] == ["x, y", "z"]
+  path = write(tmp_path / "b.csv", "label,text\na, z\n")
+  assert [row["text"] for row in told_of(path)[0]] == [" z"]
 
 
 def test_files_are_known_by_their_bytes(tmp_path):

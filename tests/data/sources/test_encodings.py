@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import pickle
 import re
 
 import pytest
@@ -25,6 +26,9 @@ from maskedlm.data.sources import encodings
     ("Да, да.".encode("utf-16-be"), "UTF-16BE"),
     (b"PK\x03\x04", "zip or Excel (.xlsx)"),
     (b"SQLite format 3\0", "an SQLite database"),
+    (pickle.dumps(["a"], protocol=4), "a pickle of Python"),
+    (pickle.dumps(["a"], protocol=5), "a pickle of Python"),
+    (b"\x93NUMPY\x01\0", "an array of numpy"),
     (b"text\tlabel\n", ""),
     ("Größe 猫\n".encode(), ""),
     (b"a" * 99 + b"\0", ""),

@@ -25,6 +25,8 @@ class Example(NamedTuple):
     (["0", "1", "2", "-1"], ["0", "1", "2"]),  # SNLI on the Hub.
     (["0.0", "1.0", "2.0", "-1.0"], ["0.0", "1.0", "2.0"]),
     (["007", "7"], ["007", "7"]),
+    (["-100", "0", "1"], ["0", "1"]),  # What transformers ignores.
+    (["-100", "-1", "0", "1", "2"], ["0", "1", "2"]),
   ],
 )
 def test_classes(labels, classes):
@@ -38,6 +40,31 @@ def test_classes(labels, classes):
 def test_a_label_in_two_forms_is_refused(labels):
   with pytest.raises(DataError, match=r"f: the labels .* are the same"):
     gold_labels.find_classes(labels, "f")
+
+
+def test_another_form_of_a_character_is_reported(capsys):
+  labels = ["caf\u00e9", "cafe\u0301"]
+  assert gold_labels.find_classes(labels, "f") == sorted(labels)
+  assert "they are two classes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+  "label",
+  [
+    *("['a']", "[1 0]", "('a', 'b')", "[]", "{'a': 1}", "np.int64(1)"),
+    *("np.str_('a')", "tensor(1)", "array(['a'], dtype=object)"),
+  ],
+)
+def test_a_label_that_a_program_wrote_as_a_list_is_refused(label):
+  with pytest.raises(DataError, match="multi_label"):
+    gold_labels.find_classes([label, "b"], "f")
+
+
+@pytest.mark.parametrize(
+  "label", ["[neutral]", "(none)", "f(x)", "A-B(e1,e2)", "array", "{x}"]
+)
+def test_brackets_may_be_part_of_a_name(label):
+  assert label in gold_labels.find_classes([label, "b"], "f")
 
 
 @pytest.mark.parametrize("labels", [["-1", "0", "1"], ["1", "2", "3", "-1"]])

@@ -73,7 +73,11 @@ def test_a_list_of_1_and_0_is_refused(value):
 
 
 @pytest.mark.parametrize(
-  "value", [[["a"]], ["a", None], {"a": "much"}, "['a', None]", "[a, b]"]
+  "value",
+  [
+    *([["a"]], ["a", None], {"a": "much"}, "['a', None]", "[a, b]"),
+    *("tensor([1, 0, 1])", "Index(['a'], dtype='object')"),
+  ],
 )
 def test_no_lists_of_labels(value):
   with pytest.raises(DataError, match=r"f:1: the labels .* expected a list"):

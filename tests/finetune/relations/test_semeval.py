@@ -95,6 +95,10 @@ SENTENCE = '5\t"The <e1>child</e1> in the <e2>cradle</e2>."\n'
     ),
     (SENTENCE + "Cause-Effect(e1)\n", "FILE.TXT:2: 'Cause-Effect(e1)'; expect"),
     (SENTENCE + "Other\nOther\n", "FILE.TXT:3: 'Other'; expected a sentence"),
+    (
+      "5\t<e1>a</e1> <e2>b</e2>\tOther\n",
+      "FILE.TXT:1: a tab within the sentence",
+    ),
     ('"The <e1>child</e1>"', "FILE.TXT:1: '\"The <e1>child</e1>\"'; expected"),
   ],
 )
