@@ -44,6 +44,43 @@ run() {  # WORD ...: prints a command as one would type it, and runs it.
   [ -n "${DRY_RUN:-}" ] || "$@"
 }
 
+wait_for() {  # PID: returns its exit code; signals don't end the wait.
+  local code=0
+  until wait "$1" && code=0 || code=$?; ! kill -0 "$1" 2>/dev/null; do
+    :  # A signal ended the wait, not the process.
+  done
+  return "$code"
+}
+
+# may_succeed_later CODE: whether the same command can continue a run that ended
+# so: 69, 74 and 75 (docs/guides/pretrain/running.md), or killed by a signal. Not
+# if the input is wrong (2), training diverged (3), or nobody reads (130, 141).
+may_succeed_later() {
+  case $1 in
+    69 | 74 | 75) ;;
+    130 | 141) return 1 ;;
+    *) [ "$1" -gt 128 ] ;;
+  esac
+}
+
+# back_off SECONDS WHY FIRST MOST: sleeps before another try: FIRST seconds, then
+# twice as long each time, at most MOST. Fails after RETRIES tries in a row, of
+# which none lasted an hour (SECONDS: the last one's duration).
+tries=0
+back_off() {
+  local delay limit=${RETRIES:-20}
+  if [ "$1" -ge 3600 ]; then tries=0; fi
+  if [ "$tries" -ge "$limit" ]; then
+    echo "error: $2, after $tries tries; RETRIES=$limit is the limit" >&2
+    return 1
+  fi
+  delay=$(($3 << (tries < 20 ? tries : 20)))
+  if [ "$delay" -gt "$4" ]; then delay=$4; fi
+  tries=$((tries + 1))
+  echo "$2: try $tries of $limit in $delay s" >&2
+  sleep "$delay" & wait $! || true  # So that a signal ends it.
+}
+
 need() {  # NAME ...: exits with an error if a variable is not set.
   local variable
   for variable in "$@"; do

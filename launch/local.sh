@@ -26,10 +26,6 @@ done
 trap 'kill -TERM "${pids[@]}" 2>/dev/null' TERM INT
 code=0
 for pid in ${pids[@]+"${pids[@]}"}; do
-  status=0
-  until wait "$pid" && status=0 || status=$?; ! kill -0 "$pid" 2>/dev/null; do
-    :  # A signal ended the wait, not the process.
-  done
-  [ "$status" = 0 ] || code=$status
+  wait_for "$pid" || code=$?
 done
 exit "$code"

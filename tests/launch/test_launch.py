@@ -38,6 +38,8 @@ COMMANDS = [
   ("tpu_vm.sh", "create", "--spot"),
   ("tpu_vm.sh", "run", *ARGS),
   ("tpu_vm.sh", "restart", *ARGS),
+  ("tpu_vm.sh", "keep", *ARGS),
+  ("tpu_vm.sh", "status"),
   ("tpu_vm.sh", "delete"),
   *(
     ("gke_xpk.sh", step)
@@ -47,6 +49,7 @@ COMMANDS = [
   ("gke_xpk.sh", "run", *ARGS),
   ("gke_xpk.sh", "delete"),
   ("local.sh", *ARGS),
+  ("machine.sh", *ARGS),
   ("slurm.sbatch", *ARGS),
   ("tpu_host.sh", "bucket"),
 ]
@@ -217,6 +220,10 @@ def test_a_misspelt_dry_run_is_refused(command, flag, no_cloud):
     "gke_xpk.sh delete all",
     "local.sh",
     "local.sh pretrian",
+    "machine.sh",
+    "machine.sh pretrian",
+    "tpu_vm.sh keep pretrian",
+    "tpu_vm.sh status all",
     "slurm.sbatch",
     "slurm.sbatch pretrian",
     "tpu_host.sh",
@@ -264,6 +271,7 @@ def test_tpu_vm_passes_arguments_through_two_shells(tmp_path):
   )
   words = ended.stdout.splitlines()
   assert words[:4] == ["systemctl", "reset-failed", "maskedlm", "systemd-run"]
+  assert "--remain-after-exit" in words  # As `keep` needs it.
   assert words[-len(ARGS) - 1 :] == ["/home/me/venv/bin/maskedlm", *ARGS]
   assert {
     "--uid=me",
@@ -309,9 +317,14 @@ def test_tpu_vm_restart_is_its_steps_in_order():
     (0, None, False),
     (2, None, False),
     (3, None, False),
+    (1, None, False),
+    (69, None, True),
     (74, None, True),
     (74, "49", True),
     (74, "50", False),
+    (137, None, True),
+    (137, "50", False),
+    (130, None, False),
     (75, None, True),
     (75, "50", True),
   ],
@@ -325,6 +338,153 @@ def test_slurm_requeues(tmp_path, code, restarts, again):
   command, *requeued = ended.stdout.splitlines()
   assert shlex.split(command)[-4:] == ["maskedlm", *ARGS]
   assert requeued == (["requeue 7"] if again else [])
+
+
+def write_programs(folder, codes=()):
+  """Writes maskedlm, which ends with these codes in turn, and sleep."""
+  (folder / "codes").write_text("".join(f"{code}\n" for code in codes))
+  write_command(
+    folder,
+    "maskedlm",
+    f'echo "$@" >>{folder}/ran\n'
+    f"code=$(head -n 1 {folder}/codes); sed -i 1d {folder}/codes\n"
+    "exit $code",
+  )
+  return write_command(folder, "sleep", f"echo $1 >>{folder}/slept")
+
+
+def lines_of(path):
+  return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.mark.parametrize(
+  ("codes", "slept"),
+  [
+    ([0], []),
+    ([1], []),
+    ([2], []),
+    ([3], []),
+    ([130], []),
+    ([141], []),
+    ([75, 74, 69, 134, 137, 0], [10, 20, 40, 80, 160]),
+    ([75, 2], [10]),
+    ([75] * 8 + [0], [10, 20, 40, 80, 160, 320, 600, 600]),
+  ],
+)
+def test_a_machine_runs_again_by_the_exit_code(tmp_path, codes, slept):
+  path = write_programs(tmp_path, codes)
+  ended = run("machine.sh", *ARGS, PATH=path)
+  assert ended.returncode == codes[-1]
+  assert lines_of(tmp_path / "ran") == [" ".join(ARGS)] * len(codes)
+  assert lines_of(tmp_path / "slept") == [str(s) for s in slept]
+
+
+def test_a_machine_gives_up_at_the_limit(tmp_path):
+  path = write_programs(tmp_path, [75] * 9)
+  ended = run("machine.sh", "pretrain", PATH=path, RETRIES="3")
+  assert ended.returncode == 75
+  assert len(lines_of(tmp_path / "ran")) == 4
+  assert "RETRIES=3" in ended.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_stops_the_machines_script_for_good(tmp_path, number):
+  path = write_command(
+    tmp_path,
+    "maskedlm",
+    "trap 'exit 75' TERM\necho up\nwhile :; do sleep 0.1; done",
+  )
+  before = signal.signal(number, signal.SIG_DFL)  # Ignored ones stay ignored.
+  with subprocess.Popen(
+    ["bash", LAUNCH / "machine.sh", "pretrain"],
+    env={"PATH": path},
+    stdout=subprocess.PIPE,
+    text=True,
+  ) as script:
+    signal.signal(number, before)
+    assert any(line == "up\n" for line in script.stdout)
+    script.send_signal(number)
+    assert script.wait(timeout=30) == 75
+    assert not script.stdout.read()  # It was not run again.
+
+
+RUNNING = (
+  "LoadState=loaded ActiveState=active SubState=running ExecMainStatus=0"
+)
+DONE = "LoadState=loaded ActiveState=active SubState=exited ExecMainStatus=0"
+GONE = "LoadState=not-found ActiveState=inactive SubState=dead ExecMainStatus=0"
+FAILED = "LoadState=loaded ActiveState=failed SubState=failed ExecMainStatus={}"
+
+
+@pytest.mark.parametrize(
+  ("states", "units", "did", "code"),
+  [
+    (["ACTIVE", "ACTIVE"], [RUNNING, DONE], "", 0),
+    (["WAITING_FOR_RESOURCES", "", "ACTIVE"], [DONE], "", 0),
+    (["ACTIVE", "ACTIVE"], ["", DONE], "", 0),  # ssh didn't answer.
+    (["ACTIVE"], [FAILED.format(2)], "", 2),
+    (["ACTIVE"], [FAILED.format(3)], "", 3),
+    (["ACTIVE", "ACTIVE"], [FAILED.format(74), DONE], "run", 0),
+    (["ACTIVE", "ACTIVE"], [FAILED.format(75), DONE], "run", 0),
+    # Restarted by its maintenance: systemd has forgotten the run.
+    (["ACTIVE", "ACTIVE"], [GONE, DONE], "scp tar rsync run", 0),
+    (
+      ["ACTIVE", "SUSPENDED", "ACTIVE", "ACTIVE"],
+      [RUNNING, DONE],
+      "delete create scp tar rsync run",
+      0,
+    ),
+    (
+      ["NOT_FOUND", "ACTIVE", "ACTIVE"],
+      [DONE],
+      "create scp tar rsync run",
+      0,
+    ),
+    # The second slice isn't granted: tried again.
+    (
+      ["FAILED", "FAILED", "FAILED", "ACTIVE", "ACTIVE"],
+      [DONE],
+      "delete create delete create scp tar rsync run",
+      0,
+    ),
+  ],
+)
+def test_a_slice_is_kept(tmp_path, states, units, did, code):
+  """A gcloud that answers `describe` and `systemctl show` in turn."""
+  for name, answers in (("states", states), ("units", units)):
+    (tmp_path / name).write_text("".join(f"{a}\n" for a in answers))
+  write_command(
+    tmp_path,
+    "gcloud",
+    f"""cd {tmp_path}
+case "$*" in
+  *describe*) answers=states ;;
+  *"--command=systemctl show maskedlm --property=LoadState"*) answers=units ;;
+  *) for word in systemd-run delete create scp tar rsync; do
+       case "$*" in *$word*) echo ${{word#systemd-}} >>did; exit ;; esac
+     done
+     exit 9 ;;
+esac
+answer=$(head -n 1 $answers) && sed -i 1d $answers
+case $answer in "" | NOT_FOUND) echo "ERROR: $answer" >&2; exit 1 ;; esac
+echo "$answer" """,
+  )
+  write_command(tmp_path, "git", "exit 0")
+  path = write_command(tmp_path, "sleep", "exit 0")
+  ended = run("tpu_vm.sh", "keep", *ARGS, **{**EVERYTHING, "PATH": path})
+  assert ended.returncode == code, ended.stderr
+  assert lines_of(tmp_path / "did") == did.split()
+
+
+def test_a_slice_that_always_fails_is_given_up(tmp_path):
+  write_command(tmp_path, "gcloud", "echo FAILED")
+  path = write_command(tmp_path, "sleep", f"echo $1 >>{tmp_path}/slept")
+  environ = {**EVERYTHING, "PATH": path, "RETRIES": "8"}
+  ended = run("tpu_vm.sh", "keep", *ARGS, **environ)
+  assert ended.returncode != 0
+  assert "RETRIES=8" in ended.stderr.splitlines()[-1]
+  slept = [int(s) for s in lines_of(tmp_path / "slept")]
+  assert slept == [30, 60, 120, 240, 480, 960, 1800, 1800]
 
 
 @pytest.mark.parametrize(
