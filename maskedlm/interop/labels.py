@@ -15,6 +15,7 @@ from maskedlm.core.errors import InteropError
 from maskedlm.core.task import Params
 from maskedlm.finetune.common import tag_forms
 from maskedlm.finetune.tagging import label_scheme
+from maskedlm.interop import own_task
 
 # Task -> suffix of the class name in transformers.
 CLASSES = {
@@ -77,8 +78,9 @@ def read_task(
       task["about"] = {"labels": labels}
   if task_name == "tagging":
     labels = _labels(config, where)
+    is_pos = own_task.is_stated_as_pos(config, labels)
     try:
-      scheme = label_scheme.detect_label_scheme(labels)
+      scheme = "" if is_pos else label_scheme.detect_label_scheme(labels)
     except tag_forms.UnknownTagError as error:
       raise InteropError(
         f"{where}/config.json: the label {error}, but others are; expected O, "

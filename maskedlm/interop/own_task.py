@@ -6,7 +6,7 @@ which transformers carries along and ignores.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from maskedlm.core.errors import ConfigError
@@ -33,6 +33,18 @@ def write_own_task(
   kept = {name: task[name] for name in ("kind", "options", "length")}
   finite = {name: x for name, x in heldout.items() if math.isfinite(x)}
   return {KEY: {**kept, "about": about, "heldout": finite}}
+
+
+def is_stated_as_pos(config: Mapping[str, Any], labels: Sequence[str]) -> bool:
+  """Returns whether the entry says that these labels are tags of words."""
+  own = config.get(KEY)
+  try:
+    return (own["kind"], own["options"]["task"], own["about"]["labels"]) == (
+      *("tagging", "pos"),
+      list(labels),
+    )
+  except (KeyError, TypeError):
+    return False
 
 
 def read_own_task(
