@@ -28,6 +28,11 @@ class Example(NamedTuple):
   no_label: str = ""  # The error message if a missing label is needed.
 
 
+# Usual names of the second text of a pair.
+_SECOND_TEXTS = ("text_b", "text_pair", "text2", "sentence2", "hypothesis")
+_SECOND_TEXTS += ("question2", "sentence_b")
+
+
 def read_examples(
   source: str,
   layout: FileLayout,
@@ -58,9 +63,32 @@ def read_examples(
   if layout.language:
     records = _in_language(records, source, layout.language)
   odd: tables.Odd = {}
-  examples = [_example(prepare(record), layout, odd) for record in records]
+  examples = []
+  for record in records:
+    if not examples:
+      _check_second_text(record, layout)
+    examples.append(_example(prepare(record), layout, odd))
   tables.report_odd(odd)
   return examples
+
+
+def _check_second_text(record: tables.Record, layout: FileLayout) -> None:
+  """Reports a column that may be the second text of pairs, and is not read.
+
+  Raises:
+    DataError: it is named text_b, as in predict's input.
+  """
+  if layout.text_b or layout.alone:
+    return
+  for name in _SECOND_TEXTS:
+    if name in record.fields:
+      message = (
+        f"{record.where}: the column {name!r} is not read; if the texts are "
+        f"pairs, --config.task.text_b={name}"
+      )
+      if name == "text_b":
+        raise DataError(f"{message}; if not, rename it.")
+      log(message)
 
 
 def parse_line(line: str, layout: FileLayout) -> Example:

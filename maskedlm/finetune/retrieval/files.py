@@ -42,8 +42,10 @@ NEGATIVE_COLUMN = re.compile(r"(hard_?)?neg(ative)?s?(_?\d+)?")
 LABEL_COLUMNS = (
   *("label", "labels", "relevance", "relevant", "rel"),
   *("is_relevant", "is_positive", "is_correct", "is_selected", "is_answer"),
-  *("score", "scores", "similarity"),
+  *("is_duplicate", "target", "gold", "qrel", "score", "scores", "similarity"),
 )
+_OTHER_NEGATIVES = re.compile(r"(hard_?)?neg(ative)?s?_\w+", re.IGNORECASE)
+_ID = re.compile(r"(.*_)?(id|idx|index)", re.IGNORECASE)
 _SQUAD = re.compile(rb'"(paragraphs|qas)"\s*:')  # In a file's first bytes.
 NO_COLUMN = "none"  # The value of task.label for which no column is one.
 _TRUTHS = {"1": True, "1.0": True, "true": True}
@@ -100,12 +102,45 @@ def read_examples(
       if e.answers != ()
     ]
   odd: tables.Odd = {}
-  rows = [
-    _row(record, query, passage, label, odd)
-    for record in tables.read_records(source, header=header)
-  ]
+  rows, unread = [], {}  # Column -> its truth values.
+  for record in tables.read_records(source, header=header):
+    rows.append(_row(record, query, passage, label, odd))
+    if label and not {*label} & {*record.fields}:
+      _note_unread(record, {*query, *passage}, unread)
   tables.report_odd(odd)
+  _check_unread(unread, source)
   return _join_rows(rows, source)
+
+
+def _note_unread(
+  record: tables.Record, known: set[str], unread: dict[str, set]
+) -> None:
+  """Adds the truth values of columns that are not read; None for others."""
+  for name, value in record.fields.items():
+    if name in known or NEGATIVE_COLUMN.fullmatch(name) or _ID.fullmatch(name):
+      continue
+    if _OTHER_NEGATIVES.fullmatch(name):
+      raise DataError(
+        f"{record.where}: the column {name!r} is not read; expected wrong "
+        "passages in negative, negatives, hard_negatives or negative_1, ..."
+      )
+    truth = _TRUTHS.get(tables.as_text(value).strip().lower())
+    unread.setdefault(name, set()).add(truth)
+
+
+def _check_unread(unread: Mapping[str, set], source: str) -> None:
+  """Checks that no column that is not read may say which passages are wrong.
+
+  Raises:
+    DataError: a column has 1 and 0, and nothing else.
+  """
+  for name, truths in unread.items():
+    if truths == {True, False}:
+      raise DataError(
+        f"{source}: the column {name!r} of 1 and 0 is not read; if it says "
+        f"which passages are right, --config.task.label={name}; if not, "
+        f"--config.task.label={NO_COLUMN}, and each row's passage is right."
+      )
 
 
 class _Row(NamedTuple):

@@ -40,6 +40,16 @@ def test_jsonl_and_files_without_header(tmp_path):
   assert len(read(path, header=("label", "text"))) == 1
 
 
+def test_a_second_text_that_is_not_read(tmp_path, capsys):
+  path = write(tmp_path / "a.tsv", "text\ttext_b\tlabel\nx\ty\t1\n")
+  with pytest.raises(DataError, match=r"--config\.task\.text_b=text_b"):
+    read(path)
+  assert read(path, text_b="text_b")[0].text_b == "y"
+  path = write(tmp_path / "b.tsv", "text\tsentence2\tlabel\nx\ty\t1\n")
+  assert read(path)[0].text_b is None
+  assert "'sentence2' is not read" in capsys.readouterr().err
+
+
 def test_unusable_training_sets(tmp_path):
   path = write(tmp_path / "a.tsv", "text\tlabel\nx\tyes\ny\tyes\nz\tyes\n")
   with pytest.raises(DataError) as error:

@@ -230,3 +230,23 @@ def test_questions_without_an_answer_in_rows(tmp_path, capsys):
   (example,) = read(tmp_path / "squad.jsonl", text)
   assert example[:2] == ("a", ("b",))
   assert "2 passages have no label, or no answer" in capsys.readouterr().err
+
+
+def test_a_column_of_1_and_0_is_used_or_refused(tmp_path):
+  path = tmp_path / "pairs.csv"
+  text = "query,passage,{0}\na,b,1\na,c,0\nd,e,1\n"
+  with pytest.raises(DataError, match=r"'good' of 1 and 0.*task.label=good"):
+    read(path, text.format("good"))
+  for name in ("is_duplicate", "target"):
+    assert read(path, text.format(name))[0].passages == ("b", "c")
+  # The user says that it means something else; numbers of rows.
+  path.write_text(text.format("good"))
+  columns = {"query": QUERY_COLUMNS, "passage": PASSAGE_COLUMNS}
+  assert len(files.read_examples(str(path), label=(), **columns)) == 3
+  assert len(read(path, text.format("doc_id"))) == 3
+
+
+def test_wrong_passages_in_a_column_that_is_not_read(tmp_path):
+  row = {"query": "a", "passage": "b", "negative_ctxs": [{"text": "c"}]}
+  with pytest.raises(DataError, match="'negative_ctxs' is not read"):
+    read(tmp_path / "a.jsonl", json.dumps(row))
