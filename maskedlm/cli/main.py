@@ -23,6 +23,7 @@ VERBS = {
   "tokenizer": ("tokenizer", "train a tokenizer, try one, report on several"),
   "inspect": ("inspect", "show what a config will train, before it does"),
   "plan": ("plan", "predict a run's memory and speed on TPUs or GPUs"),
+  "status": ("status", "show how far runs are, from their workdirs"),
   "finetune": ("finetune", "fine-tune an encoder on labelled data"),
   "evaluate": ("evaluate", "score a fine-tuned checkpoint on labelled data"),
   "transfer": ("transfer", "score a fine-tuned checkpoint in other languages"),

@@ -22,6 +22,7 @@ from maskedlm.core.errors import ConfigError, StorageError
 from maskedlm.data.prepare import local
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 from maskedlm.runtime import buckets, startup
+from maskedlm.training import status
 from maskedlm.training.checkpoints import (
   files,
   init_from,
@@ -144,6 +145,16 @@ def test_checkpoints_in_a_bucket(gcs, run_at):
   assert "encoder" in params and meta["x"] == 1
   with pytest.raises(manager.CheckpointError, match="has no checkpoint"):
     load.load_params("gs://bucket/nothing")
+
+
+@needs_gcsfs
+def test_the_status_of_a_run_in_a_bucket(gcs, run_at):
+  place = buckets.origin(run_at)
+  (place / "config.json").write_text('{"task": {}, "train": {"num_steps": 9}}')
+  (place / "metrics.jsonl").write_text('{"step": 3, "loss": 1.5}\n')
+  found = status.read_status(f"{run_at}/")
+  assert found["step"] == found["checkpoint"] == 3 and found["loss"] == 1.5
+  assert found["written"].startswith("2026-01-01T00:00:00")
 
 
 @needs_gcsfs

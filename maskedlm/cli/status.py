@@ -1,0 +1,34 @@
+"""`maskedlm status`: shows how far runs are, from their workdirs alone."""
+
+import argparse
+from collections.abc import Sequence
+
+from maskedlm.cli import options
+from maskedlm.runtime import console
+from maskedlm.training import status
+
+
+def main(argv: Sequence[str]) -> int:
+  """Runs the verb; returns the exit code."""
+  parser = argparse.ArgumentParser(
+    prog="maskedlm status",
+    description="Shows how far runs are: the last logged step, losses, speed, "
+    "the newest checkpoint, and when something was last written. It reads "
+    "workdirs alone, from any machine that sees them.",
+    allow_abbrev=False,
+  )
+  parser.add_argument(
+    "workdirs",
+    nargs="+",
+    metavar="WORKDIR",
+    help="a run of pretrain or finetune, also gs://...",
+  )
+  options.add_json(parser, "print a JSON object a run, a line each")
+  args = parser.parse_args(argv)
+  for workdir in args.workdirs:
+    found = status.read_status(workdir)
+    if args.json:
+      console.print_json(found)
+    else:
+      print(status.format_status(found), flush=True)
+  return 0
