@@ -20,6 +20,7 @@ def main(argv: Sequence[str]) -> int:
   parser.add_argument(
     "--finetuned",
     nargs="+",
+    action="extend",
     default=[],
     metavar="WORKDIR",
     help="fine-tuned workdirs that label sentences",

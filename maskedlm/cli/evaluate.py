@@ -19,7 +19,7 @@ def main(argv: Sequence[str]) -> int:
     epilog=data_files.HELP,
   )
   options.add_checkpoint(parser)
-  parser.add_argument("--data", required=True, help="labelled files")
+  options.add_data(parser, "labelled files", required=True)
   options.add_out(parser, "write the predictions here, as JSONL")
   options.add_json(parser)
   options.add_batch_size(parser)

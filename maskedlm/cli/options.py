@@ -28,7 +28,8 @@ def add_input(parser: argparse.ArgumentParser) -> None:
   parser.add_argument(
     "--input",
     nargs="+",
-    default=["-"],
+    action="extend",  # If it is given twice, all files are read.
+    default=[],
     metavar="FILE",
     help="files with a text, or a JSON object, on each line; - or none = stdin",
   )
@@ -44,6 +45,20 @@ def add_field(parser: argparse.ArgumentParser) -> None:
     "--field",
     default="text",
     help="the field of JSON objects that holds the text; default: text",
+  )
+
+
+def add_data(
+  parser: argparse.ArgumentParser, help: str, *, required: bool, **more
+) -> None:
+  """Adds --data; if it is given several times, with commas between them."""
+
+  class Joined(argparse.Action):
+    def __call__(self, parser, args, value, option=None):
+      args.data = ",".join(filter(None, [args.data, value]))
+
+  parser.add_argument(
+    "--data", action=Joined, required=required, help=help, **more
   )
 
 
@@ -161,13 +176,14 @@ def check_combine(args: argparse.Namespace, default: str = "mean") -> None:
 
 
 def check_input(args: argparse.Namespace) -> None:
-  """Checks the options of add_input and add_batch_tokens.
+  """Checks the options of add_input and add_batch_tokens; sets the input.
 
   Raises:
     ConfigError: a file doesn't exist, or a value is wrong.
   """
   from maskedlm.data.labelled import text_lines
 
+  args.input = args.input or [text_lines.STDIN]
   text_lines.check_files(args.input, form=args.format)
   check_field(args, args.input)
   check_at_least(args, batch_tokens=1)

@@ -73,12 +73,17 @@ def _instances_parser() -> argparse.ArgumentParser:
   )
   options.add_checkpoint(parser)
   parser.add_argument(
-    "--word", required=True, nargs="+", help="one or several, case ignored"
+    "--word",
+    required=True,
+    nargs="+",
+    action="extend",
+    help="one or several, case ignored",
   )
   parser.add_argument(
     "--data",
     required=True,
     nargs="+",
+    action="extend",
     metavar="FILE",
     help="files with a text, or a JSON object, on each line; or files with "
     "senses: SemCor's .tsv, or .data.xml",

@@ -72,8 +72,10 @@ def _parser() -> argparse.ArgumentParser:
   )
   options.add_checkpoint(parser)
   parser.add_argument("--input", help="a file of lines; - or none = stdin")
-  parser.add_argument(
-    "--data", help="instead of --input: files in the training data's format"
+  options.add_data(
+    parser,
+    "instead of --input: files in the training data's format",
+    required=False,
   )
   parser.add_argument(
     "--export",

@@ -31,12 +31,12 @@ def main(argv: Sequence[str]) -> int:
     epilog=data_files.HELP,
   )
   options.add_checkpoint(parser)
-  parser.add_argument(
-    "--data",
+  options.add_data(
+    parser,
+    "files in the format of the training data; en,vi:FILE for one with several "
+    "languages, in its column `language` (XNLI)",
     required=True,
     metavar="en:FILE,vi:FILE,...",
-    help="files in the format of the training data; en,vi:FILE for one with "
-    "several languages, in its column `language` (XNLI)",
   )
   parser.add_argument(
     "--source", help="the language of the training data; default: the first"

@@ -302,7 +302,7 @@ def predict(args: argparse.Namespace) -> int:
   from maskedlm.data.labelled import text_lines
   from maskedlm.inference.word_senses import inputs, senses
 
-  if args.text and args.input != ["-"]:
+  if args.text and args.input:
     raise ConfigError("give one of --input and texts.")
   if args.text and (args.format or args.field != "text"):
     name = "format" if args.format else "field"

@@ -95,6 +95,16 @@ def test_other_verbs(argv, message, capsys, tmp_path, monkeypatch):
   assert message in capsys.readouterr().err
 
 
+def test_files_of_a_flag_that_is_given_twice_are_all_read():
+  parser = argparse.ArgumentParser()
+  options.add_input(parser)
+  options.add_data(parser, "", required=False)
+  args = parser.parse_args(["--input", "a", "b", "--input", "c"])
+  assert (args.input, args.data) == (["a", "b", "c"], None)
+  args = parser.parse_args(["--data=a,b", "--data", "c"])
+  assert (args.input, args.data) == ([], "a,b,c")
+
+
 def test_a_finetuning_run_that_is_there_is_not_refused(tmp_path, capsys):
   argv = [
     *("finetune", "--config=configs/ner.py", f"--workdir={tmp_path}"),
