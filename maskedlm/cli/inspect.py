@@ -1,6 +1,7 @@
 """`maskedlm inspect`: shows what a config will train, before it is trained."""
 
 import argparse
+import os
 import pathlib
 import sys
 from collections.abc import Sequence
@@ -108,7 +109,7 @@ def _find_corpus(config: ConfigDict, workdir) -> store.Corpus | None:
   path = config.corpus.path
   if not path:  # A wrong path is an error, rather than "no corpus".
     made = pathlib.Path(workdir or f"runs/{config.name}", "corpus")
-    if not made.is_dir():
+    if not os.path.lexists(made):
       return None
     path = made
   return prepare.open_existing(config, path, log=lambda line: None)

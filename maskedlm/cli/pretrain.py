@@ -7,6 +7,7 @@ loop.run -> held-out result, a few filled masks. Run again, it continues.
 import argparse
 import json
 import math
+import os
 import pathlib
 import sys
 from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ from maskedlm.config import defaults, existing, overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.measured import perplexity
 from maskedlm.data.batches import domain_mixture
-from maskedlm.data.corpus import download, store
+from maskedlm.data.corpus import download, integrity, store
 from maskedlm.data.prepare import prepare
 from maskedlm.data.sources import domains
 from maskedlm.data.tokenizers import tokenizer
@@ -181,7 +182,9 @@ def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
 
   if config.corpus.path:
     path = download.local_folder(config.corpus.path, log=_log)
-    if not path.exists():  # If misspelt, preparing would hide the mistake.
+    if not os.path.lexists(
+      path
+    ):  # If misspelt, preparing would hide the mistake.
       raise ConfigError(
         f"corpus.path={config.corpus.path!r}: nothing is at {path}. Correct "
         "it, or prepare a corpus there, `maskedlm prepare --config=... "
@@ -189,7 +192,7 @@ def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
       )
     return prepare.open_existing(config, path, log=_log)
   path = workdir / "corpus"
-  if not (path / "meta.json").exists():
+  if not integrity.is_complete(path):
     resume.check_corpus_options(workdir, _values(config))
   if buckets.is_address(buckets.origin(workdir)):
     raise ConfigError(
@@ -197,7 +200,7 @@ def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
       "disk: prepare it, and give --config.corpus.path=FOLDER, or =gs://... if "
       "you copy it there."
     )
-  if not (path / "meta.json").exists():
+  if not integrity.is_complete(path):
     # Checked now, not after hours of preparing.
     names = [
       part.name for part in domains.parse_domains(config.corpus) if part.name

@@ -151,16 +151,23 @@ def _print_unused(config: ConfigDict, given, recorded: dict) -> None:
 
 
 def _read_meta(path: str) -> dict:
-  """Returns meta.json of a corpus; {} if there is none that can be read."""
+  """Returns meta.json of a corpus; {} if there is none.
+
+  Raises:
+    CorpusError, ConfigError, StorageError: it is there, but damaged.
+  """
   if not path:
     return {}
-  try:
-    if buckets.is_address(path):
+  if buckets.is_address(path):
+    try:
       file = buckets.local_copy(f"{buckets.normalize(path)}/meta.json")
       return integrity.read_meta(str(file.parent))
-    return integrity.read_meta(str(buckets.folder(path)))
-  except (OSError, ValueError):  # Opening it says what is wrong.
-    return {}
+    except (OSError, ValueError):  # Copying the corpus says what is wrong.
+      return {}
+  folder = buckets.folder(path)
+  return (
+    integrity.read_meta(str(folder)) if integrity.is_complete(folder) else {}
+  )
 
 
 def _values(section: ConfigDict, names: Collection[str]) -> str:

@@ -180,10 +180,16 @@ def test_a_corpus_brings_a_given_tokenizer(tmp_path, vocab):
 
 
 def test_a_corpus_that_is_not_there_changes_nothing(tmp_path):
-  (tmp_path / "meta.json").write_text(json.dumps([1]))
   for path in (tmp_path, tmp_path / "none"):
     config = _config(tmp_path, f"corpus.path={path}")
     assert config.tokenizer.vocab_size == 30_522
+
+
+def test_a_damaged_corpus_is_not_taken_for_none(tmp_path):
+  """A plan, which opens no corpus, would be that of another vocabulary."""
+  (tmp_path / "meta.json").write_text(json.dumps([1]))
+  with pytest.raises(CorpusError, match=r"meta\.json: \"format\" is not"):
+    _config(tmp_path, f"corpus.path={tmp_path}")
 
 
 def test_options_of_a_prepared_corpus_are_said_to_have_no_effect(

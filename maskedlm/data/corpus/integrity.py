@@ -20,6 +20,11 @@ from maskedlm.runtime import output_files, storage_errors
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 
 
+def is_complete(path: str | os.PathLike) -> bool:
+  """Returns whether a corpus is at `path`, complete but perhaps damaged."""
+  return os.path.lexists(os.path.join(path, "meta.json"))
+
+
 def read_meta(path: str) -> dict:
   """Returns meta.json, checked against its own checksum.
 
@@ -36,12 +41,12 @@ def read_meta(path: str) -> dict:
     raise CorpusError(
       f"{path}: no such corpus; make one with `maskedlm prepare`."
     )
-  name = os.path.join(path, "meta.json")
-  if path.endswith(".tmp") or not os.path.lexists(name):
+  if path.endswith(".tmp") or not is_complete(path):
     raise CorpusError(
       f"{path}: not a finished corpus; run `maskedlm prepare` again, or give"
       " the path of a finished one."
     )
+  name = os.path.join(path, "meta.json")
   try:
     with reading(path), memory_map.open_file(name) as file:
       meta = json.loads(file.read().decode("utf-8"))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from ml_collections import ConfigDict
 
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.corpus import domain_splits, shards, store
+from maskedlm.data.corpus import domain_splits, integrity, shards, store
 from maskedlm.data.prepare import (
   local,
   lost_text,
@@ -86,20 +86,18 @@ def prepare(
   """
   check_options(config)
   path = os.path.abspath(path)
-  if _is_complete(path):  # Perhaps on a read-only disk, which has no lock.
+  if integrity.is_complete(
+    path
+  ):  # Perhaps on a read-only disk, which has no lock.
     return _reuse(config, path, log)
   with _lock(path, log):
-    if _is_complete(path):
+    if integrity.is_complete(path):
       return _reuse(config, path, log)
     store.check_destination(path)
     corpus = run(config, path, log=log, progress=progress)
   for line in describe_corpus(corpus):
     log(line)
   return corpus
-
-
-def _is_complete(path: str) -> bool:
-  return os.path.exists(os.path.join(path, "meta.json"))
 
 
 def open_existing(config: ConfigDict, path, *, log: Callable) -> store.Corpus:

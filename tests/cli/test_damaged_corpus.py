@@ -1,0 +1,39 @@
+"""A damaged corpus is one line, the same from every verb that opens it."""
+
+import shutil
+
+import pytest
+
+from helpers import damage
+from maskedlm.cli import main
+
+DAMAGED = {
+  "meta.json": (damage.folder, damage.fifo, damage.not_utf8, damage.deep_json),
+  "tokenizer": (damage.file, damage.loop),
+  "train-00000.tokens.npy": (damage.pickled, damage.loop),
+  "token_counts.npy": (damage.zero,),
+}
+
+
+@pytest.mark.parametrize(
+  ("name", "spoil"), [(n, d) for n, found in DAMAGED.items() for d in found]
+)
+def test_it_is_named_with_the_remedy(tiny, tmp_path, capsys, name, spoil):
+  config, corpus = tiny
+  corpus = shutil.copytree(corpus, tmp_path / "corpus")
+  spoil(corpus / name)
+  lines = set()
+  for argv in (
+    ["prepare", f"--verify={corpus}"],
+    ["prepare", f"--config={config}", f"--out={corpus}"],
+    ["inspect", f"--config={config}", f"--config.corpus.path={corpus}"],
+    ["inspect", f"--config={config}", f"--workdir={tmp_path}"],
+    ["pretrain", f"--config={config}", f"--config.corpus.path={corpus}",
+     f"--workdir={tmp_path / 'run'}"],
+    ["pretrain", f"--config={config}", f"--workdir={tmp_path}"],
+  ):  # fmt: skip
+    assert main.main(argv) == 2
+    lines.add(capsys.readouterr().err)
+  (text,) = lines
+  assert text.startswith(f"error: {corpus}") and text.count("\n") == 1
+  assert name in text and "restore it from a copy" in text
