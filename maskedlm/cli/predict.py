@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from maskedlm.cli import options
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import data_files
-from maskedlm.runtime import console, output_options
+from maskedlm.runtime import console, output_files, output_options
 
 CHUNK = 256  # Lines to read at a time.
 
@@ -55,9 +55,8 @@ def main(argv: Sequence[str]) -> int:
     folder = pathlib.Path(args.export)
     files = model.task.export_predictions(made, model.options)
     with output_options.named_errors(folder, option="--export"):
-      folder.mkdir(parents=True, exist_ok=True)
       for name, text in files.items():
-        (folder / name).write_text(text, encoding="utf-8")
+        output_files.write_text(folder / name, text)
         print(folder / name)
   return 0
 

@@ -342,7 +342,7 @@ def _finish(run, config, workdir, seconds, *, ran) -> dict[str, Any]:
   }
   write_predictions(predictions, workdir / "predictions.jsonl")
   for name, text in run.task.format_tables(run.dev, predictions).items():
-    (workdir / name).write_text(text, encoding="utf-8")
+    output_files.write_text(workdir / name, text)
   # Written before the further files are scored, in case that fails.
   _write_result(path, result)
   cut: list[int] = []

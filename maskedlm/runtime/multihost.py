@@ -129,18 +129,18 @@ def check_shared(folder: pathlib.Path) -> None:
     StorageError: it can't be written now.
   """
   place = buckets.origin(folder)
-  mark = place / ".shared"
 
   def write_token() -> str:
     token = secrets.token_hex(8)
     try:
       folder.mkdir(parents=True, exist_ok=True)
-      mark.write_text(token)
+      output_files.write_text(place / f".shared-{token}", token)
     except Exception as error:  # gcsfs raises many kinds.
       raise storage_errors.unwritable(place, error) from error
     return token
 
   token = broadcast_from_host0(write_token)
+  mark = place / f".shared-{token}"
 
   def read() -> None:
     for _ in range(SEEN_WITHIN):
@@ -153,9 +153,12 @@ def check_shared(folder: pathlib.Path) -> None:
       "hosts share (NFS, Filestore, a mounted bucket, an address gs://...)."
     )
 
-  run_on_all_hosts(read)
-  if is_primary():
-    mark.unlink(missing_ok=True)
+  try:
+    run_on_all_hosts(read)
+  finally:
+    if is_primary():
+      with contextlib.suppress(Exception):  # It must not hide the first error.
+        mark.unlink()
 
 
 def any_host(flag: Callable[[], bool], *, delay: int) -> Callable[[], bool]:

@@ -35,9 +35,10 @@ _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 def whole_file(path: str | os.PathLike) -> Iterator[IO[bytes]]:
   """Opens a new binary file, which replaces `path` if nothing is raised.
 
-  Missing parent folders are created. Several processes may write the same path:
-  the last one to finish wins. A link is followed; a device such as /dev/stdout
-  is written to directly.
+  Missing parent folders are created. Until it is whole, the file has a random
+  name in the same folder, at which nothing that exists is opened. Several
+  processes may write the same path: the last one to finish wins. A link at
+  `path` is followed; a device such as /dev/stdout is written to directly.
   """
   path = pathlib.Path(path).resolve()
   if path.exists() and not path.is_file():
@@ -46,13 +47,17 @@ def whole_file(path: str | os.PathLike) -> Iterator[IO[bytes]]:
     return
   unfinished = _unfinished(path)
   unfinished.parent.mkdir(parents=True, exist_ok=True)
+  file = unfinished.open("xb")
   try:
-    with unfinished.open("wb") as file:
-      yield file
-      sync(file)
+    yield file
+    sync(file)
+    file.close()
     unfinished.replace(path)
-  finally:
-    unfinished.unlink(missing_ok=True)
+  except BaseException:
+    for clean_up in (file.close, unfinished.unlink):
+      with contextlib.suppress(OSError):  # It must not hide the first error.
+        clean_up()
+    raise
 
 
 @contextlib.contextmanager
@@ -77,7 +82,26 @@ def whole_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
 
 
 def _unfinished(path: pathlib.Path) -> pathlib.Path:
-  return path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+  # A part of the name, as names have at most 255 bytes.
+  return path.with_name(f".{path.name[:32]}.{uuid.uuid4().hex}")
+
+
+@contextlib.contextmanager
+def folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
+  """Makes a folder if there is none; removes it again if the block raises.
+
+  Files that the block leaves in it, and a folder that was there, stay.
+  """
+  path = pathlib.Path(path)
+  is_new = not path.exists()
+  path.mkdir(parents=True, exist_ok=True)
+  try:
+    yield path
+  except BaseException:
+    if is_new:
+      with contextlib.suppress(OSError):
+        path.rmdir()
+    raise
 
 
 def sync(file: IO) -> None:
@@ -86,7 +110,13 @@ def sync(file: IO) -> None:
   os.fsync(file.fileno())
 
 
-# Text, JSON and NumPy arrays
+# Bytes, text, JSON and NumPy arrays
+
+
+def write_bytes(path: str | os.PathLike, content: bytes) -> None:
+  """Writes a whole file."""
+  with whole_file(path) as file:
+    file.write(content)
 
 
 def write_text(path: str | os.PathLike, text: str) -> None:
@@ -94,8 +124,7 @@ def write_text(path: str | os.PathLike, text: str) -> None:
   if buckets.is_address(path):
     path.write_text(text)  # An object in a bucket is replaced atomically.
     return
-  with whole_file(path) as file:
-    file.write(text.encode())
+  write_bytes(path, text.encode())
 
 
 def write_json(path: str | os.PathLike, content: Any) -> None:
@@ -167,7 +196,8 @@ def lock(
 ) -> IO:
   """Opens and locks a file until it is closed, or the process ends.
 
-  Where the file system has no locks, the file is only opened.
+  Where the file system has no locks, the file is only opened. A link at the
+  path is not followed: its file could be someone else's.
 
   Args:
     path: the file; it is created if it does not exist.
@@ -178,7 +208,7 @@ def lock(
     BlockingIOError: another process holds the lock, and on_wait is None.
     OSError: the file can't be opened or locked.
   """
-  file = open(path, "a")  # noqa: SIM115
+  file = open(path, "ab", opener=_open_no_link)  # noqa: SIM115
   try:
     try:
       fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -192,6 +222,11 @@ def lock(
       file.close()
       raise
   return file
+
+
+def _open_no_link(path: str | os.PathLike, flags: int) -> int:
+  # A FIFO without a reader is an error rather than a wait.
+  return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
 
 
 def sha256(

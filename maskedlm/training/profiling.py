@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import jax
 
-from maskedlm.runtime import console
+from maskedlm.runtime import console, output_files
 
 WARMUP = 5  # Steps before the trace, which compile and fill caches.
 WAITING = "wait for input"
@@ -112,7 +112,7 @@ def watch(
           "\nRows had several lengths: only the program of the first is split "
           "by component. data.pack=False gives one length.\n"
         )
-      (folder / "table.txt").write_text(text, encoding="utf-8")
+      output_files.write_text(folder / "table.txt", text)
       log(f"{text}\nThe trace and this table are in {folder}")
     return state, stats
 

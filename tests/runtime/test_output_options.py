@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import fcntl
 import os
 import pathlib
 import signal
@@ -129,3 +130,83 @@ def test_sigterm_removes_the_unfinished_folder(tmp_path):
   assert info.value.code == 143
   assert not list(tmp_path.iterdir())
   assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_an_unfinished_file_is_new_and_of_an_unknown_name(tmp_path):
+  """Someone else's link at a name that can be guessed would be followed."""
+  umask = os.umask(0o027)
+  try:
+    names = set()
+    for _ in range(2):
+      with output_files.whole_file(tmp_path / "y.html") as file:
+        (name,) = set(os.listdir(tmp_path)) - {"y.html"}
+        flags = fcntl.fcntl(file, fcntl.F_GETFL)
+        names.add(name)
+        file.write(b"whole")
+      assert flags & os.O_ACCMODE == os.O_WRONLY
+    assert len(names) == 2
+    assert os.listdir(tmp_path) == ["y.html"]
+    assert (tmp_path / "y.html").stat().st_mode & 0o777 == 0o640
+  finally:
+    os.umask(umask)
+
+
+def test_nothing_that_stands_at_the_unfinished_name_is_opened(
+  tmp_path, monkeypatch
+):
+  """Neither a file nor a link, even if the name were known."""
+  (tmp_path / "theirs").write_text("theirs")
+  unfinished = output_files._unfinished(tmp_path / "y.html")
+  monkeypatch.setattr(output_files, "_unfinished", lambda path: unfinished)
+  for target in ("theirs", "absent"):
+    unfinished.symlink_to(target)
+    with pytest.raises(FileExistsError):
+      output_files.write_text(tmp_path / "y.html", "mine")
+    assert unfinished.is_symlink()
+    unfinished.unlink()
+  assert (tmp_path / "theirs").read_text() == "theirs"
+  assert [p.name for p in tmp_path.iterdir()] == ["theirs"]
+
+
+def test_the_longest_names_can_be_written(tmp_path):
+  for letter in ("x", "\u0915"):
+    name = letter * (255 // len(letter.encode()))
+    output_files.write_text(tmp_path / name, "whole")
+    assert os.listdir(tmp_path) == [name]
+    (tmp_path / name).unlink()
+
+
+def test_a_failing_clean_up_keeps_the_first_error(tmp_path, monkeypatch):
+  """On a disk with I/O errors, closing and removing fail as well."""
+
+  def fail(*args, **options):
+    raise OSError(errno.EIO, "Input/output error")
+
+  with (
+    monkeypatch.context() as patch,
+    pytest.raises(ValueError, match="first"),
+    output_files.whole_file(tmp_path / "y.html") as file,
+  ):
+    file.write(b"half")
+    patch.setattr(os, "unlink", fail)
+    patch.setattr(pathlib.Path, "unlink", fail)
+    raise ValueError("first")
+  assert file.closed
+
+
+def test_a_new_folder_is_removed_again_if_nothing_is_written(tmp_path):
+  (tmp_path / "old").mkdir()
+  for name, kept in (("new", False), ("old", True)):
+    with contextlib.suppress(ValueError), output_files.folder(tmp_path / name):
+      raise ValueError
+    assert (tmp_path / name).exists() == kept
+
+
+def test_a_lock_follows_no_link_and_waits_for_no_reader(tmp_path):
+  (tmp_path / "link").symlink_to("theirs")
+  os.mkfifo(tmp_path / "fifo")
+  for name, number in (("link", errno.ELOOP), ("fifo", errno.ENXIO)):
+    with pytest.raises(OSError) as caught:
+      output_files.lock(tmp_path / name)
+    assert caught.value.errno == number
+  assert not (tmp_path / "theirs").exists()

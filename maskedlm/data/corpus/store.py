@@ -177,10 +177,11 @@ def check_destination(path) -> None:
     raise CorpusError(
       f"{path}: already exists; move it away, or use another path."
     )
-  if not _holds_only(f"{path}.tmp", (_WORK,)):
+  if os.path.islink(f"{path}.tmp") or not _holds_only(f"{path}.tmp", (_WORK,)):
     raise CorpusError(
-      f"{path}.tmp: the working folder of prepare has files of other programs"
-      " or an older version; move them away, or use another path."
+      f"{path}.tmp: the working folder of prepare is a link, or has files of"
+      " other programs or an older version; move them away, or use another"
+      " path."
     )
 
 

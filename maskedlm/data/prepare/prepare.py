@@ -49,10 +49,12 @@ def train_tokenizer(
   """
   check_options(config)
   try:
-    os.makedirs(path, exist_ok=True)  # Fails before the text is read.
-    read = local.document_reader(config, Counter(), progress)
-    tokenizer = local.make_tokenizer(config, read(), log=log, progress=progress)
-    tokenizer.save(path)
+    with output_files.folder(path):  # Fails before the text is read.
+      read = local.document_reader(config, Counter(), progress)
+      tokenizer = local.make_tokenizer(
+        config, read(), log=log, progress=progress
+      )
+      tokenizer.save(path)
   except OSError as error:
     raise storage_errors.unwritable(path, error) from error
   return tokenizer
@@ -160,7 +162,8 @@ def _lock(path: str, log: Callable):
     try:
       yield
     finally:
-      os.unlink(file.name)
+      with contextlib.suppress(OSError):  # It must not hide the first error.
+        os.unlink(file.name)
 
 
 def _open_lock(name: str, log: Callable):

@@ -291,8 +291,7 @@ def _make_tokenizer(library: Backend) -> Tokenizer:
 
   def save(folder: str | os.PathLike) -> None:
     folder = pathlib.Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / library.file).write_bytes(library.content)
+    output_files.write_bytes(folder / library.file, library.content)
     for other in {*libraries.FILE_NAMES} - {library.file}:
       (folder / other).unlink(missing_ok=True)  # Else it might be loaded.
 

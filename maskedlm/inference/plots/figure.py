@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import output_options, storage_errors
+from maskedlm.runtime import output_files, output_options, storage_errors
 
 # Okabe & Ito's colours for the colour-blind, without yellow, which is too light
 # on white. Markers repeat the distinction.
@@ -90,7 +90,12 @@ def open_figure(
       # Callers report missing glyphs (`unreadable`).
       warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
       try:
-        made.savefig(path, dpi=min(DPI, LARGEST / max(width, height)))
+        with output_files.whole_file(path) as file:
+          made.savefig(
+            file,
+            format=pathlib.Path(path).suffix[1:].lower(),
+            dpi=min(DPI, LARGEST / max(width, height)),
+          )
       except OSError as error:
         raise storage_errors.unwritable(path, error) from error
 

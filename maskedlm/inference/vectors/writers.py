@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from maskedlm.inference.vectors.vectors import Vectors
-from maskedlm.runtime import output_options
+from maskedlm.runtime import output_files, output_options
 
 Write = Callable[[Vectors], None]
 
@@ -56,54 +56,50 @@ def open_writer(
   path = pathlib.Path(path)
   with (
     output_options.named_errors(path, option="--out"),
-    tempfile.TemporaryDirectory(
-      prefix=f".{path.name}.", dir=path.parent
-    ) as folder,
+    output_files.whole_file(path) as file,
+    WRITERS[path.suffix.lower()](file, about) as write,
   ):
-    made = pathlib.Path(folder, path.name)
-    with WRITERS[path.suffix.lower()](made, about) as write:
-      yield write
-    os.replace(made, path)
-
-
-@contextlib.contextmanager
-def _jsonl(path: pathlib.Path, about: Mapping[str, Any]) -> Iterator[Write]:
-  """Opens a JSON Lines file with an object for each vector."""
-  del about
-  with path.open("w", encoding="utf-8") as file:
-
-    def write(vectors: Vectors) -> None:
-      # A float32 has 9 digits; one format string per row is the fastest way.
-      form = ", ".join(["%.9g"] * vectors.values.shape[1])
-      for i, (begin, end) in enumerate(vectors.offsets.tolist()):
-        source = vectors.sources[i]
-        fields = {
-          "file": source.file,
-          "line": source.line,
-          "text": int(vectors.texts[i]),
-          "begin": begin,
-          "end": end,
-          "form": source.text[begin:end],
-        }
-        if vectors.ids[i] >= 0:
-          fields["id"] = int(vectors.ids[i])
-        head = json.dumps(fields, ensure_ascii=False)
-        values = form % tuple(vectors.values[i].tolist())
-        file.write(f'{head[:-1]}, "vector": [{values}]}}\n')
-
     yield write
 
 
 @contextlib.contextmanager
-def _npz(path: pathlib.Path, about: Mapping[str, Any]) -> Iterator[Write]:
-  """Opens an .npz; its arrays grow in temporary files beside it."""
+def _jsonl(file: BinaryIO, about: Mapping[str, Any]) -> Iterator[Write]:
+  """Writes JSON Lines, an object for each vector."""
+  del about
+
+  def write(vectors: Vectors) -> None:
+    # A float32 has 9 digits; one format string per row is the fastest way.
+    form = ", ".join(["%.9g"] * vectors.values.shape[1])
+    for i, (begin, end) in enumerate(vectors.offsets.tolist()):
+      source = vectors.sources[i]
+      fields = {
+        "file": source.file,
+        "line": source.line,
+        "text": int(vectors.texts[i]),
+        "begin": begin,
+        "end": end,
+        "form": source.text[begin:end],
+      }
+      if vectors.ids[i] >= 0:
+        fields["id"] = int(vectors.ids[i])
+      head = json.dumps(fields, ensure_ascii=False)
+      values = form % tuple(vectors.values[i].tolist())
+      file.write(f'{head[:-1]}, "vector": [{values}]}}\n'.encode())
+
+  yield write
+
+
+@contextlib.contextmanager
+def _npz(made: BinaryIO, about: Mapping[str, Any]) -> Iterator[Write]:
+  """Writes an .npz; its arrays grow in temporary files beside it."""
+  folder = os.path.dirname(made.name)
   with contextlib.ExitStack() as stack:
     columns: dict[str, Column] = {}
     source_files, count, end = [], 0, 0
 
     def append(name: str, values: np.ndarray, dtype: str) -> None:
       if name not in columns:
-        file = stack.enter_context(path.with_name(f"{name}.raw").open("w+b"))
+        file = stack.enter_context(tempfile.TemporaryFile(dir=folder))
         columns[name] = Column(file, np.dtype((dtype, values.shape[1:])))
       columns[name].file.write(np.ascontiguousarray(values, dtype).data)
 
@@ -133,8 +129,7 @@ def _npz(path: pathlib.Path, about: Mapping[str, Any]) -> Iterator[Write]:
     # numpy writes memory-mapped arrays without loading them whole.
     arrays = {name: _map(column) for name, column in columns.items()}
     stored = np.array(json.dumps({**about, "files": source_files}))
-    with path.open("wb") as file:
-      np.savez(file, **arrays, about=stored)
+    np.savez(made, **arrays, about=stored)
 
 
 def _map(column: Column) -> np.ndarray:

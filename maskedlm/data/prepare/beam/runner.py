@@ -359,8 +359,7 @@ def _execute(options, folder: str, build: Callable) -> None:
     if worker:
       raise CorpusError(worker[1]) from error
     path = os.path.join(folder, "failure.txt")
-    with open(path, "w", encoding="utf-8") as file:
-      file.writelines(traceback.format_exception(error))
+    output_files.write_text(path, "".join(traceback.format_exception(error)))
     last = str(error).strip().splitlines()[-1:]
     raise CorpusError(
       f"the Beam pipeline failed: {type(error).__name__}: {''.join(last)}"
