@@ -5,7 +5,6 @@ loop.run -> held-out result, a few filled masks. Run again, it continues.
 """
 
 import argparse
-import json
 import math
 import os
 import pathlib
@@ -19,6 +18,7 @@ from maskedlm.cli import exit_codes
 from maskedlm.config import defaults, existing, overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.measured import perplexity
+from maskedlm.core.parse_json import parse_json
 from maskedlm.data.batches import domain_mixture
 from maskedlm.data.corpus import download, integrity, store
 from maskedlm.data.prepare import prepare
@@ -226,7 +226,7 @@ def _identity(config: ConfigDict, corpus: store.Corpus) -> dict[str, Any]:
 
 def _values(config: ConfigDict) -> dict[str, Any]:
   """Returns a config as config.json has it."""
-  return json.loads(config.to_json_best_effort())
+  return parse_json(config.to_json_best_effort())
 
 
 def _keep_tokenizer(
@@ -260,8 +260,8 @@ def _finish(
 
   path = workdir / "result.json"
   speed = result.tokens_per_second
-  if speed is None and path.exists():  # The run was complete before.
-    speed = json.loads(path.read_text("utf-8")).get("tokens_per_second")
+  if speed is None:  # The run was complete before.
+    speed = output_files.read_result(workdir).get("tokens_per_second")
   heldout, each = language_metrics.split_by_language(result.heldout)
   entropy = store.unigram_entropy(corpus)
   values: dict[str, Any] = {

@@ -4,7 +4,6 @@
 values are the effective ones, those of init_from and of the corpus included.
 """
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,6 +12,7 @@ from ml_collections import ConfigDict
 
 from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError
+from maskedlm.core.parse_json import parse_json
 from maskedlm.runtime import buckets
 from maskedlm.training.checkpoints import resume
 
@@ -51,9 +51,9 @@ def load_config(
       " to start one there, give --config=FILE too."
     )
   try:
-    values = json.loads(file.read_bytes())
+    values = parse_json(file.read_bytes())
     found = resume.writer(values if isinstance(values, dict) else {})
-  except (ValueError, RecursionError):
+  except ValueError:
     found = ""
   if found != kind:
     raise ConfigError(_other_kind(workdir, found, kind))

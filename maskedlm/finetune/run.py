@@ -5,7 +5,6 @@ Tasks are used through contract.py, never by name.
 
 import dataclasses
 import functools
-import json
 import math
 import pathlib
 import time
@@ -19,6 +18,7 @@ from ml_collections import ConfigDict
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.measured import from_json, to_json
+from maskedlm.core.parse_json import parse_json
 from maskedlm.core.task import Task
 from maskedlm.data.tokenizers.tokenizer import save_if_absent
 from maskedlm.finetune import initial_params, learnable, predict, splits
@@ -92,7 +92,7 @@ def finetune(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
     mesh=mesh,
     frozen=frozen_options(config),
     identity={
-      "config": json.loads(config.to_json_best_effort()),
+      "config": parse_json(config.to_json_best_effort()),
       "corpus": splits.fingerprint(run.train, run.dev),
       "tokenizer": run.start.tokenizer.sha256,
     },
@@ -326,8 +326,8 @@ def _finish(run, config, workdir, seconds, *, ran) -> dict[str, Any]:
   if not multihost.is_primary():
     return {}
   path = workdir / "result.json"
-  if ran is None and path.exists():  # The run had finished before.
-    seconds = json.loads(path.read_text("utf-8")).get("train_seconds", seconds)
+  if ran is None:  # The run had finished before.
+    seconds = output_files.read_result(workdir).get("train_seconds", seconds)
   model = predict.open_model(workdir)
   predictions, values = _score(model, run.dev, cut=[])
   result = {
@@ -363,7 +363,7 @@ def _is_degenerate(path: pathlib.Path) -> bool:
 
   Failed runs are those that don't train at all (arXiv:2006.04884, section 4).
   """
-  lines = map(json.loads, path.read_text("utf-8").splitlines())
+  lines = map(parse_json, path.read_text("utf-8").splitlines())
   losses = [from_json(line["loss"]) for line in lines if "loss" in line]
   end = losses[-max(len(losses) // 10, 1) :]
   return len(losses) > 1 and not np.mean(end) <= 0.95 * losses[0]

@@ -23,6 +23,7 @@ from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from maskedlm.core.errors import ConfigError
+from maskedlm.core.parse_json import parse_json
 from maskedlm.runtime import buckets, output_files, storage_errors
 
 T = TypeVar("T")
@@ -196,4 +197,4 @@ def exchange(value) -> list:
   size = 1 << int(np.max(sizes) - 1).bit_length()
   padded = np.frombuffer(text.ljust(size), np.uint8)
   rows = np.asarray(multihost_utils.process_allgather(padded))
-  return [json.loads(row.tobytes()) for row in rows]
+  return [parse_json(row.tobytes()) for row in rows]

@@ -8,7 +8,6 @@ import contextlib
 import errno
 import fcntl
 import hashlib
-import json
 import os
 import pathlib
 import shutil
@@ -19,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from maskedlm.core.errors import ConfigError, InteropError
 from maskedlm.core.measured import to_json
+from maskedlm.core.parse_json import parse_json
 from maskedlm.runtime import buckets, storage_errors
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def read_json(path: pathlib.Path) -> dict[str, Any]:
   if not path.is_file():
     return {}
   try:
-    value = json.loads(path.read_text("utf-8"))
+    value = parse_json(path.read_text("utf-8"))
     if not isinstance(value, dict):
       raise ValueError("not an object")
   except ValueError as error:
@@ -149,6 +149,15 @@ def read_json(path: pathlib.Path) -> dict[str, Any]:
       f"{path} is not JSON ({error}); fetch it again."
     ) from None
   return value
+
+
+def read_result(workdir: pathlib.Path) -> dict[str, Any]:
+  """Returns the result.json of a workdir; {} if there is none that is good."""
+  try:
+    value = parse_json((workdir / "result.json").read_text("utf-8"))
+  except (OSError, ValueError):
+    return {}
+  return value if isinstance(value, dict) else {}
 
 
 def save_npz(path: str | os.PathLike, **arrays: "np.ndarray") -> None:

@@ -6,7 +6,6 @@ are written to WORKDIR/metrics.jsonl and to TensorBoard; a progress line shows
 the most important ones.
 """
 
-import json
 import math
 import os
 import pathlib
@@ -21,6 +20,7 @@ from typing import NamedTuple
 import jax
 
 from maskedlm.core.measured import to_json
+from maskedlm.core.parse_json import parse_json
 from maskedlm.runtime import chips, output_files
 from maskedlm.runtime.console import format_seconds, log, progress
 from maskedlm.training import language_metrics
@@ -219,10 +219,10 @@ def _import_tensorboardx():
 
 
 def _step_of(line: str) -> float:
-  """Returns the step of a JSONL line; infinity if a kill truncated it."""
+  """Returns the step of a JSONL line; infinity if it has none."""
   try:
-    return json.loads(line)["step"]
-  except (json.JSONDecodeError, KeyError, TypeError):
+    return float(parse_json(line)["step"])
+  except (ValueError, KeyError, TypeError, OverflowError):
     return float("inf")
 
 

@@ -1,12 +1,12 @@
 """Tells from a workdir alone, a folder or an address, how far its run is."""
 
 import datetime
-import json
 import os
 from typing import Any
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.measured import from_json
+from maskedlm.core.parse_json import parse_json
 from maskedlm.runtime import buckets, console, storage_errors
 from maskedlm.training.checkpoints import resume
 
@@ -46,10 +46,10 @@ def read_status(workdir: str | os.PathLike) -> dict[str, Any]:
     saved = _checkpoints(fs, f"{root}/checkpoints")
     times = [_modified(fs, f"{root}/metrics.jsonl"), *saved.values()]
   try:
-    config = json.loads(text or b"{}")
+    config = parse_json(text or b"{}")
     kind = resume.writer(config)
     num_steps = config["train"]["num_steps"]
-  except (ValueError, KeyError, TypeError, RecursionError):
+  except (ValueError, KeyError, TypeError):
     raise ConfigError(
       f"{workdir} holds no run: expected a workdir of pretrain or finetune, "
       "with a config.json, which is written before the first step."
@@ -134,9 +134,9 @@ def _last_lines(log: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
   train, heldout = {}, {}
   for line in reversed(log.splitlines()):
     try:
-      values = {n: from_json(x) for n, x in json.loads(line).items()}
+      values = {n: from_json(x) for n, x in parse_json(line).items()}
       step = int(values["step"])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError):
       continue  # Being written, or cut off when killed.
     values["step"] = step
     if any(name.startswith(_HELD_OUT) for name in values):

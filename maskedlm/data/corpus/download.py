@@ -5,7 +5,6 @@ read over a network. Any address that fsspec can read is accepted.
 """
 
 import hashlib
-import json
 import os
 import pathlib
 import shutil
@@ -13,6 +12,7 @@ import threading
 from collections.abc import Callable, Mapping
 
 from maskedlm.core.errors import ConfigError
+from maskedlm.core.parse_json import parse_json
 from maskedlm.runtime import buckets, output_files, storage_errors
 
 Log = Callable[[str], None]
@@ -77,7 +77,7 @@ def _read_meta(address: str) -> bytes:
 def _files_of(address: str, text: bytes) -> dict[str, dict]:
   """Returns name -> {"bytes", "sha256"} from meta.json, which isn't trusted."""
   try:
-    files = dict(json.loads(text)["files"])
+    files = dict(parse_json(text)["files"])
     sizes = [int(file["bytes"]) for file in files.values()]
   except (ValueError, TypeError, KeyError) as error:
     raise ConfigError(

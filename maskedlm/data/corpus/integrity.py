@@ -6,13 +6,13 @@ file when it verifies one.
 
 import contextlib
 import errno
-import json
 import os
 import pathlib
 import stat
 from collections.abc import Callable, Iterator, Mapping
 
 from maskedlm.core.errors import CorpusError
+from maskedlm.core.parse_json import parse_json
 from maskedlm.data.corpus import manifest, memory_map, shards
 from maskedlm.runtime import output_files, storage_errors
 
@@ -49,8 +49,8 @@ def read_meta(path: str) -> dict:
   name = os.path.join(path, "meta.json")
   try:
     with reading(path), memory_map.open_file(name) as file:
-      meta = json.loads(file.read().decode("utf-8"))
-  except (UnicodeDecodeError, ValueError, RecursionError) as error:
+      meta = parse_json(file.read().decode("utf-8"))
+  except ValueError as error:
     raise CorpusError(f"{name}: damaged ({error}); {shards.REMEDY}") from error
   if not isinstance(meta, dict) or meta.get("format") != manifest.FORMAT:
     raise CorpusError(

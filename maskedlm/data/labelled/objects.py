@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from maskedlm.core.errors import DataError
+from maskedlm.core.parse_json import parse_json, parse_json_at
 from maskedlm.data.labelled.lines import read_lines
 from maskedlm.data.sources import parquet
 
@@ -63,8 +64,8 @@ def _whole(path: pathlib.Path) -> str:
 def _name_of_list(path: pathlib.Path) -> str:
   """Returns "data" of {"data": [{...}, ...]}, or the name of an only field."""
   try:
-    whole = json.loads(_whole(path))
-  except (ValueError, RecursionError):
+    whole = parse_json(_whole(path))
+  except ValueError:
     return ""  # An object on each line, or an error that is reported later.
   lists = [
     name
@@ -85,7 +86,6 @@ def _read_list(
     re.search(f"{re.escape(json.dumps(name))}\\s*:", text) if name else None
   )
   place = text.index("[", after.end() if after else 0) + 1
-  decoder = json.JSONDecoder(object_pairs_hook=_unique)
   number, counted = 1, 0
   while True:
     place = _SKIPPED.match(text, place).end()
@@ -95,8 +95,8 @@ def _read_list(
       break
     where = f"{path}:{number}"
     try:
-      value, place = decoder.raw_decode(text, place)
-    except (ValueError, RecursionError) as error:
+      value, place = parse_json_at(text, place, object_pairs_hook=_unique)
+    except ValueError as error:
       raise DataError(
         f"{where}: not JSON ({error}); expected a list of objects, such as "
         f"[{such_as}, ...]."
@@ -123,8 +123,8 @@ def parse_object(
     DataError: the line is not an object, or a name occurs twice in it.
   """
   try:
-    value = json.loads(line, object_pairs_hook=_unique)
-  except (ValueError, RecursionError) as error:
+    value = parse_json(line, object_pairs_hook=_unique)
+  except ValueError as error:
     raise DataError(
       f"{where}: not JSON ({error}); expected an object, such as {such_as}."
     ) from None

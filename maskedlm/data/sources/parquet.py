@@ -6,9 +6,10 @@ tensorflow-datasets.
 """
 
 import contextlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+from maskedlm.core.parse_json import parse_json
 
 _ROWS = 256  # Rows read at a time.
 _TEXTS = (
@@ -107,7 +108,7 @@ def _class_names(metadata: Mapping[bytes, bytes]) -> dict[str, Sequence[str]]:
   older files.
   """
   try:
-    features = json.loads(metadata[b"huggingface"])["info"]["features"].items()
+    features = parse_json(metadata[b"huggingface"])["info"]["features"].items()
   except (AttributeError, KeyError, TypeError, ValueError):
     return {}  # Not written by datasets, or without class names.
   classes = {}

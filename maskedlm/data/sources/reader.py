@@ -20,7 +20,6 @@ silently lacks half of a download.
 """
 
 import itertools
-import json
 import os
 import re
 from collections import Counter
@@ -28,6 +27,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from maskedlm.core.errors import CorpusError, check_name, did_you_mean
+from maskedlm.core.parse_json import parse_json
 from maskedlm.data.sources import docstrings, files, parquet, tfds
 from maskedlm.data.sources.sentences import cut_text
 
@@ -272,8 +272,8 @@ def _jsonl(
   lacking, fields = 0, {}
   for record in _records(paths, report):
     try:  # Not strict: strings may contain tabs.
-      fields = json.loads(_clean(record, report), strict=False)
-    except (ValueError, RecursionError):
+      fields = parse_json(_clean(record, report), strict=False)
+    except ValueError:
       report["broken JSON records dropped"] += 1
       continue
     text = fields.get(text_field) if isinstance(fields, dict) else None

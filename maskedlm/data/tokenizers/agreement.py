@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from maskedlm.core.errors import CorpusError
+from maskedlm.core.parse_json import parse_json
 from maskedlm.data.tokenizers import companions
 from maskedlm.data.tokenizers.libraries import (
   CONFIG_NAME,
@@ -66,7 +67,7 @@ def follow(
   if not stated:
     return content, []
   try:
-    definition = json.loads(content)
+    definition = parse_json(content)
     steps = [(step, definition.get(step.step) or {}) for step in _STEPS]
   except (ValueError, AttributeError):  # Its reader says so.
     return content, []

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.tokenizers.libraries import CONFIG_NAME, parse_json
+from maskedlm.data.tokenizers.libraries import CONFIG_NAME, parse_object
 
 MAP_NAME, ADDED_NAME = "special_tokens_map.json", "added_tokens.json"
 MODEL_NAME = "config.json"
@@ -114,7 +114,7 @@ def convert_command(folder: pathlib.Path) -> str:
 
 
 def _read(path: pathlib.Path) -> dict[str, Any]:
-  return parse_json(path.read_bytes(), path) if path.is_file() else {}
+  return parse_object(path.read_bytes(), path) if path.is_file() else {}
 
 
 def content_of(token: Any) -> Any:

@@ -13,7 +13,6 @@ of whole sentences.
 """
 
 import itertools
-import json
 import re
 import unicodedata
 from collections import Counter
@@ -22,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from maskedlm.core.parse_json import parse_json
 from maskedlm.data.tokenizers import sentence_starts, spelling
 from maskedlm.data.tokenizers.libraries import Backend
 
@@ -133,7 +133,7 @@ def _is_separable(library: Backend) -> bool:
   """Returns whether words are encoded by themselves, split as BERT does."""
   if library.kind != "wordpiece":
     return False
-  definition = json.loads(library.content)
+  definition = parse_json(library.content)
   normalizer = definition.get("normalizer") or {"type": "Sequence"}
   steps = [normalizer, *normalizer.get("normalizers", ())]
   splits = definition.get("pre_tokenizer") or {}

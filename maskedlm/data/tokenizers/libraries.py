@@ -14,6 +14,7 @@ import numpy as np
 import tokenizers
 
 from maskedlm.core.errors import CorpusError
+from maskedlm.core.parse_json import parse_json
 from maskedlm.data.tokenizers import definition as corrections
 from maskedlm.data.tokenizers import fast_wordpiece, word_starts
 
@@ -67,14 +68,14 @@ SPECIAL_NAMES = Special(
 )
 
 
-def parse_json(content: str | bytes, path) -> dict:
+def parse_object(content: str | bytes, path) -> dict:
   """Returns the JSON object in a tokenizer's file.
 
   Raises:
     CorpusError: it is not one.
   """
   try:
-    definition = json.loads(content)
+    definition = parse_json(content)
     if not isinstance(definition, dict):
       raise ValueError("not an object")
   except ValueError as error:
@@ -90,7 +91,7 @@ def read_tokenizer_json(content: str | bytes, path) -> Backend:
   Raises:
     CorpusError: the file is broken, has another model or lacks special tokens.
   """
-  stated = parse_json(content, path)
+  stated = parse_object(content, path)
   definition = corrections.without_training(stated)
   library = _hugging_face(definition, path)
   kind = type(library.model).__name__.lower()

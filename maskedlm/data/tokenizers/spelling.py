@@ -10,6 +10,7 @@ import unicodedata
 
 import numpy as np
 
+from maskedlm.core.parse_json import parse_json
 from maskedlm.data.tokenizers.libraries import Backend
 
 # Byte-level BPE writes a byte as the character with that code point if it is
@@ -69,7 +70,7 @@ def token_bytes(library: Backend) -> list[bytes]:
       named_byte(token) or token.replace("▁", " ").encode()
       for token in library.tokens
     ]
-  definition = json.loads(library.content)
+  definition = parse_json(library.content)
   added = {token["content"] for token in definition.get("added_tokens", ())}
   return [
     (b"" if token in added else byte_level_bytes(token)) or token.encode()
@@ -81,7 +82,7 @@ def has_step(library: Backend, name: str) -> bool:
   """Returns whether a tokenizer.json has such a normalizer or pre-tokenizer."""
   if library.file != "tokenizer.json":
     return False
-  definition = json.loads(library.content)
+  definition = parse_json(library.content)
   steps = [definition.get("normalizer"), definition.get("pre_tokenizer")]
   return f'"{name}"' in json.dumps(steps)
 

@@ -14,12 +14,12 @@ field such as a;b where the separator is a comma.
 """
 
 import ast
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from maskedlm.core.errors import DataError
+from maskedlm.core.parse_json import parse_json
 from maskedlm.data.labelled.objects import as_text
 from maskedlm.finetune.common.gold_labels import NO_LABEL
 
@@ -99,8 +99,8 @@ def _parse_list(text: str, where: str) -> list | dict | None:
       another program's array, but is no list.
   """
   try:
-    found = json.loads(text)
-  except (ValueError, RecursionError):
+    found = parse_json(text)
+  except ValueError:
     found = None
   if isinstance(found, list | dict):
     return found

@@ -15,6 +15,7 @@ import numpy as np
 import optax
 
 from maskedlm.core.errors import DataError
+from maskedlm.core.parse_json import parse_json
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled import tables
 from maskedlm.finetune.classification import classification, files, glue
@@ -121,7 +122,7 @@ def read_examples(source: str, options: Options) -> list[Example]:
   label_lists.check_separator(plain, options.separator)
   return [
     example._replace(
-      label=None if example.label is None else tuple(json.loads(example.label))
+      label=None if example.label is None else tuple(parse_json(example.label))
     )
     for example in examples
   ]

@@ -4,13 +4,13 @@ The columns, which data/labelled/tables.py reads, identify the format; labels.py
 reads the labels.
 """
 
-import json
 import pathlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from maskedlm.core.errors import DataError
+from maskedlm.core.parse_json import parse_json
 from maskedlm.data.labelled import delimited, tables
 from maskedlm.data.tokenizers.training import replace_surrogates
 from maskedlm.finetune.multiple_choice.labels import Label, find_indices
@@ -239,7 +239,7 @@ def _from_object(
 
 def _parsed(text: str) -> Any:
   try:
-    return json.loads(text)
+    return parse_json(text)
   except ValueError:
     return None
 

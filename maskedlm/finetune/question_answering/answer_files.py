@@ -28,6 +28,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from maskedlm.core.errors import DataError
+from maskedlm.core.parse_json import parse_json
 from maskedlm.data.labelled import objects, tfds_tables
 from maskedlm.data.labelled.lines import read_lines
 from maskedlm.data.sources import encodings, parquet
@@ -166,21 +167,19 @@ def _flat(
 
 def _parse(text: str, path: str, line: int) -> Any:
   try:
-    return json.loads(text)
+    return parse_json(text)
   except json.JSONDecodeError as error:
     number = line + error.lineno - 1
     raise DataError(
       f"{path}:{number}: not JSON ({error.msg} at column {error.colno}); "
       f"expected questions as SQuAD has them: is the file complete? ({_GUIDE})"
     ) from None
-  except RecursionError:
-    raise DataError(f"{path}:{line}: not JSON (nested too deeply).") from None
 
 
 def _is_object(line: str) -> bool:
   try:
-    return isinstance(json.loads(line), dict)
-  except (ValueError, RecursionError):
+    return isinstance(parse_json(line), dict)
+  except ValueError:
     return False
 
 

@@ -12,13 +12,13 @@ The wrong passages of a query's labels are those of each of its right ones.
 """
 
 import ast
-import json
 import pathlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from maskedlm.core.errors import DataError
+from maskedlm.core.parse_json import parse_json
 from maskedlm.data.labelled import tables, tfds_tables
 from maskedlm.data.labelled.lines import read_head
 from maskedlm.data.tokenizers.training import replace_surrogates
@@ -335,7 +335,7 @@ def _list(value: Any, kinds: type | tuple[type, ...] = str) -> list | None:
     return value
   if not isinstance(value, str) or not value.strip().startswith("["):
     return None
-  for parse in (json.loads, ast.literal_eval):
+  for parse in (parse_json, ast.literal_eval):
     try:
       found = parse(value.strip())
     except (ValueError, SyntaxError, RecursionError, MemoryError):

@@ -10,12 +10,12 @@ so are -1 and -100, which mean that there is no tag. Rows without words are left
 out and counted.
 """
 
-import json
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from maskedlm.core.errors import DataError
+from maskedlm.core.parse_json import parse_json
 from maskedlm.data.labelled import objects
 from maskedlm.data.labelled.lines import read_head, read_lines
 from maskedlm.data.sources import encodings
@@ -45,8 +45,8 @@ def is_format(path: str | pathlib.Path) -> bool:
     return True
   first = next(filter(str.strip, read_lines(path)), "")
   try:
-    return isinstance(json.loads(first), dict)
-  except (ValueError, RecursionError):
+    return isinstance(parse_json(first), dict)
+  except ValueError:
     return False
 
 

@@ -17,6 +17,7 @@ from werkzeug.wrappers import Request, Response
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.measured import to_json
+from maskedlm.core.parse_json import parse_json
 from maskedlm.inference.demo import answers
 from maskedlm.runtime import html
 
@@ -93,14 +94,16 @@ def _respond(request: Request, models: answers.Models, files, lock) -> Response:
     raise exceptions.NotFound(f"{request.path!r:.60} does not exist.")
   if answer is None or request.method != "POST":
     raise exceptions.MethodNotAllowed(description="expected another method.")
+  if not request.is_json:
+    raise exceptions.UnsupportedMediaType("expected application/json.")
   try:
-    fields = request.get_json()
+    fields = parse_json(request.get_data())
   except exceptions.RequestEntityTooLarge:
     raise exceptions.RequestEntityTooLarge(
       f"the request has over {BYTES:,} bytes: shorten the text."
     ) from None
-  except RecursionError:
-    fields = None  # Nested too deeply.
+  except ValueError:
+    fields = None
   if not isinstance(fields, dict):
     raise exceptions.BadRequest("expected a JSON object.")
   with lock:

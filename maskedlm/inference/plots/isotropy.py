@@ -3,11 +3,11 @@
 The data are tables written by `maskedlm isotropy`, one for each checkpoint.
 """
 
-import json
 import pathlib
 from collections.abc import Mapping
 
 from maskedlm.core.errors import DataError
+from maskedlm.core.parse_json import parse_json
 from maskedlm.inference.plots import figure
 
 Table = Mapping[str, Mapping[str, list[float]]]  # measure -> treatment -> [n].
@@ -31,7 +31,7 @@ def read_table(path: str) -> Table:
   """
   expected = "expected a file written by `maskedlm isotropy --out=FILE`."
   try:
-    layers = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    layers = parse_json(pathlib.Path(path).read_text(encoding="utf-8"))
     table = {
       measure: {
         name: [float(layer[measure][name]) for layer in layers]

@@ -5,7 +5,6 @@ runs can be drawn, too.
 """
 
 import functools
-import json
 import math
 import pathlib
 import re
@@ -14,6 +13,7 @@ from typing import NamedTuple
 
 from maskedlm.core.errors import DataError
 from maskedlm.core.measured import from_json
+from maskedlm.core.parse_json import parse_json
 from maskedlm.inference.plots import figure
 from maskedlm.runtime import buckets
 
@@ -64,7 +64,7 @@ def read_run(workdir: str) -> Run:
     if not line.strip():
       continue
     try:
-      values = json.loads(line)
+      values = parse_json(line)
       step = int(values.pop("step"))
       points = {name: from_json(value) for name, value in values.items()}
     except (ValueError, KeyError, TypeError, AttributeError):

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maskedlm.core.errors import ConfigError
+from maskedlm.core.parse_json import parse_json
 from maskedlm.runtime import output_files
 
 # Options of the vectors that must be the same for fitting and applying.
@@ -103,7 +104,7 @@ def load_standardiser(path: str | pathlib.Path) -> Standardiser:
     ConfigError: the file doesn't exist or has another format.
   """
   with output_files.open_npz(path, made_by="maskedlm embed --fit") as file:
-    about = json.loads(str(file["about"]))
+    about = parse_json(str(file["about"]))
     return Standardiser(file["mean"], file["stddev"], about)
 
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maskedlm.core.errors import ConfigError
+from maskedlm.core.parse_json import parse_json
 from maskedlm.data.labelled.text_lines import Text, text_of_words
 from maskedlm.inference.vectors import similarity, vectors
 from maskedlm.inference.word_senses.data import Sentence, TargetWord
@@ -260,7 +261,7 @@ def load_senses(path: str | pathlib.Path) -> Senses:
   with output_files.open_npz(
     path, made_by="maskedlm word-senses train"
   ) as file:
-    stored = json.loads(file["senses"].tobytes())
+    stored = parse_json(file["senses"].tobytes())
     return Senses(
       names=tuple(stored["names"]),
       vectors=file["vectors"],

@@ -1,6 +1,5 @@
 """Writes the README.md of an exported model: known facts only."""
 
-import json
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import jax
 
 from maskedlm.interop.export_source import ExportSource
+from maskedlm.runtime import output_files
 
 # Suffix of a class name -> pipeline tag.
 PIPELINES = {
@@ -122,7 +122,8 @@ def _training(opened: ExportSource) -> Iterator[tuple[str, Any]]:
     yield "corpus", given or corpus["source"]
   if config.get("init_from"):
     yield "fine-tuned from", pathlib.PurePath(config["init_from"]).name
-  heldout, result = meta.get("heldout", {}), _result(opened.path)
+  heldout = meta.get("heldout", {})
+  result = output_files.read_result(opened.path)
   for name, value in heldout.items():
     yield f"held-out {name}", _number(value)
   if result.get("steps") == meta["step"]:
@@ -131,14 +132,6 @@ def _training(opened: ExportSource) -> Iterator[tuple[str, Any]]:
     if "unigram_entropy" in result:
       entropy = _number(result["unigram_entropy"])
       yield "unigram entropy of the held-out text (nats)", entropy
-
-
-def _result(path: pathlib.Path) -> dict[str, Any]:
-  """Returns the content of a workdir's result.json; {} without one."""
-  try:
-    return json.loads((path / "result.json").read_text("utf-8"))
-  except (OSError, ValueError):
-    return {}
 
 
 def _number(value: Any) -> Any:

@@ -5,12 +5,12 @@ folder: the transformer, the pooling, and perhaps a normalization. They make up
 the `SentencePooling` in meta["task"], which `maskedlm embed` uses.
 """
 
-import json
 import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from maskedlm.core.errors import InteropError
+from maskedlm.core.parse_json import parse_json
 from maskedlm.inference.vectors.vectors import SentencePooling
 from maskedlm.runtime import output_files
 
@@ -177,7 +177,7 @@ def _modules(folder: pathlib.Path) -> list[dict[str, str]]:
   if not path.is_file():
     return []
   try:
-    modules = json.loads(path.read_text("utf-8"))
+    modules = parse_json(path.read_text("utf-8"))
     found = [{n: str(m[n]) for n in ("path", "type")} for m in modules]
   except (ValueError, TypeError, KeyError) as error:
     raise InteropError(

@@ -4,7 +4,6 @@ No other format is read: opening a pickle (pytorch_model.bin) can run code.
 """
 
 import contextlib
-import json
 import pathlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
@@ -15,6 +14,7 @@ import safetensors
 import safetensors.numpy
 
 from maskedlm.core.errors import InteropError
+from maskedlm.core.parse_json import parse_json
 
 FILE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -113,7 +113,7 @@ def _convert(folder: pathlib.Path, pattern: str) -> str:
 
 def _shards(folder: pathlib.Path) -> list[pathlib.Path]:
   try:
-    index = json.loads((folder / INDEX).read_text("utf-8"))
+    index = parse_json((folder / INDEX).read_text("utf-8"))
     names = sorted(set(index["weight_map"].values()))
   except (ValueError, KeyError, AttributeError, TypeError) as error:
     raise InteropError(

@@ -15,6 +15,7 @@ import tokenizers
 from tokenizers import processors
 
 from maskedlm.core.errors import InteropError
+from maskedlm.core.parse_json import parse_json
 from maskedlm.data.tokenizers import tokenizer
 from maskedlm.data.tokenizers.definition import without_training
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
@@ -148,7 +149,7 @@ def export_tokenizer(
   made = tokenizer.load_tokenizer(folder)
   names = {n: made.tokens(i) for n, i in made.special._asdict().items()}
   if (folder / FILE).is_file():
-    definition = json.loads((folder / FILE).read_text("utf-8"))
+    definition = parse_json((folder / FILE).read_text("utf-8"))
   else:
     path = next(folder.glob("*.model"))
     definition = unigram_json.to_tokenizer_json(

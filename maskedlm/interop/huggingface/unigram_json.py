@@ -4,12 +4,11 @@ transformers reads .model files by rules that depend on the architecture, with
 shifted ids for XLM-R; it reads a tokenizer.json as it is.
 """
 
-import json
-
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
 from maskedlm.core.errors import InteropError
+from maskedlm.core.parse_json import parse_json
 
 CONTROL, USER_DEFINED = 3, 4  # ModelProto.SentencePiece.Type.
 SPACE = "▁"
@@ -69,7 +68,7 @@ def to_tokenizer_json(content: bytes, *, mask: str, where) -> dict:
       library.add_special_tokens([token])
   unknown = model.pieces[model.trainer_spec.unk_id].piece
   library.add_special_tokens([unknown])
-  return json.loads(library.to_str())
+  return parse_json(library.to_str())
 
 
 def _parse(content: bytes):

@@ -15,6 +15,7 @@ import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from maskedlm.core.parse_json import parse_json
 from maskedlm.runtime import buckets, output_files, storage_errors
 
 MANIFEST = "manifest.sha256"
@@ -116,11 +117,9 @@ def read_record(path: Path) -> dict:
     OSError: it can't be read.
     ValueError: it is something else.
   """
-  text = _read(path / _RECORD, lambda file: file.read_text("utf-8"))
-  try:
-    record = json.loads(text)
-  except RecursionError as error:
-    raise ValueError("it is nested too deep") from error
+  record = parse_json(
+    _read(path / _RECORD, lambda file: file.read_text("utf-8"))
+  )
   known = {"step": int, "arrays": dict, "meta": dict}
   if not isinstance(record, dict) or "metric" not in record:
     raise ValueError("it is not the record of a step")

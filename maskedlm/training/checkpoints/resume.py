@@ -5,13 +5,13 @@ A checkpoint's `identity` is {"config": the effective config as a dict,
 change during a run; its logging, length and machine may.
 """
 
-import json
 import pathlib
 import shlex
 from collections.abc import Callable, Collection, Container, Mapping
 from typing import Any
 
 from maskedlm.core.errors import ConfigError
+from maskedlm.core.parse_json import parse_json
 from maskedlm.runtime import buckets
 
 # (a section of config.json, the kind of run that writes it)
@@ -36,14 +36,17 @@ def check_workdir(workdir: pathlib.Path, config: Container[str]) -> None:
     ConfigError: its config.json belongs to another kind of run, or to an
       exported model, and would be overwritten.
   """
-  path = workdir / "config.json"
-  if not path.exists():
-    return
+  if (workdir / "config.json").exists():
+    _check_writer(read_config(workdir), config, str(workdir))
+
+
+def read_config(workdir: pathlib.Path) -> dict[str, Any]:
+  """Returns the config.json of a workdir; {} if there is none that is good."""
   try:
-    found = json.loads(path.read_text("utf-8"))
-  except ValueError:
-    found = None
-  _check_writer(found if isinstance(found, dict) else {}, config, str(workdir))
+    found = parse_json((workdir / "config.json").read_text("utf-8"))
+  except (FileNotFoundError, ValueError):
+    return {}
+  return found if isinstance(found, dict) else {}
 
 
 def check_identity(
@@ -116,10 +119,7 @@ def check_corpus_options(
     ConfigError: the options of the corpus or the tokenizer differ from those of
       its config.json; the message lists what to add.
   """
-  path = workdir / "config.json"
-  if not path.exists():
-    return
-  before, now = flatten(json.loads(path.read_text("utf-8"))), flatten(config)
+  before, now = flatten(read_config(workdir)), flatten(config)
   different = {
     name: before[name]
     for name in sorted(before.keys() & now.keys())

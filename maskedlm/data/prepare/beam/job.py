@@ -14,6 +14,7 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from maskedlm.core.errors import CorpusError
+from maskedlm.core.parse_json import parse_json
 from maskedlm.data.corpus import manifest
 from maskedlm.data.sources import domains, reader
 from maskedlm.data.sources.domains import Domain
@@ -31,7 +32,7 @@ class Job(NamedTuple):
 def load_job(folder: str) -> Job:
   """Loads the job that `start_job` wrote to the folder."""
   with open(os.path.join(folder, "run.json"), encoding="utf-8") as file:
-    run = json.load(file)
+    run = parse_json(file.read())
   pieces = [
     (
       Domain(**piece["part"]),
@@ -74,7 +75,7 @@ def start_job(job: Job) -> None:
   path = os.path.join(job.folder, "run.json")
   if os.path.exists(path):
     with open(path, encoding="utf-8") as file:
-      earlier = json.load(file)
+      earlier = parse_json(file.read())
     if earlier != run:
       if earlier.get("version") != manifest.VERSION:
         raise CorpusError(

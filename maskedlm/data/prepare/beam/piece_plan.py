@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from maskedlm.core.parse_json import parse_json
 from maskedlm.data.corpus import shards
 from maskedlm.data.prepare import dedup, documents, vocabulary_sample
 from maskedlm.data.prepare.beam.job import (
@@ -207,4 +208,4 @@ def write_sample(folder: str, index: int, start: int, step: int) -> None:
 def read_sample(folder: str, index: int) -> list[str]:
   """Returns the sentences that `write_sample` wrote."""
   with open(result_path(folder, "sample", index), "rb") as file:
-    return json.load(file)
+    return parse_json(file.read())

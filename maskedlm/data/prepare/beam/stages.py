@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from maskedlm.core.parse_json import parse_json
 from maskedlm.data.corpus import domain_splits, shards
 from maskedlm.data.prepare import dedup, documents, encode, vocabulary_sample
 from maskedlm.data.prepare.beam import merge_shards, piece_plan
@@ -74,7 +75,7 @@ def survey(folder: str, index: int) -> Counter:
 def survey_report(folder: str, index: int) -> Counter:
   """Returns the report of reading a piece."""
   report = load_array(folder, "survey", index, "report")
-  return Counter(json.loads(report.tobytes()))
+  return Counter(parse_json(report.tobytes()))
 
 
 # duplicates
@@ -176,7 +177,7 @@ def load_encoded(folder: str, index: int) -> dict[str, Any]:
   """Returns a piece's splits (see write_shards), report and domain counts."""
   path = result_path(folder, "encoded", index)
   with open(os.path.join(path, "result.json"), "rb") as file:
-    return json.load(file)
+    return parse_json(file.read())
 
 
 # shards
@@ -213,7 +214,7 @@ def load_shard(folder: str, name: str) -> tuple[dict, dict, np.ndarray]:
   entry, counts = (
     load_array(folder, "shards", name, array) for array in ("entry", "counts")
   )
-  entry = json.loads(entry.tobytes())
+  entry = parse_json(entry.tobytes())
   return entry["total"], entry["files"], counts
 
 

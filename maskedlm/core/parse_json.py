@@ -1,0 +1,78 @@
+"""Reads JSON text; whatever it holds, errors are ValueErrors.
+
+Python's reader raises a RecursionError where lists and objects are nested about
+a thousand deep, and a value nested nearly as deep breaks the code that walks
+through it.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+MAX_DEPTH = 100  # Lists and objects within one another.
+
+
+def parse_json(
+  text: str | bytes,
+  *,
+  strict: bool = True,
+  object_pairs_hook: Callable[[list], Any] | None = None,
+) -> Any:
+  """Returns the value of a JSON text.
+
+  Args:
+    text: the text; bytes are UTF-8, -16 or -32.
+    strict, object_pairs_hook: as for json.loads.
+
+  Raises:
+    ValueError: it is not JSON, or is nested more than MAX_DEPTH deep; mostly
+      a json.JSONDecodeError, which has the place.
+  """
+  if isinstance(text, bytes):
+    text = text.decode(json.detect_encoding(text), "surrogatepass")
+  decoder = json.JSONDecoder(strict=strict, object_pairs_hook=object_pairs_hook)
+  try:
+    value = decoder.decode(text)
+  except RecursionError:
+    raise _too_deep(text) from None
+  return _checked(value, text)
+
+
+def parse_json_at(
+  text: str,
+  place: int,
+  *,
+  object_pairs_hook: Callable[[list], Any] | None = None,
+) -> tuple[Any, int]:
+  """Returns the value that begins at a place of a text, and the place after it.
+
+  Arguments and errors are those of parse_json.
+  """
+  decoder = json.JSONDecoder(object_pairs_hook=object_pairs_hook)
+  try:
+    value, end = decoder.raw_decode(text, place)
+  except RecursionError:
+    raise _too_deep(text, place) from None
+  return _checked(value, text, place, end), end
+
+
+def _checked(value: Any, text: str, begin: int = 0, end: int | None = None):
+  # Counting is fast: few texts have so many brackets at all.
+  end = len(text) if end is None else end
+  if text.count("[", begin, end) + text.count("{", begin, end) > MAX_DEPTH:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+      level = [
+        inner
+        for each in level
+        if isinstance(each, list | dict)
+        for inner in (each.values() if isinstance(each, dict) else each)
+        if isinstance(inner, list | dict)
+      ]
+    if level:
+      raise _too_deep(text, begin)
+  return value
+
+
+def _too_deep(text: str, place: int = 0) -> json.JSONDecodeError:
+  return json.JSONDecodeError(f"nested more than {MAX_DEPTH} deep", text, place)
