@@ -84,7 +84,7 @@ class CorpusOptions:
     1 << 26, "Approximate number of tokens in a shard.", low=1
   )
   num_workers: int = option(
-    0, "Processes of prepare; 0 for one per core.", low=0
+    0, "Processes of prepare; 0 for one per core.", low=0, high=4_096
   )
 
 
@@ -103,7 +103,10 @@ class TokenizerOptions:
     choices=("wordpiece", "bpe", "unigram"),
   )
   vocab_size: int = option(
-    30_522, "Tokens, the 5 special ones included.", low=6
+    30_522,
+    "Tokens, the 5 special ones included.",
+    low=6,
+    high=16_777_216,
   )
   lowercase: bool | None = option(
     None,
@@ -111,7 +114,7 @@ class TokenizerOptions:
     "and what a given vocab.txt shows.",
   )
   sample_bytes: int = option(
-    1 << 28, "Bytes of text to train on, at most.", low=1
+    1 << 28, "Bytes of text to train on, at most.", low=1, high=1 << 40
   )
   normalization: str = option(
     "",
@@ -140,10 +143,18 @@ class DataOptions:
   """Options of config.data: the rows of a step."""
 
   length: int = option(
-    128, "Tokens in a row, L, special ones included.", low=8, frozen=True
+    128,
+    "Tokens in a row, L, special ones included.",
+    low=8,
+    high=1_048_576,
+    frozen=True,
   )
   batch_size: int = option(
-    256, "Rows in a step, over all devices.", low=1, frozen=True
+    256,
+    "Rows in a step, over all devices.",
+    low=1,
+    high=1_048_576,
+    frozen=True,
   )
   alpha: float = option(
     0.3,
@@ -166,10 +177,18 @@ class DataOptions:
     frozen=True,
   )
   long_length: int = option(
-    512, "Tokens in a row of the second phase.", low=8, frozen=True
+    512,
+    "Tokens in a row of the second phase.",
+    low=8,
+    high=1_048_576,
+    frozen=True,
   )
   long_batch_size: int = option(
-    256, "Rows in a step of the second phase.", low=1, frozen=True
+    256,
+    "Rows in a step of the second phase.",
+    low=1,
+    high=1_048_576,
+    frozen=True,
   )
 
 
@@ -208,7 +227,9 @@ class TrainOptions:
   nonfinite_limit: int = option(
     10, "Consecutive non-finite steps after which the run stops.", low=1
   )
-  prefetch: int = option(4, "Batches made ahead by background threads.", low=1)
+  prefetch: int = option(
+    4, "Batches made ahead by background threads.", low=1, high=1_024
+  )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,6 +11,7 @@ one place.
 """
 
 import dataclasses
+import math
 import operator
 import textwrap
 import types
@@ -110,7 +111,7 @@ def from_config(cls: type, config: Mapping[str, Any]) -> Any:
 
 
 def check_options(section: str, cls: type, values: Any) -> None:
-  """Checks the range and the choices of every option of a section.
+  """Checks the type, the range and the choices of every option of a section.
 
   Args:
     section: its name in the config, such as "train"; "" for the top level.
@@ -125,20 +126,62 @@ def check_options(section: str, cls: type, values: Any) -> None:
       continue
     name = f"{section}.{field.name}".lstrip(".")
     value = getattr(values, field.name)
-    if value is None:
-      continue
-    about = field.metadata
-    if about["choices"] is not None:
-      check_name(name, value, about["choices"])
-    # A NaN fails every comparison.
-    if not all(
-      within(value, about[bound])
-      for bound, (within, _) in _BOUNDS.items()
-      if about[bound] is not None
-    ):
-      raise ConfigError(
-        f"{name}={value} is out of range: expected {describe_range(field)}."
-      )
+    choices = field.metadata["choices"]
+    if choices is not None and value is not None:
+      check_name(name, value, choices)
+    if wanted := expected(cls, field.name, value):
+      raise ConfigError(f"{name}={value} is out of range: expected {wanted}.")
+
+
+def expected(cls: type, name: str, value: Any) -> str:
+  """Returns what an option's value should be, in words; "" if it is that.
+
+  Args:
+    cls: a dataclass of options.
+    name: one of its fields.
+    value: any value; None is accepted for `T | None`.
+  """
+  field, hint = cls.__dataclass_fields__[name], typing.get_type_hints(cls)[name]
+  if value is None and isinstance(hint, types.UnionType):
+    return ""
+  if words := _other_type(value, _not_none(hint)):
+    return words
+  about = field.metadata
+  # A NaN fails every comparison.
+  if about["choices"] is not None and value not in about["choices"]:
+    return describe_range(field)
+  if not all(
+    within(value, about[bound])
+    for bound, (within, _) in _BOUNDS.items()
+    if about[bound] is not None
+  ):
+    return describe_range(field)
+  if isinstance(value, int) and about["high"] is None and value > _MAX_INT:
+    return f"at most {_MAX_INT}"
+  if isinstance(value, float) and not math.isfinite(value):
+    return "a finite number"
+  return ""
+
+
+_MAX_INT = 2**31 - 1  # JAX counts steps, and indexes arrays, in 32 bits.
+
+
+def _other_type(value: Any, kind: Any) -> str:
+  """Returns the type in words if a value doesn't have it, else ""."""
+  if typing.get_origin(kind) is tuple:
+    inner = typing.get_args(kind)[0]
+    is_list = isinstance(value, list | tuple)
+    if not is_list or any(_other_type(x, inner) for x in value):
+      return f"a list of values of type {inner.__name__}"
+    return ""
+  if kind is float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return "" if is_number else "a number"
+  if kind is int:
+    is_int = isinstance(value, int) and not isinstance(value, bool)
+    return "" if is_int else "an integer"
+  words = {bool: "True or False", str: "a text"}
+  return "" if isinstance(value, kind) else words[kind]
 
 
 def frozen(section: str, cls: type) -> Iterator[str]:

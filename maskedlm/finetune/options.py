@@ -69,7 +69,11 @@ class DataOptions:
     0, "Development examples, at most; 0 for all.", low=0, frozen=True
   )
   length: int = option(
-    128, "Tokens in a row, L, special ones included.", low=8, frozen=True
+    128,
+    "Tokens in a row, L, special ones included.",
+    low=8,
+    high=1_048_576,
+    frozen=True,
   )
   pack: bool = option(
     True,
@@ -85,7 +89,11 @@ class DataOptions:
     frozen=True,
   )
   batch_size: int = option(
-    32, "Rows in a step, over all devices.", low=1, frozen=True
+    32,
+    "Rows in a step, over all devices.",
+    low=1,
+    high=1_048_576,
+    frozen=True,
   )
 
 
@@ -109,7 +117,9 @@ class ModelOptions:
 class TrainOptions:
   """config.train: how long, and what is logged, evaluated and saved."""
 
-  epochs: float = option(3.0, "Passes over the training set.", low=0)
+  epochs: float = option(
+    3.0, "Passes over the training set.", low=0, high=1_000_000
+  )
   warmup_share: float = option(
     0.1, "Share of the steps that warm up.", low=0.0, high=1.0
   )
@@ -141,7 +151,9 @@ class TrainOptions:
   nonfinite_limit: int = option(
     10, "Consecutive non-finite steps after which the run stops.", low=1
   )
-  prefetch: int = option(4, "Batches made ahead by background threads.", low=1)
+  prefetch: int = option(
+    4, "Batches made ahead by background threads.", low=1, high=1_024
+  )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -87,11 +87,11 @@ def param_shapes(
   cfg: EncoderConfig, heads: Iterable[str], num_labels: int
 ) -> Params:
   """Returns the tree of jax.ShapeDtypeStruct of an encoder and heads."""
-  ids, D = jnp.zeros((1, 1), jnp.int32), cfg.width
-  table = jnp.zeros((cfg.padded_vocab_size, cfg.embedding_size))
-  vectors = HeadInputs(jnp.zeros((1, 1, D)), jnp.zeros((1, D)), table)
 
-  def init(key):
+  def init(key):  # Only traced: nothing of these sizes is allocated.
+    ids, D = jnp.zeros((1, 1), jnp.int32), cfg.width
+    table = jnp.zeros((cfg.padded_vocab_size, cfg.embedding_size))
+    vectors = HeadInputs(jnp.zeros((1, 1, D)), jnp.zeros((1, D)), table)
     encoder = Encoder(cfg).init(key, ids, ids, ids, train=False)
     made = {"encoder": encoder["params"]}
     for name in heads:

@@ -32,6 +32,7 @@ PROBLEMS = (
   "multi_label_classification",
   "regression",
 )
+_MOST = 1_048_576  # Labels.
 TASKS = {ending: task_name for task_name, ending in CLASSES.items()}
 
 
@@ -156,7 +157,13 @@ def undo_standardisation(params: Params, task: Mapping[str, Any]) -> Params:
 def _labels(config: Mapping[str, Any], where) -> list[str]:
   found = config.get("id2label")
   if not found:  # transformers' default names.
-    return [f"LABEL_{i}" for i in range(config.get("num_labels") or 2)]
+    count = config.get("num_labels") or 2
+    if not 0 < count <= _MOST:
+      raise InteropError(
+        f"{where}/config.json: num_labels={count!r:.40}; expected 1 to "
+        f"{_MOST:,}."
+      )
+    return [f"LABEL_{i}" for i in range(count)]
   try:
     labels = {int(key): str(label) for key, label in found.items()}
     made = [labels[i] for i in range(len(found))]

@@ -8,7 +8,7 @@ it.
 import dataclasses
 
 from maskedlm.core import options
-from maskedlm.core.errors import ConfigError
+from maskedlm.core.errors import CheckpointError, ConfigError
 from maskedlm.core.options import option
 from maskedlm.modeling.attention import dispatch
 
@@ -17,14 +17,24 @@ from maskedlm.modeling.attention import dispatch
 class ModelOptions:
   """Options of config.model; the defaults are those of BERT-base."""
 
-  num_layers: int = option(12, "Number of blocks, N.", low=1, frozen=True)
-  width: int = option(768, "Width of the hidden states, D.", low=1, frozen=True)
-  num_heads: int = option(12, "Attention heads, H.", low=1, frozen=True)
+  num_layers: int = option(
+    12, "Number of blocks, N.", low=1, high=4_096, frozen=True
+  )
+  width: int = option(
+    768, "Width of the hidden states, D.", low=1, high=65_536, frozen=True
+  )
+  num_heads: int = option(
+    12, "Attention heads, H.", low=1, high=65_536, frozen=True
+  )
   mlp_width: int = option(
-    3072, "Width of the hidden layer of the MLP, F.", low=1, frozen=True
+    3072,
+    "Width of the hidden layer of the MLP, F.",
+    low=1,
+    high=1_048_576,
+    frozen=True,
   )
   max_positions: int = option(
-    512, "Tokens in the longest row.", low=1, frozen=True
+    512, "Tokens in the longest row.", low=1, high=1_048_576, frozen=True
   )
   activation: str = option(
     "gelu",
@@ -42,12 +52,13 @@ class ModelOptions:
     0.1, "Dropout of the attention probabilities.", low=0, below=1
   )
   norm_epsilon: float = option(
-    1e-12, "Added to the variance in norms.", low=0, frozen=True
+    1e-12, "Added to the variance in norms.", low=0, high=1, frozen=True
   )
   init_stddev: float = option(
     0.02,
     "Deviation of the truncated normal that parameters are drawn from.",
     low=0,
+    high=100,
   )
   dtype: str = option(
     "float32", "Type of activations.", choices=("float32", "bfloat16")
@@ -76,13 +87,18 @@ class ModelOptions:
     low=1,
   )
   type_vocab_size: int = option(
-    2, "Token types (segments A and B); 0 for none.", low=0, frozen=True
+    2,
+    "Token types (segments A and B); 0 for none.",
+    low=0,
+    high=1_024,
+    frozen=True,
   )
   embedding_width: int = option(
     0,
     "Width of the embeddings, which are projected to model.width (as in "
     "ELECTRA-small); 0 for model.width.",
     low=0,
+    high=65_536,
     frozen=True,
   )
   embedding_norm: bool = option(True, "Normalize the embeddings.", frozen=True)
@@ -152,7 +168,13 @@ class EncoderConfig(ModelOptions):
   models differ (interop/); they are not options of pretraining.
   """
 
-  vocab_size: int  # The tokenizer's; arrays have padded_vocab_size rows.
+  vocab_size: int = option(
+    dataclasses.MISSING,
+    "Tokens of the tokenizer; arrays have padded_vocab_size rows.",
+    low=1,
+    high=16_777_216,
+    frozen=True,
+  )
   pooler: str = option(
     "tanh",
     "Function after the pooler's dense layer.",
@@ -166,10 +188,18 @@ class EncoderConfig(ModelOptions):
     frozen=True,
   )
   pair_separators: int = option(
-    1, "[SEP] between the texts of a pair; 2 in RoBERTa.", frozen=True
+    1,
+    "[SEP] between the texts of a pair; 2 in RoBERTa.",
+    low=1,
+    high=2,
+    frozen=True,
   )
   pair_types: int = option(
-    2, "Token types of a pair; 1 if both texts have type 0.", frozen=True
+    2,
+    "Token types of a pair; 1 if both texts have type 0.",
+    low=1,
+    high=2,
+    frozen=True,
   )
 
   @property
@@ -256,8 +286,19 @@ def restored(fields) -> EncoderConfig:
 
   The implementation of attention is chosen anew for this machine. Checkpoints
   older than model.unroll looped over the layers.
+
+  Raises:
+    CheckpointError: the fields are not those of an encoder.
   """
-  return EncoderConfig(**{"unroll": False, **fields, "attention": "auto"})
+  try:
+    cfg = EncoderConfig(**{"unroll": False, **fields, "attention": "auto"})
+    options.check_options("encoder", EncoderConfig, cfg)
+  except (TypeError, ConfigError) as error:
+    raise CheckpointError(
+      f"the checkpoint's architecture can't be used: {error}: was it written "
+      "by a newer maskedlm, or edited?"
+    ) from None
+  return cfg
 
 
 def check_attention(cfg: EncoderConfig, *, platform: str = "", **machine):

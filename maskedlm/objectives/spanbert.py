@@ -54,12 +54,14 @@ class Options(MaskOptions):
     15,
     "Tokens of a span, from the left, that its boundary predicts, at most.",
     low=1,
+    high=1_024,
     frozen=True,
   )
   place_width: int = option(
     200,
     "Width of the embedding of a token's position in its span.",
     low=1,
+    high=65_536,
     frozen=True,
   )
   pack: bool | None = auto_pack.pack_option()

@@ -16,7 +16,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Any
 
-from maskedlm.core.errors import ConfigError, InteropError
+from maskedlm.core.errors import ConfigError
 from maskedlm.core.measured import to_json
 from maskedlm.core.parse_json import parse_json
 from maskedlm.runtime import buckets, storage_errors
@@ -130,25 +130,6 @@ def write_text(path: str | os.PathLike, text: str) -> None:
 def write_json(path: str | os.PathLike, content: Any) -> None:
   """Writes indented JSON; numbers that are not finite become null."""
   write_text(path, to_json(content, indent=2) + "\n")
-
-
-def read_json(path: pathlib.Path) -> dict[str, Any]:
-  """Reads the JSON object in a file; returns {} if there is no file.
-
-  Raises:
-    InteropError: the file holds something else.
-  """
-  if not path.is_file():
-    return {}
-  try:
-    value = parse_json(path.read_text("utf-8"))
-    if not isinstance(value, dict):
-      raise ValueError("not an object")
-  except ValueError as error:
-    raise InteropError(
-      f"{path} is not JSON ({error}); fetch it again."
-    ) from None
-  return value
 
 
 def read_result(workdir: pathlib.Path) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from maskedlm.config import defaults
 from maskedlm.core import options
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.options import changed_default, option
+from maskedlm.finetune import config as finetune_config
+from maskedlm.modeling import architecture
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,3 +84,50 @@ def test_every_number_of_pretraining_has_a_range():
     for field in dataclasses.fields(cls):
       if field.type in (int, float):
         assert options.describe_range(field), f"{name}.{field.name}"
+
+
+def _all_options():
+  for name, cls in defaults.SECTIONS.items():
+    yield name, cls
+  for name in objectives.names():
+    yield "objective", objectives.load_objective(name).Options
+  for name in finetune_config.task_names():
+    yield "task", finetune_config.load_task(name).options
+  yield from finetune_config.SECTIONS.items()
+  yield "model", architecture.EncoderConfig
+
+
+@pytest.mark.parametrize("odd", [2**63, math.nan, math.inf, "7", [7], True])
+def test_no_number_takes_an_absurd_value(odd):
+  """Nothing of such a size is ever built: the range is checked before."""
+  count = 0
+  for section, cls in _all_options():
+    for field in dataclasses.fields(cls):
+      if field.type in (int, float) and field.metadata:
+        count += 1
+        if odd == 2**63 and field.type is float:
+          continue  # Such a rate or wavelength may be silly, but costs nothing.
+        expected = options.expected(cls, field.name, odd)
+        assert expected, f"{section}.{field.name}={odd}"
+  assert count > 150
+
+
+@pytest.mark.parametrize(
+  ("section", "name", "odd"),
+  [
+    ("model", "num_layers", 10**9),
+    ("model", "width", 10**8),
+    ("model", "mlp_width", 10**9),
+    ("model", "max_positions", 10**9),
+    ("tokenizer", "vocab_size", 10**9),
+    ("data", "length", 10**9),
+    ("data", "batch_size", 10**8),
+    ("train", "prefetch", 10**6),
+    ("corpus", "num_workers", 10**6),
+  ],
+)
+def test_a_size_that_no_machine_has_is_refused(section, name, odd):
+  config = defaults.default()
+  config[section][name] = odd
+  with pytest.raises(ConfigError, match=f"{section}.{name}={odd} .* expected "):
+    defaults.validate(config)

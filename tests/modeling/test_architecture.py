@@ -62,7 +62,7 @@ def test_choices_are_those_of_the_tables():
     ({"activation": "gelu_tan"}, r'did you mean "gelu_tanh"'),
     ({"dtype": "float16"}, r"model.dtype='float16'.*float32, bfloat16"),
     ({"remat": "all"}, r"model.remat='all'.*none, dots, full"),
-    ({"num_layers": 0}, r"model.num_layers=0 .*1 or more"),
+    ({"num_layers": 0}, r"model.num_layers=0 .*1 to 4096"),
     ({"max_positions": 12}, r"rows of 13 .*model.max_positions=12"),
     ({"position": "rop"}, r"model.position='rop'.*did you mean \"rope\""),
     ({"norm_order": "first"}, r"model.norm_order='first'.*post, pre"),
@@ -72,7 +72,7 @@ def test_choices_are_those_of_the_tables():
     ({"local_window": -2}, r"model.local_window=-2 .*0 or more"),
     ({"global_every": 0}, r"model.global_every=0 .*1 or more"),
     ({"rope_theta": 0.0}, r"model.rope_theta=0.0 .*1 or more"),
-    ({"embedding_width": -1}, r"model.embedding_width=-1 .*0 or more"),
+    ({"embedding_width": -1}, r"model.embedding_width=-1 .*0 to 65536"),
     ({"dropout": 1.0}, r"model.dropout=1.0 .*0 or more, below 1"),
     ({"vocab_block": 0}, r"model.vocab_block=0 .*1 or more"),
     (

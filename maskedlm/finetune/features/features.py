@@ -51,9 +51,9 @@ class Options(tagging.Options):
     "bilstm", "The head that computes the tags.", choices=("bilstm", "linear")
   )
   lstm_width: int = task_option(
-    768, "Width of each direction of the BiLSTM.", low=1
+    768, "Width of each direction of the BiLSTM.", low=1, high=65_536
   )
-  lstm_layers: int = task_option(2, "Layers of the BiLSTM.", low=1)
+  lstm_layers: int = task_option(2, "Layers of the BiLSTM.", low=1, high=64)
 
 
 class FeatureHead(nn.Module):

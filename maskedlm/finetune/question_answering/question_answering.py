@@ -61,7 +61,7 @@ class Options:
     30, "Tokens of the longest answer.", low=1
   )
   n_best: int = task_option(
-    20, "Answers in a prediction, with their probabilities.", low=1
+    20, "Answers in a prediction, with their probabilities.", low=1, high=10_000
   )
   fix_offsets: bool = task_option(
     False,

@@ -51,7 +51,7 @@ class Options:
   """config.task."""
 
   max_span_words: int = task_option(
-    10, "Words of the widest span that is scored; costs time.", low=1
+    10, "Words of the widest span that is scored; costs time.", low=1, high=512
   )
   representation: str = task_option(
     "endpoints_mean",

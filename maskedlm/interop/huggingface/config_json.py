@@ -7,7 +7,9 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
+from maskedlm.core import options
 from maskedlm.core.errors import InteropError
+from maskedlm.interop.huggingface import json_files
 from maskedlm.interop.huggingface.option_names import (
   ACTIVATIONS,
   FIELDS,
@@ -20,7 +22,7 @@ from maskedlm.interop.huggingface.parameter_names import (
   Architecture,
 )
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.runtime import buckets, output_files
+from maskedlm.runtime import buckets
 
 
 def load_config(folder: pathlib.Path) -> dict[str, Any]:
@@ -52,7 +54,7 @@ def load_config(folder: pathlib.Path) -> dict[str, Any]:
       "save_pretrained wrote, or a downloaded model"
       f"{f', such as {cached[0].parent}' if cached else ''}."
     )
-  return output_files.read_json(path)
+  return json_files.read_object(path)
 
 
 def architecture_of(config: Mapping[str, Any], where) -> Architecture:
@@ -84,22 +86,20 @@ def parse_encoder_config(
   problems = []
   for ours, (theirs, *default) in FIELDS[name].items():
     value = config.get(theirs)
-    if value is not None:
-      values[ours] = value
-      if not default and not (isinstance(value, int) and value > 0):
-        problems.append(f"{theirs}={value!r}, expected a positive integer")
-      elif default and isinstance(value, str) != isinstance(default[0], str):
-        problems.append(f"{theirs}={value!r}, expected such as {default[0]!r}")
-    elif default:
-      values[ours] = default[0]
-    else:
+    if value is None and not default:
       problems.append(f"{theirs} is missing")
+      continue
+    values[ours] = default[0] if value is None else value
+    if ours not in ("activation", "local_window") and (
+      wanted := options.expected(EncoderConfig, ours, values[ours])
+    ):
+      problems.append(f"{theirs}={value!r:.40}, expected {wanted}")
   for theirs, wanted in REQUIRED[name].items():
     if config.get(theirs, wanted) != wanted:
       problems.append(f"{theirs}={config[theirs]!r}, {wanted!r} is supported")
   if str(values["activation"]) not in ACTIVATIONS:
     problems.append(
-      f"the activation {values['activation']!r}, "
+      f"the activation {values['activation']!r:.40}, "
       f"{', '.join(ACTIVATIONS)} are supported"
     )
   if not problems and values["width"] % values["num_heads"]:
@@ -107,6 +107,9 @@ def parse_encoder_config(
       f"a width of {values['width']} for {values['num_heads']} attention "
       "heads, expected a multiple of them"
     )
+  pad = pad_id(config) if architecture.positions_after_pad else 0
+  if not problems and not 0 <= pad < values["vocab_size"]:
+    problems.append(f"pad_token_id={pad!r:.40}, expected an id")
   if not problems and name == "modernbert":
     values |= _read_modern(config, values, problems)
     if class_ending(config, architecture) in POOLED:
@@ -231,17 +234,17 @@ def check_mlm_head(cfg: EncoderConfig, architecture: Architecture) -> None:
 
 def _read_modern(config, values, problems) -> dict[str, Any]:
   N = values["num_layers"]
-  every = config.get("global_attn_every_n_layers", 3)
+  every = config.get("global_attn_every_n_layers") or 3
   types = config.get("layer_types") or _layer_types(N, every)
   if set(types) == {"full_attention"}:
     window, every = 0, 1
   else:
-    # transformers rounds half of it down.
-    window = values["local_window"] // 2 * 2
-    if window < 2:  # 0 means all tokens here, but one token in transformers.
-      problems.append(
-        f"local_attention={values['local_window']}, expected 2 or more"
-      )
+    window = values["local_window"]
+    # 0 means all tokens here, but one token in transformers.
+    if options.expected(EncoderConfig, "local_window", window) or window < 2:
+      problems.append(f"local_attention={window!r:.40}, expected 2 or more")
+    else:
+      window = window // 2 * 2  # transformers rounds half of it down.
     every = next(
       (k for k in range(1, N + 1) if types == _layer_types(N, k)), None
     )
@@ -262,13 +265,20 @@ def _read_modern(config, values, problems) -> dict[str, Any]:
     ("sliding_attention", "local_rope_theta", 10_000.0),
   ):
     rope = ropes.get(kind) or {}
+    if not isinstance(rope, dict):
+      problems.append(f"rope_parameters={ropes!r:.80}, expected objects")
+      continue
     if rope.get("rope_type", "default") != "default":
       problems.append(
         f"rope_type={rope['rope_type']!r}, 'default' is supported"
       )
     theta = rope.get("rope_theta", config.get(old, default))
     # In old files, null means the value of the global layers.
-    thetas[kind] = float(thetas["full_attention"] if theta is None else theta)
+    theta = thetas.get("full_attention") if theta is None else theta
+    if wanted := options.expected(EncoderConfig, "rope_theta", theta):
+      problems.append(f"{old}={theta!r:.40}, expected {wanted}")
+    else:
+      thetas[kind] = float(theta)
   if config.get("classifier_activation", "gelu") != config.get(
     "hidden_activation", "gelu"
   ):
@@ -276,8 +286,8 @@ def _read_modern(config, values, problems) -> dict[str, Any]:
   return {
     "local_window": window,
     "global_every": every or 1,
-    "rope_theta": thetas["full_attention"],
-    "local_rope_theta": thetas["sliding_attention"],
+    "rope_theta": thetas.get("full_attention"),
+    "local_rope_theta": thetas.get("sliding_attention"),
   }
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from maskedlm.core.errors import InteropError
 from maskedlm.core.parse_json import parse_json
 from maskedlm.inference.vectors.vectors import SentencePooling
+from maskedlm.interop.huggingface import json_files
 from maskedlm.runtime import output_files
 
 FILE = "modules.json"
@@ -68,7 +69,7 @@ def read_pooling(
     raise InteropError(
       f"{paths[0]} is missing: fetch it, or import {_ENCODER}."
     )
-  pooling, *norms = map(output_files.read_json, paths)
+  pooling, *norms = map(json_files.read_object, paths)
   inputs = [n.get("module_input_name", "sentence_embedding") for n in norms]
   if inputs not in ([], ["sentence_embedding"]):
     raise InteropError(
@@ -81,7 +82,7 @@ def read_pooling(
       f"{paths[0]}: include_prompt=False; maskedlm pools the tokens of a "
       f"prompt, too. Import {_ENCODER}."
     )
-  if size := output_files.read_json(folder / PROMPTS).get("truncate_dim"):
+  if size := json_files.read_object(folder / PROMPTS).get("truncate_dim"):
     raise InteropError(
       f"{folder / PROMPTS}: truncate_dim={size} is not supported. "
       f"Import {_ENCODER}."
@@ -112,9 +113,9 @@ def stated_length(folder: pathlib.Path) -> int:
   model_max_length (max_len in old files), as in the library. Huge numbers, such
   as the 1e30 that transformers writes for no limit, state nothing.
   """
-  of_tokenizer = output_files.read_json(folder / "tokenizer_config.json")
+  of_tokenizer = json_files.read_object(folder / "tokenizer_config.json")
   for length in (
-    output_files.read_json(folder / CONFIG).get("max_seq_length"),
+    json_files.read_object(folder / CONFIG).get("max_seq_length"),
     of_tokenizer.get("model_max_length"),
     of_tokenizer.get("max_len"),
   ):
@@ -125,7 +126,7 @@ def stated_length(folder: pathlib.Path) -> int:
 
 def lowercases(folder: pathlib.Path) -> bool:
   """Returns whether text is lowercased before tokenization."""
-  return output_files.read_json(folder / CONFIG).get("do_lower_case") is True
+  return json_files.read_object(folder / CONFIG).get("do_lower_case") is True
 
 
 def write_modules(
@@ -218,7 +219,7 @@ def _pool(config: Mapping[str, Any], where: pathlib.Path) -> str:
 
 def _prompts(folder: pathlib.Path) -> tuple[dict[str, str], str]:
   """Returns (prompts by name, the one that is put before every text or "")."""
-  config = output_files.read_json(folder / PROMPTS)
+  config = json_files.read_object(folder / PROMPTS)
   prompts = config.get("prompts")
   prompts = prompts if isinstance(prompts, dict) else {}
   found = {name: str(text) for name, text in prompts.items() if text}

@@ -19,7 +19,11 @@ from maskedlm.core.parse_json import parse_json
 from maskedlm.data.tokenizers import tokenizer
 from maskedlm.data.tokenizers.definition import without_training
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.interop.huggingface import tokenizer_options, unigram_json
+from maskedlm.interop.huggingface import (
+  json_files,
+  tokenizer_options,
+  unigram_json,
+)
 from maskedlm.interop.huggingface.parameter_names import Architecture
 from maskedlm.interop.huggingface.tokenizer_options import FILE
 from maskedlm.modeling.architecture import EncoderConfig
@@ -73,7 +77,7 @@ def import_tokenizer(
     )
   if made.vocab_size < vocab_size:
     tokenizer_options.check_added(folder, made)
-  if definition := output_files.read_json(out / FILE):
+  if definition := json_files.read_object(out / FILE):
     if lowercase:
       steps = [{"type": "Lowercase"}, definition.get("normalizer")]
       steps = {"type": "Sequence", "normalizers": [s for s in steps if s]}
@@ -110,7 +114,7 @@ def with_pairs(
     special: the tokenizer's Special.
     log: called with a line if the tokenizer's form is not supported.
   """
-  definition = output_files.read_json(folder / FILE)
+  definition = json_files.read_object(folder / FILE)
   if not definition.get("post_processor"):
     return cfg
   form = _pair_form(_library(definition), special)
@@ -120,7 +124,7 @@ def with_pairs(
       "[CLS] A [SEP] B [SEP], as maskedlm does: predictions will differ"
     )
     return cfg
-  config = output_files.read_json(folder / "tokenizer_config.json")
+  config = json_files.read_object(folder / "tokenizer_config.json")
   stated = config.get("model_input_names")
   has_types = stated is None or "token_type_ids" in stated
   separators, second = form

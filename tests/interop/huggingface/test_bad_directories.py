@@ -1,6 +1,7 @@
 """Directories that can't be imported: each problem has its own error."""
 
 import json
+import math
 import subprocess
 
 import numpy as np
@@ -79,10 +80,22 @@ def test_custom_code_is_not_run(folder):
   ("fields", "expected"),
   [
     ({"hidden_size": "-"}, "hidden_size is missing"),
-    ({"hidden_size": "24"}, "hidden_size='24', expected a positive integer"),
+    ({"hidden_size": "24"}, "hidden_size='24', expected an integer"),
+    ({"hidden_size": 0}, "hidden_size=0, expected 1 to 65536"),
+    ({"hidden_size": 10**18}, "hidden_size=1000000000000000000, expected 1 to"),
+    ({"num_hidden_layers": 10**9}, "num_hidden_layers=1000000000, expected 1"),
+    ({"num_hidden_layers": True}, "num_hidden_layers=True, expected an int"),
+    ({"vocab_size": 10**40}, "vocab_size=1000000000.*, expected 1 to 16777216"),
+    ({"max_position_embeddings": 2.5}, "max_position_.*=2.5, expected an int"),
+    ({"type_vocab_size": -1}, "type_vocab_size=-1, expected 0 to 1024"),
+    ({"hidden_dropout_prob": math.nan}, "hidden_dropout_prob=nan, expected 0"),
+    ({"layer_norm_eps": math.inf}, "layer_norm_eps=inf, expected 0 to 1"),
     ({"hidden_act": "relu"}, "the activation 'relu', gelu.* are supported"),
-    ({"layer_norm_eps": "1e-12"}, "layer_norm_eps='1e-12', expected such as"),
-    ({"hidden_act": 5}, "hidden_act=5, expected such as 'gelu'"),
+    ({"layer_norm_eps": "1e-12"}, "layer_norm_eps='1e-12', expected a numb"),
+    ({"hidden_act": 5}, "the activation 5, gelu.* are supported"),
+    ({"architectures": "BertModel"}, "architectures='BertModel' has another t"),
+    ({"architectures": [1]}, r"architectures=\[1\]; expected the name"),
+    ({"model_type": ["bert"]}, r"model_type=\['bert'\] has another type"),
     ({"is_decoder": True}, "is_decoder=True, False is supported"),
     (
       {"position_embedding_type": "relative_key"},
@@ -102,6 +115,9 @@ def test_unsupported_options(folder, fields, expected):
   [
     # In transformers, a token would attend only to itself.
     ({"local_attention": 1}, "local_attention=1, expected 2 or more"),
+    ({"local_attention": "9"}, "local_attention='9', expected 2 or more"),
+    ({"global_rope_theta": "x"}, "global_rope_theta='x', expected a number"),
+    ({"rope_parameters": {"full_attention": [1]}}, "rope_parameters=.*objects"),
     ({"local_attention": -1}, "local_attention=-1, expected 2 or more"),
     ({"rope_scaling": {"factor": 4.0}}, r"rope_scaling=.*, None is supported"),
     ({"num_attention_heads": 8}, "hidden_size=24 for 8 attention heads: rotar"),
