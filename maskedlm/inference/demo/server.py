@@ -6,9 +6,11 @@ model answers one request at a time.
 """
 
 import importlib.resources
+import io
 import socket
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable
 
@@ -23,7 +25,8 @@ from maskedlm.runtime import html
 
 HOST = "127.0.0.1"
 BYTES = 64 * 1024  # The most in a request.
-SECONDS = 30  # The longest time without receiving data.
+MOST = 1 << 22  # Bytes that are read of a connection, answered or not.
+SECONDS = 30  # The longest time in which a request must arrive.
 # Path -> (file in page/, content type).
 FILES = {
   "/": ("index.html", "text/html"),
@@ -102,7 +105,9 @@ def _respond(request: Request, models: answers.Models, files, lock) -> Response:
     raise exceptions.RequestEntityTooLarge(
       f"the request has over {BYTES:,} bytes: shorten the text."
     ) from None
-  except ValueError:
+  except TimeoutError:  # Nobody waits for it any more.
+    raise exceptions.RequestTimeout("the request didn't arrive.") from None
+  except (OSError, ValueError):  # Cut off, or chunks of no known length.
     fields = None
   if not isinstance(fields, dict):
     raise exceptions.BadRequest("expected a JSON object.")
@@ -126,10 +131,39 @@ def _json(value, status: int = 200) -> Response:
   )
 
 
-class _Quiet(serving.WSGIRequestHandler):
-  """Times out idle connections and logs nothing; `_failed` prints bugs."""
+class _Bounded(io.RawIOBase):
+  """Reads at most MOST bytes of a connection, for at most SECONDS.
 
-  timeout = SECONDS
+  Werkzeug reads what is left of a request after its answer, however long it is,
+  and a timeout of a socket begins anew with each byte.
+  """
+
+  def __init__(self, connection: socket.socket) -> None:
+    self._connection, self._left = connection, MOST
+    self._end = time.monotonic() + SECONDS
+
+  def readable(self) -> bool:
+    return True
+
+  def readinto(self, buffer) -> int:
+    seconds = self._end - time.monotonic()
+    if seconds <= 0:
+      raise TimeoutError("the request is slower than it may be")
+    self._connection.settimeout(seconds)
+    size = min(len(buffer), self._left)
+    count = self._connection.recv_into(buffer, size) if size else 0
+    self._connection.settimeout(SECONDS)  # For the answer.
+    self._left -= count
+    return count
+
+
+class _Quiet(serving.WSGIRequestHandler):
+  """Bounds the requests and logs nothing; `_failed` prints bugs."""
+
+  def setup(self) -> None:
+    """Reads the connection, one request long, through _Bounded."""
+    super().setup()
+    self.rfile = io.BufferedReader(_Bounded(self.connection))
 
   def log_request(self, code="-", size="-") -> None:
     del code, size

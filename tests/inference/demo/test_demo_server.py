@@ -4,9 +4,11 @@ import contextlib
 import http.client
 import json
 import re
+import select
 import socket
 import sys
 import threading
+import time
 
 import pytest
 
@@ -188,10 +190,81 @@ def test_a_stalled_request_blocks_no_other(address, monkeypatch):
     connection.request("POST", "/api/fill", body, kind)
     with contextlib.closing(connection):
       assert connection.getresponse().status == 200
-  monkeypatch.setattr(server._Quiet, "timeout", 0.05)
+  monkeypatch.setattr(server, "SECONDS", 0.05)
   with socket.create_connection(address) as idle:
     idle.settimeout(20)
     assert idle.recv(1) == b""  # The server hangs up.
+
+
+HEAD = (
+  b"POST /api/fill HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+  b"Content-Type: application/json\r\n"
+)
+
+
+def test_an_endless_chunked_body_is_not_read_to_its_end(address, capsys):
+  chunk = b"10000\r\n" + b"a" * 0x10000 + b"\r\n"
+  sent = 0
+  with socket.create_connection(address, timeout=20) as endless:
+    endless.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
+    with contextlib.suppress(ConnectionError):
+      while sent < 100 * server.MOST:
+        endless.sendall(chunk)
+        sent += len(chunk)
+  # What the two sides' sockets hold was sent, but not read.
+  assert sent < 8 * server.MOST
+  assert capsys.readouterr() == ("", "")
+
+
+def test_a_body_in_chunks_is_answered(address):
+  body = json.dumps({"text": MASKED}).encode()
+  with socket.create_connection(address, timeout=20) as client:
+    client.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
+    client.sendall(b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
+    assert client.recv(12) == b"HTTP/1.1 200"
+
+
+@pytest.mark.parametrize(
+  "begin",
+  [
+    b"POST /api/fill HT",
+    HEAD + b"X: ",
+    HEAD + b"Content-Length: 900\r\n\r\n{",
+    HEAD + b"Transfer-Encoding: chunked\r\n\r\n3ff\r\n",
+  ],
+  ids=["request line", "header", "body", "chunk"],
+)
+def test_a_client_that_sends_a_byte_at_a_time_is_cut_off(
+  address, monkeypatch, capsys, begin
+):
+  monkeypatch.setattr(server, "SECONDS", 0.5)
+  start = time.monotonic()
+  with socket.create_connection(address, timeout=20) as slow:
+    slow.sendall(begin)
+    with contextlib.suppress(ConnectionError):
+      while time.monotonic() < start + 15:
+        slow.sendall(b"a")  # Each byte within the time.
+        if select.select([slow], [], [], 0.1)[0] and not slow.recv(4096):
+          break
+  assert time.monotonic() < start + 10
+  assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+  "rest",
+  [
+    b"Content-Length: 900\r\n\r\n{",
+    b"Transfer-Encoding: chunked\r\n\r\n3ff\r\n{",
+    b"Transfer-Encoding: chunked\r\n\r\nno number\r\n",
+    b"Transfer-Encoding: chunked\r\n\r\n-5\r\n",
+  ],
+)
+def test_a_client_that_hangs_up_is_no_bug(address, capsys, rest):
+  with socket.create_connection(address, timeout=20) as client:
+    client.sendall(HEAD + rest)
+    client.shutdown(socket.SHUT_WR)
+    assert b" 400 " in client.recv(4096)
+  assert capsys.readouterr() == ("", "")
 
 
 def run(capsys, *argv):
