@@ -1,10 +1,10 @@
 """Remote storage: workdirs and files at addresses such as gs://bucket/run.
 
-A run's workdir may be in Google Cloud Storage, which Orbax can write. Its
-checkpoints are stored only there. Its small files are kept in a temporary
-folder, the *mirror*, which is filled from the address at the start, and copied
-back before a checkpoint is complete and at the end. Code that only reads a
-checkpoint uses the address. data/corpus/download.py copies corpora.
+A run's workdir may be in Google Cloud Storage or Amazon S3. Its checkpoints are
+stored only there. Its small files are kept in a temporary folder, the *mirror*,
+which is filled from the address at the start, and copied back before a
+checkpoint is complete and at the end. Code that only reads a checkpoint uses
+the address. data/corpus/download.py copies corpora.
 """
 
 import atexit
@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import storage_errors
+from maskedlm.runtime import s3, storage_errors
 
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+")  # pathlib folds slashes.
 _MARK = ".address"  # The file in a mirror that holds the mirrored address.
@@ -105,12 +105,15 @@ def _place(path: str | Path) -> pathlib.Path:
 
 def _bucket(address: str | Path):
   address = normalize(address)
-  if not address.startswith("gs://"):
+  if not address.startswith(("gs://", "s3://")):
     raise ConfigError(
-      f"{address}: checkpoints can be in folders and in Google Cloud Storage "
-      "(gs://BUCKET/PATH). Mount other storage, and give the folder."
+      f"{address}: checkpoints can be in folders, Google Cloud Storage "
+      "(gs://BUCKET/PATH) and S3 (s3://BUCKET/PATH). Mount other storage, and "
+      "give the folder."
     )
   filesystem(address)
+  if address.startswith("s3://"):
+    s3.enable()
   from etils import epath
 
   return epath.Path(address)
@@ -126,12 +129,13 @@ def filesystem(address: str):
   import fsspec
 
   # A cache would hide what TensorStore and other hosts have written.
-  for name in ("gs", "gcs"):
+  for name in ("gs", "gcs", "s3"):
     fsspec.config.conf.setdefault(name, {})["use_listings_cache"] = False
   try:
     return fsspec.core.url_to_fs(address)
   except ImportError as error:
-    package = "'maskedlm[gcs]'" if address.startswith("gs://") else "PACKAGE"
+    extra = {"gs": "'maskedlm[gcs]'", "s3": "'maskedlm[s3]'"}
+    package = extra.get(address.partition(":")[0], "PACKAGE")
     raise ConfigError(
       f"{address}: a package is missing ({error}): `pip install {package}`, or "
       "mount the storage and give the folder."

@@ -40,16 +40,17 @@ needs_gcsfs = pytest.mark.skipif(
 
 
 def test_other_addresses_are_refused(monkeypatch):
-  for path in ("s3://bucket/run", pathlib.Path("s3://bucket/run")):
-    with pytest.raises(ConfigError, match=r"s3://bucket/run: .* Mount"):
+  for path in ("az://bucket/run", pathlib.Path("az://bucket/run")):
+    with pytest.raises(ConfigError, match=r"az://bucket/run: .* Mount"):
       buckets.origin(path)
 
   def absent(address):
     raise ImportError("Please install gcsfs")
 
   monkeypatch.setattr(fsspec.core, "url_to_fs", absent)
-  with pytest.raises(ConfigError, match=r"pip install 'maskedlm\[gcs\]'"):
-    buckets.origin("gs://bucket-of-mine/run")
+  for kind, extra in (("gs", "gcs"), ("s3", "s3")):
+    with pytest.raises(ConfigError, match=rf"install 'maskedlm\[{extra}\]'"):
+      buckets.origin(f"{kind}://bucket-of-mine/run")
 
 
 def test_folders_are_left_alone(tmp_path, monkeypatch):
