@@ -68,8 +68,8 @@ def follow(
     return content, []
   try:
     definition = parse_json(content)
-    steps = [(step, definition.get(step.step) or {}) for step in _STEPS]
-  except (ValueError, AttributeError):  # Its reader says so.
+    steps = [(step, {**(definition.get(step.step) or {})}) for step in _STEPS]
+  except (ValueError, AttributeError, TypeError):  # Its reader says so.
     return content, []
   name = stated["tokenizer_class"]
   notes, changed = [], {}

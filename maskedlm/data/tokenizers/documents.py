@@ -139,7 +139,7 @@ def _is_separable(library: Backend) -> bool:
   splits = definition.get("pre_tokenizer") or {}
   return (
     splits.get("type") == "BertPreTokenizer"
-    and all(step["type"] in _LOCAL_NORMALIZERS for step in steps)
+    and all(step.get("type") in _LOCAL_NORMALIZERS for step in steps)
     and all(token["special"] for token in definition.get("added_tokens", ()))
   )
 

@@ -114,7 +114,14 @@ def read_tokenizer_json(content: str | bytes, path) -> Backend:
   if new:
     library = _hugging_face(definition, path)
     special = special._replace(unk=ids[new])
-  tokens = [""] * (max(ids.values(), default=-1) + 1)
+  size = max(ids.values(), default=-1) + 1
+  if size > 10 * len(ids) + 1000:
+    token = max(ids, key=ids.__getitem__)
+    raise CorpusError(
+      f"tokenizer {path}: the id of {token!r} is {size - 1}, but there are "
+      f"only {len(ids)} tokens; expected ids without such a gap: correct it."
+    )
+  tokens = [""] * size
   for token, index in ids.items():
     tokens[index] = token
   added = library.get_added_tokens_decoder().items()
@@ -160,7 +167,7 @@ def read_tokenizer_json(content: str | bytes, path) -> Backend:
   )
   notes = []
   if dropout := stated["model"].get("dropout"):
-    notes.append(f"BPE dropout ({dropout:g}) is off")
+    notes.append(f"BPE dropout ({dropout}) is off")
   if new:
     notes.append(f"{new} is set as its unknown token")
 
@@ -190,7 +197,9 @@ def _hugging_face(definition: dict, path) -> tokenizers.Tokenizer:
   definition = definition | {"post_processor": None}
   try:
     library = tokenizers.Tokenizer.from_str(json.dumps(definition))
-  except Exception as error:  # The library raises no narrower class.
+  except KeyboardInterrupt:
+    raise
+  except BaseException as error:  # Its panics are no Exception.
     raise CorpusError(
       f"tokenizer {path}: not a usable tokenizer.json ({error}); fetch the "
       f"file again, or save it with a current `tokenizers`."

@@ -126,6 +126,45 @@ def test_broken_files(tmp_path, name, content, message):
   assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+  ("step", "changes", "message"),
+  [
+    ("model", {"continuing_subword_prefix": "▁"}, "not a usable"),  # A panic.
+    ("pre_tokenizer", 1, "not a usable"),
+    ("normalizer", "x", "not a usable"),
+    ("added_tokens", {"id": 10**9}, r"of '\[MASK\]' is 1000000000, but there"),
+  ],
+)
+def test_damaged_definitions(trained, tmp_path, step, changes, message):
+  kind = "wordpiece" if step == "added_tokens" else "bpe"
+  made, _ = trained[kind, False]
+  made.save(tmp_path)
+  (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+  path = tmp_path / "tokenizer.json"
+  definition = json.loads(path.read_text())
+  if step == "added_tokens":
+    definition[step][-1] |= changes
+    definition["model"]["vocab"]["[MASK]"] = changes["id"]
+  elif isinstance(changes, dict):
+    definition[step] |= changes
+  else:
+    definition[step] = changes
+  path.write_text(json.dumps(definition))
+  with pytest.raises(CorpusError, match=message) as error:
+    load_tokenizer(tmp_path)
+  assert "\n" not in str(error.value)
+
+
+def test_dropout_of_another_type_is_off(trained, tmp_path):
+  trained["bpe", False][0].save(tmp_path)
+  path = tmp_path / "tokenizer.json"
+  definition = json.loads(path.read_text())
+  definition["model"]["dropout"] = "0.1"
+  path.write_text(json.dumps(definition))
+  [note] = load_tokenizer(path).notes
+  assert "dropout (0.1) is off" in note
+
+
 def test_truncated_and_missing_files(trained, tmp_path):
   for key, name in (
     (("bpe", False), "tokenizer.json"),
