@@ -13,7 +13,7 @@ from maskedlm.cli import options
 from maskedlm.config import existing, overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.batches import placeholder_corpus
-from maskedlm.data.corpus import store
+from maskedlm.data.corpus import integrity, store
 from maskedlm.data.prepare import prepare
 from maskedlm.planning.inspect import html_page
 from maskedlm.planning.inspect.facts import (
@@ -81,9 +81,11 @@ def main(argv: Sequence[str]) -> int:
       )
     )
   else:
-    measured, more, rows = facts_of_rows(
-      config, task, corpus, num_samples=3 if args.rows is None else args.rows
-    )
+    num_samples = 3 if args.rows is None else args.rows
+    with integrity.rows_of(corpus.path, corpus.meta):
+      measured, more, rows = facts_of_rows(
+        config, task, corpus, num_samples=num_samples
+      )
     figures.update(measured)
     sections += more
   curve = rate_curve(config)

@@ -127,10 +127,11 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
 
 
 def _check_batches(batch_at: Callable, corpus: store.Corpus) -> Callable:
-  """Returns batch_at, which raises CorpusError for an id of no token."""
+  """Returns batch_at, which raises CorpusError if the corpus is damaged."""
 
   def checked(split, step):
-    batch = batch_at(split, step)
+    with integrity.rows_of(corpus.path, corpus.meta):
+      batch = batch_at(split, step)
     store.check_ids(corpus, batch["input_ids"])
     return batch
 

@@ -20,6 +20,7 @@ def encode(text):
   """Encodes as Tokenizer.encode: a token for each letter; "a" is 10."""
   found = list(re.finditer(r"\S+", text))
   return types.SimpleNamespace(
+    meta={},
     ids=np.array([IDS[m.group()] for m in found], np.int32),
     offsets=np.array([m.span() for m in found], np.int32).reshape(-1, 2),
   )

@@ -40,6 +40,7 @@ def make_corpus(path, train, heldout=(), num_shards=1):
   """Returns a stand-in for store.Corpus with two lists of documents."""
   return types.SimpleNamespace(
     path=str(path),
+    meta={},
     fingerprint=hashlib.sha256(repr([train, heldout]).encode()).hexdigest(),
     train=make_split(train, num_shards),
     heldout=make_split(heldout),

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from maskedlm.data.corpus import memory_map
+from maskedlm.data.corpus import integrity, memory_map
 from maskedlm.runtime import output_files
 
 _BLOCK = 1 << 20  # Bytes read at a time.
@@ -45,12 +45,17 @@ def open_table(
     dtype: dtype of a record.
     build: () -> the records in blocks, one of which is held at a time; called
       again if the file can't be written.
+
+  Raises:
+    CorpusError: it had to be built, and the corpus is damaged.
   """
   key = json.dumps([corpus.fingerprint, key])
   digest = hashlib.sha256(key.encode()).hexdigest()[:32]
   path = os.path.join(corpus.path, "rows", f"{digest}.npy")
   table = _load(path, dtype, digest)
   if table is None:
+    # Or it would be kept, with a good checksum, when they are repaired.
+    integrity.check_starts(corpus.path, corpus.meta)
     with contextlib.suppress(OSError):  # A read-only or a full disk.
       _save(path, dtype, digest, build)
     table = _load(path, dtype, digest)

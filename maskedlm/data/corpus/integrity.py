@@ -90,6 +90,39 @@ def check_files(path: str, meta: Mapping, *, under: str = "") -> None:
         raise CorpusError(problem)
 
 
+def check_starts(path: str, meta: Mapping) -> None:
+  """Checks the content of the files of sentences' and documents' starts.
+
+  They are a small part of a corpus, and decide where rows begin. A placeholder
+  corpus has no files.
+
+  Raises:
+    CorpusError, ConfigError, StorageError, PermissionError: as check_files.
+  """
+  for name, file in meta.get("files", {}).items():
+    if name.endswith((".sentences.npy", ".documents.npy")):
+      with reading(path):
+        problem = find_problem(path, name, file, whole=True)
+      if problem:
+        raise CorpusError(problem)
+
+
+@contextlib.contextmanager
+def rows_of(path: str, meta: Mapping) -> Iterator[None]:
+  """Reports damaged starts as such if the rows within the block can't be read.
+
+  Raises:
+    CorpusError: an IndexError or a ValueError was raised, and starts are
+      damaged.
+  """
+  try:
+    yield
+  except (IndexError, ValueError) as error:
+    if not hasattr(error, "exit_code"):
+      check_starts(path, meta)
+    raise
+
+
 def find_problem(
   path: str,
   name: str,

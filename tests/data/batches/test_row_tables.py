@@ -1,13 +1,16 @@
 """A table of rows that is damaged is built again, and never read."""
 
 import os
+import shutil
 import types
 
 import numpy as np
 import pytest
 
 from helpers import damage
-from maskedlm.data.batches import row_tables
+from maskedlm.core.errors import CorpusError
+from maskedlm.data.batches import row_tables, text_rows
+from maskedlm.data.corpus import integrity, store
 from maskedlm.runtime import output_files
 
 DTYPE = np.dtype([("token", "<i8"), ("num_tokens", "<i4")])
@@ -18,7 +21,9 @@ ROWS = np.array([(3 * i, i % 5) for i in range(37)], DTYPE)
 def opened(tmp_path, monkeypatch):
   """Returns (open, its file); open returns (table, how often it was built)."""
   monkeypatch.setattr(output_files, "sync", lambda file: file.flush())  # Slow.
-  corpus = types.SimpleNamespace(path=str(tmp_path), fingerprint="f" * 64)
+  corpus = types.SimpleNamespace(
+    path=str(tmp_path), fingerprint="f" * 64, meta={"files": {}}
+  )
 
   def open_(key="a", dtype=DTYPE, rows=ROWS):
     row_tables._map.cache_clear()  # As in another process.
@@ -109,3 +114,31 @@ def test_a_folder_that_cannot_be_written(opened):
   damage.file(file.parent)
   assert open_() > 0
   assert file.parent.read_text() == "a file\n"
+
+
+def test_no_table_is_made_of_damaged_starts(tmp_path, tiny):
+  """It would be kept, and used once the corpus is repaired."""
+  path = shutil.copytree(tiny[1], tmp_path / "corpus")
+  corpus = store.open_corpus(path)
+  for name in ("train-00000.sentences.npy", "heldout-00000.documents.npy"):
+    shutil.rmtree(path / "rows", ignore_errors=True)
+    whole = (path / name).read_bytes()
+    damage.flip_bit(path / name)
+    with pytest.raises(CorpusError, match=f"{name} is damaged"):
+      text_rows.open_document_table(corpus, "train", length=16)
+    assert not (path / "rows").exists()
+    (path / name).write_bytes(whole)
+  assert len(text_rows.open_document_table(corpus, "train", length=16))
+
+
+def test_rows_that_cannot_be_read_are_those_of_damaged_starts(tmp_path, tiny):
+  path = shutil.copytree(tiny[1], tmp_path / "corpus")
+  meta = store.open_corpus(path).meta
+  with pytest.raises(IndexError), integrity.rows_of(path, meta):
+    _ = [][1]
+  damage.flip_bit(path / "train-00000.sentences.npy")
+  with (
+    pytest.raises(CorpusError, match=r"sentences\.npy is damaged"),
+    integrity.rows_of(path, meta),
+  ):
+    _ = [][1]
