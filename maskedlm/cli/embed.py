@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from maskedlm.cli import options as shared
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError
 from maskedlm.runtime import console, output_options
 
@@ -76,7 +77,7 @@ def main(argv: Sequence[str]) -> int:
       args.fit, standardise.make_standardiser(moments, about)
     )
   vectors.log_windows(model, options, long, option="--length={}")
-  console.log(f"{count:,} vectors of {seen['texts']:,} texts")
+  console.log(f"{counted(count, 'vector')} of {counted(seen['texts'], 'text')}")
   return 0
 
 

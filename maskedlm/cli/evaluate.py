@@ -5,6 +5,7 @@ import pathlib
 from collections.abc import Sequence
 
 from maskedlm.cli import options
+from maskedlm.core.counts import counted
 from maskedlm.finetune import data_files
 from maskedlm.runtime import console, output_options
 
@@ -53,7 +54,7 @@ def main(argv: Sequence[str]) -> int:
   if args.json:
     console.print_json({"examples": len(examples), **values})
   else:
-    print(f"{args.data}: {len(examples):,} examples")
+    print(f"{args.data}: {counted(len(examples), 'example')}")
     run.log_result(values, print)
   if args.out:
     with output_options.named_errors(args.out, option="--out"):

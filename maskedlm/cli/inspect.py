@@ -11,6 +11,7 @@ from ml_collections import ConfigDict
 from maskedlm import objectives
 from maskedlm.cli import options
 from maskedlm.config import existing, overrides
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.data.corpus import integrity, store
@@ -100,7 +101,7 @@ def main(argv: Sequence[str]) -> int:
     print(f"\n{section.title}")
     for line in section.lines:
       print(f"  {line}")
-  print(f"\nLearning rate over {config.train.num_steps:,} steps")
+  print(f"\nLearning rate over {counted(config.train.num_steps, 'step')}")
   print(f"  {sparkline([rate for _, rate in curve])}")
   for row in rows:
     print(f"\n{format_row(row, coloured)}")

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from maskedlm.cli import options
+from maskedlm.core.counts import counted
 from maskedlm.core.measured import to_json
 from maskedlm.runtime import console, output_options
 
@@ -75,8 +76,12 @@ def main(argv: Sequence[str]) -> int:
     return 0
   print(
     f"{len(drawn.x):,} of {drawn.moments.count:,} {args.unit}s of "
-    f"{seen['texts']:,} texts"
-    + (f"; Spearman of {len(pairs):,} pairs of {args.sts}" if pairs else "")
+    f"{counted(seen['texts'], 'text')}"
+    + (
+      f"; Spearman of {counted(len(pairs), 'pair')} of {args.sts}"
+      if pairs
+      else ""
+    )
   )
   print(format_table(layers))
   return 0

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError
 from maskedlm.runtime import console
 
@@ -277,7 +278,10 @@ def make_progress(size: int, seen: Counter) -> Callable[[int], None]:
       return
     shown = now
     rate = seen["texts"] / (now - start)
-    line = f"{seen['texts']:,} texts | {count:,} vectors | {rate:,.0f} texts/s"
+    line = (
+      f"{counted(seen['texts'], 'text')} | {counted(count, 'vector')} | "
+      f"{rate:,.0f} texts/s"
+    )
     if size and seen["bytes"]:
       share = seen["bytes"] / size
       left = console.format_seconds((now - start) * (1 / share - 1))

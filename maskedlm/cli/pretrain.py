@@ -16,6 +16,7 @@ from ml_collections import ConfigDict
 
 from maskedlm.cli import exit_codes
 from maskedlm.config import defaults, existing, overrides
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.measured import perplexity
 from maskedlm.core.parse_json import parse_json
@@ -279,7 +280,7 @@ def _finish(
   if each:
     values["languages"] = each
   output_files.write_json(path, values)
-  print(f"held out, after {result.step:,} steps:")
+  print(f"held out, after {counted(result.step, 'step')}:")
   if heldout and not {"mlm_loss", "lm_loss"} & heldout.keys():
     print("  no predictions: nothing could be masked in the held-out rows")
   for name in ("mlm", "lm"):

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from maskedlm.cli import options
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, check_name
 from maskedlm.finetune import data_files
 from maskedlm.runtime import console
@@ -68,7 +69,7 @@ def main(argv: Sequence[str]) -> int:
   }
   scores = {}
   for name, found in examples.items():
-    console.log(f"{name}: {files[name]}, {len(found):,} examples")
+    console.log(f"{name}: {files[name]}, {counted(len(found), 'example')}")
     cut: list[int] = []
     predictions = predict.predict(
       model,

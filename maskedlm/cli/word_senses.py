@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from maskedlm.cli import options as shared
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.measured import to_json
 from maskedlm.runtime import console, output_files, output_options
@@ -185,11 +186,13 @@ def train(args: argparse.Namespace) -> int:
   senses.save_senses(args.out, made._replace(about=about))
   trained = min(len(documents[False]), args.max_documents or sys.maxsize)
   console.log(
-    f"{len(made.vectors):,} senses of {len(made.candidates):,} words, from "
-    f"{about['targets']:,} instances in {trained:,} documents -> {args.out}"
+    f"{counted(len(made.vectors), 'sense')} of "
+    f"{counted(len(made.candidates), 'word')}, from "
+    f"{counted(about['targets'], 'instance')} in "
+    f"{counted(trained, 'document')} -> {args.out}"
   )
   if args.heldout_share and not args.max_documents:
-    console.log(f"held out: {len(documents[True]):,} documents")
+    console.log(f"held out: {counted(len(documents[True]), 'document')}")
   return 0
 
 
@@ -276,8 +279,8 @@ def _report(args, counts, lines, documents: int, *, own: bool) -> None:
     print(text, end="")
     return
   print(
-    f"{instances:,} instances in {documents:,} documents of {args.data}"
-    + (", held out of training" if own else "")
+    f"{counted(instances, 'instance')} in {counted(documents, 'document')} of "
+    f"{args.data}" + (", held out of training" if own else "")
   )
   print(scores.format_rows(lines))
   missing = instances - counts[total, "answered"]

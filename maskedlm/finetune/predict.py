@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, check_name
 from maskedlm.core.task import Params
 from maskedlm.finetune import data_files
@@ -249,6 +250,6 @@ def log_cut(model: FineTunedModel, cut: Sequence[int], option: str) -> None:
 def show_progress(done: int, count: int) -> None:
   """Prints progress to stderr, in at most 20 lines, as log files keep all."""
   if done == count:
-    console.log(f"{count:,} batches done")
+    console.log(f"{counted(count, 'batch')} done")
   elif done * 20 // count > (done - 1) * 20 // count:
-    console.progress(f"{done:,} of {count:,} batches")
+    console.progress(f"{done:,} of {counted(count, 'batch')}")

@@ -16,6 +16,7 @@ import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.measured import from_json, to_json
 from maskedlm.core.parse_json import parse_json
@@ -169,7 +170,8 @@ def prepare_run(config: ConfigDict) -> Prepared:
     ("dev", dev, run.dev_rows),
   ):
     console.log(
-      f"{name}: {len(part):,} examples in {len(rows.example):,} rows, "
+      f"{name}: {counted(len(part), 'example')} in "
+      f"{counted(len(rows.example), 'row')}, "
       f"{float(np.mean(rows.lengths)):.1f} tokens on average; "
       f"{cut_texts.cut_count(rows.cut)} data.length={data.length}"
     )

@@ -21,6 +21,7 @@ import grain
 import jax
 from ml_collections import ConfigDict
 
+from maskedlm.core.counts import counted
 from maskedlm.core.task import Params, Task
 from maskedlm.runtime import buckets, console, interrupts, multihost
 from maskedlm.training import metrics, sharding
@@ -109,7 +110,7 @@ def run(
         start_from(state.params), shardings.params
       )
       state = state._replace(params=params)
-      console.log(f"starting a run of {num_steps:,} steps")
+      console.log(f"starting a run of {counted(num_steps, 'step')}")
     else:
       state, start = restored[0], int(restored[0].step)
       console.log(

@@ -119,7 +119,7 @@ def test_predict_says_what_it_cuts(made, capsys):
   if made.task in WINDOWED:
     assert "cut to 24 tokens" not in said
   else:
-    assert said.count("1 examples were cut to 24 tokens (the longest has") == 1
+    assert said.count("1 example was cut to 24 tokens (the longest has") == 1
 
 
 def test_export_writes_the_official_files(made, tmp_path, capsys):

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import CorpusError
 from maskedlm.data import hashing
 from maskedlm.data.batches import row_tables
@@ -169,6 +170,7 @@ def _too_few(path, name: str, held: int, documents: int) -> str:
       "needs two or more"
     )
   return (
-    f"{path}: the {name} split has {held} documents of at least 2 tokens; "
+    f"{path}: the {name} split has {counted(held, 'document')} of at least 2 "
+    "tokens; "
     f"{why}: {remedy}."
   )

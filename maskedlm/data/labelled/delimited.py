@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled.lines import read_lines
 
@@ -99,8 +100,8 @@ def find_dialect(path: pathlib.Path, suffix: str, *, width: int = 0) -> Dialect:
   is_quoted, count = _find_quotes(read_lines(path))
   if count and not is_quoted:
     note = (
-      f"{path}: {count:,} fields are in quotation marks, which are taken as "
-      "text; if they are not, name the file .csv"
+      f"{path}: {counted(count, 'field')} in quotation marks, which are taken "
+      "as text; if they are not, name the file .csv"
     )
   return Dialect(found, is_quoted, note=note)
 

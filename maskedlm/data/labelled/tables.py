@@ -35,6 +35,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError, did_you_mean
 from maskedlm.data.labelled import delimited, objects
 from maskedlm.data.labelled.lines import is_plain, read_head
@@ -184,7 +185,7 @@ def _with_columns(
       yield Record(line, {n: x for n, x in fields if n}, str(path))
     else:
       error = DataError(
-        f"{path}:{line}: the row has {len(row)} columns; expected "
+        f"{path}:{line}: the row has {counted(len(row), 'column')}; expected "
         f"{len(names)} ({', '.join(names)}); is there a missing or extra tab "
         "or quote?"
       )
@@ -192,11 +193,11 @@ def _with_columns(
         raise error
       ragged(error)
   for lines, what in (
-    (empty, "rows of empty fields"),
-    (repeated, "rows that repeat the header"),
+    (empty, ("row of empty fields", "rows of empty fields")),
+    (repeated, ("repetition of the header", "repetitions of the header")),
   ):
     if lines:
-      told(f"{path}:{lines[0]}: {len(lines):,} {what}; left out")
+      told(f"{path}:{lines[0]}: {counted(len(lines), *what)}; left out")
 
 
 # --- Values ---

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from ml_collections import ConfigDict
 
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.sources import domains, reader
 from maskedlm.data.sources.domains import Domain
@@ -179,7 +180,7 @@ def show_progress(items: Iterable, label: str, size: Callable) -> Iterator:
   def show(end):
     megabytes, seconds = total[1] / 1e6, time.monotonic() - start
     line = (
-      f"{label}: {megabytes:,.1f} MB of text, {total[0]:,} documents,"
+      f"{label}: {megabytes:,.1f} MB of text, {counted(total[0], 'document')},"
       f" {megabytes / max(seconds, 1e-9):.2f} MB/s"
     )
     console.clear_progress()

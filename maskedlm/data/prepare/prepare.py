@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 
 from ml_collections import ConfigDict
 
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.corpus import domain_splits, integrity, shards, store
 from maskedlm.data.prepare import (
@@ -194,8 +195,9 @@ def describe_corpus(corpus: store.Corpus) -> list[str]:
   for split in shards.SPLITS:
     counts = splits[split]
     lines.append(
-      f"  {split}: {counts['documents']:,} documents,"
-      f" {counts['sentences']:,} sentences, {counts['tokens']:,} tokens"
+      f"  {split}: {counted(counts['documents'], 'document')},"
+      f" {counted(counts['sentences'], 'sentence')}, "
+      f"{counted(counts['tokens'], 'token')}"
     )
   lines += domain_splits.domain_table(corpus.domains)
   tokens = sum(counts["tokens"] for counts in splits.values())
@@ -203,7 +205,7 @@ def describe_corpus(corpus: store.Corpus) -> list[str]:
   characters -= report.get("characters of dropped documents", 0)
   unknown = report.pop("unknown tokens")
   lines.append(
-    f"  text: {characters:,} characters, {words:,} words;"
+    f"  text: {counted(characters, 'character')}, {counted(words, 'word')};"
     f" {characters / tokens:.3f} characters per token,"
     f" {tokens / max(words, 1):.3f} tokens per word,"
     f" {unknown / tokens:.3%} of the tokens unknown"

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError, did_you_mean
 from maskedlm.data.labelled import tables, tfds_tables
 from maskedlm.finetune.classification.glue import FileLayout
@@ -162,7 +163,7 @@ def _in_language(
   if not named:
     log(f"{source}: no column 'language'; all rows are taken as {language!r}")
   if others:
-    log(f"{source}: {others:,} rows in other languages are left out")
+    log(f"{source}: {counted(others, 'row')} in other languages left out")
 
 
 def _example(

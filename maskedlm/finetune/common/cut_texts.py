@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 
+from maskedlm.core.counts import counted
+
 
 def cut_count(cut: Sequence[int]) -> str:
   """Returns "2 examples were cut to", which the length follows."""
-  return f"{len(cut):,} examples were cut to"
+  verb = "was" if len(cut) == 1 else "were"
+  return f"{counted(len(cut), 'example')} {verb} cut to"
 
 
 def cut_note(

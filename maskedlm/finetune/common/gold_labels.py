@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.finetune.contract import Example
 from maskedlm.runtime.console import log
@@ -56,9 +57,11 @@ def keep_labelled(
   kept = [example for example in examples if has_label(example)]
   if kept and len(kept) < len(examples):
     first = next(e for e in examples if not has_label(e))
+    lost = len(examples) - len(kept)
     log(
-      f"{name}: {len(examples) - len(kept):,} of {len(examples):,} examples "
-      f"have no gold label and are left out, such as {first.where}"
+      f"{name}: {lost:,} of {counted(len(examples), 'example')} "
+      f"{'has' if lost == 1 else 'have'} no gold label, left out, such as "
+      f"{first.where}"
     )
   return kept or list(examples)
 
@@ -171,7 +174,10 @@ def require_two_labels(
     DataError: all labels are the same.
   """
   if len(set(labels)) < 2:
+    who = f"all {len(examples):,} examples for training have"
+    if len(examples) == 1:
+      who = "the only example for training has"
     raise DataError(
-      f"{examples[0].where.rpartition(':')[0]}: all {len(examples):,} examples "
-      f"for training have the {name} {labels[0]!r}; expected at least two."
+      f"{examples[0].where.rpartition(':')[0]}: {who} the {name} "
+      f"{labels[0]!r}; expected at least two."
     )

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.core.parse_json import parse_json
 from maskedlm.data.labelled import delimited, tables
@@ -116,7 +117,8 @@ def parse_line(line: str) -> Example:
   context, *choices = map(replace_surrogates, line.split("\t"))
   if len(choices) < 2:
     raise DataError(
-      f"input {line[:40]!r} has {len(choices)} choices; expected the context "
+      f"input {line[:40]!r} has {counted(len(choices), 'choice')}; expected "
+      "the context "
       "and two choices or more, with tabs between them."
     )
   return Example(context, tuple(choices))
@@ -135,7 +137,8 @@ def check_num_choices(
   for example in examples:
     if len(example.choices) != expected:
       raise DataError(
-        f"{example.where or 'input'} has {len(example.choices)} choices; "
+        f"{example.where or 'input'} has "
+        f"{counted(len(example.choices), 'choice')}; "
         f"expected {expected}, as in the examples before it or in training: "
         "change the examples, or train one model for each number."
       )

@@ -27,6 +27,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.core.parse_json import parse_json
 from maskedlm.data.labelled import objects, tfds_tables
@@ -219,7 +220,8 @@ def _answers(value: Any, where: str) -> tuple[GoldAnswer, ...] | None:
     starts = [None] * len(texts) if starts is None else starts
     if not isinstance(starts, list) or len(starts) != len(texts):
       raise DataError(
-        f"{where}: {len(texts)} texts of answers, but answer_start is "
+        f"{where}: {counted(len(texts), 'text')} of answers, but answer_start "
+        "is "
         f"{str(starts)[:40]!r}; expected a list of as many."
       )
     value = [

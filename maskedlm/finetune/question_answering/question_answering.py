@@ -16,6 +16,7 @@ import numpy as np
 from flax import linen as nn
 from jax import lax
 
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune.contract import (
   Application,
@@ -94,9 +95,9 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, Any]:
   squad.gold_answers(examples)
   impossible = sum(not example.answers for example in examples)
   if impossible == len(examples):
+    count = counted(len(examples), "question")
     raise DataError(
-      f"{examples[0].where}: none of the {len(examples):,} questions for "
-      "training has an answer; expected some."
+      f"{examples[0].where}: {count} for training, none with an answer."
     )
   return {"questions": len(examples), "impossible": impossible}
 

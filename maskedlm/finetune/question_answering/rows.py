@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from maskedlm.core.counts import counted
 from maskedlm.data.labelled import windows
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.contract import Rows
@@ -220,7 +221,7 @@ def _notes(
   if shorter:
     notes.append(
       f"task.stride={stride} is reduced to {min(shorter)}..{max(shorter)} for "
-      f"{len(shorter):,} questions, so that windows overlap by "
+      f"{counted(len(shorter), 'question')}, so that windows overlap by "
       f"task.max_answer_length={longest} tokens and each answer is whole in "
       "one; a larger data.length makes fewer rows"
     )

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.core.measured import to_json
 from maskedlm.data.labelled import objects, tables, tfds_tables
@@ -67,12 +68,14 @@ def read_questions(
       log(f"{source}: {what}: {count:,}")
   if placed:
     log(
-      f"{source}: answers of {placed:,} questions without answer_start were "
+      f"{source}: answers of {counted(placed, 'question')} without "
+      "answer_start were "
       "placed where the context has them"
     )
   if moved:
     log(
-      f"{source}: answers of {moved:,} questions were not at their offsets and "
+      f"{source}: answers of {counted(moved, 'question')} were not at their "
+      "offsets and "
       "were moved to the nearest place that has them"
     )
   return examples

@@ -17,6 +17,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.core.parse_json import parse_json
 from maskedlm.data.labelled import tables, tfds_tables
@@ -180,16 +181,16 @@ def _join_rows(rows: Sequence[_Row], source: str) -> list[Example]:
   lost = sum(len(row.labelled_wrong) for row in alone)
   wrong = sum(len(row.labelled_wrong) for row in rows) - lost
   if wrong:
-    log(f"{source}: {wrong:,} passages with label 0 are wrong ones")
+    log(f"{source}: {counted(wrong, 'wrong passage')}, with label 0")
   if lost:
     log(
-      f"{source}: {lost:,} passages with label 0 are left out, as their query "
-      f"has no right one, such as {alone[0].where}"
+      f"{source}: {counted(lost, 'passage')} with label 0 left out, as the "
+      f"query has no right one, such as {alone[0].where}"
     )
   if unlabelled := sum(row.unlabelled for row in rows):
     log(
-      f"{source}: {unlabelled:,} passages have no label, or no answer, and are "
-      "left out"
+      f"{source}: {counted(unlabelled, 'passage')} without a label, or "
+      "an answer, left out"
     )
   if not examples:
     raise DataError(
@@ -294,7 +295,8 @@ def _truths(record: tables.Record, name: str, count: int) -> list[bool | None]:
   labels = [value] * count if found is None else found
   if len(labels) != count:
     raise DataError(
-      f"{record.where}: {name} has {len(labels)} values for {count} passages; "
+      f"{record.where}: {name} has {counted(len(labels), 'value')} for "
+      f"{counted(count, 'passage')}; "
       "expected one for each."
     )
   truths: list[bool | None] = []

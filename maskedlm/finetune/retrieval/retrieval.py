@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
@@ -239,7 +240,10 @@ def _notes(
   """Returns Rows.notes: the number of different queries and passages."""
   if not all(example.is_gold for example in examples):
     return ()
-  return (f"{queries:,} different queries, {passages:,} different passages",)
+  return (
+    f"{counted(queries, 'different query')}, "
+    f"{counted(passages, 'different passage')}",
+  )
 
 
 def decode_ranks(

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 import jax
 import jax.numpy as jnp
 
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.core.task import Array, Batch, Key, Params
 from maskedlm.data.labelled.words import word_encoder
@@ -136,7 +137,8 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, list[str]]:
   found = {span.type for example in examples for span in example.spans or ()}
   if not found:
     raise DataError(
-      f"{where}: no span in {len(examples):,} sentences, all tags are O. Is it "
+      f"{where}: no span in {counted(len(examples), 'sentence')}, all tags "
+      "are O. Is it "
       "the right column? --config.task.tag_column."
     )
   return {"labels": ["NULL", *sorted(found)]}

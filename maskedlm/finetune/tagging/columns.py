@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled.lines import read_lines
 from maskedlm.runtime import console
@@ -117,7 +118,10 @@ def read_columns(path: str | pathlib.Path) -> TokenColumns:
     raise ragged_error(found, strange[0])
   for what, numbers in (
     ("comments (# ...)", comments if not conllu else []),
-    (f"lines with other than {count} columns", [x.number for x in strange]),
+    (
+      f"lines with other than {counted(count, 'column')}",
+      [x.number for x in strange],
+    ),
   ):
     if numbers:
       console.log(
@@ -136,7 +140,8 @@ def ragged_error(columns: TokenColumns, line: WordLine) -> DataError:
     else ""
   )
   return DataError(
-    f"{columns.path}:{line.number}: {len(line.fields)} columns between "
+    f"{columns.path}:{line.number}: {counted(len(line.fields), 'column')} "
+    "between "
     f"{columns.separator}; expected {columns.count}, as {others}: {text!r}"
     f"{hint}."
   )

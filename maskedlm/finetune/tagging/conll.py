@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.finetune.tagging import columns, token_lists
 from maskedlm.finetune.tagging.columns import TokenColumns, WordLine
@@ -188,7 +189,8 @@ def _field_of(
   if count == found.count and not -count <= column < count:
     raise DataError(
       f"{found.path}:{line.number}: {name}_column={column}, but the line has "
-      f"{count} columns: {columns.shorten(' '.join(line.fields))!r}; set "
+      f"{counted(count, 'column')}: "
+      f"{columns.shorten(' '.join(line.fields))!r}; set "
       f"--config.task.{name}_column."
     )
   # Columns of other lines are counted from the left alone.

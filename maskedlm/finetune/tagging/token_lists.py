@@ -14,6 +14,7 @@ import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.core.parse_json import parse_json
 from maskedlm.data.labelled import objects
@@ -89,7 +90,8 @@ def read_rows(
       tags = tuple(_tag(tag, where) for tag in tags)
       if len(tags) != len(words):
         raise DataError(
-          f"{where}: {len(words)} words, but {len(tags)} tags; expected a tag "
+          f"{where}: {counted(len(words), 'word')}, but "
+          f"{counted(len(tags), 'tag')}; expected a tag "
           "for each word."
         )
     yield tuple(words), tags, (number,) * len(words)

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, check_name
 from maskedlm.core.task import Params
 from maskedlm.data.labelled.text_lines import Text
@@ -193,7 +194,8 @@ def resolve_layers(
   for layer in options.layers:
     if not -N - 1 <= layer <= N:
       raise ConfigError(
-        f"layers has {layer}: the encoder has {N} layers; expected 0 (its "
+        f"layers has {layer}: the encoder has {counted(N, 'layer')}; expected "
+        "0 (its "
         f"embeddings) to {N}, or counted from the end -1 to {-N - 1}."
       )
   return tuple(layer % (N + 1) for layer in options.layers)
@@ -266,8 +268,8 @@ def log_windows(
   length, most = model.sentences.length, model.cfg.max_positions
   wanted = min(max(long), most)
   console.log(
-    f"{len(long):,} texts are longer than {length:,} tokens (the longest has "
-    f"{max(long):,}): their vectors combine windows of {length:,}"
+    f"{counted(len(long), 'text')} of more than {length:,} tokens (the longest "
+    f"has {max(long):,}): vectors combine windows of {length:,}"
     + (
       f"; {option.format(wanted)} makes longer ones" if wanted > length else ""
     )

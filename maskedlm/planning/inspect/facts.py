@@ -15,6 +15,7 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from maskedlm import objectives
+from maskedlm.core.counts import counted
 from maskedlm.core.task import Task
 from maskedlm.data.batches import batch_costs, batching
 from maskedlm.data.corpus import store
@@ -89,7 +90,7 @@ def facts_of_model(
     ),
     Section(
       f"Optimizer: {o.rule}, peak rate {o.learning_rate:g}, {o.schedule}, "
-      f"{o.warmup_steps:,} steps of warm-up",
+      f"{counted(o.warmup_steps, 'step')} of warm-up",
       [
         f"{decaying:,} parameters decay by {o.weight_decay:g}, "
         f"{total - decaying:,} don't" + (":" if total > decaying else "."),
@@ -101,7 +102,7 @@ def facts_of_model(
         f"A step on {devices} device(s), mesh {dict(mesh.shape)}"
         + (f", from step {x['first_step']:,} on" if len(phases) > 1 else ""),
         [
-          f"{x['rows']:,} rows of {x['length']} tokens, "
+          f"{counted(x['rows'], 'row')} of {x['length']} tokens, "
           f"{x['rows_per_device']} of them on a device at a time",
           f"{x['flops_per_step'] / 1e12:.3g} TFLOP (matmuls, forward and "
           "backward)",
@@ -251,12 +252,15 @@ def _lines_of_text(
   )
   truncated = f", {_percent(figures['truncated_share'])} truncated"
   return [
-    f"{meta['tokens']:,} tokens in {meta['documents']:,} documents; "
+    f"{counted(meta['tokens'], 'token')} in "
+    f"{counted(meta['documents'], 'document')}; "
     f"an epoch reads about {figures['tokens_per_epoch']:,.0f}"
     + ("" if task.shares else truncated),
     f"{figures['tokens_per_step']:,.0f} real tokens a step; "
     f"{figures['epochs']:.3g} epochs of rows of {config.data.length}"
-    + (f", then {num_long:,} steps of longer rows" if num_long else ""),
+    + (
+      f", then {counted(num_long, 'step')} of longer rows" if num_long else ""
+    ),
   ]
 
 

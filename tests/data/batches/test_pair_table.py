@@ -241,7 +241,7 @@ def test_one_document_is_enough_without_a_random_b(tmp_path):
   made = make_corpus(tmp_path, [[[5, 6, 7], [8, 9]], [[7]]])
   opened = pair_table.open_pair_table(made, "train", documents=1, **options)
   assert opened.table["num_tokens"].tolist() == [5]
-  with pytest.raises(CorpusError, match="train split has 1 documents of at"):
+  with pytest.raises(CorpusError, match="train split has 1 document of at"):
     pair_table.open_pair_table(made, "train", **options)
   none = make_corpus(tmp_path / "none", [[[5]], [[7]]])
   with pytest.raises(CorpusError, match=r"0 documents.*a token each: give it"):

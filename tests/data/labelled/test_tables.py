@@ -125,7 +125,7 @@ def test_ragged_rows_can_be_skipped(tmp_path):
   errors = []
   assert found(path, ragged=errors.append) == [(3, {"a": "2", "b": "3"})]
   assert [str(e).split(" the row has ")[1][:9] for e in errors] == [
-    "1 columns",
+    "1 column;",
     "3 columns",
   ]
 
@@ -148,7 +148,7 @@ def test_ragged_rows_can_be_skipped(tmp_path):
     (
       "a.tsv",
       "a\tb\nx\ty\nz\n",
-      "a.tsv:3: the row has 1 columns; expected 2 (a",
+      "a.tsv:3: the row has 1 column; expected 2 (a",
     ),
     ("a.csv", "a,b\nx,y,z\n", "a.csv:2: the row has 3 columns; expected 2"),
     ("a.csv", 'a,b\nx,y\n"z,1\nw,0\n', "a.csv:3: the row that begins here"),
@@ -232,7 +232,7 @@ def test_quotes_that_may_be_text_are_reported(tmp_path):
   path = write(tmp_path / "a.tsv", 'text\tlabel\n"Yes, sir."\t1\n"No."\t0\n')
   rows, told = told_of(path)
   assert [row["text"] for row in rows] == ['"Yes, sir."', '"No."']
-  assert len(told) == 1 and "2 fields are in quotation marks" in told[0]
+  assert len(told) == 1 and "2 fields in quotation marks" in told[0]
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_a_header_beside_task_header(tmp_path):
   path = write(tmp_path / "c.csv", "text,label\none,1\ntext,label\ntwo,0\n")
   rows, told = told_of(path)
   assert [row["text"] for row in rows] == ["one", "two"]
-  assert "c.csv:3: 1 rows that repeat the header" in told[0]
+  assert "c.csv:3: 1 repetition of the header" in told[0]
 
 
 def test_spaces_after_separators(tmp_path):

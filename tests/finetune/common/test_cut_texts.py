@@ -54,7 +54,7 @@ def test_a_longer_row_reads_the_whole_text(workdir, text, capsys):
   short = maskedlm.load(workdir)
   (cut,) = short.predict([text])
   line = capsys.readouterr().err
-  assert "1 examples were cut to 32 tokens (the longest has 40)" in line
+  assert "1 example was cut to 32 tokens (the longest has 40)" in line
   assert "load(..., length=40) reads all of them" in line
   (same,) = short.predict(["the " * 30])  # 32 tokens: it fits.
   assert capsys.readouterr().err == ""
@@ -92,7 +92,7 @@ def test_texts_embedded_in_windows_are_reported(workdir, text, capsys):
   model = maskedlm.load(workdir, length=8)
   (windows,) = model.embed([text])
   line = capsys.readouterr().err
-  assert "1 texts are longer than 8 tokens (the longest has 40)" in line
+  assert "1 text of more than 8 tokens (the longest has 40)" in line
   assert "length=40" in line
   (whole,) = maskedlm.load(workdir).embed([text])
   assert capsys.readouterr().err == ""

@@ -167,7 +167,7 @@ def test_labels():
   with pytest.raises(DataError) as error:
     question_answering.describe_labels(nobody)
   assert "a.json: question q2" in str(error.value)
-  assert "none of the 3 questions" in str(error.value)
+  assert "3 questions for training, none with an answer" in str(error.value)
 
 
 def test_configs(monkeypatch, tmp_path):

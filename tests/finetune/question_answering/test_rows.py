@@ -140,7 +140,7 @@ def test_a_stride_that_would_lose_answers():
   examples = [long._replace(answers=(GoldAnswer("g h", 12),)), EXAMPLES[0]]
   rows = make(stride=7).make_rows(examples)
   assert rows.notes[1:] == [
-    "task.stride=7 is reduced to 4..4 for 1 questions, so that windows overlap "
+    "task.stride=7 is reduced to 4..4 for 1 question, so that windows overlap "
     "by task.max_answer_length=3 tokens and each answer is whole in one; a "
     "larger data.length makes fewer rows"
   ]

@@ -160,8 +160,8 @@ def test_fixed_offsets(path, capsys):
     for text, start in e.answers:
       assert e.context[start : start + len(text)] == text
   logged = capsys.readouterr().err
-  assert "answers of 1 questions were not at their off" in logged
-  assert "answers of 1 questions without answer_start were" in logged
+  assert "answers of 1 question were not at their off" in logged
+  assert "answers of 1 question without answer_start were" in logged
   read(write(path, question()), fix_offsets=True)
   assert not capsys.readouterr().err
 
@@ -258,7 +258,7 @@ def without(name, entry):
     ),
     (
       {**question(), "answers": {"text": ["Bob"], "answer_start": [8, 9]}},
-      r"1 texts of answers, but answer_start is '\[8, 9\]'; expected a list of",
+      r"1 text of answers, but answer_start is '\[8, 9\]'; expected a list of",
     ),
   ],
 )

@@ -130,7 +130,7 @@ def test_questions_of_squad(tmp_path):
     ("text\tpassage\na\tb\n", r"pairs.tsv:2: no column 'query' or 'question'"),
     ("query\ttext\na\tb\n", r"pairs.tsv:2: no column 'passage' or 'passages'"),
     ("query\tpassage\na\t \n", "pairs.tsv:2: the passage is empty; expected"),
-    ("query\tpassage\na\n", r"pairs.tsv:2: the row has 1 columns; expected 2"),
+    ("query\tpassage\na\n", r"pairs.tsv:2: the row has 1 column; expected 2"),
   ],
 )
 def test_bad_files(tmp_path, text, message):
@@ -173,9 +173,9 @@ def test_label_0_is_a_wrong_passage(tmp_path, capsys):
     Example("a", ("h", "c"), True, f"{path}:6"),
   ]
   told = capsys.readouterr().err
-  assert "1 passages with label 0 are wrong ones" in told
-  assert "1 passages with label 0 are left out" in told
-  assert "2 passages have no label" in told
+  assert "1 wrong passage, with label 0" in told
+  assert "1 passage with label 0 left out" in told
+  assert "2 passages without a label" in told
 
 
 @pytest.mark.parametrize("name", ["label", "score", "is_selected", "relevance"])
@@ -229,7 +229,7 @@ def test_questions_without_an_answer_in_rows(tmp_path, capsys):
   text = "".join(json.dumps(row) + "\n" for row in rows)
   (example,) = read(tmp_path / "squad.jsonl", text)
   assert example[:2] == ("a", ("b",))
-  assert "2 passages have no label, or no answer" in capsys.readouterr().err
+  assert "2 passages without a label, or an answer" in capsys.readouterr().err
 
 
 def test_a_column_of_1_and_0_is_used_or_refused(tmp_path):

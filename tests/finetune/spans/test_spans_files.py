@@ -55,7 +55,7 @@ def test_files_are_documents(file, tmp_path):
 @pytest.mark.parametrize(
   ("text", "message"),
   [
-    ("a\tO\nb\tO\n", "no span in 1 sentences, all tags are O"),
+    ("a\tO\nb\tO\n", "no span in 1 sentence, all tags are O"),
     ("a\nb\n", "the words have no tags"),
   ],
 )

@@ -201,7 +201,7 @@ def test_lists_of_words_and_tags(write, capsys):
 @pytest.mark.parametrize(
   ("text", "message"),
   [
-    ('{"tokens": ["a", "b"], "tags": ["O"]}', ":2: 2 words, but 1 tags"),
+    ('{"tokens": ["a", "b"], "tags": ["O"]}', ":2: 2 words, but 1 tag"),
     ('{"text": "a"}', ":2: no 'tokens' or 'words'; there are 'text'"),
     ('{"tokens": "a"}', ":2: 'tokens' is 'a'; expected a list"),
     ('{"tokens": ["a", 3]}', ":2: words are not all texts"),

@@ -42,7 +42,7 @@ def test_labels_come_from_the_training_set(file):
       "f.tsv:3: I-A at the start of a sentence",
     ),
     ("a\tDET\n", Options(), "f.tsv:1: 'DET' is not an entity tag"),
-    ("a\tO\nb\n", Options(), "f.tsv:2: 1 columns"),
+    ("a\tO\nb\n", Options(), "f.tsv:2: 1 column"),
     ("", Options(), "f.tsv: the file is empty; expected labelled"),
     ("\n\n", Options(), "the file has no words"),
     ("a\tO\nb\tO\n", Options(), "every word has the tag 'O'; expected at"),

@@ -111,7 +111,7 @@ def test_train_and_evaluate_on_held_out_documents(wsd, trained, tmp_path):
   assert len(answers) == total and answers[-1] == "d9.s003.t000 new.1"
 
   few = wsd("evaluate", "--senses", out, "--data", data, "--max_documents=1")
-  assert few.startswith(f"3 instances in 1 documents of {data}, held out")
+  assert few.startswith(f"3 instances in 1 document of {data}, held out")
 
 
 def test_another_file_is_scored_completely(wsd, trained, tmp_path):
@@ -119,7 +119,7 @@ def test_another_file_is_scored_completely(wsd, trained, tmp_path):
   text, keys = xml(columns() + "\nmat\tmat\tNOUN\tmat.1\n")
   data = sense_files.write_xml(tmp_path, text, keys)
   lines = wsd("evaluate", "--senses", out, "--data", data).splitlines()
-  assert lines[0] == f"32 instances in 1 documents of {data}"
+  assert lines[0] == f"32 instances in 1 document of {data}"
   # 30 of 30 answers are correct, of 31 instances: F1 is 60 / 61.
   assert lines[2].split()[:6] == ["NOUN", "31", "1", "100.0", "96.8", "98.4"]
   assert any(line.startswith("no answer: 1 instances") for line in lines)

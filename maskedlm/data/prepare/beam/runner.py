@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from ml_collections import ConfigDict
 
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, CorpusError, did_you_mean
 from maskedlm.data.corpus import domain_splits, manifest, shards, store
 from maskedlm.data.prepare import dedup, vocabulary_sample
@@ -162,7 +163,7 @@ def _find_duplicates(options, folder, num_documents, pieces, log) -> None:
     return
   import apache_beam as beam
 
-  log(f"beam: duplicates: {num_documents:,} documents")
+  log(f"beam: duplicates: {counted(num_documents, 'document')}")
   num_groups = -(-num_documents // GROUP_HASHES)
 
   def build(pipeline):
