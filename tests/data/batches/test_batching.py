@@ -231,5 +231,5 @@ def test_a_heldout_split_of_one_document_is_rejected_if_it_is_read(tmp_path):
   documents = random_documents(3, 9, max_sentences=9, max_tokens=9)
   corpus = make_corpus(tmp_path, documents, documents[:1])
   nsp_batches(corpus, eval_rows=0)
-  with pytest.raises(CorpusError, match=r"heldout split has [01] documents"):
+  with pytest.raises(CorpusError, match=r"heldout split has [01] document"):
     nsp_batches(corpus, eval_rows=10)

@@ -229,7 +229,7 @@ def test_a_full_disk_leaves_no_partial_file(corpus, monkeypatch):
 )
 def test_fewer_than_two_documents_are_rejected(tmp_path, documents, count):
   corpus = make_corpus(tmp_path, documents, documents)
-  with pytest.raises(CorpusError, match=f"train split has {count} documents"):
+  with pytest.raises(CorpusError, match=f"train split has {count} document"):
     pair_table.open_pair_table(corpus, "train", **OPTIONS)
   with pytest.raises(CorpusError, match=r"raise corpus\.heldout_share"):
     pair_table.open_pair_table(corpus, "heldout", **OPTIONS)
