@@ -8,10 +8,10 @@ from helpers import damage
 from maskedlm.cli import main
 
 DAMAGED = {
-  "meta.json": (damage.folder, damage.fifo, damage.not_utf8, damage.deep_json),
+  "meta.json": (damage.folder, damage.fifo, damage.not_utf8, damage.deep),
   "tokenizer": (damage.file, damage.loop),
   "train-00000.tokens.npy": (damage.pickled, damage.loop),
-  "token_counts.npy": (damage.zero,),
+  "token_counts.npy": (damage.zeros,),
 }
 
 

@@ -15,8 +15,9 @@ import signal
 import time
 from collections.abc import Callable
 
-from faults import bucket, damage, inputs, storage, streams, trials
+from faults import bucket, inputs, storage, streams, trials
 from faults.inputs import Inputs
+from helpers import damage
 
 Trial = Callable[[Inputs, pathlib.Path, random.Random], str | None]
 

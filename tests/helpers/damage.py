@@ -1,8 +1,8 @@
 """Damages files and folders, as disks, copies and mistakes do.
 
-Each function changes what is at a path, and nothing else. Those of `CONTENT`
-leave a file that can be read; those of `REPLACED` put something else there.
-`flip_bit` and `cut` choose a place with a random.Random.
+Each function is (path, rng=Random(0)) -> None and changes only what is at the
+path, or in parent_is_file its folder. ALL has those of a fault campaign, with
+their shares.
 """
 
 import os
@@ -12,38 +12,50 @@ import random
 import shutil
 from collections.abc import Callable
 
+Damage = Callable[..., None]
 
-def flip_bit(path: pathlib.Path, rng: random.Random | None = None) -> None:
-  """Flips one bit; by default one in the middle of the file."""
-  content = bytearray(path.read_bytes())
-  place = rng.randrange(len(content)) if rng else len(content) // 2
-  content[place] ^= 1 << (rng.randrange(8) if rng else 0)
-  path.write_bytes(content)
+
+def _rng() -> random.Random:
+  return random.Random(0)
+
+
+# The file stays, with other content.
+
+
+def flip(path: pathlib.Path, rng: random.Random | None = None) -> None:
+  """Flips a bit."""
+  rng, data = rng or _rng(), bytearray(path.read_bytes())
+  if data:
+    data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+  path.write_bytes(data)
 
 
 def cut(path: pathlib.Path, rng: random.Random | None = None) -> None:
-  """Shortens a file; by default by half."""
-  size = path.stat().st_size
-  os.truncate(path, rng.randrange(size) if rng else size // 2)
+  """Cuts the file short, anywhere."""
+  size = (rng or _rng()).randrange(path.stat().st_size or 1)
+  path.write_bytes(path.read_bytes()[:size])
 
 
-def empty(path: pathlib.Path) -> None:
-  """Makes a file empty."""
-  os.truncate(path, 0)
+def empty(path: pathlib.Path, rng: random.Random | None = None) -> None:
+  """Makes the file empty."""
+  path.write_bytes(b"")
 
 
-def lengthen(path: pathlib.Path) -> None:
-  """Appends a byte."""
-  with path.open("ab") as file:
-    file.write(b"\0")
+def grow(path: pathlib.Path, rng: random.Random | None = None) -> None:
+  """Appends bytes."""
+  rng = rng or _rng()
+  path.write_bytes(path.read_bytes() + rng.randbytes(rng.randint(1, 99)))
 
 
-def zero(path: pathlib.Path) -> None:
-  """Writes zeros of the same size, as a power cut may leave."""
+def zeros(path: pathlib.Path, rng: random.Random | None = None) -> None:
+  """Replaces the content by zeros, as file systems do after a power cut."""
   path.write_bytes(bytes(path.stat().st_size))
 
 
-def remove(path: pathlib.Path) -> None:
+# Something else stands there: path may be a folder.
+
+
+def remove(path: pathlib.Path, rng: random.Random | None = None) -> None:
   """Removes a file or a folder."""
   if path.is_dir() and not path.is_symlink():
     shutil.rmtree(path)
@@ -51,63 +63,72 @@ def remove(path: pathlib.Path) -> None:
     path.unlink()
 
 
-def folder(path: pathlib.Path) -> None:
+def folder(path: pathlib.Path, rng: random.Random | None = None) -> None:
   """Puts an empty folder there."""
   remove(path)
   path.mkdir()
 
 
-def file(path: pathlib.Path) -> None:
+def file(path: pathlib.Path, rng: random.Random | None = None) -> None:
   """Puts a text file there."""
   remove(path)
   path.write_text("a file\n")
 
 
-def loop(path: pathlib.Path) -> None:
+def loop(path: pathlib.Path, rng: random.Random | None = None) -> None:
   """Puts a symbolic link to itself there."""
   remove(path)
   path.symlink_to(path.name)
 
 
-def dangling(path: pathlib.Path) -> None:
+def dangling(path: pathlib.Path, rng: random.Random | None = None) -> None:
   """Puts a symbolic link to nothing there."""
   remove(path)
   path.symlink_to("nothing-is-here")
 
 
-def fifo(path: pathlib.Path) -> None:
+def fifo(path: pathlib.Path, rng: random.Random | None = None) -> None:
   """Puts a named pipe there, on which `open` waits for a writer."""
   remove(path)
   os.mkfifo(path)
 
 
-def pickled(path: pathlib.Path) -> None:
+def pickled(path: pathlib.Path, rng: random.Random | None = None) -> None:
   """Puts a pickle there, which must not be loaded."""
   remove(path)
-  path.write_bytes(pickle.dumps({"a": 1}))
+  path.write_bytes(pickle.dumps({"a": [1, 2]}))
 
 
-def not_utf8(path: pathlib.Path) -> None:
+def not_utf8(path: pathlib.Path, rng: random.Random | None = None) -> None:
   """Puts text there that is not UTF-8."""
   remove(path)
   path.write_bytes(b'{"a": "\xff\xfe"}')
 
 
-def deep_json(path: pathlib.Path) -> None:
-  """Puts JSON there that is nested too deep for Python."""
+def deep(path: pathlib.Path, rng: random.Random | None = None) -> None:
+  """Puts JSON there that is nested too deep to parse."""
   remove(path)
-  path.write_text("[" * 100_000 + "]" * 100_000)
+  path.write_text("[" * 100_000)
 
 
-def other_json(path: pathlib.Path) -> None:
+def other_json(path: pathlib.Path, rng: random.Random | None = None) -> None:
   """Puts JSON of another type there."""
   remove(path)
   path.write_text("[1, 2]\n")
 
 
-Damage = Callable[[pathlib.Path], None]
-CONTENT: tuple[Damage, ...] = (flip_bit, cut, empty, lengthen, zero)
+def parent_is_file(
+  path: pathlib.Path, rng: random.Random | None = None
+) -> None:
+  """Puts a file in place of the folder that has the path."""
+  parent = path.parent
+  shutil.rmtree(parent)
+  parent.write_bytes(b"")
+
+
+CONTENT: tuple[Damage, ...] = (flip, cut, empty, grow, zeros)
 REPLACED: tuple[Damage, ...] = (
   *(remove, folder, file, loop, dangling, fifo),
-  *(pickled, not_utf8, deep_json, other_json),
+  *(pickled, not_utf8, deep, other_json),
 )
+ALL = (*[flip] * 3, *CONTENT, *REPLACED, parent_is_file)

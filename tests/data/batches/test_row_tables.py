@@ -123,7 +123,7 @@ def test_no_table_is_made_of_damaged_starts(tmp_path, tiny):
   for name in ("train-00000.sentences.npy", "heldout-00000.documents.npy"):
     shutil.rmtree(path / "rows", ignore_errors=True)
     whole = (path / name).read_bytes()
-    damage.flip_bit(path / name)
+    damage.flip(path / name)
     with pytest.raises(CorpusError, match=f"{name} is damaged"):
       text_rows.open_document_table(corpus, "train", length=16)
     assert not (path / "rows").exists()
@@ -136,7 +136,7 @@ def test_rows_that_cannot_be_read_are_those_of_damaged_starts(tmp_path, tiny):
   meta = store.open_corpus(path).meta
   with pytest.raises(IndexError), integrity.rows_of(path, meta):
     _ = [][1]
-  damage.flip_bit(path / "train-00000.sentences.npy")
+  damage.flip(path / "train-00000.sentences.npy")
   with (
     pytest.raises(CorpusError, match=r"sentences\.npy is damaged"),
     integrity.rows_of(path, meta),

@@ -335,7 +335,7 @@ def test_a_wrong_header_is_found_when_the_corpus_is_opened(write, column):
 )
 def test_files_that_are_read_whole_are_verified_when_opened(write, name):
   path = write(DOCUMENTS).path
-  damage.flip_bit(pathlib.Path(path, name))
+  damage.flip(pathlib.Path(path, name))
   with pytest.raises(CorpusError, match=f"{name} is damaged"):
     store.open_corpus(path)
 
