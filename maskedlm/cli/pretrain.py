@@ -25,7 +25,7 @@ from maskedlm.data.corpus import download, integrity, store
 from maskedlm.data.prepare import prepare
 from maskedlm.data.sources import domains
 from maskedlm.data.tokenizers import tokenizer
-from maskedlm.runtime import buckets, console, output_files, startup
+from maskedlm.runtime import buckets, console, output_files, startup, waiting
 from maskedlm.training.checkpoints import init_from
 
 
@@ -73,7 +73,13 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
 
   from maskedlm import objectives
   from maskedlm.runtime import multihost
-  from maskedlm.training import language_metrics, loop, predictions, sharding
+  from maskedlm.training import (
+    epochs,
+    language_metrics,
+    loop,
+    predictions,
+    sharding,
+  )
   from maskedlm.training.checkpoints import resume
 
   multihost.check_shared(workdir)
@@ -85,8 +91,9 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
   predictions.check_corpus(corpus)
   # A copy, since resolve_packing changes it.
   config = config.copy_and_resolve_references()
-  objectives.resolve_packing(config, corpus, log=console.log)
-  task = objectives.make_task(config, corpus, sharding.data_shard(mesh))
+  with waiting.explained(f"counting the rows of {corpus.path}"):
+    objectives.resolve_packing(config, corpus, log=console.log)
+    task = objectives.make_task(config, corpus, sharding.data_shard(mesh))
   task = task._replace(
     batch_at=_check_batches(task.batch_at, corpus),
     languages=language_metrics.of_corpus(corpus),
@@ -99,7 +106,10 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
     f"device(s), mesh {dict(mesh.shape)}; their shardings are in parameters.txt"
   )
 
-  predictions.check_rows(config, task, corpus, log=console.log)
+  with waiting.explained("measuring what is predicted in the first rows"):
+    predictions.check_rows(config, task, corpus, log=console.log)
+  for line in epochs.warnings(config, task.rows_per_epoch):
+    console.log(line)
   multihost.run_on_all_hosts(
     lambda: multihost.is_primary() and _keep_tokenizer(config, corpus, workdir)
   )

@@ -19,7 +19,14 @@ from collections.abc import Callable, Mapping
 from absl import flags
 from ml_collections import ConfigDict, config_flags
 
-from maskedlm.config import defaults, effects, existing, presets, resumed
+from maskedlm.config import (
+  defaults,
+  effects,
+  existing,
+  names_elsewhere,
+  presets,
+  resumed,
+)
 from maskedlm.config.defaults import objective_section, validate
 from maskedlm.core import options
 from maskedlm.core.errors import ConfigError, did_you_mean
@@ -187,7 +194,7 @@ def change(config: ConfigDict, overrides, validate, *, of: str) -> ConfigDict:
   for token in overrides:
     name = _name(token)
     if _OPTION.match(token) and name not in known:
-      near = did_you_mean(name, known)
+      near = names_elsewhere.suggest(name, known)
       raise ConfigError(f"--config.{name}: {of} has no such option{near}")
   config = apply_overrides(config, overrides)
   validate(config)

@@ -274,10 +274,11 @@ def _train_batches(
   )
   share = batching.estimate_padding_share(rows, batches)
   naive = 1 - float(np.mean(lengths)) / data.length
-  counts = ", ".join(str(len(microbatches) * r) for r in layout.counts)
+  rows = sorted({len(microbatches) * count for count in layout.counts})
+  shared = f"{rows[0]} to {rows[-1]}" if len(rows) > 1 else f"{rows[0]}"
   console.log(
-    f"padding: {share:.1%} of the positions, a batch's {count} rows "
-    f"being packed in {counts} of {layout.length}; {naive:.1%} if each were "
+    f"padding: {share:.1%} of the positions, as a batch's {count} texts are "
+    f"put in {shared} rows of {layout.length} tokens; {naive:.1%} if each were "
     f"padded to {data.length}"
   )
   return batches

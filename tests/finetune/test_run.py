@@ -119,7 +119,9 @@ def test_packing_does_not_change_the_loss(config, tmp_path, capsys):
     workdir = tmp_path / str(config.data.pack)
     run.finetune(config, workdir)
     made = capsys.readouterr().err
-    (count,) = re.findall(r"a batch's 32 rows being packed in (.+) of", made)
+    found = r"a batch's 32 texts are put in (.+) rows of \d+ tokens;"
+    (count,) = re.findall(found, made)
+    assert re.fullmatch(r"\d+ to 32" if config.data.pack else "32", count)
     assert (count == "32") != config.data.pack
     steps = map(json.loads, (workdir / "metrics.jsonl").open())
     loss[config.data.pack] = [x["loss"] for x in steps if "loss" in x]

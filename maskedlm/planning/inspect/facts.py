@@ -29,7 +29,7 @@ from maskedlm.planning.inspect.rows import (
   measure_rows,
   sample_row,
 )
-from maskedlm.training import optimizer
+from maskedlm.training import epochs, optimizer
 from maskedlm.training import step as steps
 
 MEASURED_ROWS = 512  # Rows, at least, on which shares are measured.
@@ -189,9 +189,6 @@ def _reading(
   batch_size, rows = config.data.batch_size, sum(task.rows_per_epoch[:1])
   tokens = corpus.meta["splits"]["train"]["tokens"]
   epoch = figures["text_tokens_per_row"] * rows
-  steps = config.train.num_steps - batching.num_long_steps(
-    config.train.num_steps, config.data.long_share
-  )
   return {
     "tokens_per_step": figures["real_tokens_per_row"] * batch_size,
     "tokens_in_corpus": tokens,
@@ -202,7 +199,7 @@ def _reading(
     "truncated_share": (
       None if task.shares else max(0.0, 1 - epoch / max(tokens, 1))
     ),
-    "epochs": steps * batch_size / max(rows, 1),
+    "epochs": epochs.count_epochs(config, task.rows_per_epoch),
   }
 
 
@@ -257,11 +254,16 @@ def _lines_of_text(
     f"an epoch reads about {figures['tokens_per_epoch']:,.0f}"
     + ("" if task.shares else truncated),
     f"{figures['tokens_per_step']:,.0f} real tokens a step; "
-    f"{figures['epochs']:.3g} epochs of rows of {config.data.length}"
+    f"{_count(figures['epochs'])} epochs of rows of {config.data.length}"
     + (
       f", then {counted(num_long, 'step')} of longer rows" if num_long else ""
     ),
+    *epochs.warnings(config, task.rows_per_epoch),
   ]
+
+
+def _count(epochs: float) -> str:
+  return f"{epochs:,.0f}" if epochs >= 100 else f"{epochs:.3g}"
 
 
 def rate_curve(config: ConfigDict) -> list[tuple[int, float]]:
