@@ -283,7 +283,8 @@ def _check_length(options: Options, length: int, *, specials: int) -> None:
       f"data.length={length} leaves {max(room, 0)} tokens for the text, beside "
       f"task.max_query={options.max_query} for the question and {specials} "
       f"special ones; expected at least task.max_answer_length="
-      f"{options.max_answer_length}: raise data.length, or lower max_query."
+      f"{options.max_answer_length}: raise data.length "
+      "(beside a checkpoint, --length), or lower max_query."
     )
 
 

@@ -194,7 +194,7 @@ def make_application(setup: Setup, options: Options) -> Application:
   if length < least:
     raise ConfigError(
       f"data.length={length} has no room for two entities and their markers; "
-      f"expected at least {least}."
+      f"expected at least {least} (beside a checkpoint, --length={least})."
     )
   inputs = pair.vectors * cfg.width
   head = make_head(

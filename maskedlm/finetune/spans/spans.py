@@ -155,7 +155,8 @@ def make_application(setup: Setup, options: Options) -> Application:
   if max_words > capacity:
     raise ConfigError(
       f"task.max_span_words={max_words} is more than a row holds: at most "
-      f"data.length - 2 = {capacity}; lower it, or raise data.length."
+      f"data.length - 2 = {capacity}; lower it, or raise data.length "
+      "(beside a checkpoint, --length)."
     )
   labels = tuple(label_info["labels"])
   head = SpanHead(cfg, options.representation, len(labels))
