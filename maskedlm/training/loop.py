@@ -23,13 +23,7 @@ from ml_collections import ConfigDict
 
 from maskedlm.core.counts import counted
 from maskedlm.core.task import Params, Task
-from maskedlm.runtime import (
-  buckets,
-  console,
-  interrupts,
-  multihost,
-  waiting,
-)
+from maskedlm.runtime import buckets, console, interrupts, multihost, waiting
 from maskedlm.training import metrics, sharding
 from maskedlm.training import step as steps
 from maskedlm.training.checkpoints import manager, resume
@@ -139,10 +133,8 @@ def run(
     if start < num_steps:  # Fail now, not later.
       checkpoints.check_room(state)
       last = sharding.place(task.batch_at("train", num_steps - 1), mesh)
-      with waiting.explained("compiling the step"):
-        steps.compile_for(train_step, state, last)
+      steps.compile_for(train_step, state, last)
     logbook = metrics.open_logbook(workdir, start, num_steps, task.flops)
-
     announce = waiting.announce_lines(options.log_every)
 
     def record_step(step, nonfinite, totals, count) -> None:

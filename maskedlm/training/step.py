@@ -15,7 +15,7 @@ import optax
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
-from maskedlm.runtime import xla_flags
+from maskedlm.runtime import waiting, xla_flags
 from maskedlm.training import (
   language_metrics,
   layerwise_rates,
@@ -175,6 +175,7 @@ def over_mesh(config, task: Task, mesh: jax.sharding.Mesh) -> OverMesh:
   return OverMesh(init, shardings, step, heldout_step)
 
 
+@waiting.explained("compiling the step")
 def compile_for(step: Callable, state: TrainState, batch: Batch) -> None:
   """Compiles a jitted step for a batch's shapes, before its first call.
 
