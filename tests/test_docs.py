@@ -50,6 +50,7 @@ def test_options():
   assert {"features", "spans"} < {config.get("task.kind") for config in flat}
   # Two placeholders; and a preset, which replaces the whole optimizer.
   known = {"a.b", "section.option", "optimizer"}.union(*flat)
+  known.add("objective.summary_weight")  # Of the program that a page shows.
   pattern = r"--config\.([a-z_0-9]+(?:\.[a-z_0-9]+)*)(?![\w.])"
   wrong = [x for x in found([*PAGES, *PROGRAMS], pattern) if x[1] not in known]
   assert wrong == []

@@ -14,8 +14,8 @@ from ml_collections import ConfigDict
 
 from maskedlm.config import effects, presets
 from maskedlm.config.options import MeshOptions
-from maskedlm.core import options
-from maskedlm.core.errors import ConfigError, check_name
+from maskedlm.core import options, own_file
+from maskedlm.core.errors import ConfigError
 from maskedlm.finetune.contract import FinetuneTask
 from maskedlm.finetune.options import (
   DataOptions,
@@ -45,7 +45,7 @@ def default(task: str) -> ConfigDict:
     ConfigError: there is no such task.
   """
   config = options.to_config(RunOptions)
-  config.name = task
+  config.name = pathlib.Path(task).stem
   config.task = ConfigDict({"kind": task})
   config.task.update(options.to_config(load_task(task).options))
   for name, section in SECTIONS.items():
@@ -163,13 +163,14 @@ def frozen_options(config: ConfigDict) -> frozenset[str]:
 
 
 def load_task(name: str) -> FinetuneTask:
-  """Returns the named task, maskedlm.finetune.NAME.NAME.TASK.
+  """Returns the named task, maskedlm.finetune.NAME.NAME.TASK, or a file's TASK.
 
   Raises:
     ConfigError: there is no such task.
   """
-  check_name("task.kind", name, task_names())
-  return importlib.import_module(f"maskedlm.finetune.{name}.{name}").TASK
+  own = own_file.load("task.kind", name, task_names(), has="TASK")
+  module = own or importlib.import_module(f"maskedlm.finetune.{name}.{name}")
+  return module.TASK
 
 
 def task_names() -> list[str]:

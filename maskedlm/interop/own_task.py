@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from maskedlm.core import own_file
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import predict
 from maskedlm.finetune.config import load_task
@@ -91,6 +92,8 @@ def _difference(
   task: Mapping[str, Any], found: Mapping[str, Any], max_positions: int
 ) -> str:
   """Returns why the task is not that of the model, or ""."""
+  if str(task["kind"]).endswith(own_file.SUFFIX):
+    return "its task is a file of code, which an import never runs"
   if found.get("kind", task["kind"]) != task["kind"]:
     return f"its head is one of {found['kind']}, not of {task['kind']}"
   if task["about"].get("labels") != found.get("about", {}).get("labels"):

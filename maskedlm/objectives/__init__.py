@@ -1,4 +1,4 @@
-"""Pretraining objectives: one module each, found by its name.
+"""Pretraining objectives: one module each, found by its name or its path.
 
 Each has `Options`, a frozen dataclass (core/options.py) with the fields of
 config.objective other than the name, and builds its Task (core/task.py) with
@@ -24,7 +24,7 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
-from maskedlm.core.errors import check_name
+from maskedlm.core import own_file
 from maskedlm.core.task import Task
 from maskedlm.data.batches.batching import Batches
 from maskedlm.objectives import auto_pack
@@ -37,13 +37,13 @@ def names() -> list[str]:
 
 
 def load_objective(name: str):
-  """Returns the module maskedlm.objectives.<name>.
+  """Returns the module maskedlm.objectives.<name>, or that of a file NAME.py.
 
   Raises:
     ConfigError: there is no such objective.
   """
-  check_name("objective.name", name, names())
-  return importlib.import_module(f"maskedlm.objectives.{name}")
+  own = own_file.load("objective.name", name, names(), has="make_task")
+  return own or importlib.import_module(f"maskedlm.objectives.{name}")
 
 
 def make_task(

@@ -106,6 +106,8 @@ def spec_of(path: str, shape: tuple[int, ...], mesh: Mesh) -> PartitionSpec:
     return PartitionSpec()
   matches = (spec for pattern, spec in RULES if re.search(pattern, path))
   trailing = next(matches, None)
+  if trailing is None and not re.search(r"(^|/)encoder/", path):
+    trailing = ()  # A head of one's own: small, so it is replicated.
   if trailing is None:
     raise ConfigError(
       f"no sharding rule matches the parameter {path} {shape}; add a line for "

@@ -1,0 +1,61 @@
+"""Loads an objective or a task of one's own from a Python file.
+
+A name that ends in .py, such as ./my_objective.py, is the file's path, relative
+to the current folder. Its code runs: use only files that you trust.
+"""
+
+import functools
+import importlib.util
+import os
+import sys
+import types
+
+from maskedlm.core.errors import ConfigError, check_name
+
+SUFFIX = ".py"
+
+
+def load(option: str, name: str, known: list[str], *, has: str):
+  """Returns the module in the file `name`; None if `name` is a known one.
+
+  Args:
+    option: the option's name, for errors.
+    name: a path that ends in .py, or one of the known names.
+    known: the names of maskedlm's own modules.
+    has: a name that the file must define.
+
+  Raises:
+    ConfigError: the name is neither, or the file can't be loaded.
+  """
+  if not name.endswith(SUFFIX):
+    check_name(option, name, [*known, f"FILE{SUFFIX}"])
+    return None
+  module = _run(option, name, os.path.realpath(name))
+  if not hasattr(module, has):
+    raise ConfigError(
+      f"{option}={name!r}: the file has no {has}; docs/design/ shows one."
+    )
+  return module
+
+
+@functools.cache  # So that its classes are the same ones in every call.
+def _run(option: str, name: str, path: str) -> types.ModuleType:
+  if not os.path.isfile(path):
+    raise ConfigError(
+      f"{option}={name!r}: no such file in {os.getcwd()}; put it there, or run "
+      "the command in its folder."
+    )
+  title = os.path.basename(name).removesuffix(SUFFIX)
+  spec = importlib.util.spec_from_file_location(f"own_file.{title}", path)
+  module = importlib.util.module_from_spec(spec)
+  sys.modules[spec.name] = module  # Where dataclasses look for their types.
+  try:
+    spec.loader.exec_module(module)
+  except ConfigError:
+    raise
+  except Exception as error:
+    raise ConfigError(
+      f"{option}={name!r} could not be loaded: {type(error).__name__}: "
+      f"{' '.join(str(error).split())}"
+    ) from error
+  return module

@@ -1,0 +1,141 @@
+"""The programs of the two how-to pages run as they are written there."""
+
+import json
+import pathlib
+import re
+
+import pytest
+
+from helpers import tiny
+from helpers.repository import ROOT
+from maskedlm.cli import main
+from maskedlm.core.errors import ConfigError
+from maskedlm.finetune import config as finetune_config
+from maskedlm.interop import own_task
+from maskedlm.objectives import load_objective
+from maskedlm.training.checkpoints import load
+
+STARS = ["text\tstars"] + [
+  f"the film is {word}, number {i}\t{i % 3 + 1}"
+  for i, word in enumerate(["awful", "fine", "great"] * 5)
+]
+
+
+def program(page: str) -> str:
+  """Returns the first Python program of a page."""
+  text = (ROOT / "docs" / "design" / page).read_text()
+  return re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+  """Returns a folder with both programs, and a run of the first, run."""
+  folder = tmp_path_factory.mktemp("own")
+  pages = {"summary": "add-an-objective.md", "stars": "add-a-task.md"}
+  for name, page in pages.items():
+    (folder / f"{name}.py").write_text(program(page))
+  (folder / "stars.tsv").write_text("\n".join(STARS))
+  with pytest.MonkeyPatch.context() as patch:
+    patch.chdir(folder)
+    options = {
+      "corpus.source": "docstrings:json,logging,argparse",
+      "corpus.heldout_share": 0.2,
+      "corpus.num_workers": 1,
+      "tokenizer.vocab_size": 300,
+      "model.num_layers": 2,
+      "model.width": 24,
+      "model.num_heads": 3,
+      "model.mlp_width": 40,
+      "data.length": 40,
+      "data.batch_size": 16,
+      "train.num_steps": 2,
+      "train.eval_rows": 8,
+      "optimizer.warmup_steps": 1,
+    }
+    given = [f"--config.{name}={value}" for name, value in options.items()]
+    assert (
+      main.main(["pretrain", "--config=summary.py", "--workdir=run", *given])
+      == 0
+    )
+  return folder
+
+
+def test_the_objective_trains_and_resumes(here, monkeypatch, capsys):
+  monkeypatch.chdir(here)
+  assert '"heldout/summary_loss"' in (here / "run/metrics.jsonl").read_text()
+  params = load.load_params(here / "run")[0]
+  assert {"encoder", "mlm_head", "summary"} <= set(params)
+  more = ["--config.train.num_steps=3", "--config.objective.summary_weight=0.5"]
+  assert main.main(["pretrain", "--workdir=run", *more]) == 0
+  assert json.loads(pathlib.Path("run/result.json").read_text())["steps"] == 3
+  capsys.readouterr()
+  wrong = ["--config.objective.summary_weight=11"]
+  assert main.main(["pretrain", "--workdir=run", *wrong]) == 2
+  assert "summary_weight=11" in capsys.readouterr().err
+
+
+def test_the_objective_is_inspected_beside_another_config(
+  here, monkeypatch, capsys
+):
+  monkeypatch.chdir(here)
+  (here / "tiny.py").write_text(tiny.CONFIG)
+  own = "--config.objective.name=./summary.py"
+  assert main.main(["inspect", "--config=tiny.py", own]) == 0
+  assert "summary" in capsys.readouterr().out
+
+
+def test_its_checkpoint_needs_no_file(here, tmp_path, monkeypatch, capsys):
+  monkeypatch.chdir(tmp_path)
+  run = f"--checkpoint={here / 'run'}"
+  assert main.main(["fill-mask", run, "the [MASK]."]) == 0
+  out = [f"--out={tmp_path / 'hf'}", "--to=hf", "--part=encoder"]
+  assert main.main(["export", run, *out]) == 0
+  assert (tmp_path / "hf" / "model.safetensors").is_file()
+  # Its run does, and says which.
+  capsys.readouterr()
+  assert main.main(["pretrain", f"--workdir={here / 'run'}"]) == 2
+  assert "summary.py': no such file" in capsys.readouterr().err
+
+
+def test_the_task(here, monkeypatch, capsys):
+  monkeypatch.chdir(here)
+  data = ["--config.data.train=stars.tsv", "--config.data.dev=stars.tsv"]
+  few = ["--config.train.num_steps=2", "--config.data.length=40"]
+  argv = ["--config=stars.py", "--config.init_from=run", "--workdir=tuned"]
+  assert main.main(["finetune", *argv, *data, *few]) == 0
+  assert main.main(["evaluate", "--checkpoint=tuned", "--data=stars.tsv"]) == 0
+  capsys.readouterr()
+  argv = ["--checkpoint=tuned", "--json", "It is great."]
+  assert main.main(["predict", *argv]) == 0
+  assert json.loads(capsys.readouterr().out)["stars"] in (1, 2, 3)
+  argv = ["--checkpoint=tuned", "--to=hf", "--out=hf"]
+  assert main.main(["export", *argv]) == 2
+  assert "--part=encoder" in capsys.readouterr().err
+
+
+def test_a_file_that_is_none(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  for name, text, message in (
+    ("absent.py", None, "absent.py'.*no such file in"),
+    ("empty.py", "", "empty.py'.*has no make_task"),
+    ("wrong.py", "1 / 0", "wrong.py'.*ZeroDivisionError"),
+  ):
+    if text is not None:
+      pathlib.Path(name).write_text(text)
+    with pytest.raises(ConfigError, match=f"objective.name='{message}"):
+      load_objective(name)
+  with pytest.raises(ConfigError, match=r"task.kind='empty.py'.*no TASK"):
+    finetune_config.load_task("empty.py")
+  with pytest.raises(ConfigError, match=r"'robertta' .*roberta.*FILE\.py"):
+    load_objective("robertta")
+
+
+def test_an_import_runs_no_file(here, monkeypatch):
+  """What is downloaded may name a file that is there, too."""
+  monkeypatch.chdir(here)
+  own = {"kind": "stars.py", "options": {}, "about": {"most": 3}, "length": 9}
+  lines = []
+  found = own_task.read_own_task(
+    {own_task.KEY: own}, {}, max_positions=9, log=lines.append
+  )
+  assert found == ({}, {}) and "never runs" in lines[0]
