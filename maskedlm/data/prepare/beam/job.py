@@ -7,6 +7,7 @@ renamed into place when complete, so finished work need not be repeated.
 
 import json
 import os
+import zipfile
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -135,9 +136,20 @@ def is_done(folder: str, stage: str, names: Iterable[int | str]) -> bool:
 def load_array(
   folder: str, stage: str, name: int | str, array: str
 ) -> np.ndarray:
-  """Loads one of the arrays that `save_arrays` wrote."""
-  with np.load(result_path(folder, stage, name)) as arrays:
-    return arrays[array]
+  """Loads one of the arrays that `save_arrays` wrote.
+
+  Raises:
+    CorpusError: the file is damaged.
+  """
+  path = result_path(folder, stage, name)
+  try:
+    with np.load(path) as arrays:
+      return arrays[array]
+  except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as e:
+    raise CorpusError(
+      f"{path} is damaged ({e}): remove it, and run the same command again, "
+      "which makes it again."
+    ) from None
 
 
 def save_arrays(

@@ -11,6 +11,7 @@ import os
 import numpy as np
 import pytest
 
+from helpers import damage
 from helpers.many_files import make_config, make_text
 from helpers.prepare_corpus import prepare_corpus, read_files, silent
 from maskedlm.core.errors import CorpusError
@@ -150,6 +151,27 @@ def test_a_killed_run_continues(in_loops, tmp_path, monkeypatch):
   there = prepare_corpus(config, tmp_path / "there", staged)
   assert not set(later) & set(done)
   assert before == {path: path.stat().st_mtime_ns for path in before}
+  assert read_files(here.path) == read_files(there.path)
+
+
+@pytest.mark.parametrize(
+  "spoil", [damage.flip, damage.cut, damage.empty, damage.zeros, damage.pickled]
+)
+def test_a_damaged_result_of_a_killed_run_is_made_again(
+  in_loops, tmp_path, monkeypatch, spoil
+):
+  config = make_config(tmp_path)
+  here = prepare_corpus(config, tmp_path / "here")
+  with monkeypatch.context() as patch:
+    patch.setattr(runner, "_make_tokenizer", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+      prepare_corpus(config, tmp_path / "there", staged)
+  (damaged, *_) = sorted((tmp_path / "there.beam/survey").iterdir())
+  spoil(damaged)
+  with pytest.raises(CorpusError, match=f"{damaged} is damaged .*: remove it"):
+    prepare_corpus(config, tmp_path / "there", staged)
+  damaged.unlink()
+  there = prepare_corpus(config, tmp_path / "there", staged)
   assert read_files(here.path) == read_files(there.path)
 
 
