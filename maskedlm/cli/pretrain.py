@@ -17,7 +17,7 @@ from ml_collections import ConfigDict
 from maskedlm.cli import exit_codes
 from maskedlm.config import defaults, existing, overrides
 from maskedlm.core.counts import counted
-from maskedlm.core.errors import ConfigError
+from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.core.measured import perplexity
 from maskedlm.core.parse_json import parse_json
 from maskedlm.data.batches import domain_mixture
@@ -247,19 +247,25 @@ def _keep_tokenizer(
   """Copies the corpus's tokenizer into the workdir.
 
   Raises:
-    ConfigError: the workdir has another tokenizer.
+    ConfigError: the workdir has another tokenizer, or a damaged one.
   """
   from maskedlm.training.checkpoints import resume
 
   path = workdir / "tokenizer"
   tokenizer.save_if_absent(corpus.tokenizer, path)
-  found = tokenizer.load_tokenizer(path).sha256
+  try:
+    found = tokenizer.load_tokenizer(path).sha256
+  except CorpusError as error:
+    raise ConfigError(
+      f"{path} is damaged ({error}): remove it, and the same command writes it "
+      "again."
+    ) from error
   if found != corpus.tokenizer.sha256:
     resume.check_corpus_options(workdir, _values(config))
     raise ConfigError(
       f"{path} is not the corpus's tokenizer ({found[:12]}, the corpus has "
-      f"{corpus.tokenizer.sha256[:12]}): this workdir holds another run; give "
-      "another --workdir."
+      f"{corpus.tokenizer.sha256[:12]}): this workdir holds another run, or a "
+      "damaged copy: give another --workdir, or remove the copy."
     )
 
 

@@ -40,7 +40,7 @@ def whole_file(path: str | os.PathLike) -> Iterator[IO[bytes]]:
   processes may write the same path: the last one to finish wins. A link at
   `path` is followed; a device such as /dev/stdout is written to directly.
   """
-  path = pathlib.Path(path).resolve()
+  path = pathlib.Path(os.path.realpath(path))  # resolve() fails for a loop.
   if path.exists() and not path.is_file():
     with path.open("wb") as file:
       yield file

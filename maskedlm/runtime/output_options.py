@@ -40,7 +40,7 @@ def check_file(
     raise ConfigError(f"{option}={path}: there is no folder {path.parent}.")
   if path.is_dir():
     raise ConfigError(f"{option}={path} is a folder; name a file.")
-  path = path.resolve()
+  path = pathlib.Path(os.path.realpath(path))
   # A new file replaces an old one; a device is written to directly.
   needed = {path.parent} if not path.exists() or path.is_file() else set()
   needed |= {path} if path.exists() else set()

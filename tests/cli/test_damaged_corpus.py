@@ -5,7 +5,10 @@ import shutil
 import pytest
 
 from helpers import damage
-from maskedlm.cli import main
+from maskedlm.cli import main, pretrain
+from maskedlm.core.errors import ConfigError
+from maskedlm.data.corpus import store
+from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 
 DAMAGED = {
   "meta.json": (damage.folder, damage.fifo, damage.not_utf8, damage.deep),
@@ -36,4 +39,19 @@ def test_it_is_named_with_the_remedy(tiny, tmp_path, capsys, name, spoil):
     lines.add(capsys.readouterr().err)
   (text,) = lines
   assert text.startswith(f"error: {corpus}") and text.count("\n") == 1
-  assert name in text and "restore it from a copy" in text
+  assert name in text and text.count("restore it from a copy") == 1
+
+
+@pytest.mark.parametrize(
+  "spoil", [damage.file, damage.folder, damage.loop, damage.fifo]
+)
+def test_a_damaged_tokenizer_of_a_run_may_be_removed(tiny, tmp_path, spoil):
+  corpus = store.open_corpus(tiny[1])
+  path = tmp_path / "tokenizer"
+  path.mkdir()
+  spoil(path)
+  with pytest.raises(ConfigError, match=f"{path} is damaged .* remove it"):
+    pretrain._keep_tokenizer(None, corpus, tmp_path)
+  damage.remove(path)
+  pretrain._keep_tokenizer(None, corpus, tmp_path)
+  assert load_tokenizer(path).sha256 == corpus.tokenizer.sha256

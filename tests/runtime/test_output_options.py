@@ -210,3 +210,11 @@ def test_a_lock_follows_no_link_and_waits_for_no_reader(tmp_path):
       output_files.lock(tmp_path / name)
     assert caught.value.errno == number
   assert not (tmp_path / "theirs").exists()
+
+
+def test_a_link_to_itself_is_replaced(tmp_path):
+  path = tmp_path / "out.json"
+  path.symlink_to(path.name)
+  output_options.check_file(path, option="--out")
+  output_files.write_text(path, "text")
+  assert path.read_text() == "text" and not path.is_symlink()

@@ -47,9 +47,10 @@ def read_meta(path: str) -> dict:
       " the path of a finished one."
     )
   name = os.path.join(path, "meta.json")
+  with reading(path), memory_map.open_file(name) as file:
+    content = file.read()
   try:
-    with reading(path), memory_map.open_file(name) as file:
-      meta = parse_json(file.read().decode("utf-8"))
+    meta = parse_json(content.decode("utf-8"))
   except ValueError as error:
     raise CorpusError(f"{name}: damaged ({error}); {shards.REMEDY}") from error
   if not isinstance(meta, dict) or meta.get("format") != manifest.FORMAT:

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.core.errors import CorpusError, check_name
+from maskedlm.data.corpus import memory_map
 from maskedlm.data.tokenizers import (
   agreement,
   companions,
@@ -164,7 +165,8 @@ def load_tokenizer(
   if path.is_dir():
     path = _file_in(path)
   try:
-    content = path.read_bytes()
+    with memory_map.open_file(path) as file:
+      content = file.read()
   except OSError as error:
     raise CorpusError(
       f"tokenizer {path}: {error.strerror}; expected a tokenizer.json, a "
@@ -203,7 +205,7 @@ def load_tokenizer(
 
 def save_if_absent(tokenizer: Tokenizer, path: pathlib.Path) -> None:
   """Saves a tokenizer to a directory, atomically, unless the path exists."""
-  if not path.exists():
+  if not os.path.lexists(path):
     with output_files.whole_folder(path) as folder:
       tokenizer.save(folder)
 

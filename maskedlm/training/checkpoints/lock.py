@@ -39,7 +39,8 @@ def lock_folder(directory: Path) -> Lock:
       "one: wait until that run ends, or choose another --workdir."
     ) from error
   except OSError as error:
-    raise storage_errors.unwritable(directory, error) from error
+    where = error.filename or directory
+    raise storage_errors.unwritable(where, error) from error
   return Lock(lambda: None, file.close)
 
 
