@@ -256,11 +256,37 @@ def plot_run(argv: Sequence[str]) -> int:
   )
   parser.add_argument("workdir", nargs="+", help="runs, finished or not")
   options.add_out(parser, "a .png, .svg or .pdf", required=True)
+  parser.add_argument(
+    "--panels",
+    metavar="NAMES",
+    help="the metrics to draw, as metrics.jsonl names them, with commas: "
+    "mlm_loss,mlm_accuracy; default: losses, scores, rate and speed",
+  )
+  parser.add_argument(
+    "--columns",
+    type=int,
+    default=training_curves.COLUMNS,
+    help="panels beside each other, at most; default: 3",
+  )
+  parser.add_argument(
+    "--width",
+    type=float,
+    default=0.0,
+    help="of the picture, in inches, such as a page's column; default: 4.2 a "
+    "column",
+  )
   args = parser.parse_args(argv)
+  options.check_at_least(args, columns=1, width=0)
   figure.check_picture(args.out)
   curves = [training_curves.read_run(workdir) for workdir in args.workdir]
   runs = dict(zip(figure.short_names(args.workdir), curves, strict=True))
-  training_curves.draw_curves(args.out, runs)
+  training_curves.draw_curves(
+    args.out,
+    runs,
+    panels=(args.panels or "").split(",") if args.panels is not None else (),
+    columns=args.columns,
+    width=args.width,
+  )
   steps = [
     f"{name} {training_curves.last_step(run):,}" for name, run in runs.items()
   ]

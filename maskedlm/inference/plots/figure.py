@@ -41,6 +41,7 @@ STYLE = {
   "grid.linewidth": 0.6,
   "legend.frameon": False,
   "svg.hashsalt": "maskedlm",  # Makes files reproducible.
+  "pdf.fonttype": 42,  # Fonts as publishers ask for them: not of type 3.
 }
 BASE_FONT = "DejaVu Sans"  # Part of matplotlib.
 # Fonts of fallback boxes and of formulas.

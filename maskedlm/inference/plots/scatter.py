@@ -15,12 +15,11 @@ import numpy as np
 from maskedlm.inference.plots import figure
 
 # Sizes in inches.
-SIDE = 6.0  # The square of points.
+SIDE, LEAST_SIDE = 6.0, 3.6  # The square of points; smaller with few lines.
 LEFT, BOTTOM, TOP = 0.75, 0.55, 0.85  # Its margins.
-PANEL = 6.6  # The width of the sentences beside it.
-LINE = 0.19  # The height of a sentence.
-LINES = 30  # The most sentences, unless there are more groups.
-MOST = 12  # The most samples of a group.
+COLUMN = 0.063  # The width of a letter of the sentences beside it.
+LINE, HIGHEST_LINE = 0.19, 0.32  # The height of a sentence.
+LINES = 30  # The most lines beside the points, unless there are more groups.
 APART = 0.05  # Least distance of numbered points, as a share of the picture.
 CONTEXT = 48  # Columns of a sentence on each side of the word.
 
@@ -69,20 +68,25 @@ def choose_samples(groups: Sequence[Group]) -> list[list[Sample]]:
   No two samples are within APART of each other. A group that is entirely too
   close to other samples gets a single one, without a number (0).
   """
-  most = min(max((LINES - len(groups)) // len(groups), 1), MOST)
+  left = max(LINES - len(groups), len(groups))  # Lines.
   every = np.array([(p.x, p.y) for g in groups for p in g.points])
   size = max(np.ptp(every, axis=0).max(), 1e-12)
   places = [np.array([(p.x, p.y) for p in g.points]) / size for g in groups]
   taken = np.full((1, 2), np.inf)
   chosen: list[list[int]] = [[] for _ in groups]
-  for turn in range(most):  # In turns, so that every group gets some.
+  before = -1
+  while left != before:  # In turns, so that every group gets some.
+    before = left
     for of_group, own in zip(places, chosen, strict=True):
+      if not left:
+        break
       away = np.linalg.norm(of_group[:, None] - taken, axis=2).min(axis=1)
       middle = np.linalg.norm(of_group - np.median(of_group, axis=0), axis=1)
-      rank = away if turn else -middle
+      rank = away if own else -middle
       best = int(np.argmax(np.where(away > APART, rank, -np.inf)))
       if away[best] > APART:
         own.append(best)
+        left -= 1
         taken = np.concatenate([taken, of_group[best][None]])
   number = itertools.count(1)
   return [
@@ -100,19 +104,23 @@ def draw_scatter(path: str, made: Scatter) -> None:
   """
   samples = choose_samples(made.groups)
   count = sum(map(len, samples)) + len(samples)
-  height = max(BOTTOM + SIDE + TOP, count * LINE + TOP + 0.2)
-  width = LEFT + SIDE + 0.3 + PANEL
+  # Neither half is left empty: few lines are further apart, beside less room.
+  side = min(max(count * LINE, LEAST_SIDE), SIDE)
+  line = min(max(side / count, LINE), HIGHEST_LINE)
+  height = max(BOTTOM + side + TOP, count * line + TOP + 0.2)
+  middle, right = _widths(made.groups, samples)
+  width = LEFT + side + 0.3 + right
   with figure.open_figure(
     path, width=width, height=height, text=visible_text(made)
   ) as fig:
     for text, y, size in ((made.title, 0.3, 11), (made.subtitle, 0.55, 8)):
       fig.text(LEFT / width, 1 - y / height, text, size=size, va="center")
-    box = (LEFT, height - TOP - SIDE, SIDE, SIDE)
+    box = (LEFT, height - TOP - side, side, side)
     axes = figure.add_axes(fig, box)
     _points(axes, made, samples)
-    panel = figure.add_axes(fig, (LEFT + SIDE + 0.3, 0, PANEL, height))
+    panel = figure.add_axes(fig, (LEFT + side + 0.3, 0, right, height))
     panel.set_axis_off()
-    panel.set_xlim(0, PANEL)
+    panel.set_xlim(0, right)
     panel.set_ylim(height, 0)  # Inches from the top.
     y = TOP + 0.05
     for i, (each, of_group) in enumerate(
@@ -122,10 +130,24 @@ def draw_scatter(path: str, made: Scatter) -> None:
       panel.plot(0.1, y, markersize=5, **style)
       label = f"{clip(each.label, 60)} ({len(each.points):,})"
       panel.text(0.25, y, label, va="center", weight="bold")
-      y += LINE
+      y += line
       for sample in of_group:
-        _line(panel, y, sample, figure.colour(i))
-        y += LINE
+        _line(panel, y, middle, sample, figure.colour(i))
+        y += line
+
+
+def _widths(groups: Sequence[Group], samples) -> tuple[float, float]:
+  """Returns (where the words begin, the width) of the sentences, in inches."""
+  parts = [_in_order(sample.point) for each in samples for sample in each]
+  before, after = (
+    COLUMN * max(columns(part) for part in side)
+    for side in (
+      [before for before, _, _ in parts],
+      [word + after for _, word, after in parts],
+    )
+  )
+  labels = 0.8 + 0.08 * max(columns(clip(g.label, 60)) for g in groups)
+  return 0.3 + before, max(0.3 + before + after + 0.2, labels)
 
 
 def visible_text(made: Scatter) -> str:
@@ -146,6 +168,11 @@ def contexts(point: Point, columns: int) -> tuple[str, str, str]:
   )
   before = clip(before.lstrip()[::-1], columns)[::-1]
   return before, clip(point.word, columns), clip(after.rstrip(), columns)
+
+
+def columns(text: str) -> int:
+  """Returns the columns of a text; wide characters have two."""
+  return len(text) + sum(unicodedata.east_asian_width(c) in "WF" for c in text)
 
 
 def clip(text: str, columns: int) -> str:
@@ -201,14 +228,19 @@ def _number(axes, x: float, y: float, number: int, colour: str) -> None:
   )
 
 
-def _line(panel, y: float, sample: Sample, colour: str) -> None:
-  """Draws a sentence, its word in the middle; mirrored if right-to-left."""
+def _in_order(point: Point) -> tuple[str, str, str]:
+  """Returns the contexts as they are drawn: mirrored if right-to-left."""
+  before, word, after = contexts(point, CONTEXT)
+  if _is_right_to_left(word):
+    return after, word, before
+  return before, word, after
+
+
+def _line(panel, y: float, middle: float, sample: Sample, colour: str) -> None:
+  """Draws a sentence, its word at the place `middle`."""
   if sample.number:
     _number(panel, 0.14, y, sample.number, colour)
-  before, word, after = contexts(sample.point, CONTEXT)
-  if _is_right_to_left(word):
-    before, after = after, before
-  middle = 0.3 + (PANEL - 0.3) * 0.48
+  before, word, after = _in_order(sample.point)
   text = {"size": 7, "va": "baseline"}
   y += 0.035
   panel.text(middle, y, before, ha="right", **text)

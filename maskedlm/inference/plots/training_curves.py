@@ -11,7 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from maskedlm.core.errors import DataError
+from maskedlm.core.counts import counted
+from maskedlm.core.errors import ConfigError, DataError, check_name
 from maskedlm.core.measured import from_json
 from maskedlm.core.parse_json import parse_json
 from maskedlm.inference.plots import figure
@@ -21,6 +22,7 @@ HELD_OUT = "heldout/"
 SCORE = r"(accuracy$|(^|_)(f1|exact_match|mcc|pearson|spearman)$)"
 COLUMNS = 3
 WIDTH, HEIGHT = 3.3, 2.1  # A panel's size in inches.
+LEAST = 1.5  # Its width, at least.
 BESIDE, BETWEEN = 0.85, 0.75  # The space beside and below it.
 
 
@@ -122,33 +124,77 @@ def choose_panels(runs: Sequence[Run]) -> list[Panel]:
   return [panel for panel in made if panel.metric in names]
 
 
-def draw_curves(path: str, runs: Mapping[str, Run]) -> None:
+def named_panels(runs: Sequence[Run], names: Sequence[str]) -> list[Panel]:
+  """Returns the panels of metrics by their names in metrics.jsonl, in order.
+
+  Raises:
+    ConfigError: no run has a metric; the message lists those that they have.
+  """
+  usual = {panel.metric: panel for panel in choose_panels(runs)}
+  known = {name.removeprefix(HELD_OUT) for run in runs for name in run}
+  for name in names:
+    check_name("--panels", name, sorted(known))
+  return [
+    usual.get(name, Panel(name, _title(name), "", "{:g}", False))
+    for name in names
+  ]
+
+
+def draw_curves(
+  path: str,
+  runs: Mapping[str, Run],
+  *,
+  panels: Sequence[str] = (),
+  columns: int = COLUMNS,
+  width: float = 0.0,
+) -> None:
   """Draws the curves of runs by name, with a colour for each run.
+
+  Args:
+    path: the picture, .png, .svg or .pdf.
+    runs: name -> curves.
+    panels: the metrics to draw, by their names in metrics.jsonl; () for the
+      losses, scores, rate and speed that there are.
+    columns: panels beside each other, at most.
+    width: of the picture in inches; 0 for panels of WIDTH.
 
   Raises:
     DataError: the runs have none of the metrics that are drawn.
-    ConfigError, StorageError: see figure.open_figure.
+    ConfigError: a metric is unknown, or width is too small; see also
+      figure.open_figure.
+    StorageError: see figure.open_figure.
   """
   from matplotlib import lines, ticker
 
-  drawn = choose_panels(list(runs.values()))
+  drawn = (
+    named_panels(list(runs.values()), panels)
+    if panels
+    else choose_panels(list(runs.values()))
+  )
   if not drawn:
     raise DataError(
       f"{', '.join(runs)}: metrics.jsonl has none of the metrics that are "
       "drawn: a loss, a score, learning_rate, tokens_per_second."
     )
-  columns = min(COLUMNS, len(drawn))
+  columns = min(columns, len(drawn))
   rows = math.ceil(len(drawn) / columns)
   legend = figure.legend_height(len(runs) + 2)
-  width = columns * (WIDTH + BESIDE) + 0.2
+  width = width or columns * (WIDTH + BESIDE) + 0.2
+  side = (width - 0.2) / columns - BESIDE  # A panel's width.
+  if side < LEAST or width > 100:
+    least = columns * (LEAST + BESIDE) + 0.2
+    raise ConfigError(
+      f"--width={width:g}: expected {least:.1f} to 100 inches for "
+      f"{counted(columns, 'column')} of panels; give fewer --columns, or more."
+    )
   height = rows * (HEIGHT + BETWEEN) + legend + 0.1
   text = "".join(runs)
   with figure.open_figure(path, width=width, height=height, text=text) as fig:
     for i, panel in enumerate(drawn):
       row, column = divmod(i, columns)
-      left = BESIDE + column * (WIDTH + BESIDE) - 0.1
+      left = BESIDE + column * (side + BESIDE) - 0.1
       bottom = (rows - 1 - row) * (HEIGHT + BETWEEN) + 0.45
-      axes = figure.add_axes(fig, (left, bottom, WIDTH, HEIGHT))
+      axes = figure.add_axes(fig, (left, bottom, side, HEIGHT))
       axes.set_title(panel.title)
       axes.set_ylabel(panel.unit)
       axes.set_xlabel("step")

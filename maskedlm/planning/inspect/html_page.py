@@ -32,11 +32,7 @@ def render_page(
     curve: points (step, learning rate).
   """
   parts = [f"<h1>{html.escape(name)}: what will be trained</h1>"]
-  for title, lines in sections:
-    text = html.escape("\n".join(lines))
-    parts.append(f"<h2>{html.escape(title)}</h2><pre>{text}</pre>")
-  parts.append(f"<h2>Learning rate</h2>{_curve(curve)}")
-  if rows:
+  if rows:  # First, as they show most at a glance.
     parts.append(
       "<h2>Sample rows</h2><p>Predicted tokens: <span class=mask>masked</span>,"
       " <span class=random>replaced by another</span>, <span class=keep>kept"
@@ -45,6 +41,10 @@ def render_page(
       "sees.</p>"
     )
   parts += [f'<p class="row" dir="auto">{_row(row)}</p>' for row in rows]
+  for title, lines in sections:
+    text = html.escape("\n".join(lines))
+    parts.append(f"<h2>{html.escape(title)}</h2><pre>{text}</pre>")
+  parts.append(f"<h2>Learning rate</h2>{_curve(curve)}")
   return html.one_file(name, "".join(parts), style=STYLE)
 
 

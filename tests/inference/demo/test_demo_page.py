@@ -84,6 +84,14 @@ def test_masks(page, models):
   for words in made["masks"]:
     assert all(candidate["word"] in shown_text for candidate in words)
   assert "Candidates of mask 2" in shown_text
+  # The best candidate has a full bar, and the others in proportion.
+  widths = page.run(
+    "[...document.querySelectorAll('#mask .bar i')].map(i => "
+    "parseFloat(i.style.width))"
+  )
+  shares = [[word["probability"] for word in words] for words in made["masks"]]
+  expected = [100 * share / max(words) for words in shares for share in words]
+  np.testing.assert_allclose(widths, expected, rtol=1e-4)
   assert count(page, "#mask .bars tbody tr") == 2 * answers.CANDIDATES
 
 
@@ -132,6 +140,12 @@ def test_attention(page):
     "document.querySelector('#attention [aria-pressed=true]').innerText"
   )
   assert pressed == "Head 3"
+  assert "of the attention" in shown_text  # The scale.
+  sides = page.run(
+    "['.card', '.map'].map(s => document.querySelector('#attention .result '"
+    " + s).getBoundingClientRect().width)"
+  )
+  assert sides[1] > 0.85 * sides[0]
   page.run(f"{cells}[7].dispatchEvent(new PointerEvent('pointerenter'))")
   assert "“the” gives " in answer(page, "attention")
   assert "of its attention to “cat”." in answer(page, "attention")
@@ -170,6 +184,7 @@ def test_entities_are_marked_in_the_text(page, models):
   assert "man" in marked and "man: PER" in shown_text
   shown = page.run("document.querySelector('#label .text').textContent")
   assert shown.replace("PER", "") == text
+  assert count(page, "#label mark.type.type0") == len(made["entities"])
 
 
 def test_errors_are_shown(page):

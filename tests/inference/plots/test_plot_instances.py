@@ -70,7 +70,9 @@ def test_samples_are_apart():
   first = samples[0][0].point
   assert abs(first.x - 50) < 12 and abs(first.y - 50) < 12
   # A group that lies on others has a sentence all the same.
-  assert all(samples) and len(samples[0]) == (scatter.LINES - 3) // 3
+  # The first gets the lines that the others don't need.
+  lines = sum(map(len, samples)) + len(samples)
+  assert all(samples) and lines == scatter.LINES
   same = scatter.choose_samples([make_group("a", [(1.0, 1.0)] * 3)])
   assert [sample.number for sample in same[0]] == [1]
 
@@ -153,7 +155,9 @@ def test_the_verb(workdir, text, tmp_path, size, capsys):
     "      2  de",
   ]
   width, height = size(out)
-  assert (width, height) == (2047, 1110) and out.stat().st_size > 30_000
+  # 150 pixels an inch; few and short sentences make it smaller than the most.
+  assert 900 < width < 2047 and 700 < height < 1110
+  assert out.stat().st_size > 30_000
   points = stored(html.read_text())
   assert len(points) == 9 and title in html.read_text()
   assert [p[2] for p in points[-2:]] == ["house", "HOUSE"]

@@ -49,6 +49,41 @@ def test_malformed_and_missing_files(tmp_path):
     training_curves.read_run(write(tmp_path / "b", tail='{"ste'))
 
 
+def test_panels_are_chosen_by_name(tmp_path):
+  run = training_curves.read_run(pretraining(tmp_path / "a"))
+  names = ["skipped", "mlm_accuracy", "mlm_loss"]
+  drawn = training_curves.named_panels([run], names)
+  assert [panel.metric for panel in drawn] == names
+  assert drawn[1].form == "%" and drawn[2].unit == "nats"
+  with pytest.raises(ConfigError, match=r"--panels='mlm_los' is unknown; did"):
+    training_curves.named_panels([run], ["mlm_los"])
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_a_papers_figure(tmp_path, capsys, suffix):
+  """One panel, as wide as a column."""
+  folder, out = pretraining(tmp_path / "a"), tmp_path / f"figure.{suffix}"
+  argv = ["plot", "run", folder, f"--out={out}", "--panels=mlm_loss"]
+  assert main.main([*argv, "--width=3.3"]) == 0
+  made = out.read_bytes()
+  if suffix == "svg":  # 72 points an inch.
+    assert b'width="237.6pt"' in made and b"MLM loss" in made
+  if suffix == "pdf":
+    assert b"/Type3" not in made
+  capsys.readouterr()
+  for wrong, words in (
+    ("--width=1", "--width=1: expected 2.6 to 100 inches"),
+    ("--width=nan", "--width=nan"),
+    ("--width=inf", "--width=inf"),
+    ("--columns=0", "--columns=0"),
+    ("--panels=", "--panels='' is unknown"),
+    ("--panels=loss,los", "--panels='los' is unknown"),
+  ):
+    assert main.main([*argv, wrong]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert words in line
+
+
 def test_runs_without_curves(tmp_path):
   run = training_curves.read_run(
     write(tmp_path / "a", {"step": 1, "skipped": 0.0})

@@ -90,6 +90,7 @@ def test_a_sample_row():
   page = html_page.render_page("<x>", [("A & B", ["1 < 2"])], [row], [(0, 0.0)])
   assert "&lt;x&gt;" in page and "A &amp; B" in page and "1 &lt; 2" in page
   assert page.count("<span class=mask><s>") == 2
+  assert page.index("Sample rows") < page.index("A &amp; B")
   assert "src=" not in page and "href=" not in page  # Loads nothing.
 
 

@@ -31,13 +31,13 @@ function bar(share, usual = null) {
   return made;
 }
 
-// rows: [[name, share from 0 to 1]].
-function bars(rows, caption, number = percent) {
+// rows: [[name, share from 0 to 1, class of its bar]]; full: share of a full bar.
+function bars(rows, caption, number = percent, full = 1) {
   const table = make("table", { className: "bars" });
   if (caption) table.append(make("caption", {}, caption));
-  table.append(make("tbody", {}, ...rows.map(([name, share]) => make("tr", {},
+  table.append(make("tbody", {}, ...rows.map(([name, share, kind]) => make("tr", { className: kind },
     make("th", { scope: "row", dir: "auto" }, name),
-    make("td", { className: "track" }, bar(share)),
+    make("td", { className: "track" }, bar(share / full)),
     make("td", { className: "number" }, number(share))))));
   return table;
 }
@@ -47,9 +47,11 @@ function showFilled({ pieces, masks }) {
   masks.forEach((words, i) => {
     text.append(make("mark", {}, words[0].word), pieces[i + 1]);
   });
+  // The best candidate has a full bar, however small its probability is.
   const cards = masks.map((words, i) => make("div", { className: "card" },
     bars(words.map((w) => [w.word, w.probability]),
-      masks.length > 1 ? `Candidates of mask ${i + 1}` : "Candidates")));
+      masks.length > 1 ? `Candidates of mask ${i + 1}` : "Candidates",
+      percent, Math.max(...words.map((w) => w.probability)) || 1)));
   return [text, make("div", { className: "cards" }, ...cards)];
 }
 
@@ -77,6 +79,8 @@ function showAttention({ tokens, weights }) {
   chosenHead = Math.min(chosenHead, weights.length - 1);
   const map = make("div", { className: "scroll", tabindex: "0", role: "region", "aria-label": "Map of the head" });
   const readout = make("p", { className: "readout", "aria-live": "polite" });
+  const end = make("span");
+  const scale = make("p", { className: "scale" }, "0%", make("i"), end, "of the attention");
   const buttons = weights.map((head, h) => {
     const button = make("button", { type: "button" }, thumbnail(head), `Head ${h + 1}`);
     button.addEventListener("click", () => choose(h));
@@ -86,11 +90,12 @@ function showAttention({ tokens, weights }) {
     chosenHead = h;
     buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(i === h)));
     map.replaceChildren(heatmap(tokens, weights[h], readout));
+    end.textContent = percent(largest(weights[h]));
     readout.textContent = "Rows attend to columns; point at a cell to read its share.";
   }
   choose(chosenHead);
   return [make("div", { className: "heads", role: "group", "aria-label": "Heads" }, ...buttons),
-    make("div", { className: "card" }, map, readout)];
+    make("div", { className: "card" }, map, scale, readout)];
 }
 
 const styled = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
@@ -130,10 +135,24 @@ function heatmap(tokens, rows, readout) {
     });
     return make("tr", {}, name, ...cells);
   });
-  return make("table", { className: long ? "map long" : "map" },
+  const table = make("table", { className: long ? "map long" : "map" },
     make("thead", {}, make("tr", {}, make("td"), ...columns)),
     make("tbody", {}, ...body));
+  table.style.setProperty("--count", tokens.length);
+  return table;
 }
+
+// A type keeps its colour (.type0, ...) as long as the page is open.
+const TYPES = 7;
+const seenTypes = new Map();
+
+function colourOf(type) {
+  if (!seenTypes.has(type)) seenTypes.set(type, seenTypes.size % TYPES);
+  return `type type${seenTypes.get(type)}`;
+}
+
+// The type of a tag such as B-PER; null for O.
+const typeOf = (tag) => (tag === "O" ? null : tag.replace(/^[BIES]-/, ""));
 
 // Renders the fields that a prediction has, whatever the model's task.
 function showPrediction({ prediction, texts, cut }) {
@@ -142,10 +161,10 @@ function showPrediction({ prediction, texts, cut }) {
   if (entities) {
     card.append(highlighted(text, entities));
     card.append(entities.length
-      ? bars(entities.map((e) => [`${e.text}: ${e.type}`, e.score]), "Found")
+      ? bars(entities.map((e) => [`${e.text}: ${e.type}`, e.score, colourOf(e.type)]), "Found")
       : make("p", {}, "Nothing was found."));
   } else if (tags) {
-    card.append(make("ul", { className: "words", dir: "auto" }, ...tokens.map((token, i) => make("li", { title: percent(probabilities[i]) },
+    card.append(make("ul", { className: "words", dir: "auto" }, ...tokens.map((token, i) => make("li", { title: percent(probabilities[i]), className: typeOf(tags[i]) && colourOf(typeOf(tags[i])) },
       token, make("small", {}, tags[i])))));
   } else {
     const facts = Object.entries(others).filter(([, value]) =>
@@ -186,7 +205,7 @@ function highlighted(text, entities) {
   for (const e of entities.toSorted((a, b) => a.start - b.start || b.end - a.end)) {
     if (e.start < end) continue;
     made.append(characters.slice(end, e.start).join(""),
-      make("mark", {}, characters.slice(e.start, e.end).join(""), make("b", {}, e.type)));
+      make("mark", { className: colourOf(e.type) }, characters.slice(e.start, e.end).join(""), make("b", {}, e.type)));
     end = e.end;
   }
   made.append(characters.slice(end).join(""));
