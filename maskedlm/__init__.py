@@ -1,16 +1,20 @@
 """maskedlm: pretrain masked language models, and put them to work.
 
-`maskedlm.load(path)` opens a checkpoint in Python
-(docs/guides/use/python.md). Nothing heavy is imported before it is needed.
+In Python, `pretrain(config, workdir)` and `finetune(config, workdir)` train,
+and `load(path)` opens a checkpoint (docs/guides/use/python.md). Nothing heavy
+is imported before it is needed.
 """
 
+import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+  from maskedlm.cli.in_python import pretrain
+  from maskedlm.finetune.start import finetune
   from maskedlm.inference.model import Model, load
 
 __version__ = "0.1.0"
-__all__ = ("Model", "__version__", "load")
+__all__ = ("Model", "__version__", "finetune", "load", "pretrain")
 
 
 def __getattr__(name: str):
@@ -20,6 +24,12 @@ def __getattr__(name: str):
     return presets
   if name not in __all__:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+  if name == "finetune":  # The folder of that name, which can be called.
+    return importlib.import_module("maskedlm.finetune")
+  if name == "pretrain":
+    from maskedlm.cli import in_python
+
+    return in_python.pretrain
   from maskedlm.inference import model
 
   return getattr(model, name)

@@ -12,7 +12,7 @@ from ml_collections import ConfigDict
 
 from maskedlm.config import overrides as config_overrides
 from maskedlm.core.errors import ConfigError
-from maskedlm.finetune import continued
+from maskedlm.finetune import continued, start
 from maskedlm.finetune.config import (
   contradictions,
   load_task,
@@ -20,7 +20,7 @@ from maskedlm.finetune.config import (
   unused_options,
   validate,
 )
-from maskedlm.runtime import buckets, console, output_files, startup
+from maskedlm.runtime import buckets, console, output_files
 
 
 def main(argv: Sequence[str]) -> int:
@@ -61,14 +61,15 @@ def main(argv: Sequence[str]) -> int:
   _check_given(config, given, workdir)
   config_overrides.print_unused(overrides, unused_options(config))
   if not config.suite:
-    _run(config, workdir)
+    start.run_or_sweep(config, workdir)
     return 0
   file = args.config.partition(":")[0]
   configs = {name: load(f"{file}:{name}") for name in config.suite}
   for each in configs.values():
     _check_given(each, given, workdir)
   results = {
-    name: _run(each, f"{workdir}/{name}") for name, each in configs.items()
+    name: start.run_or_sweep(each, f"{workdir}/{name}")
+    for name, each in configs.items()
   }
   if all(results.values()):  # They are empty on hosts other than host 0.
     _print_suite(results, config.suite_without, buckets.origin(workdir))
@@ -102,26 +103,6 @@ def _split_task(argv: Sequence[str]) -> tuple[str, list[str]]:
       return token, [*argv[:i], *argv[i + 1 :]]
     before = token
   return "", list(argv)
-
-
-@startup.connected()
-def _run(config: ConfigDict, workdir: str) -> dict:
-  """Does a run, or a sweep if config.sweep is set; returns the result or {}."""
-  from maskedlm.finetune import run, sweep
-  from maskedlm.runtime import multihost
-
-  startup.enable_compile_cache()
-  with multihost.workdir(workdir) as folder:
-    if any(config.sweep[name] for name in config.sweep):
-      multihost.check_alone("a sweep")
-      return sweep.sweep(config, folder)
-    result = run.finetune(config, folder)
-  if not multihost.is_primary():
-    return {}
-  print(f"{config.name}, best checkpoint on the development set:")
-  run.log_result(result, print)
-  print(f"  these figures        {buckets.origin(workdir) / 'result.json'}")
-  return result
 
 
 def _print_suite(

@@ -29,6 +29,7 @@ VERBS = {
   "transfer": ("transfer", "score a fine-tuned checkpoint in other languages"),
   "predict": ("predict", "label raw text with a fine-tuned checkpoint"),
   "embed": ("embed", "write vectors of tokens, words or sentences"),
+  "search": ("search", "find the nearest sentences to a query"),
   "isotropy": ("isotropy", "measure how alike a model's vectors are, by layer"),
   "word-senses": ("word_senses", "word senses: train, evaluate, predict"),
   "plot": ("plot", "draw instances, attention, isotropy, training curves"),

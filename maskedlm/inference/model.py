@@ -26,8 +26,9 @@ from maskedlm.finetune.contract import Prediction
 from maskedlm.finetune.predict import FineTunedModel
 from maskedlm.inference import fill_mask
 from maskedlm.inference.fill_mask import MaskFiller
-from maskedlm.inference.vectors import attention_maps, vectors
+from maskedlm.inference.vectors import attention_maps, search, vectors
 from maskedlm.inference.vectors.attention_maps import Attention
+from maskedlm.inference.vectors.search import Hit
 from maskedlm.inference.vectors.vectors import TextEncoder, Vectors
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.training.checkpoints.load import LoadedCheckpoint, open_best
@@ -229,6 +230,33 @@ class Model:
     made = vectors.collect(made)
     places = np.array([text.line - 1 for text in made.sources], np.int64)
     return made._replace(texts=places)
+
+  def search(
+    self, queries: Sequence[str], path: str | pathlib.Path, *, top: int = 5
+  ) -> list[list[Hit]]:
+    """Returns the nearest sentences of a file to each query, nearest first.
+
+    Args:
+      queries: a list of any length.
+      path: the .npz file that `maskedlm embed --unit=sentence` wrote with this
+        checkpoint; queries are embedded as its sentences were.
+      top: the number of sentences.
+
+    Returns:
+      For each query a list of (cosine, text, file, line). All sentences are
+      compared.
+
+    Raises:
+      ConfigError: top is below 1, or the file holds something else or is of
+        another encoder.
+    """
+    queries = _each("queries", queries, str)
+    if not queries:
+      return []
+    if top < 1:
+      raise ConfigError(f"top={top}: expected at least 1.")
+    index = search.open_index(path, self._encoder)
+    return search.search(self._encoder, index, queries, top=top)
 
   def predict(
     self, examples: Sequence[str | Mapping[str, Any]], *, batch_size: int = 32

@@ -1,0 +1,147 @@
+"""Finds the nearest sentences to a query, by the cosine of their vectors.
+
+The search is exact: it compares a query with every vector of a file that
+`maskedlm embed --unit=sentence` wrote. Queries are embedded as the file was.
+"""
+
+import pathlib
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maskedlm.core.errors import ConfigError
+from maskedlm.core.parse_json import parse_json
+from maskedlm.inference.vectors import standardise, vectors
+from maskedlm.runtime import output_files
+
+_BLOCK = 1 << 14  # Vectors that are compared at a time.
+
+
+class Index(NamedTuple):
+  """The vectors of a file, and what they belong to."""
+
+  vectors: np.ndarray  # [n, C] float32.
+  texts: np.ndarray  # [n] int64: the text of each vector.
+  starts: np.ndarray  # [m + 1] int64: where each text begins in `bytes`.
+  bytes: np.ndarray  # uint8: all texts, in UTF-8.
+  lines: np.ndarray  # [m] int64: the line of each text.
+  files: np.ndarray  # [m] int32: the file of each text, in about["files"].
+  about: dict[str, Any]  # The options and the encoder that made the vectors.
+
+
+class Hit(NamedTuple):
+  """A sentence, and the cosine of its vector and the query's."""
+
+  cosine: float
+  text: str
+  file: str
+  line: int
+
+
+def open_index(path: str | pathlib.Path, model: vectors.TextEncoder) -> Index:
+  """Opens a file of vectors of sentences that a model made.
+
+  Raises:
+    ConfigError: there is no such file, it holds something else, or another
+      encoder made it.
+  """
+  wanted = "`maskedlm embed --unit=sentence --out=FILE.npz`"
+  if pathlib.Path(path).suffix.lower() != ".npz":
+    raise ConfigError(f"{path}: expected the .npz file of {wanted}.")
+  with output_files.open_npz(path, made_by=wanted.strip("`")) as file:
+    about = parse_json(str(file["about"]))
+    names = ("vectors", "texts", "text_starts", "text_bytes", "text_lines")
+    index = Index(*(file[name] for name in (*names, "text_files")), about)
+    unit = about["unit"]
+    if about["combine"] == "stack" or index.vectors.ndim != 2:
+      raise ConfigError(
+        f"{path} has stacked layers: make it without --combine=stack."
+      )
+  if unit != "sentence":
+    raise ConfigError(
+      f"{path} has vectors of a {unit} each; make it by {wanted}."
+    )
+  if about["encoder"] != vectors.fingerprint(model):
+    raise ConfigError(
+      f"{path} was made by another encoder, that of {about['checkpoint']}: "
+      "give it as --checkpoint, or embed again."
+    )
+  return index
+
+
+def search(
+  model: vectors.TextEncoder, index: Index, queries: Sequence[str], *, top: int
+) -> list[list[Hit]]:
+  """Returns the `top` nearest sentences to each query, nearest first.
+
+  Args:
+    model: the encoder that made the index.
+    index: from open_index, with this model.
+    queries: texts.
+    top: the number of sentences for each query.
+
+  Raises:
+    ConfigError: the file of --standardise is gone.
+  """
+  x = _embed(model, index, queries)
+  return [
+    [_hit(index, i, cosine) for i, cosine in zip(*found, strict=True)]
+    for found in nearest(x, index.vectors, top=top)
+  ]
+
+
+def _embed(model, index: Index, queries: Sequence[str]) -> np.ndarray:
+  """Returns the vectors [q, C] of queries, made as those of the index."""
+  about = index.about
+  options = vectors.VectorOptions(
+    unit="sentence",
+    pool=about["pool"],
+    layers=tuple(about["layers"]),
+    combine=about["combine"],
+    normalize=about["normalize"],
+  )
+  made = vectors.collect(vectors.embed(model, queries, options))
+  if path := about.get("standardised"):
+    fitted = standardise.load_standardiser(path)
+    return standardise.apply_standardiser(fitted, made.values)
+  return made.values
+
+
+def nearest(
+  queries: np.ndarray, x: np.ndarray, *, top: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+  """Yields, for each query, the rows of x with the largest cosines, and these.
+
+  Rows of equal cosine are in the order of x. A vector of zeros has the cosine 0
+  with every other.
+
+  Args:
+    queries: [q, C].
+    x: [n, C].
+    top: the number of rows, or n if there are fewer.
+  """
+  unit = _unit_length(queries)
+  cosines = np.concatenate(
+    [
+      unit @ _unit_length(x[begin : begin + _BLOCK]).T
+      for begin in range(0, max(len(x), 1), _BLOCK)
+    ],
+    axis=1,
+  )
+  for row in cosines:
+    order = np.argsort(-row, kind="stable")[:top]
+    yield order, row[order]
+
+
+def _unit_length(x: np.ndarray) -> np.ndarray:
+  lengths = np.linalg.norm(x, axis=-1, keepdims=True)
+  return x / np.where(lengths == 0, 1, lengths)
+
+
+def _hit(index: Index, i: int, cosine: float) -> Hit:
+  t = index.texts[i]
+  begin, end = index.starts[t : t + 2]
+  text = index.bytes[begin:end].tobytes().decode("utf-8", "replace")
+  file = index.about["files"][index.files[t]]
+  return Hit(float(cosine), text, file, int(index.lines[t]))

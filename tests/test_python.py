@@ -1,0 +1,54 @@
+"""Training from Python: the notebook as written, and errors as exceptions."""
+
+import json
+
+import pytest
+
+import maskedlm
+from helpers.repository import ROOT
+from maskedlm.config import defaults
+from maskedlm.core.errors import ConfigError
+from maskedlm.finetune import config as finetuning
+
+NOTEBOOK = ROOT / "docs" / "getting-started" / "first-hour.ipynb"
+
+
+def test_the_notebook_runs(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  names, steps = {}, 0
+  for cell in json.loads(NOTEBOOK.read_text())["cells"]:
+    if cell["cell_type"] == "code":
+      assert not cell["outputs"]
+      source = "".join(cell["source"])
+      steps += "num_steps=200" in source
+      # Its steps, but not all of them.
+      short = source.replace("num_steps=200, eval_every=100", "num_steps=4")
+      short = short.replace("warmup_steps=20", "warmup_steps=2")
+      exec(short.replace("epochs = 3.0", "epochs = 1.0"), names)
+  assert steps == 1
+  assert names["result"]["steps"] == 4
+  assert maskedlm.pretrain(names["config"], "runs/small")["steps"] == 4
+  again = maskedlm.finetune(names["tuning"], "runs/returns")
+  assert 0 <= again["accuracy"] <= 1
+
+
+def test_wrong_calls_are_errors(tmp_path):
+  config = defaults.default()
+  config.train.prefetch = 0
+  with pytest.raises(ConfigError, match=r"train.prefetch=0"):
+    maskedlm.pretrain(config, tmp_path / "run")
+  with pytest.raises(ConfigError, match=r"absent.py: no such file"):
+    maskedlm.pretrain("absent.py", tmp_path / "run")
+  config = finetuning.default("tagging")
+  with pytest.raises(ConfigError, match="init_from"):
+    maskedlm.finetune(config, tmp_path / "run")
+  config.suite = ("a", "b")
+  with pytest.raises(ConfigError, match="several runs"):
+    maskedlm.finetune(config, tmp_path / "run")
+
+
+def test_the_folder_stays_a_folder():
+  import maskedlm.finetune.run
+
+  assert maskedlm.finetune.run.finetune
+  assert callable(maskedlm.finetune)
