@@ -331,17 +331,24 @@ def end(directory: Path, step: int) -> None:
   (directory / f"{step}{_UNFINISHED}").unlink(missing_ok=True)
 
 
-def clear_unfinished(directory: Path) -> None:
-  """Deletes unfinished saves; only the holder of the lock may call it."""
+def clear_unfinished(directory: Path) -> list[str]:
+  """Deletes unfinished saves; only the holder of the lock may call it.
+
+  Returns:
+    The steps whose saves were interrupted before they were verified.
+  """
+  deleted = []
   with storage_errors.bucket_errors(directory):
     for path in directory.glob(f"*{_UNFINISHED}"):
       step = directory / path.name.removesuffix(_UNFINISHED)
       if manifest.is_step(step.name):
         if not _is_complete(step):
           buckets.remove(step)
+          deleted.append(step.name)
         buckets.remove(path)
     for path in directory.glob("*.orbax-*"):
       buckets.remove(path)
+  return deleted
 
 
 def clear_older(directory: Path, step: int) -> None:

@@ -172,7 +172,8 @@ def open_checkpoints(
     lambda: lock_folder(directory) if primary else None
   )
   if primary:
-    files.clear_unfinished(directory)
+    for name in files.clear_unfinished(directory):
+      log(f"checkpoint {name} is deleted: its save was interrupted")
   checkpointer = ocp.AsyncCheckpointer(ocp.CompositeCheckpointHandler())
   background = concurrent.futures.ThreadPoolExecutor(1, "checkpoint")
   pending = None  # The save in progress.

@@ -235,8 +235,10 @@ def test_an_unreachable_bucket_is_reported_without_listing_it(
   assert "Earlier steps are intact" in message
   with pytest.raises(StorageError):
     checkpoints.close()
-  with opened(workdir) as checkpoints:
+  log = []
+  with opened(workdir, log=log) as checkpoints:
     assert checkpoints.steps() == [1, 2, 3]
+  assert log == ["checkpoint 4 is deleted: its save was interrupted"]
 
 
 def test_only_errors_that_orbax_leaves_behind_are_silenced():

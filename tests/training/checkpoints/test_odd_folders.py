@@ -96,7 +96,9 @@ def test_an_interrupted_first_save_is_removed(tmp_path):
   save_steps(tmp_path, 1)
   unverify(tmp_path, 1)
   (tmp_path / "checkpoints/1.unfinished").touch()
-  with opened(tmp_path) as checkpoints:
+  log = []
+  with opened(tmp_path, log=log) as checkpoints:
+    assert log == ["checkpoint 1 is deleted: its save was interrupted"]
     assert checkpoints.restore(like(make_state(0))) is None
     assert os.listdir(tmp_path / "checkpoints") == [".lock"]
     checkpoints.save(1, make_state(1), META, metric=None)
