@@ -17,6 +17,7 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.data.corpus import integrity
 from maskedlm.data.prepare.options import TOKENIZER_HASH
 from maskedlm.data.prepare.vocabulary_sample import LATER_OPTIONS, load_given
+from maskedlm.data.sources import same_files
 from maskedlm.runtime import buckets
 
 Started = Callable[[], bool]
@@ -142,7 +143,7 @@ def _print_unused(config: ConfigDict, given, recorded: dict) -> None:
     f"{name}={config.corpus[key]!r}"
     for name in given
     if (key := name.removeprefix("corpus.")) not in (name, "path")
-    and config.corpus[key] != recorded.get(name)
+    and not same_files.is_same(name, config.corpus[key], recorded.get(name))
   ]
   if unused:
     _log(f"{', '.join(unused)} without effect: {path} is prepared already")

@@ -39,17 +39,6 @@ def normalize(address: str | Path) -> str:
   return _ADDRESS.sub(r"\1://", os.fspath(address), count=1).rstrip("/")
 
 
-def is_same(a: str | Path, b: str | Path) -> bool:
-  """Returns whether two paths or addresses name the same place; "" is none."""
-  if not (os.fspath(a) and os.fspath(b)):
-    return os.fspath(a) == os.fspath(b)
-  a, b = (
-    normalize(p) if is_address(p) else os.path.realpath(_at_home(p))
-    for p in (a, b)
-  )
-  return a == b
-
-
 def folder(path: str | Path) -> pathlib.Path:
   """Returns the absolute path of a folder; ~ is the user's home.
 

@@ -28,7 +28,7 @@ from maskedlm.data.prepare.options import (
   check_options,
   recorded_options,
 )
-from maskedlm.data.sources import files
+from maskedlm.data.sources import files, same_files
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.runtime import output_files, storage_errors
 
@@ -131,7 +131,8 @@ def _reuse(
   different = [
     name
     for name in sorted(given.keys() | recorded.keys())
-    if name.startswith(sections) and given.get(name) != recorded.get(name)
+    if name.startswith(sections)
+    and not same_files.is_same(name, given.get(name), recorded.get(name))
   ]
   if different:
     raise CorpusError(

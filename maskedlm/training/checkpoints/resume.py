@@ -12,6 +12,7 @@ from typing import Any
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.parse_json import parse_json
+from maskedlm.data.sources import same_files
 from maskedlm.runtime import buckets
 
 # (a section of config.json, the kind of run that writes it)
@@ -21,7 +22,6 @@ _WRITERS = (
   ("imported", "an import"),
   ("retokenized", "a model with another vocabulary"),
 )
-_PATH = "init_from"  # The option that may be spelt in several ways.
 _NO_DIFFERENCE = ("corpus.num_workers",)  # To the corpus.
 
 
@@ -77,7 +77,7 @@ def check_identity(
   undo, changed = [], []
   for name in sorted(before.keys() | now.keys()):
     a, b = before.get(name, "(absent)"), now.get(name, "(absent)")
-    if a == b or (name == _PATH and buckets.is_same(a, b)):
+    if same_files.is_same(name, a, b):
       continue
     # An option that is not in the checkpoint is newer, and the run behaved as
     # its default.
@@ -125,7 +125,7 @@ def check_corpus_options(
     for name in sorted(before.keys() & now.keys())
     if name.split(".")[0] in ("corpus", "tokenizer")
     and name not in _NO_DIFFERENCE
-    and before[name] != now[name]
+    and not same_files.is_same(name, before[name], now[name])
   }
   name = "corpus.path"
   if different.get(name):  # The other options don't matter then.

@@ -186,6 +186,22 @@ def test_other_options_are_rejected(
   assert message.count("(there ") == 1
 
 
+def test_the_source_may_be_spelt_otherwise(make_config, tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  config = make_config(make_text(1, 40))
+  kind, _, path = config.corpus.source.partition(":")
+  first = prepare_corpus(config, tmp_path / "corpus")
+  for other in (os.path.relpath(path), f"./x/../{os.path.relpath(path)}"):
+    config.corpus.source = f"{kind}:{other}"
+    again = prepare_corpus(config, tmp_path / "corpus")
+    # What was given first stays recorded.
+    assert again.meta["options"]["corpus.source"] == f"{kind}:{path}"
+    assert again.fingerprint == first.fingerprint
+  config.corpus.source = f"{kind}:{path}x"
+  with pytest.raises(CorpusError, match=r"corpus\.source="):
+    prepare_corpus(config, tmp_path / "corpus")
+
+
 def test_the_error_names_options_that_open_the_corpus(make_config, tmp_path):
   """Of several: parts and source, options of later versions, quotes."""
   path = tmp_path / "corpus"

@@ -169,3 +169,33 @@ def test_init_from_may_be_spelt_otherwise(
     assert not same and f"init_from was '{before}'" in str(error)
   else:
     assert same
+
+
+@pytest.mark.parametrize(
+  ("section", "name", "before", "now"),
+  [
+    ("corpus", "source", "text:a", "text:./a/"),
+    ("corpus", "parts", "en:a,de:b", "en:text:./a,de:{here}/b"),
+    ("corpus", "path", "corpus", "{here}/corpus/"),
+    ("tokenizer", "path", "x/../t", "t"),
+    ("data", "train", "a.tsv,b.tsv", "./a.tsv,{here}/b.tsv"),
+    ("data", "dev", "d*.tsv", "./d*.tsv"),
+  ],
+)
+def test_files_may_be_spelt_otherwise(
+  tmp_path, monkeypatch, section, name, before, now
+):
+  monkeypatch.chdir(tmp_path)
+  old = identity(**{section: {name: before}})
+  new = identity(**{section: {name: now.format(here=tmp_path)}})
+  frozen = {f"{section}.{name}"}
+  resume.check_identity(old, new, frozen=frozen, log=pytest.fail)
+  other = identity(**{section: {name: now.format(here=tmp_path) + "x"}})
+  with pytest.raises(ConfigError, match=f"{section}.{name} was"):
+    resume.check_identity(old, other, frozen=frozen, log=pytest.fail)
+  # Nor is the path to blame where the text has changed.
+  with pytest.raises(ConfigError, match="the corpus was ccc") as caught:
+    resume.check_identity(
+      old, {**new, "corpus": "d" * 64}, frozen=frozen, log=pytest.fail
+    )
+  assert f"{section}.{name}" not in str(caught.value)

@@ -9,7 +9,7 @@ import json
 import os
 import zipfile
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from ml_collections import ConfigDict
@@ -17,7 +17,7 @@ from ml_collections import ConfigDict
 from maskedlm.core.errors import CorpusError
 from maskedlm.core.parse_json import parse_json
 from maskedlm.data.corpus import manifest
-from maskedlm.data.sources import domains, reader
+from maskedlm.data.sources import domains, reader, same_files
 from maskedlm.data.sources.domains import Domain
 from maskedlm.runtime import output_files
 
@@ -77,16 +77,17 @@ def start_job(job: Job) -> None:
   if os.path.exists(path):
     with open(path, encoding="utf-8") as file:
       earlier = parse_json(file.read())
-    if earlier != run:
-      if earlier.get("version") != manifest.VERSION:
-        raise CorpusError(
-          f"{job.folder} holds an unfinished run of another version of"
-          " maskedlm; remove the folder to prepare the corpus from its start."
-        )
+    if earlier.get("version") != manifest.VERSION:
+      raise CorpusError(
+        f"{job.folder} holds an unfinished run of another version of"
+        " maskedlm; remove the folder to prepare the corpus from its start."
+      )
+    before, now = _canonical(earlier), _canonical(run)
+    if before != now:
       sections = [
         name
         for name in ("corpus", "tokenizer", "seed")
-        if earlier["config"][name] != run["config"][name]
+        if before[name] != now[name]
       ]
       raise CorpusError(
         f"{job.folder} holds an unfinished run with other "
@@ -102,6 +103,27 @@ def start_job(job: Job) -> None:
     )
   with output_files.whole_file(path) as file:
     file.write(json.dumps(run).encode())
+
+
+def _canonical(run: dict[str, Any]) -> dict[str, Any]:
+  """Returns what a continued run must keep, whatever its paths' spelling."""
+  config = run["config"]
+  sections = {
+    section: {
+      name: same_files.canonical(f"{section}.{name}", value)
+      for name, value in config[section].items()
+    }
+    for section in ("corpus", "tokenizer")
+  }
+  pieces = [
+    {
+      "paths": [os.path.realpath(path) for path in piece["paths"]],
+      "records": piece["records"],
+      "bytes": piece["bytes"],
+    }
+    for piece in run["pieces"]
+  ]
+  return {**sections, "seed": config["seed"], "pieces": pieces}
 
 
 def list_pieces(

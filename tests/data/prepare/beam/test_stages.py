@@ -192,6 +192,22 @@ def test_an_unfinished_run_with_other_options_is_an_error(
     prepare_corpus(config, tmp_path / "corpus", staged)
 
 
+def test_an_unfinished_run_continues_with_paths_spelt_otherwise(
+  in_loops, tmp_path, monkeypatch
+):
+  config = make_config(tmp_path)
+  with monkeypatch.context() as patch:
+    patch.setattr(runner, "_make_tokenizer", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+      prepare_corpus(config, tmp_path / "corpus", staged)
+  monkeypatch.chdir(tmp_path)
+  kind, _, path = config.corpus.source.partition(":")
+  config.corpus.source = f"{kind}:{os.path.relpath(path)}"
+  assert not config.corpus.source.startswith(f"{kind}:/")
+  corpus = prepare_corpus(config, tmp_path / "corpus", staged)
+  assert corpus.meta["options"]["corpus.source"] == config.corpus.source
+
+
 def test_a_folder_with_other_files_is_an_error(in_loops, tmp_path):
   kept = tmp_path / "corpus.beam" / "notes.txt"
   kept.parent.mkdir()
