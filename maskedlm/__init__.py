@@ -6,6 +6,7 @@ is imported before it is needed.
 """
 
 import importlib
+import types
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,6 +18,16 @@ __version__ = "0.1.0"
 __all__ = ("Model", "__version__", "finetune", "load", "pretrain")
 
 
+class FinetuneFolder(types.ModuleType):
+  """The folder maskedlm.finetune, which is also the function of that name."""
+
+  def __call__(self, config, workdir) -> dict:
+    """Fine-tunes in a workdir; see finetune/start.py."""
+    from maskedlm.finetune import start
+
+    return start.finetune(config, workdir)
+
+
 def __getattr__(name: str):
   if name == "presets":  # Where config files import it from.
     from maskedlm.config import presets
@@ -24,7 +35,7 @@ def __getattr__(name: str):
     return presets
   if name not in __all__:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-  if name == "finetune":  # The folder of that name, which can be called.
+  if name == "finetune":  # A FinetuneFolder.
     return importlib.import_module("maskedlm.finetune")
   if name == "pretrain":
     from maskedlm.cli import in_python

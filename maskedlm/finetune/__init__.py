@@ -4,7 +4,8 @@
 """
 
 import sys
-import types
+
+from maskedlm import FinetuneFolder
 
 
 def __getattr__(name: str):
@@ -15,12 +16,4 @@ def __getattr__(name: str):
   raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-class _Callable(types.ModuleType):
-  def __call__(self, config, workdir) -> dict:
-    """Fine-tunes in a workdir; see start.finetune."""
-    from maskedlm.finetune import start
-
-    return start.finetune(config, workdir)
-
-
-sys.modules[__name__].__class__ = _Callable
+sys.modules[__name__].__class__ = FinetuneFolder
