@@ -96,7 +96,7 @@ def main(argv: Sequence[str]) -> int:
   if args.json:
     console.print_json(figures, indent=2)
     return 0
-  coloured = sys.stdout.isatty()
+  coloured = console.is_terminal(sys.stdout)
   for section in sections:
     print(f"\n{section.title}")
     for line in section.lines:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from maskedlm import __version__
 from maskedlm.cli import exit_codes
 from maskedlm.core.errors import did_you_mean
-from maskedlm.runtime import allocator, console
+from maskedlm.runtime import allocator, console, interrupts, storage_errors
 
 # verb -> (module of maskedlm.cli, description).
 VERBS = {
@@ -53,9 +53,18 @@ _LESS_MEMORY = (
 
 def main(argv: Sequence[str] | None = None) -> int:
   """Runs a verb; returns the exit code."""
-  if argv is None and not {"-h", "--help"} & {*sys.argv}:
+  if argv is not None:  # Called by a program, whose signals these are.
+    return run(_run_verb, argv)
+  if not {"-h", "--help"} & {*sys.argv}:
     allocator.keep_freed()
-  return run(_run_verb, argv)
+  interrupts.own_process()
+  try:
+    code = run(_run_verb)
+  except KeyboardInterrupt:  # A second one, while the first was handled.
+    code = exit_codes.INTERRUPTED
+  finally:
+    interrupts.ignore_further()  # Until the process is gone.
+  return code
 
 
 def _run_verb(argv: Sequence[str]) -> int:
@@ -74,7 +83,7 @@ def _run_verb(argv: Sequence[str]) -> int:
     return 0
   if verb not in VERBS:
     near = did_you_mean(verb, VERBS)
-    print(f"error: unknown verb {verb!r}{near}\n\n{usage}", file=sys.stderr)
+    console.warn(f"error: unknown verb {verb!r}{near}\n\n{usage}")
     return exit_codes.ERROR
   module = importlib.import_module(f"maskedlm.cli.{VERBS[verb][0]}")
   return module.main(argv[1:])
@@ -82,19 +91,53 @@ def _run_verb(argv: Sequence[str]) -> int:
 
 def run(verb_main: Callable[[Sequence[str]], int], argv=None) -> int:
   """Calls a verb's main and flushes its output; returns the exit code."""
+  _open_closed_streams()
   for stream in (sys.stdout, sys.stderr):
     if isinstance(stream, io.TextIOWrapper):  # Not in a notebook.
       # A letter that the terminal's encoding lacks is shown as its code.
       stream.reconfigure(errors="backslashreplace")
   code = _run_with_errors(verb_main, sys.argv[1:] if argv is None else argv)
-  for stream in filter(None, (sys.stdout, sys.stderr)):
-    with contextlib.suppress(OSError):  # Python reports others when it ends.
-      try:
-        stream.flush()
-      except BrokenPipeError:
-        code = code or exit_codes.BROKEN_PIPE
-        stream.close()  # Else Python would flush again, and exit with 120.
+  if error := _flush(sys.stdout):
+    code = code or _report(error, place="stdout")
+  _flush(sys.stderr)
   return code
+
+
+def _open_closed_streams() -> None:
+  """Opens /dev/null where stdin, stdout or stderr is closed, as by `>&-`.
+
+  Else the next files to be opened would get their numbers, and what libraries
+  print would be written to these files.
+  """
+  for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+    if getattr(sys, name) is None:
+      stream = open(os.devnull, mode)  # noqa: SIM115
+      os.set_inheritable(stream.fileno(), True)  # Worker processes need it too.
+      setattr(sys, name, stream)
+
+
+def _flush(stream) -> OSError | None:
+  """Flushes a stream; one that fails is closed, and its error returned."""
+  try:
+    stream.flush()
+  except OSError as error:
+    with contextlib.suppress(OSError):
+      stream.close()  # Else Python would flush again, and exit with 120.
+    return error
+  except ValueError:
+    pass  # It was closed after an error.
+  return None
+
+
+def _report(error: OSError, *, place: str = "") -> int | None:
+  """Prints the line of an error of storage; returns its exit code or None."""
+  if isinstance(error, BrokenPipeError):
+    return exit_codes.BROKEN_PIPE  # `maskedlm ... | head`
+  known = storage_errors.unusable(error, place=place)
+  if not known:
+    return None
+  console.warn(f"error: {known}")
+  return known.exit_code
 
 
 def _run_with_errors(
@@ -104,30 +147,22 @@ def _run_with_errors(
   try:
     os.getcwd()
   except FileNotFoundError:
-    print(
-      "error: the current folder was deleted or replaced: cd to another.",
-      file=sys.stderr,
+    console.warn(
+      "error: the current folder was deleted or replaced: cd to another."
     )
     return exit_codes.ERROR
   try:
     return verb_main(list(argv))
   except KeyboardInterrupt:
-    with contextlib.suppress(OSError):  # `2>&1 | tee log`: tee has ended, too.
-      console.clear_progress()
-      print("interrupted", file=sys.stderr)
-    return 130
-  except BrokenPipeError:  # `maskedlm ... | head`: the rest isn't computed.
-    return exit_codes.BROKEN_PIPE
-  except PermissionError as error:  # Mostly on another user's files.
-    if error.filename is None:
-      raise
-    console.clear_progress()
-    print(
-      f"error: {error.filename}: {error.strerror}; give another path, or ask "
-      "its owner for access.",
-      file=sys.stderr,
-    )
-    return exit_codes.ERROR
+    interrupts.ignore_further()
+    console.warn("interrupted")
+    return exit_codes.INTERRUPTED
+  except OSError as error:  # Of stdout, or of a file that no code expected.
+    stdout = _flush(sys.stdout)
+    code = _report(stdout or error, place="stdout" if stdout else "")
+    if code is None:
+      raise  # A bug in maskedlm, where the traceback helps.
+    return code
   except (ValueError, RuntimeError) as error:
     code, line = getattr(error, "exit_code", None), str(error)
     # JAX's errors when a device is out of memory; the second is a CPU's.
@@ -135,6 +170,5 @@ def _run_with_errors(
       code, line = exit_codes.ERROR, f"{line.splitlines()[0]} {_LESS_MEMORY}"
     if code is None:
       raise  # A bug in maskedlm, where the traceback helps.
-    console.clear_progress()
-    print(f"error: {line}", file=sys.stderr)
+    console.warn(f"error: {line}")
     return code

@@ -1,7 +1,6 @@
 """`maskedlm plot PICTURE`: draws what a model or a run has learned."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 
 from maskedlm.cli import exit_codes, options
@@ -16,7 +15,7 @@ from maskedlm.inference.plots import (
   training_curves,
 )
 from maskedlm.inference.plots.scatter import Scatter
-from maskedlm.runtime import output_options
+from maskedlm.runtime import console, output_options
 
 
 def main(argv: Sequence[str]) -> int:
@@ -53,13 +52,12 @@ def plot_instances(argv: Sequence[str]) -> int:
   for each in made.groups:
     print(f"  {len(each.points):5}  {each.label}")
   if missing:
-    print(instances.not_found_message(missing, args.data), file=sys.stderr)
+    console.warn(instances.not_found_message(missing, args.data))
   lacking = figure.unreadable(scatter.visible_text(made)) if args.out else ""
   if lacking:
-    print(
+    console.warn(
       f"no installed font has {lacking[:20]!r}: boxes in the picture; install "
-      "fonts, such as fonts-noto and fonts-noto-cjk, or use --html.",
-      file=sys.stderr,
+      "fonts, such as fonts-noto and fonts-noto-cjk, or use --html."
     )
   return 0
 

@@ -54,7 +54,10 @@ def main(argv: Sequence[str]) -> int:
   if args.export:
     folder = pathlib.Path(args.export)
     files = model.task.export_predictions(made, model.options)
-    with output_options.named_errors(folder, option="--export"):
+    with (
+      output_options.named_errors(folder, option="--export"),
+      output_files.folder(folder),
+    ):
       for name, text in files.items():
         output_files.write_text(folder / name, text)
         print(folder / name)

@@ -1,7 +1,6 @@
 """`maskedlm prepare`: turns text into a corpus on disk, or verifies one."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 
 from maskedlm.cli import exit_codes, options
@@ -9,7 +8,7 @@ from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError, CorpusError, did_you_mean
 from maskedlm.data.corpus import store
 from maskedlm.data.prepare import local, prepare
-from maskedlm.runtime import buckets
+from maskedlm.runtime import buckets, console
 
 
 def main(argv: Sequence[str]) -> int:
@@ -59,15 +58,13 @@ def main(argv: Sequence[str]) -> int:
       "--config.corpus.path=DIR."
     )
   if config.corpus.path not in ("", path):
-    print(
-      f"corpus.path={config.corpus.path} has no effect with --out={path}",
-      file=sys.stderr,
+    console.warn(
+      f"corpus.path={config.corpus.path} has no effect with --out={path}"
     )
   if config.corpus.num_workers and args.runner != "local":
-    print(
+    console.warn(
       f"corpus.num_workers={config.corpus.num_workers} has no effect with "
-      f"--runner={args.runner}",
-      file=sys.stderr,
+      f"--runner={args.runner}"
     )
   corpus = prepare.prepare(config, buckets.folder(path), log=print, run=run)
   print(f"corpus {corpus.fingerprint[:12]} is ready in {path}")
@@ -94,7 +91,7 @@ def _find_runner(runner: str, for_beam: Sequence[str]):
 def _verify(path: str) -> int:
   problems = store.verify_corpus(buckets.folder(path))
   for problem in problems:
-    print(f"error: {problem}", file=sys.stderr)
+    console.warn(f"error: {problem}")
   if not problems:
     print(f"{path}: every file matches its checksum")
   return exit_codes.ERROR if problems else 0

@@ -8,7 +8,6 @@ import argparse
 import math
 import os
 import pathlib
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -193,7 +192,7 @@ def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
   from maskedlm.training.checkpoints import resume
 
   if config.corpus.path:
-    path = download.local_folder(config.corpus.path, log=_log)
+    path = download.local_folder(config.corpus.path, log=console.warn)
     if not os.path.lexists(
       path
     ):  # If misspelt, preparing would hide the mistake.
@@ -202,7 +201,7 @@ def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
         "it, or prepare a corpus there, `maskedlm prepare --config=... "
         f"--out={path}`."
       )
-    return prepare.open_existing(config, path, log=_log)
+    return prepare.open_existing(config, path, log=console.warn)
   path = workdir / "corpus"
   if not integrity.is_complete(path):
     resume.check_corpus_options(workdir, _values(config))
@@ -224,7 +223,7 @@ def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
         "on one machine: `maskedlm prepare --config=... --out=FOLDER`; then "
         "give all hosts --config.corpus.path=FOLDER."
       )
-  return prepare.prepare(config, path, log=_log)
+  return prepare.prepare(config, path, log=console.warn)
 
 
 def _identity(config: ConfigDict, corpus: store.Corpus) -> dict[str, Any]:
@@ -334,7 +333,3 @@ def _finish(
     print(
       fill_mask.format_filled(fill_mask.fill_masks(model, [text], top_k=5)[0])
     )
-
-
-def _log(text: str) -> None:
-  print(text, file=sys.stderr, flush=True)

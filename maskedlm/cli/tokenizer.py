@@ -4,7 +4,6 @@
 """
 
 import argparse
-import sys
 from collections.abc import Sequence
 
 from maskedlm.cli import options
@@ -45,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
       )
     made = tokenizer.load_tokenizer(path)
     for note in made.notes:
-      print(f"tokenizer {path}: {note}", file=sys.stderr)
+      console.warn(f"tokenizer {path}: {note}")
     print_tokens(made, " ".join(args.text))
     return 0
   if args.text:

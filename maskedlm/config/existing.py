@@ -6,7 +6,6 @@ option on the command line that contradicts it is an error; the values of a
 config file yield to it.
 """
 
-import sys
 from collections.abc import Callable, Collection
 
 from ml_collections import ConfigDict
@@ -18,7 +17,7 @@ from maskedlm.data.corpus import integrity
 from maskedlm.data.prepare.options import TOKENIZER_HASH
 from maskedlm.data.prepare.vocabulary_sample import LATER_OPTIONS, load_given
 from maskedlm.data.sources import same_files
-from maskedlm.runtime import buckets
+from maskedlm.runtime import buckets, console
 
 Started = Callable[[], bool]
 
@@ -82,7 +81,7 @@ def fit_to_tokenizer(
   if ignored:
     shown = ", ".join(filter(None, [shown, f"tokenizer.lowercase={lowercase}"]))
   if shown:
-    _log(
+    console.warn(
       f"{shown} without effect: {section.path} has a vocabulary of "
       f"{tokenizer.vocab_size:,} tokens"
     )
@@ -130,7 +129,7 @@ def fit_to_corpus(
       replaced.append((name, section[name], recorded))
     section[name] = recorded
   if replaced:
-    _log(
+    console.warn(
       ", ".join(f"tokenizer.{n}={old!r} is {x!r}" for n, old, x in replaced)
       + f": corpus.path={config.corpus.path} was prepared so"
     )
@@ -146,9 +145,13 @@ def _print_unused(config: ConfigDict, given, recorded: dict) -> None:
     and not same_files.is_same(name, config.corpus[key], recorded.get(name))
   ]
   if unused:
-    _log(f"{', '.join(unused)} without effect: {path} is prepared already")
+    console.warn(
+      f"{', '.join(unused)} without effect: {path} is prepared already"
+    )
   if "data.alpha" in given and "corpus.parts" not in recorded:
-    _log(f"data.alpha={config.data.alpha} without effect: {path} has one part")
+    console.warn(
+      f"data.alpha={config.data.alpha} without effect: {path} has one part"
+    )
 
 
 def _read_meta(path: str) -> dict:
@@ -173,7 +176,3 @@ def _read_meta(path: str) -> dict:
 
 def _values(section: ConfigDict, names: Collection[str]) -> str:
   return ", ".join(f"tokenizer.{name}={section[name]!r}" for name in names)
-
-
-def _log(text: str) -> None:
-  print(text, file=sys.stderr)

@@ -12,7 +12,6 @@ files that you trust.
 import argparse
 import pathlib
 import re
-import sys
 import warnings
 from collections.abc import Callable, Mapping
 
@@ -30,7 +29,7 @@ from maskedlm.config import (
 from maskedlm.config.defaults import objective_section, validate
 from maskedlm.core import options
 from maskedlm.core.errors import ConfigError, did_you_mean
-from maskedlm.runtime import buckets
+from maskedlm.runtime import buckets, console
 from maskedlm.training.checkpoints import init_from
 
 _OPTION = re.compile(r"^--?(no)?config\.")
@@ -218,7 +217,7 @@ def print_unused(overrides, reasons: Mapping[str, str]) -> None:
   """
   for name in dict.fromkeys(given_options(overrides)):
     if name in reasons:
-      print(f"--config.{name} has no effect {reasons[name]}", file=sys.stderr)
+      console.warn(f"--config.{name} has no effect {reasons[name]}")
 
 
 def _with_size_as_argument(path: str) -> str:
@@ -266,10 +265,9 @@ def _replace_section(config: ConfigDict, name: str, value: str) -> None:
       if option in new:
         new[option] = given
       else:
-        print(
+        console.warn(
           f"objective.{option}={given!r} of the config file has no effect: "
-          f"objective {value!r} has no such option",
-          file=sys.stderr,
+          f"objective {value!r} has no such option"
         )
     config.objective = new
 

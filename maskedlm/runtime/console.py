@@ -6,6 +6,7 @@ import os
 import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
+from typing import TextIO
 
 from maskedlm.core.measured import to_json
 
@@ -18,10 +19,27 @@ def fit_terminal(text: str) -> str:
   return text[: columns - 1] if columns > 1 else text
 
 
+def warn(text: str, *, end: str = "\n") -> None:
+  """Prints to stderr, even if nobody reads it any more or its disk is full.
+
+  In `... 2>&1 | tee log`, Ctrl-C ends tee, and printing fails from then on. All
+  messages go through this function, as none is worth the work in progress.
+  """
+  with contextlib.suppress(OSError, ValueError):  # ValueError: it is closed.
+    clear_progress()
+    print(text, end=end, file=sys.stderr, flush=True)
+
+
 def clear_progress() -> None:
   """Removes the progress line, if stderr is a terminal."""
-  if sys.stderr and sys.stderr.isatty():
-    print("\r\033[K", end="", file=sys.stderr, flush=True)
+  with contextlib.suppress(OSError, ValueError):
+    if is_terminal(sys.stderr):
+      print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+  """Returns whether a stream, such as sys.stdout, is open, and a terminal."""
+  return bool(stream) and not stream.closed and stream.isatty()
 
 
 def log(text: str) -> None:
@@ -31,28 +49,24 @@ def log(text: str) -> None:
 
 def progress(text: str) -> None:
   """Prints a line that the next one replaces; a log line if not a terminal."""
-  if sys.stderr.isatty():
+  if is_terminal(sys.stderr):
     _show(fit_terminal(text), end="")
   else:
     _show(text, end="\n")
 
 
 def _show(text: str, *, end: str) -> None:
-  """Prints to stderr on host 0, even if nobody reads it any more.
-
-  In `... 2>&1 | tee log`, Ctrl-C ends tee, and printing fails from then on.
-  """
+  """Prints to stderr on host 0."""
   import jax  # Not needed to show --help.
 
   if jax.process_index() == 0:
-    with contextlib.suppress(OSError):
-      clear_progress()
-      print(text, end=end, file=sys.stderr, flush=True)
+    warn(text, end=end)
 
 
 def print_json(value: object, *, indent: int | None = None) -> None:
   """Prints JSON to stdout, with escapes if it can't show all characters."""
-  unicode = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+  encoding = getattr(sys.stdout, "encoding", None)
+  unicode = (encoding or "utf-8").lower().startswith("utf")
   print(to_json(value, indent=indent, ascii=not unicode), flush=True)
 
 

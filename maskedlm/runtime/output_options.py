@@ -120,7 +120,13 @@ def _sigterm_raises() -> Iterator[None]:
   if threading.current_thread() is not threading.main_thread():
     yield  # Only the main thread can set a signal's handler.
     return
-  old = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+
+  def leave(number, frame):
+    del frame
+    signal.signal(number, signal.SIG_IGN)  # Nothing interrupts the removal.
+    sys.exit(128 + number)
+
+  old = signal.signal(signal.SIGTERM, leave)
   try:
     yield
   finally:

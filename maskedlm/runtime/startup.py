@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import output_files, xla_flags
+from maskedlm.runtime import console, output_files, xla_flags
 
 CONNECT_TIMEOUT = 300  # Seconds within which all hosts must start.
 HEARTBEAT_TIMEOUT = 30  # Seconds of silence until a host counts as dead.
@@ -158,10 +158,7 @@ def start_hosts() -> None:
     if found
     else "one of several hosts"
   )
-  print(
-    f"{who}: waiting for the others, {CONNECT_TIMEOUT} s at most",
-    file=sys.stderr,
-  )
+  console.warn(f"{who}: waiting for the others, {CONNECT_TIMEOUT} s at most")
   # training/loop.py handles signals: it saves on every host at the same step.
   jax.config.update("jax_enable_preemption_service", False)
   try:
@@ -187,9 +184,8 @@ def start_hosts() -> None:
   clocks = multihost.exchange(time.time())  # All just left the call above.
   for i, clock in enumerate(clocks):
     if abs(clock - clocks[0]) > MAX_SKEW and multihost.is_primary():
-      print(
-        f"the clock of host {i} is {clock - clocks[0]:+.0f} s from host 0's",
-        file=sys.stderr,
+      console.warn(
+        f"the clock of host {i} is {clock - clocks[0]:+.0f} s from host 0's"
       )
 
 
@@ -215,7 +211,7 @@ def connected():
       host stops within the block.
   """
   if flags := xla_flags.set_up(os.environ):
-    print(flags, file=sys.stderr)
+    console.warn(flags)
   import jax
 
   start_hosts()
@@ -261,8 +257,9 @@ def _is_loss(error: BaseException) -> bool:
 def _leave(code: int) -> None:
   import jax
 
-  sys.stdout.flush()
-  sys.stderr.flush()
+  for stream in filter(None, (sys.stdout, sys.stderr)):
+    with contextlib.suppress(OSError, ValueError):
+      stream.flush()
   if jax.process_index() == 0:
     time.sleep(3)  # It is the coordinator: else the others would be cut off.
   os._exit(code)

@@ -117,6 +117,31 @@ _OF_DISKS = {
 }
 
 
+def unusable(
+  error: OSError, *, place: str = ""
+) -> ConfigError | StorageError | None:
+  """Returns the error for an OSError of which only what it says is known.
+
+  Args:
+    error: raised by a disk or for a name; for any other, the result is None.
+    place: what was written, if that is known: then any error has a result.
+  """
+  if isinstance(error, PermissionError) and error.filename is not None:
+    return ConfigError(
+      f"{error.filename}: {error.strerror}; give another path, or ask its "
+      "owner for access."
+    )
+  if not place and error.errno not in _OF_DISKS:
+    return None
+  return as_user_error(
+    f"{place or error.filename or 'stdout or a file'} can't be written or "
+    f"read ({reason(error)})",
+    error,
+    if_wrong="choose another place, or make it usable.",
+    if_temporary="make room or wait, then run the same command again.",
+  )
+
+
 @contextlib.contextmanager
 def disk_errors(path: str | os.PathLike) -> Iterator[None]:
   """Raises errors of full and read-only disks and wrong names as `unwritable`.

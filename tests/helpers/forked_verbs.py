@@ -35,11 +35,28 @@ os.setsid()
 os.environ.update(request["env"])
 os.chdir(request["cwd"])
 for number, path in enumerate(request["files"]):
-  flags = os.O_RDONLY if not number else os.O_WRONLY | os.O_CREAT | os.O_APPEND
-  os.dup2(os.open(path, flags, 0o666), number)
+  name = ("stdin", "stdout", "stderr")[number]
+  if path == "CLOSED":  # As python finds it: no file, and no stream.
+    os.close(number)
+    setattr(sys, name, None)
+    continue
+  if path == "BROKEN":
+    read, file = os.pipe()
+    os.close(read)
+  else:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND if number else os.O_RDONLY
+    file = os.open(path, flags, 0o666)
+  os.dup2(file, number)
+  os.close(file)
+  # A stream remembers whether its file can be sought.
+  mode, buffering = ("r", "w", "w")[number], (-1, -1, 1)[number]
+  setattr(sys, name, open(number, mode, buffering, closefd=False))
 sys.argv = ["maskedlm", *request["argv"]]
-sys.exit(main.main(request["argv"]))
+sys.exit(main.main())
 """
+
+
+CLOSED, BROKEN = "CLOSED", "BROKEN"  # Instead of a path.
 
 
 class Ended(NamedTuple):
@@ -56,8 +73,10 @@ Run = Callable[..., Ended]
 
 @contextlib.contextmanager
 def server(env: Mapping[str, str] | None = None) -> Iterator[Run]:
-  """Yields run(argv, env=None, cwd=".", watch=None, timeout=120).
+  """Yields run(argv, env=None, *, cwd, stdin, stdout, stderr, watch, timeout).
 
+  stdin, stdout and stderr are paths, CLOSED (as by `>&-`) or BROKEN (a pipe
+  that nobody reads); by default nothing is read, and the texts are returned.
   watch(pid, stderr's path), if given, is called once the run has begun, as to
   send it signals. A run that takes too long is killed: its code is -9.
 
@@ -72,9 +91,19 @@ def server(env: Mapping[str, str] | None = None) -> Iterator[Run]:
     text=True,
   )
 
-  def run(argv, env=None, *, cwd=".", watch=None, timeout=120) -> Ended:
+  def run(
+    argv,
+    env=None,
+    *,
+    cwd=".",
+    stdin=os.devnull,
+    stdout="",
+    stderr="",
+    watch=None,
+    timeout=120,
+  ) -> Ended:
     with tempfile.TemporaryDirectory() as folder:
-      files = [os.devnull, f"{folder}/out", f"{folder}/err"]
+      files = [stdin, stdout or f"{folder}/out", stderr or f"{folder}/err"]
       request = {
         "argv": list(map(str, argv)),
         "env": dict(env or {}),
@@ -89,7 +118,8 @@ def server(env: Mapping[str, str] | None = None) -> Iterator[Run]:
         watch(child, files[2])
       code = int(process.stdout.readline())
       timer.cancel()
-      texts = [_read(path) for path in files[1:]]
+      # Not /dev/full, which can be read without end.
+      texts = [_read(f"{folder}/{name}") for name in ("out", "err")]
     return Ended(code, *texts, time.monotonic() - began)
 
   try:

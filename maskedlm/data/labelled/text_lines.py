@@ -21,6 +21,7 @@ from maskedlm.core.errors import (
 )
 from maskedlm.data.labelled import lines, objects
 from maskedlm.data.sources import files
+from maskedlm.runtime import console
 
 FORMATS = ("text", "jsonl")
 STDIN = "-"
@@ -160,7 +161,7 @@ def request_groups(
     texts: texts from the command line.
     paths: input files; "-" is stdin.
   """
-  at_keyboard = not texts and STDIN in paths and sys.stdin.isatty()
+  at_keyboard = not texts and STDIN in paths and console.is_terminal(sys.stdin)
   items = iter(items)
   while group := list(itertools.islice(items, 1 if at_keyboard else most)):
     yield group

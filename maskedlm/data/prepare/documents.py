@@ -173,7 +173,7 @@ def show_progress(items: Iterable, label: str, size: Callable) -> Iterator:
     label: precedes the numbers.
     size: returns an item's number of documents and bytes of text.
   """
-  replaces = sys.stderr.isatty()
+  replaces = console.is_terminal(sys.stderr)
   start = shown = time.monotonic()
   total = np.zeros(2, np.int64)
 
@@ -183,8 +183,7 @@ def show_progress(items: Iterable, label: str, size: Callable) -> Iterator:
       f"{label}: {megabytes:,.1f} MB of text, {counted(total[0], 'document')},"
       f" {megabytes / max(seconds, 1e-9):.2f} MB/s"
     )
-    console.clear_progress()
-    print(line, end=end, file=sys.stderr, flush=True)
+    console.warn(line, end=end)
 
   for item in items:
     yield item

@@ -160,12 +160,12 @@ def _lock(path: str, log: Callable):
     file = _open_lock(f"{path}.lock", log)
   except OSError as error:
     raise storage_errors.unwritable(path, error) from error
-  with file:
-    try:
-      yield
-    finally:
+  try:
+    yield
+  finally:
+    for clean_up in (lambda: os.unlink(file.name), file.close):
       with contextlib.suppress(OSError):  # It must not hide the first error.
-        os.unlink(file.name)
+        clean_up()
 
 
 def _open_lock(name: str, log: Callable):

@@ -19,23 +19,17 @@ A path is a pathlib.Path, or an epath.Path for an address (runtime/buckets.py).
 """
 
 import shutil
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from maskedlm.core.errors import CheckpointError, ConfigError, StorageError
-from maskedlm.runtime import buckets, output_files, storage_errors
+from maskedlm.runtime import buckets, console, output_files, storage_errors
 from maskedlm.training.checkpoints import manifest
 
 T = TypeVar("T")
 Log = Callable[[str], None]
 _UNFINISHED = ".unfinished"
-
-
-def warn(line: str) -> None:
-  """Prints a line to stderr: the default log."""
-  print(line, file=sys.stderr)
 
 
 def _steps(directory: Path) -> list[Path]:
@@ -248,7 +242,7 @@ def load_step(
 
 
 def load_record(
-  path: Path, *, step: int | str | None = None, log: Log = warn
+  path: Path, *, step: int | str | None = None, log: Log = console.warn
 ) -> dict:
   """Returns the record of the requested step, or of the newest good one.
 

@@ -15,7 +15,7 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Params
 from maskedlm.data.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from maskedlm.modeling.architecture import EncoderConfig, restored
-from maskedlm.runtime import buckets
+from maskedlm.runtime import buckets, console
 from maskedlm.training.checkpoints import files, manifest
 from maskedlm.training.checkpoints.read_arrays import read_arrays
 
@@ -76,7 +76,7 @@ def load_params(
   path: str | pathlib.Path,
   *,
   step: int | str | None = None,
-  log: files.Log = files.warn,
+  log: files.Log = console.warn,
 ) -> tuple[dict, dict]:
   """Loads only the parameters, as numpy; the run may still be in progress.
 
