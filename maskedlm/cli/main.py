@@ -58,6 +58,14 @@ def main(argv: Sequence[str] | None = None) -> int:
   if not {"-h", "--help"} & {*sys.argv}:
     allocator.keep_freed()
   interrupts.own_process()
+  if sys.stderr:
+    # As by `python -u`: a buffer would keep what a full disk refused, and make
+    # the next flush fail, wherever that is.
+    sys.stderr = io.TextIOWrapper(
+      io.FileIO(sys.stderr.fileno(), "w", closefd=False),
+      encoding=sys.stderr.encoding,
+      write_through=True,
+    )
   try:
     code = run(_run_verb)
   except KeyboardInterrupt:  # A second one, while the first was handled.

@@ -27,7 +27,7 @@ def warn(text: str, *, end: str = "\n") -> None:
   """
   with contextlib.suppress(OSError, ValueError):  # ValueError: it is closed.
     clear_progress()
-    print(text, end=end, file=sys.stderr, flush=True)
+    print(f"{text}{end}", end="", file=sys.stderr, flush=True)
 
 
 def clear_progress() -> None:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from maskedlm.runtime import console
 
 # Seconds after which a Ctrl-C is another one: launchers may pass one on twice.
-PATIENCE = 5
+PATIENCE = 30
 
 _command = threading.Event()  # Whether this process is the command.
 

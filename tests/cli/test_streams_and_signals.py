@@ -23,14 +23,12 @@ def run():
 @pytest.fixture(scope="module")
 def argv(tiny):
   return {
-    "version": ["--version"],
     "verify": ["prepare", f"--verify={tiny[1]}"],
-    "try": ["tokenizer", f"--try={tiny[1]}/tokenizer", "a word"],
     "unknown": ["xyz"],
   }
 
 
-@pytest.mark.parametrize("verb", ["version", "verify", "try", "unknown"])
+@pytest.mark.parametrize("verb", ["verify", "unknown"])
 @pytest.mark.parametrize(
   ("streams", "code"),
   [

@@ -3,6 +3,7 @@
 import io
 import os
 import signal
+import threading
 
 import jax
 import pytest
@@ -94,3 +95,39 @@ def test_a_run_with_a_closed_stderr_still_saves(tmp_path, mesh, monkeypatch):
       os.dup2(null.fileno(), write)
   assert result.interrupted
   assert load.load_params(tmp_path)[1]["step"] == result.step
+
+
+def test_only_a_later_ctrl_c_leaves_without_saving(monkeypatch):
+  """A launcher may pass one Ctrl-C on twice."""
+  clock = [0.0]
+  monkeypatch.setattr(interrupts.time, "monotonic", lambda: clock[0])
+  with interrupts.stop_signals() as stop:
+    for number in (signal.SIGINT, signal.SIGINT, signal.SIGTERM):
+      signal.raise_signal(number)
+    clock[0] = interrupts.PATIENCE + 1
+    signal.raise_signal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt):
+      signal.raise_signal(signal.SIGINT)
+    stop.finish()
+    signal.raise_signal(signal.SIGINT)
+    assert stop.is_set()
+
+
+def test_a_command_ignores_signals_after_a_run_that_was_stopped(monkeypatch):
+  numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+  before = {number: signal.getsignal(number) for number in numbers}
+  command = threading.Event()
+  command.set()
+  monkeypatch.setattr(interrupts, "_command", command)
+  try:
+    with interrupts.stop_signals():
+      pass
+    after = {signal.getsignal(number) for number in numbers}
+    assert after == {interrupts._leave}
+    with interrupts.stop_signals():
+      signal.raise_signal(signal.SIGTERM)
+    after = {signal.getsignal(number) for number in numbers}
+    assert after == {signal.SIG_IGN}
+  finally:
+    for number, handler in before.items():
+      signal.signal(number, handler)

@@ -22,11 +22,17 @@ _WRITERS = (
   ("imported", "an import"),
   ("retokenized", "a model with another vocabulary"),
 )
+# What runs write in a workdir.
+_FILES = (
+  *("config.json", "parameters.txt", "metrics.jsonl", "result.json"),
+  *("predictions.jsonl", "suite.json", "sweep.json"),
+)
+_FOLDERS = ("checkpoints", "corpus", "profile", "tensorboard", "tokenizer")
 _NO_DIFFERENCE = ("corpus.num_workers",)  # To the corpus.
 
 
 def check_workdir(workdir: pathlib.Path, config: Container[str]) -> None:
-  """Checks that a workdir doesn't hold another kind of run.
+  """Checks that a workdir doesn't hold another kind of run, or strange files.
 
   Args:
     workdir: the folder of a run, which may be new.
@@ -34,8 +40,19 @@ def check_workdir(workdir: pathlib.Path, config: Container[str]) -> None:
 
   Raises:
     ConfigError: its config.json belongs to another kind of run, or to an
-      exported model, and would be overwritten.
+      exported model, and would be overwritten; or a file is where a run has a
+      folder, or the reverse, which it would find at its end.
   """
+  for names, is_right, kind in (
+    (_FILES, pathlib.Path.is_file, "file"),
+    (_FOLDERS, pathlib.Path.is_dir, "folder"),
+  ):
+    for name in names:
+      if (workdir / name).exists() and not is_right(workdir / name):
+        raise ConfigError(
+          f"{workdir / name} is not a {kind}, as runs write it: move it, or "
+          "choose another --workdir."
+        )
   if (workdir / "config.json").exists():
     _check_writer(read_config(workdir), config, str(workdir))
 

@@ -1,6 +1,7 @@
 """Which options a resumed run may change, and which it may not."""
 
 import json
+import os
 
 import pytest
 
@@ -199,3 +200,24 @@ def test_files_may_be_spelt_otherwise(
       old, {**new, "corpus": "d" * 64}, frozen=frozen, log=pytest.fail
     )
   assert f"{section}.{name}" not in str(caught.value)
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_strange_files_are_found_at_the_start(tmp_path, is_folder):
+  """result.json is written after the last step."""
+  names = resume._FILES if is_folder else resume._FOLDERS
+  for i, name in enumerate(names):
+    workdir = tmp_path / str(i)
+    workdir.mkdir()
+    (workdir / name).mkdir() if is_folder else (workdir / name).touch()
+    with pytest.raises(ConfigError) as caught:
+      resume.check_workdir(workdir, {"objective": {}})
+    kind = "file" if is_folder else "folder"
+    assert f"{name} is not a {kind}" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "config.json"])
+def test_a_fifo_is_no_file(tmp_path, name):
+  os.mkfifo(tmp_path / name)
+  with pytest.raises(ConfigError, match=f"{name} is not a file"):
+    resume.check_workdir(tmp_path, {"objective": {}})
