@@ -22,13 +22,6 @@ PATIENCE = 30
 _command = threading.Event()  # Whether this process is the command.
 
 
-class Stop(NamedTuple):
-  """What a run knows of the signals that it got."""
-
-  is_set: Callable[[], bool]  # Whether there was one.
-  finish: Callable[[], None]  # From here on, another one changes nothing.
-
-
 def own_process() -> None:
   """Notes that this process is the command, and no program that calls it."""
   _command.set()
@@ -41,10 +34,10 @@ def ignore_further() -> None:
 
 
 @contextlib.contextmanager
-def stop_signals() -> Iterator[Stop]:
-  """Yields a Stop that a signal sets; a later Ctrl-C before finish() raises.
+def stop_signals() -> Iterator[threading.Event]:
+  """Yields an event that a signal sets; a Ctrl-C PATIENCE later raises.
 
-  Later means by PATIENCE, where a run does not come to save. Outside the main
+  That is for a run that does not come to save, or does not end. Outside the main
   thread no signal is handled. In a command, a signal after the block ends it at
   once with 75: the training is complete, and the same command does the rest.
   After a run that was stopped, signals are ignored.

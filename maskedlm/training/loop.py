@@ -182,8 +182,6 @@ def run(
       if evaluates and (task.best or not stopping):
         heldout = evaluate_heldout(step)
         stopping = stopped()  # If it was cut short, save here.
-      if stopping:
-        signalled.finish()
       if stopping or saves:
         checkpoints.save(
           step,
@@ -194,7 +192,6 @@ def run(
       logbook.exclude(time.perf_counter() - began)
     if not heldout and not stopping:
       heldout = evaluate(task, heldout_step, state.params, mesh, stopped)
-    signalled.finish()
     logbook.close()
   speed = logbook.tokens_per_second()
   return Result(state.params, step, heldout, speed, interrupted=stopped())
