@@ -11,8 +11,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
 
 from maskedlm.runtime import console
 
@@ -37,14 +36,12 @@ def ignore_further() -> None:
 def stop_signals() -> Iterator[threading.Event]:
   """Yields an event that a signal sets; a Ctrl-C PATIENCE later raises.
 
-  That is for a run that does not come to save, or does not end. Outside the main
-  thread no signal is handled. In a command, a signal after the block ends it at
-  once with 75: the training is complete, and the same command does the rest.
-  After a run that was stopped, signals are ignored.
+  That is for a run that does not come to save. Outside the main thread no signal
+  is handled. In a command, a signal after the block ends it at once with 75: the
+  training is complete, and the same command does the rest. After a run that was
+  stopped, signals are ignored.
   """
-  stopped, finishing = threading.Event(), threading.Event()
-
-  since = 0.0
+  stopped, since = threading.Event(), 0.0
 
   def stop(number, frame):
     nonlocal since
@@ -54,16 +51,12 @@ def stop_signals() -> Iterator[threading.Event]:
       since = time.monotonic()
       with contextlib.suppress(RuntimeError):  # The loop itself is printing.
         console.log(f"{signal.Signals(number).name}: saving, then stopping")
-    elif (
-      number == signal.SIGINT
-      and time.monotonic() - since > PATIENCE
-      and not finishing.is_set()
-    ):
+    elif number == signal.SIGINT and time.monotonic() - since > PATIENCE:
       raise KeyboardInterrupt
 
   old = _handle(dict.fromkeys(_numbers(), stop))
   try:
-    yield Stop(stopped.is_set, finishing.set)
+    yield stopped
     if _command.is_set():
       old = dict.fromkeys(old, _leave)
   finally:
