@@ -36,10 +36,10 @@ def ignore_further() -> None:
 def stop_signals() -> Iterator[threading.Event]:
   """Yields an event that a signal sets; a Ctrl-C PATIENCE later raises.
 
-  That is for a run that does not come to save. Outside the main thread no signal
-  is handled. In a command, a signal after the block ends it at once with 75: the
-  training is complete, and the same command does the rest. After a run that was
-  stopped, signals are ignored.
+  That is for a run that does not come to save. Outside the main thread no
+  signal is handled. In a command, a signal after the block ends it at once with
+  75: the training is complete, and the same command does the rest. After a run
+  that was stopped, signals are ignored.
   """
   stopped, since = threading.Event(), 0.0
 
