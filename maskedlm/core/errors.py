@@ -5,6 +5,7 @@ line. A command that fails with one of them exits with its `exit_code`.
 """
 
 import difflib
+import itertools
 
 
 class ConfigError(ValueError):
@@ -22,9 +23,13 @@ def check_name(option: str, value: str, known, error=ConfigError) -> None:
     )
 
 
+_MOST = 1_000  # Names that are compared: a table may have a million columns.
+
+
 def did_you_mean(name: str, known) -> str:
   """Returns '; did you mean "x"?' for the nearest known name, else ''."""
-  near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+  known = list(itertools.islice(known, _MOST))
+  near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
   return f'; did you mean "{near[0]}"?' if near else ""
 
 

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from maskedlm.core.open_file import open_file
 from maskedlm.data.corpus import integrity, memory_map
 from maskedlm.runtime import output_files
 
@@ -109,7 +110,7 @@ def _map(path, dtype, digest: str, identity: tuple) -> np.ndarray | None:
   """Returns the table, or None if it is damaged; `identity` is the file's."""
   del identity  # A file that is replaced is read again.
   begin = len(_header(dtype, 0))
-  with memory_map.open_file(path) as file:
+  with open_file(path) as file:
     num_bytes = os.fstat(file.fileno()).st_size - begin - _CHECKSUM
     size, rest = divmod(num_bytes, np.dtype(dtype).itemsize)
     header = _header(dtype, max(size, 0))

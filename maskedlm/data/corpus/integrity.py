@@ -12,8 +12,9 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 
 from maskedlm.core.errors import CorpusError
+from maskedlm.core.open_file import open_file
 from maskedlm.core.parse_json import parse_json
-from maskedlm.data.corpus import manifest, memory_map, shards
+from maskedlm.data.corpus import manifest, shards
 from maskedlm.runtime import output_files, storage_errors
 
 # errno if something else stands where a file or its folder was.
@@ -47,7 +48,7 @@ def read_meta(path: str) -> dict:
       " the path of a finished one."
     )
   name = os.path.join(path, "meta.json")
-  with reading(path), memory_map.open_file(name) as file:
+  with reading(path), open_file(name) as file:
     content = file.read()
   try:
     meta = parse_json(content.decode("utf-8"))

@@ -7,10 +7,7 @@ cache; reading one again costs a page fault, and few pages of a large corpus are
 read again soon, since rows are drawn at random from all of it.
 """
 
-import errno
 import mmap
-import os
-import stat
 import weakref
 from typing import IO
 
@@ -18,20 +15,6 @@ import numpy as np
 
 SMALL = 1 << 29  # Bytes; files up to this total size may stay in memory.
 _maps = weakref.WeakSet()  # Maps of all arrays that are still in use.
-
-
-def open_file(path: str | os.PathLike) -> IO[bytes]:
-  """Opens a file to read it; raises OSError for anything else.
-
-  Opening a named pipe would wait for a writer.
-  """
-  file = open(  # noqa: SIM115
-    path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)
-  )
-  if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-    return file
-  file.close()
-  raise OSError(errno.EINVAL, "Not a regular file", os.fspath(path))
 
 
 def map_vector(

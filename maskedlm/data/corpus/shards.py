@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from maskedlm.core.errors import CorpusError
+from maskedlm.core.open_file import open_file
 from maskedlm.data.corpus import memory_map
 from maskedlm.runtime import output_files
 
@@ -158,7 +159,7 @@ def load_array(path: str, name: str) -> np.ndarray:
       header as another type or size, or raise errors of many types.
     OSError: the file can't be read, or is not a regular file.
   """
-  with memory_map.open_file(os.path.join(path, f"{name}.npy")) as file:
+  with open_file(os.path.join(path, f"{name}.npy")) as file:
     found = file.read(_HEADER)
     num_bytes = os.fstat(file.fileno()).st_size - _HEADER
     for dtype in _DTYPES:

@@ -12,6 +12,7 @@ by hand                    .csv: a space after each separator of the first row
 Excel, for itself          sep=; in the first line, which is no row
 """
 
+import collections
 import csv
 import itertools
 import pathlib
@@ -213,7 +214,8 @@ def name_columns(
     rows = itertools.chain([second], rows)
     if len(second[1]) == len(names) + 1 and second[1][0] in ("0", "1"):
       names = ["", *names]
-  twice = {name for name in names if name and names.count(name) > 1}
+  counts = collections.Counter(names)  # Of a million columns, in one pass.
+  twice = {name for name in names if name and counts[name] > 1}
   if twice:
     raise DataError(
       f"{path}:1: the column {sorted(twice)[0]!r} occurs twice; expected a "

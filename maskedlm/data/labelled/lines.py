@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 import zstandard
 
 from maskedlm.core.errors import DataError
+from maskedlm.core.open_file import open_file
 from maskedlm.data.sources import encodings, files
 
 _BOM = b"\xef\xbb\xbf"
@@ -31,7 +32,7 @@ def read_lines(path: pathlib.Path) -> Iterator[str]:
   """
   is_empty = True
   try:
-    with path.open("rb") as file:
+    with open_file(path) as file:
       for _, line in decode_lines(_decompressed(file, path), str(path)):
         is_empty = False
         yield line
@@ -51,7 +52,7 @@ def read_head(path: pathlib.Path) -> bytes:
     DataError: the file is missing, or can't be read.
   """
   try:
-    with path.open("rb") as file:
+    with open_file(path) as file:
       return next(iter(_decompressed(file, path)), b"")[:_HEAD]
   except OSError as error:
     raise DataError(
@@ -62,7 +63,7 @@ def read_head(path: pathlib.Path) -> bytes:
 
 def is_plain(path: pathlib.Path) -> bool:
   """Returns whether a file is not compressed."""
-  with path.open("rb") as file:
+  with open_file(path) as file:
     return not file.read(8).startswith(tuple(encodings.COMPRESSED))
 
 
@@ -138,11 +139,19 @@ def _expanded(file, path: pathlib.Path, name: str) -> Iterator[bytes]:
     ) from None
 
 
-def split_blocks(blocks: Iterable[bytes]) -> Iterator[bytes]:
-  """Yields the lines, with their \\n, of text in blocks of bytes."""
+def split_blocks(
+  blocks: Iterable[bytes], *, most: int | None = None
+) -> Iterator[bytes]:
+  """Yields the lines, with their \\n, of text in blocks of bytes.
+
+  If given, a line of more than `most` bytes is yielded as soon as it has them.
+  """
   rest = b""
   for block in blocks:
     *whole, rest = (rest + block).split(b"\n")
     yield from (line + b"\n" for line in whole)
+    if most is not None and len(rest) > most:
+      yield rest
+      rest = b""
   if rest:
     yield rest

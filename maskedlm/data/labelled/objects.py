@@ -9,6 +9,7 @@ A value is a str, int, float, bool, list or dict. A null, and NaN, which pandas
 writes for one, is None.
 """
 
+import collections
 import decimal
 import itertools
 import json
@@ -134,8 +135,8 @@ def parse_object(
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
   found = dict(pairs)
   if len(found) < len(pairs):
-    names = [name for name, _ in pairs]
-    twice = next(name for name in names if names.count(name) > 1)
+    counts = collections.Counter(name for name, _ in pairs)
+    twice = next(name for name in counts if counts[name] > 1)
     raise ValueError(f"the name {twice!r} occurs twice in an object")
   return found
 

@@ -46,6 +46,7 @@ from maskedlm.runtime import console
 _COMPRESSED = (".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz")
 # What a line of input begins with if it is meant to be an object.
 _OBJECT = re.compile(r"\s*\{\s*([\"'}]|$)")
+_SHOWN = 40  # Names of columns in a message.
 _LISTED = re.compile(r"[\[{]\s*[\"']")
 # Texts that may be what a program wrote for a missing one.
 _MISSING = {"nan", "na", "n/a", "none", "null", "<na>"}
@@ -280,9 +281,12 @@ def missing_column(record: Record, names: Sequence[str]) -> str:
   suffixes = pathlib.Path(record.path.lower()).suffixes
   if not near and not delimited.SUFFIXES.keys().isdisjoint(suffixes):
     near = "; is the first line a header?"
+  named = list(record.fields)[:_SHOWN]
+  left = len(record.fields) - len(named)
+  more = f" and {left:,} more" if left else ""
   return (
     f"{record.where}: no column {' or '.join(map(repr, names))}; there are "
-    f"{', '.join(map(repr, record.fields))}{near}"
+    f"{', '.join(map(repr, named))}{more}{near}"
   )
 
 

@@ -19,6 +19,7 @@ from maskedlm.core.errors import (
   check_name,
   did_you_mean,
 )
+from maskedlm.core.open_file import open_file
 from maskedlm.data.labelled import lines, objects
 from maskedlm.data.sources import files
 from maskedlm.runtime import console
@@ -26,6 +27,8 @@ from maskedlm.runtime import console
 FORMATS = ("text", "jsonl")
 STDIN = "-"
 COMPRESSED = (".gz", ".zst")
+# Bytes of a line, which is tokenized whole: about 100 bytes of memory for each.
+MAX_LINE = 1 << 23
 
 
 class Text(NamedTuple):
@@ -177,12 +180,18 @@ def read_lines(
     seen: its "bytes" are increased by the number read.
 
   Raises:
-    DataError: the file can't be read, or a line is not UTF-8.
+    DataError: the file can't be read, or a line is not UTF-8 or has more than
+      MAX_LINE bytes.
   """
   name, seen = _name(path), Counter() if seen is None else seen
 
   def counted(file: Iterable[bytes]) -> Iterator[bytes]:
-    for line in file:
+    for number, line in enumerate(file, 1):
+      if len(line) > MAX_LINE:
+        raise DataError(
+          f"{name}:{number}: the line has over {MAX_LINE:,} bytes; expected a "
+          "text on each line: divide it into several, such as its paragraphs."
+        )
       seen["bytes"] += len(line)
       yield line
 
@@ -211,10 +220,22 @@ def _is_compressed(path: str) -> bool:
 def _open(path: str) -> contextlib.AbstractContextManager[Iterable[bytes]]:
   """Returns a context manager whose value is the file's lines."""
   if path == STDIN:
-    return contextlib.nullcontext(sys.stdin.buffer)
+    return contextlib.nullcontext(_lines_of(sys.stdin.buffer))
   if _is_compressed(path):
-    return contextlib.nullcontext(lines.split_blocks(files.read_blocks(path)))
-  return open(path, "rb")
+    blocks = files.read_blocks(path)
+    return contextlib.nullcontext(lines.split_blocks(blocks, most=MAX_LINE))
+  return _opened(path)
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[Iterable[bytes]]:
+  with open_file(path) as file:
+    yield _lines_of(file)
+
+
+def _lines_of(file) -> Iterator[bytes]:
+  """Yields the lines of a file; of a longer one, MAX_LINE + 1 bytes."""
+  return iter(lambda: file.readline(MAX_LINE + 1), b"")
 
 
 def text_of_object(value: dict, field: str, *, file: str, line: int) -> Text:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 import zstandard
 
 from maskedlm.core.errors import CorpusError
+from maskedlm.core.open_file import open_file
 from maskedlm.data.sources import encodings, legacy_encodings
 
 _BLOCK = 1 << 20  # Bytes read at a time.
@@ -193,7 +194,7 @@ def read_blocks(path: str) -> Iterator[bytes]:
     CorpusError: the file can't be read to its end.
   """
   try:
-    with open(path, "rb") as file:
+    with open_file(path) as file:
       if path.lower().endswith(".zst"):
         yield from zstd_blocks(file)
       else:

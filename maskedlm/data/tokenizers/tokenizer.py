@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.core.errors import CorpusError, check_name
-from maskedlm.data.corpus import memory_map
+from maskedlm.core.open_file import open_file
 from maskedlm.data.tokenizers import (
   agreement,
   companions,
@@ -165,7 +165,7 @@ def load_tokenizer(
   if path.is_dir():
     path = _file_in(path)
   try:
-    with memory_map.open_file(path) as file:
+    with open_file(path) as file:
       content = file.read()
   except OSError as error:
     raise CorpusError(

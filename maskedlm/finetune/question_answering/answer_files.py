@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
+from maskedlm.core.open_file import open_file
 from maskedlm.core.parse_json import parse_json
 from maskedlm.data.labelled import objects, tfds_tables
 from maskedlm.data.labelled.lines import read_lines
@@ -186,7 +187,7 @@ def _is_object(line: str) -> bool:
 
 def _is_parquet(path: str) -> bool:
   try:
-    with open(path, "rb") as file:
+    with open_file(path) as file:
       return file.read(4) == encodings.PARQUET
   except OSError:  # read_lines reports it.
     return False

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from xml.parsers import expat
 
 from maskedlm.core.errors import DataError
+from maskedlm.core.open_file import open_file
 from maskedlm.data import hashing
 from maskedlm.data.labelled import text_lines
 
@@ -155,7 +156,7 @@ def _wordnet(line: str, where: str) -> tuple[str, str, str, int]:
 
 def _is_xml(path: str) -> bool:
   try:
-    with open(path, "rb") as file:
+    with open_file(path) as file:
       return file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"<"
   except OSError as error:
     raise DataError(f"{path}: {error.strerror}.") from None
@@ -275,7 +276,7 @@ def _events(path: str, seen: Counter) -> Iterator[tuple[int, str, str, Any]]:
   parser.EndElementHandler = handler("end")
   parser.CharacterDataHandler = lambda text: handler("text")("", text)
   try:
-    with open(path, "rb") as file:
+    with open_file(path) as file:
       while chunk := file.read(_CHUNK):
         seen["bytes"] += len(chunk)
         parser.Parse(chunk, False)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from helpers import damage
+from maskedlm.core.open_file import open_file
 from maskedlm.data.corpus import memory_map
 
 SIZE = 1 << 24
@@ -21,7 +22,7 @@ def resident():
 
 
 def mapped(path, dtype, size):
-  with memory_map.open_file(path) as file:
+  with open_file(path) as file:
     return memory_map.map_vector(file, np.dtype(dtype), size, offset=128)
 
 
@@ -58,4 +59,4 @@ def test_what_is_no_file_is_an_error_at_once(tmp_path, replace):
   np.save(path, np.arange(7))
   replace(path)
   with pytest.raises(OSError, match=r"a\.npy"):
-    memory_map.open_file(path)
+    open_file(path)
