@@ -108,27 +108,18 @@ def fill_masks(
 ) -> list[FilledText]:
   """Returns the top_k words for each mask of each text, in one batch.
 
+  Of a text with more tokens than the model's positions, those around its masks
+  are read, which is logged.
+
   Raises:
-    ConfigError: a text has no mask, or more tokens than the model's positions.
+    ConfigError: a text has no mask, or its masks are further apart than the
+      model's positions.
   """
   special = model.tokenizer.special
   words = np.delete(
     np.arange(model.tokenizer.vocab_size), model.tokenizer.special_ids
   )
-  rows = []
-  for text in texts:
-    ids = model.tokenizer.encode(text, specials=True).ids
-    rows.append(np.concatenate([[special.cls], ids, [special.sep]]))
-    if special.mask not in rows[-1]:
-      raise ConfigError(
-        f"no {model.mask_token} in {text[:60]!r}: write it where a word is "
-        "to be filled in."
-      )
-    if len(rows[-1]) > model.max_length:
-      raise ConfigError(
-        f"{text[:60]!r}... has {len(rows[-1])} tokens, the model takes "
-        f"{model.max_length}: cut it."
-      )
+  rows = [_row(model, text) for text in texts]
   # Padding to a few shapes lets many texts share a compilation.
   length = min(_ceil_power(max(map(len, rows))), model.max_length)
   num_masks = [int(np.sum(row == special.mask)) for row in rows]
@@ -149,6 +140,41 @@ def fill_masks(
       masks.append([(_word(model.tokenizer, k), float(p[k])) for k in best])
     filled.append(FilledText(text, masks))
   return filled
+
+
+def _row(model: MaskFiller, text: str) -> np.ndarray:
+  """Returns [CLS] text [SEP] as ids, cut around the masks if it is too long.
+
+  Raises:
+    ConfigError: see fill_masks.
+  """
+  special = model.tokenizer.special
+  ids = np.asarray(model.tokenizer.encode(text, specials=True).ids)
+  masks = np.flatnonzero(ids == special.mask)
+  if not len(masks):
+    raise ConfigError(
+      f"no {model.mask_token} in {text[:60]!r}: write it where a word is "
+      "to be filled in."
+    )
+  size, capacity = len(ids), model.max_length - 2
+  if size > capacity:
+    needed = int(masks[-1] - masks[0]) + 1
+    if needed > capacity:
+      raise ConfigError(
+        f"{text[:60]!r}... has {size + 2:,} tokens, and {needed + 2:,} from its"
+        f" first {model.mask_token} to its last; the model takes "
+        f"{model.max_length:,}: cut it, or fill the masks one by one."
+      )
+    # As much on either side; at an end of the text, more on the other.
+    start = int(masks[0]) - (capacity - needed) // 2
+    start = min(max(start, 0), size - capacity)
+    ids = ids[start : start + capacity]
+    console.log(
+      f"{text[:60]!r}... has {size + 2:,} tokens: the model read "
+      f"{model.max_length:,} around {model.mask_token}, as it has no more "
+      "positions"
+    )
+  return np.concatenate([[special.cls], ids, [special.sep]])
 
 
 def format_filled(filled: FilledText) -> str:

@@ -114,11 +114,13 @@ class Model:
     Returns:
       For each mask a list of (word, probability), most probable first.
       Subwords are spelt as in the tokenizer (##ing). Special tokens are never
-      candidates.
+      candidates. Of a text that is too long, the tokens around its masks are
+      read, which is logged.
 
     Raises:
       ConfigError: top is below 1; the model has no masked language modeling
-        head; the text has no mask, or more tokens than the model has positions.
+        head; the text has no mask, or its masks are further apart than the
+        model has positions.
     """
     if top < 1:
       raise ConfigError(f"top={top}: expected at least 1.")

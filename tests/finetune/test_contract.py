@@ -13,6 +13,7 @@ from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import predict, run
+from maskedlm.finetune.common.bio import Entity
 from maskedlm.finetune.contract import Setup
 
 TASKS = configs.task_names()
@@ -186,3 +187,45 @@ def test_a_missing_label_is_noticed(name, encoder):
   with pytest.raises(DataError):
     app.require_labels([task.parse_line(file.line, options)])
   task.parse_line(task.demo_lines[0], options)
+
+
+@pytest.mark.parametrize(
+  ("name", "labels", "empty", "some", "metric"),
+  [
+    ("tagging", ["O", "B-x"], {"tags": ("O",)}, {"tags": ("B-x",)}, "f1"),
+    ("features", ["O", "B-x"], {"tags": ("O",)}, {"tags": ("B-x",)}, "f1"),
+    ("spans", ["O", "x"], {"spans": ()}, {"spans": (Entity("x", 0, 1),)}, "f1"),
+    (
+      "relations",
+      ["Cause", "Other"],
+      {"relation": "Other"},
+      {"relation": "Cause"},
+      "f1",
+    ),
+    ("multi_label", ["x", "y"], {"label": ()}, {"label": ("y",)}, "micro_f1"),
+    ("coreference", [], {"answer": "NEITHER"}, {"answer": "B"}, "f1"),
+  ],
+)
+def test_nothing_to_find_in_what_is_scored_is_one_line(
+  name, labels, empty, some, metric, encoder, capsys
+):
+  file = task_files.make_file(name, 5)
+  task = configs.load_task(name)
+  options = predict.make_options(
+    task, {"pair": "spans"} if name == "relations" else {}
+  )
+  start = predict.load.open_checkpoint(encoder)
+  app = task.make_application(
+    Setup(start.tokenizer, start.cfg, {"labels": labels}, 24), options
+  )
+  line = file.line if name == "coreference" else task.demo_lines[0]
+  example = task.parse_line(line, options)._replace(where="dev.txt:3")
+  if "tags" in empty:
+    example = example._replace(words=("a",), lines=(3,))
+  without, with_some = (example._replace(**kind) for kind in (empty, some))
+  capsys.readouterr()
+  app.require_labels([without, with_some])
+  assert not capsys.readouterr().err
+  app.require_labels([without, without])
+  (shown,) = capsys.readouterr().err.splitlines()
+  assert "dev.txt: no " in shown and f"so {metric} is 0" in shown

@@ -62,3 +62,35 @@ def test_pieces_of_byte_level_bpe_are_shown_as_text():
   shown = {made.tokens(i): fill_mask._word(made, i) for i in ids}
   assert (shown["Ã¤r"], shown[","], shown["ĠKÃ¤r"]) == ("är", ",", "Kär")
   assert [shown[x] for x in ("Ã", "Ġ", "Ċ", "Ā")] == ["Ã", "Ġ", "Ċ", "Ā"]
+
+
+@pytest.mark.parametrize(
+  ("words", "kept"),
+  [
+    ("a b [MASK] d e", "a b [MASK] d e"),  # 7 tokens fit.
+    ("[MASK] b c d e f g", "[MASK] b c d e"),
+    ("a b c d [MASK] f g h", "c d [MASK] f g"),
+    ("a b c d e f g [MASK]", "d e f g [MASK]"),
+    ("a b c d e f [MASK] h", "d e f [MASK] h"),
+    ("a b c [MASK] e f [MASK] h i", "[MASK] e f [MASK] h"),
+    ("a [MASK] c d e [MASK] g", "[MASK] c d e [MASK]"),
+    ("[MASK] b c d e [MASK]", None),
+  ],
+)
+def test_a_long_text_is_read_around_its_masks(capsys, words, kept):
+  made = tokenizer.train_tokenizer(
+    ["a b c d e f g h i"] * 9, kind="wordpiece", vocab_size=60, lowercase=False
+  )
+  filler = fill_mask.MaskFiller(made, "[MASK]", 7, probabilities=None)
+  if kept is None:
+    with pytest.raises(ConfigError, match=r"has 8 tokens, .* takes 7: cut it"):
+      fill_mask._row(filler, words)
+    return
+  row = fill_mask._row(filler, words)
+  assert [made.tokens(int(x)) for x in row] == ["[CLS]", *kept.split(), "[SEP]"]
+  shown = capsys.readouterr().err.splitlines()
+  if kept == words:
+    assert not shown
+  else:
+    (line,) = shown
+    assert f"has {len(words.split()) + 2} tokens: the model read 7 " in line

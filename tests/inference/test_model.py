@@ -286,7 +286,11 @@ def test_predict_equals_the_verb(tagger, tagged, capsys):
   ("ask", "message"),
   [
     (lambda m: m.fill_mask("no mask"), r"no \[MASK\] in 'no mask'"),
-    (lambda m: m.fill_mask("the " * 50 + "[MASK]"), "takes 48: cut it"),
+    (
+      lambda m: m.fill_mask("[MASK] " + "the " * 45 + "[MASK]"),
+      "has 49 tokens, and 49 from its first .MASK. to its last; the model takes"
+      " 48: cut it",
+    ),
     (lambda m: m.fill_mask("[MASK]", top=0), "top=0: expected at least 1"),
     (lambda m: m.embed("a text"), "texts is one string, 'a text'"),
     (lambda m: m.encode([None]), r"texts\[0\] is None: expected a string"),

@@ -6,13 +6,16 @@ accuracy counts it as wrong. Metrics on the host compare labels as strings and
 need no special case.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError, did_you_mean
 from maskedlm.finetune.common.gold_labels import canonical
+from maskedlm.finetune.contract import Example
 from maskedlm.modeling import losses
+from maskedlm.runtime.console import log
 
 UNSEEN = -1
 
@@ -77,6 +80,25 @@ def check_known(gold: Sequence[tuple[str, str]], labels: Sequence[str]) -> None:
       f"{where}: the model knows none of the gold labels: they are "
       f"{_names([*unknown])}; the model's are {_names(labels)}. "
       f"Write them as in the training data{near or '.'}"
+    )
+
+
+def note_none(
+  gold: Collection, examples: Sequence[Example], what: str, metric: str = "f1"
+) -> None:
+  """Logs that examples to be scored hold none of what their metric counts.
+
+  Args:
+    gold: what it counts, such as all entities.
+    examples: the examples.
+    what: one of them, in words.
+    metric: it is 0 without any.
+  """
+  if examples and not gold:
+    file = examples[0].where.rpartition(":")[0]
+    log(
+      f"warning: {file}: no {what} in {counted(len(examples), 'example')} to be"
+      f" scored, so {metric} is 0 whatever is predicted"
     )
 
 

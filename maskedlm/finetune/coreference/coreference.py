@@ -17,7 +17,7 @@ import numpy as np
 
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.finetune.common import mentions, single_label
+from maskedlm.finetune.common import mentions, single_label, unseen_labels
 from maskedlm.finetune.common.confusion import confusion_table
 from maskedlm.finetune.common.gold_labels import (
   gold_labels,
@@ -99,7 +99,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     score=score,
     best="f1",
     has_label=lambda example: example.answer is not None,
-    require_labels=_gold_labels,
+    require_labels=_require_labels,
     term="coreference",
   )
 
@@ -125,6 +125,11 @@ def _make_rows(
     example=np.arange(len(pieces)),
     cut=[p.size + 2 for p in pieces if p.size > len(p.ids)],
   )
+
+
+def _require_labels(examples: Sequence[Example]) -> None:
+  named = [answer for answer in _gold_labels(examples) if answer != ANSWERS[0]]
+  unseen_labels.note_none(named, examples, "pronoun that means A or B")
 
 
 def _gold_labels(examples: Sequence[Example]) -> list[str]:

@@ -212,11 +212,15 @@ def make_application(setup: Setup, options: Options) -> Application:
     )
 
   def require_labels(examples: Sequence[Example]) -> None:
-    gold = zip(files.gold_labels(examples), examples, strict=True)
-    unseen_labels.check_known(
-      [(name, example.where) for names, example in gold for name in names],
-      labels,
-    )
+    gold = [
+      (name, example.where)
+      for names, example in zip(
+        files.gold_labels(examples), examples, strict=True
+      )
+      for name in names
+    ]
+    unseen_labels.check_known(gold, labels)
+    unseen_labels.note_none(gold, examples, "label", options.metric)
 
   def loss(params: Params, batch: Batch, key: Key, train: bool):
     logits, gold = head.logits(params, batch, key, train), batch["labels"]

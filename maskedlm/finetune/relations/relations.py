@@ -219,9 +219,12 @@ def make_application(setup: Setup, options: Options) -> Application:
     gold = [*zip(_gold_labels(examples), wheres, strict=True)]
     unseen_labels.check_known(gold, labels)
     # Other says nothing about whether the relations have the model's names.
+    related = [pair for pair in gold if pair[0] != options.other]
     unseen_labels.check_known(
-      [pair for pair in gold if pair[0] != options.other],
-      [label for label in labels if label != options.other],
+      related, [label for label in labels if label != options.other]
+    )
+    unseen_labels.note_none(
+      related, examples, f"relation other than {options.other!r}"
     )
 
   return single_label.make_classifier(

@@ -273,6 +273,7 @@ def make_application(setup: Setup, options: Options) -> Application:
       for span in spans
     ]
     unseen_labels.check_known(gold, labels[1:])
+    unseen_labels.note_none(gold, examples, "entity")
 
   return Application(
     make_rows=lambda examples: make_rows(

@@ -270,6 +270,8 @@ def make_tagger(setup: Setup, options: Options, head: Head) -> Application:
       if tag != "O"
     ]
     unseen_labels.check_known(gold, [t for t in meaning.ids if t != "O"])
+    if options.task == "ner":
+      unseen_labels.note_none(gold, examples, "entity")
 
   return Application(
     make_rows=lambda examples: make_rows(
