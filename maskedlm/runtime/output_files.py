@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.measured import to_json
+from maskedlm.core.open_file import open_file
 from maskedlm.core.parse_json import parse_json
 from maskedlm.runtime import buckets, storage_errors
 
@@ -168,7 +169,7 @@ def open_npz(
   import numpy as np
 
   try:
-    with np.load(path, allow_pickle=False) as file:
+    with open_file(path) as opened, np.load(opened) as file:
       yield file
   except OSError as error:
     raise ConfigError(f"{path}: {error.strerror or error}.") from None

@@ -3,10 +3,10 @@
 The data are tables written by `maskedlm isotropy`, one for each checkpoint.
 """
 
-import pathlib
 from collections.abc import Mapping
 
 from maskedlm.core.errors import DataError
+from maskedlm.core.open_file import open_file
 from maskedlm.core.parse_json import parse_json
 from maskedlm.inference.plots import figure
 
@@ -31,7 +31,8 @@ def read_table(path: str) -> Table:
   """
   expected = "expected a file written by `maskedlm isotropy --out=FILE`."
   try:
-    layers = parse_json(pathlib.Path(path).read_text(encoding="utf-8"))
+    with open_file(path) as file:
+      layers = parse_json(file.read())
     table = {
       measure: {
         name: [float(layer[measure][name]) for layer in layers]

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, DataError, check_name
 from maskedlm.core.measured import from_json
+from maskedlm.core.open_file import open_file
 from maskedlm.core.parse_json import parse_json
 from maskedlm.inference.plots import figure
 from maskedlm.runtime import buckets
@@ -56,7 +57,8 @@ def read_run(workdir: str) -> Run:
   buckets.folder(workdir)
   path = pathlib.Path(workdir) / "metrics.jsonl"
   try:
-    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    with open_file(path) as file:
+      lines = file.read().decode("utf-8", "replace").split("\n")
   except OSError as error:
     raise DataError(
       f"{path}: {error.strerror}; expected the workdir of a run."

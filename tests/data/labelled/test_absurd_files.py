@@ -13,6 +13,7 @@ from maskedlm.core.open_file import open_file
 from maskedlm.data.labelled import tables, text_lines
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 from maskedlm.finetune.config import load_task
+from maskedlm.inference.plots import isotropy
 
 COLUMNS = 200_000
 
@@ -37,6 +38,7 @@ def test_only_a_file_is_read(kind, tmp_path):
     lambda: _read("question_answering", paths[".json"]),
     lambda: _read("tagging", paths[".txt"]),
     lambda: load_tokenizer(paths[".txt"]),
+    lambda: isotropy.read_table(str(paths[".json"])),
   ):
     with pytest.raises((DataError, CorpusError), match="odd"):
       read()
