@@ -94,8 +94,9 @@ def new_folder(out: pathlib.Path) -> Iterator[pathlib.Path]:
   """Makes a folder to write into, which becomes --out if nothing is raised.
 
   Raises:
-    InteropError: `out` exists and is not empty, or it can't be created.
-    ConfigError: `out` is an address.
+    InteropError: `out` exists and is not empty.
+    ConfigError: `out` is an address, or it can't be written.
+    StorageError: it can't be written now, as its disk is full.
   """
   out = buckets.folder(out)
   if output_files.is_here(out):
@@ -107,10 +108,9 @@ def new_folder(out: pathlib.Path) -> Iterator[pathlib.Path]:
     raise InteropError(f"--out={out} exists: give another, or remove it first.")
   with contextlib.ExitStack() as stack:
     stack.enter_context(_sigterm_raises())
-    try:
+    stack.enter_context(storage_errors.disk_errors(out))
+    with named_errors(out, option="--out"):
       folder = stack.enter_context(output_files.whole_folder(out))
-    except OSError as error:
-      raise InteropError(f"--out={out}: {error.strerror}.") from None
     yield folder
 
 

@@ -218,3 +218,24 @@ def test_a_link_to_itself_is_replaced(tmp_path):
   output_options.check_file(path, option="--out")
   output_files.write_text(path, "text")
   assert path.read_text() == "text" and not path.is_symlink()
+
+
+@pytest.mark.parametrize(
+  ("number", "kind"), [(errno.EIO, StorageError), (errno.EROFS, ConfigError)]
+)
+@pytest.mark.parametrize("late", [False, True])
+def test_a_new_folder_on_a_failing_disk(
+  tmp_path, monkeypatch, number, kind, late
+):
+  def fail(*args, **options):
+    raise OSError(number, "no")
+
+  out = tmp_path / "out"
+  if not late:
+    monkeypatch.setattr(pathlib.Path, "mkdir", fail)
+  with (
+    pytest.raises(kind, match="out can't be written"),
+    output_options.new_folder(out),
+  ):
+    fail()
+  assert not list(tmp_path.iterdir())

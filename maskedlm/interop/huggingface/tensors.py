@@ -4,7 +4,9 @@ No other format is read: opening a pickle (pytorch_model.bin) can run code.
 """
 
 import contextlib
+import os
 import pathlib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -64,7 +66,14 @@ def write_tensors(
   path: pathlib.Path, tensors: Mapping[str, np.ndarray]
 ) -> None:
   """Writes a safetensors file with the metadata that transformers expects."""
-  safetensors.numpy.save_file(dict(tensors), path, metadata={"format": "pt"})
+  try:
+    safetensors.numpy.save_file(dict(tensors), path, metadata={"format": "pt"})
+  except safetensors.SafetensorError as error:
+    code = re.search(r"os error (\d+)", str(error))
+    if not code:
+      raise
+    number = int(code[1])
+    raise OSError(number, os.strerror(number), str(path)) from error
   path.chmod(0o644)  # The library makes it readable to the owner only.
 
 

@@ -164,7 +164,8 @@ def export_tokenizer(
   form = PairTemplate(cfg.pair_separators, int(takes_types))
   if _pair_form(library, made.special) != form:
     library.post_processor = _template(names, made.special, form)
-  library.save(str(out / FILE))
+  # Its own `save` raises a bare Exception.
+  output_files.write_text(out / FILE, library.to_str(pretty=True))
   special = {f"{name}_token": token for name, token in names.items()}
   inputs = ["input_ids", "token_type_ids", "attention_mask"]
   config = {
