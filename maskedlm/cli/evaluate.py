@@ -1,40 +1,100 @@
-"""`maskedlm evaluate`: scores a fine-tuned checkpoint on a labelled file."""
+"""`maskedlm evaluate`: measures a model on text, or on labelled data."""
 
 import argparse
+import itertools
 import pathlib
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from maskedlm.cli import options
 from maskedlm.core.counts import counted
+from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import data_files
 from maskedlm.runtime import console, output_options
+
+# Of a fine-tuned, and of a pretrained model.
+_ONLY_LABELLED, _ONLY_TEXT = ("out",), ("mask_rate", "seed", "field")
+
+# Counts of a report that are no irregularity.
+_USUAL = ("documents", "characters", "bytes read", "files read", "lines")
+_WITH_FIELDS = ("jsonl", "parquet", "tfds")  # Sources.
 
 
 def main(argv: Sequence[str]) -> int:
   """Runs the verb; returns the exit code."""
+  argv, overrides = data_files.split_arguments(argv)
+  args = _parser().parse_args(argv)
+  options.check_at_least(args, batch_size=1, length=8, seed=0)
+
+  from maskedlm.runtime import startup
+  from maskedlm.training.checkpoints import load
+
+  if args.out:
+    output_options.check_file(args.out, option="--out")
+  described = load.describe_checkpoint(args.checkpoint)
+  is_fine_tuned = "kind" in described.meta["task"]
+  _check_options(args, overrides, is_fine_tuned)
+  startup.enable_compile_cache()
+  if is_fine_tuned:
+    return _evaluate_labelled(args, overrides)
+  return _evaluate_text(args)
+
+
+def _parser() -> argparse.ArgumentParser:
   parser = argparse.ArgumentParser(
     prog="maskedlm evaluate",
-    description="Scores a fine-tuned checkpoint (the best of a workdir) on a "
-    "labelled file in the format of its training data.",
+    description="Measures a pretrained or imported model on text: loss and "
+    "accuracy of masked tokens, bits per character, next-sentence prediction. "
+    "Scores a fine-tuned model (its best checkpoint) on a labelled file in the "
+    "format of its training data.",
     allow_abbrev=False,
     epilog=data_files.HELP,
   )
   options.add_checkpoint(parser)
-  options.add_data(parser, "labelled files", required=True)
-  options.add_out(parser, "write the predictions here, as JSONL")
+  options.add_data(
+    parser,
+    "of a fine-tuned model: labelled files. Of others: text files, whose "
+    "documents are separated by blank lines; - for stdin; or a source as in "
+    "corpus.source: lines:GLOB, jsonl:GLOB, ...",
+    required=True,
+  )
+  options.add_out(
+    parser, "of a fine-tuned model: write the predictions here, as JSONL"
+  )
   options.add_json(parser)
   options.add_batch_size(parser)
   options.add_length(parser)
-  argv, overrides = data_files.split_arguments(argv)
-  args = parser.parse_args(argv)
+  parser.add_argument(
+    "--mask_rate",
+    type=float,
+    help="share of the tokens that is masked; default: 0.15",
+  )
+  parser.add_argument(
+    "--seed", type=int, help="decides which tokens are masked; default: 0"
+  )
+  parser.add_argument(
+    "--field",
+    help="the field of jsonl: and parquet: that holds the text; default: text",
+  )
+  return parser
 
+
+def _check_options(args, overrides: Sequence[str], is_fine_tuned: bool) -> None:
+  """Refuses an option that the kind of model has no use for."""
+  names = _ONLY_TEXT if is_fine_tuned else _ONLY_LABELLED
+  wrong = [f"--{n}" for n in names if getattr(args, n) is not None]
+  wrong += [] if is_fine_tuned else overrides
+  if wrong:
+    kind = "a fine-tuned" if is_fine_tuned else "a pretrained"
+    raise ConfigError(
+      f"{wrong[0]}: {args.checkpoint} is {kind} model, for which this option "
+      "has no meaning: leave it out."
+    )
+
+
+def _evaluate_labelled(args, overrides: Sequence[str]) -> int:
   from maskedlm.finetune import predict, run
-  from maskedlm.runtime import startup
 
-  options.check_at_least(args, batch_size=1, length=8)
-  if args.out:
-    output_options.check_file(args.out, option="--out")
-  startup.enable_compile_cache()
   model = predict.open_model(
     args.checkpoint, overrides, length=args.length or 0
   )
@@ -60,3 +120,73 @@ def main(argv: Sequence[str]) -> int:
     with output_options.named_errors(args.out, option="--out"):
       run.write_predictions(predictions, pathlib.Path(args.out))
   return 0
+
+
+def _evaluate_text(args) -> int:
+  from maskedlm.inference.pretrained import evaluate
+  from maskedlm.training.checkpoints import load
+
+  opened = load.open_checkpoint(args.checkpoint)
+  model = evaluate.make_model(opened, args.checkpoint, length=args.length or 0)
+  report: Counter = Counter()
+  rate = evaluate.MASK_RATE if args.mask_rate is None else args.mask_rate
+  values = evaluate.evaluate(
+    model,
+    _documents(args, report),
+    mask_rate=rate,
+    seed=args.seed or 0,
+    batch_size=args.batch_size,
+  )
+  for name, count in sorted(report.items()):
+    if name not in _USUAL:
+      console.log(f"  {name}: {count:,}")
+  if args.json:
+    console.print_json(values)
+    return 0
+  for line in format_values(values):
+    print(line)
+  return 0
+
+
+def _documents(args, report: Counter) -> Iterator[list[str]]:
+  """Returns the documents of --data, each a list of lines."""
+  from maskedlm.data.labelled import text_lines
+  from maskedlm.data.sources import reader
+
+  source = args.data
+  if args.field is not None and source.partition(":")[0] not in _WITH_FIELDS:
+    raise ConfigError(
+      f"--field={args.field}: --data={args.data} has no fields; expected "
+      "jsonl:..., parquet:... or tfds:...; leave it out."
+    )
+  if source == text_lines.STDIN:
+    lines = (line.strip() for _, line in text_lines.read_lines(source))
+    found = itertools.groupby(lines, key=bool)
+    return (list(document) for has_text, document in found if has_text)
+  if source.partition(":")[0] not in reader.SOURCE_TYPES:
+    source = f"text:{source}"
+  return reader.read_documents(
+    source, text_field=args.field or "text", report=report
+  )
+
+
+def format_values(values) -> list[str]:
+  """Returns lines for the terminal."""
+  lines = [
+    f"{counted(values['documents'], 'document')}, "
+    f"{counted(values['tokens'], 'token')}, "
+    f"{counted(values['characters'], 'character')}; "
+    f"{counted(values['masked_tokens'], 'token')} masked: "
+    f"{values['mask_rate']:.0%} of each row of up to "
+    f"{values['length']}, seed {values['seed']}",
+    f"  MLM loss            {values['mlm_loss']:.4f} nats (perplexity "
+    f"{values['perplexity']:,.1f})",
+    f"  bits per character  {values['bits_per_character']:.4f}",
+    f"  MLM accuracy        {values['mlm_accuracy']:.1%}",
+  ]
+  if "nsp_pairs" in values:
+    lines.append(
+      f"  NSP accuracy        {values['nsp_accuracy']:.1%} of "
+      f"{counted(values['nsp_pairs'], 'pair')}"
+    )
+  return lines

@@ -25,7 +25,7 @@ from maskedlm.planning.inspect.facts import (
   sparkline,
 )
 from maskedlm.planning.inspect.rows import format_row
-from maskedlm.runtime import console, output_options
+from maskedlm.runtime import console, output_options, startup
 from maskedlm.training import predictions
 
 
@@ -69,6 +69,7 @@ def main(argv: Sequence[str]) -> int:
   )
   if corpus:
     predictions.check_rows(config, task, corpus, log=console.log)
+  startup.enable_compile_cache()
   figures, sections = facts_of_model(config, task)
   rows = []
   if corpus is None:

@@ -25,7 +25,7 @@ VERBS = {
   "plan": ("plan", "predict a run's memory and speed on TPUs or GPUs"),
   "status": ("status", "show how far runs are, from their workdirs"),
   "finetune": ("finetune", "fine-tune an encoder on labelled data"),
-  "evaluate": ("evaluate", "score a fine-tuned checkpoint on labelled data"),
+  "evaluate": ("evaluate", "measure a model on text or on labelled data"),
   "transfer": ("transfer", "score a fine-tuned checkpoint in other languages"),
   "predict": ("predict", "label raw text with a fine-tuned checkpoint"),
   "embed": ("embed", "write vectors of tokens, words or sentences"),

@@ -82,7 +82,13 @@ def validate(config: ConfigDict) -> None:
   if longest > config.model.max_positions:
     raise ConfigError(
       f"rows of {longest} tokens don't fit model.max_positions="
-      f"{config.model.max_positions}; raise it or shorten the rows."
+      f"{config.model.max_positions}"
+      + (
+        ", which are init_from's: set --config.data.length (and long_length) "
+        "to that or less."
+        if config.init_from
+        else "; raise it or shorten the rows."
+      )
     )
 
 

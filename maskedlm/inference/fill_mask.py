@@ -62,7 +62,7 @@ def make_mask_filler(
     ConfigError: the checkpoint has no MLM head.
   """
   made = opened.tokenizer
-  params, config = _masked_model(opened.params, opened.meta["task"], path)
+  params, config = masked_model(opened.params, opened.meta["task"], path)
   params = jax.device_put(params)
 
   @jax.jit
@@ -85,16 +85,22 @@ def make_mask_filler(
   )
 
 
-def _masked_model(params, task, path) -> tuple[dict, encoder.EncoderConfig]:
+def masked_model(params, task, path) -> tuple[dict, encoder.EncoderConfig]:
   """Returns params of encoder and MLM head (ELECTRA: the generator's), config.
+
+  Args:
+    params: a checkpoint's.
+    task: meta["task"] of the checkpoint.
+    path: where it is, for errors.
 
   Raises:
     ConfigError: there is no MLM head.
   """
   if "mlm_head" not in params:
     raise ConfigError(
-      f"{path} was trained with objective.name={task['objective']!r} and has "
-      "no MLM head: it can't fill masks."
+      f"{path} has no MLM head (it has {', '.join(params)}): it can't fill "
+      "masks until one is trained, by `maskedlm pretrain "
+      f"--config=configs/continued.py --config.init_from={path}`."
     )
   if "generator" in params:
     generator = restored(task["generator"])

@@ -26,6 +26,7 @@ from maskedlm.finetune.contract import Prediction
 from maskedlm.finetune.predict import FineTunedModel
 from maskedlm.inference import fill_mask
 from maskedlm.inference.fill_mask import MaskFiller
+from maskedlm.inference.pretrained import evaluate as pretrained
 from maskedlm.inference.vectors import attention_maps, search, vectors
 from maskedlm.inference.vectors.attention_maps import Attention
 from maskedlm.inference.vectors.search import Hit
@@ -292,6 +293,49 @@ class Model:
     predict.log_cut(model, cut, option=_LENGTH)
     return made
 
+  def evaluate(
+    self,
+    texts: Sequence[str],
+    *,
+    mask_rate: float = pretrained.MASK_RATE,
+    seed: int = 0,
+    batch_size: int = 32,
+  ) -> dict[str, Any]:
+    """Returns how well a pretrained model predicts masked tokens of texts.
+
+    `maskedlm evaluate` prints the same. A fine-tuned model is scored on
+    labelled files by that verb.
+
+    Args:
+      texts: a list of documents; their lines may be separated by newlines.
+      mask_rate: share of the tokens that is masked, all by the mask token.
+      seed: decides which tokens are masked.
+      batch_size: rows in a batch; it changes no result.
+
+    Returns:
+      A dict with mlm_loss, perplexity, bits_per_character, mlm_accuracy and
+      others (inference/pretrained/evaluate.py).
+
+    Raises:
+      ConfigError: the model has no masked language modeling head, or an
+        argument is out of range.
+      DataError: the texts have nothing that can be masked.
+    """
+    texts = _each("texts", texts, str)
+    if batch_size < 1:
+      raise ConfigError(f"batch_size={batch_size}: expected at least 1.")
+    documents = (
+      [line for line in map(str.strip, text.splitlines()) if line]
+      for text in texts
+    )
+    return pretrained.evaluate(
+      self._pretrained,
+      documents,
+      mask_rate=mask_rate,
+      seed=seed,
+      batch_size=batch_size,
+    )
+
   def attend(self, text: str) -> Attention:
     """Returns the attention weights of every layer and head.
 
@@ -310,6 +354,10 @@ class Model:
   @functools.cached_property
   def _filler(self) -> MaskFiller:
     return fill_mask.make_mask_filler(self.opened, self.path)
+
+  @functools.cached_property
+  def _pretrained(self) -> pretrained.PretrainedModel:
+    return pretrained.make_model(self.opened, self.path, length=self.length)
 
   @functools.cached_property
   def _encoder(self) -> TextEncoder:

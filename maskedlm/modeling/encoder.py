@@ -18,7 +18,7 @@ from jax.sharding import PartitionSpec
 
 from maskedlm.modeling import positions as positions_lib
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.attention.layer import Attention
+from maskedlm.modeling.attention.layer import Attention, machine
 from maskedlm.modeling.attention.mask import AttentionMask
 from maskedlm.modeling.attention.vendor_kernels import ROWS
 from maskedlm.modeling.layers import (
@@ -270,9 +270,12 @@ class Encoder(nn.Module):
       )
       x = project(x)
     self.sow("intermediates", "embedded", x)
-    unroll = cfg.unroll and train
+    # Outside of a loop, XLA:CPU always merges the recomputation with the
+    # original, so that remat would save nothing.
+    loses_remat = cfg.remat != "none" and machine()["platform"] == "cpu"
+    unroll = cfg.unroll and train and not loses_remat
     blocks = nn.scan(
-      # Outside of a loop, XLA would merge the recomputation with the original.
+      # Elsewhere, this keeps XLA from merging them.
       REMAT[cfg.remat](Block, prevent_cse=unroll),
       variable_axes={"params": 0, "intermediates": 0, "attention": 0},
       split_rngs={"params": True, "dropout": True},

@@ -131,10 +131,15 @@ def make_step(config: ConfigDict, devices, phase: int) -> Step:
   Raises:
     ConfigError: the mesh doesn't fit the devices, or the batch the mesh.
   """
-  mesh = sharding.make_mesh(config.mesh, devices)
   task = objectives.make_task(
     config, placeholder_corpus.make_corpus(config.tokenizer)
   )
+  return step_of_task(config, task, devices, phase)
+
+
+def step_of_task(config: ConfigDict, task: Task, devices, phase: int) -> Step:
+  """Returns the step of a phase as make_step, for a Task of the config."""
+  mesh = sharding.make_mesh(config.mesh, devices)
   at = (config.train.num_steps - 1) * phase
   shape = batching.shape_at(at, config.train.num_steps, config.data)
   sharding.check_batch(shape.num_rows, config.train.accumulate, mesh)

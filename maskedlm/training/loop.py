@@ -24,7 +24,7 @@ from ml_collections import ConfigDict
 from maskedlm.core.counts import counted
 from maskedlm.core.task import Params, Task
 from maskedlm.runtime import buckets, console, interrupts, multihost, waiting
-from maskedlm.training import metrics, sharding
+from maskedlm.training import metrics, sharding, step_memory
 from maskedlm.training import step as steps
 from maskedlm.training.checkpoints import manager, resume
 from maskedlm.training.profiling import watch
@@ -61,8 +61,7 @@ def run(
   """Trains to config.train.num_steps, from the newest checkpoint if any.
 
   Args:
-    config: the effective config; `train`, `optimizer`, `seed` and `profile` are
-      read.
+    config: the effective config; the corpus and the objective are not read.
     task: the Task to train.
     workdir: receives the config, the parameters' shapes, checkpoints and logs.
     mesh: the device mesh.
@@ -132,8 +131,9 @@ def run(
     )
     if start < num_steps:  # Fail now, not later.
       checkpoints.check_room(state)
-      last = sharding.place(task.batch_at("train", num_steps - 1), mesh)
-      steps.compile_for(train_step, state, last)
+      for batch in step_memory.shapes(task, start, num_steps):
+        placed = sharding.place(batch, mesh)
+        step_memory.check_memory(config, train_step, state, placed)
     logbook = metrics.open_logbook(workdir, start, num_steps, task.flops)
     announce = waiting.announce_lines(options.log_every)
 

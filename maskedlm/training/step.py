@@ -5,7 +5,6 @@ compiles them for chips that are not present. The randomness of a step is
 derived from (seed, step) and never stored.
 """
 
-import os
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -13,9 +12,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
-from maskedlm.runtime import waiting, xla_flags
+from maskedlm.runtime import xla_flags
 from maskedlm.training import (
   language_metrics,
   layerwise_rates,
@@ -173,37 +171,6 @@ def over_mesh(config, task: Task, mesh: jax.sharding.Mesh) -> OverMesh:
   )
   heldout_step = jax.jit(heldout_step, out_shardings=sharding.replicated(mesh))
   return OverMesh(init, shardings, step, heldout_step)
-
-
-@waiting.explained("compiling the step")
-def compile_for(step: Callable, state: TrainState, batch: Batch) -> None:
-  """Compiles a jitted step for a batch's shapes, before its first call.
-
-  Raises:
-    ConfigError: the step takes more memory than a device has.
-  """
-  devices = jax.local_devices()
-  limit = (devices[0].memory_stats() or {}).get("bytes_limit")
-  if devices[0].platform == "cpu":  # Devices share the machine's memory.
-    pages = os.sysconf("SC_PHYS_PAGES")
-    limit = pages * os.sysconf("SC_PAGE_SIZE") / len(devices)
-  try:
-    memory = step.lower(state, batch).compile().memory_analysis()
-  except jax.errors.JaxRuntimeError as error:  # Raised by the TPU compiler.
-    if "RESOURCE_EXHAUSTED" not in str(error):
-      raise
-    found = str(error).splitlines()[0]
-  else:
-    new = memory.output_size_in_bytes - memory.alias_size_in_bytes
-    needed = memory.argument_size_in_bytes + memory.temp_size_in_bytes + new
-    if devices[0].platform == "tpu" or not limit or needed <= limit:
-      return
-    found = f"{needed / 1e9:.1f} GB of {limit / 1e9:.1f}"
-  rows, *_, length = batch["segment_ids"].shape
-  raise ConfigError(
-    f"a step of {rows} rows of {length} tokens does not fit a device: {found}. "
-    "Raise train.accumulate or mesh.fsdp, or set model.remat."
-  )
 
 
 def gradient_of(

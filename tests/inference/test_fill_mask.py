@@ -34,7 +34,7 @@ def test_electra_fills_masks_with_its_generator():
     "encoder": dataclasses.asdict(cfg),
     "generator": dataclasses.asdict(small),
   }
-  filler, architecture = fill_mask._masked_model(params, task, "here")
+  filler, architecture = fill_mask.masked_model(params, task, "here")
   assert architecture == small
   batch = {
     name: np.ones((1, 5), np.int32)
@@ -49,8 +49,8 @@ def test_a_causal_model_is_refused():
   cfg = make_config()
   params = jax.eval_shape(lambda key: causal.init(cfg, key), jax.random.key(0))
   task = {"objective": "causal", "encoder": dataclasses.asdict(cfg)}
-  with pytest.raises(ConfigError, match=r"'causal'.* can't fill masks"):
-    fill_mask._masked_model(params, task, "here")
+  with pytest.raises(ConfigError, match=r"lm_head.* can't fill masks"):
+    fill_mask.masked_model(params, task, "here")
 
 
 def test_pieces_of_byte_level_bpe_are_shown_as_text():

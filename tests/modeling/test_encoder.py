@@ -164,6 +164,27 @@ def test_the_loop_over_layers_is_unrolled_only_in_training():
   assert [loops(t, unroll=True) for t in (False, True)] == [1, 0]
 
 
+def test_remat_takes_less_memory_even_if_layers_are_unrolled():
+  """XLA:CPU undoes a recomputation that is not in a loop."""
+  cfg = {"num_layers": 6, "max_positions": 160, "unroll": True}
+  batch = {name: np.ones((4, 160), np.int32) for name in BATCH}
+  batch["token_type_ids"] *= 0
+
+  def kept(remat):
+    config = encoder_reference.config(**cfg, remat=remat)
+    params = encoders.make_params(config)
+
+    def loss(params):
+      key = jax.random.key(0)
+      return encoders.encode(config, params, batch, None, key=key).sum()
+
+    compiled = jax.jit(jax.grad(loss)).lower(params).compile()
+    return compiled.memory_analysis().temp_size_in_bytes
+
+  none, dots, full = map(kept, ("none", "dots", "full"))
+  assert dots < 0.6 * none and full < 0.6 * none
+
+
 def test_bfloat16_computes_over_float32_parameters(hidden):
   cfg = encoder_reference.config(dtype="bfloat16")
   ours = encode(cfg, BATCH)

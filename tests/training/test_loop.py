@@ -11,7 +11,7 @@ from helpers import toy
 from helpers.toy_runs import board_events, logged_lines, make_config, run
 from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError
-from maskedlm.training import loop, optimizer, sharding
+from maskedlm.training import loop, optimizer, sharding, step_memory
 from maskedlm.training.checkpoints import files, load, manifest
 
 
@@ -99,16 +99,31 @@ def test_the_last_step_is_compiled_before_the_first(
 ):
   """So a second phase that doesn't fit is an error at the start."""
 
-  def compile_for(step, state, batch):
+  def check_memory(config, step, state, batch):
     np.testing.assert_array_equal(
       batch["x"], toy.make_task().batch_at("train", 9)["x"]
     )
     raise ConfigError("it does not fit")
 
-  monkeypatch.setattr(loop.steps, "compile_for", compile_for)
+  monkeypatch.setattr(step_memory, "check_memory", check_memory)
   with pytest.raises(ConfigError, match="not fit"):
     run(make_config(), toy.make_task(), tmp_path, mesh)
   assert not (tmp_path / "metrics.jsonl").exists()
+
+
+def test_every_shape_of_a_batch_is_checked():
+  """The first rows may need more than the long ones, if they are many."""
+
+  def rows(*counts):
+    task = toy.make_task()._replace(
+      batch_at=lambda split, step: {"x": np.zeros((counts[step], 3))}
+    )
+    found = step_memory.shapes(task, 0, len(counts))
+    return [len(batch["x"]) for batch in found]
+
+  assert rows(4, 4, 2) == [2, 4]  # The last, as an error is likelier.
+  assert rows(4, 4, 4) == [4]
+  assert rows(4) == [4]
 
 
 def test_stopping_and_resuming_changes_nothing(tmp_path, mesh):

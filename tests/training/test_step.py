@@ -1,7 +1,5 @@
 """An update: by hand, in microbatches, and if it is not finite."""
 
-import types
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +7,6 @@ import optax
 import pytest
 
 from helpers import toy
-from maskedlm.core.errors import ConfigError
 from maskedlm.training import metrics
 from maskedlm.training import step as steps
 
@@ -217,42 +214,6 @@ def test_the_check_for_finite_steps_holds_no_second_state():
   gradient = 4 * 2 * size
   # In addition to the gradient, XLA:CPU holds the update.
   assert memory.temp_size_in_bytes < 2.01 * gradient
-
-
-@pytest.mark.parametrize("backend", ["cpu", "gpu", "tpu"])
-def test_a_step_that_does_not_fit_is_an_error(monkeypatch, backend):
-  """A GPU has a known size, and two CPU devices share the machine's memory; a
-  TPU's compiler raises an error.
-  """
-  batch = {"segment_ids": np.zeros((6, 5), np.int32)}
-  full = jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: 10G of 9G\na page")
-  sizes = types.SimpleNamespace(  # Sum 10; the state is counted once.
-    argument_size_in_bytes=5e9,
-    temp_size_in_bytes=3e9,
-    output_size_in_bytes=6e9,
-    alias_size_in_bytes=4e9,
-  )
-
-  def compile_on(limit):
-    def compiled():
-      if backend == "tpu" and limit < 10e9:
-        raise full
-      return types.SimpleNamespace(memory_analysis=lambda: sizes)
-
-    stats = None if backend == "cpu" else {"bytes_limit": limit}
-    device = types.SimpleNamespace(platform=backend, memory_stats=lambda: stats)
-    monkeypatch.setattr(jax, "local_devices", lambda: [device, device])
-    machine = {"SC_PHYS_PAGES": 2 * limit / 4096, "SC_PAGE_SIZE": 4096}
-    monkeypatch.setattr(steps.os, "sysconf", machine.get)
-    lowered = types.SimpleNamespace(compile=compiled)
-    step = types.SimpleNamespace(lower=lambda state, batch: lowered)
-    steps.compile_for(step, None, batch)
-
-  compile_on(10e9)
-  with pytest.raises(ConfigError, match="6 rows of 5 tokens does not") as told:
-    compile_on(9e9)
-  assert ("10G of 9G" if backend == "tpu" else "10.0 GB of 9.0") in str(told)
-  assert "\n" not in str(told.value)
 
 
 def test_keys_depend_only_on_the_step_and_the_seed():

@@ -101,6 +101,12 @@ def import_model(
       tokenizer=tokenizer.sha256,
       log=log,
     )
+  if "mlm_head" not in model.params and "kind" not in task:
+    log(
+      "no MLM head: fill-mask and evaluate won't work until one is trained, by "
+      "`maskedlm pretrain --config=configs/continued.py --config.init_from="
+      f"{out}`"
+    )
   return model._replace(cfg=cfg)
 
 

@@ -19,10 +19,8 @@ from maskedlm.core.counts import counted
 from maskedlm.core.task import Task
 from maskedlm.data.batches import batch_costs, batching
 from maskedlm.data.corpus import store
-from maskedlm.modeling.attention import layer
-from maskedlm.objectives import auto_pack
 from maskedlm.planning import memory
-from maskedlm.planning.inspect import languages
+from maskedlm.planning.inspect import languages, parameters, step_sizes
 from maskedlm.planning.inspect.rows import (
   NOTHING,
   Token,
@@ -49,11 +47,8 @@ def facts_of_model(
   """Returns (figures, sections) about sizes, decay, FLOPs and bytes."""
   params = jax.eval_shape(task.init, jax.random.key(0))
   sizes = {p: math.prod(x.shape) for p, x in memory.by_path(params).items()}
-  total = sum(sizes.values())
-  blocks: dict[str, int] = {}
-  for path, size in sizes.items():
-    block = "/".join(path.split("/")[:2])
-    blocks[block] = blocks.get(block, 0) + size
+  counts = parameters.parameter_figures(config, params)
+  total = counts["parameters"]
   decays = optimizer.decayed(params, config.optimizer.no_decay)
   decaying = sum(sizes[path] for path, yes in decays.items() if yes)
 
@@ -61,33 +56,15 @@ def facts_of_model(
     config.optimizer, config.train.num_steps, params
   )
   state = jax.eval_shape(steps.make_init(task, tx, 0))
-  mesh = memory.planned_mesh(config.mesh)
-  param_bytes = memory.bytes_per_device(state.params, mesh)
-  state_bytes = memory.bytes_per_device(state, mesh) - param_bytes
-  devices = math.prod(mesh.shape.values())
-  parts = mesh.shape["data"] * mesh.shape["fsdp"] * config.train.accumulate
-  phases = [
-    _phase(config, task, shape, max(shape.num_rows // parts, 1))
-    for shape in memory.phase_shapes(config)
-  ]
+  step = step_sizes.step_figures(config, task, state)
   figures = {
-    "parameters": total,
+    **counts,
     "decaying_parameters": decaying,
-    "flops_per_step": phases[0]["flops_per_step"],
-    "devices": devices,
-    "parameter_bytes_per_device": param_bytes,
-    "optimizer_bytes_per_device": state_bytes,
-    "activation_bytes_per_device": max(
-      phase["activation_bytes_per_device"] for phase in phases
-    ),
-    "phases": phases,
+    **step,
   }
   o = config.optimizer
   sections = [
-    Section(
-      f"Parameters: {total:,}",
-      [f"{size:>13,}  {block}" for block, size in blocks.items()],
-    ),
+    Section(*parameters.format_parameters(counts)),
     Section(
       f"Optimizer: {o.rule}, peak rate {o.learning_rate:g}, {o.schedule}, "
       f"{counted(o.warmup_steps, 'step')} of warm-up",
@@ -98,41 +75,11 @@ def facts_of_model(
       ],
     ),
     *(
-      Section(
-        f"A step on {devices} device(s), mesh {dict(mesh.shape)}"
-        + (f", from step {x['first_step']:,} on" if len(phases) > 1 else ""),
-        [
-          f"{counted(x['rows'], 'row')} of {x['length']} tokens, "
-          f"{x['rows_per_device']} of them on a device at a time",
-          f"{x['flops_per_step'] / 1e12:.3g} TFLOP (matmuls, forward and "
-          "backward)",
-          f"{_size(param_bytes)} of parameters, {_size(state_bytes)} of "
-          f"optimizer state, about {_size(x['activation_bytes_per_device'])} "
-          f"of activations a device (attention: {x['attention']})",
-        ],
-      )
-      for x in phases
+      Section(*step_sizes.format_step(config, figures, phase))
+      for phase in figures["phases"]
     ),
   ]
   return figures, sections
-
-
-def _phase(
-  config: ConfigDict, task: Task, shape: batching.BatchShape, rows: int
-) -> dict[str, Any]:
-  """Returns the figures of a phase, with `rows` rows on a device at a time."""
-  machine = layer.machine()
-  return {
-    "first_step": shape.first_step,
-    "rows": shape.num_rows,
-    "length": shape.length,
-    "rows_per_device": rows,
-    "flops_per_step": task.flops(shape.first_step),
-    "attention": auto_pack.attention_of(config, shape.length, **machine),
-    "activation_bytes_per_device": memory.activation_bytes(
-      config, rows, shape.length, **machine
-    ),
-  }
 
 
 def facts_of_rows(
@@ -291,10 +238,3 @@ def _padding(config: ConfigDict, corpus: store.Corpus, pack: bool) -> float:
   return batch_costs.padding_share(
     batches.batch_at, "train", range(steps_measured)
   )
-
-
-def _size(count: float) -> str:
-  units = ["bytes", "kB", "MB", "GB", "TB"]
-  while count >= 1000 and len(units) > 1:
-    count, units = count / 1000, units[1:]
-  return f"{count:.3g} {units[0]}"

@@ -9,6 +9,7 @@ See Gururangan et al. 2020, "Don't stop pretraining"
 
 import dataclasses
 from collections.abc import Callable, Collection
+from typing import NamedTuple
 
 import numpy as np
 from ml_collections import ConfigDict
@@ -66,7 +67,7 @@ def initial_weights(
 
   Subtrees that both models have, such as the encoder and the MLM head, are
   copied, unless the MLM head is a generator's (ELECTRA) in only one of them;
-  the others stay fresh. A log line names them.
+  the others stay fresh. A log line names them (see `compare`).
 
   Raises (when the result is called):
     CheckpointError, ConfigError: as load.open_checkpoint, or a subtree has
@@ -80,28 +81,56 @@ def initial_weights(
     old = multihost.run_on_all_hosts(
       lambda: load.open_checkpoint(path), facts=load.facts
     ).params
-    if ("generator" in old) != ("generator" in fresh):
-      # One MLM head reads the generator's vectors, the other the encoder's.
-      old = {name: old[name] for name in old if name != "mlm_head"}
-    copied = [name for name in fresh if name in old]
-    others = [name for name in fresh if name not in old]
-    wrong = [
-      problem
-      for name in copied
-      for problem in _differences(name, old[name], fresh[name])
-    ]
-    if wrong:
-      raise ConfigError(
-        f"init_from={path} doesn't fit this config: {'; '.join(wrong)}. "
-        f"{_remedy(wrong)}"
-      )
+    parts = compare(path, old, fresh)
     log(
-      f"weights of {path}: {', '.join(copied)}"
-      + (f"; initialized: {', '.join(others)}" if others else "")
+      f"weights of {path}: {', '.join(parts.taken)}"
+      + (f"; initialized: {', '.join(parts.new)}" if parts.new else "")
     )
-    return {name: old.get(name, fresh[name]) for name in fresh}
+    return {
+      name: old[name] if name in parts.taken else fresh[name] for name in fresh
+    }
 
   return begin
+
+
+class Parts(NamedTuple):
+  """Names of subtrees of parameters, such as "mlm_head"."""
+
+  taken: list[str]  # Copied from init_from.
+  new: list[str]  # Initialised: init_from lacks them.
+  unused: list[str]  # Only init_from has them.
+
+
+def compare(path: str, old: Params, fresh: Params) -> Parts:
+  """Returns which subtrees a run takes from init_from.
+
+  Args:
+    path: init_from, for errors.
+    old: its parameters, arrays or shapes.
+    fresh: the run's parameters, arrays or shapes.
+
+  Raises:
+    ConfigError: a subtree of both has different shapes.
+  """
+  # One MLM head reads the generator's vectors, the other the encoder's.
+  other_head = ("generator" in old) != ("generator" in fresh)
+  kept = [n for n in old if not (other_head and n == "mlm_head")]
+  parts = Parts(
+    taken=[name for name in fresh if name in kept],
+    new=[name for name in fresh if name not in kept],
+    unused=[name for name in old if name not in kept or name not in fresh],
+  )
+  wrong = [
+    problem
+    for name in parts.taken
+    for problem in _differences(name, old[name], fresh[name])
+  ]
+  if wrong:
+    raise ConfigError(
+      f"init_from={path} doesn't fit this config: {'; '.join(wrong)}. "
+      f"{_remedy(wrong)}"
+    )
+  return parts
 
 
 def _remedy(wrong: list[str]) -> str:

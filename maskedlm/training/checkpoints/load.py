@@ -53,6 +53,32 @@ def describe_checkpoint(path: str | pathlib.Path) -> Described:
   return _described(path, subtrees, manifest.meta(record))
 
 
+def param_shapes(path: str | pathlib.Path) -> Params:
+  """Returns the parameters that open_checkpoint would load, as shapes.
+
+  Only a small file is read.
+
+  Returns:
+    Nested dicts of jax.ShapeDtypeStruct.
+
+  Raises:
+    CheckpointError, ConfigError: as open_checkpoint.
+  """
+  arrays = files.load_record(_existing(path))["arrays"]
+  shapes: dict = {}
+  for name, described in arrays.items():  # "float32[5,13]"
+    if not name.startswith("params/"):
+      continue
+    _, *parents, leaf = name.split("/")
+    node = shapes
+    for parent in parents:
+      node = node.setdefault(parent, {})
+    dtype, _, sizes = described.removesuffix("]").partition("[")
+    shape = tuple(map(int, filter(None, sizes.split(","))))
+    node[leaf] = jax.ShapeDtypeStruct(shape, dtype)
+  return shapes
+
+
 def open_checkpoint(
   path: str | pathlib.Path, *, step: int | str | None = None
 ) -> LoadedCheckpoint:

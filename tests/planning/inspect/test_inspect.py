@@ -3,6 +3,7 @@
 import json
 import types
 
+import jax
 import numpy as np
 import pytest
 
@@ -15,7 +16,8 @@ from maskedlm.data.batches import placeholder_corpus
 from maskedlm.data.tokenizers.tokenizer import Special
 from maskedlm.planning import memory
 from maskedlm.planning.inspect import facts, html_page, rows
-from maskedlm.training import predictions
+from maskedlm.training import predictions, sharding, step_memory
+from maskedlm.training import step as steps
 
 # Ids: 0-4 special (4 = [MASK]); 5-9 begin a word, 10-14 continue one.
 TOKENIZER = types.SimpleNamespace(
@@ -219,6 +221,66 @@ def test_each_phase_has_its_own_figures():
     "from step 0 on",
     "from step 5 on",
   ]
+
+
+@pytest.mark.parametrize(
+  ("objective", "options"),
+  [
+    ("mlm_nsp", {}),
+    ("roberta", {"data.long_share": 0.0, "train.accumulate": 2}),
+    ("roberta", {"data.long_share": 0.0, "mesh.fsdp": 2}),
+  ],
+)
+def test_a_step_takes_what_the_run_will_allocate(objective, options):
+  config = small()
+  config.objective = defaults.default(objective).objective
+  config.update_from_flattened_dict(options)
+  task = objectives.make_task(
+    config, placeholder_corpus.make_corpus(config.tokenizer)
+  )
+  figures, sections = facts.facts_of_model(config, task)
+  mesh = sharding.make_mesh(config.mesh)
+  program = steps.over_mesh(config, task, mesh)
+  with jax.set_mesh(mesh):
+    state = jax.jit(program.init, out_shardings=program.shardings)()
+    for phase in figures["phases"]:
+      batch = sharding.place(task.batch_at("train", phase["first_step"]), mesh)
+      sizes = program.step.lower(state, batch).compile().memory_analysis()
+      new = sizes.output_size_in_bytes - sizes.alias_size_in_bytes
+      needed = sizes.argument_size_in_bytes + sizes.temp_size_in_bytes + new
+      assert phase["compiled"] and phase["fits"]
+      assert phase["step_bytes_per_device"] == pytest.approx(needed, rel=0.01)
+  lines = [x for s in sections for x in s.lines if x.startswith("memory:")]
+  assert len(lines) == len(figures["phases"])
+
+
+def test_a_step_that_does_not_fit_is_shown_with_what_helps(monkeypatch):
+  config = small(num_layers=1)
+  config.data.long_share = 0.0
+  monkeypatch.setattr(step_memory.os, "sysconf", lambda name: 1000)
+  task = objectives.make_task(
+    config, placeholder_corpus.make_corpus(config.tokenizer)
+  )
+  figures, sections = facts.facts_of_model(config, task)
+  assert not figures["phases"][0]["fits"]
+  (line,) = [x for s in sections for x in s.lines if x.startswith("memory:")]
+  assert "does not fit" in line and "data.batch_size (now 16)" in line
+
+
+def test_for_devices_that_are_elsewhere_memory_is_an_estimate():
+  config = small()
+  config.mesh.update(data=4, fsdp=16)
+  task = objectives.make_task(
+    config, placeholder_corpus.make_corpus(config.tokenizer)
+  )
+  figures, sections = facts.facts_of_model(config, task)
+  assert not figures["phases"][0]["compiled"] and figures["devices"] == 64
+  assert "maskedlm plan" in str(sections)
+  held = sum(
+    figures[f"{name}_bytes_per_device"]
+    for name in ("parameter", "optimizer", "activation")
+  )
+  assert figures["step_bytes_per_device"] == held
 
 
 def test_sparkline():

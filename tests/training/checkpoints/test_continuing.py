@@ -273,6 +273,54 @@ def test_a_corpus_of_the_same_tokenizer_is_accepted(tiny, general, tmp_path):
   assert json.loads(made.stdout)["mask_rate"] > 0
 
 
+def test_inspect_shows_what_comes_from_init_from(tiny, general, tmp_path):
+  """Before anything is trained, from the shapes alone."""
+  made = tiny_run.run(
+    "inspect",
+    f"--config={another(tiny, tmp_path, 'spanbert')}",
+    f"--config.init_from={general}",
+    f"--workdir={tmp_path / 'run'}",
+  )
+  assert made.returncode == 0, made.stderr
+  marks = {
+    line.split()[1]: line.split(maxsplit=2)[2]
+    for line in made.stdout.splitlines()
+    if line.endswith(("  new", "  from init_from"))
+  }
+  assert marks["encoder/layers"] == marks["mlm_head/bias"] == "from init_from"
+  assert {name.split("/")[0] for name, m in marks.items() if m == "new"} == {
+    "sbo_head"
+  }
+  assert "not used of init_from: pooler, nsp_head" in made.stdout
+  sizes = dict(arrays(load.load_params(general)[0]))
+  taken = sum(
+    x.size
+    for path, x in sizes.items()
+    if path.startswith(("/encoder/", "/mlm_head/"))
+  )
+  assert f"of which {taken:,} are from {general}" in made.stdout
+
+
+def test_shapes_are_those_of_the_weights(general):
+  params, _ = load.load_params(general)
+  shapes = load.param_shapes(general)
+  assert jax.tree.structure(shapes) == jax.tree.structure(params)
+  for x, shape in zip(*map(jax.tree.leaves, (params, shapes)), strict=True):
+    assert (x.shape, x.dtype) == (shape.shape, shape.dtype)
+
+
+def test_rows_longer_than_the_model_name_the_option(tiny, general, tmp_path):
+  made = tiny_run.run(
+    "inspect",
+    f"--config={another(tiny, tmp_path)}",
+    f"--config.init_from={general}",
+    "--config.data.length=128",
+  )
+  assert made.returncode == 2
+  assert "model.max_positions=48" in made.stderr
+  assert "--config.data.length" in made.stderr
+
+
 def test_a_corpus_of_another_tokenizer_is_refused(tiny, general, tmp_path):
   config = another(tiny, tmp_path)
   made = tiny_run.run(

@@ -1,0 +1,1 @@
+"""Measures pretrained models on text."""

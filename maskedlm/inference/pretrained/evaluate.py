@@ -1,0 +1,252 @@
+"""Measures a pretrained model on any text: loss, accuracy, bits per character.
+
+The result is that of a plain loop over the same masks, whatever trained the
+model: runs of `maskedlm pretrain` and imported models can be compared before
+and after more training, on the same text.
+"""
+
+import functools
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from maskedlm.core.counts import counted
+from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.core.task import Params
+from maskedlm.data.sources import sentences
+from maskedlm.data.tokenizers.documents import Text
+from maskedlm.data.tokenizers.tokenizer import Tokenizer
+from maskedlm.inference import fill_mask
+from maskedlm.inference.pretrained import masked_rows, sentence_pairs
+from maskedlm.modeling import masked_lm
+from maskedlm.modeling.architecture import EncoderConfig, restored
+from maskedlm.modeling.heads import NspHead, Pooler
+from maskedlm.training.checkpoints import load
+
+MASK_RATE = 0.15
+MAX_LENGTH = 512  # Of a row, unless the model was trained on longer ones.
+_DOCUMENTS = 256  # Encoded, and paired with each other, at a time.
+
+
+class PretrainedModel(NamedTuple):
+  """A pretrained checkpoint that is ready to be measured."""
+
+  tokenizer: Tokenizer
+  length: int  # L, the most tokens of a row.
+  # (batch of masked_rows.make_batch) -> loss, correct [B, P].
+  scores: Callable
+  # (input_ids, token_type_ids, segment_ids [B, L]) -> NSP logits [B, 2]; None
+  # if the model has no such head.
+  pair_logits: Callable | None
+  swaps: bool  # Whether label 1 of a pair means that it is swapped (ALBERT).
+
+
+def make_model(
+  opened: load.LoadedCheckpoint, path, *, length: int = 0
+) -> PretrainedModel:
+  """Returns a PretrainedModel of a loaded checkpoint; errors name `path`.
+
+  Args:
+    opened: the checkpoint.
+    path: where it is.
+    length: the most tokens of a row; 0 = as in training, or, of an imported
+      model, its positions but at most MAX_LENGTH.
+
+  Raises:
+    ConfigError: the model has no MLM head, or the length is out of range.
+  """
+  params, cfg = fill_mask.masked_model(opened.params, opened.meta["task"], path)
+  params = jax.device_put(params)
+  config = opened.meta.get("identity", {}).get("config", {})
+  data = config.get("data", {})
+  long = "long_" if data.get("long_share") else ""
+  trained = data.get(f"{long}length", MAX_LENGTH)
+  if length and not 8 <= length <= cfg.max_positions:
+    raise ConfigError(
+      f"length={length}: expected 8 to {cfg.max_positions}, the model's "
+      "positions."
+    )
+
+  @jax.jit
+  def scores(params, batch):
+    hidden = masked_lm.encode(cfg, params, batch, None, False)
+    return masked_lm.loss_and_correct(cfg, params, batch, hidden)
+
+  return PretrainedModel(
+    tokenizer=opened.tokenizer,
+    length=length or min(trained, cfg.max_positions),
+    scores=functools.partial(scores, params),
+    pair_logits=_pair_logits(opened),
+    swaps=config.get("objective", {}).get("pairs") == "sop",
+  )
+
+
+def _pair_logits(opened: load.LoadedCheckpoint) -> Callable | None:
+  """Returns PretrainedModel.pair_logits."""
+  if not {"pooler", "nsp_head"} <= set(opened.params):
+    return None
+  cfg: EncoderConfig = restored(opened.meta["task"]["encoder"])
+  params: Params = jax.device_put(
+    {name: opened.params[name] for name in ("encoder", "pooler", "nsp_head")}
+  )
+
+  @jax.jit
+  def logits(params, batch):
+    hidden = masked_lm.encode(cfg, params, batch, None, False)
+    pooled = Pooler(cfg).apply({"params": params["pooler"]}, hidden)
+    made = NspHead(cfg).apply({"params": params["nsp_head"]}, pooled)
+    return made.astype(jnp.float32)
+
+  return functools.partial(logits, params)
+
+
+def evaluate(
+  model: PretrainedModel,
+  documents: Iterable[Sequence[str]],
+  *,
+  mask_rate: float = MASK_RATE,
+  seed: int = 0,
+  batch_size: int = 32,
+) -> dict[str, Any]:
+  """Returns what the model predicts of documents' masked tokens, and how well.
+
+  Args:
+    model: see `make_model`.
+    documents: each is a list of its lines.
+    mask_rate: share of the tokens that is masked (masked_rows.py).
+    seed: decides which tokens, and which sentences make pairs.
+    batch_size: rows at a time; it changes no result.
+
+  Returns:
+    documents, sentences, tokens, characters, rows, masked_tokens; mlm_loss
+    (nats per masked token), perplexity, mlm_accuracy; bits_per_character, the
+    loss in bits times the tokens per character, which makes models with
+    different tokenizers comparable; nsp_pairs, nsp_loss and nsp_accuracy if the
+    model has that head and a document has two sentences; and mask_rate, seed
+    and length, the most tokens of a row.
+
+  Raises:
+    ConfigError: mask_rate is out of range.
+    DataError: the documents have no token that can be masked.
+  """
+  counts: Counter = Counter()
+  rng = np.random.default_rng(seed)
+  sums = np.zeros(2)
+  nsp = np.zeros(2)
+
+  def encoded() -> Iterator[np.ndarray]:
+    for chunk in _encode(model.tokenizer, documents, counts):
+      if model.pair_logits:
+        pairs = sentence_pairs.make_pairs(
+          chunk, length=model.length, swap=model.swaps, rng=rng
+        )
+        counts["pairs"] += len(pairs)
+        nsp[:] += _pair_sums(model, pairs, batch_size)
+      yield from (ids for ids, _ in chunk)
+
+  rows = masked_rows.mask_rows(
+    model.tokenizer,
+    masked_rows.cut_rows(model.tokenizer, encoded(), model.length),
+    length=model.length,
+    mask_rate=mask_rate,
+    seed=seed,
+  )
+  while group := list(itertools.islice(rows, 8 * batch_size)):
+    group.sort(key=lambda row: len(row.ids))  # So that batches need no padding.
+    for some in _groups(group, batch_size):
+      batch = masked_rows.make_batch(
+        some,
+        batch_size=batch_size,
+        length=model.length,
+        pad=model.tokenizer.special.pad,
+      )
+      weights = batch["masked_weights"]
+      scores = jax.device_get(model.scores(batch))
+      sums += [np.sum(x * weights, dtype=np.float64) for x in scores]
+      counts["rows"] += len(some)
+      counts["masked"] += int(weights.sum())
+  if not counts["masked"]:
+    raise DataError(
+      f"nothing can be masked in {counted(counts['documents'], 'document')} "
+      f"with {counted(counts['tokens'], 'token')}: give more text."
+    )
+  loss, accuracy = (float(x) / counts["masked"] for x in sums)
+  values = {
+    **{n: counts[n] for n in ("documents", "sentences", "tokens")},
+    "characters": counts["characters"],
+    "rows": counts["rows"],
+    "masked_tokens": counts["masked"],
+    "mlm_loss": loss,
+    "perplexity": math.exp(min(loss, 700)),
+    "bits_per_character": (
+      loss / math.log(2) * counts["tokens"] / counts["characters"]
+    ),
+    "mlm_accuracy": accuracy,
+  }
+  if pairs := counts["pairs"]:
+    values["nsp_pairs"] = pairs
+    values["nsp_loss"], values["nsp_accuracy"] = map(float, nsp / pairs)
+  masking = {"mask_rate": mask_rate, "seed": seed, "length": model.length}
+  return {**values, **masking}
+
+
+def _encode(
+  tokenizer: Tokenizer, documents: Iterable[Sequence[str]], counts: Counter
+) -> Iterator[list[tuple[np.ndarray, np.ndarray]]]:
+  """Yields (ids, tokens of each sentence) of the documents, some at a time."""
+  for some in _groups(documents, _DOCUMENTS):
+    texts = []
+    for lines in some:
+      text = sentences.document_text(lines, tokenizer.line_separator)
+      spans = sentences.find_sentences(
+        lines, mode="split", language="en", report=Counter()
+      )
+      texts.append(Text(text, spans))
+      counts["characters"] += len(text)
+      counts["sentences"] += len(spans)
+    chunk = tokenizer.encode_documents(texts, Counter())
+    counts["documents"] += len(chunk)
+    counts["tokens"] += sum(len(ids) for ids, _ in chunk)
+    yield chunk
+
+
+def _pair_sums(
+  model: PretrainedModel, pairs: list[sentence_pairs.Pair], batch_size: int
+) -> np.ndarray:
+  """Returns the sums of the loss and of right answers over pairs, [2]."""
+  special, sums = model.tokenizer.special, np.zeros(2)
+  for some in _groups(pairs, batch_size):
+    rows = [
+      np.array(
+        [special.cls, *pair.first, special.sep, *pair.second, special.sep],
+        np.int32,
+      )
+      for pair in some
+    ]
+    longest = masked_rows.power_of_2(max(map(len, rows)))
+    shape = batch_size, min(longest, model.length)
+    batch = masked_rows.pad_rows(rows, shape, special.pad)
+    for i, (pair, row) in enumerate(zip(some, rows, strict=True)):
+      batch["token_type_ids"][i, len(pair.first) + 2 : len(row)] = 1
+    logits = jax.device_get(model.pair_logits(batch))[: len(some)]
+    labels = np.array([pair.label for pair in some])
+    top = logits.max(axis=1, keepdims=True)
+    normaliser = top[:, 0] + np.log(np.exp(logits - top).sum(axis=1))
+    picked = np.take_along_axis(logits, labels[:, None], axis=1)[:, 0]
+    sums += [
+      np.sum(normaliser - picked, dtype=np.float64),
+      np.sum(logits.argmax(axis=1) == labels),
+    ]
+  return sums
+
+
+def _groups(items: Iterable, size: int) -> Iterator[list]:
+  items = iter(items)
+  while group := list(itertools.islice(items, size)):
+    yield group

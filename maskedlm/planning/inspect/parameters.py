@@ -1,0 +1,55 @@
+"""Lists a model's parameters, and which of them come from init_from."""
+
+import math
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from maskedlm.core.task import Params
+from maskedlm.planning import memory
+from maskedlm.training.checkpoints import init_from, load
+
+
+def parameter_figures(config: ConfigDict, params: Params) -> dict[str, Any]:
+  """Returns the numbers of parameters of the blocks of a model.
+
+  Args:
+    config: the whole config.
+    params: the parameters' shapes.
+
+  Returns:
+    parameters, the total; blocks, {"encoder/embeddings": ...}; and, with
+    config.init_from, init_from: its path, and the names of the subtrees that
+    are taken, new and unused (init_from.compare).
+
+  Raises:
+    CheckpointError, ConfigError: init_from can't be read, or doesn't fit.
+  """
+  blocks: dict[str, int] = {}
+  for path, x in memory.by_path(params).items():
+    block = "/".join(path.split("/")[:2])
+    blocks[block] = blocks.get(block, 0) + math.prod(x.shape)
+  figures = {"parameters": sum(blocks.values()), "blocks": blocks}
+  if config.init_from:
+    path = config.init_from
+    parts = init_from.compare(path, load.param_shapes(path), params)
+    figures["init_from"] = {"path": path, **parts._asdict()}
+  return figures
+
+
+def format_parameters(figures: dict[str, Any]) -> tuple[str, list[str]]:
+  """Returns (title, lines) of the result of `parameter_figures`."""
+  blocks, start = figures["blocks"], figures.get("init_from")
+  title = f"Parameters: {figures['parameters']:,}"
+  if not start:
+    return title, [f"{size:>13,}  {block}" for block, size in blocks.items()]
+  new = {name: name.split("/")[0] in start["new"] for name in blocks}
+  taken = sum(size for name, size in blocks.items() if not new[name])
+  lines = [
+    f"{size:>13,}  {name}  {'new' if new[name] else 'from init_from'}"
+    for name, size in blocks.items()
+  ]
+  if start["unused"]:
+    unused = ", ".join(start["unused"])
+    lines.append(f"not used of init_from: {unused}")
+  return f"{title}, of which {taken:,} are from {start['path']}", lines

@@ -1,0 +1,151 @@
+"""Tells what a step computes, and what it takes of a device's memory.
+
+If config.mesh is over the devices of this machine, the step is compiled, as the
+run will do: XLA alone knows what it keeps. Otherwise the memory is estimated
+(memory.py); `maskedlm plan` compiles for devices that are elsewhere.
+"""
+
+import math
+from typing import Any
+
+import jax
+from ml_collections import ConfigDict
+
+from maskedlm.core.counts import counted
+from maskedlm.core.task import Task
+from maskedlm.data.batches import batching
+from maskedlm.modeling.attention import layer
+from maskedlm.objectives import auto_pack
+from maskedlm.planning import compile as compiling
+from maskedlm.planning import memory
+from maskedlm.training import step_memory
+from maskedlm.training.step import TrainState
+
+
+def step_figures(
+  config: ConfigDict, task: Task, state: TrainState
+) -> dict[str, Any]:
+  """Returns the figures of a step of each phase.
+
+  Args:
+    config: the whole config.
+    task: its Task.
+    state: the shapes of the run's state.
+
+  Raises:
+    ConfigError: the batch does not fit the mesh.
+  """
+  mesh = memory.planned_mesh(config.mesh)
+  params = memory.bytes_per_device(state.params, mesh)
+  held = memory.bytes_per_device(state, mesh)
+  phases = [
+    _phase(config, task, shape, mesh, params, held)
+    for shape in memory.phase_shapes(config)
+  ]
+  return {
+    "flops_per_step": phases[0]["flops_per_step"],
+    "mesh": dict(mesh.shape),
+    "devices": math.prod(mesh.shape.values()),
+    "parameter_bytes_per_device": params,
+    "optimizer_bytes_per_device": held - params,
+    **{name: max(phase[name] for phase in phases) for name in _BYTES},
+    "phases": phases,
+  }
+
+
+_BYTES = ("activation_bytes_per_device", "step_bytes_per_device")
+
+
+def _phase(
+  config: ConfigDict,
+  task: Task,
+  shape: batching.BatchShape,
+  mesh: memory.Sizes,
+  params: int,
+  held: int,
+) -> dict[str, Any]:
+  """Returns the figures of a phase.
+
+  Args:
+    config, task: as in `step_figures`.
+    shape: the phase's batch.
+    mesh: of config.mesh.
+    params: bytes of the parameters on a device.
+    held: bytes of the whole state on a device.
+  """
+  machine = layer.machine()
+  parts = mesh.shape["data"] * mesh.shape["fsdp"] * config.train.accumulate
+  rows = max(shape.num_rows // parts, 1)
+  compiled = math.prod(mesh.shape.values()) == jax.device_count()
+  if compiled:
+    step = compiling.step_of_task(
+      config, task, jax.devices(), int(shape.first_step > 0)
+    )
+    with jax.set_mesh(step.mesh):
+      measured = step_memory.measure_memory(
+        step.program.step, compiling.state_of(step), step.batch
+      )
+  else:
+    kept = memory.activation_bytes(config, rows, shape.length, **machine)
+    gradients = 2 if config.train.accumulate > 1 else 1
+    measured = step_memory.StepMemory(held + gradients * params + kept, None)
+  needed = measured.needed
+  if needed is None:
+    refusal = compiling.parse_out_of_memory(measured.refused)
+    needed = refusal.needed if refusal else held
+  return {
+    "first_step": shape.first_step,
+    "rows": shape.num_rows,
+    "length": shape.length,
+    "rows_per_device": rows,
+    "flops_per_step": task.flops(shape.first_step),
+    "attention": auto_pack.attention_of(config, shape.length, **machine),
+    "activation_bytes_per_device": needed - held,
+    "step_bytes_per_device": needed,
+    "device_bytes": measured.limit,
+    "compiled": compiled,
+    "fits": measured.fits,
+  }
+
+
+def format_step(config: ConfigDict, figures, phase) -> tuple[str, list[str]]:
+  """Returns (title, lines) about a phase of the result of `step_figures`."""
+  title = f"A step on {figures['devices']} device(s), mesh {figures['mesh']}"
+  if len(figures["phases"]) > 1:
+    title += f", from step {phase['first_step']:,} on"
+  held = figures["parameter_bytes_per_device"]
+  state = figures["optimizer_bytes_per_device"]
+  rest = phase["activation_bytes_per_device"]
+  total, limit = phase["step_bytes_per_device"], phase["device_bytes"]
+  if not phase["compiled"]:
+    needs = (
+      f"about {size(total)} a device, an estimate: `maskedlm plan` compiles "
+      "for devices that are not here"
+    )
+  elif phase["fits"]:
+    needs = f"{size(total)} a device" + (f" of {size(limit)}" if limit else "")
+  else:
+    needs = (
+      f"{size(total)} a device, which has {size(limit)}: it does not fit. "
+      f"{step_memory.less_memory(config, phase['length'])}"
+    )
+  return title, [
+    f"{counted(phase['rows'], 'row')} of {phase['length']} tokens, "
+    f"{phase['rows_per_device']} of them on a device at a time",
+    f"{phase['flops_per_step'] / 1e12:.3g} TFLOP (matmuls, forward and "
+    "backward)",
+    f"{size(held)} of parameters, {size(state)} of optimizer state, "
+    f"{size(rest)} of activations and gradients (attention: "
+    f"{phase['attention']})",
+    f"memory: {needs}",
+  ]
+
+
+def size(count: float | None) -> str:
+  """Returns a number of bytes as text, such as "89.7 GB"."""
+  if count is None:
+    return "unknown"
+  units = ["bytes", "kB", "MB", "GB", "TB"]
+  while count >= 1000 and len(units) > 1:
+    count, units = count / 1000, units[1:]
+  return f"{count:.3g} {units[0]}"

@@ -1,0 +1,119 @@
+"""What a step takes of a device's memory, as XLA compiles it.
+
+A run checks it before its first step, and `maskedlm inspect` shows it.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from ml_collections import ConfigDict
+
+from maskedlm.core.errors import ConfigError
+from maskedlm.core.task import Batch, Task
+from maskedlm.runtime import waiting
+from maskedlm.training.step import TrainState
+
+
+class StepMemory(NamedTuple):
+  """What a step takes of a device's memory, and what there is, in bytes."""
+
+  needed: int | None  # None if the compiler refused it for a lack of memory.
+  limit: int | None  # None if unknown.
+  refused: str = ""  # The compiler's words.
+
+  @property
+  def fits(self) -> bool:
+    """Whether the step fits, as far as is known."""
+    if self.needed is None or self.limit is None:
+      return not self.refused
+    return self.needed <= self.limit
+
+
+@waiting.explained("compiling the step")
+def measure_memory(
+  step: Callable, state: TrainState, batch: Batch
+) -> StepMemory:
+  """Compiles a jitted step for a batch's shapes, and returns its memory.
+
+  It is what XLA allocates: the state, the batch, and the largest sum of
+  activations, gradients and other temporaries at once.
+
+  Args:
+    step: of over_mesh.
+    state: the state, or its shapes and shardings.
+    batch: a batch, or its shapes and shardings.
+  """
+  devices = jax.local_devices()
+  limit = (devices[0].memory_stats() or {}).get("bytes_limit")
+  if devices[0].platform == "cpu":  # Devices share the machine's memory.
+    pages = os.sysconf("SC_PHYS_PAGES")
+    limit = pages * os.sysconf("SC_PAGE_SIZE") // len(devices)
+  try:
+    memory = step.lower(state, batch).compile().memory_analysis()
+  except jax.errors.JaxRuntimeError as error:  # Raised by the TPU compiler.
+    if "RESOURCE_EXHAUSTED" not in str(error):
+      raise
+    return StepMemory(None, limit, str(error).splitlines()[0])
+  if devices[0].platform == "tpu":
+    # temp_size_in_bytes exceeds what is in use at once (planning/compile.py).
+    return StepMemory(memory.peak_memory_in_bytes, None)
+  new = memory.output_size_in_bytes - memory.alias_size_in_bytes
+  needed = memory.argument_size_in_bytes + memory.temp_size_in_bytes + new
+  return StepMemory(needed, limit)
+
+
+def shapes(task: Task, start: int, num_steps: int) -> Iterator[Batch]:
+  """Yields a batch of the last step, and of the first if its shape differs."""
+  last = task.batch_at("train", num_steps - 1)
+  yield last
+  first = task.batch_at("train", start)
+  if jax.tree.map(np.shape, first) != jax.tree.map(np.shape, last):
+    yield first
+
+
+def check_memory(
+  config: ConfigDict, step: Callable, state: TrainState, batch: Batch
+) -> None:
+  """Compiles a jitted step for a batch's shapes, before its first call.
+
+  Args:
+    config: `data`, `train` and `model` are read, for the error message.
+    step, state, batch: see measure_memory.
+
+  Raises:
+    ConfigError: the step takes more memory than a device has.
+  """
+  memory = measure_memory(step, state, batch)
+  if memory.fits:
+    return
+  rows, *_, length = batch["segment_ids"].shape
+  found = (
+    memory.refused
+    or f"{memory.needed / 1e9:.1f} GB of {memory.limit / 1e9:.1f}"
+  )
+  raise ConfigError(
+    f"a step of {rows} rows of {length} tokens does not fit a device: {found}. "
+    f"{less_memory(config, length)}"
+  )
+
+
+def less_memory(config: ConfigDict, length: int) -> str:
+  """Returns which options let a step of rows of `length` tokens take less."""
+  data, size = config.data, "batch_size"
+  is_long = data.get("long_share") and length == data.long_length
+  if is_long and length != data.length:
+    size = "long_batch_size"
+  ways = f"Lower data.{size} (now {data[size]})"
+  if size != "batch_size":
+    ways += ", leave the long rows out (data.long_share=0)"
+  ways += (
+    f", or raise train.accumulate (now {config.train.accumulate}), which "
+    "computes the same batch in parts"
+  )
+  others = [] if config.model.remat == "full" else ["model.remat='full'"]
+  if jax.device_count() > 1:
+    others.append("mesh.fsdp")
+  return ways + (f"; or set {' or '.join(others)}." if others else ".")

@@ -1,0 +1,284 @@
+"""Measuring a pretrained model: by hand, and against transformers."""
+
+import io
+import itertools
+import json
+import sys
+
+import numpy as np
+import pytest
+
+import maskedlm
+from helpers import peers, untrained
+from maskedlm.cli import main
+from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.inference.pretrained import (
+  evaluate,
+  masked_rows,
+  sentence_pairs,
+)
+
+# Three documents; the second is one sentence, the third is longer than a row.
+TEXTS = [
+  "The cat sat on the mat. She sold a red book.\nThe man saw the cat.",
+  "A man sat there",
+  "The function returns a list of the values. " * 5 + "It raised an error.",
+]
+
+
+@pytest.fixture(scope="module")
+def workdir(tmp_path_factory):
+  return untrained.pretrained(tmp_path_factory.mktemp("evaluate") / "run")
+
+
+@pytest.fixture(scope="module")
+def model(workdir):
+  return maskedlm.load(workdir)
+
+
+def test_documents_are_cut_into_rows_of_their_own(model):
+  special = model.tokenizer.special
+  documents = [np.arange(20, 27), np.arange(0), np.arange(30, 33)]
+  rows = masked_rows.cut_rows(model.tokenizer, documents, 5)
+  assert [list(row) for row in rows] == [
+    [special.cls, 20, 21, 22, special.sep],
+    [special.cls, 23, 24, 25, special.sep],
+    [special.cls, 26, special.sep],
+    [special.cls, 30, 31, 32, special.sep],
+  ]
+
+
+def mask(model, rows, **options):
+  options = {"length": 30, "mask_rate": 0.25, "seed": 3, **options}
+  return list(masked_rows.mask_rows(model.tokenizer, rows, **options))
+
+
+def test_masks_hide_a_share_of_the_tokens_and_depend_on_the_seed(model):
+  special = model.tokenizer.special
+  ids = np.setdiff1d(np.arange(60), model.tokenizer.special_ids)
+  rows = [np.r_[special.cls, ids[:n], special.sep] for n in (10, 26, 1)]
+  made = mask(model, rows)
+  assert [len(row.labels) for row in made] == [3, 7, 1]  # 12, 28 and 3 / 4.
+  for row, (ids, positions, labels) in zip(rows, made, strict=True):
+    assert np.all(ids[positions] == special.mask)
+    np.testing.assert_array_equal(labels, row[positions])
+    seen = np.ones(len(row), bool)
+    seen[positions] = False
+    np.testing.assert_array_equal(ids[seen], row[seen])
+  same, other = (mask(model, rows, seed=seed) for seed in (3, 4))
+  assert list(same[1].positions) == list(made[1].positions)
+  assert list(other[1].positions) != list(made[1].positions)
+  # Also of the row's number, in its whole group and beyond.
+  many = mask(model, itertools.chain(rows, rows[1:2] * masked_rows.ROWS))
+  assert len(many) == 3 + masked_rows.ROWS
+  assert list(many[1].positions) == list(made[1].positions)
+  assert len({tuple(row.positions) for row in many[3:]}) > 100
+
+
+class Label:
+  """A generator whose coin is known."""
+
+  def __init__(self, *coins):
+    self.coins = list(coins)
+
+  def random(self):
+    return self.coins.pop(0)
+
+  def integers(self, n):
+    return n - 1
+
+
+def test_pairs_are_neighbours_or_of_two_documents():
+  documents = [
+    (np.arange(10), np.array([3, 0, 3, 4])),  # 2 sentences, then 1: too few.
+    (np.arange(20, 25), np.array([5])),
+    (np.arange(30, 36), np.array([4, 2])),
+  ]
+
+  def pairs(*coins, swap=False, documents=documents):
+    made = sentence_pairs.make_pairs(
+      documents, length=11, swap=swap, rng=Label(*coins)
+    )
+    return [(list(p.first), list(p.second), p.label) for p in made]
+
+  one, two = ([0, 1, 2], [3, 4, 5], 0), ([30, 31, 32, 33], [34, 35], 0)
+  assert pairs(0.1, 0.2) == [one, two]
+  assert pairs(0.9, 0.2) == [([0, 1, 2], [34, 35], 1), two]
+  assert pairs(0.9, 0.2, swap=True) == [([3, 4, 5], [0, 1, 2], 1), two]
+  # There is no other document.
+  assert pairs(0.9, documents=documents[:2]) == [one]
+
+
+def test_figures(model):
+  found = model.evaluate(TEXTS, seed=1, mask_rate=0.3)
+  assert found["documents"] == 3 and found["seed"] == 1
+  assert found["characters"] == sum(map(len, TEXTS))
+  assert found["tokens"] == sum(len(model.tokenize(text).ids) for text in TEXTS)
+  assert found["perplexity"] == pytest.approx(np.exp(found["mlm_loss"]))
+  bits = found["mlm_loss"] / np.log(2) * found["tokens"] / found["characters"]
+  assert found["bits_per_character"] == pytest.approx(bits)
+  again = model.evaluate(TEXTS, seed=1, mask_rate=0.3, batch_size=1)
+  assert found == pytest.approx(again, rel=1e-6)
+  other = model.evaluate(TEXTS, seed=2, mask_rate=0.3)
+  assert other["mlm_loss"] != found["mlm_loss"]
+
+
+@pytest.mark.parametrize(
+  ("ask", "error", "words"),
+  [
+    (lambda m: m.evaluate("a"), ConfigError, "texts is one string"),
+    (lambda m: m.evaluate([" "]), DataError, "nothing can be masked"),
+    (lambda m: m.evaluate(["a"], batch_size=0), ConfigError, "batch_size=0"),
+    (lambda m: m.evaluate(["a"], mask_rate=0.0), ConfigError, "mask_rate=0"),
+  ],
+)
+def test_wrong_arguments(model, ask, error, words):
+  with pytest.raises(error, match=words) as found:
+    ask(model)
+  assert "\n" not in str(found.value)
+
+
+def call(capsys, *argv):
+  code = main.main(["evaluate", *map(str, argv)])
+  return code, *capsys.readouterr()
+
+
+def test_the_verb_reads_files_sources_and_stdin(
+  workdir, model, tmp_path, capsys, monkeypatch
+):
+  expected = model.evaluate(TEXTS)
+  file = tmp_path / "a.txt"
+  file.write_text("\n\n".join(TEXTS))
+  for data in (file, f"text:{file}"):
+    code, out, _ = call(
+      capsys, "--checkpoint", workdir, "--data", data, "--json"
+    )
+    assert code == 0 and json.loads(out) == pytest.approx(expected)
+  stdin = io.TextIOWrapper(io.BytesIO(file.read_bytes()))
+  monkeypatch.setattr(sys, "stdin", stdin)
+  argv = "--checkpoint", workdir, "--data", "-"
+  assert json.loads(call(capsys, *argv, "--json")[1]) == pytest.approx(expected)
+  lines = call(capsys, "--checkpoint", workdir, "--data", f"lines:{file}")[1]
+  assert "4 documents" in lines and "bits per character" in lines
+  rows = tmp_path / "a.jsonl"
+  rows.write_text("".join(json.dumps({"t": x}) + "\n" for x in TEXTS[1:2]))
+  argv = "--checkpoint", workdir, "--data", f"jsonl:{rows}", "--field=t"
+  assert json.loads(call(capsys, *argv, "--json")[1])["documents"] == 1
+
+
+@pytest.mark.parametrize(
+  ("argv", "words"),
+  [
+    (["--out=p.jsonl"], "--out"),
+    (["--config.task.label=x"], "--config.task.label=x"),
+    (["--field=t"], "--field=t"),
+    (["--length=9999"], "length=9999"),
+    (["--mask_rate=2"], "mask_rate=2"),
+  ],
+)
+def test_an_option_without_a_meaning_is_refused(
+  workdir, tmp_path, capsys, argv, words
+):
+  (tmp_path / "a.txt").write_text(TEXTS[0])
+  code, _, told = call(
+    capsys, "--checkpoint", workdir, "--data", tmp_path / "a.txt", *argv
+  )
+  (line,) = told.strip().splitlines()
+  assert code == 2 and words in line
+
+
+def by_transformers(model, theirs, rows):
+  """Returns (loss, accuracy) of masked rows, one row at a time."""
+  torch = pytest.importorskip("torch")
+  losses, right = [], []
+  for row in rows:
+    with torch.no_grad():
+      out = theirs(input_ids=torch.tensor(np.int64([row.ids])))
+    logits = getattr(out, "prediction_logits", None)
+    logits = out.logits if logits is None else logits
+    picked = logits[0, torch.tensor(np.int64(row.positions))]
+    labels = torch.tensor(np.int64(row.labels))
+    losses += torch.nn.functional.cross_entropy(
+      picked, labels, reduction="none"
+    ).tolist()
+    right += (picked.argmax(-1) == labels).tolist()
+  return np.mean(losses), np.mean(right)
+
+
+@pytest.mark.parametrize(
+  ("architecture", "ending"),
+  [("Bert", "ForPreTraining"), ("Roberta", "ForMaskedLM")],
+)
+def test_equals_a_loop_over_transformers(architecture, ending, tmp_path):
+  torch = pytest.importorskip("torch")
+  pytest.importorskip("transformers")
+  from maskedlm.interop.huggingface import importer
+
+  tokenizer = peers.train_tokenizer(peers.kind_of(architecture))
+  theirs = peers.make_model(
+    architecture, ending, tokenizer, max_position_embeddings=40
+  )
+  folder = peers.save(theirs, tokenizer, tmp_path / "theirs")
+  importer.import_model(folder, tmp_path / "run", log=print)
+  model = maskedlm.load(tmp_path / "run")
+  found = model.evaluate(TEXTS, seed=5, mask_rate=0.3, batch_size=4)
+
+  ids = [model.tokenize(text).ids for text in TEXTS]
+  length = found["length"]
+  rows = masked_rows.mask_rows(
+    model.tokenizer,
+    masked_rows.cut_rows(model.tokenizer, ids, length),
+    length=length,
+    mask_rate=0.3,
+    seed=5,
+  )
+  loss, accuracy = by_transformers(model, theirs, rows)
+  assert found["mlm_loss"] == pytest.approx(loss, abs=1e-4)
+  assert found["mlm_accuracy"] == pytest.approx(accuracy, abs=1e-6)
+  if ending != "ForPreTraining":
+    assert "nsp_accuracy" not in found
+    return
+  counts = evaluate.Counter()
+  documents = [text.splitlines() for text in TEXTS]
+  (chunk,) = evaluate._encode(model.tokenizer, documents, counts)
+  pairs = sentence_pairs.make_pairs(
+    chunk, length=length, swap=False, rng=np.random.default_rng(5)
+  )
+  assert found["nsp_pairs"] == len(pairs) > 2
+  special, losses, right = model.tokenizer.special, [], []
+  for first, second, label in pairs:
+    ids = [special.cls, *first, special.sep, *second, special.sep]
+    types = [0] * (len(first) + 2) + [1] * (len(second) + 1)
+    with torch.no_grad():
+      logits = theirs(
+        input_ids=torch.tensor([list(map(int, ids))]),
+        token_type_ids=torch.tensor([types]),
+      ).seq_relationship_logits
+    losses.append(
+      torch.nn.functional.cross_entropy(logits, torch.tensor([label])).item()
+    )
+    right.append(int(logits.argmax()) == label)
+  assert found["nsp_loss"] == pytest.approx(np.mean(losses), abs=1e-4)
+  assert found["nsp_accuracy"] == np.mean(right)
+
+
+def test_an_import_without_an_mlm_head_says_so(tmp_path, capsys):
+  pytest.importorskip("torch")
+  pytest.importorskip("transformers")
+  tokenizer = peers.train_tokenizer(peers.kind_of("Bert"))
+  theirs = peers.make_model("Bert", "Model", tokenizer)
+  folder = peers.save(theirs, tokenizer, tmp_path / "theirs")
+  run = tmp_path / "run"
+  assert (
+    main.main(["import", "--from", "hf", str(folder), "--out", str(run)]) == 0
+  )
+  told = capsys.readouterr().err
+  assert "no MLM head: fill-mask" in told and f"init_from={run}" in told
+  (tmp_path / "a.txt").write_text(TEXTS[0])
+  for argv in (
+    ["evaluate", "--checkpoint", str(run), "--data", str(tmp_path / "a.txt")],
+    ["fill-mask", "--checkpoint", str(run), "the [MASK]"],
+  ):
+    assert main.main(argv) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "no MLM head" in line and "configs/continued.py" in line
