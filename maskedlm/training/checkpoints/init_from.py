@@ -41,7 +41,7 @@ def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:
     for field in dataclasses.fields(start.cfg):
       # Except vocab_size, which is the tokenizer's, and options of training,
       # which stay the config's own.
-      is_frozen = field.metadata.get("frozen")
+      is_frozen = field.metadata.get("frozen") and field.name in config.model
       if is_frozen and f"model.{field.name}" not in given:
         config.model[field.name] = getattr(start.cfg, field.name)
   for name in ("kind", "vocab_size"):
