@@ -303,18 +303,16 @@ class Model:
   ) -> dict[str, Any]:
     """Returns how well a pretrained model predicts masked tokens of texts.
 
-    `maskedlm evaluate` prints the same. A fine-tuned model is scored on
-    labelled files by that verb.
+    `maskedlm evaluate` prints the same.
 
     Args:
-      texts: a list of documents; their lines may be separated by newlines.
+      texts: a list of documents.
       mask_rate: share of the tokens that is masked, all by the mask token.
       seed: decides which tokens are masked.
       batch_size: rows in a batch; it changes no result.
 
     Returns:
-      A dict with mlm_loss, perplexity, bits_per_character, mlm_accuracy and
-      others (inference/pretrained/evaluate.py).
+      mlm_loss, mlm_accuracy, ...; see inference/pretrained/evaluate.py.
 
     Raises:
       ConfigError: the model has no masked language modeling head, or an
