@@ -167,6 +167,12 @@ def load_config(path: str, overrides=(), validate=validate) -> ConfigDict:
   """
   path = _with_size_as_argument(path)
   if not pathlib.Path(path.partition(":")[0]).is_file():
+    for name in (path, path.rpartition(":")[0]):
+      if pathlib.Path(name).is_file():
+        raise ConfigError(
+          f"--config={path}: a config's path may have no colon, as one begins "
+          "the file's argument (bert.py:base); copy the file to another path."
+        )
     raise ConfigError(
       f"--config={path}: no such file; expected a config such as "
       "configs/quickstart.py"

@@ -210,3 +210,12 @@ def test_values_of_presets_and_files_are_not_overrides(capsys):
 def test_an_empty_name_of_a_config_is_one_line():
   with pytest.raises(ConfigError, match="--config=: no such file"):
     overrides.load_config("")
+
+
+@pytest.mark.parametrize("argument", ["", ":base"])
+def test_a_colon_in_the_path_of_a_config_is_named(tmp_path, argument):
+  path = tmp_path / "a:b" / "c.py"
+  path.parent.mkdir()
+  path.write_text("get_config = None")
+  with pytest.raises(ConfigError, match=r"no colon.*copy the file"):
+    overrides.load_config(f"{path}{argument}")
