@@ -1,5 +1,6 @@
 """Writes a workdir without training: an import, a new vocabulary."""
 
+import contextlib
 import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -48,5 +49,5 @@ def write_workdir(
   meta = {"task": task, "identity": identity}
   if heldout:
     meta["heldout"] = dict(heldout)
-  opened.save(0, state, meta, metric=None)
-  opened.close()
+  with contextlib.closing(opened):
+    opened.save(0, state, meta, metric=None)
