@@ -27,8 +27,8 @@ from maskedlm.runtime import console
 FORMATS = ("text", "jsonl")
 STDIN = "-"
 COMPRESSED = (".gz", ".zst")
-# Bytes of a line, which is tokenized whole: about 100 bytes of memory for each.
-MAX_LINE = 1 << 23
+# Bytes of a line, which is tokenized whole: about 350 bytes of memory for each.
+MAX_LINE = 1 << 22
 
 
 class Text(NamedTuple):
