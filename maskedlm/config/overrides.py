@@ -117,8 +117,11 @@ def split_arguments(
   parser.allow_abbrev = False
   if {"-h", "--help"} & {*argv}:
     _exit_with_help(parser, argv, sections)
-  args, rest = parser.parse_known_args(argv)
+  # argparse takes an option with a space in its value as positional.
+  spaced = [t for t in argv if _OPTION.match(t) and "=" in t and " " in t]
+  args, rest = parser.parse_known_args([t for t in argv if t not in spaced])
   overrides = []
+  rest += spaced
   for i, token in enumerate(rest):
     follows = i > 0 and "=" not in rest[i - 1] and rest[i - 1] in overrides
     if _OPTION.match(token) or (follows and not re.match(r"-[^\d.]", token)):

@@ -219,3 +219,14 @@ def test_a_colon_in_the_path_of_a_config_is_named(tmp_path, argument):
   path.write_text("get_config = None")
   with pytest.raises(ConfigError, match=r"no colon.*copy the file"):
     overrides.load_config(f"{path}{argument}")
+
+
+def test_a_value_with_a_space_is_no_text_of_the_verb():
+  parser = argparse.ArgumentParser()
+  parser.add_argument("text", nargs="*")
+  option = "--config.corpus.source=text:/my folder/x.txt"
+  args, found = overrides.parse_config(
+    parser, ["--config=configs/quickstart.py", option, "a text"]
+  )
+  assert args.text == ["a text"]
+  assert found.corpus.source == "text:/my folder/x.txt"
