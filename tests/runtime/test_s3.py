@@ -57,6 +57,7 @@ def bucket(monkeypatch):
   buckets.filesystem.cache_clear()
 
 
+@pytest.mark.slow
 def test_a_run_in_s3_continues_and_ends_as_in_a_folder(bucket, tiny, tmp_path):
   config, corpus = tiny
   address, folder = "s3://bucket/runs/x", tmp_path / "run"

@@ -13,7 +13,7 @@ from maskedlm.data.labelled import tables
 from maskedlm.finetune import config as configs
 from maskedlm.finetune.multi_label import label_lists
 
-_LEFT_OUT = re.compile(r"([\d,]+) (?:rows|passages)[^:]* left out")
+_LEFT_OUT = re.compile(r"([\d,]+) (?:row|passage|repetition)[^:]* left out")
 
 
 def _text(example):
