@@ -45,8 +45,11 @@ LABEL_COLUMNS = (
   *("is_relevant", "is_positive", "is_correct", "is_selected", "is_answer"),
   *("is_duplicate", "target", "gold", "qrel", "score", "scores", "similarity"),
 )
-_OTHER_NEGATIVES = re.compile(r"(hard_?)?neg(ative)?s?_\w+", re.IGNORECASE)
-_ID = re.compile(r"(.*_)?(id|idx|index)", re.IGNORECASE)
+_OTHER_NEGATIVES = re.compile(
+  r"(hard_?)?neg(ative)?s?_(?!(\w+_)?scores?$)\w+", re.IGNORECASE
+)
+_ID = re.compile(r"(.*_)?((doc)?ids?|idx|index)", re.IGNORECASE)
+_IMPOSSIBLE = "is_impossible"  # SQuAD's: the context has no answer.
 _SQUAD = re.compile(rb'"(paragraphs|qas)"\s*:')  # In a file's first bytes.
 NO_COLUMN = "none"  # The value of task.label for which no column is one.
 _TRUTHS = {"1": True, "1.0": True, "true": True}
@@ -107,7 +110,7 @@ def read_examples(
   for record in tables.read_records(source, header=header):
     rows.append(_row(record, query, passage, label, odd))
     if label and not {*label} & {*record.fields}:
-      _note_unread(record, {*query, *passage}, unread)
+      _note_unread(record, {*query, *passage, _IMPOSSIBLE}, unread)
   tables.report_odd(odd)
   _check_unread(unread, source)
   return _join_rows(rows, source)
@@ -280,7 +283,7 @@ def _is_unanswered(fields: Mapping[str, Any]) -> bool:
   """Returns whether a row of SQuAD 2.0 has no answer in its context."""
   answers = fields.get("answers", "unknown")
   texts = answers.get("text") if isinstance(answers, dict) else answers
-  is_impossible = tables.as_text(fields.get("is_impossible")).lower()
+  is_impossible = tables.as_text(fields.get(_IMPOSSIBLE)).lower()
   return texts == [] or _TRUTHS.get(is_impossible, False)
 
 
@@ -296,8 +299,9 @@ def _truths(record: tables.Record, name: str, count: int) -> list[bool | None]:
   if len(labels) != count:
     raise DataError(
       f"{record.where}: {name} has {counted(len(labels), 'value')} for "
-      f"{counted(count, 'passage')}; "
-      "expected one for each."
+      f"{counted(count, 'passage')}; expected one for each. If the column says "
+      f"something else: --config.task.label={NO_COLUMN}, and each row's "
+      "passage is right."
     )
   truths: list[bool | None] = []
   for item in labels:

@@ -225,10 +225,11 @@ def test_questions_without_an_answer_in_rows(tmp_path, capsys):
     {"question": "a", "context": "b", "answers": {"text": ["b"]}},
     {"question": "c", "context": "d", "answers": {"text": []}},
     {"question": "e", "context": "f", "is_impossible": True},
+    {"question": "g", "context": "h", "is_impossible": False},
   ]
   text = "".join(json.dumps(row) + "\n" for row in rows)
-  (example,) = read(tmp_path / "squad.jsonl", text)
-  assert example[:2] == ("a", ("b",))
+  examples = read(tmp_path / "squad.jsonl", text)
+  assert [x[:2] for x in examples] == [("a", ("b",)), ("g", ("h",))]
   assert "2 passages without a label, or an answer" in capsys.readouterr().err
 
 
@@ -250,3 +251,11 @@ def test_wrong_passages_in_a_column_that_is_not_read(tmp_path):
   row = {"query": "a", "passage": "b", "negative_ctxs": [{"text": "c"}]}
   with pytest.raises(DataError, match="'negative_ctxs' is not read"):
     read(tmp_path / "a.jsonl", json.dumps(row))
+
+
+def test_scores_and_numbers_of_wrong_passages(tmp_path):
+  """FlagEmbedding writes scores; they are no wrong passages."""
+  row = {"query": "a", "pos": ["b"], "neg": ["c", "d"]}
+  row |= {"pos_scores": [1], "neg_scores": [0.5, 0.25], "neg_ids": [3, 4]}
+  (example,) = read(tmp_path / "a.jsonl", json.dumps(row))
+  assert example.passages == ("b", "c", "d")
