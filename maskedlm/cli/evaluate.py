@@ -17,7 +17,6 @@ _ONLY_LABELLED, _ONLY_TEXT = ("out",), ("mask_rate", "seed", "field")
 
 # Counts of a report that are no irregularity.
 _USUAL = ("documents", "characters", "bytes read", "files read", "lines")
-_WITH_FIELDS = ("jsonl", "parquet", "tfds")  # Sources.
 
 
 def main(argv: Sequence[str]) -> int:
@@ -154,7 +153,8 @@ def _documents(args, report: Counter) -> Iterator[list[str]]:
   from maskedlm.data.sources import reader
 
   source = args.data
-  if args.field is not None and source.partition(":")[0] not in _WITH_FIELDS:
+  kind = source.partition(":")[0]
+  if args.field is not None and kind not in reader.FIELD_TYPES:
     raise ConfigError(
       f"--field={args.field}: --data={args.data} has no fields; expected "
       "jsonl:..., parquet:... or tfds:...; leave it out."
@@ -163,7 +163,7 @@ def _documents(args, report: Counter) -> Iterator[list[str]]:
     lines = (line.strip() for _, line in text_lines.read_lines(source))
     found = itertools.groupby(lines, key=bool)
     return (list(document) for has_text, document in found if has_text)
-  if source.partition(":")[0] not in reader.SOURCE_TYPES:
+  if kind not in reader.SOURCE_TYPES:
     source = f"text:{source}"
   return reader.read_documents(
     source, text_field=args.field or "text", report=report

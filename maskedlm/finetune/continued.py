@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from ml_collections import ConfigDict
 
 from maskedlm.config import overrides, resumed
+from maskedlm.core.errors import ConfigError
 from maskedlm.finetune.config import default, validate
 from maskedlm.finetune.options import SweepOptions, TrainOptions
 
@@ -25,7 +26,8 @@ def load_config(
     changes: arguments such as "--config.train.epochs=4".
 
   Raises:
-    ConfigError: there is no run of fine-tuning, or a change is wrong.
+    ConfigError: there is no run of fine-tuning, or a change is wrong or asks
+      for several runs.
     StorageError: the address can't be read now.
   """
   config = resumed.load_config(
@@ -34,7 +36,15 @@ def load_config(
     default=lambda values: default(values["task"]["kind"]),
   )
   config.sweep.update(vars(SweepOptions()))  # It is one of the sweep's runs.
-  forget_computed(config, overrides.given_options(changes))
+  given = overrides.given_options(changes)
+  for name in given:
+    if name.startswith(("suite", "sweep.")):
+      raise ConfigError(
+        f"--config.{name} asks for several runs, but --workdir={workdir} is "
+        "that of one: leave it out, or give --config=FILE and another "
+        "--workdir."
+      )
+  forget_computed(config, given)
   return overrides.change(config, changes, validate, of=str(workdir))
 
 

@@ -71,6 +71,9 @@ def test_a_run_continues_with_the_config_of_its_workdir(finished, tmp_path):
   workdir, result, _ = finished
   config = continued.load_config(workdir, [])
   runs.check_resumed(config, workdir, result, tmp_path / "copy")
+  for option in ("suite=('a', 'b')", "sweep.seeds=(1, 2)"):
+    with pytest.raises(ConfigError, match=option.partition("=")[0]):
+      continued.load_config(workdir, [f"--config.{option}"])
 
 
 def test_a_run_learns_and_leaves_its_files(finished):
