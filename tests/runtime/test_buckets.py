@@ -7,6 +7,7 @@ gcsfs.
 import contextlib
 import importlib.util
 import json
+import os
 import pathlib
 import shutil
 import signal
@@ -201,6 +202,25 @@ def test_an_unreachable_bucket_is_not_damage(gcs, run_at, monkeypatch):
   changed = {k for k in before if gcs.objects.get(k) != before[k]}
   assert {key.rpartition("/")[2] for key in changed} == {".lock"}
   assert not restored(run_at, 3)
+
+
+@needs_gcsfs
+def test_a_bucket_that_may_not_be_read_is_not_damage(gcs, run_at, monkeypatch):
+  """Its error is a ValueError, as is that of a damaged record."""
+  place = buckets.origin(run_at)
+  read = type(place).read_text
+  for refused in (manifest.MANIFEST, "meta/metadata"):
+
+    def read_text(path, *args, refused=refused):
+      if os.fspath(path).endswith(refused):
+        raise PermissionError(13, "Permission denied", os.fspath(path))
+      return read(path, *args)
+
+    with monkeypatch.context() as patch:
+      patch.setattr(type(place), "read_text", read_text)
+      with pytest.raises(ConfigError, match=f"{refused} can't be reached"):
+        restored(run_at, 3)
+    assert not restored(run_at, 3)
 
 
 @needs_gcsfs

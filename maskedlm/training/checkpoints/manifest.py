@@ -15,6 +15,7 @@ import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from maskedlm.core.errors import ConfigError
 from maskedlm.core.parse_json import parse_json
 from maskedlm.runtime import buckets, output_files, storage_errors
 
@@ -86,6 +87,8 @@ def find_damage(path: Path, items: Sequence[str] = ("",)) -> str | None:
     return f"{MANIFEST} is missing"
   except OSError as error:
     return f"{MANIFEST}: {error.strerror}"
+  except ConfigError:  # Of the bucket; it is a ValueError too.
+    raise
   except ValueError:
     return f"{MANIFEST} is damaged"
   header, _, body = text.partition("\n")
@@ -103,6 +106,8 @@ def find_damage(path: Path, items: Sequence[str] = ("",)) -> str | None:
     step = str(read_record(path)["step"])
   except OSError as error:
     return f"{_RECORD}: {error.strerror}"
+  except ConfigError:
+    raise
   except ValueError as error:
     return f"{_RECORD} is damaged: {error}"
   if is_step(path.name) and path.name != step:
