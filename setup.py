@@ -53,7 +53,8 @@ setuptools.setup(
     # WordPiece at many times the speed; the release whose ids were compared.
     "fast": ["nanotoken==0.1.0"],
     "gcs": ["gcsfs"],  # Runs and corpora at gs://...
-    "s3": ["s3fs"],  # The same at s3://...
+    # The same at s3://...; runtime/s3.py replaces functions of this Orbax.
+    "s3": ["s3fs", "orbax-checkpoint>=0.12.8"],
     "tpu": ["jax[tpu]"],
     # The peer of tests and benchmarks; this release has a CPU-only build.
     "peer": ["torch==2.13.0", "transformers", "sentence-transformers"],

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from maskedlm.cli import main
-from maskedlm.core.errors import CheckpointError
+from maskedlm.core.errors import CheckpointError, ConfigError
 from maskedlm.runtime import buckets, s3
 from maskedlm.training import status
 from maskedlm.training.checkpoints import load
@@ -31,6 +31,32 @@ def test_where_tensorstore_finds_an_address(monkeypatch):
     "aws_region": "eu-west-1",
     "aws_credentials": {"type": "environment"},
   }
+
+
+def test_an_orbax_without_the_replaced_functions_is_one_line(monkeypatch):
+  """As before 0.12.8; nothing is replaced then."""
+  from orbax.checkpoint._src.path import gcs_utils
+  from orbax.checkpoint._src.serialization import tensorstore_utils
+
+  enable = s3.enable.__wrapped__
+  for module, name in (
+    (gcs_utils, "get_kvstore_for_gcs"),
+    (tensorstore_utils, "_normalize_path"),
+    (tensorstore_utils, "_use_gcs_driver"),
+    (gcs_utils, "_GCS_PATH_PREFIX"),
+  ):
+    with monkeypatch.context() as patch:
+      patch.delattr(module, name)
+      before = dict(vars(gcs_utils))
+      with pytest.raises(
+        ConfigError, match=r"orbax-checkpoint==0\.12\.8"
+      ) as caught:
+        enable()
+      assert name in str(caught.value) and vars(gcs_utils) == before
+  with monkeypatch.context() as patch:
+    patch.setattr(gcs_utils, "_GCS_PATH_PREFIX", "gs://")
+    with pytest.raises(ConfigError, match=r"orbax-checkpoint==0\.12\.8"):
+      enable()
 
 
 @pytest.fixture
