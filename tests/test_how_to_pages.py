@@ -118,6 +118,7 @@ def test_a_file_that_is_none(tmp_path, monkeypatch):
   for name, text, message in (
     ("absent.py", None, "absent.py'.*no such file in"),
     ("empty.py", "", "empty.py'.*has no make_task"),
+    ("half.py", "make_task = None", "half.py'.*has no Options"),
     ("wrong.py", "1 / 0", "wrong.py'.*ZeroDivisionError"),
   ):
     if text is not None:

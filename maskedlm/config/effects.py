@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from ml_collections import ConfigDict
 
+from maskedlm.core import own_file
 from maskedlm.data.batches import batching
 from maskedlm.data.sources import reader
 
@@ -92,7 +93,9 @@ def _of_model(config: ConfigDict) -> Iterator[Rule]:
 def _of_objective(config: ConfigDict) -> Iterator[Rule]:
   """Yields the rules of masking; causal has none of these options."""
   objective = config.objective
-  if "mask_share" not in objective:
+  # In a file of one's own they may be other options of these names.
+  is_own = objective.name.endswith(own_file.SUFFIX)
+  if is_own or "mask_share" not in objective:
     return
   corruption, random = "objective.corruption", "objective.random_tokens"
   if "corruption" in objective:

@@ -9,20 +9,21 @@ import importlib.util
 import os
 import sys
 import types
+from collections.abc import Sequence
 
 from maskedlm.core.errors import ConfigError, check_name
 
 SUFFIX = ".py"
 
 
-def load(option: str, name: str, known: list[str], *, has: str):
+def load(option: str, name: str, known: list[str], *, has: Sequence[str]):
   """Returns the module in the file `name`; None if `name` is a known one.
 
   Args:
     option: the option's name, for errors.
     name: a path that ends in .py, or one of the known names.
     known: the names of maskedlm's own modules.
-    has: a name that the file must define.
+    has: the names that the file must define.
 
   Raises:
     ConfigError: the name is neither, or the file can't be loaded.
@@ -31,10 +32,11 @@ def load(option: str, name: str, known: list[str], *, has: str):
     check_name(option, name, [*known, f"FILE{SUFFIX}"])
     return None
   module = _run(option, name, os.path.realpath(name))
-  if not hasattr(module, has):
-    raise ConfigError(
-      f"{option}={name!r}: the file has no {has}; docs/design/ shows one."
-    )
+  for each in has:
+    if not hasattr(module, each):
+      raise ConfigError(
+        f"{option}={name!r}: the file has no {each}; docs/design/ shows one."
+      )
   return module
 
 

@@ -168,7 +168,7 @@ def load_task(name: str) -> FinetuneTask:
   Raises:
     ConfigError: there is no such task.
   """
-  own = own_file.load("task.kind", name, task_names(), has="TASK")
+  own = own_file.load("task.kind", name, task_names(), has=["TASK"])
   module = own or importlib.import_module(f"maskedlm.finetune.{name}.{name}")
   return module.TASK
 

@@ -42,7 +42,9 @@ def load_objective(name: str):
   Raises:
     ConfigError: there is no such objective.
   """
-  own = own_file.load("objective.name", name, names(), has="make_task")
+  own = own_file.load(
+    "objective.name", name, names(), has=["make_task", "Options"]
+  )
   return own or importlib.import_module(f"maskedlm.objectives.{name}")
 
 

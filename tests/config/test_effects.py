@@ -162,3 +162,10 @@ def test_electra_draws_no_random_tokens_by_default():
   assert found["objective.random_tokens"] == "with objective.random_share=0.0"
   config.objective.random_share = 0.1
   assert "objective.random_tokens" not in effects.unused_options(config)
+
+
+def test_options_of_an_own_objective_may_mean_something_else():
+  config = defaults.default("roberta")
+  with config.unlocked():
+    config.objective = {"name": "./x.py", "mask_share": 0.5, "corruption": 1}
+  assert not any("objective." in n for n in effects.unused_options(config))

@@ -8,10 +8,12 @@ as they were given; only comparisons use `canonical`.
 import os
 from typing import Any
 
+from maskedlm.core import own_file
 from maskedlm.data.sources import reader
 from maskedlm.runtime import buckets
 
 _PATHS = ("init_from", "corpus.path", "tokenizer.path")
+_CODE = ("objective.name", "task.kind")  # A file's path if it ends in .py.
 _LISTS = ("data.train", "data.dev")  # Of fine-tuning; their order matters.
 
 
@@ -27,7 +29,7 @@ def canonical(name: str, value: Any) -> Any:
   """
   if not (isinstance(value, str) and value):
     return value
-  if name in _PATHS:
+  if name in _PATHS or (name in _CODE and value.endswith(own_file.SUFFIX)):
     return _path(value)
   if name in _LISTS:
     return value if value.startswith("tfds:") else _paths(value)
