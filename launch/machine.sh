@@ -24,6 +24,8 @@ while :; do
   [ -z "${DRY_RUN:-}" ] || exit 0
   began=$SECONDS
   "${command[@]}" & pid=$!
+  # A signal that came before there was a process to pass it on to.
+  [ -z "$stopped" ] || kill -TERM "$pid" 2>/dev/null || true
   code=0
   wait_for "$pid" || code=$?
   pid=""

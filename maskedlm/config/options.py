@@ -81,7 +81,10 @@ class CorpusOptions:
     low=1,
   )
   shard_tokens: int = option(
-    1 << 26, "Approximate number of tokens in a shard.", low=1
+    1 << 26,
+    "Approximate number of tokens in a shard.",
+    low=1,
+    high=1 << 32,  # shards.MAX_TOKENS
   )
   num_workers: int = option(
     0, "Processes of prepare; 0 for one per core.", low=0, high=4_096

@@ -71,8 +71,9 @@ class ModelOptions:
   )
   unroll: bool = option(
     True,
-    "Unroll the loop over layers in training. A loop copies what each layer "
-    "keeps for the backward pass; many unrolled layers take longer to compile.",
+    "Unroll the loop over layers in training, except on CPUs with "
+    "model.remat. A loop copies what each layer keeps for the backward pass; "
+    "many unrolled layers take longer to compile.",
   )
   attention: str = option(
     "auto",
