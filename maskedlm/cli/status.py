@@ -21,9 +21,9 @@ def main(argv: Sequence[str]) -> int:
     "workdirs",
     nargs="+",
     metavar="WORKDIR",
-    help="a run of pretrain or finetune, also gs://...",
+    help="a run of pretrain or finetune, also gs://... or s3://...",
   )
-  options.add_json(parser, "print a JSON object a run, a line each")
+  options.add_json(parser, "print a JSON line for each run")
   args = parser.parse_args(argv)
   for workdir in args.workdirs:
     found = status.read_status(workdir)
