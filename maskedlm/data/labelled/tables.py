@@ -122,6 +122,13 @@ def read_first_row(path: str | pathlib.Path) -> list[str]:
   return first
 
 
+def named_suffix(path: str | pathlib.Path) -> str:
+  """Returns the last suffix of a name, in lower case; ".csv" of "a.csv.gz"."""
+  path = pathlib.Path(path)
+  named = path.with_suffix("") if path.suffix.lower() in _COMPRESSED else path
+  return named.suffix.lower()
+
+
 def find_suffix(path: str | pathlib.Path) -> str:
   """Returns the suffix that says how a file is read, such as ".csv".
 
@@ -130,9 +137,7 @@ def find_suffix(path: str | pathlib.Path) -> str:
   Raises:
     DataError: the file can't be opened, or its suffix is unknown.
   """
-  path = pathlib.Path(path)
-  named = path.with_suffix("") if path.suffix.lower() in _COMPRESSED else path
-  suffix = named.suffix.lower()
+  path, suffix = pathlib.Path(path), named_suffix(path)
   known = (*delimited.SUFFIXES, *objects.JSON_SUFFIXES, ".parquet")
   head = read_head(path) if path.exists() or suffix in known else b""
   if head.startswith(encodings.PARQUET):

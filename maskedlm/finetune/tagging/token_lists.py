@@ -17,7 +17,7 @@ from typing import Any
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.core.parse_json import parse_json
-from maskedlm.data.labelled import objects
+from maskedlm.data.labelled import objects, tables
 from maskedlm.data.labelled.lines import read_head, read_lines
 from maskedlm.data.sources import encodings
 from maskedlm.runtime import console
@@ -41,8 +41,7 @@ def is_format(path: str | pathlib.Path) -> bool:
     DataError: the file is missing, or can't be read as text.
   """
   path = pathlib.Path(path)
-  suffixes = {x.lower() for x in path.suffixes[-2:]}
-  if _is_parquet(path) or not suffixes.isdisjoint(objects.JSON_SUFFIXES):
+  if _is_parquet(path) or tables.named_suffix(path) in objects.JSON_SUFFIXES:
     return True
   first = next(filter(str.strip, read_lines(path)), "")
   try:

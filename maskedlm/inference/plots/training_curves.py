@@ -187,7 +187,7 @@ def draw_curves(
     least = columns * (LEAST + BESIDE) + 0.2
     raise ConfigError(
       f"--width={width:g}: expected {least:.1f} to 100 inches for "
-      f"{counted(columns, 'column')} of panels; give fewer --columns, or more."
+      f"{counted(columns, 'column')} of panels; change it, or --columns."
     )
   height = rows * (HEIGHT + BETWEEN) + legend + 0.1
   text = "".join(runs)

@@ -55,6 +55,11 @@ def test_comments_before_sentences(write, capsys, comment):
     )
 
 
+def test_the_last_suffix_says_the_format(write):
+  found = conll.read_sentences(write("Ann\tB-PER\n", "from.jsonl.conll"))
+  assert pairs(found) == [[("Ann", "B-PER")]]
+
+
 def test_hashes_with_tags_are_words(write, capsys):
   for tab in (" ", "\t"):
     text = "# SYM\n#tag NOUN\n# SYM\n\n# SYM\nthe DET\n".replace(" ", tab)
