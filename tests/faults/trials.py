@@ -113,7 +113,7 @@ def start(
 
 
 def _leave(code):
-  """Ends as the interpreter does: flushes; a failure to is told by the code."""
+  """Ends as the interpreter does: flushes; the code says if that fails."""
   for stream in filter(None, (sys.stdout, sys.stderr)):
     try:
       stream.flush()

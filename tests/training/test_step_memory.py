@@ -1,4 +1,4 @@
-"""What a step takes of a device, and what a user is told if it doesn't fit."""
+"""What a step takes of a device, and the message if it doesn't fit."""
 
 import types
 
