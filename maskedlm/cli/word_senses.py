@@ -10,7 +10,12 @@ from maskedlm.cli import options as shared
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.measured import to_json
-from maskedlm.runtime import console, output_files, output_options
+from maskedlm.runtime import (
+  console,
+  output_files,
+  output_options,
+  storage_errors,
+)
 
 CHUNK = 1024  # Lines to read at a time.
 
@@ -391,4 +396,5 @@ def _sha256(path: str) -> str:
   try:
     return output_files.sha256(pathlib.Path(path))
   except OSError as error:
+    storage_errors.raise_if_temporary(path, error)
     raise ConfigError(f"--data={path}: {error.strerror}.") from None

@@ -172,6 +172,7 @@ def open_npz(
     with open_file(path) as opened, np.load(opened) as file:
       yield file
   except OSError as error:
+    storage_errors.raise_if_temporary(path, error)
     raise ConfigError(f"{path}: {error.strerror or error}.") from None
   except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as e:
     raise ConfigError(

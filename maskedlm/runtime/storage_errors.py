@@ -98,6 +98,15 @@ def unreachable(
   )
 
 
+def raise_if_temporary(path: str | os.PathLike, error: Exception) -> None:
+  """Raises StorageError if reading an input failed in a way that may pass."""
+  if _number(error) in _TEMPORARY:
+    raise StorageError(
+      f"{os.fspath(path)} can't be read ({reason(error)}): run the same "
+      "command again when it can be."
+    ) from error
+
+
 def unwritable(
   path: str | os.PathLike, error: Exception
 ) -> ConfigError | StorageError:

@@ -16,6 +16,7 @@ import zstandard
 from maskedlm.core.errors import DataError
 from maskedlm.core.open_file import open_file
 from maskedlm.data.sources import encodings, files
+from maskedlm.runtime import storage_errors
 
 _BOM = b"\xef\xbb\xbf"
 _HEAD = 4096  # Bytes that show what a file is.
@@ -37,6 +38,7 @@ def read_lines(path: pathlib.Path) -> Iterator[str]:
         is_empty = False
         yield line
   except OSError as error:
+    storage_errors.raise_if_temporary(path, error)
     raise DataError(
       f"{path}: {error.strerror or error}; expected a file of labelled "
       "examples."
@@ -55,6 +57,7 @@ def read_head(path: pathlib.Path) -> bytes:
     with open_file(path) as file:
       return next(iter(_decompressed(file, path)), b"")[:_HEAD]
   except OSError as error:
+    storage_errors.raise_if_temporary(path, error)
     raise DataError(
       f"{path}: {error.strerror or error}; expected a file of labelled "
       "examples."

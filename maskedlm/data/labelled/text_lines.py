@@ -22,7 +22,7 @@ from maskedlm.core.errors import (
 from maskedlm.core.open_file import open_file
 from maskedlm.data.labelled import lines, objects
 from maskedlm.data.sources import files
-from maskedlm.runtime import console
+from maskedlm.runtime import console, storage_errors
 
 FORMATS = ("text", "jsonl")
 STDIN = "-"
@@ -204,6 +204,7 @@ def read_lines(
     with _open(path) as file:
       yield from lines.decode_lines(counted(file), name)
   except OSError as error:
+    storage_errors.raise_if_temporary(name, error)
     raise DataError(f"{name}: {error.strerror}.") from None
   except CorpusError as error:
     raise DataError(f"{name}: {error.__cause__}; fetch it again.") from None

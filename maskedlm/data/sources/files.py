@@ -18,6 +18,7 @@ import zstandard
 from maskedlm.core.errors import CorpusError
 from maskedlm.core.open_file import open_file
 from maskedlm.data.sources import encodings, legacy_encodings
+from maskedlm.runtime import storage_errors
 
 _BLOCK = 1 << 20  # Bytes read at a time.
 _MAX_WARNINGS = 20
@@ -203,6 +204,7 @@ def read_blocks(path: str) -> Iterator[bytes]:
         while block := stream.read(_BLOCK):
           yield block
   except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
+    storage_errors.raise_if_temporary(path, error)
     raise CorpusError(
       f"{path} can't be read to its end: {error}; fetch it again or leave it"
       " out of corpus.source."

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from maskedlm.core.parse_json import parse_json
+from maskedlm.runtime import storage_errors
 
 _ROWS = 256  # Rows read at a time.
 _TEXTS = (
@@ -38,6 +39,7 @@ def _open(path: str):
   except FileNotFoundError:
     raise ParquetError(f"{path}: no such file") from None
   except (pa.ArrowException, OSError) as error:
+    storage_errors.raise_if_temporary(path, error)
     reason = (str(error) or type(error).__name__).splitlines()[0]
     raise ParquetError(f"{path} can't be read as Parquet: {reason}") from error
 

@@ -33,7 +33,7 @@ from maskedlm.data.tokenizers import (
   vocab_txt,
 )
 from maskedlm.data.tokenizers.libraries import Backend, Special
-from maskedlm.runtime import buckets, output_files
+from maskedlm.runtime import buckets, output_files, storage_errors
 
 _UNUSED = re.compile(r"\[unused.*\]|")  # An id without a token is "".
 
@@ -168,6 +168,7 @@ def load_tokenizer(
     with open_file(path) as file:
       content = file.read()
   except OSError as error:
+    storage_errors.raise_if_temporary(path, error)
     raise CorpusError(
       f"tokenizer {path}: {error.strerror}; expected a tokenizer.json, a "
       "vocab.txt, a sentencepiece .model or a directory with one of them."

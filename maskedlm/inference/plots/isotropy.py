@@ -9,6 +9,7 @@ from maskedlm.core.errors import DataError
 from maskedlm.core.open_file import open_file
 from maskedlm.core.parse_json import parse_json
 from maskedlm.inference.plots import figure
+from maskedlm.runtime import storage_errors
 
 Table = Mapping[str, Mapping[str, list[float]]]  # measure -> treatment -> [n].
 # Measure -> (title, label of the axis).
@@ -41,6 +42,7 @@ def read_table(path: str) -> Table:
       for measure in MEASURES
     }
   except OSError as error:
+    storage_errors.raise_if_temporary(path, error)
     raise DataError(f"{path}: {error.strerror}; {expected}") from None
   except (ValueError, KeyError, IndexError, TypeError, AttributeError):
     raise DataError(f"{path}: not a table of layers; {expected}") from None

@@ -17,7 +17,7 @@ from maskedlm.core.measured import from_json
 from maskedlm.core.open_file import open_file
 from maskedlm.core.parse_json import parse_json
 from maskedlm.inference.plots import figure
-from maskedlm.runtime import buckets
+from maskedlm.runtime import buckets, storage_errors
 
 HELD_OUT = "heldout/"
 SCORE = r"(accuracy$|(^|_)(f1|exact_match|mcc|pearson|spearman)$)"
@@ -60,6 +60,7 @@ def read_run(workdir: str) -> Run:
     with open_file(path) as file:
       lines = file.read().decode("utf-8", "replace").split("\n")
   except OSError as error:
+    storage_errors.raise_if_temporary(path, error)
     raise DataError(
       f"{path}: {error.strerror}; expected the workdir of a run."
     ) from None

@@ -19,6 +19,7 @@ from maskedlm.core.errors import DataError
 from maskedlm.core.open_file import open_file
 from maskedlm.data import hashing
 from maskedlm.data.labelled import text_lines
+from maskedlm.runtime import storage_errors
 
 NO_VALUE = "_"  # Marks an empty column.
 DATA_XML, GOLD_KEYS = ".data.xml", ".gold.key.txt"
@@ -159,6 +160,7 @@ def _is_xml(path: str) -> bool:
     with open_file(path) as file:
       return file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"<"
   except OSError as error:
+    storage_errors.raise_if_temporary(path, error)
     raise DataError(f"{path}: {error.strerror}.") from None
 
 

@@ -16,7 +16,9 @@ import safetensors
 import safetensors.numpy
 
 from maskedlm.core.errors import InteropError
+from maskedlm.core.open_file import open_file
 from maskedlm.core.parse_json import parse_json
+from maskedlm.runtime import storage_errors
 
 FILE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -145,8 +147,10 @@ def _shards(folder: pathlib.Path) -> list[pathlib.Path]:
 
 def _open(path: pathlib.Path):
   try:
+    open_file(path).close()  # For safe_open, every error is "no such file".
     return safetensors.safe_open(path, framework="numpy")
   except (safetensors.SafetensorError, OSError) as error:
+    storage_errors.raise_if_temporary(path, error)
     raise InteropError(
       f"{path} is damaged or truncated ({error}); it has "
       f"{path.stat().st_size:,} bytes. Fetch it again."
