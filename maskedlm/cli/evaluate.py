@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from maskedlm.cli import options
 from maskedlm.core.counts import counted
-from maskedlm.core.errors import ConfigError
+from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.finetune import data_files
 from maskedlm.runtime import console, output_options
 
@@ -148,7 +148,7 @@ def _evaluate_text(args) -> int:
 
 
 def _documents(args, report: Counter) -> Iterator[list[str]]:
-  """Returns the documents of --data, each a list of lines."""
+  """Yields the documents of --data, each a list of lines."""
   from maskedlm.data.labelled import text_lines
   from maskedlm.data.sources import reader
 
@@ -162,12 +162,19 @@ def _documents(args, report: Counter) -> Iterator[list[str]]:
   if source == text_lines.STDIN:
     lines = (line.strip() for _, line in text_lines.read_lines(source))
     found = itertools.groupby(lines, key=bool)
-    return (list(document) for has_text, document in found if has_text)
+    yield from (list(document) for has_text, document in found if has_text)
+    return
   if kind not in reader.SOURCE_TYPES:
     source = f"text:{source}"
-  return reader.read_documents(
-    source, text_field=args.field or "text", report=report
-  )
+  try:
+    yield from reader.read_documents(
+      source, text_field=args.field or "text", report=report
+    )
+  except CorpusError as error:  # It names the options of pretraining.
+    message = str(error).replace("corpus.source", "--data")
+    raise CorpusError(
+      message.replace("corpus.text_field", "--field")
+    ) from error
 
 
 def format_values(values) -> list[str]:

@@ -164,6 +164,10 @@ def test_the_verb_reads_files_sources_and_stdin(
   rows.write_text("".join(json.dumps({"t": x}) + "\n" for x in TEXTS[1:2]))
   argv = "--checkpoint", workdir, "--data", f"jsonl:{rows}", "--field=t"
   assert json.loads(call(capsys, *argv, "--json")[1])["documents"] == 1
+  code, _, told = call(capsys, *argv[:-1], "--field=x")
+  assert (
+    code == 2 and f"--data='jsonl:{rows}'" in told and "--field='x'" in told
+  )
 
 
 @pytest.mark.parametrize(
