@@ -11,7 +11,8 @@ usage() {  # Prints the comment at the top of the script.
 }
 
 # parse WORD ...: sets `args` to the words without --dry-run, which may stand
-# anywhere. With --help anywhere, prints the usage and exits. A misspelt --dry-run is an error: it must not run the commands.
+# anywhere. With --help anywhere, prints the usage and exits. A misspelt
+# --dry-run is an error: it must not run the commands.
 parse() {
   local word
   args=()

@@ -193,9 +193,8 @@ def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
 
   if config.corpus.path:
     path = download.local_folder(config.corpus.path, log=console.warn)
-    if not os.path.lexists(
-      path
-    ):  # If misspelt, preparing would hide the mistake.
+    # If it is misspelt, preparing would hide the mistake.
+    if not os.path.lexists(path):
       raise ConfigError(
         f"corpus.path={config.corpus.path!r}: nothing is at {path}. Correct "
         "it, or prepare a corpus there, `maskedlm prepare --config=... "

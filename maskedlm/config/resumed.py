@@ -31,7 +31,8 @@ def load_config(
   """Returns the config of the run in a workdir, a folder or an address.
 
   An option that is newer than the run has its default, and one that this
-  version lacks is left out; resume.check_identity reports both.
+  version lacks is left out; resume.check_identity reports both. So has
+  train.resume_unverified, as it is for one start.
 
   Args:
     workdir: the workdir.
@@ -60,6 +61,7 @@ def load_config(
   try:
     config = default(values)
     _fill(config, values)
+    config.train.resume_unverified = False
   except (AttributeError, KeyError, TypeError, ValueError) as error:
     raise ConfigError(
       f"{path} is not the config of a run: {error}. Give --config=FILE, as "

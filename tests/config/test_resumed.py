@@ -75,6 +75,15 @@ def test_the_architecture_is_the_runs_own_not_that_of_init_from(tmp_path):
     parse(f"--workdir={tmp_path}", f"--config.init_from={tmp_path / 'other'}")
 
 
+def test_unverified_checkpoints_are_accepted_for_one_start(tmp_path):
+  config = defaults.default()
+  config.train.resume_unverified = True
+  write(tmp_path, config)
+  assert not parse(f"--workdir={tmp_path}").train.resume_unverified
+  given = "--config.train.resume_unverified=True"
+  assert parse(f"--workdir={tmp_path}", given).train.resume_unverified
+
+
 def test_options_of_other_versions(tmp_path):
   values = json.loads(defaults.default().to_json_best_effort())
   del values["train"]["keep_best"], values["mesh"]

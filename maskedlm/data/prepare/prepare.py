@@ -89,9 +89,8 @@ def prepare(
   """
   check_options(config)
   path = os.path.abspath(path)
-  if integrity.is_complete(
-    path
-  ):  # Perhaps on a read-only disk, which has no lock.
+  # First, as it may be on a read-only disk, which has no lock.
+  if integrity.is_complete(path):
     return _reuse(config, path, log)
   with _lock(path, log):
     if integrity.is_complete(path):
