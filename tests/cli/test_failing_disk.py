@@ -43,5 +43,6 @@ def test_a_failing_disk(run, tiny, tmp_path, verb, number, calls, path, code):
   # An error of close(2) has no name.
   assert str(out) in lines[0] or calls == "close"
   assert "Traceback" not in made.stderr
-  if "remove" not in calls:
+  # Removing a folder closes what it lists, so that clean-up fails as well.
+  if "remove" not in calls and calls != "close":
     assert not list((tmp_path / "out").iterdir())

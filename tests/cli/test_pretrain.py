@@ -322,7 +322,7 @@ def test_fill_mask(whole, arguments):
   [
     (["--checkpoint=/nowhere", "a [MASK]"], "/nowhere"),
     (["--checkpoint={workdir}", "no mask here"], "[MASK]"),
-    (["--checkpoint={workdir}", "[MASK] " + "word " * 99], "48"),
+    (["--checkpoint={workdir}", "[MASK] " + "word " * 99 + "[MASK]"], "48"),
     (["--checkpoint={workdir}", "--top_k=0", "a [MASK]"], "top_k"),
   ],
 )

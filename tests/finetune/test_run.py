@@ -344,7 +344,9 @@ def test_the_command_line_may_name_the_task(tmp_path, capsys, monkeypatch):
   )
   names = []
   monkeypatch.setattr(
-    verb, "_run", lambda config, workdir: names.append(config.seed)
+    verb.start,
+    "run_or_sweep",
+    lambda config, workdir: names.append(config.seed),
   )
   argv = [f"--config={path}", "--config.seed", "3"]
   for form in (argv, ["classification", *argv], [*argv, "classification"]):

@@ -40,7 +40,7 @@ def corpus(tmp_path_factory):
   ]
   corpus = stub_objective.make_corpus()
   corpus.path = str(tmp_path_factory.mktemp("corpus"))
-  corpus.fingerprint = "made by hand"
+  corpus.fingerprint, corpus.meta = "made by hand", {}
   corpus.domains = ()
   corpus.train = splits.make_split(documents[12:])
   corpus.heldout = splits.make_split(documents[:12])

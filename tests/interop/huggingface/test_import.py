@@ -201,7 +201,8 @@ def test_the_encoder_alone(tmp_path):
     folder, tmp_path / "out", part="encoder", log=lines.append
   )
   assert sorted(made.params) == ["encoder", "pooler"]
-  assert len(lines) == 1 and "and 2 more (7 tensors)" in lines[0]
+  assert "and 2 more (7 tensors)" in lines[0]
+  assert len(lines) == 2 and "no MLM head" in lines[1]
 
 
 def test_commands(tmp_path, capsys):
