@@ -118,6 +118,7 @@ def test_a_command_ignores_signals_after_a_run_that_was_stopped(monkeypatch):
   command.set()
   monkeypatch.setattr(interrupts, "_command", command)
   try:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it.
     with interrupts.stop_signals():
       pass
     after = {signal.getsignal(number) for number in numbers}
