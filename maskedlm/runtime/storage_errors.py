@@ -110,7 +110,13 @@ def raise_if_temporary(path: str | os.PathLike, error: Exception) -> None:
 def unwritable(
   path: str | os.PathLike, error: Exception
 ) -> ConfigError | StorageError:
-  """Returns the error for an output that can't be written."""
+  """Returns the error for an output that can't be written.
+
+  Raises:
+    BrokenPipeError: it is one: nobody reads stdout, and no file is at fault.
+  """
+  if isinstance(error, BrokenPipeError):
+    raise error
   return as_user_error(
     f"{os.fspath(path)} can't be written ({reason(error)})",
     error,
@@ -119,9 +125,9 @@ def unwritable(
   )
 
 
-_OF_DISKS = {
-  *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ESTALE),
-  *(errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.EFBIG),
+# Those of network disks are among the temporary ones.
+_OF_DISKS = (_TEMPORARY - {errno.EPIPE}) | {
+  *(errno.EROFS, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.EFBIG),
   *(errno.ENAMETOOLONG, errno.ELOOP),
 }
 
