@@ -73,6 +73,11 @@ def main() -> int:
   parser.add_argument("--only", help="one kind, such as 'killed'")
   parser.add_argument("--number", type=int, help="one trial; its files stay")
   options = parser.parse_args()
+  from helpers import faulty_storage
+
+  if "LD_PRELOAD" not in os.environ:  # The trials are forks of this process.
+    os.environ.update(faulty_storage.environment(None))
+    os.execv(sys.executable, [sys.executable, *sys.argv])
   folder = pathlib.Path(tempfile.mkdtemp(prefix="faults-"))
   prepare_environment(folder)
   counts = run(options, folder)

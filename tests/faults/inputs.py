@@ -5,36 +5,26 @@ import shutil
 from typing import NamedTuple
 
 from faults import trials
+from helpers import tiny
 
-CONFIG = """
-from maskedlm.config import defaults as base
-
-def get_config():
-  c = base.default("mlm_nsp")
-  c.name = "faults"
-  c.corpus.source = "docstrings:json,logging,argparse,email,unittest"
-  c.corpus.heldout_share = 0.2
-  c.corpus.num_workers = 1
-  c.tokenizer.vocab_size = 500
+# One layer and one row length: a run takes some 4 s.
+CONFIG = tiny.CONFIG.replace(
+  "  return c\n",
+  """
   c.model.num_layers = 1
-  c.model.width = 24
-  c.model.num_heads = 4
-  c.model.mlp_width = 40
   c.model.max_positions = 32
   c.data.length = 32
   c.data.batch_size = 8
   c.data.long_share = 0.0
-  c.optimizer.learning_rate = 3e-3
   c.optimizer.warmup_steps = 2
-  c.mesh.data = -1
   c.train.num_steps = 8
-  c.train.log_every = 1
   c.train.eval_every = 4
   c.train.eval_rows = 8
   c.train.checkpoint_every = 2
   c.train.keep_last = 4
   return c
-"""
+""",
+)
 
 
 class Inputs(NamedTuple):

@@ -5,6 +5,7 @@ same numbers as without the fault, or one line said what is wrong. It writes
 only within its folder.
 """
 
+import errno
 import functools
 import os
 import pathlib
@@ -15,10 +16,14 @@ import signal
 import time
 from collections.abc import Callable
 
-from faults import bucket, inputs, storage, streams, trials
+from faults import bucket, inputs, streams, trials
 from faults.inputs import Inputs
-from helpers import damage
+from helpers import damage, faulty_storage
 
+ERRORS = (
+  errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES,
+  errno.ESTALE, errno.ETIMEDOUT,
+)  # fmt: skip
 Trial = Callable[[Inputs, pathlib.Path, random.Random], str | None]
 
 
@@ -50,7 +55,7 @@ def _run(
   """Trains to the end; returns what is wrong, or None."""
   ended = trials.run(
     inputs.pretrain(made, corpus, workdir),
-    folder / "log",
+    folder.parent / "log",
     devices=devices,
     **options,
   )
@@ -79,7 +84,7 @@ def damaged_corpus(made, folder, rng, devices=1):
     argv = [
       "inspect", f"--config={made.config}", f"--config.corpus.path={corpus}"
     ]  # fmt: skip
-  ended = trials.run(argv, folder / "log", devices=devices)
+  ended = trials.run(argv, folder.parent / "log", devices=devices)
   if ended.fault or (ended.code and not _one_line(ended.stderr)):
     return f"{what}: {ended.fault}: {ended.stderr[-300:]}"
   if what == "verify" and not ended.code and "rows" not in damaged.parts:
@@ -129,10 +134,12 @@ def killed(made, folder, rng, whole=None, inject=lambda: None, devices=1):
   """A run is killed at a random moment, and started again."""
   workdir = folder / "run"
   argv = inputs.pretrain(made, made.corpus, workdir)
-  pid = trials.start(argv, folder / "log", inject=inject, devices=devices)
+  pid = trials.start(
+    argv, folder.parent / "log", inject=inject, devices=devices
+  )
   time.sleep(rng.uniform(0.5, 6))
   os.kill(pid, signal.SIGKILL)
-  trials.wait(pid, folder / "log", 60)
+  trials.wait(pid, folder.parent / "log", 60)
   return _run(
     made, made.corpus, workdir, folder, whole, inject=inject, devices=devices
   )
@@ -147,7 +154,7 @@ def signals(made, folder, rng):
   """One to five signals arrive, mostly in the last moments."""
   workdir = folder / "run"
   argv = inputs.pretrain(made, made.corpus, workdir)
-  pid = trials.start(argv, folder / "log")
+  pid = trials.start(argv, folder.parent / "log")
   time.sleep(rng.uniform(1.5, 6))
   for _ in range(rng.randint(1, 5)):
     try:
@@ -155,10 +162,22 @@ def signals(made, folder, rng):
     except ProcessLookupError:
       break
     time.sleep(rng.choice([0, 0.01, 0.1, 0.5]))
-  ended = trials.wait(pid, folder / "log", 120)
+  ended = trials.wait(pid, folder.parent / "log", 120)
   if ended.fault:
     return f"{ended.fault}: {ended.stderr.strip()[-300:]}"
   return _run(made, made.corpus, workdir, folder)
+
+
+def _failing_call(folder, rng) -> dict[str, str]:
+  """Returns the variables that make calls fail, once or for good."""
+  fault = faulty_storage.Fault(
+    rng.choice(ERRORS),
+    rng.choice(faulty_storage.CALLS),
+    f"{folder}/",
+    skip=rng.randrange(12),
+    times=rng.choice([0, 1]),
+  )
+  return faulty_storage.variables(fault)
 
 
 def failing_call(made, folder, rng):
@@ -168,8 +187,8 @@ def failing_call(made, folder, rng):
     workdir = _copy(made.half, folder)
   ended = trials.run(
     inputs.pretrain(made, made.corpus, workdir),
-    folder / "log",
-    inject=storage.failing_call(folder, rng),
+    folder.parent / "log",
+    environ=_failing_call(folder, rng),
   )
   fault = _judge(made.whole, workdir, ended)
   return fault or _run(made, made.corpus, workdir, folder)
@@ -185,11 +204,11 @@ def failing_output(made, folder, rng):
     ]
   )
   ended = trials.run(
-    argv, folder / "log", inject=storage.failing_call(folder, rng)
+    argv, folder.parent / "log", environ=_failing_call(folder, rng)
   )
   if ended.fault or (ended.code and not _one_line(ended.stderr)):
     return f"{argv[0]}: {ended.fault}: {ended.stderr.strip()[-300:]}"
-  again = trials.run(argv, folder / "log")
+  again = trials.run(argv, folder.parent / "log")
   if again.code and out.exists() and not ended.code:
     return None  # It was complete already, and isn't overwritten.
   if again.code:
@@ -201,7 +220,7 @@ def small_files(made, folder, rng):
   """The kernel refuses to let files grow beyond a size; then it does not."""
   workdir = folder / "run"
   size = rng.choice([0, 1, 100, 1000, 5000, 20_000, 60_000])
-  log = folder / "log"
+  log = folder.parent / "log"
 
   def limit():
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
@@ -237,7 +256,7 @@ def bad_streams(made, folder, rng):
     ],
   }[verb]  # fmt: skip
   ended = trials.run(
-    argv, folder / "log", inject=streams.damaged(rng), seconds=60
+    argv, folder.parent / "log", inject=streams.damaged(rng), seconds=60
   )
   if ended.fault and "without a message" not in ended.fault:
     return f"{verb}: {ended.fault}: {ended.stderr.strip()[-300:]}"
@@ -255,7 +274,7 @@ def hosts(made, folder, rng):
     return [
       trials.start(
         inputs.pretrain(made, made.corpus, workdir),
-        folder / f"log{i}",
+        folder.parent / f"log{i}",
         environ={
           "JAX_COORDINATOR_ADDRESS": f"127.0.0.1:{port}",
           "JAX_NUM_PROCESSES": "2",
@@ -270,11 +289,11 @@ def hosts(made, folder, rng):
   for pid in rng.choice([pids, pids[:1], pids[1:]]):
     os.kill(pid, rng.choice([signal.SIGKILL, signal.SIGTERM]))
   for i, pid in enumerate(pids):
-    ended = trials.wait(pid, folder / f"log{i}", 180)
+    ended = trials.wait(pid, folder.parent / f"log{i}", 180)
     if ended.fault == "traceback" or ended.code == trials.HUNG:
       return f"host {i}: {ended.fault}: {ended.stderr.strip()[-300:]}"
   for i, pid in enumerate(start()):
-    ended = trials.wait(pid, folder / f"log{i}", 180)
+    ended = trials.wait(pid, folder.parent / f"log{i}", 180)
     if ended.fault or ended.code:
       return f"host {i} again: {ended.code} {ended.stderr.strip()[-300:]}"
   if not trials.same(made.whole, workdir, tolerance=_tolerance(2)):
@@ -287,17 +306,19 @@ def bucket_runs(made, folder, rng):
   server, environ = bucket.start(folder / "bucket", rng)
   argv = inputs.pretrain(made, made.corpus, "gs://runs/run")
   try:
-    pid = trials.start(argv, folder / "log", environ=environ)
+    pid = trials.start(argv, folder.parent / "log", environ=environ)
     if rng.random() < 0.5:
       time.sleep(rng.uniform(2, 8))
       os.kill(pid, signal.SIGKILL)
-      trials.wait(pid, folder / "log", 60)
+      trials.wait(pid, folder.parent / "log", 60)
     else:
-      ended = trials.wait(pid, folder / "log", 180)
+      ended = trials.wait(pid, folder.parent / "log", 180)
       if ended.fault:
         return f"{ended.fault}: {ended.stderr.strip()[-300:]}"
     time.sleep(2)  # The bucket is well by now.
-    again = trials.run(argv, folder / "log", environ=environ, seconds=180)
+    again = trials.run(
+      argv, folder.parent / "log", environ=environ, seconds=180
+    )
   finally:
     bucket.stop(server)
   return _judge(made.whole, folder / "bucket" / "runs" / "run", again)
