@@ -125,10 +125,12 @@ def _evaluate_text(args) -> int:
   from maskedlm.inference.pretrained import evaluate
   from maskedlm.training.checkpoints import load
 
+  rate = evaluate.MASK_RATE if args.mask_rate is None else args.mask_rate
+  if not 0 < rate <= 1:
+    raise ConfigError(f"--mask_rate={rate}: expected above 0, at most 1.")
   opened = load.open_checkpoint(args.checkpoint)
   model = evaluate.make_model(opened, args.checkpoint, length=args.length or 0)
   report: Counter = Counter()
-  rate = evaluate.MASK_RATE if args.mask_rate is None else args.mask_rate
   values = evaluate.evaluate(
     model,
     _documents(args, report),

@@ -177,7 +177,7 @@ def test_the_verb_reads_files_sources_and_stdin(
     (["--config.task.label=x"], "--config.task.label=x"),
     (["--field=t"], "--field=t"),
     (["--length=9999"], "length=9999"),
-    (["--mask_rate=2"], "mask_rate=2"),
+    (["--mask_rate=2"], "--mask_rate=2"),
   ],
 )
 def test_an_option_without_a_meaning_is_refused(
