@@ -68,6 +68,7 @@ def main(argv: Sequence[str]) -> int:
     config, corpus or placeholder_corpus.make_corpus(config.tokenizer)
   )
   if corpus:
+    task = task._replace(batch_at=store.check_batches(task.batch_at, corpus))
     predictions.check_rows(config, task, corpus, log=console.log)
   startup.enable_compile_cache()
   figures, sections = facts_of_model(config, task)

@@ -8,7 +8,7 @@ import argparse
 import math
 import os
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ml_collections import ConfigDict
@@ -94,7 +94,7 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
     objectives.resolve_packing(config, corpus, log=console.log)
     task = objectives.make_task(config, corpus, sharding.data_shard(mesh))
   task = task._replace(
-    batch_at=_check_batches(task.batch_at, corpus),
+    batch_at=store.check_batches(task.batch_at, corpus),
     languages=language_metrics.of_corpus(corpus),
   )
   params = jax.eval_shape(task.init, jax.random.key(0))
@@ -134,18 +134,6 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
   if multihost.is_primary():
     _finish(workdir, corpus, result, fills_masks="mlm_head" in params)
   return 0
-
-
-def _check_batches(batch_at: Callable, corpus: store.Corpus) -> Callable:
-  """Returns batch_at, which raises CorpusError if the corpus is damaged."""
-
-  def checked(split, step):
-    with integrity.rows_of(corpus.path, corpus.meta):
-      batch = batch_at(split, step)
-    store.check_ids(corpus, batch["input_ids"])
-    return batch
-
-  return checked
 
 
 def _preflight(config: ConfigDict):

@@ -55,3 +55,14 @@ def test_a_damaged_tokenizer_of_a_run_may_be_removed(tiny, tmp_path, spoil):
   damage.remove(path)
   pretrain._keep_tokenizer(None, corpus, tmp_path)
   assert load_tokenizer(path).sha256 == corpus.tokenizer.sha256
+
+
+@pytest.mark.parametrize("verb", ["inspect", "pretrain"])
+def test_ids_that_are_not_in_the_vocabulary(tiny, tmp_path, capsys, verb):
+  config, corpus = tiny
+  corpus = shutil.copytree(corpus, tmp_path / "corpus")
+  tokens = corpus / "train-00000.tokens.npy"
+  content = tokens.read_bytes()
+  tokens.write_bytes(content[:128] + b"\xff" * (len(content) - 128))
+  assert main.main([verb, f"--config={config}", f"--workdir={tmp_path}"]) == 2
+  assert "id 65535" in capsys.readouterr().err.splitlines()[-1]

@@ -61,17 +61,25 @@ def domain_bounds(corpus: Corpus, split: str) -> list[np.ndarray]:
   ]
 
 
-def check_ids(corpus: Corpus, ids: np.ndarray) -> None:
-  """Raises CorpusError if one of the ids is not in the vocabulary.
+def check_batches(batch_at: Callable, corpus: Corpus) -> Callable:
+  """Returns batch_at, which raises CorpusError if the corpus is damaged.
 
-  Without it, a model would take such a token for another one.
+  A model would take an id that is not in the vocabulary for another one.
   """
-  highest, size = ids.max(initial=0), corpus.tokenizer.vocab_size
-  if highest >= size:
-    raise CorpusError(
-      f"{corpus.path}: a row has id {highest}, but the vocabulary has {size}; "
-      f"`maskedlm prepare --verify {corpus.path}` names the file."
-    )
+
+  def checked(split, step):
+    with integrity.rows_of(corpus.path, corpus.meta):
+      batch = batch_at(split, step)
+    highest = batch["input_ids"].max(initial=0)
+    size = corpus.tokenizer.vocab_size
+    if highest >= size:
+      raise CorpusError(
+        f"{corpus.path}: a row has id {highest}, but the vocabulary has {size};"
+        f" `maskedlm prepare --verify {corpus.path}` names the file."
+      )
+    return batch
+
+  return checked
 
 
 # Opening

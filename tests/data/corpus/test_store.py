@@ -483,6 +483,10 @@ def test_an_array_in_blocks(monkeypatch, size, blocks):
 def test_a_row_with_an_id_of_no_token_is_refused(write):
   corpus = write(DOCUMENTS)
   size = corpus.meta["vocab_size"]
-  store.check_ids(corpus, np.array([[0, size - 1]]))
+  rows = [np.array([[0, size - 1]]), np.array([[0, 5], [size, 1]])]
+  batch_at = store.check_batches(
+    lambda split, step: {"input_ids": rows[step]}, corpus
+  )
+  assert batch_at("train", 0)["input_ids"] is rows[0]
   with pytest.raises(CorpusError, match=f"id {size}.*has {size};.*--verify"):
-    store.check_ids(corpus, np.array([[0, 5], [size, 1]]))
+    batch_at("train", 1)
