@@ -19,8 +19,6 @@ from maskedlm.finetune.common.bio import Entity
 from maskedlm.finetune.common.text_pairs import text_row
 from maskedlm.finetune.contract import Rows
 
-NULL = 0  # The id of the label of unlabelled spans.
-
 
 class Example(NamedTuple):
   """A sentence and its labelled spans."""

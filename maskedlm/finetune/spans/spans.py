@@ -8,21 +8,24 @@ and SPAN.
 """
 
 import dataclasses
-import math
 import os
 from collections.abc import Mapping, Sequence
 
-import jax
 import jax.numpy as jnp
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, DataError
-from maskedlm.core.task import Array, Batch, Key, Params
+from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled.words import word_encoder
 from maskedlm.finetune.common import bio, span_vectors, unseen_labels
 from maskedlm.finetune.common.bio import Entity
 from maskedlm.finetune.common.gold_labels import gold_labels
-from maskedlm.finetune.common.span_vectors import SpanHead, score_all_spans
+from maskedlm.finetune.common.labelled_or_null import (
+  expecting_null,
+  likeliest_spans,
+  loss_and_recall,
+)
+from maskedlm.finetune.common.span_vectors import SpanHead
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -41,10 +44,9 @@ from maskedlm.finetune.spans.decode import (
   without_crossings,
   without_overlaps,
 )
-from maskedlm.finetune.spans.rows import NULL, Example, make_rows
+from maskedlm.finetune.spans.rows import Example, make_rows
 from maskedlm.finetune.tagging.text import format_prediction
 from maskedlm.modeling import masked_lm
-from maskedlm.modeling.losses import weighted_sum
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +93,6 @@ class Options:
 
 
 _ANY_LABEL = "SPAN"
-_SPAN_SHARE = 0.01  # The initial share of labelled spans; see _expecting_null.
 
 
 def read_examples(source: str, options: Options) -> list[Example]:
@@ -166,31 +167,17 @@ def make_application(setup: Setup, options: Options) -> Application:
   def init(key: Key) -> Params:
     hidden, token = jnp.zeros((1, 1, cfg.width)), jnp.zeros((1, 1), jnp.int32)
     fresh = head.init(key, hidden, token, token, train=False)["params"]
-    return {"spans": _expecting_null(fresh)}
+    return {"spans": expecting_null(fresh)}
 
   def loss(params: Params, batch: Batch, key: Key, train: bool):
     hidden = masked_lm.encode(cfg, params, batch, key, train)
 
-    def add(sums, labels, logits, scored):
-      weights = scored * batch["example_weights"][:, None]
-      terms, _ = unseen_labels.loss_and_accuracy(
-        logits, labels, weights=weights
-      )
-      gold = weights * (labels != NULL)
-      right = jnp.argmax(logits, axis=-1) == labels
-      added = (terms, weighted_sum(right, gold))
-      return jax.tree.map(jnp.add, sums, added), None
-
-    zeros = ((jnp.zeros(len(hidden)), jnp.zeros(len(hidden))),) * 2
-    (term, found), _ = score_all_spans(
+    term, found = loss_and_recall(
       head,
       params["spans"],
       hidden,
       batch,
-      add,
-      zeros,
-      per_width=jnp.moveaxis(batch["span_labels"], 1, 0),
-      max_words=max_words,
+      jnp.moveaxis(batch["span_labels"], 1, 0),
       train=train,
       rngs=masked_lm.head_rngs(key, train),
     )
@@ -199,17 +186,14 @@ def make_application(setup: Setup, options: Options) -> Application:
   def outputs(params: Params, batch: Batch):
     hidden = masked_lm.encode(cfg, params, batch, None, False)
 
-    def best_labels(carry, _, logits, scored):
-      best = jnp.argmax(logits[..., 1:], axis=-1) + 1
-      logit = jnp.max(logits[..., 1:], axis=-1)
-      margin = jnp.where(scored, logit - logits[..., NULL], -jnp.inf)
-      probability = jnp.exp(logit - jax.nn.logsumexp(logits, axis=-1))
-      return carry, (margin, best.astype(jnp.int32), probability)
-
-    _, best = score_all_spans(
-      head, params["spans"], hidden, batch, best_labels, (), max_words=max_words
+    return likeliest_spans(
+      head,
+      params["spans"],
+      hidden,
+      batch,
+      max_words=max_words,
+      count=batch["word_begins"].shape[1],
     )
-    return _likeliest(*best)
 
   def compatible_spans(
     examples: Sequence[Example], rows: Rows, outputs: Outputs
@@ -293,35 +277,6 @@ def make_application(setup: Setup, options: Options) -> Application:
     calibrate=calibrate,
     require_labels=require_labels,
   )
-
-
-def _expecting_null(params: Params) -> Params:
-  """Returns fresh parameters with a bias that makes NULL likely.
-
-  Nearly all spans are NULL, and without the bias the first steps would only
-  learn that (Lin et al., arXiv:1708.02002, section 4.1).
-  """
-  dense = params["label_dense"]
-  odds = (1 - _SPAN_SHARE) / _SPAN_SHARE * (len(dense["bias"]) - 1)
-  bias = dense["bias"].at[NULL].set(math.log(odds))
-  return {**params, "label_dense": {**dense, "bias": bias}}
-
-
-def _likeliest(margins, labels, probabilities) -> dict[str, Array]:
-  """Returns arrays [B, W] of each row's W best spans, given [widths, B, W]."""
-  widths, B, W = margins.shape
-  margins, labels, probabilities = (
-    jnp.moveaxis(x, 0, 2).reshape(B, W * widths)
-    for x in (margins, labels, probabilities)
-  )
-  margins, places = jax.lax.top_k(margins, W)
-  return {
-    "margins": margins,
-    "begins": (places // widths).astype(jnp.int32),
-    "widths": (places % widths + 1).astype(jnp.int32),
-    "labels": jnp.take_along_axis(labels, places, axis=1),
-    "probabilities": jnp.take_along_axis(probabilities, places, axis=1),
-  }
 
 
 def format_tables(

@@ -1,0 +1,125 @@
+"""Heads that give each span of a row a label, or NULL, whose id is 0.
+
+NULL is a label like the others in the loss, plain cross-entropy over all spans.
+A span's margin is the log-odds of its best label against NULL.
+"""
+
+import math
+from collections.abc import Mapping
+
+import jax
+import jax.numpy as jnp
+
+from maskedlm.core.task import Array, Batch, Key, Params
+from maskedlm.finetune.common import unseen_labels
+from maskedlm.finetune.common.span_vectors import SpanHead, score_all_spans
+from maskedlm.modeling.losses import weighted_sum
+
+NULL = 0
+_SPAN_SHARE = 0.01  # The initial share of labelled spans; see expecting_null.
+
+
+def expecting_null(params: Params) -> Params:
+  """Returns fresh parameters of a SpanHead with a bias that makes NULL likely.
+
+  Nearly all spans are NULL, and without the bias the first steps would only
+  learn that (Lin et al., arXiv:1708.02002, section 4.1).
+  """
+  dense = params["label_dense"]
+  odds = (1 - _SPAN_SHARE) / _SPAN_SHARE * (len(dense["bias"]) - 1)
+  bias = dense["bias"].at[NULL].set(math.log(odds))
+  return {**params, "label_dense": {**dense, "bias": bias}}
+
+
+def loss_and_recall(
+  head: SpanHead,
+  params: Params,
+  hidden,
+  batch: Batch,
+  labels,
+  *,
+  train: bool,
+  rngs: Mapping[str, Key] | None,
+) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+  """Returns the cross-entropy of all spans, and how many labels are found.
+
+  Args:
+    head, params: the module and its parameters.
+    hidden: [B, L, D], the encoder's vectors.
+    batch: as for score_all_spans, with example_weights [B].
+    labels: [widths, B, W], at [i, b, j] the label of the span of i + 1 words
+      that begins with word j; may be UNSEEN.
+    train, rngs: for dropout.
+
+  Returns:
+    (sum [B], weight [B]) of the loss over spans, and of the gold labels that
+    are the likeliest.
+  """
+
+  def add(sums, labels, logits, scored):
+    weights = scored * batch["example_weights"][:, None]
+    terms, _ = unseen_labels.loss_and_accuracy(logits, labels, weights=weights)
+    gold = weights * (labels != NULL)
+    right = jnp.argmax(logits, axis=-1) == labels
+    added = (terms, weighted_sum(right, gold))
+    return jax.tree.map(jnp.add, sums, added), None
+
+  zeros = ((jnp.zeros(len(hidden)), jnp.zeros(len(hidden))),) * 2
+  sums, _ = score_all_spans(
+    head,
+    params,
+    hidden,
+    batch,
+    add,
+    zeros,
+    per_width=labels,
+    max_words=len(labels),
+    train=train,
+    rngs=rngs,
+  )
+  return sums
+
+
+def likeliest_spans(
+  head: SpanHead,
+  params: Params,
+  hidden,
+  batch: Batch,
+  *,
+  max_words: int,
+  count: int,
+) -> dict[str, Array]:
+  """Returns the spans of each row with the largest margins, [B, count] each.
+
+  Args:
+    head, params, hidden, batch: as for loss_and_recall.
+    max_words: the words of the widest span.
+    count: how many spans; fewer if a row has fewer places.
+
+  Returns:
+    margins (-inf where there is no span), begins (words of the row), widths (in
+    words), labels (the best but NULL) and probabilities of these labels.
+  """
+
+  def best_labels(carry, _, logits, scored):
+    best = jnp.argmax(logits[..., 1:], axis=-1) + 1
+    logit = jnp.max(logits[..., 1:], axis=-1)
+    margin = jnp.where(scored, logit - logits[..., NULL], -jnp.inf)
+    probability = jnp.exp(logit - jax.nn.logsumexp(logits, axis=-1))
+    return carry, (margin, best.astype(jnp.int32), probability)
+
+  _, best = score_all_spans(
+    head, params, hidden, batch, best_labels, (), max_words=max_words
+  )
+  widths, B, W = best[0].shape
+  margins, labels, probabilities = (
+    jnp.moveaxis(x, 0, 2).reshape(B, W * widths) for x in best
+  )
+  margins, places = jax.lax.top_k(margins, min(count, W * widths))
+  return {
+    "margins": margins,
+    "begins": (places // widths).astype(jnp.int32),
+    "widths": (places % widths + 1).astype(jnp.int32),
+    "labels": jnp.take_along_axis(labels, places, axis=1),
+    "probabilities": jnp.take_along_axis(probabilities, places, axis=1),
+  }

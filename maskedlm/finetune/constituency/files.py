@@ -1,0 +1,125 @@
+"""Files of trees: bracketed text, CoNLL-2012 columns, or JSON and Parquet.
+
+  brackets          a tree on each line, several on one, or one over many lines
+  CoNLL-2012        columns between spaces or tabs; the word, its tag and its
+                    bit of the tree ("(NP*", "*))") are the 4th, 5th and 6th
+  JSON, Parquet     {"tree": "(S ...)"}, as `predict --json` writes it
+
+The format is recognised by the content.
+"""
+
+import itertools
+import pathlib
+from collections.abc import Iterator
+
+from maskedlm.core.counts import counted
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled import tables
+from maskedlm.data.labelled.lines import read_lines
+from maskedlm.finetune.constituency import trees
+from maskedlm.finetune.tagging import columns, token_lists
+from maskedlm.runtime import console
+
+_WORD, _TAG, _BIT = 3, 4, 5  # The columns of CoNLL-2012.
+_LONGEST_CHAIN = 100  # Brackets around the same words; treebanks have 4 or 5.
+
+
+def read_trees(
+  path: str | pathlib.Path, *, strip_functions: bool = True
+) -> list[trees.Tree]:
+  """Returns the trees of a file, without traces.
+
+  Trees that are nothing but traces are left out, and counted.
+
+  Args:
+    path: the file.
+    strip_functions: NP-SBJ is read as NP.
+
+  Raises:
+    DataError: the file is missing, can't be read as text or has no tree; a tree
+      is ill-formed (trees.parse_trees); over 100 brackets are around the same
+      words.
+  """
+  path = pathlib.Path(path)
+  found = list(_parse_file(path))
+  empty = [tree for tree in found if not tree.words]
+  traces = sum(tree.traces for tree in found)
+  if traces:
+    console.log(f"{path}: {counted(traces, 'trace')} (-NONE-), left out")
+  if empty:
+    console.log(
+      f"{path}: {counted(len(empty), 'tree')} without words, left out, the "
+      f"first in line {empty[0].line}"
+    )
+  if len(empty) == len(found):
+    raise DataError(
+      f"{path}: the file has no tree with words; expected trees such as "
+      "(S (NP (PRP He)) (VP (VBD left)))."
+    )
+  return [_plain(tree, path, strip_functions) for tree in found if tree.words]
+
+
+def _parse_file(path: pathlib.Path) -> Iterator[trees.Tree]:
+  if token_lists.is_format(path):
+    for record in tables.read_records(path):
+      text = tables.get_text(record, "tree")
+      yield _only_tree([(record.line, text)], path)
+    return
+  lines = ((n, text) for n, text in enumerate(read_lines(path), 1))
+  filled = ((n, text) for n, text in lines if text.strip())
+  first = next(filled, None)
+  if first is None:
+    return
+  if first[1].lstrip().startswith("(") or not _is_columns(first[1]):
+    yield from trees.parse_trees(itertools.chain([first], filled), str(path))
+    return
+  for sentence in columns.read_columns(path).sentences:
+    yield _only_tree([_piece(path, line) for line in sentence], path)
+
+
+def _is_columns(line: str) -> bool:
+  return line.startswith("#") or len(line.split()) > _BIT
+
+
+def _piece(path: pathlib.Path, line: columns.WordLine) -> tuple[int, str]:
+  """Returns the line number and the text "(NP (DT the)" of a line."""
+  fields = line.fields
+  if len(fields) <= _BIT or fields[_BIT].count("*") != 1:
+    bit = f": {fields[_BIT]!r}" if len(fields) > _BIT else ""
+    raise DataError(
+      f"{path}:{line.number}: no part of a tree in column {_BIT + 1}{bit}; "
+      "expected CoNLL-2012, with bits such as (NP* or *)) there, or bracketed "
+      "trees."
+    )
+  leaf = f"({trees.escape(fields[_TAG])} {trees.escape(fields[_WORD])})"
+  return line.number, fields[_BIT].replace("*", leaf)
+
+
+def _only_tree(pieces: list[tuple[int, str]], path: pathlib.Path) -> trees.Tree:
+  found = list(trees.parse_trees(pieces, str(path)))
+  if len(found) != 1:
+    raise DataError(
+      f"{path}:{pieces[0][0]}: {counted(len(found), 'tree')} for a sentence; "
+      "expected one, with a bracket around all of its words."
+    )
+  return found[0]
+
+
+def _plain(
+  tree: trees.Tree, path: pathlib.Path, strip_functions: bool
+) -> trees.Tree:
+  """Returns a tree with plain labels; raises DataError for a long chain."""
+  brackets = tuple(
+    bracket._replace(
+      label=trees.plain_label(bracket.label, strip_functions=strip_functions)
+    )
+    for bracket in tree.brackets
+  )
+  for chain in trees.join_chains(brackets).values():
+    count = chain.count(" ") + 1
+    if count > _LONGEST_CHAIN:
+      raise DataError(
+        f"{path}:{tree.line}: {count:,} brackets around the same words; "
+        f"expected at most {_LONGEST_CHAIN}."
+      )
+  return tree._replace(brackets=brackets)

@@ -1,0 +1,74 @@
+"""Input and output of the parser: words between spaces in, trees out."""
+
+from collections.abc import Mapping, Sequence
+
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled import objects, tables
+from maskedlm.data.tokenizers.training import replace_surrogates
+from maskedlm.finetune.constituency import trees
+from maskedlm.finetune.constituency.rows import Example
+from maskedlm.finetune.contract import Prediction
+
+
+def parse_line(line: str) -> Example:
+  """Parses words between spaces, or {"tokens": [words]}, {"text": ...} in JSON.
+
+  Raises:
+    DataError: there are no words, or the JSON has neither field.
+  """
+  words = line.split()
+  if tables.is_object(line):
+    such_as = (
+      '{"tokens": ["a", "word", "each"]}, or {"text": "..."} for words between '
+      "spaces"
+    )
+    where = f"input {line[:60]!r}"
+    fields = objects.parse_object(line, where, such_as=such_as)
+    words, text = fields.get("tokens"), fields.get("text")
+    if words is None and isinstance(text, str):
+      words = text.split()
+    if not isinstance(words, list) or not all(
+      isinstance(word, str) and word.strip() for word in words
+    ):
+      raise DataError(f"{where} has no words; expected {such_as}.")
+  if not words:
+    raise DataError(f"input {line[:60]!r} has no words; expected a sentence.")
+  return Example(words=tuple(map(replace_surrogates, words)))
+
+
+def tree_prediction(
+  words: Sequence[str],
+  tags: Sequence[str],
+  chains: Mapping[tuple[int, int], str],
+  probabilities: Mapping[tuple[int, int], float],
+  *,
+  root: str,
+) -> Prediction:
+  """Returns the prediction for a sentence, JSON-able.
+
+  Args:
+    words, tags: those of the sentence.
+    chains: labelled spans, joined as by trees.join_chains.
+    probabilities: those of the chains.
+    root: the label around the tree.
+
+  Returns:
+    tokens, tags, brackets (outer ones first), each with label, text, words (the
+    first, and the one after the last) and score (the probability of all labels
+    of these words), and tree.
+  """
+  brackets = trees.split_chains(chains)
+  return {
+    "tokens": list(words),
+    "tags": list(tags),
+    "brackets": [
+      {
+        "label": label,
+        "text": " ".join(words[begin:end]),
+        "words": [begin, end],
+        "score": round(float(probabilities[begin, end]), 4),
+      }
+      for label, begin, end in brackets
+    ],
+    "tree": trees.format_tree(words, tags, brackets, root),
+  }

@@ -1,0 +1,250 @@
+"""Bracketed trees of the Penn Treebank: parses and writes them.
+
+  (S (NP-SBJ (PRP He)) (VP (VBD left)) (. .))
+
+Brackets nest as deep as they like, since nothing here is recursive. A tree is
+its words, their tags, and its brackets in the order in which they open, so
+that (NP (QP ...)) over the same words is NP before QP.
+"""
+
+import dataclasses
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from maskedlm.core.errors import DataError
+
+# Labels of the bracket around a tree; "" is that of ( (S ...)).
+ROOTS = ("", "ROOT", "TOP", "S1", "VROOT")
+_TRACE = "-NONE-"  # The tag of an empty element, such as *T*-1.
+_TOKEN = re.compile(r"[()]|[^ \t\r\n\f\v()]+")
+_SUCH_AS = "(S (NP (PRP He)) (VP (VBD left)))"
+_FUNCTION = re.compile(r"(?<=.)[-=].*", re.DOTALL)
+_INDEX = re.compile(r"(?<=.)[-=][0-9]+(?![^-=])")
+# How treebanks write what would be brackets, quotes or escapes.
+_PLAIN = {
+  "-LRB-": "(",
+  "-RRB-": ")",
+  "-LSB-": "[",
+  "-RSB-": "]",
+  "-LCB-": "{",
+  "-RCB-": "}",
+  "``": '"',
+  "''": '"',
+}
+
+
+class Bracket(NamedTuple):
+  """A labelled bracket around the words begin to end - 1."""
+
+  label: str
+  begin: int
+  end: int
+
+
+class Tree(NamedTuple):
+  """A parsed tree, without the bracket around it and without traces."""
+
+  words: tuple[str, ...]
+  tags: tuple[str, ...]
+  brackets: tuple[Bracket, ...]  # In the order in which they open.
+  root: str | None  # The label around it, one of ROOTS; None if there is none.
+  lines: tuple[int, ...]  # Line numbers of the words.
+  line: int  # That of its first bracket.
+  traces: int  # Empty elements that were left out.
+
+
+@dataclasses.dataclass(slots=True)
+class _Open:
+  """A bracket that is not closed yet."""
+
+  place: int  # In the list of brackets.
+  begin: int
+  label: str | None = None
+  word: str | None = None
+  has_brackets: bool = False
+
+
+def parse_trees(pieces: Iterable[tuple[int, str]], name: str) -> Iterator[Tree]:
+  """Yields the trees in pieces of text, which may begin and end anywhere.
+
+  Args:
+    pieces: (line number, text).
+    name: the file's, for errors.
+
+  Raises:
+    DataError: brackets are not balanced, or one has no label, no word, or a
+      word beside other words or brackets.
+  """
+  stack: list[_Open] = []
+  words, tags, lines, brackets = [], [], [], []
+  first = traces = 0
+  suspect = 0  # The first line that looks like a new tree within one.
+  for number, text in pieces:
+    if stack and not suspect and text.startswith("("):
+      suspect = number
+    for token in _TOKEN.findall(text):
+      where = f"{name}:{number}"
+      if token == "(":
+        if not stack:
+          first = number
+        else:
+          _check_parent(stack, where)
+        stack.append(_Open(len(brackets), len(words)))
+        brackets.append(None)
+      elif token != ")":
+        _add_text(stack, token, where)
+      elif not stack:
+        raise DataError(
+          f"{where}: a ) closes no bracket; expected trees such as {_SUCH_AS}."
+        )
+      else:
+        closed = stack.pop()
+        if closed.word is None:
+          if not closed.has_brackets:
+            raise DataError(
+              f"{where}: ({closed.label or ''}) has no word; expected (TAG "
+              f"word) or brackets in it, as in {_SUCH_AS}."
+            )
+          if closed.begin < len(words):  # Else it holds traces alone.
+            brackets[closed.place] = Bracket(
+              closed.label or "", closed.begin, len(words)
+            )
+        elif closed.label == _TRACE:
+          traces += 1
+        else:
+          words.append(closed.word)
+          tags.append(closed.label)
+          lines.append(number)
+        if not stack:
+          yield _finished(words, tags, brackets, lines, first, traces)
+          words, tags, lines, brackets = [], [], [], []
+          traces = suspect = 0
+  if stack:
+    hint = f", perhaps before line {suspect}" if suspect else ""
+    missing = "a )" if len(stack) == 1 else f"{len(stack):,} )"
+    raise DataError(
+      f"{name}:{first}: the tree that begins here is not closed: {missing} "
+      f"missing{hint}; expected as many ) as (."
+    )
+
+
+def _check_parent(stack: Sequence[_Open], where: str) -> None:
+  """Notes that the innermost bracket has brackets; checks that it may."""
+  parent = stack[-1]
+  if parent.word is not None:
+    raise DataError(
+      f"{where}: the word {parent.word[:40]!r} is beside a bracket; expected a "
+      f"bracket of its own for each word, as in {_SUCH_AS}."
+    )
+  if parent.label is None and len(stack) > 1:
+    raise DataError(
+      f"{where}: a bracket has no label; expected (LABEL ...), except around a "
+      "whole tree."
+    )
+  parent.has_brackets = True
+
+
+def _add_text(stack: Sequence[_Open], token: str, where: str) -> None:
+  """Adds a label or a word to the innermost bracket."""
+  if not stack:
+    raise DataError(
+      f"{where}: {token[:40]!r} is outside of all brackets; expected trees "
+      f"such as {_SUCH_AS}."
+    )
+  inner = stack[-1]
+  if inner.has_brackets or inner.word is not None:
+    raise DataError(
+      f"{where}: the word {token[:40]!r} is beside another word or a bracket; "
+      f"expected a bracket of its own for each word, as in {_SUCH_AS}."
+    )
+  if inner.label is None:
+    inner.label = token
+  else:
+    inner.word = token
+
+
+def _finished(words, tags, brackets, lines, first, traces) -> Tree:
+  made = [bracket for bracket in brackets if bracket is not None]
+  begin = 0
+  while (
+    begin < len(made)
+    and made[begin].label in ROOTS
+    and made[begin][1:] == (0, len(words))
+  ):
+    begin += 1
+  root = made[begin - 1].label if begin else None
+  return Tree(
+    tuple(words),
+    tuple(tags),
+    tuple(made[begin:]),
+    root,
+    tuple(lines),
+    first,
+    traces,
+  )
+
+
+def format_tree(
+  words: Sequence[str],
+  tags: Sequence[str],
+  brackets: Iterable[Bracket],
+  root: str,
+) -> str:
+  """Returns a tree on one line.
+
+  Round brackets in words are written -LRB- and -RRB-, spaces as _.
+
+  Args:
+    words, tags: those of the sentence.
+    brackets: nested, in the order in which they open.
+    root: the label of the bracket around the tree.
+  """
+  opening: list[list[str]] = [[] for _ in words]
+  closing = [1] * len(words)
+  for label, begin, end in brackets:
+    opening[begin].append(f"({label} ")
+    closing[end - 1] += 1
+  leaves = (
+    f"{''.join(opening[i])}({escape(tag)} {escape(word)}{')' * closing[i]}"
+    for i, (word, tag) in enumerate(zip(words, tags, strict=True))
+  )
+  return f"({root} {' '.join(leaves)})"
+
+
+def escape(word: str) -> str:
+  """Returns a word as trees write it."""
+  word = word.replace("(", "-LRB-").replace(")", "-RRB-")
+  return re.sub(r"[ \t\r\n\f\v]+", "_", word) or "_"
+
+
+def plain_word(word: str) -> str:
+  """Returns a word of a tree as texts write it, for the tokenizer."""
+  return _PLAIN.get(word, word.replace("\\/", "/").replace("\\*", "*"))
+
+
+def plain_label(label: str, *, strip_functions: bool) -> str:
+  """Returns NP of NP-SBJ-1; with functions, NP-SBJ.
+
+  Numbers link a bracket to a trace or to another, so they are no functions.
+  """
+  return (_FUNCTION if strip_functions else _INDEX).sub("", label)
+
+
+def join_chains(brackets: Iterable[Bracket]) -> dict[tuple[int, int], str]:
+  """Returns the labels of each span, outer ones first, joined by spaces.
+
+  A label has no space, so the labels of a chain can be told apart.
+  """
+  chains: dict[tuple[int, int], list[str]] = {}
+  for label, begin, end in brackets:
+    chains.setdefault((begin, end), []).append(label)
+  return {span: " ".join(labels) for span, labels in chains.items()}
+
+
+def split_chains(chains: Mapping[tuple[int, int], str]) -> list[Bracket]:
+  """Returns the brackets of nested spans, in the order in which they open."""
+  order = sorted(chains, key=lambda span: (span[0], -span[1]))
+  return [
+    Bracket(label, *span) for span in order for label in chains[span].split(" ")
+  ]
