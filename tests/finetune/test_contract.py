@@ -103,7 +103,13 @@ def test_predict_prints_a_line_for_each_input(made, capsys):
   assert shown == "".join(f"{show(json.loads(line))}\n" for line in found)
 
 
-WINDOWED = {"features", "question_answering", "spans", "tagging"}
+WINDOWED = {
+  "constituency",
+  "features",
+  "question_answering",
+  "spans",
+  "tagging",
+}
 
 
 def test_predict_says_what_it_cuts(made, capsys):
@@ -180,7 +186,7 @@ def test_a_missing_label_is_noticed(name, encoder):
   task = configs.load_task(name)
   options = predict.make_options(task, file.options)
   start = predict.load.open_checkpoint(encoder)
-  label_info = {"labels": ["O", "B-x"], "choices": 3}
+  label_info = {"labels": ["O", "B-x"], "choices": 3, "tags": ["x"]}
   app = task.make_application(
     Setup(start.tokenizer, start.cfg, label_info, 24), options
   )
@@ -202,6 +208,13 @@ def test_a_missing_label_is_noticed(name, encoder):
       {"relation": "Cause"},
       "f1",
     ),
+    (
+      "constituency",
+      ["NULL", "x"],
+      {"brackets": ()},
+      {"brackets": (("x", 0, 2),)},
+      "bracket_f1",
+    ),
     ("multi_label", ["x", "y"], {"label": ()}, {"label": ("y",)}, "micro_f1"),
     ("coreference", [], {"answer": "NEITHER"}, {"answer": "B"}, "f1"),
   ],
@@ -216,7 +229,8 @@ def test_nothing_to_find_in_what_is_scored_is_one_line(
   )
   start = predict.load.open_checkpoint(encoder)
   app = task.make_application(
-    Setup(start.tokenizer, start.cfg, {"labels": labels}, 24), options
+    Setup(start.tokenizer, start.cfg, {"labels": labels, "tags": ["x"]}, 24),
+    options,
   )
   line = file.line if name == "coreference" else task.demo_lines[0]
   example = task.parse_line(line, options)._replace(where="dev.txt:3")

@@ -79,6 +79,19 @@ def _spans(count, draw):
   return TaskFile(text, ".tsv", "the Film from Paris", options)
 
 
+def _constituency(count, draw):
+  """A sentence is a person, perhaps from a place, and a verb."""
+  lines = []
+  for _ in range(count):
+    subject = f"(NP (DT the) (NN {draw.choice(PEOPLE)}))"
+    if draw.random() < 0.5:
+      place = f"(PP (IN from) (NP (NN {draw.choice(PLACES)})))"
+      subject = f"(NP {subject} {place})"
+    lines.append(f"(TOP (S {subject} (VP (VBD ran)) (. .)))")
+  line = "the man from new york said a word ."
+  return TaskFile("\n".join(lines) + "\n", ".ptb", line, {})
+
+
 def _relations(count, draw):
   relations = {
     "from": "Entity-Origin(e1,e2)",
@@ -166,6 +179,7 @@ def _question_answering(count, draw):
 
 _MAKERS = {
   "classification": _classification,
+  "constituency": _constituency,
   "coreference": _coreference,
   "features": _features,
   "multi_label": _multi_label,

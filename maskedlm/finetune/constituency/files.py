@@ -1,8 +1,10 @@
 """Files of trees: bracketed text, CoNLL-2012 columns, or JSON and Parquet.
 
   brackets          a tree on each line, several on one, or one over many lines
-  CoNLL-2012        columns between spaces or tabs; the word, its tag and its
-                    bit of the tree ("(NP*", "*))") are the 4th, 5th and 6th
+  CoNLL-2012        a word per line, its columns between spaces; the word, its
+                    tag and its bit of the tree ("(NP*", "*))") are the 4th, 5th
+                    and 6th; a blank line or #begin and #end document between
+                    sentences
   JSON, Parquet     {"tree": "(S ...)"}, as `predict --json` writes it
 
 The format is recognised by the content.
@@ -17,7 +19,7 @@ from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import tables
 from maskedlm.data.labelled.lines import read_lines
 from maskedlm.finetune.constituency import trees
-from maskedlm.finetune.tagging import columns, token_lists
+from maskedlm.finetune.tagging import token_lists
 from maskedlm.runtime import console
 
 _WORD, _TAG, _BIT = 3, 4, 5  # The columns of CoNLL-2012.
@@ -73,26 +75,30 @@ def _parse_file(path: pathlib.Path) -> Iterator[trees.Tree]:
   if first[1].lstrip().startswith("(") or not _is_columns(first[1]):
     yield from trees.parse_trees(itertools.chain([first], filled), str(path))
     return
-  for sentence in columns.read_columns(path).sentences:
-    yield _only_tree([_piece(path, line) for line in sentence], path)
+  numbered = enumerate(read_lines(path), 1)
+  for is_gap, group in itertools.groupby(
+    numbered, lambda line: not line[1].strip() or line[1].startswith("#")
+  ):
+    if not is_gap:
+      yield _only_tree([_piece(path, *line) for line in group], path)
 
 
 def _is_columns(line: str) -> bool:
   return line.startswith("#") or len(line.split()) > _BIT
 
 
-def _piece(path: pathlib.Path, line: columns.WordLine) -> tuple[int, str]:
-  """Returns the line number and the text "(NP (DT the)" of a line."""
-  fields = line.fields
-  if len(fields) <= _BIT or fields[_BIT].count("*") != 1:
-    bit = f": {fields[_BIT]!r}" if len(fields) > _BIT else ""
+def _piece(path: pathlib.Path, number: int, line: str) -> tuple[int, str]:
+  """Returns the line number, and "(NP (DT the)" of a line with (NP*."""
+  fields = line.split()
+  bit = fields[_BIT] if len(fields) > _BIT else ""
+  if bit.count("*") != 1:
+    found = f"{bit[:40]!r}" if bit else f"{counted(len(fields), 'column')}"
     raise DataError(
-      f"{path}:{line.number}: no part of a tree in column {_BIT + 1}{bit}; "
-      "expected CoNLL-2012, with bits such as (NP* or *)) there, or bracketed "
-      "trees."
+      f"{path}:{number}: {found}; expected bracketed trees, or CoNLL-2012 with "
+      f"a part of a tree, such as (NP* or *)), in column {_BIT + 1}."
     )
   leaf = f"({trees.escape(fields[_TAG])} {trees.escape(fields[_WORD])})"
-  return line.number, fields[_BIT].replace("*", leaf)
+  return number, bit.replace("*", leaf)
 
 
 def _only_tree(pieces: list[tuple[int, str]], path: pathlib.Path) -> trees.Tree:
