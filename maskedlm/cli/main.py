@@ -9,6 +9,7 @@ import importlib
 import io
 import os
 import sys
+import threading
 from collections.abc import Callable, Sequence
 
 from maskedlm import __version__
@@ -44,6 +45,7 @@ VERBS = {
 }
 ALIASES = {"wsd": "word-senses"}
 
+_PATIENCE = 15  # Seconds.
 _LESS_MEMORY = (
   "Give the device less at once: data.batch_size, --batch_size or "
   "--batch_tokens; in training also train.accumulate, model.remat='dots', "
@@ -72,7 +74,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     code = exit_codes.INTERRUPTED
   finally:
     interrupts.ignore_further()  # Until the process is gone.
+  if code:
+    _leave_within(_PATIENCE, code)
   return code
+
+
+def _leave_within(seconds: float, code: int) -> None:
+  """Ends the process after `seconds`, if threads keep it from ending.
+
+  Orbax's wait ten minutes for the rest of a save that failed.
+  """
+  timer = threading.Timer(seconds, os._exit, [code])
+  timer.daemon = True
+  timer.start()
 
 
 def _run_verb(argv: Sequence[str]) -> int:

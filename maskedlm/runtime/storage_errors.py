@@ -128,7 +128,7 @@ def unwritable(
 # Those of network disks are among the temporary ones.
 _OF_DISKS = (_TEMPORARY - {errno.EPIPE}) | {
   *(errno.EROFS, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.EFBIG),
-  *(errno.ENAMETOOLONG, errno.ELOOP),
+  *(errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM),
 }
 
 

@@ -6,6 +6,7 @@ are written to WORKDIR/metrics.jsonl and to TensorBoard; a progress line shows
 the most important ones.
 """
 
+import itertools
 import math
 import os
 import pathlib
@@ -14,11 +15,12 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import jax
 
+from maskedlm.core.counts import counted
 from maskedlm.core.measured import to_json
 from maskedlm.core.parse_json import parse_json
 from maskedlm.runtime import chips, output_files
@@ -141,11 +143,14 @@ def _open_files(workdir: pathlib.Path, start: int):
   if jax.process_index() != 0:
     return lambda step, values: None, lambda: None
   path = workdir / "metrics.jsonl"
+  lines = []
   if path.exists():
     lines = path.read_text("utf-8", errors="replace").splitlines()
     kept = [line for line in lines if _step_of(line) <= start]
     # Atomically, so that a kill loses no lines.
     output_files.write_text(path, "".join(f"{line}\n" for line in kept))
+  if lost := _lost_lines(lines, start):
+    log(f"{path}: {lost}; training is not affected, only its log")
   jsonl = path.open("a", encoding="utf-8")
   to_board, close_board = _open_board(workdir / "tensorboard", start)
 
@@ -159,6 +164,23 @@ def _open_files(workdir: pathlib.Path, start: int):
     close_board()
 
   return write, close
+
+
+def _lost_lines(lines: Sequence[str], start: int) -> str:
+  """Returns what a log of the first `start` steps lacks, or ''.
+
+  A kill cuts only the last line, and steps are logged at a fixed distance.
+  """
+  steps = [s for s in map(_step_of, lines) if s <= start]
+  damaged = sum(_step_of(line) == float("inf") for line in lines[:-1])
+  if damaged:
+    return f"{counted(damaged, 'damaged line')} removed"
+  if start and not steps:
+    return f"no line of steps 1 to {start:,} is there"
+  distance = max((b - a for a, b in itertools.pairwise([0, *steps])), default=0)
+  if start and start - steps[-1] > distance:
+    return f"no line of steps {steps[-1] + 1:,.0f} to {start:,} is there"
+  return ""
 
 
 def _open_board(folder: pathlib.Path, start: int):

@@ -31,11 +31,11 @@ def _copy(path: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
   return shutil.copytree(path, folder / path.name, symlinks=True)
 
 
-def _judge(whole, workdir, ended, tolerance=0.0) -> str | None:
+def _judge(whole, workdir, ended, **options) -> str | None:
   """Returns what is wrong with a run that ended by itself."""
   if ended.fault:
     return f"{ended.fault}: {ended.stderr.strip()[-300:]}"
-  if ended.code == 0 and not trials.same(whole, workdir, tolerance=tolerance):
+  if ended.code == 0 and not trials.same(whole, workdir, **options):
     return "other numbers in silence"
   if ended.code and not _one_line(ended.stderr):
     return f"exit code {ended.code} without one line: {ended.stderr[-300:]}"
@@ -50,16 +50,22 @@ def _one_line(stderr: str) -> bool:
 
 
 def _run(
-  made, corpus, workdir, folder, whole=None, devices=1, **options
+  made, corpus, workdir, folder, whole=None, devices=1, since=0, **options
 ) -> str | None:
-  """Trains to the end; returns what is wrong, or None."""
+  """Trains to the end; returns what is wrong since a step, or None."""
   ended = trials.run(
     inputs.pretrain(made, corpus, workdir),
     folder.parent / "log",
     devices=devices,
     **options,
   )
-  return _judge(whole or made.whole, workdir, ended, _tolerance(devices))
+  return _judge(
+    whole or made.whole,
+    workdir,
+    ended,
+    tolerance=_tolerance(devices),
+    since=since,
+  )
 
 
 def _tolerance(devices: int) -> float:
@@ -95,8 +101,11 @@ def damaged_corpus(made, folder, rng, devices=1):
 def damaged_run(made, folder, rng, devices=1):
   """A file of a half-finished run is damaged; then it is continued."""
   workdir = _copy(made.half, folder)
-  rng.choice(damage.ALL)(_files(workdir, rng), rng)
-  return _run(made, made.corpus, workdir, folder, devices=devices)
+  damaged = _files(workdir, rng)
+  rng.choice(damage.ALL)(damaged, rng)
+  # What a log said before can't be checked.
+  since = 5 if damaged.name == "metrics.jsonl" else 0
+  return _run(made, made.corpus, workdir, folder, devices=devices, since=since)
 
 
 def odd_checkpoints(made, folder, rng):

@@ -102,8 +102,14 @@ def start(
       os.close(opened)
     from maskedlm.cli import main
 
+    # As the command: a program that calls it would keep its own signals.
+    sys.argv = ["maskedlm", *map(str, argv)]
     inject()
-    code = main.main([str(word) for word in argv])
+    for number, name in ((1, "stdout"), (2, "stderr")):
+      if getattr(sys, name):  # A stream knows what kind its file was.
+        made = open(number, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+        setattr(sys, name, made)
+    code = main.main()
   except SystemExit as ended:
     code = ended.code if isinstance(ended.code, int) else 1
   except BaseException:
@@ -158,15 +164,21 @@ def learned(workdir: pathlib.Path) -> dict:
   return values
 
 
-def same(a: pathlib.Path, b: pathlib.Path, *, tolerance: float = 0.0) -> bool:
+def same(
+  a: pathlib.Path, b: pathlib.Path, *, tolerance: float = 0.0, since: int = 0
+) -> bool:
   """Returns whether two runs logged the same losses.
 
   Args:
     a: a workdir.
     b: another.
     tolerance: relative; 0 = every metric of every step is equal to the bit.
+    since: the first step that is compared.
   """
-  a, b = learned(a), learned(b)
+  a, b = (
+    {key: value for key, value in learned(run).items() if key[0] >= since}
+    for run in (a, b)
+  )
   if not tolerance:
     return a == b
   return a.keys() == b.keys() and all(

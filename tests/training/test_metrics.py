@@ -27,6 +27,27 @@ def test_a_full_disk_loses_no_line_of_the_log(tmp_path, monkeypatch):
   assert path.read_text() == '{"step": 1}\n'
 
 
+@pytest.mark.parametrize(
+  ("text", "start", "lost"),
+  [
+    ('{"step": 3}\n{"step": 6}\n{"step": 9}\n', 7, ""),
+    ('{"step": 3}\n{"step": 6}\n{"st', 7, ""),  # Killed.
+    ('{"step": 3}\n', 7, "no line of steps 4 to 7 is there"),  # Cut short.
+    ('{"step": 3}\n\0\0\n{"step": 6}\n', 7, "1 damaged line removed"),
+    ("", 7, "no line of steps 1 to 7 is there"),
+    (None, 7, "no line of steps 1 to 7 is there"),
+    (None, 0, ""),
+  ],
+)
+def test_lost_lines_are_reported(tmp_path, capsys, text, start, lost):
+  path = tmp_path / "metrics.jsonl"
+  if text is not None:
+    path.write_text(text)
+  metrics.open_logbook(tmp_path, start, 10, lambda step: 0).close()
+  said = capsys.readouterr().err
+  assert f"{path}: {lost}" in said if lost else not said
+
+
 def test_a_kill_loses_no_event(tmp_path):
   """Events are in the file at once, in TensorBoard's format."""
   book = metrics.open_logbook(tmp_path, 0, 10, lambda step: 0)
