@@ -4,6 +4,8 @@ import contextlib
 import os
 import pathlib
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -133,3 +135,19 @@ def test_many_signals_are_as_one(run, tiny, tmp_path, steps, text):
   assert "Traceback" not in made.stderr and "Exception" not in made.stderr
   assert "the same command continues" in made.stderr
   assert any(p.name.isdigit() for p in (tmp_path / "checkpoints").iterdir())
+
+
+def test_threads_of_a_failed_save_do_not_keep_the_process():
+  code = (
+    "import sys, threading, time\n"
+    "from maskedlm.cli import main\n"
+    "main._PATIENCE = 0.1\n"
+    "def wait(argv):\n"
+    "  threading.Thread(target=time.sleep, args=[100]).start()\n"
+    "  return 74\n"
+    "main._run_verb = wait\n"
+    "sys.exit(main.main())\n"
+  )
+  assert (
+    subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 74
+  )
