@@ -98,6 +98,7 @@ def test_entities_are_recognised_by_their_labels_alone(types, scheme):
   ("kind", "options", "found"),
   [
     ("spans", {"nested": True}, ["PLACE", "THING"]),
+    ("constituency", {}, ["NULL", "S VP"]),
     ("relations", {"pair": "spans"}, ["Other", "X(e1,e2)"]),
     ("coreference", {}, None),
     ("features", {"lstm_width": 13}, ["B-PER", "I-PER", "O"]),

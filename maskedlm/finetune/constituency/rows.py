@@ -78,17 +78,8 @@ def make_rows(
     word_ids = [ids[:capacity] for ids in word_ids]
     sizes = np.array([len(ids) for ids in word_ids], np.int64)
     tags = _tag_ids(example, tag_ids)
-    unseen += [
-      (example.tags[i], f"{example.file}:{example.lines[i]}")
-      for i in np.flatnonzero(tags == unseen_labels.UNSEEN)
-    ]
-    spans = []  # (begin, end, label).
-    for (begin, end), chain in trees.join_chains(
-      example.brackets or ()
-    ).items():
-      spans.append((begin, end, label_ids.get(chain, unseen_labels.UNSEEN)))
-      if chain not in label_ids:
-        unseen.append((chain, f"{example.file}:{example.lines[begin]}"))
+    spans = _labelled_spans(example, label_ids)
+    unseen += _unseen(example, label_ids, tag_ids)
     total += len(spans)
     wide += len(spans)  # Less those that are found in a row below.
     windows = cut_windows(sizes, capacity)
@@ -103,13 +94,15 @@ def make_rows(
       is_kept[:kept] = 1
       word_tags[:kept] = tags[window.begin : stop]
       gold = np.zeros((3, 2 * len(ids)), np.int32)
-      own = [
-        (begin - window.begin, end - begin, label)
-        for begin, end, label in spans
-        if window.begin <= begin < stop and end <= window.end
-      ]
+      first, last = np.searchsorted(spans[:, 0], [window.begin, stop])
+      own = spans[first:last]
+      own = own[own[:, 1] <= window.end]
       wide -= len(own)
-      gold[:, : len(own)] = np.array(own, np.int32).reshape(-1, 3).T
+      gold[:, : len(own)] = (
+        own[:, 0] - window.begin,
+        own[:, 1] - own[:, 0],
+        own[:, 2],
+      )
       tokens["input_ids"].append(ids)
       tokens["token_type_ids"].append(np.zeros(len(ids), np.int32))
       for name, values in zip(
@@ -121,9 +114,9 @@ def make_rows(
       owners.append(index)
       first_words.append(window.begin)
   too_wide = (
-    f"{wide:,} of {counted(total, 'bracket')} are whole in no row of {length} "
-    "tokens; they can be neither learnt nor predicted; a larger data.length "
-    "(beside a checkpoint, --length) holds more"
+    f"{wide:,} of {counted(total, 'labelled span')} are whole in no row "
+    f"of {length} tokens; they can be neither learnt nor predicted; a larger "
+    "data.length (beside a checkpoint, --length) holds more"
   )
   return Rows(
     tokens=tokens,
@@ -132,6 +125,29 @@ def make_rows(
     cut=cut,
     notes=(*unseen_labels.unseen_notes(unseen), *[too_wide] * (wide > 0)),
   )
+
+
+def _labelled_spans(
+  example: Example, label_ids: Mapping[str, int]
+) -> np.ndarray:
+  """Returns (begin, end, label) of the labelled spans, [n, 3], by begin."""
+  chains = trees.join_chains(example.brackets or ())
+  spans = sorted(
+    (*span, label_ids.get(chain, unseen_labels.UNSEEN))
+    for span, chain in chains.items()
+  )
+  return np.array(spans, np.int64).reshape(-1, 3)
+
+
+def _unseen(
+  example: Example, label_ids: Mapping[str, int], tag_ids: Mapping[str, int]
+) -> list[tuple[str, str]]:
+  """Returns the (tag or chain, FILE:LINE) that have no id."""
+  tags = enumerate(example.tags or ())
+  chains = trees.join_chains(example.brackets or ()).items()
+  found = [(i, tag) for i, tag in tags if tag not in tag_ids]
+  found += [(span[0], x) for span, x in chains if x not in label_ids]
+  return [(x, f"{example.file}:{example.lines[i]}") for i, x in found]
 
 
 def _tag_ids(example: Example, tag_ids: Mapping[str, int]) -> np.ndarray:
