@@ -290,14 +290,21 @@ def score_all_spans(
     last,
   )
 
+  # Wider spans leave every row: their logits are zeros, and cost nothing.
+  most_words = jnp.max(num_words)
+
   @jax.checkpoint
   def score_width(carry, inputs):
     width, of_width = inputs
     ahead = jax.tree.map(
       lambda x: jax.lax.dynamic_slice_in_dim(x, width, W, axis=1), padded
     )
-    logits = head.apply(
-      {"params": params}, components, first, ahead, method="classify"
+    logits = jax.lax.cond(
+      width < most_words,
+      lambda: head.apply(
+        {"params": params}, components, first, ahead, method="classify"
+      ),
+      lambda: jnp.zeros((*first.tokens.shape, head.num_labels), jnp.float32),
     )
     scored = (batch["word_kept"] > 0) & (jnp.arange(W) + width < num_words)
     return step(carry, of_width, logits, scored)
