@@ -72,7 +72,13 @@ def main(argv: Sequence[str]) -> int:
     for name, each in configs.items()
   }
   if all(results.values()):  # They are empty on hosts other than host 0.
-    _print_suite(results, config.suite_without, buckets.origin(workdir))
+    kinds = dict.fromkeys(each.task.kind for each in configs.values())
+    _print_suite(
+      results,
+      config.suite_without,
+      buckets.origin(workdir),
+      summaries=[load_task(kind).summarise_suite(results) for kind in kinds],
+    )
   return 0
 
 
@@ -106,13 +112,17 @@ def _split_task(argv: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def _print_suite(
-  results: dict, without: Sequence[str], workdir: pathlib.Path
+  results: dict,
+  without: Sequence[str],
+  workdir: pathlib.Path,
+  *,
+  summaries: Sequence[tuple[dict, list[str]]] = (),
 ) -> None:
   """Prints a table of all tasks and their average; writes suite.json.
 
   The average is that of the tasks' chosen metrics. What it lacks is printed
   below it: the variants that were not run (`without`), and further scored files
-  (MNLI's mismatched part).
+  (MNLI's mismatched part). The tasks' own `summaries` follow.
   """
   print("| task | metric | dev |")
   print("|---|---|---|")
@@ -131,4 +141,7 @@ def _print_suite(
         f"not in the average: {name}, {file}: {metric} {scores[metric]:.4f}"
       )
   table = {"average": average, "without": list(without), "tasks": results}
+  for values, lines in summaries:
+    table |= values
+    print("\n".join(lines))
   output_files.write_json(workdir / "suite.json", table)

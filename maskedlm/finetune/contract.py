@@ -143,6 +143,11 @@ class FinetuneTask(NamedTuple):
   export_predictions: (
     Callable[[Sequence[Prediction], Options], dict[str, str]] | None
   ) = None
+  # {variant: result.json} of a suite -> (what suite.json has in addition, lines
+  # to print), such as the row of a paper's table.
+  summarise_suite: Callable[
+    [Mapping[str, Mapping]], tuple[dict[str, Any], list[str]]
+  ] = lambda results: ({}, [])
   # example -> a key. If the development set is split off the training set, the
   # two have no key in common.
   split_key: Callable[[Example], str] | None = None

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from maskedlm.core.errors import ConfigError, did_you_mean
-from maskedlm.finetune.classification import files, glue
+from maskedlm.finetune.classification import files, glue, glue_table
 from maskedlm.finetune.classification.files import Example
 from maskedlm.finetune.classification.head import make_row_head
 from maskedlm.finetune.common import label_metrics, single_label, unseen_labels
@@ -390,6 +390,7 @@ TASK = FinetuneTask(
   format_prediction=format_prediction,
   format_tables=format_tables,
   export_predictions=export_predictions,
+  summarise_suite=glue_table.summarise_suite,
   split_key=lambda example: example.text,
   overridable=("text", "text_b", "label", "header", "language"),
   demo_lines=(
