@@ -29,6 +29,14 @@ class Setting(NamedTuple):
   epochs: float
 
 
+class Scores(NamedTuple):
+  """A metric of a setting's runs, on one file."""
+
+  values: tuple[float, ...]  # In the order of the seeds.
+  mean: float
+  stddev: float  # Sample standard deviation; 0 for one run.
+
+
 class Summary(NamedTuple):
   """The results of a setting's runs, by the task's metric."""
 
@@ -38,6 +46,7 @@ class Summary(NamedTuple):
   stddev: float  # Sample standard deviation; 0 for one run.
   median: float
   degenerate: int  # Number of runs whose training loss never fell.
+  also_scored: Mapping[str, Scores]  # The same of each of data.also_score.
 
 
 def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
@@ -93,7 +102,12 @@ def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
     "diverged": list(diverged),
     "best": run_folder(setting, seed),
     "settings": [
-      {**s._asdict(), "setting": s.setting._asdict()} for s in summaries
+      {
+        **s._asdict(),
+        "setting": s.setting._asdict(),
+        "also_scored": {n: x._asdict() for n, x in s.also_scored.items()},
+      }
+      for s in summaries
     ],
   }
   output_files.write_json(workdir / "sweep.json", written)
@@ -121,17 +135,26 @@ def run_folder(setting: Setting, seed: int) -> str:
 
 def summarise_runs(setting: Setting, results: Sequence[Mapping]) -> Summary:
   """Returns the summary of a setting's runs, given their results."""
-  values = tuple(float(r[r["best_metric"]]) for r in results)
-  with np.errstate(invalid="ignore"):  # Of infinite values.
-    deviation = np.std(values, ddof=1) if len(values) > 1 else 0.0
+  metric = results[0]["best_metric"]
+  scores = _scores(results, metric)
+  files = results[0].get("also_scored", {})
   return Summary(
     setting=setting,
-    values=values,
-    mean=float(np.mean(values)),
-    stddev=float(deviation),
-    median=float(np.median(values)),
+    **scores._asdict(),
+    median=float(np.median(scores.values)),
     degenerate=sum(bool(r["degenerate"]) for r in results),
+    also_scored={
+      name: _scores([r["also_scored"][name] for r in results], metric)
+      for name in files
+    },
   )
+
+
+def _scores(results: Sequence[Mapping], metric: str) -> Scores:
+  values = tuple(float(r[metric]) for r in results)
+  with np.errstate(invalid="ignore"):  # Of infinite values.
+    deviation = np.std(values, ddof=1) if len(values) > 1 else 0.0
+  return Scores(values, float(np.mean(values)), float(deviation))
 
 
 def _rank(value: float) -> float:
@@ -140,10 +163,19 @@ def _rank(value: float) -> float:
 
 
 def format_table(summaries: Sequence[Summary], metric: str) -> list[str]:
-  """Returns a Markdown table with a row for each setting."""
+  """Returns a Markdown table with a row for each setting.
+
+  For the files of data.also_score, it has the mean and deviation of the runs;
+  the best run is chosen without them.
+  """
   columns = ("learning rate", "batch", "epochs", "runs", f"{metric}: mean")
+  also = [
+    heading
+    for name in (summaries[0].also_scored if summaries else ())
+    for heading in (f"{pathlib.Path(name).name}: mean", "sd")
+  ]
   return console.markdown_table(
-    (*columns, "sd", "median", "best", "degenerate"),
+    (*columns, "sd", "median", "best", "degenerate", *also),
     (
       (
         f"{s.setting.learning_rate:g}",
@@ -155,6 +187,11 @@ def format_table(summaries: Sequence[Summary], metric: str) -> list[str]:
           for x in (s.mean, s.stddev, s.median, max(s.values, key=_rank))
         ),
         s.degenerate,
+        *(
+          f"{x:.4f}"
+          for scores in s.also_scored.values()
+          for x in (scores.mean, scores.stddev)
+        ),
       )
       for s in summaries
     ),

@@ -69,6 +69,34 @@ def test_the_standard_deviation_of_few_runs():
   )  # Divided by n - 1: 2 * 0.25 ** 2.
 
 
+def test_the_test_figures_of_restarts_are_averaged_too(
+  runs, tmp_path, capsys, monkeypatch
+):
+  ends = run.finetune
+  tested = {3: 0.1, 5: 0.5, 8: 0.6}  # The best on the development set is not
+  # the best here.
+
+  def finetune(config, workdir):
+    result = ends(config, workdir)
+    scores = {"mcc": tested[config.seed], "accuracy": 0.9}
+    return {**result, "also_scored": {"/x/eng.testb": scores}}
+
+  monkeypatch.setattr(run, "finetune", finetune)
+  config = configs.default("tagging")
+  config.optimizer.learning_rate = 1e-5
+  config.sweep.seeds = (3, 5, 8)
+  sweep.sweep(config, tmp_path)
+  written = json.loads((tmp_path / "sweep.json").read_text())
+  found = written["settings"][0]["also_scored"]["/x/eng.testb"]
+  assert found["values"] == [0.1, 0.5, 0.6]
+  assert found["mean"] == pytest.approx(0.4)
+  # Squares of -.3, .1 and .2, divided by two: .07.
+  assert found["stddev"] == pytest.approx(0.07**0.5)
+  columns, _, row, *_ = capsys.readouterr().out.splitlines()
+  assert columns.endswith("| degenerate | eng.testb: mean | sd |")
+  assert row.endswith("| 0.7000 | 0.9000 | 1 | 0.4000 | 0.2646 |")
+
+
 @pytest.mark.parametrize("wrong", [float("nan"), float("-inf")])
 def test_a_metric_that_is_not_a_number_is_never_the_best(
   runs, tmp_path, capsys, monkeypatch, wrong
