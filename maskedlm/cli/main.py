@@ -31,6 +31,7 @@ VERBS = {
   "predict": ("predict", "label raw text with a fine-tuned checkpoint"),
   "embed": ("embed", "write vectors of tokens, words or sentences"),
   "search": ("search", "find the nearest sentences to a query"),
+  "similarity": ("similarity", "compare two words in context; score WiC"),
   "isotropy": ("isotropy", "measure how alike a model's vectors are, by layer"),
   "word-senses": ("word_senses", "word senses: train, evaluate, predict"),
   "plot": ("plot", "draw instances, attention, isotropy, training curves"),

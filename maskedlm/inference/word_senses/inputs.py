@@ -38,6 +38,28 @@ def read_marked_words(
       yield parse_json(entry, field=field, file=file, line=line)
 
 
+def split_marks(text: str, where: str, *, how: str) -> list[str]:
+  r"""Returns the parts of a marked text; every second one is marked.
+
+  Args:
+    text: one or more parts stand between asterisks; \* is an asterisk.
+    where: how an error begins, such as "file:3: ", or "".
+    how: the end of an error, an example.
+
+  Raises:
+    DataError: there is no mark, or one is not closed.
+  """
+  parts = _MARK.split(text)
+  if len(parts) == 1:
+    raise DataError(f"{where}no word is marked; {how}.")
+  if len(parts) % 2 == 0:
+    raise DataError(
+      f"{where}{len(parts) - 1} asterisks: one is not closed; {how}; an "
+      r"asterisk that is not a mark is written \*."
+    )
+  return [part.replace(r"\*", "*") for part in parts]
+
+
 def parse_marked_text(text: str, *, file: str = "", line: int = 0) -> Sentence:
   """Parses a marked text; everything between two marks is one word.
 
@@ -45,18 +67,10 @@ def parse_marked_text(text: str, *, file: str = "", line: int = 0) -> Sentence:
     DataError: a mark is missing or unclosed, or a marked word is empty.
   """
   where = f"{file}:{line}: " if file else ""
-  parts = _MARK.split(text)
-  if len(parts) == 1:
-    raise DataError(f"{where}no word is marked; {_HOW}.")
-  if len(parts) % 2 == 0:
-    raise DataError(
-      f"{where}{len(parts) - 1} asterisks: one is not closed; {_HOW}; an "
-      r"asterisk that is not a mark is written \*."
-    )
+  parts = split_marks(text, where, how=_HOW)
   words: list[str] = []
   targets: list[TargetWord] = []
   for i, part in enumerate(parts):
-    part = part.replace(r"\*", "*")
     if i % 2 == 0:
       words += (part[begin:end] for begin, end in split_words(part))
       continue

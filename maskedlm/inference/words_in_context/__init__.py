@@ -1,0 +1,1 @@
+"""Similarity of two words in context, and the WiC task."""

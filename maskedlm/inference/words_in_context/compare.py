@@ -1,0 +1,178 @@
+"""Compares two words in context by the cosine of their vectors.
+
+Jurafsky & Martin, section 11.3.2: the cosine of contextual vectors, as they are
+and standardised (equations 11.10 to 11.12). For WiC, two words have the same
+meaning if the cosine is above a threshold, which is the best one on the
+development set (Pilehvar & Camacho-Collados 2019, section 4).
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from maskedlm.core.errors import DataError
+from maskedlm.inference.vectors import similarity, standardise, vectors
+from maskedlm.inference.vectors.standardise import Standardiser
+from maskedlm.inference.word_senses import word_instances
+from maskedlm.inference.words_in_context.pairs import WordPair
+
+PAIRS_AT_ONCE = 1024  # Held in memory.
+
+
+class Similarity(NamedTuple):
+  """The cosine of two words' vectors, each from -1 to 1."""
+
+  cosine: float  # As the encoder gives them.
+  standardised: float | None = None  # None without a Standardiser.
+
+
+class ThresholdScore(NamedTuple):
+  """How well a threshold tells words of the same meaning from others."""
+
+  threshold: float  # The same meaning, if the cosine is above it.
+  dev_accuracy: float
+  accuracy: float | None  # None without gold answers.
+
+
+def open_standardiser(
+  path: str, model: vectors.TextEncoder, options: vectors.VectorOptions
+) -> Standardiser:
+  """Returns the Standardiser of `embed --fit`, checked to fit the vectors.
+
+  Args:
+    path: the file.
+    model: the encoder.
+    options: layers and combine of the words' vectors.
+
+  Raises:
+    ConfigError: it is missing, or was fitted to other vectors.
+  """
+  layers = vectors.resolve_layers(options, model.cfg)
+  about = {
+    **options._asdict(),
+    "layers": list(layers),
+    "unit": "word",
+    "pool": "mean",
+    "encoder": vectors.fingerprint(model),
+  }
+  fitted = standardise.load_standardiser(path)
+  width = model.cfg.width * (len(layers) if options.combine == "concat" else 1)
+  standardise.check_standardiser(fitted, about, width=width)
+  return fitted
+
+
+def compare(
+  model: vectors.TextEncoder,
+  pairs: Iterable[WordPair],
+  options: vectors.VectorOptions,
+  *,
+  standardiser: Standardiser | None = None,
+  batch_tokens: int = vectors.BATCH_TOKENS,
+) -> Iterator[tuple[WordPair, Similarity]]:
+  """Yields each pair with its Similarity, in order and in bounded memory.
+
+  A word's vector is the mean of its tokens'.
+
+  Args:
+    model: the encoder.
+    pairs: words in context.
+    options: layers and combine; `unit` and `pool` are ignored.
+    standardiser: from open_standardiser.
+    batch_tokens: see vectors.embed.
+
+  Raises:
+    DataError: a word has no token.
+    ConfigError: see vectors.resolve_layers.
+  """
+  pairs = iter(pairs)
+  while some := list(itertools.islice(pairs, PAIRS_AT_ONCE)):
+    found = [instance for pair in some for instance in (pair.a, pair.b)]
+    kept, x = word_instances.embed_instances(
+      model, found, options, batch_tokens=batch_tokens
+    )
+    if len(kept) < len(found):
+      seen = set(map(id, kept))
+      missing = next(i for i, each in enumerate(found) if id(each) not in seen)
+      raise DataError(
+        f"{some[missing // 2].where}: {found[missing].word!r:.40} has no "
+        "token; expected a word that the tokenizer can read."
+      )
+    raw = similarity.cosine(x[::2], x[1::2]).tolist()
+    even = [None] * len(some)
+    if standardiser:
+      z = standardise.apply_standardiser(standardiser, x)
+      even = similarity.cosine(z[::2], z[1::2]).tolist()
+    for pair, *cosines in zip(some, raw, even, strict=True):
+      yield pair, Similarity(*cosines)
+
+
+def best_threshold(
+  cosines: Sequence[float], same: Sequence[bool]
+) -> tuple[float, float]:
+  """Returns the threshold with the highest accuracy, and that accuracy.
+
+  Thresholds lie halfway between neighbouring cosines, or at either end beyond
+  all of them (as far as -2 and 2); of equally good ones it is the lowest.
+
+  Args:
+    cosines: [n], n > 0.
+    same: [n], whether a pair has the same meaning.
+  """
+  x, y = np.float64(cosines), np.asarray(same, bool)
+  values, of_value = np.unique(x, return_inverse=True)
+  yes = np.bincount(of_value, weights=y, minlength=len(values))
+  no = np.bincount(of_value, weights=~y, minlength=len(values))
+  # With the threshold above the first k values, these answers are correct.
+  right = np.append(0, np.cumsum(no)) + yes.sum() - np.append(0, np.cumsum(yes))
+  ends = np.concatenate([[-2.0], values, [2.0]])
+  best = int(np.argmax(right))
+  threshold = (ends[best] + ends[best + 1]) / 2
+  return float(threshold), float(right[best] / len(x))
+
+
+def score_wic(
+  dev: Sequence[tuple[WordPair, Similarity]],
+  test: Sequence[tuple[WordPair, Similarity]],
+) -> dict[str, ThresholdScore]:
+  """Returns the score of each kind of cosine in test, by its name.
+
+  Args:
+    dev: pairs with answers, on which the threshold is chosen.
+    test: pairs to score; if one has no answer, there is no accuracy.
+  """
+  made: dict[str, ThresholdScore] = {}
+  for name in Similarity._fields:
+    if getattr(test[0][1], name) is None:
+      continue
+    of_dev, of_test = (
+      [getattr(found, name) for _, found in pairs] for pairs in (dev, test)
+    )
+    threshold, share = best_threshold(of_dev, [pair.same for pair, _ in dev])
+    gold = [pair.same for pair, _ in test]
+    accuracy = None
+    if None not in gold:
+      accuracy = float(np.mean((np.array(of_test) > threshold) == gold))
+    made[name] = ThresholdScore(threshold, share, accuracy)
+  return made
+
+
+def require_answers(pairs: Sequence[WordPair], path: str) -> None:
+  """Raises DataError unless every pair has an answer."""
+  for pair in pairs:
+    if pair.same is None:
+      raise DataError(
+        f"{path}: {pair.where} has no answer, which the threshold needs; "
+        "expected NAME.data.txt with NAME.gold.txt beside it, or `label` in "
+        "JSON lines."
+      )
+
+
+def answers(
+  found: Iterable[tuple[WordPair, Similarity]],
+  scores: Mapping[str, ThresholdScore],
+) -> list[bool]:
+  """Returns whether each pair has the same meaning, by the last of `scores`."""
+  name, score = list(scores.items())[-1]
+  return [getattr(each, name) > score.threshold for _, each in found]
