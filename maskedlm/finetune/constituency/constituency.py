@@ -40,7 +40,11 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.finetune.tagging.head import TagHead, first_subword_scores
+from maskedlm.finetune.tagging.head import (
+  TagHead,
+  first_subword_scores,
+  likeliest_tags,
+)
 from maskedlm.modeling import masked_lm
 
 # Spans of a row that decoding looks at, as a multiple of its tokens. A tree has
@@ -176,8 +180,12 @@ def make_application(setup: Setup, options: Options) -> Application:
       max_words=_most_words(batch),
       count=_CANDIDATES * L,
     )
-    scores = tag_scores(params, hidden, batch, None, False)
-    return {**best, "tags": jnp.argmax(scores, axis=-1).astype(jnp.int32)}
+    found = likeliest_tags(tag_scores(params, hidden, batch, None, False))
+    return {
+      **best,
+      "tags": found["tags"],
+      "tag_probabilities": found["probabilities"],
+    }
 
   def decode(
     examples: Sequence[Example],
@@ -203,14 +211,17 @@ def make_application(setup: Setup, options: Options) -> Application:
     )
     chosen = best_spans(len(example.words), begins, widths, margins)
     spans = [(int(begins[i]), int(begins[i] + widths[i])) for i in chosen]
-    kept = [np.sum(rows.tokens["word_kept"][i]) for i in own]
+    kept = [int(np.sum(rows.tokens["word_kept"][i])) for i in own]
+    found, certain = (
+      np.concatenate(
+        [outputs[name][i][:n] for i, n in zip(own, kept, strict=True)]
+      )
+      for name in ("tags", "tag_probabilities")
+    )
     return text.tree_prediction(
       example.words,
-      [
-        tags[tag]
-        for i, count in zip(own, kept, strict=True)
-        for tag in outputs["tags"][i][:count]
-      ],
+      [tags[tag] for tag in found],
+      certain,
       {s: labels[ids[i]] for s, i in zip(spans, chosen, strict=True)},
       {s: shares[i] for s, i in zip(spans, chosen, strict=True)},
       root=label_info["root"],

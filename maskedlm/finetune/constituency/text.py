@@ -1,5 +1,6 @@
 """Input and output of the parser: words between spaces in, trees out."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 from maskedlm.core.errors import DataError
@@ -9,12 +10,15 @@ from maskedlm.finetune.constituency import trees
 from maskedlm.finetune.constituency.rows import Example
 from maskedlm.finetune.contract import Prediction
 
+# How a tree begins, on a line: (S (NP or ( (S.
+_TREE = re.compile(r"\([A-Z0-9=|-]* *\([A-Z][A-Z0-9=|$-]* [^ ]")
+
 
 def parse_line(line: str) -> Example:
   """Parses words between spaces, or {"tokens": [words]}, {"text": ...} in JSON.
 
   Raises:
-    DataError: there are no words, or the JSON has neither field.
+    DataError: there are no words, or a tree; the JSON has neither field.
   """
   words = line.split()
   if tables.is_object(line):
@@ -31,6 +35,11 @@ def parse_line(line: str) -> Example:
       isinstance(word, str) and word.strip() for word in words
     ):
       raise DataError(f"{where} has no words; expected {such_as}.")
+  elif _TREE.match(line):
+    raise DataError(
+      f"input {line[:60]!r} is a tree; expected words between spaces; give "
+      'files of trees as --data, or such a text as {"text": "..."}.'
+    )
   if not words:
     raise DataError(f"input {line[:60]!r} has no words; expected a sentence.")
   return Example(words=tuple(map(replace_surrogates, words)))
@@ -39,6 +48,7 @@ def parse_line(line: str) -> Example:
 def tree_prediction(
   words: Sequence[str],
   tags: Sequence[str],
+  certain: Sequence[float],
   chains: Mapping[tuple[int, int], str],
   probabilities: Mapping[tuple[int, int], float],
   *,
@@ -48,19 +58,21 @@ def tree_prediction(
 
   Args:
     words, tags: those of the sentence.
+    certain: the probabilities of the tags.
     chains: labelled spans, joined as by trees.join_chains.
     probabilities: those of the chains.
     root: the label around the tree.
 
   Returns:
-    tokens, tags, brackets (outer ones first), each with label, text, words (the
-    first, and the one after the last) and score (the probability of all labels
-    of these words), and tree.
+    tokens, tags, probabilities (of the tags), brackets (outer ones first), each
+    with label, text, words (the first, and the one after the last) and score
+    (the probability of all labels of these words), and tree.
   """
   brackets = trees.split_chains(chains)
   return {
     "tokens": list(words),
     "tags": list(tags),
+    "probabilities": [round(float(p), 4) for p in certain],
     "brackets": [
       {
         "label": label,

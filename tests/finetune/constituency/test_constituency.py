@@ -163,6 +163,7 @@ def test_a_tree_comes_out_whatever_the_scores(model):
     count = len(example.words)
     assert prediction["tokens"] == list(example.words)
     assert len(prediction["tags"]) == count
+    assert len(prediction["probabilities"]) == count
     spans = [tuple(b["words"]) for b in prediction["brackets"]]
     assert spans and all(0 <= a < b <= count for a, b in spans)
     assert not any(a < c < b < d for a, b in spans for c, d in spans)
@@ -191,6 +192,8 @@ def test_labels_are_the_training_sets():
     ('{"tokens": ["New York", "(", "\\ud800"]}', ("New York", "(", "�")),
     ('{"text": "a b"}', ("a", "b")),
     ("{ not JSON", ("{", "not", "JSON")),
+    ("(see (Smith 2010))", ("(see", "(Smith", "2010))")),
+    ("( ( a ) b )", ("(", "(", "a", ")", "b", ")")),
   ],
 )
 def test_input(line, expected):
@@ -198,7 +201,15 @@ def test_input(line, expected):
 
 
 @pytest.mark.parametrize(
-  "line", ['{"tokens": []}', '{"tokens": ["a", " "]}', '{"tokens": "a"}', "{}"]
+  "line",
+  [
+    '{"tokens": []}',
+    '{"tokens": ["a", " "]}',
+    '{"tokens": "a"}',
+    "{}",
+    "(S (NP (NN a)))",
+    "( (NN a))",
+  ],
 )
 def test_input_without_words_is_refused(line):
   with pytest.raises(DataError, match="words"):

@@ -166,6 +166,7 @@ function showPrediction({ prediction, texts, cut }) {
   } else if (tags) {
     card.append(make("ul", { className: "words", dir: "auto" }, ...tokens.map((token, i) => make("li", { title: percent(probabilities[i]), className: typeOf(tags[i]) && colourOf(typeOf(tags[i])) },
       token, make("small", {}, tags[i])))));
+    if (others.tree) card.append(make("pre", { dir: "auto" }, indented(others.tree)));
   } else {
     const facts = Object.entries(others).filter(([, value]) =>
       value !== "" && (typeof value !== "object" || Array.isArray(value)));
@@ -181,6 +182,15 @@ function showPrediction({ prediction, texts, cut }) {
   }
   if (cut) card.append(make("p", {}, cut));
   return [card];
+}
+
+// Returns a bracketed tree with a line for each bracket.
+function indented(tree) {
+  let depth = 0;
+  return tree.replace(/ ?\(|\)/g, (mark, place) => {
+    depth += mark === ")" ? -1 : 1;
+    return mark === ")" || !place ? mark : `\n${"  ".repeat(depth - 1)}(`;
+  });
 }
 
 function fact(value) {
