@@ -107,6 +107,7 @@ WINDOWED = {
   "constituency",
   "features",
   "question_answering",
+  "semantic_roles",
   "spans",
   "tagging",
 }

@@ -177,6 +177,19 @@ def _question_answering(count, draw):
   return TaskFile(json.dumps(data), ".json", line, options)
 
 
+def _semantic_roles(count, draw):
+  """Writes two columns of CoNLL-2005: PERSON sold (V) the PLACE (ARG1)."""
+  lines = []
+  for i in range(count):
+    lines += [f"the - {'(A0*' if i % 3 else '*'}"]
+    lines += [f"{draw.choice(PEOPLE)} - {'*)' if i % 3 else '(A0*)'}"]
+    lines += ["sold sell (V*)"]
+    lines += ["the - (A1*", f"{draw.choice(PLACES)} - *)"]
+    lines += ["for - (C-A1*)"] * (i % 4 == 0) + [". - *", ""]
+  text = "\n".join(lines) + "\n"
+  return TaskFile(text, ".conll", "the dog sold the house", {})
+
+
 _MAKERS = {
   "classification": _classification,
   "constituency": _constituency,
@@ -187,6 +200,7 @@ _MAKERS = {
   "question_answering": _question_answering,
   "relations": _relations,
   "retrieval": _retrieval,
+  "semantic_roles": _semantic_roles,
   "spans": _spans,
   "tagging": _tagging,
 }

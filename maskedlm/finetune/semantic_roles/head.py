@@ -1,0 +1,88 @@
+"""The heads of semantic roles: is a word a predicate, and what are its roles?
+
+A sentence is encoded once for all of its predicates. The tags of word w for
+predicate p are scored by a feedforward net over both vectors and their
+distance, softmax(U gelu(A z_w + B z_p + d_{w-p})): Shi and Lin's classifier
+(arXiv:1904.05255), which also reads the predicate's vector beside each word's,
+with a distance in place of their indicator. Its first layer is applied to words
+rather than to pairs. Dimensions: B rows, L words of a row, K predicates,
+T tags.
+"""
+
+import jax.numpy as jnp
+from flax import linen as nn
+
+from maskedlm.core.task import Array
+from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.modeling.heads import head_input, head_stddevs
+from maskedlm.modeling.layers import ACTIVATIONS, Dense, Dropout
+
+MAX_DISTANCE = 30  # In words; farther ones share a vector on each side.
+
+
+class WordHead(nn.Module):
+  """What is computed once for each word."""
+
+  cfg: EncoderConfig
+
+  @nn.compact
+  def __call__(self, x, *, train: bool) -> tuple[Array, Array, Array]:
+    """Maps words x [B, L, D] to three arrays.
+
+    Returns:
+      (float32 logits [B, L] of being a predicate, A z_w [B, L, D], B z_p
+      [B, L, D]).
+    """
+    cfg = self.cfg
+    B, L, D = x.shape
+    x = head_input(cfg, x.reshape(B * L, D))
+    x = Dropout(cfg.dropout)(x, train=train)
+    hidden, last = head_stddevs(cfg)
+
+    def dense(features, stddev, name, **options):
+      return Dense((D,), features, stddev, cfg.dtype, name=name, **options)
+
+    logits = dense((1,), last, "predicate_dense")(x)
+    word = dense((D,), hidden, "word_dense")(x)
+    own = dense((D,), hidden, "own_dense", use_bias=False)(x)
+    return (
+      logits.reshape(B, L).astype(jnp.float32),
+      word.reshape(B, L, D),
+      own.reshape(B, L, D),
+    )
+
+
+class RoleHead(nn.Module):
+  """Scores of the tags of all words of a row for each of K predicates."""
+
+  cfg: EncoderConfig
+  num_tags: int
+
+  @nn.compact
+  def __call__(self, word, own, predicates, *, train: bool):
+    """Returns float32 logits [B, K, L, T].
+
+    Args:
+      word, own: [B, L, D] from WordHead.
+      predicates: int32 [B, K], the words that are predicates.
+      train: whether dropout is active.
+    """
+    cfg = self.cfg
+    B, L, D = word.shape
+    stddev, last = head_stddevs(cfg)
+    distances = self.param(
+      "distances",
+      nn.initializers.truncated_normal(stddev),
+      (2 * MAX_DISTANCE + 1, D),
+    )
+    places = jnp.arange(L) - predicates[..., None]  # [B, K, L].
+    places = jnp.clip(places, -MAX_DISTANCE, MAX_DISTANCE) + MAX_DISTANCE
+    chosen = jnp.take_along_axis(own, predicates[..., None], axis=1)
+    x = (
+      word[:, None] + chosen[:, :, None] + distances[places].astype(word.dtype)
+    )
+    x = ACTIVATIONS[cfg.activation](x.reshape(-1, D))
+    x = Dropout(cfg.dropout)(x, train=train)
+    T = self.num_tags
+    logits = Dense((D,), (T,), last, cfg.dtype, name="tag_dense")(x)
+    return logits.reshape(B, -1, L, T).astype(jnp.float32)

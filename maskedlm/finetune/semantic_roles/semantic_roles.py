@@ -1,0 +1,316 @@
+"""Semantic roles: who did what to whom, when and where.
+
+For each predicate of a sentence, given or found, the labelled spans of its
+arguments (Jurafsky & Martin, section 11.4.4, "spans"; PropBank's roles). The
+sentence is encoded once. A word is a predicate if sigmoid(w z) > 1/2, and the
+arguments of a predicate are BIO tags of all words (head.py), decoded by Viterbi
+so that they are well-formed (Shi and Lin 2019, arXiv:1904.05255).
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from maskedlm.core.counts import counted
+from maskedlm.core.errors import DataError
+from maskedlm.core.task import Batch, Key, Params
+from maskedlm.finetune.common import bio, unseen_labels
+from maskedlm.finetune.common.gold_labels import gold_labels
+from maskedlm.finetune.contract import (
+  Application,
+  FinetuneTask,
+  Outputs,
+  Prediction,
+  Rows,
+  Setup,
+  task_option,
+)
+from maskedlm.finetune.semantic_roles import (
+  json_rows,
+  metrics,
+  props,
+  text,
+  viterbi,
+)
+from maskedlm.finetune.semantic_roles.head import RoleHead, WordHead
+from maskedlm.finetune.semantic_roles.predicates import (
+  VERB,
+  Example,
+  Predicate,
+  read_tags,
+)
+from maskedlm.finetune.semantic_roles.rows import make_rows
+from maskedlm.finetune.tagging import token_lists
+from maskedlm.modeling import masked_lm
+from maskedlm.modeling.heads import gather_positions
+from maskedlm.modeling.losses import weighted_sum
+from maskedlm.runtime.console import log
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """config.task."""
+
+  stride: int = task_option(
+    0,
+    "Tokens from one window to the next, for sentences longer than a row; 0 "
+    "for half a row.",
+    low=0,
+  )
+
+
+def read_examples(source: str) -> list[Example]:
+  """Returns the sentences of a file: JSON, Parquet or CoNLL columns.
+
+  Raises:
+    DataError: see json_rows.read_file and props.read_file.
+  """
+  if token_lists.is_format(source):
+    return json_rows.read_file(source)
+  return props.read_file(source)
+
+
+def has_label(example: Example) -> bool:
+  """Returns whether the predicates and their arguments are known."""
+  return example.predicates is not None and example.has_args
+
+
+def describe_labels(examples: Sequence[Example]) -> dict[str, list[str]]:
+  """Returns {"labels": the BIO tags of the training set's roles and V}.
+
+  Raises:
+    DataError: there is no predicate, or none has an argument.
+  """
+  where = examples[0].where.rpartition(":")[0] if examples else "training set"
+  predicates = [p for x in examples if has_label(x) for p in x.predicates]
+  if not predicates:
+    raise DataError(
+      f"{where}: no predicate in the whole file; expected some to learn, with "
+      "their arguments."
+    )
+  found = {arg.type for p in predicates for arg in p.args}
+  if found <= {VERB, f"C-{VERB}"}:
+    raise DataError(
+      f"{where}: no argument of any of the {len(predicates):,} predicates; "
+      "expected some to learn."
+    )
+  return {"labels": bio.all_tags({VERB, *found}, "bio")}
+
+
+def make_application(setup: Setup, options: Options) -> Application:
+  """Returns the Application: a WordHead and a RoleHead."""
+  tokenizer, cfg, label_info, length = setup
+  labels = tuple(label_info["labels"])
+  word_head, role_head = WordHead(cfg), RoleHead(cfg, len(labels))
+  is_verb = np.array([tag == f"B-{VERB}" for tag in labels])
+
+  def init(key: Key) -> Params:
+    keys = jax.random.split(key)
+    x = jnp.zeros((1, 1, cfg.width))
+    one = jnp.zeros((1, 1), jnp.int32)
+    return {
+      "words": word_head.init(keys[0], x, train=False)["params"],
+      "roles": role_head.init(keys[1], x, x, one, train=False)["params"],
+    }
+
+  def encode_words(params: Params, batch: Batch, key: Key | None, train: bool):
+    hidden = masked_lm.encode(cfg, params, batch, key, train)
+    return word_head.apply(
+      {"params": params["words"]},
+      gather_positions(hidden, batch["word_starts"]),
+      train=train,
+      rngs=masked_lm.head_rngs(key, train),
+    )
+
+  def loss(params: Params, batch: Batch, key: Key, train: bool):
+    finds, word, own = encode_words(params, batch, key, train)
+    own_key = jax.random.fold_in(key, 2) if train else key
+    logits = role_head.apply(
+      {"params": params["roles"]},
+      word,
+      own,
+      batch["predicates"],
+      train=train,
+      rngs=masked_lm.head_rngs(own_key, train),
+    )
+    examples = batch["example_weights"][:, None]
+    weights = batch["is_slot"] * examples
+    is_word = batch["word_starts"] > 0
+    tags, accuracy = unseen_labels.loss_and_accuracy(
+      logits,
+      batch["role_tags"],
+      weights=weights[..., None] * is_word[:, None],
+    )
+    truth = batch["is_predicate"] > 0
+    nll = -jax.nn.log_sigmoid(jnp.where(truth, finds, -finds))
+    judged = batch["is_judged"] * examples
+    return (
+      {"roles": tags, "predicates": weighted_sum(nll, judged)},
+      {"tag_accuracy": accuracy},
+    )
+
+  def outputs(params: Params, batch: Batch):
+    finds, word, own = encode_words(params, batch, None, False)
+    is_given = batch["is_given"] > 0
+    is_found = (batch["is_judged"] > 0) & (finds > 0)
+    # The given predicates, then the likeliest words.
+    order = jnp.where(is_given, jnp.inf, jnp.where(is_found, finds, -jnp.inf))
+    L = finds.shape[1]
+    _, slots = jax.lax.top_k(order, _num_slots(L))
+    is_slot = jnp.take_along_axis(is_given | is_found, slots, axis=1)
+    lengths = jnp.sum(batch["word_starts"] > 0, axis=1)
+
+    def best_tags(slot):
+      at = slot[:, None]
+      logits = role_head.apply(
+        {"params": params["roles"]}, word, own, at, train=False
+      )[:, 0]
+      # V begins at the predicate's word, and nowhere else.
+      allowed = (jnp.arange(L) == at)[..., None] == is_verb
+      logits = jnp.where(allowed, logits, viterbi.FORBIDDEN)
+      return viterbi.viterbi_bio(logits, lengths)
+
+    # Slots that no row of the batch fills cost nothing.
+    tags = jax.lax.map(
+      lambda x: jax.lax.cond(
+        jnp.any(x[1]),
+        lambda: best_tags(x[0]),
+        lambda: jnp.zeros((len(finds), L), jnp.int32),
+      ),
+      (slots.T, is_slot.T),
+    )
+    return {
+      "slots": jnp.where(is_slot, slots, -1).astype(jnp.int32),
+      "finds": jnp.take_along_axis(finds, slots, axis=1),
+      "tags": jnp.moveaxis(tags, 0, 1),
+      "left_out": jnp.sum(is_given | is_found, axis=1)
+      - jnp.sum(is_slot, axis=1),
+    }
+
+  def decode(
+    examples: Sequence[Example],
+    rows: Rows,
+    outputs: Outputs,
+    tuned: Mapping[str, float],
+  ) -> list[Prediction]:
+    # Of each sentence: index -> (predicate, its logit).
+    found: list[dict[int, tuple[Predicate, float]]] = [{} for _ in examples]
+    left_out = 0
+    for i, index in enumerate(rows.example):
+      first = int(rows.values["first_word"][i])
+      count = int(np.sum(rows.tokens["word_starts"][i] > 0))
+      left_out += int(outputs["left_out"][i])
+      for slot, place in enumerate(outputs["slots"][i].tolist()):
+        if place < 0:
+          continue
+        tags = [labels[t] for t in outputs["tags"][i][slot, :count].tolist()]
+        predicate = read_tags(first + place, tags, first)
+        logit = float(outputs["finds"][i][slot])
+        found[index][first + place] = predicate, logit
+    if left_out:
+      log(
+        f"warning: {counted(left_out, 'word')} that may be predicates, the "
+        "least likely ones of their rows, got no arguments and were left out"
+      )
+    return [
+      text.role_prediction(example, [x[i] for i in sorted(x)])
+      for example, x in zip(examples, found, strict=True)
+    ]
+
+  def score(
+    examples: Sequence[Example], predictions: Sequence[Prediction]
+  ) -> dict[str, float]:
+    return metrics.evaluate_roles(*_three(examples, predictions))
+
+  def require_labels(examples: Sequence[Example]) -> None:
+    gold = [
+      (arg.type, example.where)
+      for example, predicates in zip(examples, _gold(examples), strict=True)
+      for predicate in predicates
+      for arg in predicate.args
+      if arg.type != VERB
+    ]
+    known = {bio.split_tag(tag)[1] for tag in labels} - {"", VERB}
+    unseen_labels.check_known(gold, sorted(known))
+    unseen_labels.note_none(gold, examples, "argument", "srl_f1")
+
+  return Application(
+    make_rows=lambda examples: make_rows(
+      examples, tokenizer, labels, length=length, stride=options.stride
+    ),
+    init=init,
+    loss=loss,
+    outputs=outputs,
+    decode=decode,
+    score=score,
+    best="srl_f1",
+    has_label=has_label,
+    require_labels=require_labels,
+  )
+
+
+def _num_slots(length: int) -> int:
+  """Returns of how many words of a row the arguments are computed at most."""
+  return min(length, 16 + length // 4)
+
+
+def format_tables(
+  examples: Sequence[Example], predictions: Sequence[Prediction]
+) -> dict[str, str]:
+  """Returns report.txt by label, and the two files for srl-eval.pl."""
+  gold, given, found = _three(examples, predictions)
+  words = [example.words for example in examples]
+  return {
+    "report.txt": metrics.format_report(gold, given, found),
+    "gold.props": props.format_props(zip(words, gold, strict=True)),
+    "predicted.props": props.format_props(zip(words, given, strict=True)),
+  }
+
+
+def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
+  """Returns the words, predicates and roles in the formats that are read."""
+  pairs = [(p["words"], text.predicted(p["predicates"])) for p in predictions]
+  return {
+    "roles.jsonl": json_rows.format_predictions(predictions),
+    "roles_2005.conll": props.format_2005(pairs),
+    "roles_2012.conll": props.format_2012(pairs),
+  }
+
+
+def _gold(examples: Sequence[Example]) -> list[tuple[Predicate, ...]]:
+  """Returns the predicates; raises DataError if those of one are unknown."""
+  known = [x if has_label(x) else x._replace(predicates=None) for x in examples]
+  return gold_labels(known, "predicates", "them with their arguments")
+
+
+def _three(
+  examples: Sequence[Example], predictions: Sequence[Prediction]
+) -> tuple[metrics.Sentences, metrics.Sentences, metrics.Sentences]:
+  """Returns the gold predicates, the same as predicted, and the found ones."""
+  return (
+    _gold(examples),
+    [text.predicted(p["predicates"]) for p in predictions],
+    [
+      text.predicted([x for x in p["predicates"] if x["found"]] + p["others"])
+      for p in predictions
+    ],
+  )
+
+
+TASK = FinetuneTask(
+  name="semantic_roles",
+  options=Options,
+  read_examples=lambda source, options: read_examples(source),
+  parse_line=lambda line, options: text.parse_line(line),
+  describe_labels=lambda examples, options: describe_labels(examples),
+  make_application=make_application,
+  format_prediction=text.format_prediction,
+  format_tables=format_tables,
+  export_predictions=lambda predictions, options: export_predictions(
+    predictions
+  ),
+  demo_lines=("Jane sold her old house to a company in Paris last year.",),
+)

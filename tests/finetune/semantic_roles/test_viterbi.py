@@ -1,0 +1,30 @@
+"""The linear Viterbi against the CRF's with forbidden transitions."""
+
+import jax
+import numpy as np
+import pytest
+
+from maskedlm.finetune.common import bio
+from maskedlm.finetune.semantic_roles.viterbi import viterbi_bio
+from maskedlm.finetune.tagging import crf
+
+
+@pytest.mark.parametrize("types", [1, 3])
+def test_equal_to_a_crf_without_scores(types):
+  tags = bio.all_tags([f"C-A{i}" for i in range(types)], "bio")
+  scores = np.random.default_rng(types).normal(size=(7, 11, len(tags)))
+  # I is tempting where it is not allowed.
+  scores[..., types + 1 :] += 1.5
+  lengths = np.array([11, 1, 0, 5, 10, 2, 8])
+  scores = scores.astype(np.float32)
+  legal = crf.legal_transitions(tags, "bio")
+  expected, best = jax.jit(crf.viterbi)(scores, legal, lengths)
+  found = np.asarray(jax.jit(viterbi_bio)(scores, lengths))
+  assert found.dtype == np.int32
+  np.testing.assert_array_equal(found, expected)
+  for row, length, total in zip(found, lengths, np.asarray(best), strict=True):
+    names = [tags[t] for t in row[:length]]
+    assert names == bio.repair_tags(names)
+    place = np.flatnonzero(lengths == length)[0]
+    chosen = scores[place, np.arange(length), row[:length]]
+    assert total == pytest.approx(chosen.sum(), abs=1e-3)
