@@ -15,6 +15,7 @@ from maskedlm.finetune import config as configs
 from maskedlm.finetune import predict, run
 from maskedlm.finetune.common.bio import Entity
 from maskedlm.finetune.contract import Setup
+from maskedlm.finetune.semantic_roles.predicates import Predicate
 
 TASKS = configs.task_names()
 
@@ -215,6 +216,13 @@ def test_a_missing_label_is_noticed(name, encoder):
       {"brackets": ()},
       {"brackets": (("x", 0, 2),)},
       "bracket_f1",
+    ),
+    (
+      "semantic_roles",
+      ["O", "B-x", "I-x"],
+      {"predicates": (Predicate(0),)},
+      {"predicates": (Predicate(0, (Entity("x", 1, 2),)),)},
+      "srl_f1",
     ),
     ("multi_label", ["x", "y"], {"label": ()}, {"label": ("y",)}, "micro_f1"),
     ("coreference", [], {"answer": "NEITHER"}, {"answer": "B"}, "f1"),

@@ -99,6 +99,7 @@ def test_entities_are_recognised_by_their_labels_alone(types, scheme):
   [
     ("spans", {"nested": True}, ["PLACE", "THING"]),
     ("constituency", {}, ["NULL", "S VP"]),
+    ("semantic_roles", {}, ["O", "B-V", "I-V"]),
     ("relations", {"pair": "spans"}, ["Other", "X(e1,e2)"]),
     ("coreference", {}, None),
     ("features", {"lstm_width": 13}, ["B-PER", "I-PER", "O"]),
