@@ -106,6 +106,7 @@ def test_predict_prints_a_line_for_each_input(made, capsys):
 
 WINDOWED = {
   "constituency",
+  "coreference_chains",
   "features",
   "question_answering",
   "semantic_roles",

@@ -129,6 +129,25 @@ def _coreference(count, draw):
   return TaskFile("\n".join(lines) + "\n", ".tsv", json.dumps(fields), {})
 
 
+def _coreference_chains(count, draw):
+  """Writes documents of sentences in which "she" is the person before."""
+  lines = []
+  for i in range(count):
+    lines.append(f"#begin document (d/{i}); part 000")
+    for _ in range(draw.randrange(1, 5)):
+      words = ["the", draw.choice(PEOPLE), "sat", ".", "", "she", "ran", ""]
+      marks = {0: "(0", 1: "0)", 5: "(0)"}
+      if draw.random() < 0.3:
+        words[1], marks = draw.choice(PLACES), {}
+      for j, word in enumerate(words):
+        row = f"d/{i} 0 {j} {word} - * - - - - * {marks.get(j, '-')}"
+        lines.append(row if word else "")
+    lines.append("#end document")
+  options = {"max_mention_words": 4, "segments": 2}
+  text = "\n".join(lines) + "\n"
+  return TaskFile(text, ".conll", "the cat sat . she ran", options)
+
+
 def _multiple_choice(count, draw):
   lines = []
   for _ in range(count):
@@ -194,6 +213,7 @@ _MAKERS = {
   "classification": _classification,
   "constituency": _constituency,
   "coreference": _coreference,
+  "coreference_chains": _coreference_chains,
   "features": _features,
   "multi_label": _multi_label,
   "multiple_choice": _multiple_choice,

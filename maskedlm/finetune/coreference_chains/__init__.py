@@ -1,0 +1,1 @@
+"""Coreference chains: which mentions of a document are about the same thing."""

@@ -1,0 +1,97 @@
+"""Chains of a document from the vectors of its kept spans, on the host.
+
+The scores are head.py's, between all rows of a document. Time and memory grow
+with the number of spans times max_antecedents.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+_BLOCK = 256  # Spans whose links are scored together.
+
+
+class Spans(NamedTuple):
+  """The kept spans of a document; [N] each."""
+
+  begins: np.ndarray  # The first word.
+  ends: np.ndarray  # One after the last word.
+  scores: np.ndarray
+  queries: np.ndarray  # [N, E].
+  keys: np.ndarray  # [N, E].
+
+
+def without_crossings(spans: Spans) -> Spans:
+  """Returns the spans without those that cross one with a higher score.
+
+  Spans cross if they overlap and neither is in the other (Lee et al. 2017,
+  section 5). The result is in the order of the text, outer spans last.
+  """
+  count = int(spans.ends.max(initial=0))
+  furthest = np.arange(1, count + 1)  # By first word: the largest end.
+  nearest = np.arange(count)  # By last word: the smallest begin.
+  chosen = []
+  for i in np.argsort(-spans.scores, kind="stable"):
+    begin, end = int(spans.begins[i]), int(spans.ends[i])
+    if (
+      furthest[begin + 1 : end].max(initial=0) > end
+      or nearest[begin : end - 1].min(initial=count) < begin
+    ):
+      continue
+    furthest[begin] = max(furthest[begin], end)
+    nearest[end - 1] = min(nearest[end - 1], begin)
+    chosen.append(i)
+  order = sorted(chosen, key=lambda i: (spans.begins[i], spans.ends[i]))
+  return Spans(*(x[np.array(order, np.int64)] for x in spans))
+
+
+def best_antecedents(
+  spans: Spans,
+  distances: Sequence[int],
+  distance_scores: np.ndarray,
+  max_antecedents: int,
+) -> np.ndarray:
+  """Returns the index of each span's likeliest antecedent, or -1 for none.
+
+  Args:
+    spans: in the order of the text.
+    distances: where another kind of distance begins.
+    distance_scores: of each kind, [len(distances) + 1].
+    max_antecedents: how many spans back an antecedent may be.
+  """
+  count, width = len(spans.scores), spans.queries.shape[-1]
+  found = np.full(count, -1, np.int64)
+  for start in range(0, count, _BLOCK):
+    stop = min(start + _BLOCK, count)
+    low = max(start - max_antecedents, 0)
+    mine, others = slice(start, stop), slice(low, stop)
+    links = spans.queries[mine] @ spans.keys[others].T / math.sqrt(width)
+    links += spans.scores[mine, None] + spans.scores[others]
+    apart = spans.begins[mine, None] - spans.begins[others]
+    links += distance_scores[np.searchsorted(distances, apart, "right")]
+    back = np.arange(start, stop)[:, None] - np.arange(low, stop)
+    links[(back <= 0) | (back > max_antecedents)] = -np.inf
+    best = links.argmax(axis=1)
+    is_link = links[np.arange(stop - start), best] > 0
+    found[mine][is_link] = low + best[is_link]
+  return found
+
+
+def make_chains(
+  spans: Spans, antecedents: np.ndarray
+) -> list[list[tuple[int, int]]]:
+  """Returns the mentions of each chain of two or more, in the text's order."""
+  owner, chains = {}, []
+  for i, antecedent in enumerate(antecedents.tolist()):
+    mention = int(spans.begins[i]), int(spans.ends[i])
+    if antecedent < 0:
+      continue
+    if antecedent not in owner:
+      owner[antecedent] = len(chains)
+      first = int(spans.begins[antecedent]), int(spans.ends[antecedent])
+      chains.append([first])
+    owner[i] = owner[antecedent]
+    chains[owner[i]].append(mention)
+  return sorted(chains)

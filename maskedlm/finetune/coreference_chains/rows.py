@@ -1,0 +1,226 @@
+"""Encoder rows of documents: groups of segments that are read independently.
+
+A document is cut into segments of at most a row, between sentences where it can
+be (Joshi et al. 2019, arXiv:1908.09091, "independent"). Up to C neighbouring
+segments are one row of Rows, of C sequences (common/multi_sequence.py): within
+it, training links mentions across segments. Decoding links across all rows of a
+document.
+"""
+
+import itertools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from maskedlm.core.counts import counted
+from maskedlm.data.labelled.words import word_encoder
+from maskedlm.data.tokenizers.tokenizer import Tokenizer
+from maskedlm.finetune.common import multi_sequence
+from maskedlm.finetune.common.text_pairs import PairRow, text_row
+from maskedlm.finetune.contract import Rows
+
+Chains = Sequence[Sequence[tuple[int, int]]]
+
+
+class Example(NamedTuple):
+  """A document and its chains: (first word, one after the last) of mentions."""
+
+  words: tuple[str, ...]
+  sentence_ends: tuple[int, ...]  # One after the last word of each sentence.
+  chains: tuple[tuple[tuple[int, int], ...], ...] | None = None
+  text: str | None = None  # None: the words joined by spaces.
+  offsets: tuple[tuple[int, int], ...] = ()  # Characters of the words in text.
+  id: str = ""  # As in #begin document: (NAME); part 000.
+  where: str = ""  # FILE:LINE.
+
+
+def cut_segments(
+  sizes: np.ndarray, sentence_ends: Sequence[int], capacity: int
+) -> list[tuple[int, int]]:
+  """Returns (first word, one after the last) of each segment.
+
+  A segment ends with the last sentence that fits, or within a sentence that is
+  longer than a segment. Every word is in exactly one.
+
+  Args:
+    sizes: tokens of each word, [n], at most capacity.
+    sentence_ends: one after the last word of each sentence, increasing.
+    capacity: maximum number of tokens in a segment.
+  """
+  starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+  ends = np.asarray(sentence_ends, np.int64)
+  segments, begin = [], 0
+  while begin < len(sizes):
+    end = int(np.searchsorted(starts, starts[begin] + capacity, "right")) - 1
+    whole = int(np.searchsorted(ends, end, "right")) - 1
+    if whole >= 0 and ends[whole] > begin:
+      end = int(ends[whole])
+    segments.append((begin, end))
+    begin = end
+  return segments or [(0, 0)]
+
+
+def make_rows(
+  examples: Sequence[Example],
+  tokenizer: Tokenizer,
+  *,
+  length: int,
+  segments: int,
+  max_words: int,
+) -> Rows:
+  """Returns rows of C sequences [CLS] subwords [SEP].
+
+  C is `segments`, or less if no document needs as many; the last row of a
+  document is filled up with empty sequences. Rows.tokens has, in addition to
+  the usual two, arrays [C, l] whose last axis is the segment's words, followed
+  by zeros, as there are never more words than tokens:
+    word_begins, word_ends: the place of each word's first and last token.
+    word_room: how many words, itself included, are left in its sentence and
+      segment; spans leave neither.
+  Rows.values has, beside sequence_lengths,
+    first_words [n, C]: the index of each segment's first word.
+    mentions [n, M, 4]: the gold mentions that are whole in a segment: segment,
+      first word in it, width - 1, and the number of the chain, from 1; zeros
+      after the last.
+
+  Args:
+    examples: the documents.
+    tokenizer: the encoder's.
+    length: L, the largest number of tokens in a sequence.
+    segments: the largest C.
+    max_words: words of the widest mention.
+  """
+  encode_words, capacity = word_encoder(tokenizer), length - 2
+  cut, prepared = [], []
+  for example in examples:
+    word_ids = encode_words(example.words)
+    longest = max(map(len, word_ids), default=0)
+    if longest > capacity:  # A word that no row holds.
+      cut.append(longest + 2)
+    word_ids = [ids[:capacity] for ids in word_ids]
+    sizes = np.array([len(ids) for ids in word_ids], np.int64)
+    bounds = cut_segments(sizes, example.sentence_ends, capacity)
+    prepared.append((word_ids, sizes, bounds))
+  C = min(segments, max((len(bounds) for *_, bounds in prepared), default=1))
+  groups, arrays, firsts, mentions, owners = [], [], [], [], []
+  total = wide = crossing = 0
+  for index, (example, parts) in enumerate(
+    zip(examples, prepared, strict=True)
+  ):
+    word_ids, sizes, bounds = parts
+    room = _room(len(sizes), example.sentence_ends, bounds)
+    gold, counts = _learnable(example.chains or (), bounds, room, max_words)
+    total, wide, crossing = np.add((total, wide, crossing), counts).tolist()
+    for first in range(0, len(bounds), C):
+      some = bounds[first : first + C]
+      some = [*some, *[(some[-1][1],) * 2] * (C - len(some))]
+      ids = [text_row(tokenizer, *word_ids[b:e]) for b, e in some]
+      groups.append([PairRow(row, 0 * row, len(row)) for row in ids])
+      arrays.append(_word_arrays(some, sizes, room, max(map(len, ids))))
+      firsts.append([b for b, _ in some])
+      mentions.append(
+        [(s - first, *rest) for s, *rest in gold if first <= s < first + C]
+      )
+      owners.append(index)
+  most = max([1, *map(len, mentions)])
+  values = np.zeros((len(mentions), most, 4), np.int32)
+  for row, found in zip(values, mentions, strict=True):
+    row[: len(found)] = np.reshape(found, (-1, 4))
+  rows = multi_sequence.stack_rows(
+    groups,
+    tokenizer.special.pad,
+    first_words=np.array(firsts, np.int32).reshape(-1, C),
+    mentions=values,
+  )
+  reasons = [
+    f"{count:,} of {counted(total, 'mention')} {what}; they can be neither "
+    f"learnt nor predicted; {remedy}"
+    for count, what, remedy in (
+      (
+        wide,
+        f"have more words than task.max_mention_words={max_words}",
+        "raise it",
+      ),
+      (
+        crossing,
+        "are not whole in a sentence and a row",
+        "a larger data.length helps where sentences are cut",
+      ),
+    )
+    if count
+  ]
+  return rows._replace(
+    tokens={
+      **rows.tokens,
+      **{
+        name: [row[i] for row in arrays]
+        for i, name in enumerate(("word_begins", "word_ends", "word_room"))
+      },
+    },
+    example=np.array(owners, np.int64),
+    cut=cut,
+    notes=reasons,
+    lost=" and ".join(reasons) if 0 < total == wide + crossing else "",
+  )
+
+
+def _room(
+  count: int, sentence_ends: Sequence[int], bounds: Sequence[tuple[int, int]]
+) -> np.ndarray:
+  """Returns the number of words from each to the end of its part, [n]."""
+  ends = np.union1d(sentence_ends, [end for _, end in bounds]).astype(np.int64)
+  places = np.arange(count)
+  return ends[np.searchsorted(ends, places, "right")] - places
+
+
+def _learnable(
+  chains: Chains,
+  bounds: Sequence[tuple[int, int]],
+  room: np.ndarray,
+  max_words: int,
+) -> tuple[list[tuple[int, int, int, int]], tuple[int, int, int]]:
+  """Returns (segment, word, width - 1, chain) of mentions, and three counts.
+
+  The counts are those of all mentions, of too wide and of crossing ones.
+  """
+  begins = np.array([begin for begin, _ in bounds])
+  found, wide, crossing = [], 0, 0
+  for number, (begin, end) in (
+    (i, mention) for i, chain in enumerate(chains, 1) for mention in chain
+  ):
+    if end - begin > max_words:
+      wide += 1
+    elif end - begin > room[begin]:
+      crossing += 1
+    else:
+      segment = int(np.searchsorted(begins, begin, "right")) - 1
+      word = begin - int(begins[segment])
+      found.append((segment, word, end - begin - 1, number))
+  return found, (sum(map(len, chains)), wide, crossing)
+
+
+def _word_arrays(
+  bounds: Sequence[tuple[int, int]],
+  sizes: np.ndarray,
+  room: np.ndarray,
+  length: int,
+) -> np.ndarray:
+  """Returns word_begins, word_ends and word_room of segments, [3, C, l]."""
+  out = np.zeros((3, len(bounds), length), np.int32)
+  for i, (begin, end) in enumerate(bounds):
+    inside, count = slice(begin, end), end - begin
+    out[1, i, :count] = np.cumsum(sizes[inside])
+    out[0, i, :count] = out[1, i, :count] + 1 - sizes[inside]
+    out[2, i, :count] = room[inside]
+  return out
+
+
+def sentence_ends(words: Sequence[str]) -> tuple[int, ...]:
+  """Returns the ends of the sentences of a text: after words of . ! and ?."""
+  ends = [i + 1 for i, word in enumerate(words) if not word.strip(".!?")]
+  ends = [end for end in ends if end < len(words)]
+  # "?!" is two words, and one end.
+  return tuple(
+    a for a, b in itertools.pairwise([*ends, len(words)]) if b > a + 1
+  ) + ((len(words),) if words else ())

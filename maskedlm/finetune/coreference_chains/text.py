@@ -1,0 +1,110 @@
+"""Input and output of coreference chains: texts in, mentions by chain out."""
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled import objects, tables
+from maskedlm.data.tokenizers.training import replace_surrogates
+from maskedlm.finetune.contract import Prediction
+from maskedlm.finetune.coreference_chains.rows import (
+  Chains,
+  Example,
+  sentence_ends,
+)
+from maskedlm.finetune.tagging import text
+
+_SUCH_AS = (
+  '{"sentences": [["a", "word", "each"], ["and", "so", "on"]]}, '
+  '{"tokens": ["a", "word", "each"]}, or {"text": "..."}'
+)
+
+
+def parse_line(line: str) -> Example:
+  """Parses a document: a line of text, or JSON.
+
+  JSON has "sentences", lists of words, "tokens" or "text". Sentences of the
+  others end after words of . ! and ?.
+
+  Raises:
+    DataError: the JSON has none of them.
+  """
+  fields = {}
+  if tables.is_object(line):
+    fields = objects.parse_object(
+      line, f"input {line[:60]!r}", such_as=_SUCH_AS
+    )
+  if "sentences" in fields:
+    sentences = fields["sentences"]
+    if not isinstance(sentences, list) or not all(
+      isinstance(s, list) and all(isinstance(word, str) for word in s)
+      for s in sentences
+    ):
+      raise DataError(
+        f'input {line[:60]!r}: "sentences" is not a list of lists of words; '
+        f"expected {_SUCH_AS}."
+      )
+    filled = [s for s in sentences if s]
+    return Example(
+      words=tuple(replace_surrogates(word) for s in filled for word in s),
+      sentence_ends=tuple(accumulate(map(len, filled))),
+    )
+  made = text.parse_line(line)
+  return Example(
+    words=made.words,
+    sentence_ends=sentence_ends(made.words),
+    text=made.text,
+    offsets=made.offsets,
+  )
+
+
+def chain_prediction(example: Example, chains: Chains) -> Prediction:
+  """Returns the prediction for a document, JSON-able.
+
+  Returns:
+    id (of the file's document, or ""), text (given words are joined by spaces),
+    tokens, sentence_ends (one after the last word of each) and chains, lists of
+    mentions, each with text, start and end (characters of "text") and words
+    (the first, and the one after the last).
+  """
+  document, offsets = text.sentence_text(example)
+
+  def mention(begin: int, end: int) -> dict:
+    start, stop = offsets[begin][0], offsets[end - 1][1]
+    return {
+      "text": document[start:stop],
+      "start": start,
+      "end": stop,
+      "words": [begin, end],
+    }
+
+  return {
+    "id": example.id,
+    "text": document,
+    "tokens": list(example.words),
+    "sentence_ends": list(example.sentence_ends),
+    "chains": [[mention(*m) for m in chain] for chain in chains],
+  }
+
+
+def predicted_chains(
+  predictions: Sequence[Prediction],
+) -> list[list[list[tuple[int, int]]]]:
+  """Returns the chains of each prediction, as those of an Example."""
+  return [
+    [[tuple(m["words"]) for m in chain] for chain in p["chains"]]
+    for p in predictions
+  ]
+
+
+def format_prediction(prediction: Prediction) -> str:
+  """Returns the document's name or beginning, and a line for each chain."""
+  name = prediction["id"]
+  if not name:
+    beginning = " ".join(prediction["text"].split())
+    name = beginning if len(beginning) <= 70 else f"{beginning[:67]}..."
+  lines = [
+    f"  {i}: " + " | ".join(f"{m['text']} ({m['start']})" for m in chain)
+    for i, chain in enumerate(prediction["chains"], 1)
+  ]
+  return "\n".join([name, *(lines or ["  (no chains)"])])
