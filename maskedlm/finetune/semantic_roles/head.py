@@ -1,12 +1,16 @@
 """The heads of semantic roles: is a word a predicate, and what are its roles?
 
 A sentence is encoded once for all of its predicates. The tags of word w for
-predicate p are scored by a feedforward net over both vectors and their
-distance, softmax(U gelu(A z_w + B z_p + d_{w-p})): Shi and Lin's classifier
-(arXiv:1904.05255), which also reads the predicate's vector beside each word's,
-with a distance in place of their indicator. Its first layer is applied to words
-rather than to pairs. Dimensions: B rows, L words of a row, K predicates,
-T tags.
+predicate p are scored by a feedforward net,
+
+  softmax(U gelu((1 + C b_p) * A z_w + b_p + d_{w-p})), b_p = B z_p
+
+As in Shi and Lin's classifier (arXiv:1904.05255) it reads the predicate's
+vector beside each word's, with a distance d in place of their indicator. The
+factor lets the predicate choose what it reads of a word (FiLM, Perez et al.
+2018, arXiv:1709.07871). A, B and C are applied to words rather than to pairs.
+
+Dimensions: B rows, L words of a row, K predicates, T tags.
 """
 
 import jax.numpy as jnp
@@ -78,9 +82,10 @@ class RoleHead(nn.Module):
     places = jnp.arange(L) - predicates[..., None]  # [B, K, L].
     places = jnp.clip(places, -MAX_DISTANCE, MAX_DISTANCE) + MAX_DISTANCE
     chosen = jnp.take_along_axis(own, predicates[..., None], axis=1)
-    x = (
-      word[:, None] + chosen[:, :, None] + distances[places].astype(word.dtype)
-    )
+    # Their product is small at first, even with twice the deviation.
+    scale = Dense((D,), (D,), 2 * stddev, cfg.dtype, name="scale_dense")(chosen)
+    x = (1 + scale[:, :, None]) * word[:, None] + chosen[:, :, None]
+    x = x + distances[places].astype(word.dtype)
     x = ACTIVATIONS[cfg.activation](x.reshape(-1, D))
     x = Dropout(cfg.dropout)(x, train=train)
     T = self.num_tags

@@ -42,7 +42,8 @@ def test_scores():
         p = at[b, k]
         far = max(-MAX_DISTANCE, min(MAX_DISTANCE, w - p))
         mixed = layer(words["word_dense"], x[b, w])
-        mixed = mixed + x[b, p] @ np.float64(words["own_dense"]["kernel"])
+        own_p = x[b, p] @ np.float64(words["own_dense"]["kernel"])
+        mixed = mixed * (1 + layer(roles["scale_dense"], own_p)) + own_p
         mixed = mixed + roles["distances"][far + MAX_DISTANCE]
         expected = layer(roles["tag_dense"], gelu(mixed))
         np.testing.assert_allclose(logits[b, k, w], expected, atol=1e-4)
