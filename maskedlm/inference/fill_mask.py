@@ -1,4 +1,9 @@
-"""Predicts the most probable words for each mask of a text."""
+"""Predicts the most probable words for each mask of a text.
+
+A causal model fills masks from left to right, each from the text before it, in
+which earlier masks have become their most probable token. Masks at the end of a
+text are therefore its greedy continuation.
+"""
 
 import math
 import pathlib
@@ -31,6 +36,7 @@ class MaskFiller(NamedTuple):
   tokenizer: Tokenizer
   mask_token: str
   max_length: int
+  causal: bool  # Whether it reads only what is to the left of a mask.
   # (input_ids [B, L], segment_ids [B, L], positions [B, P]) -> [B, P, V]; 0 for
   # special tokens and for ids without a token.
   probabilities: Callable
@@ -48,7 +54,8 @@ def load_mask_filler(path: pathlib.Path) -> MaskFiller:
 
   Raises:
     CheckpointError: no checkpoint can be read.
-    ConfigError: it has no MLM head, or its tokenizer belongs to another run.
+    ConfigError: it has no head that predicts tokens, or its tokenizer belongs
+      to another run.
   """
   return make_mask_filler(load.open_checkpoint(path), path)
 
@@ -59,14 +66,13 @@ def make_mask_filler(
   """Returns a MaskFiller for a loaded checkpoint; errors name `path`.
 
   Raises:
-    ConfigError: the checkpoint has no MLM head.
+    ConfigError: the checkpoint has no head that predicts tokens.
   """
   made = opened.tokenizer
-  params, config = masked_model(opened.params, opened.meta["task"], path)
+  params, config = token_model(opened.params, opened.meta["task"], path)
   params = jax.device_put(params)
 
-  @jax.jit
-  def probabilities(input_ids, segment_ids, positions):
+  def at_once(input_ids, segment_ids, positions):
     batch = {
       "input_ids": input_ids,
       "token_type_ids": jnp.zeros_like(input_ids),
@@ -77,12 +83,35 @@ def make_mask_filler(
     logits = logits.at[..., made.special_ids].set(-jnp.inf)
     return jax.nn.softmax(logits)
 
+  def left_to_right(input_ids, segment_ids, positions):
+    def fill(input_ids, position):  # [B, L], [B]
+      p = at_once(input_ids, segment_ids, position[:, None] - 1)[:, 0]
+      rows = jnp.arange(len(input_ids))
+      return input_ids.at[rows, position].set(jnp.argmax(p, axis=-1)), p
+
+    # Places after a row's masks are 0, and filled last: they change nothing.
+    _, filled = jax.lax.scan(fill, input_ids, positions.T)
+    return jnp.swapaxes(filled, 0, 1)
+
   return MaskFiller(
     tokenizer=made,
     mask_token=made.tokens(made.special.mask),
     max_length=config.max_positions,
-    probabilities=probabilities,
+    causal=config.causal,
+    probabilities=jax.jit(left_to_right if config.causal else at_once),
   )
+
+
+def token_model(params, task, path) -> tuple[dict, encoder.EncoderConfig]:
+  """Returns params of encoder and head, config, of any model of tokens.
+
+  Arguments and errors are those of `masked_model`. The head of a causal model
+  is named "mlm_head", as it is the same module.
+  """
+  if "lm_head" not in params:
+    return masked_model(params, task, path)
+  parts = {"encoder": params["encoder"], "mlm_head": params["lm_head"]}
+  return parts, restored(task["encoder"])
 
 
 def masked_model(params, task, path) -> tuple[dict, encoder.EncoderConfig]:
@@ -115,7 +144,8 @@ def fill_masks(
   """Returns the top_k words for each mask of each text, in one batch.
 
   Of a text with more tokens than the model's positions, those around its masks
-  are read, which is logged.
+  are read, which is logged. A causal model reads nothing after the last mask,
+  which is logged as well.
 
   Raises:
     ConfigError: a text has no mask, or its masks are further apart than the
@@ -161,6 +191,12 @@ def _row(model: MaskFiller, text: str) -> np.ndarray:
     raise ConfigError(
       f"no {model.mask_token} in {text[:60]!r}: write it where a word is "
       "to be filled in."
+    )
+  if model.causal and masks[-1] + 1 < len(ids):
+    ids = ids[: masks[-1] + 1]
+    console.log(
+      f"{text[:60]!r}: the model is causal and read only what is to the left "
+      f"of {model.mask_token}"
     )
   size, capacity = len(ids), model.max_length - 2
   if size > capacity:

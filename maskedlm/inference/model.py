@@ -9,25 +9,31 @@ damaged checkpoint raises a CheckpointError.
 import dataclasses
 import functools
 import itertools
-import json
-import operator
 import pathlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
-from maskedlm.core.errors import ConfigError
-from maskedlm.data.labelled.text_lines import Text
 from maskedlm.data.tokenizers.tokenizer import Encoding, Tokenizer
 from maskedlm.finetune import predict
 from maskedlm.finetune.contract import Prediction
 from maskedlm.finetune.predict import FineTunedModel
-from maskedlm.inference import fill_mask
+from maskedlm.inference import arguments, fill_mask
 from maskedlm.inference.fill_mask import MaskFiller
 from maskedlm.inference.pretrained import evaluate as pretrained
-from maskedlm.inference.vectors import attention_maps, search, vectors
+from maskedlm.inference.score import next_sentence
+from maskedlm.inference.score import texts as text_scores
+from maskedlm.inference.score.next_sentence import PairScorer
+from maskedlm.inference.score.texts import TextScore, TextScorer
+from maskedlm.inference.vectors import (
+  attention_maps,
+  in_memory,
+  search,
+  vectors,
+)
 from maskedlm.inference.vectors.attention_maps import Attention
 from maskedlm.inference.vectors.search import Hit
 from maskedlm.inference.vectors.vectors import TextEncoder, Vectors
@@ -101,7 +107,7 @@ class Model:
     Raises:
       ConfigError: the text is not a string.
     """
-    return self.tokenizer.encode(_text(text), specials=specials)
+    return self.tokenizer.encode(arguments.text(text), specials=specials)
 
   def fill_mask(
     self, text: str, *, top: int = 5
@@ -116,16 +122,17 @@ class Model:
       For each mask a list of (word, probability), most probable first.
       Subwords are spelt as in the tokenizer (##ing). Special tokens are never
       candidates. Of a text that is too long, the tokens around its masks are
-      read, which is logged.
+      read, which is logged. A causal model fills the masks from left to
+      right, and reads only what is to their left.
 
     Raises:
-      ConfigError: top is below 1; the model has no masked language modeling
-        head; the text has no mask, or its masks are further apart than the
-        model has positions.
+      ConfigError: top is below 1; the model has no head that predicts tokens;
+        the text has no mask, or its masks are further apart than the model has
+        positions.
     """
-    if top < 1:
-      raise ConfigError(f"top={top}: expected at least 1.")
-    return fill_mask.fill_masks(self._filler, [_text(text)], top_k=top)[0].masks
+    arguments.check_positive("top", top)
+    texts = [arguments.text(text)]
+    return fill_mask.fill_masks(self._filler, texts, top_k=top)[0].masks
 
   def encode(
     self,
@@ -151,7 +158,7 @@ class Model:
     Raises:
       ConfigError: see `vectors`.
     """
-    texts = _each("texts", texts, str)
+    texts = arguments.each("texts", texts, str)
     made = self.vectors(texts, unit="token", layers=layers, combine=combine)
     bounds = np.searchsorted(made.texts, np.arange(len(texts) + 1))
     return [made.values[a:b] for a, b in itertools.pairwise(bounds)]
@@ -171,14 +178,8 @@ class Model:
     The arguments and errors are those of `vectors`, which also returns the
     position of each unit.
     """
-    made = self.vectors(
-      texts,
-      unit=unit,
-      pool=pool,
-      layers=layers,
-      combine=combine,
-      normalize=normalize,
-    )
+    options = {"pool": pool, "layers": layers, "combine": combine}
+    made = self.vectors(texts, unit=unit, normalize=normalize, **options)
     return made.values
 
   def vectors(
@@ -212,27 +213,13 @@ class Model:
     Raises:
       ConfigError: an unknown option or layer; a string instead of a list.
     """
-    texts = _each("texts", texts, str)
-    try:
-      layers = tuple(map(operator.index, layers))
-    except TypeError:
-      raise ConfigError(
-        f"layers={layers!r:.40}: expected numbers such as (-1,) or "
-        "(-1, -2, -3, -4)."
-      ) from None
-    options = vectors.resolve_options(
-      vectors.VectorOptions(unit, pool, layers, combine, normalize),
+    texts = arguments.each("texts", texts, str)
+    return in_memory.make_vectors(
       self._encoder,
+      texts,
+      vectors.VectorOptions(unit, pool, layers, combine, normalize),
+      length_option=_LENGTH,
     )
-    lines = (Text(text, line=i + 1) for i, text in enumerate(texts))
-    long: list[int] = []
-    made = list(vectors.embed(self._encoder, lines, options, long=long))
-    vectors.log_windows(self._encoder, options, long, option=_LENGTH)
-    if not made:
-      return vectors.empty_vectors(options, self.cfg)
-    made = vectors.collect(made)
-    places = np.array([text.line - 1 for text in made.sources], np.int64)
-    return made._replace(texts=places)
 
   def search(
     self, queries: Sequence[str], path: str | pathlib.Path, *, top: int = 5
@@ -253,11 +240,10 @@ class Model:
       ConfigError: top is below 1, or the file holds something else or is of
         another encoder.
     """
-    queries = _each("queries", queries, str)
+    queries = arguments.each("queries", queries, str)
     if not queries:
       return []
-    if top < 1:
-      raise ConfigError(f"top={top}: expected at least 1.")
+    arguments.check_positive("top", top)
     index = search.open_index(path, self._encoder)
     return search.search(self._encoder, index, queries, top=top)
 
@@ -280,12 +266,10 @@ class Model:
         example is neither a string nor a dict.
       DataError: an example lacks a field that the task needs.
     """
-    examples = _each("examples", examples, (str, Mapping))
+    examples = arguments.each("examples", examples, (str, Mapping))
     model = self._predictor
     parsed = [
-      model.task.parse_line(
-        example if isinstance(example, str) else _json(example), model.options
-      )
+      model.task.parse_line(arguments.to_line(example), model.options)
       for example in examples
     ]
     cut: list[int] = []
@@ -319,20 +303,60 @@ class Model:
         argument is out of range.
       DataError: the texts have nothing that can be masked.
     """
-    texts = _each("texts", texts, str)
-    if batch_size < 1:
-      raise ConfigError(f"batch_size={batch_size}: expected at least 1.")
-    documents = (
-      [line for line in map(str.strip, text.splitlines()) if line]
-      for text in texts
-    )
+    arguments.check_positive("batch_size", batch_size)
     return pretrained.evaluate(
       self._pretrained,
-      documents,
+      map(pretrained.lines_of, arguments.each("texts", texts, str)),
       mask_rate=mask_rate,
       seed=seed,
       batch_size=batch_size,
     )
+
+  def score(
+    self, texts: Sequence[str], *, pll: str = "original"
+  ) -> list[TextScore]:
+    """Returns how probable the model finds each text.
+
+    Args:
+      texts: a list of any length, of texts of any length.
+      pll: what a masked model doesn't see when it predicts a token: "original",
+        that token (Salazar et al. 2020); "l2r", also the rest of its word
+        (Kauf & Ivanova 2023).
+
+    Returns:
+      For each text its log_likelihood in nats (pseudo-log-likelihood, unless
+      the model is causal), its perplexity, and the log_probabilities of its
+      tokens; see TextScore.
+
+    Raises:
+      ConfigError: the model has no head that predicts tokens, or pll is unknown
+        or given for a causal model.
+    """
+    texts, seen = arguments.each("texts", texts, str), Counter()
+    made = list(text_scores.score(self._scorer, texts, pll=pll, seen=seen))
+    text_scores.log_summary(self._scorer, seen, option=_LENGTH)
+    return made
+
+  def next_sentence(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+    """Returns the probability that B follows A for each pair (A, B).
+
+    It is that of the pretrained NSP head; of a model trained with sentence
+    order prediction, that A and B are in their order.
+
+    Args:
+      pairs: a list of any length. Of a pair that is longer than a row, the
+        longer text loses its last tokens, which is logged.
+
+    Returns:
+      [n] float32.
+
+    Raises:
+      ConfigError: the model has no such head, or a pair is not two texts.
+    """
+    pairs, cut = arguments.pairs("pairs", pairs), []
+    made = next_sentence.next_sentence(self._pair_scorer, pairs, cut=cut)
+    next_sentence.log_cut(self._pair_scorer, cut, option=_LENGTH)
+    return made
 
   def attend(self, text: str) -> Attention:
     """Returns the attention weights of every layer and head.
@@ -347,7 +371,7 @@ class Model:
     Raises:
       ConfigError: the text has no token, or too many.
     """
-    return attention_maps.attend(self._encoder, _text(text))
+    return attention_maps.attend(self._encoder, arguments.text(text))
 
   @functools.cached_property
   def _filler(self) -> MaskFiller:
@@ -358,43 +382,19 @@ class Model:
     return pretrained.make_model(self.opened, self.path, length=self.length)
 
   @functools.cached_property
+  def _scorer(self) -> TextScorer:
+    return text_scores.make_scorer(self.opened, self.path, length=self.length)
+
+  @functools.cached_property
+  def _pair_scorer(self) -> PairScorer:
+    return next_sentence.make_pair_scorer(
+      self.opened, self.path, length=self.length
+    )
+
+  @functools.cached_property
   def _encoder(self) -> TextEncoder:
     return vectors.make_text_encoder(self.opened, length=self.length)
 
   @functools.cached_property
   def _predictor(self) -> FineTunedModel:
     return predict.make_model(self.opened, self.path, length=self.length)
-
-
-def _text(value: str) -> str:
-  """Returns the value if it is a string, and raises ConfigError otherwise."""
-  if not isinstance(value, str):
-    raise ConfigError(f"text is {value!r:.40}: expected a string.")
-  return value
-
-
-def _json(example: Mapping[str, Any]) -> str:
-  """Returns the example as JSON; raises ConfigError if that is impossible."""
-  try:
-    return json.dumps(dict(example), default=lambda x: x.tolist())  # NumPy.
-  except (TypeError, ValueError, AttributeError, RecursionError):
-    raise ConfigError(
-      f"the example {example!r:.60} can't be written as JSON: expected "
-      "strings, numbers and lists of them."
-    ) from None
-
-
-def _each(name: str, values: Sequence, kinds) -> list:
-  """Returns the values as a list; raises ConfigError for a wrong type."""
-  if isinstance(values, str):  # A sequence of characters, surely by mistake.
-    raise ConfigError(
-      f"{name} is one string, {values[:40]!r}: expected a list; put it in [ ]."
-    )
-  if not isinstance(values, Iterable):
-    raise ConfigError(f"{name} is {values!r:.40}: expected a list.")
-  values = list(values)
-  for i, value in enumerate(values):
-    if not isinstance(value, kinds):
-      expected = "a string" if kinds is str else "a string or a dict"
-      raise ConfigError(f"{name}[{i}] is {value!r:.40}: expected {expected}.")
-  return values

@@ -9,7 +9,7 @@ import functools
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -17,11 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from maskedlm.core.counts import counted
-from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.core.errors import DataError
 from maskedlm.core.task import Params
 from maskedlm.data.sources import sentences
 from maskedlm.data.tokenizers.documents import Text
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
+from maskedlm.finetune import predict
 from maskedlm.inference import fill_mask
 from maskedlm.inference.pretrained import masked_rows, sentence_pairs
 from maskedlm.modeling import masked_lm
@@ -55,23 +56,14 @@ def make_model(
   Args:
     opened: the checkpoint.
     path: where it is.
-    length: the most tokens of a row; 0 = as in training, or, of an imported
-      model, its positions but at most MAX_LENGTH.
+    length: the most tokens of a row; 0 = see row_length.
 
   Raises:
     ConfigError: the model has no MLM head, or the length is out of range.
   """
   params, cfg = fill_mask.masked_model(opened.params, opened.meta["task"], path)
   params = jax.device_put(params)
-  config = opened.meta.get("identity", {}).get("config", {})
-  data = config.get("data", {})
-  long = "long_" if data.get("long_share") else ""
-  trained = data.get(f"{long}length", MAX_LENGTH)
-  if length and not 8 <= length <= cfg.max_positions:
-    raise ConfigError(
-      f"length={length}: expected 8 to {cfg.max_positions}, the model's "
-      "positions."
-    )
+  config = _config(opened)
 
   @jax.jit
   def scores(params, batch):
@@ -80,15 +72,41 @@ def make_model(
 
   return PretrainedModel(
     tokenizer=opened.tokenizer,
-    length=length or min(trained, cfg.max_positions),
+    length=row_length(opened, cfg, length),
     scores=functools.partial(scores, params),
-    pair_logits=_pair_logits(opened),
+    pair_logits=make_pair_logits(opened),
     swaps=config.get("objective", {}).get("pairs") == "sop",
   )
 
 
-def _pair_logits(opened: load.LoadedCheckpoint) -> Callable | None:
-  """Returns PretrainedModel.pair_logits."""
+def row_length(
+  opened: load.LoadedCheckpoint, cfg: EncoderConfig, length: int
+) -> int:
+  """Returns the most tokens of a row of a pretrained model.
+
+  Args:
+    opened: the checkpoint.
+    cfg: the architecture of the encoder that reads the rows.
+    length: 0 = as in training, or, of an imported model, its positions but at
+      most MAX_LENGTH.
+
+  Raises:
+    ConfigError: the length is not 0, or 8 to cfg.max_positions.
+  """
+  predict.check_length(length, cfg.max_positions)
+  data = _config(opened).get("data", {})
+  long = "long_" if data.get("long_share") else ""
+  trained = data.get(f"{long}length", MAX_LENGTH)
+  return length or min(trained, cfg.max_positions)
+
+
+def _config(opened: load.LoadedCheckpoint) -> Mapping[str, Any]:
+  """Returns the config of the run that wrote a checkpoint; {} if imported."""
+  return opened.meta.get("identity", {}).get("config", {})
+
+
+def make_pair_logits(opened: load.LoadedCheckpoint) -> Callable | None:
+  """Returns PretrainedModel.pair_logits of a checkpoint."""
   if not {"pooler", "nsp_head"} <= set(opened.params):
     return None
   cfg: EncoderConfig = restored(opened.meta["task"]["encoder"])
@@ -194,6 +212,11 @@ def evaluate(
     values["nsp_loss"], values["nsp_accuracy"] = map(float, nsp / pairs)
   masking = {"mask_rate": mask_rate, "seed": seed, "length": model.length}
   return {**values, **masking}
+
+
+def lines_of(text: str) -> list[str]:
+  """Returns the lines of a document, without blank ones."""
+  return [line for line in map(str.strip, text.splitlines()) if line]
 
 
 def _encode(

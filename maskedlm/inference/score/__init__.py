@@ -1,0 +1,1 @@
+"""Scores texts by a pretrained model: how probable they are, what follows."""

@@ -1,0 +1,129 @@
+"""Makes the rows in which the tokens of a text are predicted.
+
+A masked model has a row for each token, in which it is masked: its scores sum
+to the pseudo-log-likelihood (Salazar et al. 2020, arXiv:1910.14659). A causal
+model has one row for all. A text longer than a row is read in windows, and each
+token is predicted in one of them.
+"""
+
+import unicodedata
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from maskedlm.core.errors import check_name
+from maskedlm.data.labelled import windows
+from maskedlm.data.tokenizers.tokenizer import Encoding, Tokenizer
+
+
+class Row(NamedTuple):
+  """A row of l tokens, of which p predict a token of the text."""
+
+  ids: np.ndarray  # [l] int32.
+  positions: np.ndarray  # [p] int32: where the head is applied.
+  labels: np.ndarray  # [p] int32: the tokens predicted there.
+  places: slice  # The p tokens' places in the text.
+
+
+def make_row_cutter(
+  tokenizer: Tokenizer, *, length: int, causal: bool, pll: str
+) -> Callable[[str, Encoding], Iterator[Row]]:
+  """Returns a function (text, its encoding) -> its rows.
+
+  Args:
+    tokenizer: the model's.
+    length: the most tokens in a row.
+    causal: whether the model reads from left to right.
+    pll: what is masked for a token of a masked model, a key of PLL.
+
+  Raises:
+    ConfigError: pll is unknown.
+  """
+  check_name("pll", pll, PLL)
+  if causal:
+    return lambda text, encoding: _causal_rows(tokenizer, encoding.ids, length)
+
+  def cut(text: str, encoding: Encoding) -> Iterator[Row]:
+    ends = PLL[pll](tokenizer, text, encoding)
+    return _masked_rows(tokenizer, encoding.ids, ends, length)
+
+  return cut
+
+
+def _masked_rows(
+  tokenizer: Tokenizer, ids: np.ndarray, ends: np.ndarray, length: int
+) -> Iterator[Row]:
+  """Yields a row for each token; those from it to its end [n] are masked.
+
+  A long text's token is predicted in the window that has most of its context.
+  """
+  special = tokenizer.special
+  ones = np.ones(len(ids), np.int64)
+  for window in windows.cut_windows(ones, length - 2):
+    inside = ids[window.begin : window.end]
+    row = np.array([special.cls, *inside, special.sep], np.int32)
+    for place in range(window.keep_begin, window.keep_end):
+      position, end = (x - window.begin + 1 for x in (place, ends[place]))
+      masked = row.copy()
+      masked[position : min(end, len(row) - 1)] = special.mask
+      yield Row(
+        masked,
+        np.array([position], np.int32),
+        ids[place : place + 1],
+        slice(place, place + 1),
+      )
+
+
+def _causal_rows(
+  tokenizer: Tokenizer, ids: np.ndarray, length: int
+) -> Iterator[Row]:
+  """Yields rows [CLS] tokens; each token is predicted from those before it.
+
+  In training the last position of a row is [SEP], which predicts nothing. In a
+  long text, a token has at least half a row to its left.
+  """
+  capacity = length - 1
+  begin = done = 0
+  while done < len(ids):
+    end = min(begin + capacity, len(ids))
+    yield Row(
+      np.array([tokenizer.special.cls, *ids[begin : end - 1]], np.int32),
+      np.arange(done - begin, end - begin, dtype=np.int32),
+      ids[done:end],
+      slice(done, end),
+    )
+    begin, done = end - capacity // 2, end
+
+
+def _one_token(tokenizer, text: str, encoding: Encoding) -> np.ndarray:
+  """Returns the ends [n] of masks that hide a token only."""
+  del tokenizer, text
+  return np.arange(len(encoding.ids)) + 1
+
+
+def _rest_of_word(
+  tokenizer: Tokenizer, text: str, encoding: Encoding
+) -> np.ndarray:
+  """Returns the ends [n] of masks that hide the rest of a token's word.
+
+  Words are separated by spaces and by punctuation, as BERT separates them.
+  """
+  begins = np.array(tokenizer.starts_word[encoding.ids])
+  for i, (before, own) in enumerate(
+    zip(encoding.offsets[:-1], encoding.offsets[1:], strict=True), 1
+  ):
+    last, first = text[before[1] - 1 : before[1]], text[own[0] : own[0] + 1]
+    begins[i] |= _is_symbol(last) != _is_symbol(first)
+  bounds = np.append(np.flatnonzero(begins[1:]) + 1, len(begins))
+  return bounds[np.searchsorted(bounds, np.arange(len(begins)), "right")]
+
+
+def _is_symbol(character: str) -> bool:
+  return bool(character) and unicodedata.category(character)[0] in "PS"
+
+
+# How --pll is defined: (tokenizer, text, encoding) -> the end of each mask. l2r
+# (Kauf & Ivanova 2023, arXiv:2305.10588, section 4) also hides the tokens of a
+# word to the right of the one that is predicted, as they give it away.
+PLL = {"original": _one_token, "l2r": _rest_of_word}
