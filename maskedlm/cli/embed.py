@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import pathlib
 from collections import Counter
 from collections.abc import Sequence
 
@@ -148,15 +147,7 @@ def _check(args: argparse.Namespace) -> None:
     output_options.check_file(args.fit, suffixes=(".npz",), option="--fit")
   read = [*args.input, *filter(None, [args.standardise])]
   for option, path in (("--out", args.out), ("--fit", args.fit)):
-    if path and any(_same(path, other) for other in read):
-      raise ConfigError(f"{option}={path} is an input, too: give another name.")
-  if args.out and args.fit and _same(args.out, args.fit):
+    if path:
+      shared.check_not_read(option, path, read)
+  if args.out and args.fit and shared.is_same_file(args.out, args.fit):
     raise ConfigError(f"--out and --fit are both {args.out}: give two names.")
-
-
-def _same(a: str, b: str) -> bool:
-  """Returns whether two paths name one file, which may not exist yet."""
-  a, b = pathlib.Path(a), pathlib.Path(b)
-  return a.resolve() == b.resolve() or (
-    a.exists() and b.exists() and a.samefile(b)
-  )

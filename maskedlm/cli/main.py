@@ -36,6 +36,7 @@ VERBS = {
   "word-senses": ("word_senses", "word senses: train, evaluate, predict"),
   "plot": ("plot", "draw instances, attention, isotropy, training curves"),
   "fill-mask": ("fill_mask", "fill the masks of a text with a checkpoint"),
+  "score": ("score", "how probable texts are, and whether one follows another"),
   "demo": ("demo", "serve a page that shows what a model does"),
   "retokenize": ("retokenize", "give a model another vocabulary"),
   "import": ("import_model", "turn a Hugging Face model into a workdir"),

@@ -5,6 +5,7 @@ layers, -1 the last one; `last` and `all` (1 to N) are names for some of them.
 """
 
 import argparse
+import pathlib
 import re
 import time
 from collections import Counter
@@ -205,6 +206,20 @@ def check_field(args: argparse.Namespace, files: Sequence[str]) -> None:
     )
 
 
+def check_not_read(option: str, path: str, read: Sequence[str]) -> None:
+  """Raises ConfigError if a file that is to be written is an input, too."""
+  if any(is_same_file(path, other) for other in read):
+    raise ConfigError(f"{option}={path} is an input, too: give another name.")
+
+
+def is_same_file(a: str, b: str) -> bool:
+  """Returns whether two paths name one file, which may not exist yet."""
+  first, second = pathlib.Path(a), pathlib.Path(b)
+  return first.resolve() == second.resolve() or (
+    first.exists() and second.exists() and first.samefile(second)
+  )
+
+
 def check_json_flag(argv: Sequence[str]) -> None:
   """Raises ConfigError for `--json FILE`, its form before --json was a flag.
 
@@ -259,15 +274,18 @@ def parse_layers(text: str, num_layers: int | None = None) -> tuple[int, ...]:
   return tuple(map(int, text.split(",")))
 
 
-def make_progress(size: int, seen: Counter) -> Callable[[int], None]:
-  """Returns a function that shows the progress of embedding, every SECONDS.
+def make_progress(
+  size: int, seen: Counter, what: str = "vector"
+) -> Callable[[int], None]:
+  """Returns a function that shows how far texts are read, every SECONDS.
 
   Args:
     size: bytes of the input; 0 = unknown.
     seen: numbers of "bytes" and "texts" read so far.
+    what: what is made of the texts.
 
   Returns:
-    A function of the number of vectors so far.
+    A function of the number made so far.
   """
   start = shown = time.perf_counter()
 
@@ -279,7 +297,7 @@ def make_progress(size: int, seen: Counter) -> Callable[[int], None]:
     shown = now
     rate = seen["texts"] / (now - start)
     line = (
-      f"{counted(seen['texts'], 'text')} | {counted(count, 'vector')} | "
+      f"{counted(seen['texts'], 'text')} | {counted(count, what)} | "
       f"{rate:,.0f} texts/s"
     )
     if size and seen["bytes"]:

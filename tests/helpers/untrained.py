@@ -98,3 +98,14 @@ def save_tuned(
     )
   opened.close()
   return folder
+
+
+def causal(folder):
+  """Saves a workdir of a left-to-right model; returns its path."""
+  tokenizer = make_tokenizer()
+  cfg = workdirs.config(
+    tokenizer, max_positions=POSITIONS, causal=True, **SIZES
+  )
+  params = workdirs.make_params(cfg, ("mlm_head",))
+  params["lm_head"] = params.pop("mlm_head")
+  return workdirs.save(folder, params, cfg, tokenizer, objective="causal")

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from maskedlm.core import measured
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.tokenizers.tokenizer import Encoding, Tokenizer
@@ -186,7 +187,7 @@ def perplexity(log_likelihood: float, tokens: int) -> float:
   """Returns exp(-log_likelihood / tokens), nan without a token."""
   if not tokens:
     return math.nan
-  return math.exp(min(-log_likelihood / tokens, 700))
+  return measured.perplexity(-log_likelihood / tokens)
 
 
 def _take(rows: Iterator, num_tokens: int) -> list:

@@ -1,0 +1,179 @@
+"""`maskedlm score`: texts, pairs, files, stdin, minimal pairs, errors."""
+
+import io
+import json
+import sys
+
+import pytest
+
+import maskedlm
+from helpers import untrained, workdirs
+from maskedlm.cli import main
+
+TEXTS = ["the cat sat on the mat.", "she sold the red book"]
+
+
+@pytest.fixture(scope="module")
+def workdir(tmp_path_factory):
+  """Returns a workdir with an MLM head and an NSP head."""
+  tokenizer = untrained.make_tokenizer()
+  cfg = workdirs.config(
+    tokenizer, max_positions=untrained.POSITIONS, **untrained.SIZES
+  )
+  params = workdirs.make_params(cfg, ("pooler", "mlm_head", "nsp_head"))
+  folder = tmp_path_factory.mktemp("score") / "run"
+  return workdirs.save(folder, params, cfg, tokenizer)
+
+
+@pytest.fixture(scope="module")
+def model(workdir):
+  return maskedlm.load(workdir)
+
+
+@pytest.fixture
+def call(workdir, capsys, monkeypatch):
+  def run(*argv, stdin=""):
+    monkeypatch.setattr(
+      sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode()))
+    )
+    argv = ["score", "--checkpoint", str(workdir), *map(str, argv)]
+    code = main.main(argv)
+    return code, *capsys.readouterr()
+
+  return run
+
+
+def test_texts_and_their_tokens(call, model):
+  code, out, told = call(*TEXTS)
+  made = model.score(TEXTS)
+  assert code == 0 and "2 texts" in told
+  lines = out.splitlines()
+  assert lines[0] == TEXTS[0]
+  assert f"log-likelihood {made[0].log_likelihood:.3f}" in lines[1]
+  assert f"pseudo-perplexity {made[0].perplexity:,.2f}" in lines[1]
+  table = [line.split() for line in lines[2 : 2 + len(made[0].tokens)]]
+  assert [token for _, token in table] == list(made[0].tokens)
+  for (p, _), expected in zip(table, made[0].log_probabilities, strict=True):
+    assert float(p) == pytest.approx(expected, abs=6e-4)
+  assert lines[2 + len(table)] == TEXTS[1]
+
+
+def test_json_of_texts_and_pairs_in_the_order_of_the_lines(call, model):
+  pair = {"text": TEXTS[1], "text_b": TEXTS[0]}
+  lines = [TEXTS[0], "\t".join(TEXTS), "", json.dumps(pair), TEXTS[1]]
+  code, out, _ = call("--json", stdin="\n".join(lines))
+  assert code == 0
+  found = [json.loads(line) for line in out.splitlines()]
+  assert [one["line"] for one in found] == [1, 2, 4, 5]
+  for i, made in zip((0, 3), model.score(TEXTS), strict=True):
+    assert found[i]["text"] == made.text
+    for name in ("log_likelihood", "perplexity"):
+      expected = pytest.approx(getattr(made, name), rel=1e-4)
+      assert found[i][f"pseudo_{name}"] == expected
+    spans = [made.text[t["begin"] : t["end"]] for t in found[i]["tokens"]]
+    assert "".join(spans) == made.text.replace(" ", "")
+  shares = model.next_sentence([tuple(TEXTS), (TEXTS[1], TEXTS[0])])
+  for i, p in zip((1, 2), shares, strict=True):
+    assert found[i]["probability"] == pytest.approx(p, abs=1e-5)
+  assert found[2]["text_b"] == TEXTS[0]
+  (one,) = map(json.loads, call("--json", TEXTS[0])[1].splitlines())
+  assert "line" not in one and one["text"] == TEXTS[0]
+
+
+def test_files_fields_and_out(call, tmp_path):
+  (tmp_path / "a.txt").write_text("\n".join(TEXTS))
+  (tmp_path / "b.jsonl").write_text(json.dumps({"t": TEXTS[0]}))
+  out = tmp_path / "scores.jsonl"
+  argv = "--input", tmp_path / "a.txt", tmp_path / "b.jsonl"
+  code, printed, _ = call(*argv, "--field=t", "--out", out)
+  assert code == 0 and not printed
+  found = [json.loads(line) for line in out.read_text().splitlines()]
+  assert [one["text"] for one in found] == [*TEXTS, TEXTS[0]]
+  again = call(*argv, "--field=t", "--json", "--pll=l2r")[1].splitlines()
+  assert [json.loads(x)["text"] for x in again] == [*TEXTS, TEXTS[0]]
+  # A text may look like an object.
+  assert call("--format=text", stdin='{"x": 1}')[0] == 0
+
+
+def test_a_causal_model_has_no_pseudo_scores(tmp_path, capsys):
+  run = untrained.causal(tmp_path / "causal")
+  argv = ["score", "--checkpoint", str(run), "--json"]
+  assert main.main([*argv, TEXTS[0]]) == 0
+  found = json.loads(capsys.readouterr().out)
+  (made,) = maskedlm.load(run).score(TEXTS[:1])
+  assert found["log_likelihood"] == pytest.approx(made.log_likelihood)
+  assert found["perplexity"] == pytest.approx(made.perplexity)
+  assert main.main([*argv, "\t".join(TEXTS)]) == 2
+  assert "no NSP head" in capsys.readouterr().err
+  assert main.main([*argv, "--pll=l2r", TEXTS[0]]) == 2
+  assert "l2r" in capsys.readouterr().err
+
+
+def test_minimal_pairs(call, model, tmp_path):
+  file, out = tmp_path / "pairs.jsonl", tmp_path / "out.jsonl"
+  pairs = [
+    *(("the cat sat", "the mat ran", "one"), ("she ran", "she sat", "one")),
+    *(("a book", "A BOOK", "two"), ("the man sold", "the cat sold", "two")),
+  ]
+  file.write_text(
+    "".join(
+      json.dumps({"sentence_good": g, "sentence_bad": b, "UID": u}) + "\n"
+      for g, b, u in pairs
+    )
+  )
+  code, printed, _ = call("--minimal-pairs", file, "--json", "--out", out)
+  assert code == 0
+  values = json.loads(printed)
+  judged = [json.loads(line) for line in out.read_text().splitlines()]
+  correct = []
+  for (good, bad, uid), one in zip(pairs, judged, strict=True):
+    a, b = (x.log_likelihood for x in model.score([good, bad]))
+    assert one["UID"] == uid
+    assert one["score_good"] == pytest.approx(a, abs=1e-3)
+    assert one["score_bad"] == pytest.approx(b, abs=1e-3)
+    correct.append(one["correct"])
+    # The tokenizer lowercases: A BOOK is the same.
+    assert one["tie"] == (uid == "two" and good == "a book")
+    assert one["correct"] == (a > b and not one["tie"])
+  assert values["pairs"] == 4 and values["ties"] == 1
+  assert values["accuracy"] == sum(correct) / 4
+  assert values["UID"]["one"]["correct"] == sum(correct[:2])
+  table = call("--minimal-pairs", file)[1].splitlines()
+  assert table[0].split() == ["by", "phenomenon", "pairs", "ties", "accuracy"]
+  assert table[1].split()[:3] == ["UID", "one", "2"]
+  assert table[-1].split() == ["all", "4", "1", f"{sum(correct) / 4:.1%}"]
+
+
+@pytest.mark.parametrize(
+  ("argv", "stdin", "words"),
+  [
+    (["--input={file}", "a text"], "", ["--input", "--minimal-pairs"]),
+    (["--pll=r2l", "a"], "", ["--pll", "r2l", "l2r"]),
+    (["--input=nothing.txt"], "", ["--input=nothing.txt"]),
+    (["--minimal-pairs", "nothing.jsonl"], "", ["--minimal-pairs=nothing"]),
+    (["--minimal-pairs", "{file}"], "", ["the.txt"]),
+    (["--field=x", "a"], "", ["--field=x"]),
+    (["--field=x", "--input={file}"], "", ["--field=x", "the.txt"]),
+    (["--format=jsonl", "a"], "", ["--format=jsonl"]),
+    (["--length=3", "a"], "", ["--length=3"]),
+    (["--length=99", "a"], "", ["length=99", "48"]),
+    (["--batch_tokens=0", "a"], "", ["--batch_tokens=0"]),
+    (["--input={file}", "--out={file}"], "", ["--out=", "input"]),
+    (["--out=nowhere/x.jsonl", "a"], "", ["--out=nowhere/x.jsonl"]),
+    ([], "", ["stdin", "no line"]),
+    ([], "a\n\n \tb", ["stdin:3", "tab"]),
+    ([], "a\tb\tc", ["stdin:1", "3 texts"]),
+    ([], '{"text_b": "x"}', ["stdin:1", "'text'"]),
+    ([], '{"text": "x", "text_b": null}', ["stdin:1", "text_b is null"]),
+    ([], '{"text": "x"', ["stdin:1", "JSON"]),
+  ],
+)
+def test_errors_are_one_line(call, tmp_path, argv, stdin, words):
+  file = tmp_path / "the.txt"
+  file.write_text("some text")
+  code, out, told = call(*(a.format(file=file) for a in argv), stdin=stdin)
+  (line,) = told.strip().splitlines()
+  assert code == 2 and not out
+  assert line.startswith("error: ")
+  assert all(word in line for word in words), line
+  assert file.read_text() == "some text"

@@ -1,0 +1,300 @@
+"""Scores of texts: equal to one call a token, by this model or transformers."""
+
+from collections import Counter
+
+import jax
+import numpy as np
+import pytest
+
+import maskedlm
+from helpers import bert_peer, peers, untrained
+from maskedlm.core.errors import ConfigError
+from maskedlm.inference import fill_mask
+from maskedlm.inference.score import rows, texts
+from maskedlm.modeling import heads
+
+TEXTS = [
+  "the cat sat on the mat.",
+  "the souvenirs weren't sold",
+  "",
+  "she ran",
+  "a man saw the house and the cat sold the book. " * 3,  # Over 48 tokens.
+]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+  folder = tmp_path_factory.mktemp("score") / "run"
+  return maskedlm.load(untrained.pretrained(folder))
+
+
+@pytest.fixture(scope="module")
+def causal(tmp_path_factory):
+  folder = tmp_path_factory.mktemp("score") / "causal"
+  return maskedlm.load(untrained.causal(folder))
+
+
+def word_ends(tokenizer, words):
+  """Returns the end of each token's word; a word keeps its space before it."""
+  ends = []
+  for word in words:
+    ids = tokenizer.encode(word).ids
+    # Byte-level BPE puts a space, Ġ, before a text.
+    added = not word.startswith(" ") and tokenizer.tokens(int(ids[0])) == "Ġ"
+    count = len(ids) - (added and bool(ends))
+    ends += [len(ends) + count] * count
+  return ends
+
+
+def loop(model, ids, ends, log_softmax):
+  """Returns log-probabilities [n] by one call a token."""
+  special = model.tokenizer.special
+  found = []
+  for i, end in enumerate(ends):
+    row = np.array([special.cls, *ids, special.sep])
+    row[i + 1 : end + 1] = special.mask
+    found.append(log_softmax(row)[i + 1][ids[i]])
+  return found
+
+
+def torch_rows(theirs):
+  """Returns a function from ids [l] to log-probabilities [l, V]."""
+  torch = pytest.importorskip("torch")
+
+  def log_softmax(row):
+    with torch.no_grad():
+      out = theirs(input_ids=torch.tensor(np.int64(row))[None])
+    logits = getattr(out, "prediction_logits", None)
+    logits = out.logits if logits is None else logits
+    return torch.log_softmax(logits[0], -1).numpy()
+
+  return log_softmax
+
+
+@pytest.mark.parametrize(
+  ("architecture", "ending"),
+  [("Bert", "ForPreTraining"), ("Roberta", "ForMaskedLM")],
+)
+def test_equals_a_loop_over_transformers(architecture, ending, tmp_path):
+  pytest.importorskip("transformers")
+  from maskedlm.interop.huggingface import importer
+
+  tokenizer = peers.train_tokenizer(peers.kind_of(architecture))
+  theirs = peers.make_model(
+    architecture, ending, tokenizer, max_position_embeddings=40
+  )
+  folder = peers.save(theirs, tokenizer, tmp_path / "theirs")
+  importer.import_model(folder, tmp_path / "run", log=print)
+  model = maskedlm.load(tmp_path / "run")
+  log_softmax = torch_rows(theirs)
+  text = "a JSON encoder, decoded."
+  words = ["a", " JSON", " encoder", ",", " decoded", "."]
+  ends, ids = word_ends(tokenizer, words), model.tokenize(text).ids
+  for pll, stops in (("original", np.arange(len(ids)) + 1), ("l2r", ends)):
+    made = model.score([text, "is a", text], pll=pll)
+    expected = loop(model, ids, stops, log_softmax)
+    for one in made[::2]:
+      np.testing.assert_allclose(one.log_probabilities, expected, atol=1e-4)
+      assert one.log_likelihood == pytest.approx(np.sum(expected), abs=1e-4)
+      mean = np.mean(one.log_probabilities, dtype=np.float64)
+      assert one.perplexity == pytest.approx(np.exp(-mean))
+  assert max(np.array(ends) - np.arange(len(ids))) > 2  # A word of 3 tokens.
+
+
+def test_a_causal_model_equals_transformers(causal):
+  transformers = pytest.importorskip("transformers")
+  torch = pytest.importorskip("torch")
+  cfg, params = causal.cfg, causal.opened.params
+  theirs = transformers.BertLMHeadModel(
+    transformers.BertConfig(
+      vocab_size=cfg.vocab_size,
+      num_hidden_layers=cfg.num_layers,
+      hidden_size=cfg.width,
+      num_attention_heads=cfg.num_heads,
+      intermediate_size=cfg.mlp_width,
+      max_position_embeddings=cfg.max_positions,
+      layer_norm_eps=cfg.norm_epsilon,
+      is_decoder=True,
+    )
+  )
+  state = bert_peer.encoder_state(params["encoder"], cfg, "bert")
+  head, at = params["lm_head"], "cls.predictions"
+  transform = head["transform"]
+  bert_peer.dense(
+    state,
+    f"{at}.transform.dense",
+    transform["kernel"],
+    transform["bias"],
+    cfg.width,
+  )
+  bert_peer.norm(state, f"{at}.transform.LayerNorm", head["norm"])
+  state[f"{at}.bias"] = head["bias"][: cfg.vocab_size]
+  state = {k: torch.tensor(np.ascontiguousarray(v)) for k, v in state.items()}
+  assert not theirs.load_state_dict(state, strict=False).unexpected_keys
+  theirs.tie_weights()
+  log_softmax = torch_rows(theirs.eval())
+  for made in causal.score(TEXTS[:4]):
+    row = [causal.tokenizer.special.cls, *made.ids]
+    table = log_softmax(np.array(row))
+    expected = [table[i][token] for i, token in enumerate(made.ids)]
+    np.testing.assert_allclose(made.log_probabilities, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 150, 4096])
+def test_a_score_is_of_its_text_alone(model, batch_tokens):
+  """Whatever shares its batch, and however the rows are divided into chunks."""
+  seen = Counter()
+  made = list(
+    texts.score(
+      model._scorer, iter(TEXTS), batch_tokens=batch_tokens, seen=seen
+    )
+  )
+  assert [one.text for one in made] == TEXTS
+  for text, one in zip(TEXTS[:-1], made, strict=False):
+    (alone,) = model.score([text])
+    np.testing.assert_allclose(
+      one.log_probabilities, alone.log_probabilities, atol=2e-5
+    )
+  assert seen["scored"] == 5 and seen["long"] == 1
+  assert seen["tokens"] == sum(len(one.ids) for one in made)
+  total = sum(one.log_likelihood for one in made)
+  assert seen["log_likelihood"] == pytest.approx(total)
+  assert made[2].log_likelihood == 0 and np.isnan(made[2].perplexity)
+
+
+def test_a_long_text_is_read_in_windows(model, causal, capsys):
+  long = TEXTS[-1]
+  ids = model.tokenize(long).ids
+  n, length = len(ids), untrained.POSITIONS
+  assert n > length
+  (made,) = model.score([long])
+  assert f"1 text of more than {length} tokens" in capsys.readouterr().err
+  # The first token is predicted in the first window, the last in the last.
+  inside = ids[: length - 2], ids[-(length - 2) :]
+  special = model.tokenizer.special
+  for window, at, place in ((inside[0], 0, 0), (inside[1], -1, -1)):
+    row = np.array([special.cls, *window, special.sep])
+    position = 1 if at == 0 else len(row) - 2
+    row[position] = special.mask
+    batch = {
+      "input_ids": row[None],
+      "token_type_ids": np.zeros_like(row)[None],
+      "segment_ids": np.ones_like(row)[None],
+    }
+    logits = heads.mlm_logits(
+      model.opened.params, model.cfg, batch, np.array([[position]])
+    )
+    expected = float(jax.nn.log_softmax(logits[0, 0])[ids[place]])
+    assert made.log_probabilities[place] == pytest.approx(expected, abs=1e-4)
+  capsys.readouterr()
+  (left,) = causal.score([long])
+  assert f"more than {length} tokens" in capsys.readouterr().err
+  begin = causal.score([causal.tokenizer.decode(ids[: length - 1])])[0]
+  np.testing.assert_allclose(
+    left.log_probabilities[: length - 1], begin.log_probabilities, atol=1e-4
+  )
+
+
+def test_causal_windows_keep_half_a_row_of_context(causal):
+  tokenizer = causal.tokenizer
+  ids = np.arange(30, 53, dtype=np.int32)  # 23 tokens.
+  made = list(rows._causal_rows(tokenizer, ids, 9))
+  assert [row.places for row in made] == [
+    *(slice(0, 8), slice(8, 12), slice(12, 16)),
+    *(slice(16, 20), slice(20, 23)),
+  ]
+  for row in made:
+    assert row.ids[0] == tokenizer.special.cls and len(row.ids) <= 8
+    np.testing.assert_array_equal(row.labels, ids[row.places])
+    seen = row.ids[1:]  # The label follows what precedes its position.
+    for position, label in zip(row.positions, row.labels, strict=True):
+      before = ids[list(ids).index(label) - 1] if label > 30 else None
+      assert position == 0 or seen[position - 1] == before
+  assert all(min(row.positions) >= 4 for row in made[1:])
+
+
+def test_words_end_at_spaces_and_punctuation(model):
+  spelt = "##"
+  text = "souvenirs weren't sold."
+  encoding = model.tokenize(text)
+  ends = rows._rest_of_word(model.tokenizer, text, encoding)
+  tokens = [model.tokenizer.tokens(int(i)) for i in encoding.ids]
+  for i, end in enumerate(ends):
+    assert all(token.startswith(spelt) for token in tokens[i + 1 : end])
+    assert end == len(tokens) or not tokens[end].startswith(spelt)
+  assert list(rows._one_token(None, text, encoding)) == list(
+    range(1, len(tokens) + 1)
+  )
+
+
+def test_what_is_unknown_is_reported(model, capsys):
+  model.score(["the cat ☃ sat"])
+  assert "1 of 5 tokens are [UNK]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+  ("ask", "words"),
+  [
+    (lambda m, c: m.score("a text"), "texts is one string"),
+    (lambda m, c: m.score(["a"], pll="r2l"), r"pll='r2l'.*original"),
+    (lambda m, c: c.score(["a"], pll="l2r"), r"pll='l2r'.*causal"),
+    (lambda m, c: m.next_sentence([("a", "b")]), "no NSP head"),
+    (lambda m, c: m.next_sentence(["ab"]), r"pairs\[0\] is 'ab'"),
+    (lambda m, c: m.next_sentence([("a", "b", "c")]), r"pairs\[0\]"),
+    (lambda m, c: c.evaluate(["a text"]), "no MLM head"),
+  ],
+)
+def test_wrong_arguments(model, causal, ask, words):
+  with pytest.raises(ConfigError, match=words) as found:
+    ask(model, causal)
+  assert "\n" not in str(found.value)
+
+
+def test_a_fine_tuned_model_has_no_scores(tmp_path):
+  model = maskedlm.load(untrained.finetuned(tmp_path / "mood", "mood"))
+  with pytest.raises(ConfigError, match="no MLM head"):
+    model.score(["a"])
+
+
+# A causal model fills masks.
+
+
+def next_of(causal, ids):
+  """Returns the probabilities of the token after [CLS] ids, by `score`."""
+  tokenizer = causal.tokenizer
+  row = np.array([[tokenizer.special.cls, *ids, tokenizer.special.mask]])
+  p = causal._filler.probabilities(
+    row, np.ones_like(row), np.array([[row.shape[1] - 1]])
+  )
+  return np.asarray(p)[0, 0]
+
+
+def test_masks_at_the_end_are_the_greedy_continuation(causal):
+  prompt = "the man sold her "
+  found = causal.fill_mask(prompt + "[MASK][MASK][MASK]", top=4)
+  ids = list(causal.tokenize(prompt).ids)
+  for candidates in found:
+    p = next_of(causal, ids)
+    best = int(np.argmax(p))
+    word = fill_mask._word(causal.tokenizer, best)
+    assert candidates[0] == (word, pytest.approx(p[best], rel=1e-4))
+    assert len(candidates) == 4
+    # And the probability is the one that `score` has, before special tokens
+    # are left out.
+    ids.append(best)
+
+
+def test_what_follows_a_mask_is_not_read(causal, capsys):
+  end = causal.fill_mask("please turn your [MASK]")
+  assert not capsys.readouterr().err
+  middle = causal.fill_mask("please turn your [MASK] .")
+  assert "causal" in capsys.readouterr().err
+  assert [word for word, _ in end[0]] == [word for word, _ in middle[0]]
+
+
+def test_of_a_long_text_the_left_of_the_mask_is_read(causal):
+  filler = causal._filler
+  text = "the cat sat on the mat " * 20 + "[MASK] and she ran"
+  row = fill_mask._row(filler, text)
+  assert len(row) == untrained.POSITIONS
+  assert row[-2] == causal.tokenizer.special.mask
