@@ -3,9 +3,6 @@
 import numpy as np
 import pytest
 
-import maskedlm
-from helpers import peers
-
 PAIRS = [
   ("a JSON encoder.", "it is decoded"),
   ("is", "the values of a list are encoded in a string, or not"),
@@ -13,18 +10,10 @@ PAIRS = [
 ]
 
 
-def test_equals_transformers(tmp_path, capsys):
+def test_equals_transformers(imported, capsys):
   torch = pytest.importorskip("torch")
-  pytest.importorskip("transformers")
-  from maskedlm.interop.huggingface import importer
-
-  tokenizer = peers.train_tokenizer("wordpiece")
-  theirs = peers.make_model(
-    "Bert", "ForPreTraining", tokenizer, max_position_embeddings=40
-  )
-  folder = peers.save(theirs, tokenizer, tmp_path / "theirs")
-  importer.import_model(folder, tmp_path / "run", log=print)
-  model = maskedlm.load(tmp_path / "run")
+  theirs, model = imported("Bert")
+  tokenizer = model.tokenizer
   capsys.readouterr()
   found = model.next_sentence(PAIRS)
   assert found.shape == (3,) and found.dtype == np.float32

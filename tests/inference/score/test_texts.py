@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import maskedlm
-from helpers import bert_peer, peers, untrained
+from helpers import bert_peer, untrained
 from maskedlm.core.errors import ConfigError
 from maskedlm.inference import fill_mask
 from maskedlm.inference.score import rows, texts
@@ -18,7 +18,7 @@ TEXTS = [
   "the souvenirs weren't sold",
   "",
   "she ran",
-  "a man saw the house and the cat sold the book. " * 3,  # Over 48 tokens.
+  "a man saw the house and the cat sold the book " * 4,  # Over 48 tokens.
 ]
 
 
@@ -71,21 +71,10 @@ def torch_rows(theirs):
   return log_softmax
 
 
-@pytest.mark.parametrize(
-  ("architecture", "ending"),
-  [("Bert", "ForPreTraining"), ("Roberta", "ForMaskedLM")],
-)
-def test_equals_a_loop_over_transformers(architecture, ending, tmp_path):
-  pytest.importorskip("transformers")
-  from maskedlm.interop.huggingface import importer
-
-  tokenizer = peers.train_tokenizer(peers.kind_of(architecture))
-  theirs = peers.make_model(
-    architecture, ending, tokenizer, max_position_embeddings=40
-  )
-  folder = peers.save(theirs, tokenizer, tmp_path / "theirs")
-  importer.import_model(folder, tmp_path / "run", log=print)
-  model = maskedlm.load(tmp_path / "run")
+@pytest.mark.parametrize("architecture", ["Bert", "Roberta"])
+def test_equals_a_loop_over_transformers(architecture, imported):
+  theirs, model = imported(architecture)
+  tokenizer = model.tokenizer
   log_softmax = torch_rows(theirs)
   text = "a JSON encoder, decoded."
   words = ["a", " JSON", " encoder", ",", " decoded", "."]
