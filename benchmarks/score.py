@@ -1,11 +1,13 @@
 """Times pseudo-log-likelihoods: batched over masks, and one call a token.
 
-  python benchmarks/score.py --checkpoint runs/quickstart --input texts.txt
+  maskedlm export --checkpoint runs/quickstart --to hf --out exported
+  python benchmarks/score.py --checkpoint runs/quickstart --input texts.txt \
+    --peer exported
 
 All read the same texts with the same model. "one row" is the plain loop, whose
 calls have one row, a copy of the text with one mask; "fill_mask" is a loop over
-Model.fill_mask, with its candidates. Every shape is compiled before the clock
-starts. The time is that of the clock and, for machines that other work shares,
+Model.fill_mask, with its candidates; "transformers" is the plain loop through
+the exported model. Every shape is compiled before the clock starts. The time is that of the clock and, for machines that other work shares,
 of the processor. docs/results/score.md has the table.
 """
 
@@ -26,6 +28,7 @@ def main() -> None:
   parser = argparse.ArgumentParser()
   parser.add_argument("--checkpoint", required=True)
   parser.add_argument("--input", required=True, help="a text on each line")
+  parser.add_argument("--peer", default="", help="the model as exported to hf")
   parser.add_argument("--texts", type=int, default=512)
   parser.add_argument("--loop_texts", type=int, default=32)
   parser.add_argument("--batch_tokens", type=int, default=texts.BATCH_TOKENS)
@@ -47,8 +50,16 @@ def main() -> None:
     "one row": _time(lambda: [_one_row(model._scorer, text) for text in few]),
     "fill_mask": _time(lambda: [_fill(model, text) for text in few]),
   }
-  pairs = zip(found["batched"][2], found["one row"][2], strict=False)
-  apart = max(float(np.abs(a - b).max(initial=0)) for a, b in pairs)
+  if args.peer:
+    theirs = _load_peer(args.peer)
+    found["transformers"] = _time(
+      lambda: [_one_call(theirs, model, text) for text in few]
+    )
+  apart = max(
+    float(np.abs(a - b).max(initial=0))
+    for other in found.keys() & {"one row", "transformers"}
+    for a, b in zip(found["batched"][2], found[other][2], strict=False)
+  )
   print(f"largest difference of two log-probabilities: {apart:.1e}")
   print("| way | tokens | tokens/s | tokens/s of the processor |")
   print("|---|---:|---:|---:|")
@@ -84,6 +95,30 @@ def _fill(model: maskedlm.Model, text: str) -> list[float]:
     model.fill_mask(f"{text[:begin]}[MASK]{text[end:]}", top=1)[0][0][1]
     for begin, end in model.tokenize(text).offsets
   ]
+
+
+def _load_peer(folder: str):
+  """Returns transformers' model of a folder, in eval mode."""
+  import transformers
+
+  return transformers.AutoModelForMaskedLM.from_pretrained(folder).eval()
+
+
+def _one_call(theirs, model: maskedlm.Model, text: str) -> np.ndarray:
+  """Returns the log-probabilities [n] by transformers, one call for each."""
+  import torch
+
+  special = model.tokenizer.special
+  ids = model.tokenize(text).ids.astype(np.int64)
+  row = torch.tensor([special.cls, *ids, special.sep])
+  found = []
+  with torch.inference_mode():
+    for i, token in enumerate(ids, 1):
+      masked = row.clone()
+      masked[i] = special.mask
+      logits = theirs(input_ids=masked[None]).logits[0, i]
+      found.append(float(torch.log_softmax(logits, -1)[token]))
+  return np.array(found, np.float32)
 
 
 if __name__ == "__main__":
