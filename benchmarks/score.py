@@ -7,8 +7,9 @@
 All read the same texts with the same model. "one row" is the plain loop, whose
 calls have one row, a copy of the text with one mask; "fill_mask" is a loop over
 Model.fill_mask, with its candidates; "transformers" is the plain loop through
-the exported model. Every shape is compiled before the clock starts. The time is that of the clock and, for machines that other work shares,
-of the processor. docs/results/score.md has the table.
+the exported model. Every shape is compiled before the clock starts. The time is
+that of the clock and, for machines that other work shares, of the processor.
+docs/results/score.md has the table.
 """
 
 import argparse
