@@ -9,8 +9,9 @@ rows of that table are variants:
   maskedlm finetune features --config=configs/features.py:last \\
     --config.init_from=runs/bert
 
-The variants are embeddings, second_to_last, last, sum_last_four, mean_last_four
-and concat_last_four (the default). For a linear head:
+The variants are embeddings, second_to_last, last, sum_all, sum_last_four,
+mean_last_four, concat_last_four (the default), weighted_last_four and
+weighted_all. For a linear head:
 --config.task.head=linear. The data are those of configs/ner.py. The paper does
 not give the head's learning rate; a randomly initialized LSTM needs more than
 5e-5.
@@ -18,11 +19,11 @@ not give the head's learning rate; a randomly initialized LSTM needs more than
 
 from maskedlm.core.errors import check_name
 from maskedlm.finetune import config as base
-from maskedlm.finetune.features.features import LAYERS
+from maskedlm.finetune.common.layer_features import CHOICES
 
 
 def get_config(layers="concat_last_four"):
-  check_name("configs/features.py:LAYERS", layers, LAYERS)
+  check_name("configs/features.py:LAYERS", layers, CHOICES)
   config = base.default("features")
   config.name = f"features_{layers}"
   folder = f"{base.data_dir()}/ner/wnut17"

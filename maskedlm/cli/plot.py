@@ -98,8 +98,8 @@ def _instances_parser() -> argparse.ArgumentParser:
     "--limit",
     type=int,
     default=500,
-    help="the largest number of instances to draw; of more, a random sample is "
-    "drawn; default: 500",
+    help="the largest number of instances to draw; of more, equally many of "
+    "each colour (file, sense or word) at random; default: 500",
   )
   options.add_out(parser, "the picture: a .png, .svg or .pdf")
   parser.add_argument("--html", metavar="FILE", help="the page: a .html")

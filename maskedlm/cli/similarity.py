@@ -16,7 +16,7 @@ def main(argv: Sequence[str]) -> int:
   """Runs the verb; returns the exit code."""
   args = _parser().parse_args(shared.join_layers(argv))
   _check(args)
-  from maskedlm.inference.vectors import vectors
+  from maskedlm.inference.vectors import vectors, word_standardiser
   from maskedlm.inference.words_in_context import compare
   from maskedlm.runtime import startup
 
@@ -29,7 +29,9 @@ def main(argv: Sequence[str]) -> int:
   vectors.resolve_layers(options, model.cfg)
   fitted = None
   if args.standardise:
-    fitted = compare.open_standardiser(args.standardise, model, options)
+    fitted = word_standardiser.open_word_standardiser(
+      args.standardise, model, options
+    )
 
   def compared(pairs):
     return compare.compare(

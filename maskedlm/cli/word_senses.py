@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from maskedlm.cli import options as shared
+from maskedlm.cli import word_senses_report as report
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError
-from maskedlm.core.measured import to_json
 from maskedlm.runtime import (
   console,
   output_files,
@@ -122,6 +122,18 @@ def _add_senses(parser: argparse.ArgumentParser) -> None:
     metavar="FILE.npz",
     help="sense embeddings, written by `word-senses train`",
   )
+  parser.add_argument(
+    "--standardise",
+    metavar="FILE.npz",
+    help="compare standardised vectors, by the mean and deviation that "
+    "`embed --unit=word --fit` stored for the same layers and --combine",
+  )
+  parser.add_argument(
+    "--one_sense_per_discourse",
+    action="store_true",
+    help="give all occurrences of a word in a document (in predict: of one "
+    "command's texts or file) the sense with the highest mean cosine",
+  )
 
 
 def _add_predict(verbs) -> None:
@@ -204,7 +216,7 @@ def train(args: argparse.Namespace) -> int:
 def evaluate(args: argparse.Namespace) -> int:
   """Runs `maskedlm word-senses evaluate`; returns the exit code."""
   from maskedlm.data.labelled import text_lines
-  from maskedlm.inference.word_senses import data, scores, senses
+  from maskedlm.inference.word_senses import data, discourse, scores
 
   shared.check_at_least(args, max_documents=0)
   if args.out:
@@ -212,7 +224,7 @@ def evaluate(args: argparse.Namespace) -> int:
   if args.keys:
     output_options.check_file(args.keys, suffixes=(".txt",), option="--keys")
   learned, model, options = _open(args)
-  seen, documents = Counter(), set()
+  seen, documents, kept = Counter(), set(), []
   show = shared.make_progress(text_lines.total_bytes([args.data]), seen)
   # Senses that were trained and saved in Python have no data_sha256.
   own = _sha256(args.data) == learned.about.get("data_sha256")
@@ -233,22 +245,16 @@ def evaluate(args: argparse.Namespace) -> int:
     is_scored,
     limit=args.max_documents,
   )
-  rank, counts = senses.make_ranker(learned), Counter()
-  keys = []
-  for targets, values in senses.embed_targets(
-    model, sentences, options, batch_tokens=args.batch_tokens
-  ):
-    answered = [
-      (target, rank(sentence, target, x))
-      for (sentence, target), x in zip(targets, values, strict=True)
-    ]
-    counts.update(scores.count_answers(learned, answered))
-    keys += [
-      f"{target.id} {learned.names[answer.senses[0]]}\n"
-      for target, answer in answered
-      if answer.senses
-    ]
+  counts, keys = Counter(), []
+  answered = _answer(args, learned, model, options, sentences)
+  for each in answered:
+    _, target, answer = each
+    counts.update(scores.count_answers(learned, [(target, answer)]))
+    if answer.senses:
+      keys.append(f"{target.id} {learned.names[answer.senses[0]]}\n")
     show(counts[scores.ALL, "instances"])
+    if args.one_sense_per_discourse:
+      kept.append(each)
   lines = scores.make_rows(counts)
   if not lines:
     raise ConfigError(
@@ -256,59 +262,18 @@ def evaluate(args: argparse.Namespace) -> int:
       f"--heldout_share={share}; train with a larger one."
     )
   scored = min(len(documents), args.max_documents or sys.maxsize)
-  _report(args, counts, lines, scored, own=own)
+  report.print_scores(args, counts, lines, scored, own=own)
+  if args.one_sense_per_discourse and not args.json:
+    print(report.format_rule(discourse.measure_rule(kept)))
   if args.keys:
     output_options.write_text(args.keys, "".join(keys), option="--keys")
   return 0
 
 
-def _report(args, counts, lines, documents: int, *, own: bool) -> None:
-  """Prints the scores, and writes them to --out."""
-  from maskedlm.inference.word_senses import scores
-
-  total = scores.ALL
-  instances = counts[total, "instances"]
-  console.clear_progress()
-  table = [
-    {
-      **line._asdict(),
-      "nearest": line.nearest._asdict(),
-      "most_frequent": line.most_frequent._asdict(),
-    }
-    for line in lines
-  ]
-  text = to_json(table, indent=2) + "\n"
-  if args.out:
-    output_options.write_text(args.out, text, option="--out")
-  if args.json:
-    print(text, end="")
-    return
-  print(
-    f"{counted(instances, 'instance')} in {counted(documents, 'document')} of "
-    f"{args.data}" + (", held out of training" if own else "")
-  )
-  print(scores.format_rows(lines))
-  missing = instances - counts[total, "answered"]
-  if missing:
-    print(
-      f"no answer: {missing:,} instances, whose lemma was not in the training "
-      "data with this part of speech; they count against recall"
-    )
-  if counts[total, "fallback"]:
-    print(
-      f"first sense: {counts[total, 'fallback']:,} instances, not in the "
-      "training data, have that of --first_senses"
-    )
-  print(
-    "ambiguous: instances of words with several senses in the training data; "
-    "for the others both methods give the same answer"
-  )
-
-
 def predict(args: argparse.Namespace) -> int:
   """Runs `maskedlm word-senses predict`; returns the exit code."""
   from maskedlm.data.labelled import text_lines
-  from maskedlm.inference.word_senses import inputs, senses
+  from maskedlm.inference.word_senses import inputs
 
   if args.text and args.input:
     raise ConfigError("give one of --input and texts.")
@@ -318,25 +283,48 @@ def predict(args: argparse.Namespace) -> int:
   shared.check_input(args)
   shared.check_at_least(args, top_k=1)
   learned, model, options = _open(args)
-  rank = senses.make_ranker(learned)
   sentences = inputs.read_marked_words(
     args.input, form=args.format, field=args.field
   )
   if args.text:
     sentences = map(inputs.parse_marked_text, args.text)
-  for some in text_lines.request_groups(
-    sentences, CHUNK, args.text, args.input
-  ):
-    for targets, values in senses.embed_targets(
-      model, some, options, batch_tokens=args.batch_tokens
+  if args.one_sense_per_discourse:  # Each file is a document.
+    groups = [(each._replace(document=each.file) for each in sentences)]
+  else:
+    groups = text_lines.request_groups(sentences, CHUNK, args.text, args.input)
+  for some in groups:
+    for sentence, target, answer in _answer(
+      args, learned, model, options, some
     ):
-      for (sentence, target), x in zip(targets, values, strict=True):
-        found = learned, sentence, target, rank(sentence, target, x), args.top_k
-        if args.json:
-          console.print_json(_fields(*found))
-        else:
-          print(_show(*found), flush=True)
+      found = learned, sentence, target, answer, args.top_k
+      if args.json:
+        console.print_json(report.answer_fields(*found))
+      else:
+        print(report.format_answer(*found), flush=True)
   return 0
+
+
+def _answer(args, learned, model, options, sentences):
+  """Yields (sentence, target, answer), as the options of _add_senses say."""
+  from maskedlm.inference.vectors import word_standardiser
+  from maskedlm.inference.word_senses import discourse, senses
+
+  fitted = None
+  if args.standardise:
+    fitted = word_standardiser.open_word_standardiser(
+      args.standardise, model, options
+    )
+  rank = senses.make_ranker(learned, fitted)
+  answered = (
+    (sentence, target, rank(sentence, target, x))
+    for targets, values in senses.embed_targets(
+      model, sentences, options, batch_tokens=args.batch_tokens
+    )
+    for (sentence, target), x in zip(targets, values, strict=True)
+  )
+  if args.one_sense_per_discourse:
+    return discourse.agree_in_documents(answered)
+  return answered
 
 
 def _open(args):
@@ -354,42 +342,6 @@ def _open(args):
     model,
     senses.word_vector_options(model.cfg, layers, about["combine"]),
   )
-
-
-def _fields(learned, sentence, target, answer, top_k: int) -> dict:
-  """Returns an answer as a JSON object."""
-  from maskedlm.inference.word_senses import senses
-
-  scores = answer.scores or (None,) * len(answer.senses)
-  found = [
-    {
-      "sense": learned.names[i],
-      "score": score,
-      "example": learned.examples[i] if i < len(learned.examples) else None,
-    }
-    for i, score in zip(answer.senses, scores, strict=True)
-  ]
-  return {
-    **({"file": sentence.file, "line": sentence.line} if sentence.file else {}),
-    "target": sentence.words[target.word],
-    "context": senses.format_context(sentence, target),
-    "senses": found[:top_k],
-    "candidates": len(found),
-  }
-
-
-def _show(learned, sentence, target, answer, top_k: int) -> str:
-  """Formats an answer: the best sense, and the next ones."""
-  fields = _fields(learned, sentence, target, answer, top_k)
-  lines = [fields["context"]]
-  for found in fields["senses"]:
-    score, example = found["score"], found["example"]
-    how = "first sense" if score is None else f"{score:.3f}"
-    as_in = f"  as in: {example}" if example else ""
-    lines.append(f"  {found['sense']}  {how}{as_in}")
-  if not fields["senses"]:
-    lines.append("  unknown: the word was not in the training data")
-  return "\n".join(lines)
 
 
 def _sha256(path: str) -> str:

@@ -223,4 +223,5 @@ _MAKERS = {
   "semantic_roles": _semantic_roles,
   "spans": _spans,
   "tagging": _tagging,
+  "text_features": _classification,
 }

@@ -7,13 +7,20 @@ by squared error. Files: GLUE's (glue.py) and others with named columns.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from maskedlm.core.errors import ConfigError, did_you_mean
 from maskedlm.finetune.classification import files, glue, glue_table
+from maskedlm.finetune.classification.file_options import (
+  OWN_LAYOUTS,
+  FileOptions,
+  layout_of,
+  parse_line,
+  read_examples,
+)
 from maskedlm.finetune.classification.files import Example
 from maskedlm.finetune.classification.head import make_row_head
 from maskedlm.finetune.common import label_metrics, single_label, unseen_labels
@@ -24,6 +31,7 @@ from maskedlm.finetune.common.gold_labels import (
   require_two_labels,
   without_mark,
 )
+from maskedlm.finetune.common.head import Head
 from maskedlm.finetune.common.text_pairs import cut_sizes, pair_row
 from maskedlm.finetune.contract import (
   Application,
@@ -37,117 +45,19 @@ from maskedlm.finetune.contract import (
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
+class Options(FileOptions):
   """config.task: the columns of the files, and the head."""
 
-  layout: str = task_option(
-    "columns",
-    "columns; texts: columns, and a pair if there is a text_b; or a task of "
-    "GLUE: cola, sst2, mrpc, ... (glue.py).",
-    choices=("columns", "texts", *glue.LAYOUTS),
-  )
-  text: str = task_option(
-    "", "Column of the text; '' for the layout's, else text."
-  )
-  text_b: str = task_option(
-    "", "Column of the second text; '' for the layout's, else none."
-  )
-  label: str = task_option(
-    "", "Column of the label; '' for the layout's, else label."
-  )
-  labels: tuple[str, ...] = task_option(
-    (),
-    "All classes, if a file has others or one is named - or -1, which mean no "
-    "gold label otherwise; () for those of the training set.",
-  )
-  header: tuple[str, ...] = task_option(
-    (), "Names of the columns, for files without a header line."
-  )
-  language: str = task_option(
-    "", "Skip rows whose column `language` has another value."
-  )
-  regression: bool = task_option(
-    False, "The label is a number, to be predicted as such."
-  )
   pooler: bool = task_option(
     True, "Pass z_CLS through the pretrained dense layer and tanh of BERT."
   )
-  positive: str = task_option(
-    "", "The label whose F1 is `f1`; '' for the second of two."
-  )
-  metric: str = task_option(
-    "", "Metric that chooses the best checkpoint; '' for the layout's."
-  )
-
-
-# --- Files ---
-
-_COLUMNS = glue.FileLayout(text=("text",))
-OWN_LAYOUTS = {
-  "columns": _COLUMNS,
-  "texts": _COLUMNS._replace(text_b=("text_b",), alone=True),
-}
-
-
-def layout_of(options: Options) -> glue.FileLayout:
-  """Returns the columns, labels and metric that the options specify.
-
-  Raises:
-    ConfigError: the layout is unknown, or has classes despite regression=True.
-  """
-  if options.regression and options.labels:
-    raise ConfigError(
-      "task.labels are classes; expected none with task.regression=True."
-    )
-  if options.layout in OWN_LAYOUTS:
-    best = "pearson_spearman" if options.regression else "accuracy"
-    layout = OWN_LAYOUTS[options.layout]._replace(best=best)
-  else:
-    layout = glue.get_layout(options.layout)
-    if options.regression and not layout.regression:
-      raise ConfigError(
-        f"task.regression=True: the labels of {options.layout} are classes; "
-        "set task.layout=columns and name the columns to take them as numbers."
-      )
-
-  def chosen(name: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    return (name,) if name else names
-
-  return layout._replace(
-    text=chosen(options.text, layout.text),
-    text_b=chosen(options.text_b, layout.text_b),
-    label=chosen(options.label, layout.label),
-    labels=tuple(options.labels) or layout.labels,
-    header=tuple(options.header) or layout.header,
-    language=options.language,
-    regression=options.regression or layout.regression,
-    best=options.metric or layout.best,
-  )
-
-
-def read_examples(source: str, options: Options) -> list[Example]:
-  """Returns the examples of a file or of "tfds:NAME/CONFIG:SPLIT".
-
-  Raises:
-    DataError: see files.read_examples.
-  """
-  return files.read_examples(source, layout_of(options))
-
-
-def parse_line(line: str, options: Options) -> Example:
-  """Returns the example in a line of input: text, pair or JSON object.
-
-  Raises:
-    DataError: see files.parse_line.
-  """
-  return files.parse_line(line, layout_of(options))
 
 
 # --- The labels of the training set ---
 
 
 def describe_labels(
-  examples: Sequence[Example], options: Options
+  examples: Sequence[Example], options: FileOptions
 ) -> dict[str, Any]:
   """Returns the sorted labels, or for regression the statistics of the scores.
 
@@ -184,11 +94,32 @@ def make_application(setup: Setup, options: Options) -> Application:
   Raises:
     ConfigError: there is no such metric or positive label.
   """
+  return make_labeller(
+    setup,
+    options,
+    lambda outputs: make_row_head(setup.cfg, outputs, pooler=options.pooler),
+  )
+
+
+def make_labeller(
+  setup: Setup, options: FileOptions, make_head: Callable[[int], Head]
+) -> Application:
+  """Returns the Application that labels texts or pairs with some head.
+
+  Args:
+    setup, options: as for make_application.
+    make_head: number of outputs -> Head with logits [B, outputs].
+
+  Raises:
+    ConfigError: there is no such metric or positive label.
+  """
   build = _regression if layout_of(options).regression else _classification
-  return build(setup, options)
+  return build(setup, options, make_head)
 
 
-def _classification(setup: Setup, options: Options) -> Application:
+def _classification(
+  setup: Setup, options: FileOptions, make_head: Callable[[int], Head]
+) -> Application:
   tokenizer, cfg, label_info, length = setup
   labels = tuple(label_info["labels"])
   positive = _positive_label(labels, options)
@@ -196,7 +127,7 @@ def _classification(setup: Setup, options: Options) -> Application:
   best = _best_metric(
     options, known + label_metrics.POSITIVE_LABEL_METRICS * bool(positive)
   )
-  head = make_row_head(cfg, len(labels), pooler=options.pooler)
+  head = make_head(len(labels))
 
   def has_label(example: Example) -> bool:
     return bool(example.label and without_mark(example.label, labels))
@@ -239,13 +170,15 @@ def _classification(setup: Setup, options: Options) -> Application:
   )
 
 
-def _regression(setup: Setup, options: Options) -> Application:
+def _regression(
+  setup: Setup, options: FileOptions, make_head: Callable[[int], Head]
+) -> Application:
   tokenizer, cfg, label_info, length = setup
   low, high, mean, stddev = (
     label_info[name] for name in ("low", "high", "mean", "stddev")
   )
   best = _best_metric(options, label_metrics.SCORE_METRICS)
-  head = make_row_head(cfg, 1, pooler=options.pooler)
+  head = make_head(1)
 
   def rows(examples: Sequence[Example]) -> Rows:
     scores = [0.0 if e.label is None else e.label for e in examples]
@@ -318,7 +251,7 @@ def make_rows(tokenizer, cfg, examples, length, *, notes=(), **values) -> Rows:
   )
 
 
-def _positive_label(labels: Sequence[str], options: Options) -> str:
+def _positive_label(labels: Sequence[str], options: FileOptions) -> str:
   if options.positive and options.positive not in labels:
     raise ConfigError(
       f"task.positive={options.positive!r} is not a label"
@@ -328,7 +261,7 @@ def _positive_label(labels: Sequence[str], options: Options) -> str:
   return options.positive or (labels[1] if len(labels) == 2 else "")
 
 
-def _best_metric(options: Options, known: Sequence[str]) -> str:
+def _best_metric(options: FileOptions, known: Sequence[str]) -> str:
   best = layout_of(options).best
   if best not in known:
     raise ConfigError(
@@ -366,14 +299,14 @@ def format_tables(
 
 
 def export_predictions(
-  predictions: Sequence[Prediction], options: Options
+  predictions: Sequence[Prediction], options: FileOptions
 ) -> dict[str, str]:
   """Returns GLUE's submission, or predictions.tsv in the same format."""
   task = "" if options.layout in OWN_LAYOUTS else options.layout
   return dict([glue.format_submission(task, predictions)])
 
 
-def without_effect(options: Options) -> dict[str, str]:
+def without_effect(options: FileOptions) -> dict[str, str]:
   """Returns the options that have no effect beside others, and why."""
   reason = "on regression, which has no labels"
   return {"positive": reason} if layout_of(options).regression else {}

@@ -1,5 +1,5 @@
 """Tags from the vectors of a frozen encoder; LAYERS is for config files."""
 
-from maskedlm.finetune.features.features import LAYERS
+from maskedlm.finetune.common.layer_features import LAYERS
 
 __all__ = ("LAYERS",)

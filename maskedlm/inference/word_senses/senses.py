@@ -19,6 +19,10 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.core.parse_json import parse_json
 from maskedlm.data.labelled.text_lines import Text, text_of_words
 from maskedlm.inference.vectors import similarity, vectors
+from maskedlm.inference.vectors.standardise import (
+  Standardiser,
+  apply_standardiser,
+)
 from maskedlm.inference.word_senses.data import Sentence, TargetWord
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.runtime import output_files
@@ -167,14 +171,21 @@ def format_context(sentence: Sentence, target: TargetWord) -> str:
 
 
 def make_ranker(
-  senses: Senses,
+  senses: Senses, standardiser: Standardiser | None = None
 ) -> Callable[[Sentence, TargetWord, np.ndarray], Answer]:
   """Returns a function from a target and its vector [C] to the Answer.
 
   It ranks by cosine (equation 11.9); ties go to the more frequent sense. If no
-  candidate has a vector, the answer is the first sense, if known.
+  candidate has a vector, the answer is the first sense, if known. With a
+  standardiser, the cosine is that of standardised vectors (equation 11.12); the
+  mean of standardised vectors is the standardised mean.
   """
-  directions = similarity.unit_length(senses.vectors)
+
+  def direct(x: np.ndarray) -> np.ndarray:
+    z = apply_standardiser(standardiser, x) if standardiser else x
+    return similarity.unit_length(z)
+
+  directions = direct(senses.vectors)
 
   def rank(sentence: Sentence, target: TargetWord, x: np.ndarray) -> Answer:
     found = find_candidates(senses, target, sentence.words[target.word])
@@ -183,7 +194,7 @@ def make_ranker(
     seen = [i for i in found if i < len(directions)]
     if not seen:
       return Answer(tuple(found), (), found[0])
-    cosines = np.einsum("sC,C->s", directions[seen], similarity.unit_length(x))
+    cosines = np.einsum("sC,C->s", directions[seen], direct(x))
     order = np.argsort(-cosines, kind="stable")
     return Answer(
       tuple(seen[i] for i in order), tuple(cosines[order].tolist()), found[0]

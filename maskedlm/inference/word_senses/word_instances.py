@@ -109,17 +109,28 @@ def find_labelled_instances(
 def sample_instances(
   found: Iterable[Instance], limit: int, *, seed: int = 0
 ) -> tuple[list[Instance], Counter]:
-  """Returns up to `limit` random instances, in order, and counts by word."""
+  """Returns up to `limit` random instances, in order, and counts by word.
+
+  Of more, as many are drawn from each label, as far as it has them: labels that
+  have fewer leave their share to the others.
+  """
   counts: Counter = Counter()
-
-  def keyed():
-    for i, instance in enumerate(found):
-      counts[instance.word] += 1
-      yield float(hashing.uniform(seed, "instance", i)), i, instance
-
-  kept = heapq.nsmallest(limit, keyed(), key=lambda item: item[:2])
-  kept.sort(key=lambda item: item[1])
-  return [instance for _, _, instance in kept], counts
+  # Those with the smallest random keys, negative so that the largest is first.
+  kept: dict[str, list[tuple[float, int, Instance]]] = {}
+  for i, instance in enumerate(found):
+    counts[instance.word] += 1
+    key = -float(hashing.uniform(seed, "instance", i))
+    heap = kept.setdefault(instance.label, [])
+    add = heapq.heappush if len(heap) < limit else heapq.heappushpop
+    add(heap, (key, i, instance))
+  drawn, left = [], limit
+  by_size = sorted(kept.values(), key=len)
+  for place, heap in enumerate(by_size):
+    share = heapq.nlargest(left // (len(by_size) - place), heap)
+    left -= len(share)
+    drawn += share
+  drawn.sort(key=lambda item: item[1])
+  return [instance for _, _, instance in drawn], counts
 
 
 def embed_instances(

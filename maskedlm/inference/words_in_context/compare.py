@@ -36,33 +36,6 @@ class ThresholdScore(NamedTuple):
   accuracy: float | None  # None without gold answers.
 
 
-def open_standardiser(
-  path: str, model: vectors.TextEncoder, options: vectors.VectorOptions
-) -> Standardiser:
-  """Returns the Standardiser of `embed --fit`, checked to fit the vectors.
-
-  Args:
-    path: the file.
-    model: the encoder.
-    options: layers and combine of the words' vectors.
-
-  Raises:
-    ConfigError: it is missing, or was fitted to other vectors.
-  """
-  layers = vectors.resolve_layers(options, model.cfg)
-  about = {
-    **options._asdict(),
-    "layers": list(layers),
-    "unit": "word",
-    "pool": "mean",
-    "encoder": vectors.fingerprint(model),
-  }
-  fitted = standardise.load_standardiser(path)
-  width = model.cfg.width * (len(layers) if options.combine == "concat" else 1)
-  standardise.check_standardiser(fitted, about, width=width)
-  return fitted
-
-
 def compare(
   model: vectors.TextEncoder,
   pairs: Iterable[WordPair],
@@ -79,7 +52,7 @@ def compare(
     model: the encoder.
     pairs: words in context.
     options: layers and combine; `unit` and `pool` are ignored.
-    standardiser: from open_standardiser.
+    standardiser: from open_word_standardiser.
     batch_tokens: see vectors.embed.
 
   Raises:

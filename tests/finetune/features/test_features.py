@@ -16,9 +16,10 @@ from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import predict, run
+from maskedlm.finetune.common.layer_features import LAYERS, LayerFeatures
 from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.features import features
-from maskedlm.finetune.features.features import LAYERS, Options
+from maskedlm.finetune.features.features import Options
 from maskedlm.modeling import masked_lm
 from maskedlm.training.checkpoints import load
 from maskedlm.training.step import totals
@@ -66,6 +67,7 @@ def test_layers_by_hand():
     "embeddings": [100],
     "second_to_last": [4],
     "last": [5],
+    "sum_all": [15],
     "sum_last_four": [14],
     "mean_last_four": [3.5],
     "concat_last_four": [2, 3, 4, 5],
@@ -81,6 +83,28 @@ def test_layers_by_hand():
     of_two = {**of_two, "concat_last_four": [1, 2]}
     if name in of_two:
       assert LAYERS[name](x[:3])[0, 0, ::7].tolist() == of_two[name]
+
+
+def test_a_learnt_weighted_sum_by_hand():
+  # softmax(0, log 3) is 1/4, 3/4; gamma is 2.
+  x = jnp.array([100.0, 1, 5])[:, None, None, None]
+  x = jnp.broadcast_to(x, (3, 2, 3, 7))
+  mix = LayerFeatures("weighted_last_four")
+  params = mix.init(jax.random.key(0), x)["params"]
+  assert mix.apply({"params": params}, x)[0, 0, 0] == 3  # The mean.
+  params = {"scores": jnp.array([0, jnp.log(3.0)]), "gamma": jnp.array(2.0)}
+  y = mix.apply({"params": params}, x)
+  assert y.shape == (2, 3, 7)
+  np.testing.assert_allclose(y, 2 * (1 / 4 + 15 / 4), rtol=1e-6)
+  every = LayerFeatures("weighted_all")
+  params = every.init(jax.random.key(0), x)["params"]
+  assert params["scores"].shape == (3,)  # The embeddings too, as in ELMo.
+
+
+def test_the_weights_of_layers_learn():
+  app, params = make(layers="weighted_all", head="linear")
+  grads = gradient(app, params)(params)["feature_head"]["layers"]
+  assert all(np.any(x) for x in jax.tree.leaves(grads))
 
 
 def test_linear_head_on_the_last_layer_in_plain_numpy():

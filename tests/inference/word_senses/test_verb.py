@@ -163,6 +163,41 @@ def test_predict(wsd, trained, tmp_path, monkeypatch):
   assert made["senses"][0]["sense"] in WORDS
 
 
+def test_standardised_and_one_sense_per_discourse(
+  wsd, trained, workdir, tmp_path
+):
+  data, out, _ = trained
+  text, fitted = tmp_path / "text.txt", tmp_path / "fitted.npz"
+  text.write_text("\n".join(WORDS.values()))
+  fit = ["embed", f"--checkpoint={workdir}", f"--input={text}", "--unit=word"]
+  more = ["--layers=-1,-2", "--combine=sum", f"--fit={fitted}"]
+  assert main.main([*fit, *more]) == 0
+  lines = wsd(
+    *("evaluate", "--senses", out, "--data", data, "--standardise", fitted)
+  ).splitlines()
+  assert lines[2].split()[3] == "100.0"
+  lines = wsd(
+    *("evaluate", "--senses", out, "--data", data, "--one_sense_per_discourse")
+  ).splitlines()
+  # Each document has both senses: all three get the same, of one or of two.
+  assert lines[2].split()[3] in ("33.3", "66.7")
+  held = sum(is_held_out(f"d{i}", HELDOUT) for i in range(10))
+  assert f"0 of {held} ambiguous words" in lines[-1]
+  texts = ["the *cat* sat on the mat", "a *cat* in paris , said she"]
+  apart = wsd("predict", "--senses", out, "--top_k=1", *texts).splitlines()
+  same = wsd(
+    *("predict", "--senses", out, "--top_k=1", "--one_sense_per_discourse"),
+    *texts,
+  ).splitlines()
+  assert apart[1].split()[0] != apart[3].split()[0]
+  assert same[1] == same[3]
+  assert main.main([*fit, f"--fit={fitted}"]) == 0  # Of the last layer only.
+  said = wsd(
+    *("predict", "--senses", out, "--standardise", fitted, texts[0]), expect=2
+  )
+  assert "fitted with layers" in said
+
+
 def test_errors(wsd, trained, workdir, tmp_path):
   data, out, _ = trained
   other = vector_encoder.make(tmp_path / "other", init_stddev=0.2)

@@ -117,6 +117,20 @@ def test_a_uniform_reproducible_sample():
   assert word_instances.sample_instances(iter(()), 5) == ([], {})
 
 
+def test_equally_many_of_each_label():
+  found = [
+    word_instances.Instance(Text(f"{i}"), 0, 1, "w", label)
+    for i, label in enumerate("a" * 300 + "b" * 90 + "c" * 4)
+  ]
+  kept, counts = word_instances.sample_instances(found, 31)
+  # c has all of its 4; 27 are left for two labels, 13 and 14.
+  labels = [instance.label for instance in kept]
+  assert [labels.count(x) for x in "abc"] == [13, 14, 4]
+  assert counts == {"w": 394} and kept == sorted(kept, key=found.index)
+  kept, _ = word_instances.sample_instances(found, 2)
+  assert len(kept) == 2
+
+
 def test_the_vector_is_the_mean_of_the_words_tokens(model):
   texts = [
     Text("the cat sat on the house , the house ran", file="a.txt", line=3),

@@ -1,0 +1,110 @@
+"""The options of files of texts or pairs with a label: columns and layouts."""
+
+import dataclasses
+
+from maskedlm.core.errors import ConfigError
+from maskedlm.finetune.classification import files, glue
+from maskedlm.finetune.classification.files import Example
+from maskedlm.finetune.contract import task_option
+
+
+@dataclasses.dataclass(frozen=True)
+class FileOptions:
+  """The columns of the files, and which metrics count."""
+
+  layout: str = task_option(
+    "columns",
+    "columns; texts: columns, and a pair if there is a text_b; or a task of "
+    "GLUE: cola, sst2, mrpc, ... (glue.py).",
+    choices=("columns", "texts", *glue.LAYOUTS),
+  )
+  text: str = task_option(
+    "", "Column of the text; '' for the layout's, else text."
+  )
+  text_b: str = task_option(
+    "", "Column of the second text; '' for the layout's, else none."
+  )
+  label: str = task_option(
+    "", "Column of the label; '' for the layout's, else label."
+  )
+  labels: tuple[str, ...] = task_option(
+    (),
+    "All classes, if a file has others or one is named - or -1, which mean no "
+    "gold label otherwise; () for those of the training set.",
+  )
+  header: tuple[str, ...] = task_option(
+    (), "Names of the columns, for files without a header line."
+  )
+  language: str = task_option(
+    "", "Skip rows whose column `language` has another value."
+  )
+  regression: bool = task_option(
+    False, "The label is a number, to be predicted as such."
+  )
+  positive: str = task_option(
+    "", "The label whose F1 is `f1`; '' for the second of two."
+  )
+  metric: str = task_option(
+    "", "Metric that chooses the best checkpoint; '' for the layout's."
+  )
+
+
+_COLUMNS = glue.FileLayout(text=("text",))
+OWN_LAYOUTS = {
+  "columns": _COLUMNS,
+  "texts": _COLUMNS._replace(text_b=("text_b",), alone=True),
+}
+
+
+def layout_of(options: FileOptions) -> glue.FileLayout:
+  """Returns the columns, labels and metric that the options specify.
+
+  Raises:
+    ConfigError: the layout is unknown, or has classes despite regression=True.
+  """
+  if options.regression and options.labels:
+    raise ConfigError(
+      "task.labels are classes; expected none with task.regression=True."
+    )
+  if options.layout in OWN_LAYOUTS:
+    best = "pearson_spearman" if options.regression else "accuracy"
+    layout = OWN_LAYOUTS[options.layout]._replace(best=best)
+  else:
+    layout = glue.get_layout(options.layout)
+    if options.regression and not layout.regression:
+      raise ConfigError(
+        f"task.regression=True: the labels of {options.layout} are classes; "
+        "set task.layout=columns and name the columns to take them as numbers."
+      )
+
+  def chosen(name: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    return (name,) if name else names
+
+  return layout._replace(
+    text=chosen(options.text, layout.text),
+    text_b=chosen(options.text_b, layout.text_b),
+    label=chosen(options.label, layout.label),
+    labels=tuple(options.labels) or layout.labels,
+    header=tuple(options.header) or layout.header,
+    language=options.language,
+    regression=options.regression or layout.regression,
+    best=options.metric or layout.best,
+  )
+
+
+def read_examples(source: str, options: FileOptions) -> list[Example]:
+  """Returns the examples of a file or of "tfds:NAME/CONFIG:SPLIT".
+
+  Raises:
+    DataError: see files.read_examples.
+  """
+  return files.read_examples(source, layout_of(options))
+
+
+def parse_line(line: str, options: FileOptions) -> Example:
+  """Returns the example in a line of input: text, pair or JSON object.
+
+  Raises:
+    DataError: see files.parse_line.
+  """
+  return files.parse_line(line, layout_of(options))

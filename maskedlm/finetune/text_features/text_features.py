@@ -1,0 +1,89 @@
+"""Text features: labels of texts and pairs from a frozen encoder's vectors.
+
+The encoder is not trained: the vector of [CLS], or the mean of the tokens, of
+one layer or of several, is the input of a logistic regression (for numbers, of
+a linear one). Files, labels, metrics and predictions are classification's.
+
+No gradient flows into the encoder, so XLA drops its backward pass. Set
+optimizer.frozen_layers=-1, as configs/text_features.py does, so that weight
+decay leaves it alone, too.
+"""
+
+import dataclasses
+
+import jax.numpy as jnp
+from flax import linen as nn
+
+from maskedlm.core.task import Batch, Key, Params
+from maskedlm.finetune.classification import classification
+from maskedlm.finetune.common.head import Head
+from maskedlm.finetune.common.layer_features import (
+  CHOICES,
+  LayerFeatures,
+  example_layers,
+  frozen_layers,
+)
+from maskedlm.finetune.contract import Application, Setup, task_option
+from maskedlm.modeling import masked_lm
+from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.modeling.heads import ROW_POOLS
+
+
+@dataclasses.dataclass(frozen=True)
+class Options(classification.FileOptions):
+  """config.task: classification's files, and the features."""
+
+  layers: str = task_option(
+    "last", "The layers whose vectors are the features.", choices=CHOICES
+  )
+  vector: str = task_option(
+    "cls",
+    "The vector of a row: that of [CLS] (of a causal encoder, of the last "
+    "token), or the mean of its tokens'.",
+    choices=tuple(ROW_POOLS),
+  )
+
+
+class LogisticRegression(nn.Module):
+  """A dense layer on the vector of each row."""
+
+  cfg: EncoderConfig
+  options: Options
+  outputs: int
+
+  @nn.compact
+  def __call__(self, x, batch: Batch):
+    """Maps all layers x [N + 1, R, S, D] to float32 logits [B, outputs]."""
+    x = LayerFeatures(self.options.layers, name="layers")(x)
+    x = masked_lm.unpack(x, batch).astype(jnp.float32)
+    pool = ROW_POOLS[self.options.vector]
+    x = pool(self.cfg, x, batch["segment_ids"])
+    init = nn.initializers.zeros
+    return nn.Dense(self.outputs, kernel_init=init, name="dense")(x)
+
+
+def make_application(setup: Setup, options: Options) -> Application:
+  """Returns the Application; errors as in classification.make_application."""
+  cfg = setup.cfg
+
+  def make_head(outputs: int) -> Head:
+    module = LogisticRegression(cfg, options, outputs)
+
+    def init(key: Key) -> Params:
+      batch = {"segment_ids": jnp.ones((1, 1), jnp.int32)}
+      variables = module.init(key, example_layers(cfg), batch)
+      return {"feature_head": variables["params"]}
+
+    def logits(params: Params, batch: Batch, key: Key | None, train: bool):
+      del key, train  # There is no dropout.
+      x = frozen_layers(cfg, params, batch)
+      return module.apply({"params": params["feature_head"]}, x, batch)
+
+    return Head(init, logits)
+
+  return classification.make_labeller(setup, options, make_head)
+
+
+TASK = classification.TASK._replace(
+  name="text_features", options=Options, make_application=make_application
+)

@@ -1,0 +1,113 @@
+"""Text features: the logits by hand, no gradient, pairs and numbers, a run.
+
+Files and metrics are tested with classification, the layers with features.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from helpers import encoder_reference as reference
+from helpers import finetune_runs as runs
+from helpers import task_files
+from helpers.encoder_reference import B
+from helpers.repository import ROOT
+from maskedlm.config import overrides
+from maskedlm.core.errors import ConfigError
+from maskedlm.finetune import config as configs
+from maskedlm.finetune import predict, run
+from maskedlm.finetune.contract import Setup
+from maskedlm.finetune.text_features import text_features
+from maskedlm.modeling import masked_lm
+from maskedlm.training.checkpoints import load
+from maskedlm.training.step import totals
+
+CONFIG = ROOT / "configs" / "text_features.py"
+CFG = reference.config(dropout=0.3)
+BATCH = {
+  **reference.make_batch(),
+  "labels": np.arange(B, dtype=np.int32) % 3,
+  "example_weights": np.ones(B, np.float32),
+}
+
+
+def make(**options):
+  app = text_features.make_application(
+    Setup(None, CFG, {"labels": ["a", "b", "c"]}, 7),
+    text_features.Options(**options),
+  )
+  key = jax.random.key(0)
+  shapes = jax.eval_shape(
+    lambda: {
+      "encoder": masked_lm.init(CFG, key, key)["encoder"],
+      **app.init(key),
+    }
+  )
+  return app, reference.randomise(shapes)
+
+
+@pytest.mark.parametrize("vector", ["cls", "mean"])
+def test_logits_in_plain_numpy(vector):
+  app, params = make(vector=vector)
+  logits = jax.jit(app.outputs)(params, BATCH)["logits"]
+  dense = reference.as_float64(params["feature_head"])["dense"]
+  names = ("input_ids", "token_type_ids", "segment_ids")
+  for i in range(B):
+    x = reference.encode(
+      params["encoder"], CFG, *(BATCH[name][i] for name in names)
+    )
+    real = BATCH["segment_ids"][i] > 0
+    x = x[0] if vector == "cls" else x[: len(real)][real].mean(0)
+    expected = x @ dense["kernel"] + dense["bias"]
+    np.testing.assert_allclose(logits[i], expected, atol=1e-4)
+
+
+def test_only_the_head_and_the_weights_of_layers_have_a_gradient():
+  app, params = make(layers="weighted_last_four")
+
+  def loss(params):
+    terms, _ = totals(app.loss(params, BATCH, jax.random.key(1), True))
+    return terms["class"][0]
+
+  grads = jax.jit(jax.grad(loss))(params)
+  assert all(not jnp.any(x) for x in jax.tree.leaves(grads["encoder"]))
+  assert set(grads["feature_head"]) == {"dense", "layers"}
+  assert all(jnp.any(x) for x in jax.tree.leaves(grads["feature_head"]))
+
+
+def test_config_variants():
+  config = overrides.load_config(
+    f"{CONFIG}:weighted_all", validate=configs.validate
+  )
+  assert config.task.layers == "weighted_all"
+  assert config.optimizer.frozen_layers == -1
+  with pytest.raises(ConfigError, match=r"text_features.py.*'lsat'.*last"):
+    overrides.load_config(f"{CONFIG}:lsat", validate=configs.validate)
+
+
+def test_a_run_of_pairs_leaves_the_encoder_as_it_was(tmp_path):
+  encoder = runs.make_encoder(tmp_path / "encoder", init_stddev=0.2)
+  file = task_files.make_file("text_features", 90)
+  head, *lines = file.text.splitlines()
+  (tmp_path / "train.tsv").write_text(
+    "\n".join([f"{head}\ttext_b", *(f"{line}\tthe end" for line in lines)])
+  )
+  c = overrides.load_config(str(CONFIG), validate=configs.validate)
+  c.init_from = str(encoder)
+  c.data.train = c.data.dev = str(tmp_path / "train.tsv")
+  c.data.update(length=24, batch_size=16, buckets=(24,))
+  c.task.update(layout="columns", text_b="text_b", vector="mean")
+  c.optimizer.weight_decay = 0.5
+  c.optimizer.learning_rate = 5e-2
+  c.train.update(epochs=12, eval_every=72)
+  result = run.finetune(c, tmp_path / "run")
+  assert result["accuracy"] > 0.9
+  before = load.open_checkpoint(encoder).params["encoder"]
+  after = load.open_checkpoint(tmp_path / "run").params
+  jax.tree.map(np.testing.assert_array_equal, after["encoder"], before)
+  assert set(after) == {"encoder", "feature_head"}
+  model = predict.open_model(tmp_path / "run")
+  line = "the good cat\tthe end"
+  (made,) = predict.predict(model, [model.task.parse_line(line, model.options)])
+  assert made["label"] == "good"
