@@ -118,9 +118,10 @@ def test_ill_formed_trees_are_one_line(text, line, told):
 
 def test_brackets_nest_as_deep_as_they_like():
   deep = 100_000
-  text = "(S " * deep + "(NN a)" + " (NN b))" * deep
+  text = "(S " * deep + "(NN a)" + ")" * deep + " (NN b)"
+  text = f"(NP {text})"
   (tree,) = parse(text)
-  assert len(tree.words) == deep + 1 and len(tree.brackets) == deep
+  assert len(tree.words) == 2 and len(tree.brackets) == deep + 1
   written = trees.format_tree(tree.words, tree.tags, tree.brackets, "TOP")
   assert written == f"(TOP {text})"
   with pytest.raises(DataError, match="not closed: 100,000 \\) missing"):
