@@ -140,8 +140,8 @@ def test_the_loss_by_hand(model):
   batch = batch_of(app.make_rows([SENTENCE, SENTENCE]))
   batch["example_weights"][1] = 0
   terms, stats = totals(app.loss(same, batch, None, False))
-  # Ten spans, one of them UNSEEN; four words, one tag UNSEEN.
-  np.testing.assert_allclose(terms["spans"], (9 * np.log(5), 9), rtol=1e-6)
+  # Ten spans, one of them UNSEEN, per word; four words, one tag UNSEEN.
+  np.testing.assert_allclose(terms["spans"], (9 * np.log(5), 4), rtol=1e-6)
   np.testing.assert_allclose(terms["tags"], (3 * np.log(3), 3), rtol=1e-6)
   np.testing.assert_allclose(stats["span_recall"], (0, 4))
   np.testing.assert_allclose(stats["word_tag_accuracy"], (1, 4))
