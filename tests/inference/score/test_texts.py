@@ -129,7 +129,7 @@ def test_a_causal_model_equals_transformers(causal):
     np.testing.assert_allclose(made.log_probabilities, expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("batch_tokens", [1, 150, 4096])
+@pytest.mark.parametrize("batch_tokens", [150, 4096])
 def test_a_score_is_of_its_text_alone(model, batch_tokens):
   """Whatever shares its batch, and however the rows are divided into chunks."""
   seen = Counter()
@@ -239,10 +239,11 @@ def test_wrong_arguments(model, causal, ask, words):
   assert "\n" not in str(found.value)
 
 
-def test_a_fine_tuned_model_has_no_scores(tmp_path):
-  model = maskedlm.load(untrained.finetuned(tmp_path / "mood", "mood"))
-  with pytest.raises(ConfigError, match="no MLM head"):
-    model.score(["a"])
+def test_a_fine_tuned_model_has_no_scores(model):
+  params = {"encoder": model.opened.params["encoder"], "head": {}}
+  opened = model.opened._replace(params=params)
+  with pytest.raises(ConfigError, match="here has no MLM head"):
+    texts.make_scorer(opened, "here")
 
 
 # A causal model fills masks.
