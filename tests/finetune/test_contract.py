@@ -227,6 +227,13 @@ def test_a_missing_label_is_noticed(name, encoder):
     ),
     ("multi_label", ["x", "y"], {"label": ()}, {"label": ("y",)}, "micro_f1"),
     ("coreference", [], {"answer": "NEITHER"}, {"answer": "B"}, "f1"),
+    (
+      "coreference_chains",
+      [],
+      {"chains": ()},
+      {"chains": (((0, 1), (1, 2)),)},
+      "conll_f1",
+    ),
   ],
 )
 def test_nothing_to_find_in_what_is_scored_is_one_line(

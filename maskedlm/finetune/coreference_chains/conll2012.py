@@ -33,8 +33,8 @@ _MARK = re.compile(r"(\()?(\d+)(\))?")
 def read_documents(path: str | pathlib.Path) -> list[Example]:
   """Returns the documents of a file.
 
-  A mention that is marked twice counts once, in the chain that ends it first,
-  as in the official scorer; a log line counts them.
+  A mention that is marked twice in a chain counts once, and a log line counts
+  them. One in two chains is in both, as in the official scorer.
 
   Raises:
     DataError: the file can't be read; a line is outside a document, or has too
@@ -79,8 +79,8 @@ def read_documents(path: str | pathlib.Path) -> list[Example]:
     raise DataError(f"{path}: no document; expected lines {_BEGIN} ....")
   if twice:
     console.log(
-      f"{path}: {counted(len(twice), 'mention')} marked twice, kept in the "
-      f"chain that ends first, as by the official scorer; such as {twice[0]}"
+      f"{path}: {counted(len(twice), 'mention')} marked twice in a chain, "
+      f"counted once; such as {twice[0]}"
     )
   return documents
 
@@ -93,8 +93,7 @@ class _Document:
     self.words: list[str] = []
     self.ends: list[int] = []
     self.open = defaultdict(list)  # Chain -> (first word, where).
-    self.chains: dict[int, list[tuple[int, int]]] = {}
-    self.seen: set[tuple[int, int]] = set()
+    self.chains: dict[int, set[tuple[int, int]]] = {}
     self.twice: list[str] = []  # Where.
 
   def add(self, line: str, where: str) -> None:
@@ -135,11 +134,10 @@ class _Document:
         f"open; expected ({chain} at its first word."
       )
     mention = begin, place + 1
-    if mention in self.seen:
+    mentions = self.chains.setdefault(chain, set())
+    if mention in mentions:
       self.twice.append(where)
-      return
-    self.seen.add(mention)
-    self.chains.setdefault(chain, []).append(mention)
+    mentions.add(mention)
 
   def _end_sentence(self) -> None:
     if self.words and self.ends[-1:] != [len(self.words)]:

@@ -33,7 +33,8 @@ def evaluate_chains(
   """Returns conll_f1, and precision, recall and F1 of each metric.
 
   Args:
-    gold, predicted: the chains of each document; no mention occurs twice.
+    gold, predicted: the chains of each document. A mention of two chains
+      counts in the size of both.
   """
   values = {}
   for name, count in METRICS.items():
@@ -80,8 +81,8 @@ def _shared(chains, others) -> list[Counter]:
 
 
 def _mentions(chains, others) -> tuple[float, float]:
-  shared = _shared(chains, others)
-  return sum(x.total() for x in shared), sum(map(len, chains))
+  mine, theirs = set().union(*chains), set().union(*others)
+  return len(mine & theirs), len(mine)
 
 
 def _muc(chains, others) -> tuple[float, float]:

@@ -182,13 +182,16 @@ def _learnable(
 ) -> tuple[list[tuple[int, int, int, int]], tuple[int, int, int]]:
   """Returns (segment, word, width - 1, chain) of mentions, and three counts.
 
-  The counts are those of all mentions, of too wide and of crossing ones.
+  The counts are those of all mentions, of too wide and of crossing ones. A
+  mention of two chains is learnt in the first.
   """
   begins = np.array([begin for begin, _ in bounds])
   found, wide, crossing = [], 0, 0
-  for number, (begin, end) in (
-    (i, mention) for i, chain in enumerate(chains, 1) for mention in chain
-  ):
+  owner: dict[tuple[int, int], int] = {}
+  for number, chain in enumerate(chains, 1):
+    for mention in chain:
+      owner.setdefault(mention, number)
+  for (begin, end), number in owner.items():
     if end - begin > max_words:
       wide += 1
     elif end - begin > room[begin]:
@@ -197,7 +200,7 @@ def _learnable(
       segment = int(np.searchsorted(begins, begin, "right")) - 1
       word = begin - int(begins[segment])
       found.append((segment, word, end - begin - 1, number))
-  return found, (sum(map(len, chains)), wide, crossing)
+  return found, (len(owner), wide, crossing)
 
 
 def _word_arrays(

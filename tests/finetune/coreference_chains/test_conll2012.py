@@ -3,7 +3,7 @@
 import pytest
 
 from maskedlm.core.errors import DataError
-from maskedlm.finetune.coreference_chains import conll2012, metrics
+from maskedlm.finetune.coreference_chains import conll2012
 
 
 def document(*sentences, name="(d); part 000", end="#end document"):
@@ -42,10 +42,11 @@ def test_a_mention_in_a_mention_of_its_chain(file):
   assert found.chains == (((0, 5), (1, 3), (3, 4)),)
 
 
-def test_a_mention_in_two_chains_counts_once(file, capsys):
-  path = file(document("Ann/(1)|(2) she/(1) he/(2)"))
+def test_a_mention_that_is_marked_twice(file, capsys):
+  """In two chains it is in both; in one, once."""
+  path = file(document("Ann/(1)|(2) she/(1)|(1) he/(2)"))
   (found,) = conll2012.read_documents(path)
-  assert found.chains == (((0, 1), (1, 2)), ((2, 3),))
+  assert found.chains == (((0, 1), (1, 2)), ((0, 1), (2, 3)))
   assert "1 mention marked twice" in capsys.readouterr().err
 
 
@@ -103,7 +104,7 @@ def test_what_is_written_is_read_again(file):
 
 
 def test_ontogum(data_dir, file):
-  """The counts of its README, without the mention that is marked twice."""
+  """The counts of its README."""
   path = data_dir / "coref" / "ontogum" / "dev.conll"
   if not path.exists():
     pytest.skip(f"{path} is absent")
@@ -112,10 +113,9 @@ def test_ontogum(data_dir, file):
   assert (len(documents), sum(map(len, chains))) == (12, 296)
   assert sum(len(d.words) for d in documents) == 10_631
   assert sum(len(d.sentence_ends) for d in documents) == 438
-  assert sum(len(c) for cs in chains for c in cs) == 1_234 - 1
+  assert sum(len(c) for cs in chains for c in cs) == 1_234
   text = conll2012.format_documents(
     [(d.id, d.words, d.sentence_ends, d.chains) for d in documents]
   )
   again = conll2012.read_documents(file(text))
-  found = [d.chains for d in again]
-  assert metrics.evaluate_chains(chains, found)["conll_f1"] == 1
+  assert [set(d.chains) for d in again] == [set(d.chains) for d in documents]

@@ -36,8 +36,8 @@ def test_cases_of_the_official_scorer(predicted, ceafe):
 def test_the_example_of_the_papers():
   """Pradhan et al. 2014, section 4; Moosavi & Strube 2016, section 3.
 
-  B3 recall: (2^2/3 + 1/3 + 1/4 + 2^2... by hand: chain abc has parts 2 and 1,
-  chain defg has parts 1 (d) and 2 (f, g): ((4 + 1) / 3 + (1 + 4) / 4) / 7.
+  For B3's recall, abc has parts of 2 and 1, and defg of 1 (d) and 2 (f, g):
+  ((4 + 1) / 3 + (1 + 4) / 4) / 7.
   """
   values = evaluate("abc defg", "ab cd fghi")
   check(
@@ -57,7 +57,7 @@ def test_counts_are_summed_over_documents():
   gold, predicted = [["ab"], ["abc", "de"]], [["ab"], ["abde"]]
   values = metrics.evaluate_chains(gold, predicted)
   check(values, muc=(3 / 4, 3 / 4), mention=(6 / 7, 1.0))
-  # (4/4)... the first document has 2 of 2; the second 4/3 + 4/2 of 5.
+  # The first document has 2 of 2; the second 4/3 + 4/2 of 5, and 2 of 4.
   check(values, b3=((2 + 4 / 3 + 2) / 7, (2 + 2) / 6))
   # The second document aligns abde with de: 4/6.
   check(values, ceafe=((1 + 4 / 6) / 3, (1 + 4 / 6) / 2))
