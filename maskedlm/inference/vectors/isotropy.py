@@ -16,7 +16,12 @@ from maskedlm.data import hashing
 from maskedlm.data.labelled.text_lines import Text
 from maskedlm.finetune.classification import files, glue
 from maskedlm.finetune.common import label_metrics
-from maskedlm.inference.vectors import similarity, standardise, vectors
+from maskedlm.inference.vectors import (
+  similarity,
+  standardise,
+  vectors,
+  word_frequencies,
+)
 from maskedlm.inference.vectors.standardise import Moments, Standardiser
 
 NUM_ROGUE = 3  # Dimensions of a layer that are listed and removed.
@@ -46,6 +51,7 @@ class LayerIsotropy(NamedTuple):
   anisotropy: Mapping[str, float]  # By treatment.
   rogue: Sequence[tuple[int, float]]  # (dimension, share of anisotropy).
   spearman: Mapping[str, float]  # By treatment, within -1..1; {} without pairs.
+  frequency: Mapping[str, float] = {}
 
 
 def sample_vectors(
@@ -132,9 +138,13 @@ def correlate_with_scores(
   drawn: VectorSample,
   layers: Sequence[LayerIsotropy],
   *,
+  counts: Mapping[str, int],
   batch_tokens: int = vectors.BATCH_TOKENS,
 ) -> list[LayerIsotropy]:
   """Returns the layers with Spearman's correlation of cosines and scores.
+
+  `counts` are those of words in a corpus (word_frequencies.py), from which the
+  frequency effect is computed.
 
   A sentence's vector is the mean of its tokens'. Sentence vectors are
   standardised with the mean and deviation of the token or word vectors in
@@ -159,17 +169,25 @@ def correlate_with_scores(
         y = f(x[:, n])
         cosines[n][name].append(similarity.cosine(y[::2], y[1::2]))
   gold = [pair.score for pair in pairs]
-  return [
-    layer._replace(
-      spearman={
-        name: label_metrics.evaluate_scores(gold, np.concatenate(found))[
-          "spearman"
-        ]
-        for name, found in of_layer.items()
-      }
+  frequent = word_frequencies.log_frequencies(
+    [f"{pair.a} {pair.b}" for pair in pairs], counts
+  )
+  made = []
+  for layer, of_layer in zip(layers, cosines, strict=True):
+    found = {name: np.concatenate(x) for name, x in of_layer.items()}
+    made.append(
+      layer._replace(
+        spearman={
+          name: label_metrics.evaluate_scores(gold, x)["spearman"]
+          for name, x in found.items()
+        },
+        frequency={
+          name: word_frequencies.frequency_effect(x, gold, frequent)
+          for name, x in found.items()
+        },
+      )
     )
-    for layer, of_layer in zip(layers, cosines, strict=True)
-  ]
+  return made
 
 
 def read_pairs(path: str) -> list[ScoredPair]:

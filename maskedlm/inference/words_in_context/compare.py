@@ -13,10 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.core.errors import DataError
-from maskedlm.inference.vectors import similarity, standardise, vectors
-from maskedlm.inference.vectors.standardise import Standardiser
+from maskedlm.inference.vectors import similarity, vectors
+from maskedlm.inference.vectors.standardise import (
+  Standardiser,
+  apply_standardiser,
+)
+from maskedlm.inference.vectors.word_standardiser import open_word_standardiser
 from maskedlm.inference.word_senses import word_instances
-from maskedlm.inference.words_in_context.pairs import WordPair
+from maskedlm.inference.words_in_context.pairs import WordPair, make_pair
 
 PAIRS_AT_ONCE = 1024  # Held in memory.
 
@@ -75,10 +79,40 @@ def compare(
     raw = similarity.cosine(x[::2], x[1::2]).tolist()
     even = [None] * len(some)
     if standardiser:
-      z = standardise.apply_standardiser(standardiser, x)
+      z = apply_standardiser(standardiser, x)
       even = similarity.cosine(z[::2], z[1::2]).tolist()
     for pair, *cosines in zip(some, raw, even, strict=True):
       yield pair, Similarity(*cosines)
+
+
+def compare_texts(
+  model: vectors.TextEncoder,
+  texts: Sequence[tuple[str, str]],
+  *,
+  layers: Sequence[int] = (-1,),
+  combine: str = "mean",
+  standardise: str = "",
+) -> list[Similarity]:
+  """Returns the Similarity of the marked words of pairs of texts.
+
+  Args:
+    model: the encoder.
+    texts: pairs such as ("On the *bank*", "The *bank* rose").
+    layers, combine: as of vectors.VectorOptions.
+    standardise: the file that `maskedlm embed --unit=word --fit` wrote; "" for
+      none.
+
+  Raises:
+    ConfigError: an unknown option or layer, or the file doesn't fit.
+    DataError: a text has not exactly one marked word, or it has no token.
+  """
+  options = vectors.VectorOptions(layers=tuple(layers), combine=combine)
+  fitted = None
+  if standardise:
+    fitted = open_word_standardiser(str(standardise), model, options)
+  found = (make_pair(*pair) for pair in texts)
+  made = compare(model, found, options, standardiser=fitted)
+  return [found for _, found in made]
 
 
 def best_threshold(

@@ -25,6 +25,9 @@ PAIRS = [
 ]
 
 
+COUNTS = {"the": 5, "cat": 2, "good": 1}
+
+
 @pytest.fixture(scope="module")
 def drawn(model):
   return isotropy.sample_vectors(
@@ -89,11 +92,20 @@ def test_each_layer(model, drawn):
     assert layer.spearman == {}
 
 
+def correlated(model, drawn, layers):
+  made = isotropy.correlate_with_scores(
+    model, PAIRS, drawn, layers, counts=COUNTS
+  )
+  # Of four pairs it may be NaN; it is tested in test_word_frequencies.py.
+  assert all(set(layer.frequency) == set(layer.spearman) for layer in made)
+  return [layer._replace(frequency={}) for layer in made]
+
+
 def test_spearman_of_pairs(model, drawn, monkeypatch):
   layers = isotropy.measure_layers(drawn)
-  once = isotropy.correlate_with_scores(model, PAIRS, drawn, layers)
+  once = correlated(model, drawn, layers)
   monkeypatch.setattr(isotropy, "PAIRS_AT_ONCE", 3)
-  assert isotropy.correlate_with_scores(model, PAIRS, drawn, layers) == once
+  assert correlated(model, drawn, layers) == once
   gold = np.argsort(np.argsort([pair.score for pair in PAIRS]))
   fitted = standardise.make_standardiser(drawn.moments, {})
   for layer in once:
@@ -152,6 +164,9 @@ def test_the_verb(workdir, tmp_path, capsys):
   first = f"40 of {words} words of 12 texts; Spearman of 4 pairs of {sts}"
   assert lines[0] == first
   layers = json.loads(table.read_text())
+  effect, lines = lines[6:], lines[:5]
+  assert set(layers[2]["frequency"]) == set(layers[2]["spearman"])
+  assert effect[-1].split()[0] == "2" and len(effect) == 5
   assert len(lines) == 2 + 3 == 2 + len(layers)
   values = [*layers[2]["anisotropy"].values(), *layers[2]["spearman"].values()]
   assert lines[-1].split()[:7] == ["2", *(f"{x:z.3f}" for x in values)]

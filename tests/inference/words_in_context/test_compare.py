@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+import maskedlm
 from helpers import finetune_runs
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, DataError
@@ -52,6 +53,19 @@ def test_cosines_of_word_vectors(model, fitted, monkeypatch):
     z = [(x - file["mean"]) / file["stddev"] for x in (u, v)]  # Equation 11.12.
     assert similarity.standardised == pytest.approx(cosine(*z), abs=1e-4)
   assert made[2][1].cosine == pytest.approx(1, abs=1e-5)
+
+
+def test_the_python_interface(workdir, fitted):
+  model = maskedlm.load(workdir)
+  made = model.similarity(PAIRS, standardise=fitted)
+  again = model.similarity([PAIRS[0]], layers=(-1, 0), combine="concat")
+  assert made[2].cosine == pytest.approx(1, abs=1e-5)
+  assert made[0].standardised and again[0].standardised is None
+  assert model.similarity([]) == []
+  with pytest.raises(DataError, match="no word is marked"):
+    model.similarity([("a", "*b*")])
+  with pytest.raises(ConfigError, match="pairs"):
+    model.similarity(["a"])
 
 
 def word_vector(model, marked):

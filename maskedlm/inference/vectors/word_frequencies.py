@@ -1,0 +1,65 @@
+"""Measures whether cosines underestimate the similarity of frequent words.
+
+Zhou, Ethayarajh, Card & Jurafsky (ACL 2022, "Problems with Cosine as a Measure
+of Embedding Similarity for High Frequency Words") find that they do, even where
+people judge pairs equally similar. Here it is a rank correlation of cosines and
+log frequencies, with human scores held constant.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+from scipy import stats
+
+from maskedlm.data.labelled.text_lines import Text
+from maskedlm.data.labelled.words import split_words
+
+
+def words_of(text: str) -> list[str]:
+  """Returns the words with a letter or digit, in lower case."""
+  words = (text[begin:end] for begin, end in split_words(text))
+  return [w.casefold() for w in words if any(map(str.isalnum, w))]
+
+
+def count_words(texts: Iterable[Text], counts: Counter) -> Iterator[Text]:
+  """Yields the texts; adds the words of each to `counts`."""
+  for text in texts:
+    counts.update(words_of(text.text))
+    yield text
+
+
+def log_frequencies(
+  texts: Sequence[str], counts: Mapping[str, int]
+) -> np.ndarray:
+  """Returns the mean of log(1 + count) over the words of each text, [n]."""
+  found = []
+  for text in texts:
+    words = words_of(text)
+    total = sum(np.log1p(counts.get(word, 0)) for word in words)
+    found.append(total / max(len(words), 1))
+  return np.float64(found)
+
+
+def frequency_effect(
+  cosines: Sequence[float], scores: Sequence[float], frequent: Sequence[float]
+) -> float:
+  """Returns the partial rank correlation of cosines and frequencies, -1 to 1.
+
+  It is Pearson's correlation of what is left of the ranks of both after linear
+  regression on the ranks of the scores. Below 0, frequent words are
+  underestimated. NaN if one has no variance beyond the scores.
+
+  Args:
+    cosines, scores, frequent: [n] each.
+  """
+  x, y, control = (stats.rankdata(v) for v in (cosines, frequent, scores))
+  design = np.stack([np.ones_like(control), control], axis=1)
+  left = []
+  for ranks in (x, y):
+    fit, *_ = np.linalg.lstsq(design, ranks, rcond=None)
+    left.append(ranks - design @ fit)
+  lengths = [np.linalg.norm(v) for v in left]
+  if min(lengths) < 1e-9 * len(x):
+    return float("nan")
+  return float(left[0] @ left[1] / (lengths[0] * lengths[1]))
