@@ -14,7 +14,8 @@ rows of 128 tokens, the rest on rows of 512.
     --config.corpus.source='text:/data/*.txt'
 
 For large add --config.mesh.fsdp=8. The paper's corpus is Wikipedia and
-BooksCorpus, 3.3 billion words; 1M steps of 256 rows are about 40 epochs of it.
+BooksCorpus, 3.3 billion words; the 1M steps of 256 rows read it about ten times
+(the paper's 40 epochs are of rows that all have 512 tokens).
 Base and large have not been trained here: they need TPUs or GPUs.
 """
 

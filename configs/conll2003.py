@@ -13,8 +13,7 @@ The table's figures are means over five restarts, for both sets:
 eng.train, eng.testa and eng.testb as the shared task has them, or train.txt,
 valid.txt and test.txt as copies of them are named: four columns, the word
 first and the entity last, and -DOCSTART- lines between documents. The texts are
-Reuters', so nobody may hand them on; the Hub's Parquet files and TFDS work as
-well (docs/guides/finetune/tagging.md).
+Reuters', so nobody may hand them on.
 """
 
 import pathlib

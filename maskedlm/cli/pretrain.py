@@ -259,7 +259,7 @@ def _finish(
   workdir: pathlib.Path, corpus: store.Corpus, result, *, fills_masks: bool
 ) -> None:
   """Prints the held-out result and filled masks, and writes result.json."""
-  from maskedlm.inference import fill_mask
+  from maskedlm.inference import fill_mask, masked_examples
   from maskedlm.training import language_metrics
 
   path = workdir / "result.json"
@@ -315,8 +315,6 @@ def _finish(
   if not fills_masks:
     return
   model = fill_mask.load_mask_filler(workdir)
-  for text in fill_mask.EXAMPLES:
-    text = text.replace("[MASK]", model.mask_token)
-    print(
-      fill_mask.format_filled(fill_mask.fill_masks(model, [text], top_k=5)[0])
-    )
+  for text, word in masked_examples.mask_words(corpus, 3):
+    (filled,) = fill_mask.fill_masks(model, [text], top_k=5)
+    print(f"{fill_mask.format_filled(filled)}  (it was: {word})")

@@ -1,0 +1,54 @@
+"""Masks a word in each of some held-out sentences of a corpus."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from maskedlm.data.corpus import concat
+from maskedlm.data.corpus.store import Corpus
+
+_TOKENS = range(6, 31)  # Of a sentence that a line shows.
+_TRIES = 200  # Sentences to look through for each example.
+
+
+class MaskedExample(NamedTuple):
+  """A sentence with a mask, and the word that was there."""
+
+  text: str
+  word: str
+
+
+def mask_words(corpus: Corpus, count: int) -> list[MaskedExample]:
+  """Returns up to `count` held-out sentences with a word masked.
+
+  They are spread over the held-out split, so that each of a corpus's languages
+  may have some. The word is the one nearest the middle that is a single token.
+  """
+  total = concat.size(corpus.heldout.sentences) - 1
+  found = {}
+  for k in range(count):
+    first = (2 * k + 1) * total // (2 * count)
+    for index in range(first, min(first + _TRIES, total)):
+      example = index not in found and _mask_word(corpus, index)
+      if example:
+        found[index] = example
+        break
+  return [found[index] for index in sorted(found)]
+
+
+def _mask_word(corpus: Corpus, index: int) -> MaskedExample | None:
+  """Returns a sentence with a word masked; None if it suits no example."""
+  tokenizer, split = corpus.tokenizer, corpus.heldout
+  begin, end = concat.take(split.sentences, [index, index + 1])
+  if end - begin not in _TOKENS:
+    return None
+  text = tokenizer.decode(concat.take(split.tokens, range(begin, end))).strip()
+  encoding = tokenizer.encode(text)
+  begins = np.diff(encoding.word_ids, prepend=-1, append=-1) != 0
+  spans = encoding.offsets[begins[:-1] & begins[1:]]
+  words = [(int(a), int(b)) for a, b in spans if text[a:b].isalpha()]
+  if not words:
+    return None
+  a, b = min(words, key=lambda span: abs(sum(span) - len(text)))
+  mask = tokenizer.tokens(tokenizer.special.mask)
+  return MaskedExample(f"{text[:a]}{mask}{text[b:]}", text[a:b])
