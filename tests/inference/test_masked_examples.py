@@ -1,5 +1,7 @@
 """Held-out sentences with a masked word."""
 
+import itertools
+
 from maskedlm.data.corpus import concat, store
 from maskedlm.inference import masked_examples
 
@@ -10,8 +12,7 @@ def test_examples_are_held_out_sentences(tiny):
   starts = concat.take_all(split.sentences)
   tokens = concat.take_all(split.tokens)
   sentences = [
-    decode(tokens[a:b]).strip()
-    for a, b in zip(starts, starts[1:], strict=False)
+    decode(tokens[a:b]).strip() for a, b in itertools.pairwise(starts)
   ]
   examples = masked_examples.mask_words(corpus, 3)
   assert len(examples) == 3
