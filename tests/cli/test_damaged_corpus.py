@@ -66,3 +66,18 @@ def test_ids_that_are_not_in_the_vocabulary(tiny, tmp_path, capsys, verb):
   tokens.write_bytes(content[:128] + b"\xff" * (len(content) - 128))
   assert main.main([verb, f"--config={config}", f"--workdir={tmp_path}"]) == 2
   assert "id 65535" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_start_far_outside_does_not_hang(tiny, tmp_path, capsys):
+  """The row table is there, so that the starts are not read as a whole."""
+  config, corpus = tiny
+  corpus = shutil.copytree(corpus, tmp_path / "corpus")
+  argv = ["inspect", f"--config={config}", f"--workdir={tmp_path}", "--rows=0"]
+  assert main.main(argv) == 0
+  starts = corpus / "train-00000.sentences.npy"
+  content = bytearray(starts.read_bytes())
+  content[131::4] = b"\x40" * len(content[131::4])  # 2^30 and more.
+  starts.write_bytes(content)
+  assert main.main(argv) == 2
+  error = capsys.readouterr().err.splitlines()[-1]
+  assert f"{starts.name} is damaged" in error

@@ -232,7 +232,14 @@ def _halves(rows: PairTable, row, epoch):
 
 
 def _fitted(rows: PairTable, row, epoch, begin, length, label, special):
-  """Returns the arrays of the texts at begin and length [2, b], truncated."""
+  """Returns the arrays of the texts at begin and length [2, b], truncated.
+
+  Raises:
+    ValueError: a text is outside the split, so starts are damaged.
+  """
+  end = concat.size(rows.split.tokens)
+  if (length < 0).any() or (begin + length > end).any():
+    raise ValueError("a text ends outside the tokens of its split")
   kept = truncated_lengths(*length, maximum=rows.length - 3)
   side = np.arange(2)[:, None]
   # Each token is removed from the front or the back, by a coin flip.
@@ -268,13 +275,20 @@ def _split_point(rows: PairTable, record, row, epoch):
 
   It is a uniform sentence boundary within the row, or any token but the first
   of a row that is one sentence.
+
+  Raises:
+    ValueError: it is outside the row, so the sentences' starts are damaged.
   """
   several = record["num_sentences"] > 1
   count = np.where(several, record["num_sentences"], record["num_tokens"])
   point = 1 + hashing.randint(count - 1, rows.seed, "split", epoch, row)
   sentence = record["sentence"] + np.where(several, point, 0)
   token = concat.take(rows.split.sentences, sentence)
-  return sentence, token + np.where(several, 0, point)
+  token = token + np.where(several, 0, point)
+  place = token - record["token"]
+  if not ((place > 0) & (place < record["num_tokens"])).all():
+    raise ValueError("a sentence begins outside the row that has it")
+  return sentence, token
 
 
 def _last_start(sentences, token, *, after, within) -> np.ndarray:
