@@ -1,5 +1,9 @@
 """SST-2 by a logistic regression on a frozen encoder's vectors of [CLS].
 
+The layers are those of Devlin et al. 2019, https://arxiv.org/abs/1810.04805,
+section 5.3, and ELMo's weighted sum (Peters et al. 2018,
+https://arxiv.org/abs/1802.05365, equation 1).
+
   maskedlm finetune text_features --config=configs/text_features.py:last \\
     --config.init_from=runs/bert
 

@@ -30,6 +30,7 @@ TOKENIZER = types.SimpleNamespace(
   special=types.SimpleNamespace(pad=PAD, cls=CLS, sep=SEP, unk=UNK),
   encode=encode,
   encode_batch=lambda texts: [encode(text).ids for text in texts],
+  follows_space=np.ones(99, bool),
 )
 
 

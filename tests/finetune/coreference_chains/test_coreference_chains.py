@@ -26,8 +26,6 @@ from maskedlm.finetune.coreference_chains.coreference_chains import Options
 from maskedlm.finetune.coreference_chains.head import DISTANCES
 from maskedlm.finetune.coreference_chains.rows import Example
 
-# follows_space: letters are never changed by a space before them.
-TOKENIZER.follows_space = np.ones(99, bool)
 LENGTH = 7  # 5 words in a segment.
 EXAMPLES = [
   # Segments a b c | d e f g | h i: the last sentence is cut off by the room.

@@ -1,19 +1,13 @@
 """Rows: words, predicates and tags; more predicates; windows; unseen labels."""
 
-import types
-
 import numpy as np
 
-from helpers import letters
-from helpers.letters import CLS, SEP
+from helpers.letters import CLS, SEP, TOKENIZER
 from maskedlm.finetune.common import bio
 from maskedlm.finetune.common.bio import Entity
 from maskedlm.finetune.semantic_roles.predicates import Example, Predicate
 from maskedlm.finetune.semantic_roles.rows import PER_ROW, make_rows
 
-TOKENIZER = types.SimpleNamespace(
-  **vars(letters.TOKENIZER), follows_space=np.ones(40, bool)
-)
 LABELS = bio.all_tags({"V", "A", "C-A"}, "bio")
 TAGS = dict(enumerate(LABELS))
 LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")

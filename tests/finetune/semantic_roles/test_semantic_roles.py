@@ -1,7 +1,5 @@
 """The task: labels, decoding with given and found predicates, its texts."""
 
-import types
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,9 +15,7 @@ from maskedlm.finetune.semantic_roles import semantic_roles, text
 from maskedlm.finetune.semantic_roles.predicates import Example, Predicate
 from maskedlm.training.step import totals
 
-TOKENIZER = types.SimpleNamespace(
-  **vars(letters.TOKENIZER), follows_space=np.ones(40, bool)
-)
+TOKENIZER = letters.TOKENIZER
 LABELS = bio.all_tags({"V", "A", "C-A"}, "bio")
 LENGTH = 13
 A = Predicate(1, (Entity("A", 2, 4), Entity("C-A", 4, 5)))
