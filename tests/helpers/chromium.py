@@ -11,7 +11,12 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+import pytest
+
 PATH = shutil.which("chromium") or shutil.which("chromium-browser")
+NEEDED = pytest.mark.skipif(
+  not PATH, reason="there is no browser: apt install chromium"
+)
 
 
 class Page(NamedTuple):
@@ -82,8 +87,12 @@ def open_page(profile):
     "--no-sandbox",
     "--disable-gpu",
     "--disable-dev-shm-usage",
-    "--disable-background-networking",
     "--no-first-run",
+    # It asks nobody for updates.
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-quic",
     f"--user-data-dir={profile}",
     # The ends of the pipe are file descriptors 3 and 4.
     "--remote-debugging-pipe",

@@ -1,4 +1,9 @@
-"""The demo page in a browser: what users click and read."""
+"""The demo page in a browser: what users click and read.
+
+  pytest -m slow tests/inference/demo
+
+Needs Chromium (apt install chromium); without it the tests are skipped.
+"""
 
 import json
 import urllib.parse
@@ -9,10 +14,7 @@ import pytest
 from helpers import chromium, untrained
 from maskedlm.inference.demo import answers
 
-pytestmark = [
-  pytest.mark.slow,
-  pytest.mark.skipif(not chromium.PATH, reason="there is no chromium"),
-]
+pytestmark = [pytest.mark.slow, chromium.NEEDED]
 TROUBLE = ("Runtime.consoleAPICalled", "Runtime.exceptionThrown")
 
 

@@ -2,13 +2,12 @@
 
 import json
 import re
-import shutil
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 
+from helpers import chromium
 from maskedlm.cli import main
 from maskedlm.data.labelled.text_lines import Text
 from maskedlm.inference.plots import html_page, instances, scatter
@@ -224,27 +223,21 @@ def test_errors(workdir, text, tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.slow
+@chromium.NEEDED
 def test_focus_shows_the_sentence_in_a_browser(tmp_path):
-  browser = shutil.which("chromium")
-  if not browser:
-    pytest.skip("no chromium: apt install chromium")
   made = made_of(make_group("a", [(0.0, 0.0)]), make_group("b", [(1.0, 0.0)]))
   evil = Point(2.0, 2.0, EVIL, "<i>", " end", "f:9")
-  html = html_page.render_page(
-    made._replace(groups=[*made.groups, Group("c", [evil])])
-  )
-  focus = "<script>document.querySelectorAll('.dot')[2].focus()</script>"
   file = tmp_path / "page.html"
-  file.write_text(html.replace("</html>", f"{focus}</html>"))
-  options = ["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
-  done = subprocess.run(
-    [browser, *options, f"--user-data-dir={tmp_path}/profile", file.as_uri()],
-    capture_output=True,
-    text=True,
-    check=True,
-    timeout=120,
+  file.write_text(
+    html_page.render_page(
+      made._replace(groups=[*made.groups, Group("c", [evil])])
+    )
   )
-  tip = done.stdout.partition('<div id="tip"')[2].partition("<script")[0]
-  assert "c · f:9" in tip and "<mark>&lt;i&gt;</mark> end" in tip
-  assert "house &lt;/script&gt;&lt;script&gt;alert" in tip
-  assert "hidden" not in tip.partition(">")[0]
+  with chromium.open_page(tmp_path / "profile") as page:
+    page.go(file.as_uri())
+    assert page.run("tip.hidden")
+    page.run("document.querySelectorAll('.dot')[2].focus()")
+    assert not page.run("tip.hidden")
+    assert page.run("tip.children[0].innerText") == "c · f:9"
+    assert page.run("tip.children[1].innerText") == f"{EVIL}<i> end"
+    assert page.run("tip.querySelector('mark').innerText") == "<i>"
