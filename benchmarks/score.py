@@ -80,7 +80,7 @@ def _time(call: Callable) -> tuple[float, float, list]:
 def _one_row(model: texts.TextScorer, text: str) -> np.ndarray:
   """Returns the log-probabilities [n] of a text, one call for each."""
   cut = rows.make_row_cutter(
-    model.tokenizer, length=model.length, causal=False, pll="original"
+    model.tokenizer, length=model.length, reads="both", pll="original"
   )
   found = []
   for row in cut(text, model.tokenizer.encode(text)):

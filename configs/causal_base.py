@@ -4,6 +4,7 @@ The baseline that BERT was compared with: the GPT row of table 1 and "LTR & No
 NSP" of table 5 in Devlin et al. 2019, https://arxiv.org/abs/1810.04805. All
 but the objective is as in configs/roberta.py:base: the same rows of the same
 text in the same order, so that only the attention mask differs.
+--config.objective.direction=right_to_left reads the rows from their end.
 
   maskedlm pretrain --config=configs/causal_base.py --workdir=runs/causal \\
     --config.corpus.source='text:/data/*.txt' --config.train.accumulate=16

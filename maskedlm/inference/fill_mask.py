@@ -2,7 +2,8 @@
 
 A causal model fills masks from left to right, each from the text before it, in
 which earlier masks have become their most probable token. Masks at the end of a
-text are therefore its greedy continuation.
+text are therefore its greedy continuation. One that reads from right to left
+does the same from the other end.
 """
 
 import math
@@ -36,7 +37,7 @@ class MaskFiller(NamedTuple):
   tokenizer: Tokenizer
   mask_token: str
   max_length: int
-  causal: bool  # Whether it reads only what is to the left of a mask.
+  reads: str  # The side of a mask: left, right or both.
   # (input_ids [B, L], segment_ids [B, L], positions [B, P]) -> [B, P, V]; 0 for
   # special tokens and for ids without a token.
   probabilities: Callable
@@ -83,22 +84,26 @@ def make_mask_filler(
     logits = logits.at[..., made.special_ids].set(-jnp.inf)
     return jax.nn.softmax(logits)
 
-  def left_to_right(input_ids, segment_ids, positions):
+  def one_by_one(input_ids, segment_ids, positions):
+    before = {"left": -1, "right": 1}[config.reads]
+
     def fill(input_ids, position):  # [B, L], [B]
-      p = at_once(input_ids, segment_ids, position[:, None] - 1)[:, 0]
+      p = at_once(input_ids, segment_ids, position[:, None] + before)[:, 0]
       rows = jnp.arange(len(input_ids))
       return input_ids.at[rows, position].set(jnp.argmax(p, axis=-1)), p
 
-    # Places after a row's masks are 0, and filled last: they change nothing.
-    _, filled = jax.lax.scan(fill, input_ids, positions.T)
+    # Places after a row's masks are 0. From the left they are filled last; from
+    # the right nothing reads place 0. So they change nothing.
+    reverse = config.reads == "right"
+    _, filled = jax.lax.scan(fill, input_ids, positions.T, reverse=reverse)
     return jnp.swapaxes(filled, 0, 1)
 
   return MaskFiller(
     tokenizer=made,
     mask_token=made.tokens(made.special.mask),
     max_length=config.max_positions,
-    causal=config.causal,
-    probabilities=jax.jit(left_to_right if config.causal else at_once),
+    reads=config.reads,
+    probabilities=jax.jit(at_once if config.reads == "both" else one_by_one),
   )
 
 
@@ -144,8 +149,8 @@ def fill_masks(
   """Returns the top_k words for each mask of each text, in one batch.
 
   Of a text with more tokens than the model's positions, those around its masks
-  are read, which is logged. A causal model reads nothing after the last mask,
-  which is logged as well.
+  are read, which is logged. A causal model reads nothing after the last mask
+  (before the first, from right to left), which is logged as well.
 
   Raises:
     ConfigError: a text has no mask, or its masks are further apart than the
@@ -192,11 +197,17 @@ def _row(model: MaskFiller, text: str) -> np.ndarray:
       f"no {model.mask_token} in {text[:60]!r}: write it where a word is "
       "to be filled in."
     )
-  if model.causal and masks[-1] + 1 < len(ids):
-    ids = ids[: masks[-1] + 1]
+  read = {
+    "both": slice(None),
+    "left": slice(masks[-1] + 1),
+    "right": slice(masks[0], None),
+  }[model.reads]
+  if len(ids[read]) < len(ids):
+    ids = ids[read]
+    masks = np.flatnonzero(ids == special.mask)
     console.log(
-      f"{text[:60]!r}: the model is causal and read only what is to the left "
-      f"of {model.mask_token}"
+      f"{text[:60]!r}: the model is causal and read only what is to the "
+      f"{model.reads} of {model.mask_token}"
     )
   size, capacity = len(ids), model.max_length - 2
   if size > capacity:

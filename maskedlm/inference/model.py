@@ -120,7 +120,8 @@ class Model:
       Subwords are spelt as in the tokenizer (##ing). Special tokens are never
       candidates. Of a text that is too long, the tokens around its masks are
       read, which is logged. A causal model fills the masks from left to
-      right, and reads only what is to their left.
+      right, and reads only what is to their left; one that reads from right to
+      left mirrors that.
 
     Raises:
       ConfigError: top is below 1; the model has no head that predicts tokens;

@@ -165,8 +165,9 @@ class ModelOptions:
 class EncoderConfig(ModelOptions):
   """The architecture of an encoder; `restored` reads it from a checkpoint.
 
-  The last four fields are conventions for using the encoder, in which imported
-  models differ (interop/); they are not options of pretraining.
+  The fields are no options of config.model: an objective sets right_to_left,
+  and the last four are conventions for using the encoder, in which imported
+  models differ (interop/).
   """
 
   vocab_size: int = option(
@@ -174,6 +175,12 @@ class EncoderConfig(ModelOptions):
     "Tokens of the tokenizer; arrays have padded_vocab_size rows.",
     low=1,
     high=16_777_216,
+    frozen=True,
+  )
+  right_to_left: bool = option(
+    False,
+    "A causal encoder reads from the right: a token attends only to itself and "
+    "those after it.",
     frozen=True,
   )
   pooler: str = option(
@@ -222,6 +229,13 @@ class EncoderConfig(ModelOptions):
   def num_types(self) -> int:
     """Number of token types in a pair that the encoder distinguishes."""
     return min(self.pair_types, self.type_vocab_size)
+
+  @property
+  def reads(self) -> str:
+    """The side of a token on which the encoder reads: left, right or both."""
+    if not self.causal:
+      return "both"
+    return "right" if self.right_to_left else "left"
 
   @property
   def output_stddev(self) -> float:

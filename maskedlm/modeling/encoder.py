@@ -190,6 +190,7 @@ class Block(nn.Module):
     mask = AttentionMask(
       segment_ids,
       causal=cfg.causal,
+      right_to_left=cfg.right_to_left,
       window=cfg.local_window,
       is_local=~flags.is_global,
       alibi=cfg.position == "alibi",
@@ -247,7 +248,8 @@ class Encoder(nn.Module):
     Args:
       input_ids, token_type_ids: [B, L] int32.
       segment_ids: [B, L] int32: a position attends to its own segment and, if
-        cfg.causal, only to itself and to its left; 0 for padding.
+        cfg.causal, only to itself and to its left (with cfg.right_to_left, to
+        its right); 0 for padding.
       positions: [B, L] int32. None for 0..L-1; each row is then one text of
         segment 1, followed by padding.
       train: apply dropout, which needs rngs={"dropout": key}.

@@ -20,15 +20,15 @@ def gather_positions(x, positions):
 def sentence_vector(cfg: EncoderConfig, x, segment_ids):
   """Returns the vector that represents each row, [B, D].
 
-  It is the vector of [CLS], the first token; in a causal model, where [CLS]
-  attends only to itself, the vector of the last real token.
+  It is the vector of [CLS], the first token; in a left-to-right model, where
+  [CLS] attends only to itself, the vector of the last real token.
 
   Args:
     cfg: the architecture.
     x: [B, L, D].
     segment_ids: [B, L], 0 for padding.
   """
-  if not cfg.causal:
+  if cfg.reads != "left":
     return x[:, 0]
   last = jnp.sum(segment_ids > 0, axis=1) - 1
   return jnp.take_along_axis(x, last[:, None, None], axis=1)[:, 0]

@@ -1,10 +1,11 @@
-"""The left-to-right baseline: each token is predicted from those before it.
+"""The causal baseline: each token is predicted from those before it.
 
 Bidirectional models are compared with it, as with GPT in table 1 of BERT's
 paper and "LTR & No NSP" in table 5 (arXiv:1810.04805). It has the same encoder,
-under a causal mask, the same head, and RoBERTa's full rows. Read top-down:
-options -> init -> targets -> loss. Every position predicts, so a row's logits
-are computed for a chunk of positions at a time, and again in the backward pass:
+under a causal mask, the same head, and RoBERTa's full rows. It may also read
+from right to left: a token is then predicted from those after it. Read
+top-down: options -> init -> targets -> loss. Every position predicts, so a
+row's logits are computed for a chunk of positions at a time, and again in the backward pass:
 all at once would take L / P times the memory of a masked model's.
 """
 
@@ -27,6 +28,13 @@ from maskedlm.modeling.heads import MlmHead
 class Options:
   """Options of config.objective for causal."""
 
+  direction: str = option(
+    "left_to_right",
+    "How a row is read: a token is predicted from those to its left, or from "
+    "those to its right.",
+    choices=("left_to_right", "right_to_left"),
+    frozen=True,
+  )
   chunk: int = option(
     64,
     "Positions of a row whose logits over the vocabulary exist at once.",
@@ -42,15 +50,16 @@ class Options:
 
 
 def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
-  """Returns the Task of a left-to-right model; arguments as in __init__.py.
+  """Returns the Task of a causal model; arguments as in __init__.py.
 
   The encoder is causal whatever config.model.causal is, and the checkpoint
-  records that.
+  records that and the direction.
   """
   lengths = batching.row_lengths(config.data)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
-  cfg = dataclasses.replace(cfg, causal=True)
   check_options("objective", Options, options)
+  from_right = options.direction == "right_to_left"
+  cfg = dataclasses.replace(cfg, causal=True, right_to_left=from_right)
   rows = text_rows.full_sentence_batches(
     config, corpus, shard, isolate_documents=options.isolate_documents
   )
@@ -63,7 +72,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   return Task(
     **rows._asdict(),
     init=lambda key: init(cfg, key),
-    corrupt=lambda batch, key: targets(batch),
+    corrupt=lambda batch, key: targets(batch, options.direction),
     loss=lambda *args: loss(cfg, options.chunk, *args),
     flops=batch_costs.step_cost(
       row_flops,
@@ -82,21 +91,26 @@ def init(cfg: EncoderConfig, key: Key) -> Params:
   return {"encoder": made["encoder"], "lm_head": made["mlm_head"]}
 
 
-def targets(batch: Batch) -> Batch:
+# Direction -> a function from x [B, L] to x of the token that is read next.
+NEXT = {
+  "left_to_right": lambda x: jnp.pad(x[:, 1:], ((0, 0), (0, 1))),
+  "right_to_left": lambda x: jnp.pad(x[:, :-1], ((0, 0), (1, 0))),
+}
+
+
+def targets(batch: Batch, direction: str) -> Batch:
   """Adds next_labels (int32) and next_weights (float32), [B, L]; masks nothing.
 
-  The label of a position is the token to its right. The weight is 0 if that is
-  padding or belongs to another segment, and in filler rows.
+  The label of a position is the token that is read next, to its right or, with
+  direction "right_to_left", to its left. The weight is 0 if that is padding or
+  belongs to another segment, and in filler rows.
   """
   ids, segments = batch["input_ids"], batch["segment_ids"]
-
-  def to_the_right(x):
-    return jnp.pad(x[:, 1:], ((0, 0), (0, 1)))
-
-  followed = (segments > 0) & (to_the_right(segments) == segments)
+  next_of = NEXT[direction]
+  followed = (segments > 0) & (next_of(segments) == segments)
   return {
     **batch,
-    "next_labels": to_the_right(ids),
+    "next_labels": next_of(ids),
     "next_weights": followed * batch["example_weights"][:, None],
   }
 

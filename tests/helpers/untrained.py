@@ -100,11 +100,16 @@ def save_tuned(
   return folder
 
 
-def causal(folder):
-  """Saves a workdir of a left-to-right model; returns its path."""
+def causal(folder, **changes):
+  """Saves a workdir of a left-to-right model; returns its path.
+
+  Args:
+    folder: the workdir.
+    **changes: further fields of EncoderConfig.
+  """
   tokenizer = make_tokenizer()
   cfg = workdirs.config(
-    tokenizer, max_positions=POSITIONS, causal=True, **SIZES
+    tokenizer, max_positions=POSITIONS, causal=True, **SIZES, **changes
   )
   params = workdirs.make_params(cfg, ("mlm_head",))
   params["lm_head"] = params.pop("mlm_head")

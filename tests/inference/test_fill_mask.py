@@ -82,7 +82,7 @@ def test_a_long_text_is_read_around_its_masks(capsys, words, kept):
     ["a b c d e f g h i"] * 9, kind="wordpiece", vocab_size=60, lowercase=False
   )
   filler = fill_mask.MaskFiller(
-    made, "[MASK]", 7, causal=False, probabilities=None
+    made, "[MASK]", 7, reads="both", probabilities=None
   )
   if kept is None:
     with pytest.raises(ConfigError, match=r"has 8 tokens, .* takes 7: cut it"):

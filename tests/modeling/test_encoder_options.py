@@ -192,6 +192,16 @@ def test_causal_tokens_ignore_what_follows(kind):
   assert np.abs(after[0, 6:] - before[0, 6:]).max(axis=1).min() > 1e-4
 
 
+def test_from_right_to_left_tokens_ignore_what_precedes():
+  cfg = encoder_reference.config(causal=True, right_to_left=True)
+  params = make_params(cfg)
+  changed = {**BATCH, "input_ids": BATCH["input_ids"].copy()}
+  changed["input_ids"][:, 6] += 1
+  before, after = (encode(cfg, params, b) for b in (BATCH, changed))
+  np.testing.assert_array_equal(after[:, 7:], before[:, 7:])
+  assert np.abs(after[0, :7] - before[0, :7]).max(axis=1).min() > 1e-4
+
+
 def test_tokens_ignore_what_is_outside_the_window():
   # 3 layers, of which only the first is global, and it mixes no tokens.
   cfg = encoder_reference.config(num_layers=3, local_window=4, global_every=3)

@@ -33,6 +33,7 @@ def test_row_vector_by_hand():
     ({}, [[1, 2], [7, 7]]),
     ({"row_pool": "mean"}, [[2, 3.5], [0, 0]]),
     ({"causal": True}, [[3, 5], [7, 7]]),
+    ({"causal": True, "right_to_left": True}, [[1, 2], [7, 7]]),
   ):
     cfg = encoder_reference.config(**changes)
     found = heads.row_vector(cfg, x, segment_ids)

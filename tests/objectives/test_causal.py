@@ -1,4 +1,4 @@
-"""The left-to-right baseline: its targets, the tokens it sees, its loss."""
+"""The causal baseline: its targets, the tokens it sees, its loss."""
 
 import dataclasses
 import json
@@ -65,7 +65,7 @@ def test_targets_by_hand():
     "segment_ids": np.array([[1, 1, 1, 1, 2, 2, 0], [1, 1, 1, 0, 0, 0, 0]]),
     "example_weights": np.array([1.0, 1.0]),
   }
-  made = causal.targets(batch)
+  made = causal.targets(batch, "left_to_right")
   np.testing.assert_array_equal(
     made["next_labels"][0], [11, 12, 3, 13, 3, 0, 0]
   )
@@ -74,8 +74,17 @@ def test_targets_by_hand():
     made["next_weights"], [[1, 1, 1, 0, 1, 0, 0], [1, 1, 0, 0, 0, 0, 0]]
   )
   np.testing.assert_array_equal(made["input_ids"], batch["input_ids"])
+  mirrored = causal.targets(batch, "right_to_left")
+  np.testing.assert_array_equal(
+    mirrored["next_labels"][0], [0, 2, 11, 12, 3, 13, 3]
+  )
+  # Position 4 begins another segment; nothing is to the left of position 0.
+  np.testing.assert_array_equal(
+    mirrored["next_weights"], [[0, 1, 1, 1, 0, 1, 0], [0, 1, 1, 0, 0, 0, 0]]
+  )
   batch["example_weights"] = np.array([1.0, 0.0])
-  assert causal.targets(batch)["next_weights"].sum() == 4
+  for direction in causal.NEXT:
+    assert causal.targets(batch, direction)["next_weights"].sum() == 4
 
 
 def test_chunks_by_hand():
@@ -123,7 +132,7 @@ def test_loss_by_its_parts(make_task):
 
 def test_chunks_change_neither_loss_nor_gradient(make_task):
   params = random_params(make_task()[0])
-  batch = causal.targets(make_batch())
+  batch = causal.targets(make_batch(), "left_to_right")
 
   def both(chunk):
     task, _ = make_task(chunk=chunk)
@@ -186,6 +195,27 @@ def test_later_tokens_are_not_seen(make_task):
 
   assert loss(changed, 8) == loss(batch, 8)
   assert loss(changed, 10) != loss(batch, 10)
+
+
+def test_from_right_to_left_earlier_tokens_are_not_seen(make_task):
+  # If token 3 of row 0 changes, the predictions at positions 5 to 12 don't.
+  task, _ = make_task(direction="right_to_left")
+  params = random_params(task)
+  batch = make_batch()
+  batch["segment_ids"] = np.minimum(batch["segment_ids"], 1)
+  changed = {**batch, "input_ids": batch["input_ids"].copy()}
+  changed["input_ids"][0, 3] += 1
+  made = {}
+  for name, tokens in (("before", batch), ("after", changed)):
+    for begin in (5, 3):
+      some = jax.device_get(task.corrupt(tokens, None))
+      counted = (np.arange(B)[:, None] == 0) & (np.arange(L) >= begin)
+      some["next_weights"] = some["next_weights"] * counted
+      terms = jitted_loss(task)(params, some, None, False)[0]
+      made[name, begin] = float(terms["lm"][0])
+  assert made["before", 5] == made["after", 5]
+  assert made["before", 3] != made["after", 3]
+  assert EncoderConfig(**task.describe["encoder"]).reads == "right"
 
 
 def test_an_untrained_model_knows_nothing(make_task):

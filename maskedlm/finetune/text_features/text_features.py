@@ -38,8 +38,8 @@ class Options(classification.FileOptions):
   )
   vector: str = task_option(
     "cls",
-    "The vector of a row: that of [CLS] (of a causal encoder, of the last "
-    "token), or the mean of its tokens'.",
+    "The vector of a row: that of [CLS] (of a left-to-right encoder, of the "
+    "last token), or the mean of its tokens'.",
     choices=tuple(ROW_POOLS),
   )
 

@@ -2,7 +2,7 @@
 
 A masked model has a row for each token, in which it is masked: its scores sum
 to the pseudo-log-likelihood (Salazar et al. 2020, arXiv:1910.14659). A causal
-model has one row for all. A text longer than a row is read in windows, and each
+model has one row for all, whichever direction it reads. A text longer than a row is read in windows, and each
 token is predicted in one of them.
 """
 
@@ -27,22 +27,23 @@ class Row(NamedTuple):
 
 
 def make_row_cutter(
-  tokenizer: Tokenizer, *, length: int, causal: bool, pll: str
+  tokenizer: Tokenizer, *, length: int, reads: str, pll: str
 ) -> Callable[[str, Encoding], Iterator[Row]]:
   """Returns a function (text, its encoding) -> its rows.
 
   Args:
     tokenizer: the model's.
     length: the most tokens in a row.
-    causal: whether the model reads from left to right.
+    reads: a key of CAUSAL for a causal model; otherwise "both".
     pll: what is masked for a token of a masked model, a key of PLL.
 
   Raises:
     ConfigError: pll is unknown.
   """
   check_name("pll", pll, PLL)
-  if causal:
-    return lambda text, encoding: _causal_rows(tokenizer, encoding.ids, length)
+  if reads in CAUSAL:
+    rows = CAUSAL[reads]
+    return lambda text, encoding: rows(tokenizer, encoding.ids, length)
 
   def cut(text: str, encoding: Encoding) -> Iterator[Row]:
     ends = PLL[pll](tokenizer, text, encoding)
@@ -75,7 +76,7 @@ def _masked_rows(
       )
 
 
-def _causal_rows(
+def _left_rows(
   tokenizer: Tokenizer, ids: np.ndarray, length: int
 ) -> Iterator[Row]:
   """Yields rows [CLS] tokens; each token is predicted from those before it.
@@ -94,6 +95,32 @@ def _causal_rows(
       slice(done, end),
     )
     begin, done = end - capacity // 2, end
+
+
+def _right_rows(
+  tokenizer: Tokenizer, ids: np.ndarray, length: int
+) -> Iterator[Row]:
+  """Yields rows [CLS] tokens [SEP]; each is predicted from those after it.
+
+  [CLS] keeps the tokens at the positions of training, and is not read. In a
+  long text, a token has at least half a row to its right.
+  """
+  special, capacity = tokenizer.special, length - 2
+  end = left = len(ids)  # Tokens that the row reads, that are not predicted.
+  while left:
+    begin = max(end - capacity, 0)
+    yield Row(
+      np.array([special.cls, *ids[begin:end], special.sep], np.int32),
+      np.arange(2, left - begin + 2, dtype=np.int32),
+      ids[begin:left],
+      slice(begin, left),
+    )
+    end, left = begin + capacity // 2, begin
+
+
+# What a causal model reads of a text beside a token -> the function that makes
+# its rows.
+CAUSAL = {"left": _left_rows, "right": _right_rows}
 
 
 def _one_token(tokenizer, text: str, encoding: Encoding) -> np.ndarray:

@@ -41,9 +41,14 @@ class TextScorer(NamedTuple):
   tokenizer: Tokenizer
   length: int  # The most tokens in a row.
   positions: int  # The most that the model has.
-  causal: bool
+  reads: str  # EncoderConfig.reads.
   # Batch of _make_batch -> log-probabilities of the labels, [B, P].
   log_probabilities: Callable
+
+  @property
+  def causal(self) -> bool:
+    """Whether a token is predicted from one side only."""
+    return self.reads != "both"
 
 
 class TextScore(NamedTuple):
@@ -94,7 +99,7 @@ def make_scorer(
     tokenizer=opened.tokenizer,
     length=evaluate.row_length(opened, cfg, length),
     positions=cfg.max_positions,
-    causal=cfg.causal,
+    reads=cfg.reads,
     log_probabilities=functools.partial(
       log_probabilities, jax.device_put(params)
     ),
@@ -130,7 +135,7 @@ def score(
     )
   seen = Counter() if seen is None else seen
   cut = make_row_cutter(
-    model.tokenizer, length=model.length, causal=model.causal, pll=pll
+    model.tokenizer, length=model.length, reads=model.reads, pll=pll
   )
   waiting: collections.deque = collections.deque()
 
@@ -271,7 +276,7 @@ def _text_score(
 
 
 def _count(model: TextScorer, made: TextScore, seen: Counter) -> None:
-  count, specials = len(made.ids), 1 if model.causal else 2
+  count, specials = len(made.ids), 1 if model.reads == "left" else 2
   seen["scored"] += 1
   seen["tokens"] += count
   seen["log_likelihood"] += made.log_likelihood

@@ -33,7 +33,7 @@ def pool_row(
     row: maps each position to its unit.
     pool: a key of REDUCTIONS. "cls" takes the vector at cls_place, weighted by
       the row's tokens, as a long sentence has several rows.
-    cls_place: 0, or the last position in a causal encoder.
+    cls_place: 0, or the last position in a left-to-right encoder.
   """
   counted = row.units >= 0
   units = row.units[counted]

@@ -245,7 +245,9 @@ def embed(
 
   cut = make_row_cutter(model.tokenizer, options.unit, length=length)
   chunks = chunk_rows(number_units(texts, cut, long), num_tokens)
-  made = _stream(chunks, encode_chunk, options.pool, causal=cfg.causal)
+  made = _stream(
+    chunks, encode_chunk, options.pool, by_last=cfg.reads == "left"
+  )
   return map(_normalized, made) if options.normalize else made
 
 
@@ -363,7 +365,7 @@ def _by_row(ids, which, made) -> Iterator[tuple[int, np.ndarray]]:
 
 
 def _stream(
-  chunks: Iterable[list], encode_chunk: Callable, pool: str, *, causal: bool
+  chunks: Iterable[list], encode_chunk: Callable, pool: str, *, by_last: bool
 ) -> Iterator[Vectors]:
   """Yields the vectors of the units that are complete after each chunk."""
   waiting: list[Waiting] = []
@@ -373,7 +375,7 @@ def _stream(
     waiting += [new for _, new in chunk if new is not None]
     parts: list = [None] * len(rows)
     for i, x in encode_chunk(rows):
-      cls_place = len(x) - 1 if causal else 0
+      cls_place = len(x) - 1 if by_last else 0
       parts[i] = pooling.pool_row(x, rows[i], pool, cls_place=cls_place)
     made = pooling.merge_sums([*last, *parts], pool)
     last = [pooling.PartialSums(*(field[-1:] for field in made))]

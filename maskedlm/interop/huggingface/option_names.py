@@ -14,6 +14,7 @@ _POST = {
   "biases": True,
   "local_window": 0,
   "causal": False,
+  "right_to_left": False,
   "row_pool": "cls",
 }
 FIXED = {

@@ -27,7 +27,17 @@ def attend(query, key, value, mask: AttentionMask, *, implementation: str):
     mask: which keys a query attends to.
     implementation: one of dispatch.IMPLEMENTATIONS, except "auto".
   """
+  if mask.right_to_left:
+    return _mirrored(query, key, value, mask, implementation)
   return FUNCTIONS[implementation](query, key, value, mask)
+
+
+def _mirrored(query, key, value, mask: AttentionMask, implementation: str):
+  """Returns `attend` of mirrored rows, in which the right is to the left."""
+  segments = jnp.flip(mask.segment_ids, axis=1)
+  mask = mask._replace(segment_ids=segments, right_to_left=False)
+  rows = (jnp.flip(x, axis=1) for x in (query, key, value))
+  return jnp.flip(FUNCTIONS[implementation](*rows, mask), axis=1)
 
 
 def plain(query, key, value, mask: AttentionMask, drop=lambda weights: weights):
@@ -122,7 +132,8 @@ class Attention(nn.Module):
       dropout=self.dropout if train else 0.0,
       alibi=mask.alibi,
       windows=bool(mask.window),
-      one_text=mask.one_text,
+      # Mirrored rows begin with padding.
+      one_text=mask.one_text and not mask.right_to_left,
     )
 
 

@@ -20,7 +20,8 @@ class AttentionMask(NamedTuple):
   """
 
   segment_ids: Array  # [B, L] int32.
-  causal: bool = False  # A token attends only to itself and to its left.
+  causal: bool = False  # A token attends only to itself and to its left,
+  right_to_left: bool = False  # or, if this is set too, to its right.
   window: int = 0  # At most window / 2 tokens on each side; 0 for no limit.
   is_local: Array | None = None  # shape=(), bool: window applies; None: True.
   alibi: bool = False  # Subtract from the scores by distance (positions.alibi).
@@ -32,7 +33,8 @@ def to_array(mask: AttentionMask):
   L = mask.segment_ids.shape[1]
   allowed = same_segment(mask.segment_ids)
   if mask.causal:
-    allowed = allowed & causal(L)
+    before = causal(L)
+    allowed = allowed & (before.T if mask.right_to_left else before)
   if mask.window:
     near = within(L, mask.window)
     if mask.is_local is not None:

@@ -46,6 +46,12 @@ def word_ends(tokenizer, words):
   return ends
 
 
+@pytest.fixture(scope="module")
+def from_right(tmp_path_factory):
+  folder = tmp_path_factory.mktemp("score") / "from_right"
+  return maskedlm.load(untrained.causal(folder, right_to_left=True))
+
+
 def loop(model, ids, ends, log_softmax):
   """Returns log-probabilities [n] by one call a token."""
   special = model.tokenizer.special
@@ -187,7 +193,7 @@ def test_a_long_text_is_read_in_windows(model, causal, capsys):
 def test_causal_windows_keep_half_a_row_of_context(causal):
   tokenizer = causal.tokenizer
   ids = np.arange(30, 53, dtype=np.int32)  # 23 tokens.
-  made = list(rows._causal_rows(tokenizer, ids, 9))
+  made = list(rows._left_rows(tokenizer, ids, 9))
   assert [row.places for row in made] == [
     *(slice(0, 8), slice(8, 12), slice(12, 16)),
     *(slice(16, 20), slice(20, 23)),
@@ -200,6 +206,61 @@ def test_causal_windows_keep_half_a_row_of_context(causal):
       before = ids[list(ids).index(label) - 1] if label > 30 else None
       assert position == 0 or seen[position - 1] == before
   assert all(min(row.positions) >= 4 for row in made[1:])
+
+
+def test_from_the_right_each_token_is_predicted_from_those_after_it(from_right):
+  # One call a token: row and head by hand.
+  (made,) = from_right.score(["the cat sat"])
+  special, params = from_right.tokenizer.special, from_right.opened.params
+  params = {"encoder": params["encoder"], "mlm_head": params["lm_head"]}
+  row = np.array([[special.cls, *made.ids, special.sep]], np.int32)
+  for i, token in enumerate(made.ids):
+    hidden = row.copy()
+    hidden[0, : i + 2] = special.mask  # What precedes can't matter.
+    batch = {
+      "input_ids": hidden,
+      "token_type_ids": np.zeros_like(row),
+      "segment_ids": np.ones_like(row),
+    }
+    logits = heads.mlm_logits(
+      params, from_right.cfg, batch, np.array([[i + 2]])
+    )
+    expected = float(jax.nn.log_softmax(logits[0, 0])[token])
+    assert made.log_probabilities[i] == pytest.approx(expected, abs=1e-4)
+
+
+def test_from_the_right_windows_keep_half_a_row_of_context(from_right):
+  tokenizer = from_right.tokenizer
+  ids = np.arange(30, 53, dtype=np.int32)  # 23 tokens; 7 fit a row of 9.
+  made = list(rows._right_rows(tokenizer, ids, 9))
+  assert [row.places for row in made] == [
+    *(slice(16, 23), slice(12, 16), slice(8, 12), slice(4, 8), slice(0, 4))
+  ]
+  special = tokenizer.special
+  for row in made:
+    assert row.ids[0] == special.cls and row.ids[-1] == special.sep
+    assert len(row.ids) <= 9
+    np.testing.assert_array_equal(row.labels, ids[row.places])
+    # The label precedes its position.
+    np.testing.assert_array_equal(row.ids[row.positions - 1], row.labels)
+  for row in made[1:]:
+    assert len(row.ids) - 1 - row.positions.max() == 3  # 7 // 2.
+
+
+def test_from_the_right_masks_are_filled_from_the_last(from_right, capsys):
+  filled = from_right.fill_mask("the cat [MASK] [MASK] sat", top=1)
+  assert "only what is to the right of [MASK]" in capsys.readouterr().err
+  tokenizer = from_right.tokenizer
+  row = np.array([tokenizer.encode("[MASK] [MASK] sat", specials=True).ids])
+  special = tokenizer.special
+  row = np.concatenate([[[special.cls]], row, [[special.sep]]], axis=1)
+  for place in (2, 1):  # One call a mask.
+    p = from_right._filler.probabilities(
+      row, np.ones_like(row), np.array([[place]])
+    )
+    row[0, place] = p[0, 0].argmax()
+  words = [fill_mask._word(tokenizer, int(i)) for i in row[0, 1:3]]
+  assert [mask[0][0] for mask in filled] == words
 
 
 def test_words_end_at_spaces_and_punctuation(model):

@@ -117,6 +117,24 @@ def test_mask_array(name):
   assert allowed[:, 0, column, column].all()
 
 
+@pytest.mark.parametrize("way", ["xla", "blockwise"])
+def test_from_right_to_left(way):
+  mask = AttentionMask(
+    jnp.asarray(attention_reference.rows(37)), causal=True, right_to_left=True
+  )
+  *args, gradient = attention_reference.arrays(37)
+  attend = functools.partial(layer.attend, mask=mask, implementation=way)
+  y, backward = jax.vjp(attend, *args)
+  expected = attention_reference.attend(
+    *args,
+    gradient,
+    attention_reference.rows(37),
+    attends=lambda i, j: j >= i,
+  )
+  for x, y in zip((y, *backward(gradient)), expected, strict=True):
+    np.testing.assert_allclose(x, y, atol=1e-5)
+
+
 def test_segments_in_any_order():
   # Ids that fall and recur, with padding in between.
   segments = np.array([[5, 5, 0, 2, 2, 2, 0, 5, 1, 1, 1, 3, 3]], np.int32)
