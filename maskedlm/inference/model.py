@@ -119,9 +119,8 @@ class Model:
       For each mask a list of (word, probability), most probable first.
       Subwords are spelt as in the tokenizer (##ing). Special tokens are never
       candidates. Of a text that is too long, the tokens around its masks are
-      read, which is logged. A causal model fills the masks from left to
-      right, and reads only what is to their left; one that reads from right to
-      left mirrors that.
+      read, which is logged. A causal model fills the masks in the order in
+      which it reads, and reads only what is before them.
 
     Raises:
       ConfigError: top is below 1; the model has no head that predicts tokens;

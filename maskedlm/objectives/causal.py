@@ -5,8 +5,9 @@ paper and "LTR & No NSP" in table 5 (arXiv:1810.04805). It has the same encoder,
 under a causal mask, the same head, and RoBERTa's full rows. It may also read
 from right to left: a token is then predicted from those after it. Read
 top-down: options -> init -> targets -> loss. Every position predicts, so a
-row's logits are computed for a chunk of positions at a time, and again in the backward pass:
-all at once would take L / P times the memory of a masked model's.
+row's logits are computed for a chunk of positions at a time, and again in the
+backward pass: all at once would take L / P times the memory of a masked
+model's.
 """
 
 import dataclasses

@@ -2,8 +2,8 @@
 
 A masked model has a row for each token, in which it is masked: its scores sum
 to the pseudo-log-likelihood (Salazar et al. 2020, arXiv:1910.14659). A causal
-model has one row for all, whichever direction it reads. A text longer than a row is read in windows, and each
-token is predicted in one of them.
+model has one row for all, whichever direction it reads. A text longer than a
+row is read in windows, and each token is predicted in one of them.
 """
 
 import unicodedata

@@ -124,14 +124,14 @@ def test_from_right_to_left(way):
   )
   *args, gradient = attention_reference.arrays(37)
   attend = functools.partial(layer.attend, mask=mask, implementation=way)
-  y, backward = jax.vjp(attend, *args)
+  made, backward = jax.vjp(attend, *args)
   expected = attention_reference.attend(
     *args,
     gradient,
     attention_reference.rows(37),
     attends=lambda i, j: j >= i,
   )
-  for x, y in zip((y, *backward(gradient)), expected, strict=True):
+  for x, y in zip((made, *backward(gradient)), expected, strict=True):
     np.testing.assert_allclose(x, y, atol=1e-5)
 
 
