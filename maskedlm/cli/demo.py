@@ -26,6 +26,13 @@ def main(argv: Sequence[str]) -> int:
     help="fine-tuned workdirs that label sentences",
   )
   parser.add_argument(
+    "--standardise",
+    default="",
+    metavar="FILE.npz",
+    help="also compare standardised vectors, by the means and deviations that "
+    "`embed --unit=word --layers=all --combine=concat --fit` stored",
+  )
+  parser.add_argument(
     "--port", type=int, default=8080, help="default: 8080; 0 = any free port"
   )
   args = parser.parse_args(argv)
@@ -41,25 +48,36 @@ def main(argv: Sequence[str]) -> int:
 
   startup.enable_compile_cache()
   listening = server.listen(args.port)  # First, since it fails at once.
-  app = server.make_app(open_models(args.checkpoint, args.finetuned))
+  app = server.make_app(
+    open_models(args.checkpoint, args.finetuned, args.standardise)
+  )
   running = server.make_server(app, listening)
   print(f"http://{server.HOST}:{running.port}  (Ctrl-C ends it)", flush=True)
   running.serve_forever()
   return 0
 
 
-def open_models(checkpoint: str, finetuned: Sequence[str]):
+def open_models(
+  checkpoint: str, finetuned: Sequence[str], standardise: str = ""
+):
   """Returns the page's answers.Models; a fine-tuned `checkpoint` also labels.
 
   Raises:
-    CheckpointError, ConfigError: see model.load and predict.open_model.
+    CheckpointError, ConfigError: see model.load, predict.open_model and
+      word_standardiser.open_layer_standardisers.
   """
   from maskedlm.finetune import predict
   from maskedlm.inference import model
   from maskedlm.inference.demo import answers
+  from maskedlm.inference.vectors import vectors, word_standardiser
 
   encoder = model.load(checkpoint)
+  fitted = {}
+  if standardise:
+    fitted = word_standardiser.open_layer_standardisers(
+      standardise, vectors.make_text_encoder(encoder.opened)
+    )
   tuned = [(path, predict.open_model(path)) for path in finetuned]
   if "kind" in encoder.meta["task"] and checkpoint not in finetuned:
     tuned.append((checkpoint, predict.make_model(encoder.opened, checkpoint)))
-  return answers.Models(encoder, tuple(tuned))
+  return answers.Models(encoder, tuple(tuned), tuple(fitted.items()))

@@ -15,6 +15,10 @@ from maskedlm.finetune import predict
 from maskedlm.inference import fill_mask
 from maskedlm.inference.model import Model
 from maskedlm.inference.vectors import similarity
+from maskedlm.inference.vectors.standardise import (
+  Standardiser,
+  apply_standardiser,
+)
 
 CHARACTERS = 2_000  # The most in a text.
 TOKENS = 64  # The most in a readable attention map.
@@ -28,6 +32,7 @@ class Models(NamedTuple):
 
   encoder: Model
   tuned: tuple[tuple[str, predict.FineTunedModel], ...]  # (path, model).
+  standardisers: tuple[tuple[int, Standardiser], ...] = ()  # (layer, its own).
 
 
 def describe_models(models: Models) -> dict[str, Any]:
@@ -71,11 +76,12 @@ def answer_fill(models: Models, fields: Fields) -> dict[str, Any]:
 
 
 def answer_compare(models: Models, fields: Fields) -> dict[str, Any]:
-  """Maps {"first", "second", "word", "other"} to two cosines for each layer.
+  """Maps {"first", "second", "word", "other"} to cosines by layer.
 
-  "cosine" compares "word" in the first text with "other" ("" = the same word)
-  in the second. "usual" is the mean over pairs of different words, one from
-  each text.
+  "layers" has {"layer", "cosine", "usual"} for each layer, "standardised" for
+  each that has a Standardiser. "cosine" compares "word" in the first text with
+  "other" ("" = the same word) in the second. "usual" is the mean over pairs of
+  different words, one from each text.
 
   Raises:
     ConfigError: a field is invalid, or a text lacks its word.
@@ -85,23 +91,29 @@ def answer_compare(models: Models, fields: Fields) -> dict[str, Any]:
   wanted = [word, text_field(fields, "other", default="") or word]
   layers = tuple(range(models.encoder.cfg.num_layers + 1))
   made = models.encoder.vectors(texts, layers=layers, combine="stack")
-  forms, vectors, places = [], [], []
+  forms, x, places = [], [], []
   for i, text in enumerate(texts):
     own = made.texts == i
     words = [text[a:b] for a, b in made.offsets[own]]
     places.append(find_word(words, wanted[i], text))
     forms.append(np.array([form.casefold() for form in words]))
-    vectors.append(similarity.unit_length(made.values[own]))  # [n, N + 1, D]
-  cosines = np.einsum("aND,bND->Nab", *vectors)
+    x.append(made.values[own])  # [n, N + 1, D].
   different = forms[0][:, None] != forms[1]
+
+  def compare(layer: int, a: np.ndarray, b: np.ndarray) -> dict[str, Any]:
+    cosines = similarity.cosine(a[:, None], b)  # [n of a, n of b].
+    return {
+      "layer": layer,
+      "cosine": float(cosines[*places]),
+      "usual": float(cosines[different].mean()) if different.any() else None,
+    }
+
   return {
     "words": wanted,
-    "layers": [
-      {
-        "cosine": float(layer[places[0], places[1]]),
-        "usual": float(layer[different].mean()) if different.any() else None,
-      }
-      for layer in cosines
+    "layers": [compare(i, *(each[:, i] for each in x)) for i in layers],
+    "standardised": [
+      compare(i, *(apply_standardiser(fitted, each[:, i]) for each in x))
+      for i, fitted in models.standardisers
     ],
   }
 

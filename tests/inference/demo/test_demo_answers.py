@@ -7,10 +7,23 @@ import pytest
 
 from helpers import untrained
 from helpers.untrained import POSITIONS, D, H, N
+from maskedlm.cli import demo, main
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.inference import fill_mask
 from maskedlm.inference.demo import answers
 from maskedlm.inference.model import load
+
+
+@pytest.fixture(scope="module")
+def fitted(workdirs, tmp_path_factory):
+  """Returns the mean and deviation of the words of a text, by layer."""
+  folder = tmp_path_factory.mktemp("fitted")
+  (folder / "text.txt").write_text("the cat sat\na dog ran on the mat.\n")
+  command = ["embed", f"--checkpoint={workdirs['pretrained']}", "--unit=word"]
+  command += ["--layers=all", "--combine=concat", f"--fit={folder}/fitted.npz"]
+  assert main.main([*command, f"--input={folder}/text.txt"]) == 0
+  return folder / "fitted.npz"
+
 
 NAMES = list(untrained.TUNED)  # pos, ner, mood, qa, four, many
 
@@ -67,7 +80,9 @@ def test_cosines_of_two_words(models):
   made = answers.answer_compare(models, fields)
   assert made["words"] == ["CAT", "CAT"]
   assert len(made["layers"]) == N + 1
+  assert made["standardised"] == []
   for layer, found in enumerate(made["layers"]):
+    assert found["layer"] == layer
     x = models.encoder.vectors(texts, layers=(layer,))
     x = x._replace(values=x.values / np.linalg.norm(x.values, axis=1)[:, None])
     a, b = x.values[x.texts == 0], x.values[x.texts == 1]
@@ -75,6 +90,38 @@ def test_cosines_of_two_words(models):
     # One of the 7 x 5 pairs is of the same word, cat and cat.
     usual = ((a @ b.T).sum() - a[1] @ b[1]) / 34
     assert found["usual"] == pytest.approx(usual, abs=1e-5)
+
+
+def test_cosines_of_standardised_vectors(models, fitted):
+  first, second = "The cat sat on the mat.", "a cat or a dog"
+  fields = {"first": first, "second": second, "word": "cat", "other": "dog"}
+  opened = demo.open_models(models.encoder.path, [], str(fitted))
+  made = answers.answer_compare(opened, fields)
+  plain = answers.answer_compare(models, fields)
+  assert made["layers"] == plain["layers"]
+  assert [row["layer"] for row in made["standardised"]] == [*range(1, N + 1)]
+  # As `maskedlm similarity` has it for the last layer; see its tests.
+  stored = np.load(fitted)
+  x = models.encoder.vectors([first, second], layers=(N,)).values
+  z = (x - stored["mean"][-D:]) / stored["stddev"][-D:]
+  z /= np.linalg.norm(z, axis=1)[:, None]
+  a, b = z[:7], z[7:]
+  last = made["standardised"][-1]
+  assert last["cosine"] == pytest.approx(a[1] @ b[4], abs=1e-5)
+  usual = ((a @ b.T).sum() - a[1] @ b[1]) / 34
+  assert last["usual"] == pytest.approx(usual, abs=1e-5)
+
+
+def test_a_standardiser_that_does_not_fit(models, fitted, tmp_path):
+  path, stored = tmp_path / "mean.npz", dict(np.load(fitted))
+  about = json.loads(str(stored["about"])) | {"combine": "mean"}
+  one = {name: stored[name][:D] for name in ("mean", "stddev")}
+  np.savez(path, about=json.dumps(about), **one)
+  with pytest.raises(ConfigError, match=r"the mean of layers 1, 2; expect"):
+    demo.open_models(models.encoder.path, [], str(path))
+  other = untrained.pretrained(tmp_path / "other", kind="bpe")
+  with pytest.raises(ConfigError, match=r"--standardise .* another encoder"):
+    demo.open_models(str(other), [], str(fitted))
 
 
 def test_comparing_a_word_with_itself(models):

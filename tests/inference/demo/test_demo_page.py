@@ -13,6 +13,7 @@ import pytest
 
 from helpers import chromium, untrained
 from maskedlm.inference.demo import answers
+from maskedlm.inference.vectors import standardise
 
 pytestmark = [pytest.mark.slow, chromium.NEEDED]
 TROUBLE = ("Runtime.consoleAPICalled", "Runtime.exceptionThrown")
@@ -127,6 +128,30 @@ def test_two_words(page, models):
     np.reshape(numbers, (-1, 2)),
     [[layer["cosine"], layer["usual"]] for layer in expected],
     atol=0.0051,
+  )
+
+
+def test_standardised(page, models):
+  """The page is given what a model with --standardise answers."""
+  fields = {"first": "The cat", "second": "A dog", "word": "cat"}
+  fields |= {"other": "dog"}
+  ones = np.ones(untrained.D, np.float32)
+  fitted = [(i, standardise.Standardiser(i * ones, ones, {})) for i in (1, 2)]
+  made = answers.answer_compare(
+    models._replace(standardisers=tuple(fitted)), fields
+  )
+  fetched = f"async () => new Response({json.dumps(json.dumps(made))})"
+  page.run(f"window.fetch = {fetched}")
+  shown_text = fill_in(page, "compare", **fields)
+  assert "minus the mean of a corpus" in shown_text
+  assert count(page, "#compare .card:nth-child(2) tbody tr") == 2
+  numbers = page.run(
+    "[...document.querySelectorAll('#compare .card:nth-child(2) td.number')]"
+    ".map(n => +n.innerText)"
+  )
+  expected = [[x["cosine"], x["usual"]] for x in made["standardised"]]
+  np.testing.assert_allclose(
+    np.reshape(numbers, (-1, 2)), expected, atol=0.0051
   )
 
 

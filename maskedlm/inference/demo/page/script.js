@@ -55,22 +55,28 @@ function showFilled({ pieces, masks }) {
   return [text, make("div", { className: "cards" }, ...cards)];
 }
 
-function showCompared({ words, layers }) {
+function showCompared({ words, layers, standardised }) {
   const [a, b] = words;
+  const cards = [cosines(layers, `Cosine of “${a}” in the first and “${b}” in the second ` +
+    "sentence. “usual” is the mean over pairs of different words: only cosines " +
+    "above it are informative.")];
+  if (standardised.length) cards.push(cosines(standardised, "The same of standardised vectors: minus " +
+    "the mean of a corpus, divided by its standard deviation."));
+  return cards;
+}
+
+function cosines(rows, caption) {
   const head = make("tr", {}, make("th", { scope: "col" }, "Layer"),
     make("th", { scope: "col", className: "track" }, ""),
     make("th", { scope: "col", className: "number" }, "cosine"),
     make("th", { scope: "col", className: "number usual" }, "usual"));
-  const rows = layers.map(({ cosine, usual }, i) => make("tr", {},
-    make("th", { scope: "row" }, i ? String(i) : "embeddings"),
+  const body = rows.map(({ layer, cosine, usual }) => make("tr", {},
+    make("th", { scope: "row" }, layer ? String(layer) : "embeddings"),
     make("td", { className: "track" }, bar(cosine, usual)),
     make("td", { className: "number" }, cosine.toFixed(2)),
     make("td", { className: "number usual" }, usual === null ? "–" : usual.toFixed(2))));
-  const caption = `Cosine of “${a}” in the first and “${b}” in the second ` +
-    "sentence. “usual” is the mean over pairs of different words: only cosines " +
-    "above it are informative.";
-  return [make("div", { className: "card" }, make("table", { className: "bars" },
-    make("caption", {}, caption), make("thead", {}, head), make("tbody", {}, ...rows)))];
+  return make("div", { className: "card" }, make("table", { className: "bars" },
+    make("caption", {}, caption), make("thead", {}, head), make("tbody", {}, ...body)));
 }
 
 let chosenHead = 0;
