@@ -17,9 +17,9 @@ of 30,000.
 accumulate=16 is what fairseq's file has for 8 GPUs with 16 rows each; the
 update doesn't depend on it. For large take --config.mesh.fsdp=8
 --config.train.accumulate=64. This differs from fairseq in that [CLS] and [SEP]
-are never masked, and that a row is full to the last position
-(docs/design/contract.md). Neither size has been trained here: they need TPUs or
-GPUs.
+are never masked, and that a row is full to the last position, whatever sentence
+it cuts (--config.objective.whole_sentences=True ends it as fairseq does).
+Neither size has been trained here: they need TPUs or GPUs.
 """
 
 from maskedlm.config import defaults, presets

@@ -1,7 +1,7 @@
 """RoBERTa's objective: masked language model on full rows of running text.
 
 Paper: arXiv:1907.11692, section 4. Read top-down: options -> corruption ->
-rows -> loss. Unlike BERT's, rows are full to the last position, there is no
+rows -> loss. Unlike BERT's, rows are running text of any documents, there is no
 next-sentence prediction, and batches have 2,048 rows or more, which
 train.accumulate splits to fit the devices. Masks are new in every epoch
 ("dynamic"), as in all objectives here.
@@ -31,6 +31,12 @@ class Options(CorruptionOptions):
     "in each.",
     frozen=True,
   )
+  whole_sentences: bool = option(
+    False,
+    "Rows end where a sentence ends, with padding; False fills them to the "
+    "last position, wherever that cuts a sentence.",
+    frozen=True,
+  )
 
 
 def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
@@ -41,7 +47,12 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   masks, heldout = masking.train_and_heldout(
     corpus.tokenizer, lengths, options, token_counts=corpus.token_counts
   )
-  rows = text_rows.full_sentence_batches(
+  whole, full = (
+    text_rows.whole_sentence_batches,
+    text_rows.full_sentence_batches,
+  )
+  make_batches = whole if options.whole_sentences else full
+  rows = make_batches(
     config, corpus, shard, isolate_documents=options.isolate_documents
   )
 

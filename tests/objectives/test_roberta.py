@@ -296,4 +296,20 @@ def test_defaults_are_those_of_the_paper():
     "max_span_words": 10,
     "corruption": "mask",
     "isolate_documents": False,
+    "whole_sentences": False,
   }
+
+
+def test_whole_sentences_leave_padding_where_full_rows_do_not(corpus):
+  # Each document is one sentence; with its [SEP] it has 2 to 30 tokens.
+  whole, full = (
+    make_task(corpus, whole_sentences=on).batch_at("train", 0)
+    for on in (True, False)
+  )
+  assert np.mean(full["segment_ids"] == 0) == 0
+  assert 0 < np.mean(whole["segment_ids"] == 0) < 0.5
+  ids, real = whole["input_ids"], whole["segment_ids"].sum(axis=1)
+  # A row ends with a sentence, so with its document's [SEP] and its own, unless
+  # it is full of a piece of a longer one.
+  ends = ids[np.arange(len(ids))[:, None], real[:, None] - [2, 1]]
+  assert (ends[real < ids.shape[1]] == SEP).all()

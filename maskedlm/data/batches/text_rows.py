@@ -1,8 +1,8 @@
 """Makes rows of running text, within one document or across documents.
 
-`document_batches` are SpanBERT's, `full_sentence_batches` RoBERTa's. The tokens
-of a row come from a table or arithmetic, the rows of a step from a hash
-(batching.py).
+`document_batches` are SpanBERT's, `full_sentence_batches` and
+`whole_sentence_batches` RoBERTa's. The tokens of a row come from a table or
+arithmetic, the rows of a step from a hash (batching.py).
 """
 
 from collections.abc import Iterator
@@ -126,26 +126,44 @@ def _with_text(corpus, name) -> store.Split:
 
 
 def _cut(split, capacity) -> Iterator[np.ndarray]:
+  """Yields the records of rows that lie within documents, in blocks."""
+  documents = concat.take(split.sentences, concat.take_all(split.documents))
+  return _cut_between(
+    lambda sentence: concat.take(split.sentences, sentence),
+    concat.size(split.sentences) - 1,
+    documents[1:],
+    capacity,
+  )
+
+
+def _cut_between(
+  start_of, num_sentences, barriers, capacity
+) -> Iterator[np.ndarray]:
   """Yields the rows' records, for a block of sentences at a time.
 
   The end of a row depends only on its beginning, so the ends are computed for
   every sentence (and piece of one) at once; the rows are then a chain.
+
+  Args:
+    start_of: sentences [n] -> the places [n] where they begin; that of sentence
+      num_sentences is the end.
+    num_sentences: number of sentences.
+    barriers: sorted places that lie within no row; the last is the end.
+    capacity: number of places in a row, at most.
   """
-  documents = concat.take(split.sentences, concat.take_all(split.documents))
-  num_sentences = concat.size(split.sentences) - 1
-  row = 0  # The token at which the next row begins.
+  row = 0  # The place at which the next row begins.
   for low in range(0, num_sentences, _BLOCK):
     high = min(low + _BLOCK, num_sentences)
     # No sentence is empty: a row has at most `capacity` of them.
     last = min(high + capacity, num_sentences)
-    sentences = concat.take(split.sentences, np.arange(low, last + 1))
+    sentences = start_of(np.arange(low, last + 1))
     units = _pieces(sentences, capacity)
     begin = units[: np.searchsorted(units, sentences[high - low])]
     fits = np.searchsorted(units, begin + capacity, side="right") - 1
-    document = row_tables.places(documents, begin)
-    ends = documents[document[0] : document[-1] + 1]
-    document_end = np.searchsorted(units, ends)[document - document[0]]
-    end = np.minimum(fits, document_end)
+    barrier = row_tables.places(barriers, begin)
+    ends = barriers[barrier[0] : barrier[-1] + 1]
+    limit = np.searchsorted(units, ends)[barrier - barrier[0]]
+    end = np.minimum(fits, limit)
     first = np.searchsorted(units, row)
     rows = row_tables.chain(end, first)
     record = np.empty(len(rows), RECORD)
@@ -175,8 +193,8 @@ def full_sentence_batches(
   RoBERTa's FULL-SENTENCES (Liu et al., arXiv:1907.11692, section 4.2): the
   documents one after the other, with an extra [SEP] at the end of each. Here a
   row is full to the last position; it may end in the middle of a sentence, and
-  the next row continues it. Rows of whole sentences, as fairseq cuts them,
-  would be 4% padding at L = 512 and 17% at L = 128, on English novels. The cuts
+  the next row continues it. whole_sentence_batches, cut as fairseq does, are
+  4% padding at L = 512 and 17% at L = 128, on English novels. The cuts
   are drawn anew for each epoch, so a given sentence is whole in most epochs. An
   epoch has each token once, and only one of its rows has padding.
 
@@ -220,6 +238,72 @@ def full_sentence_batches(
     return RowSource(-(-size // capacity), seed, read)
 
   return batching.make_batches(open_source, config, corpus, shard)
+
+
+def whole_sentence_batches(
+  config, corpus, shard, *, isolate_documents
+) -> Batches:
+  """Returns full_sentence_batches whose rows begin and end with a sentence.
+
+  They are cut as by fairseq (--sample-break-mode complete): a row holds as many
+  whole sentences as fit and is padded. A document's [SEP] counts as part of its
+  last sentence. A sentence longer than a row is cut into pieces, as in
+  document_batches. Rows are the same in every epoch.
+
+  Arguments, arrays and errors are those of full_sentence_batches.
+  """
+  special = corpus.tokenizer.special
+
+  def open_source(corpus, name, length, seed):
+    split = _with_text(corpus, name)
+    starts = open_stream_starts(corpus, name)
+    table = open_sentence_table(corpus, name, length=length)
+
+    def read(row, epoch):
+      del epoch
+      record = table[row]
+      return stream_rows(
+        split.tokens,
+        starts,
+        record["token"],
+        record["num_tokens"].astype(np.int64),
+        length=length,
+        special=special,
+        isolate_documents=isolate_documents,
+      )
+
+    return RowSource(len(table), seed, read)
+
+  return batching.make_batches(open_source, config, corpus, shard)
+
+
+def open_sentence_table(corpus, name: str, *, length) -> np.ndarray:
+  """Returns the table [R] of RECORD of whole sentences, built if necessary.
+
+  Tokens are places in the stream of open_stream_starts.
+
+  Raises:
+    CorpusError: the split has no text.
+  """
+  split = _with_text(corpus, name)
+  documents = concat.take_all(split.documents)
+
+  def place_of(sentence):
+    separators = np.searchsorted(documents, sentence, side="right") - 1
+    return concat.take(split.sentences, sentence) + separators
+
+  num_sentences = concat.size(split.sentences) - 1
+  return row_tables.open_table(
+    corpus,
+    ["sentences", _VERSION, name, length],
+    RECORD,
+    lambda: _cut_between(
+      place_of,
+      num_sentences,
+      place_of(np.array([num_sentences])),
+      length - 2,
+    ),
+  )
 
 
 def open_stream_starts(corpus, name: str) -> np.ndarray:

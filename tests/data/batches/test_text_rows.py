@@ -53,6 +53,13 @@ def isolated(corpus, data=None, **changes):
   return full(corpus, data, isolate_documents=True, **changes)
 
 
+def sentences(corpus, data=None, *, shard=(0, 1), **changes):
+  config = make_config(data or make_data(), **changes)
+  return text_rows.whole_sentence_batches(
+    config, corpus, shard, isolate_documents=True
+  )
+
+
 def num_rows(batches, batch_size=6):
   """Returns R, the number of distinct training rows."""
   ids = np.concatenate([batches.row_ids("train", s) for s in range(3000)])
@@ -296,7 +303,53 @@ def test_each_epoch_cuts_elsewhere(tmp_path):
   assert max(every.values()) <= 4
 
 
-MAKERS = pytest.mark.parametrize("make", [single, packed, full, isolated])
+def test_rows_of_whole_sentences_go_on_across_documents(tmp_path):
+  ids = iter(range(10, 100))
+  sizes = [[3, 2, 4, 1], [1], [14], [2, 4]]
+  documents = [[[next(ids) for _ in range(n)] for n in d] for d in sizes]
+  corpus = make_corpus(tmp_path, documents)
+  table = text_rows.open_sentence_table(corpus, "train", length=9)
+  # Seven places: 3+2 | 4+1/ and no room for 1/ | 1/ | 7 | 7 | /+2 and no room
+  # for 4/ | 4/, where / is the separator after a document.
+  assert table["num_tokens"].tolist() == [5, 6, 2, 7, 7, 3, 5]
+  batch = sentences(corpus, make_data(length=9, batch_size=7)).batch_at(
+    "train", 0
+  )
+  rows = sorted(batch["input_ids"].tolist())
+  assert [CLS, *range(15, 20), SEP, SEP, PAD] in rows
+  assert [CLS, 20, SEP, SEP, *[PAD] * 5] in rows
+  assert [CLS, SEP, 35, 36, SEP, *[PAD] * 4] in rows
+
+
+@pytest.mark.parametrize("block", [1, 17, 1 << 18])
+@pytest.mark.parametrize("length", [8, 13, 60])
+def test_rows_of_whole_sentences_equal_a_plain_loop(
+  tmp_path, monkeypatch, block, length
+):
+  monkeypatch.setattr(text_rows, "_BLOCK", block)
+  documents = random_documents(1, 41, max_sentences=9, max_tokens=30)
+  corpus = make_corpus(tmp_path, documents, num_shards=3)
+  stream = [
+    [*sentence, *([SEP] if sentence is document[-1] else [])]
+    for document in documents
+    for sentence in document
+  ]
+  expected = cut([stream], length)
+  table = text_rows.open_sentence_table(corpus, "train", length=length)
+  assert table["num_tokens"].tolist() == [len(row) for row in expected]
+  reader = sentences(corpus, make_data(length=length, batch_size=len(expected)))
+  batch, ids = reader.batch_at("train", 0), reader.row_ids("train", 0)
+  for i, row in enumerate(ids):
+    padding = [PAD] * (length - 2 - len(expected[row]))
+    assert batch["input_ids"][i].tolist() == [
+      *(CLS, *expected[row], SEP),
+      *padding,
+    ]
+
+
+MAKERS = pytest.mark.parametrize(
+  "make", [single, packed, full, isolated, sentences]
+)
 
 
 @MAKERS
