@@ -28,6 +28,11 @@ def unused_options(config: ConfigDict) -> dict[str, str]:
     *_of_model(config),
     *_of_objective(config),
     *of_optimizer(config.optimizer),
+    (
+      "optimizer.start_factor",
+      "optimizer.warmup_steps",
+      not config.optimizer.warmup_steps,
+    ),
   )
   return describe(config, rules)
 
@@ -133,6 +138,7 @@ def of_optimizer(optimizer: ConfigDict) -> Iterator[Rule]:
   )
   frozen = optimizer.frozen_layers == -1
   yield "optimizer.layer_decay", "optimizer.frozen_layers", frozen
+  yield "optimizer.unfreeze_share", "optimizer.frozen_layers", frozen
   # LAMB's trust ratio, too, is only of parameters that decay.
   unused = not optimizer.weight_decay and optimizer.rule != "lamb"
   yield "optimizer.no_decay", "optimizer.weight_decay", unused

@@ -9,6 +9,7 @@ _NAMES = {
   "batch": "batch_size",
   "bf16": "dtype",
   "clip": "clip_norm",
+  "cut_frac": "warmup_share",
   "depth": "num_layers",
   "fp16": "dtype",
   "grad_clip": "clip_norm",

@@ -146,6 +146,25 @@ def lamb() -> ConfigDict:
   return optimizer
 
 
+def ulmfit() -> ConfigDict:
+  """ULM-FiT's fine-tuning of a classifier, with slanted triangular rates.
+
+  Howard & Ruder (arXiv:1801.06146, sections 3.2, 3.3 and 4.1), for an LSTM with
+  train.warmup_share = 0.1, the paper's cut_frac. Half of the steps unfreeze the
+  layers; the paper's epoch for each depends on their number
+  (docs/reference/presets.md).
+  """
+  optimizer = adamw()
+  optimizer.learning_rate = 0.01
+  optimizer.warmup_steps = 0  # Set from train.warmup_share.
+  optimizer.start_factor = optimizer.end_factor = 1 / 32  # The ratio.
+  optimizer.b1 = 0.7
+  optimizer.b2 = 0.99
+  optimizer.layer_decay = 1 / 2.6
+  optimizer.unfreeze_share = 0.5
+  return optimizer
+
+
 def muon() -> ConfigDict:
   """Muon (Jordan et al. 2024) for the layers' matrices, AdamW for the rest.
 

@@ -129,6 +129,11 @@ def unused_options(config: ConfigDict) -> dict[str, str]:
       "train.warmup_share",
       not warmup and config.train.warmup_share > 0,
     ),
+    (
+      "optimizer.start_factor",
+      "train.warmup_share",
+      not warmup and not config.train.warmup_share,
+    ),
   )
   return effects.describe(config, rules)
 

@@ -1,7 +1,8 @@
-"""Learning rates by layer: layer-wise decay and freezing, for fine-tuning.
+"""Learning rates by layer: decay, freezing, gradual unfreezing.
 
-Each parameter has a multiplier of the schedule's rate, which depends on its
-path. As layers are scanned, each of their arrays has one multiplier per layer.
+They are for fine-tuning. Each parameter has a multiplier of the schedule's
+rate, which depends on its path, and a step from which on it is trained. As
+layers are scanned, each of their arrays has one of both per layer.
 """
 
 import re
@@ -42,13 +43,9 @@ def layer_multipliers(
   Raises:
     ConfigError: there are fewer layers than frozen_layers.
   """
-  leaves = jax.tree_util.tree_leaves_with_path(params)
-  sizes = [
-    x.shape[0] for path, x in leaves if re.search(_LAYERS, path_of(path))
-  ]
-  if not sizes:
+  N = _num_layers(params)
+  if not N:
     return jax.tree.map(lambda x: 1.0, params)
-  N = sizes[0]
   if frozen_layers > N:
     raise ConfigError(
       f"optimizer.frozen_layers={frozen_layers}: expected at most {N}, the "
@@ -70,6 +67,64 @@ def layer_multipliers(
     return layer_decay if path.startswith("encoder/") else 1.0
 
   return jax.tree.map_with_path(share, params)
+
+
+def _num_layers(params: Any) -> int:
+  """Returns N, the number of stacked layers; 0 without an encoder."""
+  leaves = jax.tree_util.tree_leaves_with_path(params)
+  sizes = (
+    x.shape[0] for path, x in leaves if re.search(_LAYERS, path_of(path))
+  )
+  return next(sizes, 0)
+
+
+def first_steps(params: Any, *, unfreeze_share: float, num_steps: int) -> Any:
+  """Returns the step from which on each parameter is trained.
+
+  This is gradual unfreezing (Howard & Ruder 2018, arXiv:1801.06146, section
+  3.3) from the top: the heads are trained from step 0; with N layers, layer n
+  (from 0) and the embeddings begin after (N - n) / (N + 1) and after all of
+  the first unfreeze_share * num_steps steps. The paper's epoch for each is
+  unfreeze_share = (N + 1) / epochs.
+
+  Args:
+    params: the parameters, or their ShapeDtypeStructs.
+    unfreeze_share: at least 0, below 1; 0 trains everything from step 0.
+    num_steps: steps of the whole run.
+
+  Returns:
+    A tree like params, of ints, or int32 [N, 1, ...] for stacked layers.
+  """
+  N = _num_layers(params)
+  steps = np.arange(N + 2) / (N + 1) * unfreeze_share * num_steps
+  steps = np.rint(steps).astype(np.int32)
+
+  def first(path, x):
+    path = path_of(path)
+    if re.search(_LAYERS, path):
+      return steps[N:0:-1].reshape(N, *[1] * (len(x.shape) - 1))
+    if re.search(_BELOW, path):
+      return int(steps[N + 1])
+    # A norm above the layers begins with the uppermost.
+    return int(steps[1]) if path.startswith("encoder/") else 0
+
+  return jax.tree.map_with_path(first, params)
+
+
+def unfreeze(first: Any, step: Any, updates: Any) -> Any:
+  """Returns the updates at a step, 0 where a parameter isn't trained yet.
+
+  Moments follow the gradient before, so that a parameter's first update is no
+  larger than usual, as Adam's would be if they were 0.
+
+  Args:
+    first: the result of `first_steps`.
+    step: the step, a number or traced.
+    updates: a tree like the parameters.
+  """
+  return jax.tree.map(
+    lambda begin, u: jnp.where(step >= begin, u, 0), first, updates
+  )
 
 
 def freeze(params: Any, by_layer: Any) -> Any:

@@ -44,7 +44,13 @@ class OptimizerOptions:
     "linear", "Shape of the rate after the warm-up.", choices=SCHEDULES
   )
   warmup_steps: int = option(
-    1_000, "Steps of the warm-up, linear from 0, within train.num_steps.", low=0
+    1_000, "Steps of the linear warm-up, within train.num_steps.", low=0
+  )
+  start_factor: float = option(
+    0.0,
+    "Rate at step 0 as a share of the peak, from which the warm-up rises.",
+    low=0,
+    high=1,
   )
   decay_from_zero: bool = option(
     False,
@@ -105,6 +111,14 @@ class OptimizerOptions:
     "The embeddings and this many layers, from the bottom, are not trained; -1 "
     "for the whole encoder.",
     low=-1,
+  )
+  unfreeze_share: float = option(
+    0.0,
+    "For fine-tuning: share of the steps during which the layers are unfrozen "
+    "one by one, from the top; the heads are trained from the first step "
+    "(ULM-FiT).",
+    low=0,
+    below=1,
   )
 
 
@@ -233,10 +247,11 @@ def scale_by_trust_ratio() -> optax.GradientTransformation:
 def make_schedule(optimizer: Any, num_steps: int) -> Schedule:
   """Returns step -> rate: linear warm-up, then decay to end_factor * peak.
 
-  While step < warmup_steps (w) the rate is peak * step / w, as in optax and
-  google-research/bert: step 0 has rate 0, and step w is the first at the peak.
-  From there on, with T = num_steps and the remaining r = (T - step) / (T - w),
-  rate = peak * (end_factor + (1 - end_factor) * shape), where shape is
+  While step < warmup_steps (w) the rate is peak * (start_factor + (1 -
+  start_factor) * step / w), as in optax and google-research/bert: step 0 has
+  rate 0 by default, and step w is the first at the peak. From there on, with
+  T = num_steps and the remaining r = (T - step) / (T - w), rate = peak *
+  (end_factor + (1 - end_factor) * shape), where shape is
 
     linear      r
     polynomial  r ** power
@@ -249,6 +264,9 @@ def make_schedule(optimizer: Any, num_steps: int) -> Schedule:
   peak * (1 - w / T) where the warm-up ends, unless warmup_times_decay
   multiplies the warm-up by the decay too. From step T on, r is 0.
 
+  The slanted triangular rates of ULM-FiT (arXiv:1801.06146, equation 3) are
+  linear, with w = cut_frac * T and start_factor = end_factor = 1 / ratio.
+
   The schedule accepts numbers and traced steps, returns a float32 scalar, and
   is exact to float32 below 2**24 steps.
 
@@ -257,7 +275,7 @@ def make_schedule(optimizer: Any, num_steps: int) -> Schedule:
   """
   o = optimizer
   peak, warmup = o.learning_rate, o.warmup_steps
-  end, power = o.end_factor, o.power
+  start, end, power = o.start_factor, o.end_factor, o.power
   _check_phases(o, num_steps)
   span = num_steps if o.decay_from_zero else max(num_steps - warmup, 1)
   decay_steps = _decay_steps(o, num_steps)
@@ -275,7 +293,8 @@ def make_schedule(optimizer: Any, num_steps: int) -> Schedule:
   def schedule(step):
     step = jnp.asarray(step, jnp.float32)
     decay = end + (1 - end) * shape(jnp.clip(num_steps - step, 0, span))
-    warm = step / max(warmup, 1) * (decay if o.warmup_times_decay else 1)
+    warm = start + (1 - start) * step / max(warmup, 1)
+    warm = warm * (decay if o.warmup_times_decay else 1)
     return peak * jnp.where(step < warmup, warm, decay)
 
   return schedule

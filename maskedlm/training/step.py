@@ -67,6 +67,7 @@ def make_step(
   *,
   seed: int,
   accumulate: int,
+  unfreeze: Callable[[jax.Array, Params], Params] = lambda step, update: update,
   gather: Callable[[Params], Params] = lambda params: params,
 ) -> Callable[[TrainState, Batch], tuple[TrainState, Metrics]]:
   """Returns step(state, batch) -> (state, metrics), one update.
@@ -78,6 +79,7 @@ def make_step(
     seed: the seed of masks and dropout.
     accumulate: number of microbatches; without dropout, the update does not
       depend on it.
+    unfreeze: (step, update) -> the part of the update that is applied.
     gather: gathers parameters over devices for use (sharding.gather).
 
   A step whose loss or gradient norm is not finite changes no parameter and no
@@ -96,6 +98,7 @@ def make_step(
     gradient = gather(gradient)  # Then each device takes its share of the sum.
     with jax.named_scope("optimizer"):
       update, opt_state = tx.update(gradient, state.opt_state, state.params)
+      update = unfreeze(state.step, update)
       rate = schedule(state.step)
       norm = optax.tree.norm(gradient)
       finite = jnp.isfinite(loss + norm)
@@ -148,8 +151,17 @@ def over_mesh(config, task: Task, mesh: jax.sharding.Mesh) -> OverMesh:
     params, layer_decay=o.layer_decay, frozen_layers=o.frozen_layers
   )
 
+  first = layerwise_rates.first_steps(
+    params, unfreeze_share=o.unfreeze_share, num_steps=config.train.num_steps
+  )
+
   def loss(params, *args):
     return task.loss(layerwise_rates.freeze(params, by_layer), *args)
+
+  def unfreeze(step, update):
+    if not o.unfreeze_share:
+      return update
+    return layerwise_rates.unfreeze(first, step, update)
 
   step = make_step(
     task._replace(loss=loss),
@@ -157,6 +169,7 @@ def over_mesh(config, task: Task, mesh: jax.sharding.Mesh) -> OverMesh:
     schedule,
     seed=config.seed,
     accumulate=config.train.accumulate,
+    unfreeze=unfreeze,
     gather=lambda params: sharding.gather(params, mesh),
   )
   step = jax.jit(

@@ -52,7 +52,12 @@ from maskedlm.config import defaults, effects
       "",
       "data.long_share data.long_length data.long_batch_size",
     ),
-    ({"optimizer.frozen_layers": -1}, "optimizer.layer_decay", ""),
+    (
+      {"optimizer.frozen_layers": -1},
+      "optimizer.layer_decay optimizer.unfreeze_share",
+      "",
+    ),
+    ({"optimizer.warmup_steps": 0}, "optimizer.start_factor", ""),
     ({"optimizer.frozen_layers": 1}, "", "optimizer.layer_decay"),
     ({"data.long_share": 0.1}, "", "data.long_length data.long_batch_size"),
     (

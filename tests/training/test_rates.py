@@ -1,4 +1,4 @@
-"""Layer-wise decay and freezing: the multiplier of each parameter's rate."""
+"""Layer-wise decay, freezing and unfreezing, worked by hand."""
 
 import jax
 import jax.numpy as jnp
@@ -81,6 +81,40 @@ def test_frozen_parameters_have_no_gradient():
   assert gradient(frozen_layers=-1) == (0, [0] * 3, [0] * 3, 0, 10)
 
 
+def first_steps(unfreeze_share):
+  made = layerwise_rates.first_steps(
+    make_params(), unfreeze_share=unfreeze_share, num_steps=1_000
+  )
+  up = made["encoder"]["layers"]["mlp"]["up"]
+  assert up["kernel"].shape == (N, 1, 1) and up["bias"].shape == (N, 1)
+  return (
+    made["encoder"]["embeddings"]["token"]["embedding"],
+    up["kernel"].ravel().tolist(),
+    made["encoder"]["final_norm"]["scale"],
+    made["classifier"]["dense"]["kernel"],
+  )
+
+
+def test_layers_are_unfrozen_from_the_top():
+  # 4 of 6 epochs: one more for each of 3 layers and the embeddings.
+  assert first_steps(4 / 6) == (667, [500, 333, 167], 167, 0)
+  assert first_steps(0.5) == (500, [375, 250, 125], 125, 0)
+  assert first_steps(0.0) == (0, [0, 0, 0], 0, 0)
+
+
+def test_updates_before_the_first_step_are_0():
+  first = {"a": np.array([[4], [2]], np.int32), "b": 0}
+  updates = {"a": jnp.full((2, 3), 7.0), "b": jnp.full(5, 7.0)}
+  unfreeze = jax.jit(
+    lambda step: layerwise_rates.unfreeze(first, step, updates)
+  )
+  for step, rows in ((0, [0, 0]), (1, [0, 0]), (2, [0, 7]), (4, [7, 7])):
+    made = unfreeze(jnp.int32(step))
+    assert made["a"].tolist() == [[x] * 3 for x in rows]
+    assert made["b"].tolist() == [7] * 5
+  assert unfreeze._cache_size() == 1  # One program for all steps.
+
+
 def test_frozen_parameters_neither_move_nor_decay():
   params = make_params()
   o = presets.adamw()
@@ -126,6 +160,7 @@ def test_they_do_not_change_the_structure_of_the_state(rule, options):
     ({"layer_decay": 1.1}, "optimizer.layer_decay=1.1"),
     ({"frozen_layers": -2}, "optimizer.frozen_layers=-2"),
     ({"frozen_layers": 4}, "optimizer.frozen_layers=4: expected at most 3"),
+    ({"unfreeze_share": 1.0}, "optimizer.unfreeze_share=1.0"),
   ],
 )
 def test_values_out_of_range(options, message):

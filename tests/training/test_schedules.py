@@ -86,6 +86,10 @@ SCHEDULES = [
     },
     [0, 0.05 * 0.99, 0.95 * 0.81, 0.8, 0.6, 0.4, 0, 0],
   ),
+  (
+    {"schedule": "linear", "start_factor": 0.6, "end_factor": 0.2},
+    [0.6, 0.62, 0.98, 1, 0.8, 0.6, 0.2, 0.2],
+  ),
   (  # The decay begins after the warm-up.
     {"schedule": "linear", "warmup_times_decay": True},
     [0, 0.05, 0.95, 1, 0.75, 0.5, 0, 0],
@@ -100,6 +104,14 @@ def test_schedules_by_hand(values, want):
   schedule = optim.make_schedule(option(presets.adamw, **values), 100)
   traced = jax.jit(jax.vmap(schedule))(jnp.array(STEPS))
   check(traced, 0.5 * np.array(want))
+
+
+def test_slanted_triangular_rates_are_equation_3_of_ulm_fit():
+  """With cut = 100, p = t / 100, then 1 - (t - 100) / 900; (1 + 31 p) / 32."""
+  steps = [0, 50, 100, 550, 775, 1_000]
+  want = [1 / 32, 16.5 / 32, 1, 16.5 / 32, 8.75 / 32, 1 / 32]
+  got = rates(steps, 1_000, presets.ulmfit, warmup_steps=100)
+  check(got, 0.01 * np.array(want))
 
 
 def test_no_warm_up_starts_at_the_peak():

@@ -11,7 +11,7 @@ from maskedlm.training import metrics
 from maskedlm.training import step as steps
 
 
-def build(task, tx=None, *, accumulate=1, rate=lambda s: 0.1, seed=3):
+def build(task, tx=None, *, accumulate=1, rate=lambda s: 0.1, seed=3, **more):
   tx = tx or optax.identity()
   state = steps.make_init(task, tx, seed)()
   step = steps.make_step(
@@ -20,6 +20,7 @@ def build(task, tx=None, *, accumulate=1, rate=lambda s: 0.1, seed=3):
     rate,
     seed=seed,
     accumulate=accumulate,
+    **more,
   )
   return state, jax.jit(step)
 
@@ -85,6 +86,28 @@ def test_a_nonfinite_step_changes_nothing_and_is_counted():
     assert values["tokens"] == 18  # These were read.
   assert seen == [(False, 0, 0), (True, 1, 1), (True, 2, 1), (False, 0, 0)]
   assert int(state.step) == 4
+
+
+def test_unfreezing_follows_the_step():
+  """Of the step's number, not of how many updates there were before."""
+
+  def unfreeze(step, update):
+    return jax.tree.map(lambda u: jnp.where(step >= 2, u, 0), update)
+
+  task = toy.make_task(bad_steps=(0,))
+  tx = optax.scale_by_adam()
+  state, step = build(task, tx, unfreeze=unfreeze)
+  _, plain = build(task, tx)
+  start = kernel(state)
+  for s in range(3):
+    before = state
+    state, _ = step(state, task.batch_at("train", s))
+    if s < 2:
+      np.testing.assert_array_equal(kernel(state), start)
+  # The moments have followed all gradients.
+  expected, _ = plain(before, task.batch_at("train", 2))
+  jax.tree.map(np.testing.assert_array_equal, state, expected)
+  assert (kernel(state) != start).all()
 
 
 def test_a_term_of_weight_0_counts_nothing():
