@@ -58,10 +58,12 @@ setuptools.setup(
     "tpu": ["jax[tpu]"],
     # The peer of tests and benchmarks; this release has a CPU-only build.
     "peer": ["torch==2.13.0", "transformers", "sentence-transformers"],
+    "static": ["gensim>=4.4"],  # maskedlm static train.
     "plot": ["matplotlib>=3.8"],
     "umap": ["matplotlib>=3.8", "umap-learn"],  # Pictures by UMAP.
     "test": [
       "gcsfs",
+      "gensim>=4.4",
       "hypothesis",
       "matplotlib>=3.8",
       "moto[server]",  # Stands in for Amazon S3.

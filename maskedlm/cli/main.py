@@ -39,7 +39,10 @@ VERBS = {
   "score": ("score", "how probable texts are, and whether one follows another"),
   "demo": ("demo", "serve a page that shows what a model does"),
   "retokenize": ("retokenize", "give a model another vocabulary"),
-  "import": ("import_model", "turn a Hugging Face model into a workdir"),
+  "import": (
+    "import_model",
+    "turn a Hugging Face model, or word vectors, into a workdir",
+  ),
   "export": (
     "export_model",
     "write a checkpoint for transformers, or for serving",

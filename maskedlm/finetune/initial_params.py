@@ -89,22 +89,18 @@ def from_checkpoint(
     for name in SHARED:
       if name in fresh and name in start.params:
         params[name] = start.params[name]
-    layers = fresh["encoder"]["layers"]
-    keep = start.cfg.num_layers - reinit_layers
-    params["encoder"] = {
-      **params["encoder"],
-      "layers": jax.tree.map(
+    if reinit_layers:
+      keep = start.cfg.num_layers - reinit_layers
+      layers = jax.tree.map(
         lambda old, new: join(old, new, keep),
         params["encoder"]["layers"],
-        layers,
-      ),
-    }
+        fresh["encoder"]["layers"],
+      )
+      params["encoder"] = {**params["encoder"], "layers": layers}
     return params
 
   def join(old: Any, new: Any, keep: int):
     """Takes the first `keep` stacked layers from old, the others from new."""
-    if keep == len(old):
-      return old
     return jnp.concatenate([jnp.asarray(old[:keep]), new[keep:]])
 
   return begin

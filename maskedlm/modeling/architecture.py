@@ -165,11 +165,18 @@ class ModelOptions:
 class EncoderConfig(ModelOptions):
   """The architecture of an encoder; `restored` reads it from a checkpoint.
 
-  The fields are no options of config.model: an objective sets right_to_left,
-  and the last four are conventions for using the encoder, in which imported
-  models differ (interop/).
+  The fields are no options of config.model: only an import of static vectors
+  has no layers, an objective sets right_to_left, and the last four are
+  conventions for using the encoder, in which imported models differ (interop/).
   """
 
+  num_layers: int = option(
+    12,
+    "Number of blocks, N; 0 for static vectors, which are embeddings alone.",
+    low=0,
+    high=4_096,
+    frozen=True,
+  )
   vocab_size: int = option(
     dataclasses.MISSING,
     "Tokens of the tokenizer; arrays have padded_vocab_size rows.",
@@ -263,7 +270,7 @@ def encoder_config(model, vocab_size: int, max_length: int) -> EncoderConfig:
       divisible, or rows are longer than model.max_positions.
   """
   cfg = EncoderConfig(vocab_size=vocab_size, **model)
-  options.check_options("model", EncoderConfig, cfg)
+  options.check_options("model", ModelOptions, cfg)
   if cfg.width % cfg.num_heads:
     raise ConfigError(
       f"model.width={cfg.width} must be divisible by model.num_heads="

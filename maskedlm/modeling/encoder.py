@@ -272,24 +272,25 @@ class Encoder(nn.Module):
       )
       x = project(x)
     self.sow("intermediates", "embedded", x)
-    # Outside of a loop, XLA:CPU always merges the recomputation with the
-    # original, so that remat would save nothing.
-    loses_remat = cfg.remat != "none" and machine()["platform"] == "cpu"
-    unroll = cfg.unroll and train and not loses_remat
-    blocks = nn.scan(
-      # Elsewhere, this keeps XLA from merging them.
-      REMAT[cfg.remat](Block, prevent_cse=unroll),
-      variable_axes={"params": 0, "intermediates": 0, "attention": 0},
-      split_rngs={"params": True, "dropout": True},
-      in_axes=(0, nn.broadcast, nn.broadcast),
-      length=N,
-      unroll=N if unroll else 1,
-    )
-    flags = LayerFlags(np.arange(N) == 0, np.array(cfg.global_layers))
-    rotations = rotations_of(cfg, positions)
-    x, _ = blocks(cfg, train, one_text, name="layers")(
-      x, flags, segment_ids, rotations
-    )
+    if N:
+      # Outside of a loop, XLA:CPU always merges the recomputation with the
+      # original, so that remat would save nothing.
+      loses_remat = cfg.remat != "none" and machine()["platform"] == "cpu"
+      unroll = cfg.unroll and train and not loses_remat
+      blocks = nn.scan(
+        # Elsewhere, this keeps XLA from merging them.
+        REMAT[cfg.remat](Block, prevent_cse=unroll),
+        variable_axes={"params": 0, "intermediates": 0, "attention": 0},
+        split_rngs={"params": True, "dropout": True},
+        in_axes=(0, nn.broadcast, nn.broadcast),
+        length=N,
+        unroll=N if unroll else 1,
+      )
+      flags = LayerFlags(np.arange(N) == 0, np.array(cfg.global_layers))
+      rotations = rotations_of(cfg, positions)
+      x, _ = blocks(cfg, train, one_text, name="layers")(
+        x, flags, segment_ids, rotations
+      )
     if cfg.norm_order == "pre":  # The sum is not normalised yet.
       x = make_norm(cfg, "final_norm")(x)
     return x.reshape(B, L, D)

@@ -98,6 +98,8 @@ def encode_layers(cfg: EncoderConfig, params: Params, batch: Batch):
     train=False,
     mutable=["intermediates"],
   )
+  if not cfg.num_layers:
+    return hidden[None]
   (embedded,) = collected["intermediates"]["embedded"]
   (layers,) = collected["intermediates"]["layers"]["layer"]
   below = jnp.concatenate([embedded[None], layers[:-1]])

@@ -44,8 +44,6 @@ def layer_multipliers(
     ConfigError: there are fewer layers than frozen_layers.
   """
   N = _num_layers(params)
-  if not N:
-    return jax.tree.map(lambda x: 1.0, params)
   if frozen_layers > N:
     raise ConfigError(
       f"optimizer.frozen_layers={frozen_layers}: expected at most {N}, the "

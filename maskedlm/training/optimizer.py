@@ -91,7 +91,8 @@ class OptimizerOptions:
   no_decay: tuple[str, ...] = option(
     ("norm/", "bias"),
     "Regular expressions: a parameter whose path matches one has no decay (and "
-    "no trust ratio in LAMB). An expression must match a parameter.",
+    "no trust ratio in LAMB). An expression must match a parameter, unless it "
+    "is the default's.",
   )
   clip_norm: float = option(
     1.0,
@@ -196,8 +197,8 @@ def decayed(params: Any, no_decay: Sequence[str]) -> dict[str, bool]:
 
   Raises:
     ConfigError: a regex is invalid, or matches no parameter: with a misspelt
-      "layernorm", all norms would decay unnoticed. (For a model without biases,
-      leave out "bias".)
+      "layernorm", all norms would decay unnoticed. Those of the default may
+      match none: there are models without biases, or without norms.
   """
   if isinstance(no_decay, str):  # Each character would be a regex.
     raise ConfigError(
@@ -213,7 +214,7 @@ def decayed(params: Any, no_decay: Sequence[str]) -> dict[str, bool]:
       raise ConfigError(
         f"optimizer.no_decay: {regex!r} is not a regular expression: {error}."
       ) from None
-    if not matched:
+    if not matched and regex not in OptimizerOptions.no_decay:
       raise ConfigError(
         f"optimizer.no_decay: {regex!r} matches no parameter; correct it or "
         f"leave it out. Paths look like {paths[0]!r}."

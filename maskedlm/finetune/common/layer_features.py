@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
+from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Batch, Params
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
@@ -30,6 +31,8 @@ MIXES = {
   "weighted_last_four": lambda x: x[1:][-4:],
 }
 CHOICES = (*LAYERS, *MIXES)
+# Those that static vectors have, which are embeddings without layers.
+OF_EMBEDDINGS = ("embeddings", "last", "weighted_all")
 
 
 class LayerFeatures(nn.Module):
@@ -43,7 +46,16 @@ class LayerFeatures(nn.Module):
 
   @nn.compact
   def __call__(self, x):
-    """Maps the vectors of all layers [N + 1, R, S, D] to [R, S, F]."""
+    """Maps the vectors of all layers [N + 1, R, S, D] to [R, S, F].
+
+    Raises:
+      ConfigError: the encoder has no layers to choose.
+    """
+    if len(x) == 1 and self.choice not in OF_EMBEDDINGS:
+      raise ConfigError(
+        f"task.layers={self.choice!r}: the encoder has embeddings, but no "
+        f"layers; expected {', '.join(OF_EMBEDDINGS)}."
+      )
     if self.choice in LAYERS:
       return LAYERS[self.choice](x)
     x = MIXES[self.choice](x)

@@ -59,7 +59,8 @@ def word_vector_options(
   cfg: EncoderConfig, layers: tuple[int, ...] = (), combine: str = "sum"
 ) -> vectors.VectorOptions:
   """Returns options for word vectors; by default sums the last four layers."""
-  last = tuple(range(-1, -1 - min(NUM_LAST_LAYERS, cfg.num_layers), -1))
+  count = min(NUM_LAST_LAYERS, max(cfg.num_layers, 1))
+  last = tuple(range(-1, -1 - count, -1))
   return vectors.VectorOptions("word", "mean", layers or last, combine)
 
 

@@ -1,0 +1,1 @@
+"""Word vectors without context, and the files that hold them."""

@@ -1,0 +1,213 @@
+"""Reads and writes files of word vectors: word2vec's, GloVe's, fastText's .vec.
+
+Text has a word and its D numbers on each line; word2vec and fastText put a line
+with the number of words and D before them. The binary form of word2vec has the
+same line, then for each word its UTF-8 bytes, a space and D little-endian
+float32 (https://code.google.com/archive/p/word2vec, distance.c).
+"""
+
+import itertools
+import pathlib
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from maskedlm.core.counts import counted
+from maskedlm.core.errors import ConfigError, CorpusError, DataError
+from maskedlm.data.labelled import text_lines
+from maskedlm.data.sources import files
+from maskedlm.runtime import output_files, output_options
+
+_HEADER = re.compile(rb"[ \t]*(\d{1,9})[ \t]+(\d{1,6})[ \t]*\r?\n")
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+_EXPECTED = "expected a word and its numbers on each line, or word2vec's binary"
+
+Entry = tuple[str, np.ndarray]  # A word and its vector, [D] float32.
+
+
+class WordVectors(NamedTuple):
+  """The vectors of V different words."""
+
+  words: tuple[str, ...]  # [V].
+  values: np.ndarray  # [V, D] float32.
+
+
+class _Header(NamedTuple):
+  count: int | None  # V; None without a header.
+  width: int  # D.
+
+
+def read_word_vectors(
+  path: str, *, most: int = 0, log: Callable[[str], None]
+) -> WordVectors:
+  """Reads a file; of a word that is repeated, the first vector counts.
+
+  Args:
+    path: text or binary, distinguished by the content; may end in .gz or .zst.
+    most: read only the first words of the file, which are usually the most
+      frequent ones; 0 = all.
+    log: called with a line if words are repeated.
+
+  Raises:
+    ConfigError: there is no such file.
+    DataError: the file is empty or damaged, has other contents, or not as many
+      words as its first line says.
+  """
+  if not pathlib.Path(path).is_file():
+    raise ConfigError(f"{path}: no such file; {_EXPECTED}.")
+  read, header = _open(path)
+  found = read(path, header)
+  if most:
+    found = itertools.islice(found, most)
+  elif header.count is not None:
+    found = _check_count(found, header.count, path)
+  values: dict[str, np.ndarray] = {}
+  again: dict[str, int] = {}
+  for word, value in found:
+    if word in values:
+      again[word] = again.get(word, 0) + 1
+    else:
+      values[word] = value
+  if again:
+    log(
+      f"{path}: {counted(sum(again.values()), 'line')} with a word that the "
+      f"file has before, such as {next(iter(again))!r}: the first vector of "
+      "each is taken"
+    )
+  return WordVectors(tuple(values), np.stack(list(values.values())))
+
+
+def write_word_vectors(path: str | pathlib.Path, made: WordVectors) -> None:
+  """Writes word2vec's text; the file gets its name when it is complete.
+
+  Raises:
+    ConfigError, StorageError: the file can't be written.
+  """
+  V, D = made.values.shape
+  form = " ".join(["%.9g"] * D)  # A float32 has 9 digits.
+  with (
+    output_options.named_errors(path, option="--out"),
+    output_files.whole_file(pathlib.Path(path)) as file,
+  ):
+    file.write(f"{V} {D}\n".encode())
+    for word, value in zip(made.words, made.values.tolist(), strict=True):
+      file.write(f"{word} {form % tuple(value)}\n".encode())
+
+
+def _open(path: str) -> tuple[Callable[..., Iterator[Entry]], _Header]:
+  """Returns the reader for a file, and what its beginning says.
+
+  Raises:
+    DataError: it is neither text nor binary vectors.
+  """
+  head = next(_blocks(path), b"")
+  if not head.strip():
+    raise DataError(f"{path}: the file is empty; {_EXPECTED}.")
+  if found := _HEADER.match(head):
+    header = _Header(*map(int, found.groups()))
+    if not all(header):
+      raise DataError(
+        f"{path}: its first line says {header.count} words of {header.width} "
+        "numbers; expected at least one of either."
+      )
+    is_binary = not _is_line(head[found.end() :], header.width)
+    is_binary = is_binary and _CONTROL.search(head)
+    return (_binary if is_binary else _text), header
+  if _CONTROL.search(head):
+    raise DataError(f"{path} is neither text nor word2vec's; {_EXPECTED}.")
+  first = head.partition(b"\n")[0].rstrip()
+  width = len(first.split(b" ")) - 1
+  if width < 1:
+    raise DataError(f"{path}:1: {first[:40]!r} has no number; {_EXPECTED}.")
+  return _text, _Header(None, width)
+
+
+def _blocks(path: str) -> Iterator[bytes]:
+  try:
+    yield from files.read_blocks(path)
+  except CorpusError as error:
+    raise DataError(f"{path}: {error.__cause__}; fetch it again.") from None
+
+
+def _is_line(data: bytes, width: int) -> bool:
+  """Returns whether data begin with a line that ends in `width` numbers."""
+  _, *numbers = data.partition(b"\n")[0].rstrip().rsplit(b" ", width)
+  try:
+    return len(list(map(float, numbers))) == width
+  except ValueError:
+    return False
+
+
+def _text(path: str, header: _Header) -> Iterator[Entry]:
+  lines = text_lines.read_lines(path)
+  for number, line in itertools.islice(lines, header.count is not None, None):
+    if not line.strip():
+      continue
+    # From the right, since words of GloVe may have spaces.
+    word, *numbers = line.rstrip(" \r").rsplit(" ", header.width)
+    try:
+      value = np.array(numbers, np.float32)
+    except ValueError:
+      value = np.zeros(0)
+    is_whole = word and len(value) == header.width
+    if not (is_whole and np.isfinite(value).all()):
+      raise DataError(
+        f"{path}:{number}: {line!r:.40} is not a word and {header.width} "
+        "numbers, as the file's beginning has; correct or remove the line."
+      )
+    yield word, value
+
+
+def _binary(path: str, header: _Header) -> Iterator[Entry]:
+  """Yields the entries of word2vec's binary file."""
+  left, count = b"", 0
+  for i, block in enumerate(_blocks(path)):
+    left += block
+    begin = left.index(b"\n") + 1 if i == 0 else 0
+    while (space := left.find(b" ", begin)) >= 0:
+      end = space + 1 + 4 * header.width
+      if end > len(left):
+        break
+      count += 1
+      word = left[begin:space].lstrip(b"\n")  # Not all programs write it.
+      value = np.frombuffer(left, "<f4", header.width, space + 1)
+      if not (word and np.isfinite(value).all()):
+        raise DataError(
+          f"{path}: word {count:,}, {word!r:.40}, is empty or has a number "
+          "that is not finite: the file is damaged; fetch it again."
+        )
+      yield _decode(word, path, count), value.astype(np.float32)
+      begin = end
+    left = left[begin:]
+  if left.strip(b"\n"):
+    raise DataError(
+      f"{path}: {len(left):,} bytes follow word {count:,} and are no whole "
+      f"vector of {header.width} numbers: the file is damaged; fetch it again."
+    )
+
+
+def _decode(word: bytes, path: str, number: int) -> str:
+  try:
+    return word.decode()
+  except UnicodeDecodeError:
+    raise DataError(
+      f"{path}: word {number:,} is not UTF-8: {word[:40]!r}; expected UTF-8: "
+      "is the number of dimensions in its first line correct?"
+    ) from None
+
+
+def _check_count(
+  found: Iterable[Entry], count: int, path: str
+) -> Iterator[Entry]:
+  """Yields the entries; raises DataError unless there are `count`."""
+  seen = 0
+  for entry in found:
+    seen += 1
+    yield entry
+  if seen != count:
+    raise DataError(
+      f"{path}: its first line says {count:,} words, but it has {seen:,}: "
+      "fetch it again, or correct that line."
+    )
