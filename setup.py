@@ -27,6 +27,7 @@ setuptools.setup(
     "flatbuffers",  # jax.export imports it without jax declaring it.
     "flax>=0.12",
     "fsspec",
+    "google-crc32c",  # Checksums of TFRecord.
     "grain>=0.2.18",
     # tensorflow-datasets imports it without declaring it (datasets#11212).
     "importlib_resources",

@@ -17,7 +17,7 @@ from ml_collections import ConfigDict
 from maskedlm.config import overrides
 from maskedlm.core import options as option_checks
 from maskedlm.core.errors import ConfigError, DataError, did_you_mean
-from maskedlm.data.labelled import tfds_tables
+from maskedlm.data.labelled import tfds_rows
 from maskedlm.finetune.config import data_dir
 from maskedlm.finetune.contract import Example, FinetuneTask, Options
 
@@ -64,7 +64,7 @@ def find_files(source: str) -> list[str]:
     DataError: a glob matches nothing, no name is given, or a file in data_dir()
       is missing. task.read_examples reports other missing files.
   """
-  if source.startswith(tfds_tables.PREFIX) or pathlib.Path(source).exists():
+  if tfds_rows.is_source(source) or pathlib.Path(source).exists():
     return [source]
   found = []
   for name in filter(None, map(str.strip, source.split(","))):

@@ -1,9 +1,10 @@
-"""Reads objects with named fields from JSON and Parquet files.
+"""Reads objects with named fields from JSON and Parquet files and from TFDS.
 
   {...} on each line       JSON Lines: pandas' lines=True, datasets
   [{...}, {...}]           JSON, on one line or many: pandas' orient="records"
   {"data": [{...}, ...]}   JSON with one list of objects
   PAR1 ...                 Parquet: pandas, datasets, Spark
+  tfds:...                 a TFDS dataset: tfds_rows.py
 
 A value is a str, int, float, bool, list or dict. A null, and NaN, which pandas
 writes for one, is None.
@@ -21,13 +22,42 @@ from typing import Any
 
 from maskedlm.core.errors import DataError
 from maskedlm.core.parse_json import parse_json, parse_json_at
-from maskedlm.data.labelled.lines import read_lines
-from maskedlm.data.sources import parquet
+from maskedlm.data.labelled import tfds_rows
+from maskedlm.data.labelled.lines import read_head, read_lines
+from maskedlm.data.sources import encodings, parquet
 
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SKIPPED = re.compile(r"[\s,]*")
 _SUCH_AS = '{"text": "...", "label": "..."}'
+
+
+def are_named(source: str | pathlib.Path) -> bool:
+  """Returns whether a source is a TFDS dataset or a Parquet file."""
+  if tfds_rows.is_source(source):
+    return True
+  path = pathlib.Path(source)
+  return path.exists() and read_head(path).startswith(encodings.PARQUET)
+
+
+def read_objects(
+  source: str | pathlib.Path, *, such_as: str = _SUCH_AS
+) -> Iterator[tuple[int, dict[str, Any]]]:
+  """Yields (line or row from 1, fields) of each object.
+
+  Args:
+    source: a JSON or Parquet file, or "tfds:...".
+    such_as: an example of an object, for errors.
+
+  Raises:
+    DataError: see read_json, read_parquet and tfds_rows.read_rows.
+  """
+  if tfds_rows.is_source(source):
+    return tfds_rows.read_rows(str(source))
+  path = pathlib.Path(source)
+  if are_named(path):
+    return read_parquet(path)
+  return read_json(path, such_as=such_as)
 
 
 def read_json(

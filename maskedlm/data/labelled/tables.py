@@ -1,4 +1,4 @@
-"""Reads tables of labelled examples: CSV, TSV, JSON Lines, JSON and Parquet.
+"""Reads tables of labelled examples: CSV, TSV, JSON, Parquet and TFDS.
 
 All tasks read users' files through this module, so that errors name the file,
 the line and its columns. The forms of files, and how each is read:
@@ -6,7 +6,7 @@ the line and its columns. The forms of files, and how each is read:
   files
     .csv, .tsv, .txt           rows of fields: delimited.py
     .jsonl, .ndjson, .json,
-    .parquet                   objects with named fields: objects.py
+    .parquet, tfds:...         objects with named fields: objects.py
     gzip, zstd, bzip2, xz      decompressed, whatever the name; Parquet is
                                known by its first bytes, too
     zip, Excel, SQLite, PDF,
@@ -37,10 +37,10 @@ from typing import Any, NamedTuple
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError, did_you_mean
-from maskedlm.data.labelled import delimited, objects
+from maskedlm.data.labelled import delimited, objects, tfds_rows
 from maskedlm.data.labelled.lines import is_plain, read_head
 from maskedlm.data.labelled.objects import as_text
-from maskedlm.data.sources import encodings
+from maskedlm.data.sources import encodings, tfds
 from maskedlm.runtime import console
 
 _COMPRESSED = (".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz")
@@ -55,9 +55,9 @@ _MISSING = {"nan", "na", "n/a", "none", "null", "<na>"}
 class Record(NamedTuple):
   """A row of a file, or a line of input."""
 
-  line: int  # From 1; the first of several lines; in Parquet, the row.
-  # Column -> value: a str, or in JSON and Parquet also an int, float, bool,
-  # list, dict or None.
+  line: int  # From 1; the first of several; in Parquet and TFDS, the row.
+  # Column -> value: a str, or in JSON, Parquet and TFDS also an int, float,
+  # bool, list, dict or None.
   fields: Mapping[str, Any]
   path: str
 
@@ -77,7 +77,7 @@ def read_records(
   """Yields the rows of a file, in bounded memory; a .json file is read whole.
 
   Args:
-    path: the file; see above.
+    path: the file, or "tfds:..."; see above.
     header: names of the columns, for a file without a header row.
     ragged: called with the error of a row that has too few or too many columns,
       which is then skipped; if None, the error is raised.
@@ -88,14 +88,15 @@ def read_records(
       kind; a column name occurs twice, a row is ragged or not JSON, or a quote
       is not closed.
   """
-  path = pathlib.Path(path)
   suffix = find_suffix(path)
   if suffix in delimited.SUFFIXES:
+    path = pathlib.Path(path)
     found = _with_columns(path, suffix, tuple(header), ragged, told)
   else:
     if header:
       told(f"{path}: task.header has no effect, as its rows name their columns")
-    found = (Record(n, x, str(path)) for n, x in _objects(path, suffix))
+    rows = objects.read_objects(path)
+    found = (Record(n, x, str(path)) for n, x in rows)
   count = 0
   for count, record in enumerate(found, 1):  # noqa: B007 - used below.
     yield record
@@ -109,13 +110,13 @@ def read_first_row(path: str | pathlib.Path) -> list[str]:
   Raises:
     DataError: as for read_records.
   """
-  path = pathlib.Path(path)
   suffix = find_suffix(path)
   if suffix in delimited.SUFFIXES:
+    path = pathlib.Path(path)
     dialect = delimited.find_dialect(path, suffix)
     found = (row for _, row in delimited.read_rows(path, dialect))
   else:
-    found = (list(fields) for _, fields in _objects(path, suffix))
+    found = (list(fields) for _, fields in objects.read_objects(path))
   first = next(found, None)
   if first is None:
     raise _no_row(path)
@@ -132,11 +133,14 @@ def named_suffix(path: str | pathlib.Path) -> str:
 def find_suffix(path: str | pathlib.Path) -> str:
   """Returns the suffix that says how a file is read, such as ".csv".
 
-  That is .parquet if its first bytes say so, and .csv of "a.csv.gz".
+  That is .parquet if its first bytes say so, .csv of "a.csv.gz", and "tfds:" of
+  a TFDS dataset.
 
   Raises:
     DataError: the file can't be opened, or its suffix is unknown.
   """
+  if tfds_rows.is_source(path):
+    return tfds.PREFIX
   path, suffix = pathlib.Path(path), named_suffix(path)
   known = (*delimited.SUFFIXES, *objects.JSON_SUFFIXES, ".parquet")
   head = read_head(path) if path.exists() or suffix in known else b""
@@ -154,14 +158,7 @@ def find_suffix(path: str | pathlib.Path) -> str:
   return suffix
 
 
-def _objects(
-  path: pathlib.Path, suffix: str
-) -> Iterator[tuple[int, dict[str, Any]]]:
-  read = objects.read_parquet if suffix == ".parquet" else objects.read_json
-  return read(path)
-
-
-def _no_row(path: pathlib.Path) -> DataError:
+def _no_row(path: str | pathlib.Path) -> DataError:
   return DataError(f"{path}: has no row; expected at least one example.")
 
 

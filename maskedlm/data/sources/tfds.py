@@ -2,7 +2,10 @@
 
   tfds:NAME[/CONFIG][:VERSION][:SPLIT][@DATA_DIR]      e.g. tfds:glue/mrpc:test
 
-SPLIT defaults to "train", DATA_DIR to the data folder of TFDS.
+SPLIT defaults to "train", DATA_DIR to the data folder of TFDS. A dataset may be
+prepared as TFRecord, TFDS's default (tfrecord.py), as array_record or as
+parquet. One that is not prepared is downloaded and prepared as array_record,
+which needs no TensorFlow, either.
 """
 
 import os
@@ -10,6 +13,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from maskedlm.core.errors import did_you_mean
+from maskedlm.data.sources import tfrecord
+
+PREFIX = "tfds:"
 # A version begins with a digit, which no split does.
 _TFDS = re.compile(
   r"tfds:(?P<name>[^:@]+(:\d[\d.*]*)?)(:(?P<split>[^@]+))?(@(?P<data_dir>.+))?"
@@ -24,8 +31,8 @@ def open_records(source: str) -> Sequence[dict[str, Any]]:
   """Returns the records; `dataset_info.features` describes their fields.
 
   Raises:
-    TfdsError: the name is misspelt, there is no such dataset or split, or it is
-      not prepared.
+    TfdsError: the name is misspelt, there is no such dataset or split, or it
+      can't be prepared.
   """
   match = _TFDS.fullmatch(source)
   if not match:
@@ -35,18 +42,100 @@ def open_records(source: str) -> Sequence[dict[str, Any]]:
     )
   data_dir = match["data_dir"] and os.path.expanduser(match["data_dir"])
   try:
-    import tensorflow_datasets as tfds  # 0.7 s to import.
-    import tensorflow_datasets.text  # Registers glue, wikipedia, c4 ...
-
-    return tfds.data_source(
-      match["name"], split=match["split"] or "train", data_dir=data_dir
-    )
-  except Exception as error:  # Any type: unknown name, no network ...
-    reason = (str(error) or type(error).__name__).splitlines()[0]
+    return _open(match["name"], match["split"] or "train", data_dir)
+  except TfdsError as error:
+    raise TfdsError(f"{source}: {error}") from error
+  except Exception as error:  # Any type: no network, no TensorFlow ...
     raise TfdsError(
-      f"{source}: TFDS can't open it: {reason}; expected a dataset that is "
-      "prepared, or can be, as array_record or parquet."
+      f"{source}: TFDS can't open it: {_reason(error)}; expected a dataset "
+      "that is prepared as tfrecord, array_record or parquet, or can be "
+      "prepared here."
     ) from error
+
+
+def _open(name: str, split: str, data_dir: str | None):
+  import tensorflow_datasets as tfds  # 0.7 s to import.
+  import tensorflow_datasets.text  # Registers glue, wikipedia, c4 ...
+
+  try:
+    builder = tfds.builder(name, data_dir=data_dir)
+  except (
+    tfds.core.DatasetNotFoundError,
+    ValueError,  # No such config.
+    AssertionError,  # No such version.
+  ) as error:
+    folder = data_dir or tfds.core.constants.DATA_DIR
+    raise TfdsError(_what_is_missing(name, folder, error)) from error
+  if not builder.is_prepared():
+    builder = tfds.builder(name, data_dir=data_dir, file_format="array_record")
+    builder.download_and_prepare()
+  formats = {x.value for x in builder.info.available_file_formats()}
+  try:
+    if formats & {"array_record", "parquet"}:
+      return builder.as_data_source(split)
+    if "tfrecord" in formats:
+      return _TfRecordDataset(builder.info, split)
+  except ValueError as error:  # There is no such split.
+    raise TfdsError(f"{_reason(error)}.") from error
+  raise TfdsError(
+    f"it is prepared as {' and '.join(sorted(formats)) or 'nothing'}; expected "
+    "tfrecord, array_record or parquet: prepare it again in another folder, "
+    "and name that: tfds:NAME@DATA_DIR."
+  )
+
+
+def _what_is_missing(name: str, folder: str, error: Exception) -> str:
+  """Returns which part of a dataset's name is unknown, for a message."""
+  import tensorflow_datasets as tfds
+
+  path, _, version = name.partition(":")
+  only, _, config = path.partition("/")
+  place = os.path.join(folder, path)
+  if version and os.path.isdir(place):
+    return (
+      f"Dataset {path} not found in version {version}; there are "
+      f"{', '.join(sorted(os.listdir(place)))} in {folder}."
+    )
+  known = set(tfds.list_builders(with_community_datasets=False))
+  if only in known and not isinstance(error, tfds.core.DatasetNotFoundError):
+    configs = tfds.builder_cls(only).builder_configs
+    if not config or config in configs:
+      return f"{_reason(error)}; correct the name."
+    return (
+      f"Dataset {only} has no config {config!r}; expected one of "
+      f"{', '.join(configs) or 'none'}{did_you_mean(config, configs)}"
+    )
+  known |= set(os.listdir(folder)) if os.path.isdir(folder) else set()
+  return (
+    f"Dataset {only} not found: TFDS has none of this name, and none is "
+    f"prepared in {folder}; name the folder that has it: "
+    f"tfds:NAME@DATA_DIR{did_you_mean(only, known - {only})}"
+  )
+
+
+def _reason(error: Exception) -> str:
+  """Returns the message of an error, which may have many lines, as one."""
+  return " ".join(str(error).split()).rstrip(".:") or type(error).__name__
+
+
+class _TfRecordDataset(Sequence[dict[str, Any]]):
+  """What as_data_source returns, of TFRecord files."""
+
+  def __init__(self, dataset_info, split: str):
+    self.dataset_info = dataset_info
+    self._records = tfrecord.TfRecords(
+      [
+        tfrecord.Shard(str(x.filename), x.skip, x.skip + x.take)
+        for x in dataset_info.splits[split].file_instructions
+      ]
+    )
+
+  def __len__(self) -> int:
+    return len(self._records)
+
+  def __getitem__(self, index: int) -> dict[str, Any]:
+    features = self.dataset_info.features
+    return features.deserialize_example_np(self._records[index])
 
 
 def read_records(
@@ -64,6 +153,6 @@ def read_records(
       yield records[index]
     except (RuntimeError, ValueError, OSError) as error:
       raise TfdsError(
-        f"{source}: record {index + 1} can't be read ({error}); its files are "
-        "damaged: delete and prepare the dataset again."
+        f"{source}: record {index + 1} can't be read ({_reason(error)}); its "
+        "files are damaged: delete and prepare the dataset again."
       ) from error

@@ -14,7 +14,7 @@ import numpy as np
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError, did_you_mean
-from maskedlm.data.labelled import tables, tfds_tables
+from maskedlm.data.labelled import tables
 from maskedlm.finetune.classification.glue import FileLayout
 from maskedlm.runtime.console import log
 
@@ -39,7 +39,7 @@ def read_examples(
   layout: FileLayout,
   prepare: Callable[[tables.Record], tables.Record] = lambda record: record,
 ) -> list[Example]:
-  """Reads the examples of a file (tables.py) or of "tfds:..." (tfds_tables.py).
+  """Reads the examples of a source that tables.py reads.
 
   Labels are None if there is no such column, as in a test set. If the layout
   has a language and the file a column "language", other rows are skipped.
@@ -53,14 +53,11 @@ def read_examples(
     DataError: see tables.read_records; a text column is missing, a label is not
       one of the layout's, a score is not a number, or no row has the language.
   """
-  if source.startswith(tfds_tables.PREFIX):
-    records = tfds_tables.read_records(source)
-  else:
-    records = tables.read_records(
-      source,
-      header=layout.header,
-      ragged=_leave_out if layout.corrupt_rows else None,
-    )
+  records = tables.read_records(
+    source,
+    header=layout.header,
+    ragged=_leave_out if layout.corrupt_rows else None,
+  )
   if layout.language:
     records = _in_language(records, source, layout.language)
   odd: tables.Odd = {}

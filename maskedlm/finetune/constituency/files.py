@@ -42,7 +42,6 @@ def read_trees(
       is ill-formed (trees.parse_trees); over 100 brackets are around the same
       words.
   """
-  path = pathlib.Path(path)
   found = list(_parse_file(path))
   empty = [tree for tree in found if not tree.words]
   traces = sum(tree.traces for tree in found)
@@ -61,12 +60,13 @@ def read_trees(
   return [_plain(tree, path, strip_functions) for tree in found if tree.words]
 
 
-def _parse_file(path: pathlib.Path) -> Iterator[trees.Tree]:
+def _parse_file(path: str | pathlib.Path) -> Iterator[trees.Tree]:
   if token_lists.is_format(path):
     for record in tables.read_records(path):
       text = tables.get_text(record, "tree")
       yield _only_tree([(record.line, text)], path)
     return
+  path = pathlib.Path(path)
   lines = ((n, text) for n, text in enumerate(read_lines(path), 1))
   filled = ((n, text) for n, text in lines if text.strip())
   first = next(filled, None)
@@ -101,7 +101,9 @@ def _piece(path: pathlib.Path, number: int, line: str) -> tuple[int, str]:
   return number, bit.replace("*", leaf)
 
 
-def _only_tree(pieces: list[tuple[int, str]], path: pathlib.Path) -> trees.Tree:
+def _only_tree(
+  pieces: list[tuple[int, str]], path: str | pathlib.Path
+) -> trees.Tree:
   found = list(trees.parse_trees(pieces, str(path)))
   if len(found) != 1:
     raise DataError(
@@ -112,7 +114,7 @@ def _only_tree(pieces: list[tuple[int, str]], path: pathlib.Path) -> trees.Tree:
 
 
 def _plain(
-  tree: trees.Tree, path: pathlib.Path, strip_functions: bool
+  tree: trees.Tree, path: str | pathlib.Path, strip_functions: bool
 ) -> trees.Tree:
   """Returns a tree with plain labels; raises DataError for a long chain."""
   brackets = tuple(

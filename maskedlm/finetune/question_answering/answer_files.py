@@ -1,11 +1,10 @@
-"""Reads questions on texts, with their answers, from files and from TFDS.
+"""Reads questions on texts, with their answers.
 
   {"data": [{"paragraphs": [{"context", "qas"}]}]}   SQuAD's own; also a list of
                                                      such articles or paragraphs
   {"id", "question", "context", "answers"}           the Hub's flat rows: in
-                                                     lines, a list, "data", or
-                                                     Parquet
-  tfds:squad/v1.1:train                              TFDS
+                                                     lines, a list, "data",
+                                                     Parquet, or TFDS
 
 and in them
 
@@ -29,11 +28,9 @@ from typing import Any, NamedTuple
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
-from maskedlm.core.open_file import open_file
 from maskedlm.core.parse_json import parse_json
-from maskedlm.data.labelled import objects, tfds_tables
+from maskedlm.data.labelled import objects, tfds_rows
 from maskedlm.data.labelled.lines import read_lines
-from maskedlm.data.sources import encodings, parquet
 
 _GUIDE = "docs/guides/finetune/question-answering.md"
 NO_ID = "questions without an id, which are numbered"
@@ -62,7 +59,8 @@ def read_file(path: str, seen: Counter) -> Iterator[tuple[Example, bool]]:
   """Yields pairs (example, whether it is marked impossible).
 
   Args:
-    path: the file; offsets of answers are as it has them.
+    path: the file, or "tfds:squad/v1.1:train"; offsets of answers are as it
+      has them.
     seen: its NO_ID and EMPTY are increased.
 
   Raises:
@@ -79,25 +77,6 @@ def read_file(path: str, seen: Counter) -> Iterator[tuple[Example, bool]]:
     elif not re.fullmatch(":[0-9]+", place.removeprefix(path)):
       where = f"{path}: question {key}"
     context = objects.encodable(_field(text, "context", str, place))
-    context = contexts.setdefault(context, context)
-    yield _example(entry, key, context, where, seen)
-
-
-def read_tfds(source: str, seen: Counter) -> Iterator[tuple[Example, bool]]:
-  """Yields pairs as `read_file` does, from "tfds:squad/v1.1:train"."""
-  contexts: dict[str, str] = {}
-  for entry in tfds_tables.read_examples(
-    tfds_tables.open_data_source(source), source
-  ):
-    entry = {name: _plain(value) for name, value in entry.items()}
-    where = f"{source}: question {entry.get('id')}"
-    key = _field(entry, "id", str, where)
-    context = objects.encodable(_field(entry, "context", str, where))
-    if answers := entry.get("answers"):  # A dict of arrays.
-      entry["answers"] = {
-        "text": [_plain(text) for text in answers["text"]],
-        "answer_start": [int(start) for start in answers["answer_start"]],
-      }
     context = contexts.setdefault(context, context)
     yield _example(entry, key, context, where, seen)
 
@@ -122,12 +101,10 @@ def id_text(fields: Mapping[str, Any], where: str) -> str:
 
 def _entries(path: str) -> Iterator[tuple[Mapping, Any, str]]:
   """Yields (question, the object with its context, place) of a file."""
-  if _is_parquet(path):
-    try:
-      for number, row in enumerate(parquet.read_rows(path), 1):
-        yield row, row, f"{path}:{number}"
-    except parquet.ParquetError as error:
-      raise DataError(f"{error}; expected questions.") from None
+  if objects.are_named(path):
+    is_tfds = tfds_rows.is_source(path)  # It shuffles: a number says nothing.
+    for number, row in objects.read_objects(path):
+      yield row, row, path if is_tfds else f"{path}:{number}"
     return
   lines = list(read_lines(pathlib.Path(path)))
   found = [(n, line) for n, line in enumerate(lines, 1) if line.strip()]
@@ -182,14 +159,6 @@ def _is_object(line: str) -> bool:
   try:
     return isinstance(parse_json(line), dict)
   except ValueError:
-    return False
-
-
-def _is_parquet(path: str) -> bool:
-  try:
-    with open_file(path) as file:
-      return file.read(4) == encodings.PARQUET
-  except OSError:  # read_lines reports it.
     return False
 
 
@@ -289,7 +258,3 @@ def _field(value: Any, name: str, kind: type, where: str) -> Any:
       f"{where}: {name!r} is {str(value[name])[:40]!r}; expected {names[kind]}."
     )
   return value[name]
-
-
-def _plain(value: Any) -> Any:
-  return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

@@ -15,7 +15,7 @@ from typing import Any
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.core.measured import to_json
-from maskedlm.data.labelled import objects, tables, tfds_tables
+from maskedlm.data.labelled import objects, tables
 from maskedlm.finetune.common.gold_labels import gold_labels
 from maskedlm.finetune.contract import Prediction
 from maskedlm.finetune.question_answering import answer_files
@@ -43,10 +43,8 @@ def read_questions(
       the wrong type; an answer is not at its offset; a question has no answer,
       but allow_impossible is False.
   """
-  is_tfds = source.startswith(tfds_tables.PREFIX)
   seen: Counter = Counter()
-  read = answer_files.read_tfds if is_tfds else answer_files.read_file
-  found = read(source, seen)
+  found = answer_files.read_file(source, seen)
   examples: list[Example] = []
   moved = placed = 0
   for example, impossible in found:

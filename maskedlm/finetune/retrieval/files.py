@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.core.parse_json import parse_json
-from maskedlm.data.labelled import tables, tfds_tables
+from maskedlm.data.labelled import tables, tfds_rows
 from maskedlm.data.labelled.lines import read_head
 from maskedlm.data.tokenizers.training import replace_surrogates
 from maskedlm.finetune.common.gold_labels import NO_LABEL, NO_NUMBER
@@ -73,7 +73,7 @@ def read_examples(
   label: Sequence[str] = LABEL_COLUMNS,
   header: Sequence[str] = (),
 ) -> list[Example]:
-  """Reads the examples of a table, or of SQuAD as a .json file or "tfds:...".
+  """Reads the examples of a table, or of SQuAD as a .json file.
 
   A column may hold a list: of right passages, each of which makes an example,
   or of wrong ones, in columns that match NEGATIVE_COLUMN. Blank passages of a
@@ -92,11 +92,9 @@ def read_examples(
       missing, a passage is empty, a list contains something other than text, or
       a label is neither 1 nor 0.
   """
-  is_squad = source.startswith(tfds_tables.PREFIX) or (
-    pathlib.Path(source).suffix.lower() == ".json"
-    and _SQUAD.search(read_head(pathlib.Path(source)))
-  )
-  if is_squad:
+  is_json = pathlib.Path(source).suffix.lower() == ".json"
+  is_json &= not tfds_rows.is_source(source)
+  if is_json and _SQUAD.search(read_head(pathlib.Path(source))):
     questions = squad.read_questions(
       source, allow_impossible=True, fix_offsets=True
     )

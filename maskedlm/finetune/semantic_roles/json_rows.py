@@ -10,13 +10,12 @@ none; without the field, or without the field "args", they are not known.
 
 import itertools
 import json
-import pathlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import objects, tables
+from maskedlm.data.labelled import objects
 from maskedlm.finetune.common.bio import Entity
 from maskedlm.finetune.contract import Prediction
 from maskedlm.finetune.semantic_roles.predicates import (
@@ -39,7 +38,7 @@ def read_file(path: str) -> list[Example]:
     DataError: see read_object; the file has no words.
   """
   examples, empty = [], 0
-  for number, fields in _objects(path):
+  for number, fields in objects.read_objects(path, such_as=_SUCH_AS):
     where = f"{path}:{number}"
     if fields.get("words") == []:
       empty += 1
@@ -114,12 +113,6 @@ def format_predictions(predictions: Sequence[Prediction]) -> str:
     for p in predictions
   )
   return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
-
-
-def _objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
-  if tables.named_suffix(path) == ".parquet":
-    return objects.read_parquet(pathlib.Path(path))
-  return objects.read_json(pathlib.Path(path), such_as=_SUCH_AS)
 
 
 def _predicate(fields: Any, count: int, where: str) -> Predicate:

@@ -1,4 +1,4 @@
-"""Reads sentences from JSON and Parquet: lists of words and of tags.
+"""Reads sentences from JSON, Parquet and TFDS: lists of words and of tags.
 
   {"tokens": ["Ann", "went"], "ner_tags": ["B-PER", "O"]}
 
@@ -18,8 +18,7 @@ from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.core.parse_json import parse_json
 from maskedlm.data.labelled import objects, tables
-from maskedlm.data.labelled.lines import read_head, read_lines
-from maskedlm.data.sources import encodings
+from maskedlm.data.labelled.lines import read_lines
 from maskedlm.runtime import console
 
 _WORDS = ("tokens", "words")
@@ -35,15 +34,17 @@ Row = tuple[tuple[str, ...], tuple[str, ...] | None, tuple[int, ...]]
 
 
 def is_format(path: str | pathlib.Path) -> bool:
-  """Returns whether a file is Parquet or has a JSON object in its first line.
+  """Returns whether a source has named fields: JSON, Parquet or TFDS.
+
+  JSON is a file whose name says so, or whose first line is an object.
 
   Raises:
     DataError: the file is missing, or can't be read as text.
   """
-  path = pathlib.Path(path)
-  if _is_parquet(path) or tables.named_suffix(path) in objects.JSON_SUFFIXES:
+  is_json = tables.named_suffix(path) in objects.JSON_SUFFIXES
+  if objects.are_named(path) or is_json:
     return True
-  first = next(filter(str.strip, read_lines(path)), "")
+  first = next(filter(str.strip, read_lines(pathlib.Path(path))), "")
   try:
     return isinstance(parse_json(first), dict)
   except ValueError:
@@ -64,12 +65,7 @@ def read_rows(
       other words and tags than described above.
   """
   empty, found = 0, False
-  path = pathlib.Path(path)
-  if _is_parquet(path):
-    rows = objects.read_parquet(path)
-  else:
-    rows = objects.read_json(path, such_as=_SUCH_AS)
-  for number, fields in rows:
+  for number, fields in objects.read_objects(path, such_as=_SUCH_AS):
     where = f"{path}:{number}"
     words = _list(fields, _WORDS, where)
     if words is None:
@@ -98,10 +94,6 @@ def read_rows(
     console.log(f"{path}: rows without words, left out: {empty:,}")
   if not found:
     raise DataError(f"{path}: the file has no words; expected {_SUCH_AS}.")
-
-
-def _is_parquet(path: pathlib.Path) -> bool:
-  return path.exists() and read_head(path).startswith(encodings.PARQUET)
 
 
 def _list(

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import tfds_tables
+from maskedlm.data.labelled import tables
 from maskedlm.finetune.classification import classification, glue
 from maskedlm.finetune.classification.classification import Options
 
@@ -110,13 +110,13 @@ def test_parquet_of_hugging_face(tmp_path):
   ("source", "message"),
   [
     ("tfds:", "expected tfds:NAME"),
-    ("tfds:like_mrcp@{}", "TFDS can't open it: Dataset like_mrcp not found"),
+    ("tfds:like_mrcp@{}", "Dataset like_mrcp not found"),
     ("tfds:like_mrpc:dev@{}", "Unknown split 'dev'"),
   ],
 )
 def test_tfds_errors(tfds_dir, source, message):
   with pytest.raises(DataError, match=message):
-    list(tfds_tables.read_records(source.format(tfds_dir)))
+    list(tables.read_records(source.format(tfds_dir)))
 
 
 def test_tfds_knows_glue():
