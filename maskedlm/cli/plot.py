@@ -178,10 +178,16 @@ def plot_attention(argv: Sequence[str]) -> int:
   options.add_checkpoint(parser)
   options.add_layers(parser)
   options.add_old_name(parser, "--layer", "layers")
+  parser.add_argument(
+    "--values",
+    default="weights",
+    help="weights (default), which add up to 1 | scores, before the softmax",
+  )
   options.add_out(parser, "a .png, .svg or .pdf", required=True)
   parser.add_argument("text", help="a sentence; it may have a [MASK]")
   args = parser.parse_args(options.join_layers(argv))
   figure.check_picture(args.out)
+  check_name("--values", args.values, attention.SCALES)
   options.parse_layers(args.layers)
 
   from maskedlm.inference.vectors import attention_maps, vectors
@@ -192,9 +198,13 @@ def plot_attention(argv: Sequence[str]) -> int:
   layers = attention_layers(args.layers, model.cfg.num_layers)
   made = attention_maps.attend(model, args.text, limit=attention.LIMIT)
   (name,) = figure.short_names([args.checkpoint])
-  title = f"Attention of {name}"
   attention.draw_attention(
-    args.out, made.tokens, made.weights, layers, title=title
+    args.out,
+    made.tokens,
+    getattr(made, args.values),
+    layers,
+    values_name=args.values,
+    title=f"Attention of {name}",
   )
   print(f"{args.out}: {len(layers) * made.weights.shape[1]} heads")
   return 0

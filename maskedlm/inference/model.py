@@ -360,14 +360,14 @@ class Model:
     return made
 
   def attend(self, text: str) -> attention_maps.Attention:
-    """Returns the attention weights of every layer and head.
+    """Returns the attention of every layer and head.
 
     Args:
       text: any string that fits one row; [MASK] in it is a mask.
 
     Returns:
       tokens [l], including [CLS] and [SEP]; weights [N, H, l, l] float32:
-      layer, head, from, to. The weights from a token sum to 1.
+      layer, head, from, to. They are the softmax of scores, of the same shape.
 
     Raises:
       ConfigError: the text has no token, or too many.

@@ -113,6 +113,15 @@ def attention_weights(cfg: EncoderConfig, params: Params, batch: Batch):
   Entry [n, b, h, l, s] is the weight that head h of layer n gives to position s
   at position l. They sum to 1 over s, and are 0 where l does not attend to s.
   """
+  return jax.nn.softmax(attention_scores(cfg, params, batch), axis=-1)
+
+
+def attention_scores(cfg: EncoderConfig, params: Params, batch: Batch):
+  """Returns the scores before the softmax, [N, B, H, L, S] float32.
+
+  They are q·k / sqrt(K) (Vaswani et al. 2017, equation 1), and -1e9 where l
+  does not attend to s.
+  """
   _, collected = Encoder(cfg).apply(
     {"params": params["encoder"]},
     batch["input_ids"],
@@ -122,8 +131,8 @@ def attention_weights(cfg: EncoderConfig, params: Params, batch: Batch):
     train=False,
     mutable=["attention"],
   )
-  (weights,) = collected["attention"]["layers"]["attention"]["weights"]
-  return weights
+  (scores,) = collected["attention"]["layers"]["attention"]["scores"]
+  return scores
 
 
 def loss(

@@ -1,6 +1,7 @@
 """Draws a token-to-token map of every attention head."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,12 +13,37 @@ LINE = 0.135  # Inches per label.
 TITLE, GAP = 0.26, 0.14  # Inches above a map, and between maps.
 
 
+class Scale(NamedTuple):
+  """The colours of a map."""
+
+  colours: str  # A name of matplotlib's.
+  low: float
+  high: float
+  label: str
+
+
+def weights_scale(shown: np.ndarray) -> Scale:
+  """Returns the scale of weights, from 0 to the largest of those shown."""
+  return Scale("Blues", 0, float(shown.max()), "share of the attention")
+
+
+def scores_scale(shown: np.ndarray) -> Scale:
+  """Returns the scale of scores: blue above 0, red below, -inf is blank."""
+  most = float(np.abs(shown[np.isfinite(shown)]).max()) or 1.0
+  return Scale("RdBu", -most, most, "score before the softmax")
+
+
+# Field of attention_maps.Attention -> function from values to their Scale.
+SCALES = {"weights": weights_scale, "scores": scores_scale}
+
+
 def draw_attention(
   path: str,
   tokens: Sequence[str],
-  weights: np.ndarray,
+  values: np.ndarray,
   layers: Sequence[int],
   *,
+  values_name: str = "weights",
   title: str,
 ) -> None:
   """Draws the heads of some layers; each of several layers gets a row.
@@ -25,14 +51,15 @@ def draw_attention(
   Args:
     path: the picture to write.
     tokens: [l].
-    weights: [N, H, l, l]: layer, head, from, to.
+    values: [N, H, l, l]: layer, head, from, to.
     layers: the layers, counted from 1.
+    values_name: what the values are, of SCALES.
     title: the title of the picture.
 
   Raises:
     ConfigError, StorageError: see figure.open_figure.
   """
-  H, length = weights.shape[1:3]
+  H, length = values.shape[1:3]
   maps = [(layer, head) for layer in layers for head in range(H)]
   columns = H if len(layers) > 1 else min(COLUMNS, H)
   rows = -(-len(maps) // columns)
@@ -40,7 +67,7 @@ def draw_attention(
   label = 0.35 + 0.07 * max(map(len, tokens))
   width = label + columns * (side + GAP) + 0.85
   height = 0.4 + rows * (side + TITLE + GAP) + label
-  top = float(max(weights[layer - 1].max() for layer in layers))
+  scale = SCALES[values_name](values[[layer - 1 for layer in layers]])
   text = "".join(tokens)
   with figure.open_figure(path, width=width, height=height, text=text) as fig:
     fig.text(0.15 / width, 1 - 0.25 / height, title, size=10, va="center")
@@ -50,7 +77,10 @@ def draw_attention(
       bottom = label + (rows - 1 - row) * (side + TITLE + GAP)
       axes = figure.add_axes(fig, (left, bottom, side, side))
       image = axes.imshow(
-        weights[layer - 1, head], cmap="Blues", vmin=0, vmax=top
+        values[layer - 1, head],
+        cmap=scale.colours,
+        vmin=scale.low,
+        vmax=scale.high,
       )
       axes.set_title(f"layer {layer}, head {head + 1}", pad=3)
       axes.grid(False)
@@ -69,5 +99,5 @@ def draw_attention(
         axes.set_xlabel("... attends to this one")
     bottom = label + (rows - 1) * (side + TITLE + GAP)
     bar = figure.add_axes(fig, (width - 0.72, bottom, 0.12, side))
-    fig.colorbar(image, cax=bar, label="share of the attention")
+    fig.colorbar(image, cax=bar, label=scale.label)
     bar.grid(False)

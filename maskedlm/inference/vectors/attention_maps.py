@@ -1,4 +1,4 @@
-"""Computes the attention weights of every head on a text."""
+"""Computes the attention of every head on a text, before and after softmax."""
 
 import functools
 from typing import NamedTuple
@@ -12,16 +12,19 @@ from maskedlm.modeling import masked_lm
 
 
 class Attention(NamedTuple):
-  """The attention weights on a text of l tokens, including [CLS] and [SEP]."""
+  """The attention on a text of l tokens, including [CLS] and [SEP]."""
 
   tokens: tuple[str, ...]  # [l], readable.
   weights: np.ndarray  # [N, H, l, l] float32: layer, head, from, to.
+  # [N, H, l, l] float32: q·k / sqrt(K), whose softmax the weights are; -inf
+  # where a token may not attend.
+  scores: np.ndarray
 
 
 def attend(
   model: vectors.TextEncoder, text: str, *, limit: int | None = None
 ) -> Attention:
-  """Returns the Attention weights of all layers and heads.
+  """Returns the Attention of all layers and heads.
 
   Args:
     model: the encoder.
@@ -53,19 +56,26 @@ def attend(
     "token_type_ids": np.zeros_like(ids),
     "segment_ids": np.int32(np.arange(L) < count + 2)[None],
   }
-  weights = np.asarray(_attend(model.cfg)(model.params, batch))[:, 0]
+  weights, scores = (
+    np.asarray(x)[:, 0, :, : count + 2, : count + 2]
+    for x in _attend(model.cfg)(model.params, batch)
+  )
   pairs = zip(encoding.ids, encoding.offsets, strict=True)
   labels = (
     tokenizer.tokens(special.cls),
     *(_label(tokenizer, text, *pair) for pair in pairs),
     tokenizer.tokens(special.sep),
   )
-  return Attention(labels, weights[:, :, : count + 2, : count + 2])
+  return Attention(labels, weights, np.where(scores > -1e8, scores, -np.inf))
 
 
 @functools.lru_cache(maxsize=8)  # So that a second call compiles nothing.
 def _attend(cfg):
-  return jax.jit(functools.partial(masked_lm.attention_weights, cfg))
+  def weights_and_scores(params, batch):
+    scores = masked_lm.attention_scores(cfg, params, batch)
+    return jax.nn.softmax(scores, axis=-1), scores
+
+  return jax.jit(weights_and_scores)
 
 
 def _label(tokenizer, text: str, token_id: int, offsets) -> str:

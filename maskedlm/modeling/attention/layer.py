@@ -40,6 +40,21 @@ def _mirrored(query, key, value, mask: AttentionMask, implementation: str):
   return jnp.flip(FUNCTIONS[implementation](*rows, mask), axis=1)
 
 
+def scores(query, key, mask: AttentionMask):
+  """Returns q·k / sqrt(K) before the softmax, [B, H, L, S] float32.
+
+  Where l does not attend to s it is -1e9.
+
+  Args:
+    query, key, mask: as in `attend`.
+  """
+  made = jnp.einsum("BLHK,BSHK->BHLS", query, key)
+  made = made.astype(jnp.float32) * query.shape[-1] ** -0.5
+  if mask.alibi:
+    made = made + alibi(query.shape[1], num_heads=query.shape[2])
+  return jnp.where(to_array(mask), made, -1e9)
+
+
 def plain(query, key, value, mask: AttentionMask, drop=lambda weights: weights):
   """Returns attention [B, L, H, K] from an array of all scores [B, H, L, S].
 
@@ -47,12 +62,7 @@ def plain(query, key, value, mask: AttentionMask, drop=lambda weights: weights):
     query, key, value, mask: as in `attend`.
     drop: applied to the weights, float32, before the values are summed.
   """
-  scores = jnp.einsum("BLHK,BSHK->BHLS", query, key)
-  scores = scores.astype(jnp.float32) * query.shape[-1] ** -0.5
-  if mask.alibi:
-    scores = scores + alibi(query.shape[1], num_heads=query.shape[2])
-  scores = jnp.where(to_array(mask), scores, -1e9)
-  weights = drop(jax.nn.softmax(scores, axis=-1))
+  weights = drop(jax.nn.softmax(scores(query, key, mask), axis=-1))
   return jnp.einsum("BHLS,BSHK->BLHK", weights.astype(value.dtype), value)
 
 
@@ -101,12 +111,11 @@ class Attention(nn.Module):
       query, key = rotate(query, *rotation), rotate(key, *rotation)
 
     def drop(weights):
-      # Read by masked_lm.attention_weights.
-      self.sow("attention", "weights", weights)
       return Dropout(self.dropout)(weights.astype(x.dtype), train=train)
 
-    # masked_lm.attention_weights and init need the weights.
+    # For masked_lm.attention_scores; init makes the dropout of "xla" too.
     if self.is_mutable_collection("attention"):
+      self.sow("attention", "scores", scores(query, key, mask))
       chosen = "xla"
     else:
       chosen = dispatch.choose_implementation(

@@ -6,6 +6,7 @@ import pytest
 from maskedlm.cli import main, plot
 from maskedlm.core.errors import ConfigError
 from maskedlm.inference.plots import attention
+from maskedlm.inference.vectors import attention_maps
 
 TOKENS = ("[CLS]", "$1", "東", "[SEP]", "_")
 
@@ -53,6 +54,14 @@ def test_four_maps_in_a_row(tmp_path, size):
   assert abs(every[1] - four[1] - 2 * row) <= 1
 
 
+def test_scales():
+  shown = np.array([[0.25, -np.inf], [-3.0, 2.0]])
+  low, high = attention.scores_scale(shown)[1:3]
+  assert (low, high) == (-3, 3)
+  assert attention.weights_scale(np.array([0.25, 0.5]))[1:3] == (0, 0.5)
+  assert set(attention.SCALES) <= set(attention_maps.Attention._fields)
+
+
 def test_the_verb(workdir, tmp_path, size, capsys):
   out = tmp_path / "att.png"
   command = ["plot", "attention", f"--checkpoint={workdir}", f"--out={out}"]
@@ -68,7 +77,11 @@ def test_the_verb(workdir, tmp_path, size, capsys):
     assert capsys.readouterr().out.endswith(": 6 heads\n")
     assert size(out)[1] > one[1]
 
+  assert main.main([*command, "--values=scores", sentence]) == 0
+  assert size(out) == one
+
   for bad, message in (
+    (["--values=score", sentence], "--values='score' is unknown; did you"),
     (["--layers=3", sentence], "--layers=3: attention is in layers 1 to 2"),
     (["--layers=0", sentence], "--layers=0: attention is in layers 1 to 2"),
     (["--layers=-3", sentence], "--layers=-3: attention is in layers 1 to 2"),

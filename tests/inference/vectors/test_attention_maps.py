@@ -20,6 +20,12 @@ def test_weights_of_a_text(model):
   length = len(made.tokens)
   assert made.weights.shape == (2, 3, length, length)
   np.testing.assert_allclose(made.weights.sum(-1), 1, atol=1e-5)
+  # The weights are the softmax of the scores, which are of any sign.
+  raised = np.exp(made.scores)
+  np.testing.assert_allclose(
+    made.weights, raised / raised.sum(-1, keepdims=True), atol=1e-5
+  )
+  assert made.scores.min() < 0 < made.scores.max()
   # Equal to those of the row without padding.
   special = model.tokenizer.special
   ids = model.tokenizer.encode(text, specials=True).ids

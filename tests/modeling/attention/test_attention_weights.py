@@ -23,7 +23,7 @@ def make(**options):
 
 
 def by_hand(x, p, cfg, segments):
-  """Returns the weights [H, L, S] of a layer for x [L, D], head by head."""
+  """Returns the scores, weights [H, L, S] of a layer for x [L, D], by head."""
   K = cfg.width // cfg.num_heads
   maps = []
   for h in range(cfg.num_heads):
@@ -33,8 +33,8 @@ def by_hand(x, p, cfg, segments):
     scores = query @ key.T / np.sqrt(K)
     scores[segments[:, None] != segments[None]] = -np.inf
     raised = np.exp(scores - scores.max(axis=1, keepdims=True))
-    maps.append(raised / raised.sum(axis=1, keepdims=True))
-  return np.stack(maps)
+    maps.append((scores, raised / raised.sum(axis=1, keepdims=True)))
+  return map(np.stack, zip(*maps, strict=True))
 
 
 def test_equals_plain_numpy():
@@ -43,16 +43,19 @@ def test_equals_plain_numpy():
     params, BATCH
   )
   assert ours.shape == (N, B, H, L, L) and ours.dtype == np.float32
+  scores = np.array(masked_lm.attention_scores(cfg, params, BATCH))
+  assert scores.shape == ours.shape and scores.dtype == np.float32
+  scores[scores == -1e9] = -np.inf
   layers = np.float64(masked_lm.encode_layers(cfg, params, BATCH))
   attention = encoder_reference.as_float64(
     params["encoder"]["layers"]["attention"]
   )
   for n in range(N):
     p = jax.tree.map(lambda a, n=n: a[n], attention)
-    expected = [
-      by_hand(x, p, cfg, of) for x, of in zip(layers[n], SEGMENTS, strict=True)
-    ]
-    np.testing.assert_allclose(ours[n], expected, atol=1e-5)
+    for b, (x, segments) in enumerate(zip(layers[n], SEGMENTS, strict=True)):
+      before, after = by_hand(x, p, cfg, segments)
+      np.testing.assert_allclose(scores[n, b], before, atol=1e-4)
+      np.testing.assert_allclose(ours[n, b], after, atol=1e-5)
   # All heads differ, so they cannot be swapped.
   differences = np.abs(np.diff(ours, axis=2)).max(axis=(1, 3, 4))
   assert differences.min() > 0.1
