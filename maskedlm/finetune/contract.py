@@ -110,6 +110,9 @@ class Application(NamedTuple):
   # Raises DataError if an example has no label, or no label is known. Called
   # before training, so that an unusable development set is noticed at once.
   require_labels: Callable[[Sequence[Example]], Any] = lambda examples: None
+  # The parameters of init_from -> the heads that start from other ones than
+  # `init` gives. They are {} where nothing may be taken over.
+  initial_heads: Callable[[Params], Params] = lambda pretrained: {}
 
 
 class FinetuneTask(NamedTuple):

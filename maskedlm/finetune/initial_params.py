@@ -76,16 +76,16 @@ def check_sentence_pooling(
 
 
 def from_checkpoint(
-  start: LoadedCheckpoint, *, reinit_layers: int
+  start: LoadedCheckpoint, heads: Params, *, reinit_layers: int
 ) -> Callable[[Params], Params]:
   """Returns a function from fresh to initial parameters, for loop.run.
 
   It takes the encoder and the pooler from the checkpoint, except for the last
-  `reinit_layers` layers of the encoder, which stay fresh.
+  `reinit_layers` layers of the encoder, and the heads that are given.
   """
 
   def begin(fresh: Params) -> Params:
-    params = dict(fresh)
+    params = {**fresh, **heads}
     for name in SHARED:
       if name in fresh and name in start.params:
         params[name] = start.params[name]

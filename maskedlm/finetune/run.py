@@ -20,7 +20,7 @@ from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.measured import from_json, to_json
 from maskedlm.core.parse_json import parse_json
-from maskedlm.core.task import Task
+from maskedlm.core.task import Params, Task
 from maskedlm.data.tokenizers.tokenizer import save_if_absent
 from maskedlm.finetune import initial_params, learnable, predict, splits
 from maskedlm.finetune.common import batching, cut_texts, packing
@@ -57,6 +57,7 @@ class Prepared(NamedTuple):
   app: Application
   start: load.LoadedCheckpoint
   cfg: EncoderConfig
+  heads: Params  # Those that don't start from random parameters.
   train: Sequence[Example]
   dev: Sequence[Example]
   also: Mapping[str, Sequence[Example]]  # data.also_score, by file.
@@ -99,7 +100,7 @@ def finetune(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
     },
     start_from=(
       initial_params.from_checkpoint(
-        run.start, reinit_layers=config.model.reinit_layers
+        run.start, run.heads, reinit_layers=config.model.reinit_layers
       )
       if config.pretrained
       else lambda fresh: fresh
@@ -157,6 +158,7 @@ def prepare_run(config: ConfigDict) -> Prepared:
     app=app,
     start=start,
     cfg=cfg,
+    heads=app.initial_heads(start.params if config.pretrained else {}),
     train=examples,
     dev=dev,
     also=also,

@@ -102,7 +102,7 @@ def test_initial_params_with_reinitialised_layers(folder):
   start = load.open_checkpoint(folder / "encoder")
   fresh = jax.tree.map(lambda x: 0 * x + 7, start.params)
   fresh["class_head"] = {"kernel": np.float32(5)}
-  made = initial_params.from_checkpoint(start, reinit_layers=1)(fresh)
+  made = initial_params.from_checkpoint(start, {}, reinit_layers=1)(fresh)
   old = start.params["encoder"]["layers"]["mlp"]["up"]["kernel"]
   new = made["encoder"]["layers"]["mlp"]["up"]["kernel"]
   np.testing.assert_array_equal(new[0], old[0])

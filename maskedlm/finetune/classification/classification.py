@@ -13,7 +13,12 @@ from typing import Any
 import numpy as np
 
 from maskedlm.core.errors import ConfigError, did_you_mean
-from maskedlm.finetune.classification import files, glue, glue_table
+from maskedlm.finetune.classification import (
+  files,
+  glue,
+  glue_table,
+  nsp_start,
+)
 from maskedlm.finetune.classification.file_options import (
   OWN_LAYOUTS,
   FileOptions,
@@ -50,6 +55,13 @@ class Options(FileOptions):
 
   pooler: bool = task_option(
     True, "Pass z_CLS through the pretrained dense layer and tanh of BERT."
+  )
+  head_from: str = task_option(
+    "",
+    "nsp: of pairs with two labels, the head starts from the pretrained one of "
+    "next-sentence prediction; `positive` is the label that means that B "
+    "follows A.",
+    choices=("", "nsp"),
   )
 
 
@@ -92,12 +104,24 @@ def make_application(setup: Setup, options: Options) -> Application:
   """Returns the Application.
 
   Raises:
-    ConfigError: there is no such metric or positive label.
+    ConfigError: there is no such metric or positive label; the head can't be
+      that of next-sentence prediction.
   """
-  return make_labeller(
+  app = make_labeller(
     setup,
     options,
     lambda outputs: make_row_head(setup.cfg, outputs, pooler=options.pooler),
+  )
+  if not options.head_from:
+    return app
+  labels = setup.label_info.get("labels", ())
+  return app._replace(
+    initial_heads=nsp_start.initial_heads(
+      labels,
+      _positive_label(labels, options),
+      pooler=options.pooler,
+      pairs=bool(layout_of(options).text_b),
+    )
   )
 
 
