@@ -87,6 +87,7 @@ def contradictions(config: ConfigDict, given: Collection[str]) -> list[str]:
     "train.warmup_share": steps and f"beside optimizer.warmup_steps={steps}",
     "train.evals_per_epoch": every and f"beside train.eval_every={every}",
     "model.reinit_layers": not config.pretrained and "beside pretrained=False",
+    "model.fresh_head": not config.pretrained and "beside pretrained=False",
   }
   if not config.suite:
     task = load_task(config.task.kind)

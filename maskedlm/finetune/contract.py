@@ -127,7 +127,8 @@ class FinetuneTask(NamedTuple):
   parse_line: Callable[[str, Options], Example]
   # (training examples, options) -> label_info: the labels and whatever else the
   # training set determines, JSON-able. Examples without a label are passed over
-  # if others have one.
+  # if others have one. Whole numbers in it are counts or sizes; what heads mean
+  # depends on the rest (take_heads.py).
   describe_labels: Callable[[Sequence[Example], Options], dict[str, Any]]
   # (setup, options) -> Application. An imported model's label_info may be {}.
   make_application: Callable[[Setup, Options], Application]
@@ -160,5 +161,9 @@ class FinetuneTask(NamedTuple):
   # Names of the options that may differ from the checkpoint's, because the
   # parameters don't depend on them: how files are read and outputs decoded.
   overridable: tuple[str, ...] = ()
+  # Names of the options that decide what the heads' parameters mean, although
+  # they may leave their shapes alone: heads are only taken over from a model
+  # with the same values (take_heads.py).
+  head_options: tuple[str, ...] = ()
   # Lines for parse_line. The demo shows the first one that its model accepts.
   demo_lines: tuple[str, ...] = ()

@@ -1,8 +1,9 @@
 """The parameters that fine-tuning starts from: a checkpoint's encoder.
 
 The checkpoint may come from pretraining, from an import (interop/) or from
-fine-tuning on another task (MNLI for RTE). Its architecture, tokenizer, encoder
-and pooler are used; every other head starts from random parameters.
+fine-tuning (MNLI for RTE, TriviaQA for SQuAD). Its architecture, tokenizer,
+encoder and pooler are used, and the heads of the same task with the same
+labels; every other head starts from random parameters.
 """
 
 import dataclasses
@@ -11,9 +12,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from ml_collections import ConfigDict
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Params
+from maskedlm.finetune.contract import Application, FinetuneTask, Options
+from maskedlm.finetune.take_heads import take_heads
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.training.checkpoints.load import LoadedCheckpoint
 
@@ -73,6 +77,43 @@ def check_sentence_pooling(
   ]
   if others:
     log(f"init_from made the vectors of texts with {', '.join(others)}")
+
+
+def initial_heads(
+  start: LoadedCheckpoint,
+  config: ConfigDict,
+  task: FinetuneTask,
+  options: Options,
+  label_info: Mapping[str, Any],
+  app: Application,
+  log,
+) -> Params:
+  """Returns the heads that don't start from random parameters.
+
+  Args:
+    start: the checkpoint.
+    config: with pretrained, model.fresh_head and task.kind.
+    task, options, label_info, app: those that are to be trained.
+    log: called with a line if the checkpoint is fine-tuned.
+
+  Raises:
+    ConfigError: see Application.initial_heads.
+  """
+  fresh = config.model.fresh_head or not config.pretrained
+  if heads := app.initial_heads({} if fresh else start.params):
+    return heads
+  if fresh:
+    return {}
+  shapes = jax.eval_shape(lambda: app.init(jax.random.key(0)))
+  return take_heads(
+    start,
+    config.task.kind,
+    task,
+    options,
+    label_info,
+    {name: x for name, x in shapes.items() if name not in SHARED},
+    log,
+  )
 
 
 def from_checkpoint(

@@ -18,7 +18,7 @@ class RunOptions(pretraining.RunOptions):
   init_from: str = option(
     "",
     "A workdir or checkpoint, pretrained or fine-tuned: its architecture, "
-    "tokenizer and encoder.",
+    "tokenizer and encoder, and its head if task and labels are the same.",
     frozen=True,
   )
   pretrained: bool = option(
@@ -110,6 +110,12 @@ class ModelOptions:
   unroll: bool = copy_option(architecture.ModelOptions, "unroll")
   reinit_layers: int = option(
     0, "The top layers that start from random parameters.", frozen=True
+  )
+  fresh_head: bool = option(
+    False,
+    "Start the head from random parameters even if init_from was fine-tuned on "
+    "the same task with the same labels.",
+    frozen=True,
   )
 
 

@@ -158,7 +158,9 @@ def prepare_run(config: ConfigDict) -> Prepared:
     app=app,
     start=start,
     cfg=cfg,
-    heads=app.initial_heads(start.params if config.pretrained else {}),
+    heads=initial_params.initial_heads(
+      start, config, task, options, label_info, app, console.log
+    ),
     train=examples,
     dev=dev,
     also=also,

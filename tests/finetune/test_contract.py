@@ -5,6 +5,8 @@ import json
 import pathlib
 from typing import Any, NamedTuple
 
+import jax
+import numpy as np
 import pytest
 
 from helpers import finetune_runs as runs
@@ -12,7 +14,7 @@ from helpers import task_files
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
-from maskedlm.finetune import predict, run
+from maskedlm.finetune import initial_params, predict, run
 from maskedlm.finetune.common.bio import Entity
 from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.semantic_roles.predicates import Predicate
@@ -93,6 +95,22 @@ def test_evaluate_gives_the_result_of_the_run(made, capsys):
   assert scores.pop("examples") == 13
   for name, value in scores.items():
     assert made.result[name] == pytest.approx(value), name
+
+
+def test_a_run_from_a_run_of_the_same_task_begins_where_it_ended(made, capsys):
+  config = made.config.copy_and_resolve_references()
+  config.init_from = str(made.workdir)
+  capsys.readouterr()
+  prepared = run.prepare_run(config)
+  said = capsys.readouterr().err.count(" from init_from, ")
+  assert said == (made.task != "retrieval")  # It has no head.
+  start = predict.load.open_best(made.workdir)
+  begin = initial_params.from_checkpoint(start, prepared.heads, reinit_layers=0)
+  fresh = jax.eval_shape(
+    lambda key: run.init_params(prepared.app, prepared.cfg, key),
+    jax.random.key(0),
+  )
+  jax.tree.map(np.testing.assert_array_equal, begin(fresh), start.params)
 
 
 def test_predict_prints_a_line_for_each_input(made, capsys):

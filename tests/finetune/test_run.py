@@ -113,6 +113,33 @@ def test_initial_params_with_reinitialised_layers(folder):
   assert made["class_head"]["kernel"] == 5
 
 
+@pytest.mark.parametrize(
+  ("changes", "line"),
+  [
+    ({"model.fresh_head": True}, ""),
+    ({"pretrained": False}, ""),
+    ({"task.pooler": False}, "task.pooler: True (here False)"),
+    ({"data.train": "fine"}, "only in init_from 'good', only here 'fine'"),
+  ],
+)
+def test_a_head_of_another_kind_is_not_taken_over(
+  finished, changes, line, tmp_path, capsys
+):
+  workdir, _, config = finished
+  config = config.copy_and_resolve_references()
+  config.init_from = str(workdir)
+  if "data.train" in changes:
+    path = tmp_path / "train.tsv"
+    text = (workdir.parent / "dev.tsv").read_text()
+    path.write_text(text.replace("\tgood", "\tfine"))
+    changes = {"data.train": str(path), "data.dev": str(path)}
+  config.update_from_flattened_dict(changes)
+  capsys.readouterr()
+  assert run.prepare_run(config).heads == {}
+  said = capsys.readouterr().err
+  assert line in said and ("head: " in said) == bool(line)
+
+
 def test_packing_does_not_change_the_loss(config, tmp_path, capsys):
   config.train.num_steps = 3
   config.data.batch_size = 32  # Four on each of eight devices.

@@ -350,6 +350,7 @@ TASK = FinetuneTask(
   summarise_suite=glue_table.summarise_suite,
   split_key=lambda example: example.text,
   overridable=("text", "text_b", "label", "header", "language"),
+  head_options=("pooler",),
   demo_lines=(
     "A moving film, though it is a little too long.",
     "A man is playing a guitar.\tSomeone is making music.",

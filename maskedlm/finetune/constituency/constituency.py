@@ -339,5 +339,6 @@ TASK = FinetuneTask(
   ),
   split_key=lambda example: example.document,  # Splits by file.
   overridable=("punctuation",),
+  head_options=("representation",),
   demo_lines=("The president of Harvard University spoke in New York .",),
 )

@@ -198,5 +198,6 @@ TASK = FinetuneTask(
   ),
   # Examples of a page share names.
   split_key=lambda example: example.page or example.text,
+  head_options=("representation",),
   demo_lines=(gap.INPUT_EXAMPLE,),
 )

@@ -273,5 +273,6 @@ TASK = FinetuneTask(
   # Parts of a document stay together.
   split_key=lambda example: example.id.rpartition("; part")[0] or example.id,
   overridable=("max_antecedents",),
+  head_options=("representation",),
   demo_lines=("Ann said that she lost her keys. Her brother found them.",),
 )

@@ -116,4 +116,5 @@ TASK = tagging.TASK._replace(
   options=Options,
   make_application=make_application,
   without_effect=without_effect,
+  head_options=(*tagging.TASK.head_options, "layers"),
 )

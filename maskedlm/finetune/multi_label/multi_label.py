@@ -337,5 +337,6 @@ TASK = FinetuneTask(
     *("text", "text_b", "label", "separator", "columns", "header", "language"),
     "threshold",
   ),
+  head_options=("pooler",),
   demo_lines=classification.TASK.demo_lines,
 )

@@ -207,5 +207,6 @@ TASK = FinetuneTask(
   split_key=lambda example: example.context,
   overridable=("first_label",),
   # With 2 to 5 choices, as each model accepts only one number of choices.
+  head_options=("pooler",),
   demo_lines=tuple("\t".join(_EXAMPLE[:stop]) for stop in range(3, 7)),
 )

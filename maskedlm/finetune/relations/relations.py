@@ -315,6 +315,7 @@ TASK = FinetuneTask(
     predictions
   ),
   split_key=lambda example: example.text,  # A text may have several pairs.
+  head_options=("pair",),
   demo_lines=(
     "The <e1>child</e1> was carefully wrapped into the <e2>cradle</e2>.",
   ),

@@ -335,5 +335,6 @@ TASK = FinetuneTask(
   without_effect=without_effect,
   split_key=lambda example: example.document,  # Splits by file.
   overridable=("token_column", "tag_column", "file_scheme", "repair_bio"),
+  head_options=("representation",),
   demo_lines=("The president of Harvard University spoke in New York.",),
 )

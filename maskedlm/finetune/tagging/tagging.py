@@ -392,5 +392,6 @@ TASK = FinetuneTask(
     "file_scheme",
     "repair_bio",
   ),
+  head_options=("crf_rate",),
   demo_lines=("Jane Villanueva of United Airlines spoke in New York.",),
 )

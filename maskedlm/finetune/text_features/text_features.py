@@ -85,5 +85,8 @@ def make_application(setup: Setup, options: Options) -> Application:
 
 
 TASK = classification.TASK._replace(
-  name="text_features", options=Options, make_application=make_application
+  name="text_features",
+  options=Options,
+  make_application=make_application,
+  head_options=("layers", "vector"),
 )

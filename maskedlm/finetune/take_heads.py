@@ -1,0 +1,135 @@
+"""Takes over the heads of a fine-tuned checkpoint, where they mean the same.
+
+A model fine-tuned on TriviaQA and then on SQuAD keeps its head: the task is the
+same, and so are the labels, the options that decide what the parameters mean
+(FinetuneTask.head_options), and the shapes. If any differs, the heads start
+from random parameters. A line says which it is, and why.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jax
+
+from maskedlm.core.measured import to_json
+from maskedlm.core.parse_json import parse_json
+from maskedlm.core.task import Params
+from maskedlm.finetune.contract import FinetuneTask, Options
+from maskedlm.training.checkpoints.load import LoadedCheckpoint
+
+_NAMED = 3  # Labels that a line names.
+
+
+def take_heads(
+  start: LoadedCheckpoint,
+  kind: str,
+  task: FinetuneTask,
+  options: Options,
+  label_info: Mapping[str, Any],
+  heads: Params,
+  log,
+) -> Params:
+  """Returns the checkpoint's parameters of all heads, or {} if any differs.
+
+  Args:
+    start: the checkpoint; a pretrained one has no such heads.
+    kind: config.task.kind.
+    task, options: those that are to be trained.
+    label_info: from task.describe_labels.
+    heads: the shapes of their heads' parameters.
+    log: called with a line that says what was done, if the checkpoint is
+      fine-tuned.
+  """
+  before = start.meta["task"]
+  if not heads or "kind" not in before:
+    return {}
+  names = ", ".join(sorted(heads))
+  if before["kind"] == kind:
+    differences = [
+      *_label_differences(before["about"], _plain(label_info)),
+      *_option_differences(before["options"], task, options),
+      *_shape_differences(start.params, heads),
+    ]
+  else:
+    differences = [f"task {before['kind']} (here {kind})"]
+  if differences:
+    log(
+      f"head: {names} from random parameters, as init_from's differs: "
+      f"{'; '.join(differences)}"
+    )
+    return {}
+  log(
+    f"head: {names} from init_from, which has the same task and labels; "
+    "model.fresh_head=True for random parameters"
+  )
+  return {name: start.params[name] for name in heads}
+
+
+def _label_differences(
+  old: Mapping[str, Any], new: Mapping[str, Any]
+) -> Iterator[str]:
+  old, new = _without_counts(old), _without_counts(new)
+  for name in sorted(old.keys() | new.keys()):
+    if old.get(name) != new.get(name):
+      yield f"{name}: {_compared(old.get(name), new.get(name))}"
+
+
+def _option_differences(
+  old: Mapping[str, Any], task: FinetuneTask, options: Options
+) -> Iterator[str]:
+  defaults, new = (
+    _plain(dataclasses.asdict(x)) for x in (task.options(), options)
+  )
+  for name in task.head_options:
+    # A checkpoint from before the option was made with the default.
+    value = old.get(name, defaults[name])
+    if value != new[name]:
+      yield f"task.{name}: {_compared(value, new[name])}"
+
+
+def _shape_differences(params: Params, heads: Params) -> Iterator[str]:
+  old = _shapes({name: params[name] for name in heads if name in params})
+  new = _shapes(heads)
+  for name in sorted(old.keys() | new.keys()):
+    if old.get(name) != new.get(name):
+      yield f"{name}: {_compared(old.get(name), new.get(name))}"
+      return  # The first one tells enough.
+
+
+def _shapes(tree: Params) -> dict[str, tuple[int, ...]]:
+  return {
+    jax.tree_util.keystr(path, simple=True, separator="/"): x.shape
+    for path, x in jax.tree_util.tree_leaves_with_path(tree)
+  }
+
+
+def _plain(x: Any) -> Any:
+  """Returns a value as it is read back from a checkpoint."""
+  return parse_json(to_json(x))
+
+
+def _without_counts(x: Any) -> Any:
+  if isinstance(x, Mapping):
+    return {name: _without_counts(value) for name, value in x.items()}
+  return None if isinstance(x, int) else x
+
+
+def _compared(old: Any, new: Any) -> str:
+  if not isinstance(old, list) or not isinstance(new, list):
+    return f"{_short(old)} (here {_short(new)})"
+  only_old = [x for x in old if x not in new]
+  only_new = [x for x in new if x not in old]
+  if not only_old and not only_new:
+    return "the same in another order"
+  sides = (("only in init_from", only_old), ("only here", only_new))
+  return ", ".join(f"{where} {_short(x)}" for where, x in sides if x)
+
+
+def _short(x: Any) -> str:
+  if isinstance(x, list):
+    names = ", ".join(map(repr, x[:_NAMED]))
+    return names + (f", ... ({len(x)})" if len(x) > _NAMED else "")
+  if isinstance(x, float):
+    return f"{x:.6g}"
+  return "none" if x is None else str(x)
