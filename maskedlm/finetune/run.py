@@ -351,18 +351,14 @@ def _finish(run, config, workdir, seconds, *, ran) -> dict[str, Any]:
   for name, text in run.task.format_tables(run.dev, predictions).items():
     output_files.write_text(workdir / name, text)
   # Written before the further files are scored, in case that fails.
-  _write_result(path, result)
+  output_files.write_json(path, result)
   cut: list[int] = []
   result["also_scored"] = {
     name: _score(model, examples, cut)[1] for name, examples in run.also.items()
   }
   predict.log_cut(model, cut, option="--config.data.length={}")
-  _write_result(path, result)
-  return result
-
-
-def _write_result(path: pathlib.Path, result: Mapping[str, Any]) -> None:
   output_files.write_json(path, result)
+  return result
 
 
 def _is_degenerate(path: pathlib.Path) -> bool:

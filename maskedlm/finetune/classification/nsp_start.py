@@ -58,8 +58,8 @@ def initial_heads(
     order = (0, 1) if labels[0] == follows else (1, 0)
     (other,) = {*labels} - {follows}
     log(
-      f"class_head starts from nsp_head: {follows!r} is B follows A, "
-      f"{other!r} is B does not (task.positive)"
+      f"head: class_head from init_from's nsp_head: {follows!r} is B follows "
+      f"A (task.positive), {other!r} is not"
     )
     dense = pretrained["nsp_head"]["dense"]
     return {
