@@ -11,6 +11,7 @@ from maskedlm.inference.plots import (
   html_page,
   instances,
   isotropy,
+  masked_words,
   scatter,
   training_curves,
 )
@@ -231,6 +232,45 @@ def attention_layers(text: str, num_layers: int) -> list[int]:
   return layers
 
 
+def plot_masks(argv: Sequence[str]) -> int:
+  """Runs `maskedlm plot masks`; returns the exit code."""
+  parser = argparse.ArgumentParser(
+    prog="maskedlm plot masks",
+    description="Draws how probable the model finds the words that a text "
+    "hides, between asterisks: 'So *long* and thanks for *all|apricot* the "
+    "fish'. docs/guides/use/pictures.md shows one.",
+    allow_abbrev=False,
+  )
+  options.add_checkpoint(parser)
+  parser.add_argument(
+    "--top_k", type=int, default=5, help="tokens to show for each; default: 5"
+  )
+  options.add_out(parser, "a .png, .svg or .pdf", required=True)
+  parser.add_argument(
+    "text",
+    help="*long* is masked; of *all|apricot* the model reads the second word, "
+    "and has to find the first",
+  )
+  args = parser.parse_args(argv)
+  figure.check_picture(args.out)
+  options.check_at_least(args, top_k=1)
+
+  from maskedlm.inference import masked_words as predicting
+  from maskedlm.training.checkpoints import load
+
+  made = predicting.predict_masked(
+    load.open_checkpoint(args.checkpoint),
+    args.checkpoint,
+    args.text,
+    top_k=args.top_k,
+  )
+  (name,) = figure.short_names([args.checkpoint])
+  title = f"{name}, mean loss {made.loss:.2f} nats"
+  masked_words.draw_masked(args.out, made, title=title)
+  print("\n".join([f"{args.out}:", *predicting.format_masked(made)]))
+  return 0
+
+
 def plot_isotropy(argv: Sequence[str]) -> int:
   """Runs `maskedlm plot isotropy`; returns the exit code."""
   parser = argparse.ArgumentParser(
@@ -306,6 +346,7 @@ def plot_run(argv: Sequence[str]) -> int:
 PICTURES = {
   "instances": (plot_instances, "a word's instances, by sense or language"),
   "attention": (plot_attention, "which tokens attend to which, by head"),
+  "masks": (plot_masks, "the probability of the words that a text hides"),
   "isotropy": (plot_isotropy, "how alike vectors are, by layer"),
   "run": (plot_run, "the training curves of one or several workdirs"),
 }

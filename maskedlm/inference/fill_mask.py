@@ -178,7 +178,9 @@ def fill_masks(
     masks = []
     for p in table[i, : num_masks[i]]:
       best = words[np.argsort(-p[words], kind="stable")[:top_k]]
-      masks.append([(_word(model.tokenizer, k), float(p[k])) for k in best])
+      masks.append(
+        [(token_text(model.tokenizer, k), float(p[k])) for k in best]
+      )
     filled.append(FilledText(text, masks))
   return filled
 
@@ -239,7 +241,7 @@ def format_filled(filled: FilledText) -> str:
   return "\n".join(lines)
 
 
-def _word(tokenizer: Tokenizer, token_id: int) -> str:
+def token_text(tokenizer: Tokenizer, token_id: int) -> str:
   """Returns a token as text; WordPiece's ## marks the continuation of a word.
 
   Tokens of whitespace or partial characters are returned as spelt in the

@@ -59,7 +59,7 @@ def test_pieces_of_byte_level_bpe_are_shown_as_text():
     ["Bär, Kär, Tär"] * 9, kind="bpe", vocab_size=270, lowercase=False
   )
   ids = range(made.vocab_size)
-  shown = {made.tokens(i): fill_mask._word(made, i) for i in ids}
+  shown = {made.tokens(i): fill_mask.token_text(made, i) for i in ids}
   assert (shown["Ã¤r"], shown[","], shown["ĠKÃ¤r"]) == ("är", ",", "Kär")
   assert [shown[x] for x in ("Ã", "Ġ", "Ċ", "Ā")] == ["Ã", "Ġ", "Ċ", "Ā"]
 

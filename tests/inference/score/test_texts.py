@@ -259,7 +259,7 @@ def test_from_the_right_masks_are_filled_from_the_last(from_right, capsys):
       row, np.ones_like(row), np.array([[place]])
     )
     row[0, place] = p[0, 0].argmax()
-  words = [fill_mask._word(tokenizer, int(i)) for i in row[0, 1:3]]
+  words = [fill_mask.token_text(tokenizer, int(i)) for i in row[0, 1:3]]
   assert [mask[0][0] for mask in filled] == words
 
 
@@ -327,7 +327,7 @@ def test_masks_at_the_end_are_the_greedy_continuation(causal):
   for candidates in found:
     p = next_of(causal, ids)
     best = int(np.argmax(p))
-    word = fill_mask._word(causal.tokenizer, best)
+    word = fill_mask.token_text(causal.tokenizer, best)
     assert candidates[0] == (word, pytest.approx(p[best], rel=1e-4))
     assert len(candidates) == 4
     # And the probability is the one that `score` has, before special tokens
