@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
-from maskedlm.cli import exit_codes, options
+from maskedlm.cli import exit_codes, options, plot_senses
 from maskedlm.core.errors import ConfigError, check_name
 from maskedlm.inference.plots import (
   attention,
@@ -345,6 +345,7 @@ def plot_run(argv: Sequence[str]) -> int:
 # Picture -> (function that runs its command, description).
 PICTURES = {
   "instances": (plot_instances, "a word's instances, by sense or language"),
+  "senses": (plot_senses.plot_senses, "a word among its sense embeddings"),
   "attention": (plot_attention, "which tokens attend to which, by head"),
   "masks": (plot_masks, "the probability of the words that a text hides"),
   "isotropy": (plot_isotropy, "how alike vectors are, by layer"),

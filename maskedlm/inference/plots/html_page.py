@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from maskedlm.core.measured import to_json
 from maskedlm.inference.plots import figure
-from maskedlm.inference.plots.scatter import Scatter
+from maskedlm.inference.plots.scatter import Scatter, count_of
 from maskedlm.runtime import html
 
 WIDTH, HEIGHT, BORDER = 860, 620, 34  # Pixels; BORDER is inside.
@@ -148,7 +148,7 @@ def _legend(made: Scatter) -> Iterator[str]:
       f'<button value="{number}" aria-pressed="true">'
       f'<svg viewBox="-7 -7 14 14" aria-hidden="true"><path '
       f'fill="{figure.colour(number)}" d="{SHAPES[figure.marker(number)]}"/>'
-      f"</svg><bdi>{html.escape(each.label)}</bdi> ({len(each.points):,})"
+      f"</svg><bdi>{html.escape(each.label)}</bdi>{count_of(made, each)}"
       "</button>"
     )
 

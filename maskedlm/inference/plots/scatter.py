@@ -55,6 +55,13 @@ class Scatter(NamedTuple):
   groups: list[Group]
 
 
+def count_of(made: Scatter, group: Group) -> str:
+  """Returns " (7)", the number of points; "" if no group has several."""
+  if all(len(each.points) == 1 for each in made.groups):
+    return ""
+  return f" ({len(group.points):,})"
+
+
 class Sample(NamedTuple):
   """A sentence that is shown."""
 
@@ -128,7 +135,7 @@ def draw_scatter(path: str, made: Scatter) -> None:
     ):
       style = {"color": figure.colour(i), "marker": figure.marker(i)}
       panel.plot(0.1, y, markersize=5, **style)
-      label = f"{clip(each.label, 60)} ({len(each.points):,})"
+      label = clip(each.label, 60) + count_of(made, each)
       panel.text(0.25, y, label, va="center", weight="bold")
       y += line
       for sample in of_group:

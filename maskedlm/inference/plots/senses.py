@@ -1,0 +1,111 @@
+"""Places a word in context among the sense embeddings that it may have.
+
+Jurafsky & Martin, Figure 11.9: the nearest one is its sense. The scatter is
+drawn by scatter.py and html_page.py.
+"""
+
+import re
+
+import numpy as np
+
+from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.inference.plots.scatter import Group, Point
+from maskedlm.inference.vectors import projection, similarity, vectors
+from maskedlm.inference.vectors.projection import Projection
+from maskedlm.inference.vectors.standardise import (
+  Standardiser,
+  apply_standardiser,
+)
+from maskedlm.inference.word_senses import inputs, senses
+from maskedlm.inference.word_senses.data import Sentence, TargetWord
+from maskedlm.inference.word_senses.senses import Answer, Senses
+
+
+def parse_target(text: str) -> tuple[Sentence, TargetWord]:
+  """Returns the sentence and the only marked word of "The *bank* rose".
+
+  Raises:
+    DataError: see inputs.parse_marked_text; or several words are marked.
+  """
+  sentence = inputs.parse_marked_text(text)
+  if len(sentence.targets) > 1:
+    raise DataError(
+      f"{len(sentence.targets)} words are marked in {text!r:.60}; expected one."
+    )
+  return sentence, sentence.targets[0]
+
+
+def place_senses(
+  model: vectors.TextEncoder,
+  learned: Senses,
+  sentence: Sentence,
+  target: TargetWord,
+  options: vectors.VectorOptions,
+  *,
+  standardiser: Standardiser | None = None,
+  top_k: int,
+) -> tuple[list[Group], Projection, int]:
+  """Returns the groups to draw, their projection, and how many senses exist.
+
+  Each of the groups is one point: the word in its sentence, then its senses,
+  nearest first, with their cosines. What is projected, by PCA, has length 1, so
+  that near points have a high cosine.
+
+  Args:
+    model: the encoder.
+    learned: sense embeddings of this encoder.
+    sentence, target: from parse_target.
+    options: from senses.word_vector_options.
+    standardiser: see senses.make_ranker.
+    top_k: the most senses to draw.
+
+  Raises:
+    ConfigError: the word has no sense in training, or no token.
+  """
+  asked = senses.embed_targets(model, [sentence], options)
+  (x,) = (x for _, values in asked for x in values)
+  answer = senses.make_ranker(learned, standardiser)(sentence, target, x)
+  word = sentence.words[target.word]
+  if not answer.scores:
+    raise ConfigError(
+      f"{word!r:.40} has no sense in the training data; expected a word that "
+      "occurs there, or its lemma and part of speech: *banks|bank|NOUN*."
+    )
+  chosen = list(answer.senses[:top_k])
+  drawn = np.concatenate([x[None], learned.vectors[chosen]])
+  if standardiser:
+    drawn = apply_standardiser(standardiser, drawn)
+  made = projection.pca(similarity.unit_length(drawn))
+  groups = _groups(learned, sentence, target, answer, made.points)
+  return groups, made, len(answer.senses)
+
+
+def _groups(
+  learned: Senses,
+  sentence: Sentence,
+  target: TargetWord,
+  answer: Answer,
+  points: np.ndarray,
+) -> list[Group]:
+  i = target.word
+  own = (
+    " ".join([*sentence.words[:i], ""]),
+    sentence.words[i],
+    " ".join(["", *sentence.words[i + 1 :]]),
+  )
+  groups = [Group("the word", [Point(*points[0].tolist(), *own, "the text")])]
+  for sense, cosine, point in zip(
+    answer.senses, answer.scores, points[1:].tolist(), strict=False
+  ):
+    label = f"{learned.names[sense]}, cosine {cosine:z.3f}"
+    example = _split_example(learned.examples[sense])
+    groups.append(Group(label, [Point(*point, *example, "in training")]))
+  return groups
+
+
+def _split_example(example: str) -> tuple[str, str, str]:
+  """Returns (before, word, after) of senses.format_context."""
+  before, word, after = re.fullmatch(
+    r"(.*?)\*(\S.*?)\*(?!\S)(.*)", example, re.DOTALL
+  ).groups()
+  return before, word, after
