@@ -46,6 +46,7 @@ FOLDERS = {
 SUBVERBS = {
   "tokenizer": ("report",),
   "word-senses": ("train", "evaluate", "predict"),
+  "static": ("train", "average"),
   "plot": tuple(plot.PICTURES),
 }
 

@@ -34,6 +34,7 @@ VERBS = {
   "similarity": ("similarity", "compare two words in context; score WiC"),
   "isotropy": ("isotropy", "measure how alike a model's vectors are, by layer"),
   "word-senses": ("word_senses", "word senses: train, evaluate, predict"),
+  "static": ("static", "write word vectors: by word2vec, or of a model"),
   "plot": ("plot", "draw instances, attention, isotropy, training curves"),
   "fill-mask": ("fill_mask", "fill the masks of a text with a checkpoint"),
   "score": ("score", "how probable texts are, and whether one follows another"),

@@ -17,7 +17,7 @@ import numpy as np
 from maskedlm.core.errors import DataError
 from maskedlm.data.tokenizers import tokenizer as tokenizers
 from maskedlm.data.tokenizers import training, unreachable
-from maskedlm.data.word_vectors import files
+from maskedlm.data.word_vectors import files, words
 from maskedlm.data.word_vectors.files import WordVectors
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.runtime import output_files, output_options
@@ -56,8 +56,7 @@ def import_word_vectors(
     definition = training.bert_json(
       tokens,
       lowercase=lowercase,
-      strip_accents=False,
-      handle_chinese_chars=False,  # The words of Chinese vectors stay whole.
+      **words.NORMALIZER,
     )
     folder.mkdir()
     output_files.write_text(folder / "tokenizer.json", definition)

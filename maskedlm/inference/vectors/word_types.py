@@ -1,0 +1,85 @@
+"""Makes one vector for each word out of a model's contextual vectors.
+
+The vector of a word is the mean over its n instances in a text, each of which
+is the mean of its tokens: e_w = 1/n sum_i h_i. These type-level vectors are
+what Bommasani et al. 2020 (https://aclanthology.org/2020.acl-main.431, section
+3, "mean" of subwords and of contexts) compare with word2vec and GloVe, and
+Ethayarajh 2019 with the first principal component of the instances.
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled.text_lines import Text
+from maskedlm.data.word_vectors import words
+from maskedlm.data.word_vectors.files import WordVectors
+from maskedlm.inference.vectors import vectors
+from maskedlm.inference.word_senses import word_instances
+from maskedlm.inference.word_senses.word_instances import Instance
+
+TEXTS_AT_ONCE = 2048  # Held in memory.
+
+
+class WordTypes(NamedTuple):
+  """Vectors of words, and how often these occur."""
+
+  vectors: WordVectors  # The most frequent words first.
+  counts: Counter  # Of all words with a token, rare ones too.
+
+
+def average_instances(
+  model: vectors.TextEncoder,
+  texts: Iterable[Text],
+  options: vectors.VectorOptions,
+  *,
+  lowercase: bool,
+  min_count: int = 1,
+  batch_tokens: int = vectors.BATCH_TOKENS,
+  progress: Callable[[int], None] = lambda count: None,
+) -> WordTypes:
+  """Returns the mean vector of each word of the texts.
+
+  Memory grows only with the number of different words.
+
+  Args:
+    model: the encoder.
+    texts: read once.
+    options: layers and combine; `unit` and `pool` are ignored.
+    lowercase: whether Bank and bank are one word.
+    min_count: rarer words have no vector.
+    batch_tokens: see vectors.embed.
+    progress: called with the number of instances so far.
+
+  Raises:
+    DataError: no word is as frequent as min_count.
+    ConfigError: see vectors.resolve_layers.
+  """
+  sums: dict[str, np.ndarray] = {}
+  counts: Counter = Counter()
+  texts = iter(texts)
+  while some := list(itertools.islice(texts, TEXTS_AT_ONCE)):
+    found = [
+      Instance(text, word.begin, word.end, word.form)
+      for text in some
+      for word in words.split_text(text.text, lowercase=lowercase)
+    ]
+    kept, x = word_instances.embed_instances(
+      model, found, options, batch_tokens=batch_tokens
+    )
+    for instance, value in zip(kept, np.float64(x), strict=True):
+      sums[instance.word] = sums.get(instance.word, 0.0) + value
+      counts[instance.word] += 1
+    progress(counts.total())
+  often = [word for word, n in counts.most_common() if n >= min_count]
+  if not often:
+    raise DataError(
+      f"no word occurs {min_count} times (--min_count); expected more text, or "
+      "a lower number."
+    )
+  values = np.float32([sums[word] / counts[word] for word in often])
+  return WordTypes(WordVectors(tuple(often), values), counts)
