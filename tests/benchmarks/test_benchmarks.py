@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from helpers.repository import ROOT
+from maskedlm.inference.word_senses.data import Sentence, TargetWord
 
 BENCHMARKS = ROOT / "benchmarks"
 
@@ -28,6 +29,36 @@ def test_scripts_exist_and_have_their_options(monkeypatch):
         for option in options:
           if option.startswith("--"):
             assert f'"{option}"' in text, (script, option)
+
+
+def test_pairs_of_senses_by_hand(monkeypatch):
+  module = load("wic_pairs", monkeypatch)
+
+  def sentence(words, *targets):
+    made = (
+      TargetWord("", words.split(" ").index(word), *known, (sense,))
+      for word, known, sense in targets
+    )
+    return Sentence(tuple(words.split(" ")), tuple(made), "", "", 0)
+
+  bank, run = ("bank", "NOUN"), ("run", "VERB")
+  sentences = [
+    sentence("a bank rose", ("bank", bank, "s1")),
+    sentence("my banks ran", ("banks", bank, "s2"), ("ran", run, "r1")),
+    sentence("the old bank", ("bank", bank, "s1")),
+    sentence("her bank", ("bank", bank, "s1")),
+    sentence("they run", ("run", run, "r2")),  # No two of the same sense.
+    sentence("a bank rose", ("bank", bank, "s1")),
+    sentence("big bank", ("bank", ("bank", "ADJ"), "s9")),
+  ]
+  places = module.find_places(sentences)
+  assert [len(of) for of in places.values()] == [5, 2]
+  assert places[bank][1] == ("my banks ran", 1, "s2")
+  pairs = list(module.choose_pairs(places, np.random.default_rng(0)))
+  assert [word for word, _, _ in pairs] == [bank, bank]
+  assert [a.sense == b.sense for _, a, b in pairs] == [True, False]
+  used = [each.sentence for _, *pair in pairs for each in pair]
+  assert len(set(used)) == 4
 
 
 def test_apart_by_hand(monkeypatch):
