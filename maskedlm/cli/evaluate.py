@@ -133,7 +133,7 @@ def _evaluate_text(args) -> int:
   report: Counter = Counter()
   values = evaluate.evaluate(
     model,
-    _documents(args, report),
+    documents(args.data, args.field, report),
     mask_rate=rate,
     seed=args.seed or 0,
     batch_size=args.batch_size,
@@ -149,16 +149,17 @@ def _evaluate_text(args) -> int:
   return 0
 
 
-def _documents(args, report: Counter) -> Iterator[list[str]]:
-  """Yields the documents of --data, each a list of lines."""
+def documents(
+  source: str, field: str | None, report: Counter
+) -> Iterator[list[str]]:
+  """Yields the documents of --data, each a list of lines; adds to `report`."""
   from maskedlm.data.labelled import text_lines
   from maskedlm.data.sources import reader
 
-  source = args.data
   kind = source.partition(":")[0]
-  if args.field is not None and kind not in reader.FIELD_TYPES:
+  if field is not None and kind not in reader.FIELD_TYPES:
     raise ConfigError(
-      f"--field={args.field}: --data={args.data} has no fields; expected "
+      f"--field={field}: --data={source} has no fields; expected "
       "jsonl:..., parquet:... or tfds:...; leave it out."
     )
   if source == text_lines.STDIN:
@@ -170,7 +171,7 @@ def _documents(args, report: Counter) -> Iterator[list[str]]:
     source = f"text:{source}"
   try:
     yield from reader.read_documents(
-      source, text_field=args.field or "text", report=report
+      source, text_field=field or "text", report=report
     )
   except CorpusError as error:  # It names the options of pretraining.
     message = str(error).replace("corpus.source", "--data")

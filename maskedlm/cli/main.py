@@ -25,6 +25,8 @@ VERBS = {
   "inspect": ("inspect", "show what a config will train, before it does"),
   "plan": ("plan", "predict a run's memory and speed on TPUs or GPUs"),
   "status": ("status", "show how far runs are, from their workdirs"),
+  "runs": ("runs", "list a run's checkpoints: losses, sizes, damage"),
+  "average": ("average", "average the weights of several checkpoints"),
   "finetune": ("finetune", "fine-tune an encoder on labelled data"),
   "evaluate": ("evaluate", "measure a model on text or on labelled data"),
   "transfer": ("transfer", "score a fine-tuned checkpoint in other languages"),

@@ -29,7 +29,7 @@ from maskedlm.training.checkpoints import manifest
 
 T = TypeVar("T")
 Log = Callable[[str], None]
-_UNFINISHED = ".unfinished"
+_UNFINISHED, _DAMAGED = ".unfinished", ".damaged"
 
 
 def _steps(directory: Path) -> list[Path]:
@@ -40,6 +40,13 @@ def _steps(directory: Path) -> list[Path]:
     p for p in directory.iterdir() if manifest.is_step(p.name) and p.is_dir()
   ]
   return sorted(found, key=lambda path: int(path.name), reverse=True)
+
+
+def all_steps(directory: Path) -> list[tuple[int, Path]]:
+  """Returns (step, folder) in increasing order, damaged ones included."""
+  folders = directory.iterdir() if directory.is_dir() else ()
+  named = ((p.name.removesuffix(_DAMAGED), p) for p in folders if p.is_dir())
+  return sorted((int(name), p) for name, p in named if manifest.is_step(name))
 
 
 def _is_complete(path: Path) -> bool:
@@ -254,7 +261,7 @@ def load_record(
 
 def quarantine(directory: Path, name: str) -> None:
   """Renames a damaged step, so that it can be saved again."""
-  aside = directory / f"{name}.damaged"
+  aside = directory / f"{name}{_DAMAGED}"
   buckets.remove(aside)
   (directory / name).rename(aside)
 

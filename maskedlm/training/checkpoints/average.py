@@ -1,0 +1,105 @@
+"""Averages the parameters of several checkpoints.
+
+The mean of a run's last checkpoints (Izmailov et al. 2018, arXiv:1803.05407),
+their exponential moving average, and the mean of models fine-tuned from one
+start (Wortsman et al. 2022, arXiv:2203.05482) are all weighted sums.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from maskedlm.core.errors import CheckpointError
+from maskedlm.core.task import Params
+from maskedlm.training.checkpoints.load import LoadedCheckpoint
+
+# What has to be equal of meta["task"], apart from the architecture.
+_SAME = ("objective", "kind", "about", "options", "length", "generator")
+
+
+class Averaged(NamedTuple):
+  """The weighted mean of checkpoints."""
+
+  params: Params  # Numpy arrays, of the types of the first checkpoint.
+  thresholds: dict[str, float]  # The means of the members', if they have any.
+
+
+def decay_weights(decay: float, count: int) -> np.ndarray:
+  """Returns the weights [count] of an exponential moving average.
+
+  The average a_1 = x_1, a_t = decay * a_(t-1) + (1 - decay) * x_t of x_1, ...,
+  x_count is the sum of weights[i] * x_(i+1).
+  """
+  ages = np.arange(count)[::-1]
+  weights = (1 - decay) * decay**ages
+  weights[0] = decay ** (count - 1)
+  return weights
+
+
+def average(
+  opened: Iterable[tuple[str, LoadedCheckpoint]], weights: Sequence[float]
+) -> Averaged:
+  """Returns the mean of checkpoints, of which two are in memory at a time.
+
+  Args:
+    opened: (its path, a checkpoint) for each weight.
+    weights: any positive numbers; they are divided by their sum.
+
+  Raises:
+    CheckpointError: two are not of the same model and task.
+  """
+  shares = np.asarray(weights, np.float64) / np.sum(weights)
+  first, total, thresholds = None, None, {}
+  for share, (path, one) in zip(shares, opened, strict=True):
+    first = first or (path, one._replace(params=_types(one.params)))
+    _check_same(first, (path, one))
+    scaled = jax.tree.map(lambda x, s=share: s * np.float64(x), one.params)
+    total = scaled if total is None else jax.tree.map(np.add, total, scaled)
+    for name, value in one.meta.get("heldout", {}).items():
+      if name.endswith("threshold"):  # Metrics are those of a member alone.
+        thresholds[name] = thresholds.get(name, 0.0) + float(share) * value
+  params = jax.tree.map(lambda x, like: x.astype(like), total, first[1].params)
+  return Averaged(params, thresholds)
+
+
+def _types(params: Params):
+  return jax.tree.map(lambda x: x.dtype, params)
+
+
+def _check_same(
+  first: tuple[str, LoadedCheckpoint], other: tuple[str, LoadedCheckpoint]
+) -> None:
+  """Raises CheckpointError, with what differs, unless they can be averaged."""
+  (a_path, a), (b_path, b) = first, other
+  differ = [
+    f"{name} {old!r:.60} and {new!r:.60}"
+    for name, old, new in [
+      ("tokenizer", a.tokenizer.sha256[:12], b.tokenizer.sha256[:12]),
+      *_differences(vars(a.cfg), vars(b.cfg)),
+      *_differences(_task(a), _task(b)),
+      ("parameters", _names(a.params), _names(b.params)),
+    ]
+    if old != new
+  ]
+  if differ:
+    raise CheckpointError(
+      f"{a_path} and {b_path} can't be averaged: {differ[0]}; expected "
+      "checkpoints of one model and task."
+    )
+
+
+def _differences(old: dict, new: dict):
+  return [(name, old.get(name), new.get(name)) for name in {**old, **new}]
+
+
+def _task(opened: LoadedCheckpoint) -> dict[str, Any]:
+  task = opened.meta["task"]
+  return {name: task.get(name) for name in _SAME}
+
+
+def _names(params) -> list[str]:
+  """Returns the sorted names of the parameters."""
+  leaves = jax.tree_util.tree_leaves_with_path(params)
+  return sorted(jax.tree_util.keystr(path) for path, _ in leaves)
