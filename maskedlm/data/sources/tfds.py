@@ -63,6 +63,7 @@ def _open(name: str, split: str, data_dir: str | None):
     tfds.core.DatasetNotFoundError,
     ValueError,  # No such config.
     AssertionError,  # No such version.
+    ImportError,  # TFDS's code for the dataset needs TensorFlow.
   ) as error:
     folder = data_dir or tfds.core.constants.DATA_DIR
     raise TfdsError(_what_is_missing(name, folder, error)) from error
@@ -91,10 +92,17 @@ def _what_is_missing(name: str, folder: str, error: Exception) -> str:
   path, _, version = name.partition(":")
   only, _, config = path.partition("/")
   place = os.path.join(folder, path)
-  if version and os.path.isdir(place):
+  there = ", ".join(sorted(os.listdir(place))) if os.path.isdir(place) else ""
+  if isinstance(error, ImportError):
     return (
-      f"Dataset {path} not found in version {version}; there are "
-      f"{', '.join(sorted(os.listdir(place)))} in {folder}."
+      f"TFDS's code for {path} can't run here ({_reason(error)}); a prepared "
+      "version is read without it: tfds:NAME:VERSION@DATA_DIR; in "
+      f"{folder} there is {there or 'none'}."
+    )
+  if version and there:
+    return (
+      f"Dataset {path} not found in version {version}; there are {there} in "
+      f"{folder}."
     )
   known = set(tfds.list_builders(with_community_datasets=False))
   if only in known and not isinstance(error, tfds.core.DatasetNotFoundError):

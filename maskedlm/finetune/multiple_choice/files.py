@@ -1,7 +1,8 @@
-"""Reads multiple-choice files: SWAG, CODAH, ComVE, and the user's own.
+"""Reads multiple-choice data: SWAG, CODAH, ComVE, the Hub's, and one's own.
 
-The columns, which data/labelled/tables.py reads, identify the format; labels.py
-reads the labels.
+The columns, which data/labelled/tables.py reads, identify the format: LAYOUTS
+have a column for each choice, LISTS a list of choices. labels.py reads the
+labels.
 """
 
 import pathlib
@@ -50,6 +51,14 @@ LAYOUTS = (
   # CODAH (W19-2008), whose files have no header: see _codah_header.
   FileLayout(context="prompt", choice=r"ending\d+", category="category"),
   FileLayout(context="context", choice=r"choice\d+", question="question"),
+  # COPA, whose question is "cause" or "effect" (SuperGLUE, arXiv:1905.00537).
+  FileLayout("premise", r"choice\d+", question="question", id="idx"),
+  # Cosmos QA (arXiv:1909.00277) and Social IQa (arXiv:1904.09728).
+  FileLayout("context", r"answer[\dA-Z]", question="question"),
+  FileLayout("goal", r"sol\d"),  # PIQA (arXiv:1911.11641).
+  # WinoGrande (arXiv:1907.10641): on the Hub, and in TFDS.
+  FileLayout("sentence", r"option\d", label="answer"),
+  FileLayout("sentence", r"option\d"),
 )
 _EXPECTED = (
   "expected sent1, sent2, ending0, ... (SWAG), FalseSent, OptionA, ... "
@@ -57,16 +66,44 @@ _EXPECTED = (
 )
 
 
+# How labels are compared with the letters of choices.
+_NAMED = "choices.label={}"
+
+
+class ListLayout(NamedTuple):
+  """The names of the fields of objects with a list of choices."""
+
+  context: str
+  choices: str  # A list, or {"text": [...], "label": ["A", "B", ...]}.
+  label: str
+  question: str = ""
+
+
+LISTS = (
+  ListLayout("context", "choices", "label", question="question"),
+  # HellaSwag (arXiv:1905.07830): on the Hub, and in TFDS.
+  ListLayout("ctx", "endings", "label"),
+  ListLayout("context", "endings", "label"),
+  # RACE (arXiv:1704.04683).
+  ListLayout("article", "options", "answer", question="question"),
+  # ARC (arXiv:1803.05457), CommonsenseQA (arXiv:1811.00937), OpenBookQA
+  # (arXiv:1809.02789), MMLU (arXiv:2009.03300) and CoS-E (arXiv:1906.02361).
+  ListLayout("question", "choices", "answerKey"),
+  ListLayout("question_stem", "choices", "answerKey"),
+  ListLayout("question", "choices", "answer"),
+)
+
+
 def read_examples(path: str, *, first_label: str = "") -> list[Example]:
   """Reads the examples of a file; in a test set, labels are None.
 
-  A .csv or .tsv file has one of LAYOUTS, or is CODAH's; a JSON or Parquet file
-  has {"context", "question", "choices": [...], "label"}, of which question and
-  label are optional. For ComVE, `path` is the data file, and the answers are
-  read from the file next to it. Empty choices at the end of a row are none.
+  A .csv or .tsv file has one of LAYOUTS, or is CODAH's; JSON, Parquet and TFDS
+  have one of LAYOUTS or LISTS, of which question and label are optional. For
+  ComVE, `path` is the data file, and the answers are read from the file next to
+  it. Empty choices at the end of a row are none.
 
   Args:
-    path: the file.
+    path: the file, or "tfds:...".
     first_label: the label of the first choice; "" for what the file shows.
 
   Raises:
@@ -159,10 +196,19 @@ def _codah_header(first: Sequence[str]) -> tuple[str, ...]:
 
 
 def _layout(names: Sequence[str]) -> FileLayout | None:
-  for layout in LAYOUTS:
-    if layout.context in names and len(_choice_names(layout, names)) > 1:
-      return layout
-  return None
+  found = [
+    layout
+    for layout in LAYOUTS
+    if layout.context in names and len(_choice_names(layout, names)) > 1
+  ]
+  labelled = [layout for layout in found if layout.label in names]
+  return next(iter([*labelled, *found]), None)
+
+
+def _list_layout(names: Sequence[str]) -> ListLayout | None:
+  found = [x for x in LISTS if {x.context, x.choices} <= {*names}]
+  labelled = [layout for layout in found if layout.label in names]
+  return next(iter([*labelled, *found]), None)
 
 
 def _choice_names(layout: FileLayout, names: Sequence[str]) -> list[str]:
@@ -208,36 +254,55 @@ def _from_object(
   record: tables.Record, odd: tables.Odd
 ) -> tuple[Example, Label]:
   fields = record.fields
-  texts = fields.get("choices")
-  if isinstance(texts, str):  # A list that is written as text.
-    texts = _parsed(texts)
-  is_list = isinstance(texts, list) and all(
-    x is None or isinstance(x, str) for x in texts
-  )
-  if not is_list or len(texts) < 2 or "context" not in fields:
+  layout = _list_layout(list(fields))
+  columns = None if layout else _layout(list(fields))
+  if columns:
+    return _from_columns(record, columns, {}, odd)
+  texts, letters = _listed(fields.get(layout.choices) if layout else None)
+  if len(texts) < 2:
     raise DataError(
-      f"{record.where}: no context, or no list of at least two choices; "
-      'expected {"context": "...", "choices": ["...", "..."], "label": 0}.'
+      f"{record.where}: no context, or no list of at least two choices; there "
+      f"are {', '.join(map(repr, fields)) or 'no fields'}; expected "
+      '{"context": "...", "choices": ["...", "..."], "label": 0}.'
     )
-  choices = _choices([text or "" for text in texts], record)
-  question = tables.as_text(fields.get("question"))
+  choices = _choices(texts, record)
+  question = tables.as_text(fields.get(layout.question))
   example = Example(
-    context=_context(record, "context", question, odd),
+    context=_context(record, layout.context, question, odd),
     choices=choices,
     question=question,
     key=tables.as_text(fields.get("id")),
     category=tables.as_text(fields.get("category")),
     where=record.where,
   )
-  label = fields.get("label")
+  label = fields.get(layout.label)
   if isinstance(label, list | dict | bool):
     raise DataError(
       f"{record.where}: label {tables.as_text(label):.40}; expected the index "
       "of the correct choice, from 0, or its letter."
     )
-  return example, Label(
-    tables.as_text(label).strip(), choices, (), record.where
-  )
+  label = tables.as_text(label).strip()
+  if (
+    letters and label
+  ):  # ARC's are A, B, ... in some rows, 1, 2, ... in others.
+    label = _NAMED.format(label)
+  names = tuple(map(_NAMED.format, letters))
+  return example, Label(label, choices, names, record.where)
+
+
+def _listed(value: Any) -> tuple[list[str], list[str]]:
+  """Returns the choices and their letters, if they have any; [] if no list."""
+  if isinstance(value, str):  # A list that is written as text.
+    value = _parsed(value)
+  letters = []
+  if isinstance(value, dict):
+    value, letters = value.get("text"), value.get("label")
+  for found in (value, letters):
+    if not isinstance(found, list) or not all(
+      x is None or isinstance(x, str) for x in found
+    ):
+      return [], []
+  return [text or "" for text in value], letters
 
 
 def _parsed(text: str) -> Any:

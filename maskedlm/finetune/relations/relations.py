@@ -20,10 +20,10 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.core.errors import ConfigError, DataError, did_you_mean
+from maskedlm.core.errors import ConfigError, did_you_mean
 from maskedlm.core.task import Array, Batch
 from maskedlm.data.labelled import tables
-from maskedlm.finetune.common import mentions, single_label, unseen_labels
+from maskedlm.finetune.common import single_label, unseen_labels
 from maskedlm.finetune.common.confusion import confusion_table
 from maskedlm.finetune.common.gold_labels import (
   check_distinct,
@@ -40,9 +40,10 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.finetune.relations import semeval
+from maskedlm.finetune.relations import object_rows, semeval
 from maskedlm.finetune.relations.rows import make_markers, make_rows
 from maskedlm.finetune.relations.semeval import Example
+from maskedlm.finetune.tagging import token_lists
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import gather_positions, sentence_vector
 from maskedlm.runtime.console import log
@@ -68,8 +69,7 @@ class Options:
 def parse_line(line: str) -> Example:
   """Returns the example in a line: a text with <e1>...</e1> and <e2>...</e2>.
 
-  The line may also be a JSON object: {"text": such a text}, or {"text", "e1",
-  "e1_offset", "e2", "e2_offset"} without tags, with offsets in characters.
+  The line may also be a JSON object, as object_rows.py has it.
 
   Raises:
     DataError: a field or a tag is missing, or an entity is not at its offset.
@@ -77,31 +77,18 @@ def parse_line(line: str) -> Example:
   where = f"input {line[:40]!r}"
   if not tables.is_object(line):
     return Example(*semeval.parse_entity_tags(line, where=where))
-  record = tables.parse_record(line, where)
-  fields = record.fields
-  marked = "e1" not in fields and "e2" not in fields
-  names = ("text", "e1", "e1_offset", "e2", "e2_offset")
-  for name in names[:1] if marked else names:
-    if name not in fields:
-      raise DataError(
-        f"{where}: no {name!r}; expected an object such as "
-        '{"text": "The <e1>child</e1> in the <e2>cradle</e2>."}, or one with '
-        f"{', '.join(names)}."
-      )
-  text = tables.get_text(record, "text")
-  if marked:
-    return Example(*semeval.parse_entity_tags(text, where=where))
-  e1, e2 = (
-    mentions.find_mention(
-      text,
-      tables.get_text(record, name),
-      tables.get_field(record, f"{name}_offset"),
-      what=name,
-      where=where,
-    )
-    for name in ("e1", "e2")
-  )
-  return Example(text, e1, e2)
+  return object_rows.read_object(tables.parse_record(line, where))
+
+
+def read_examples(source: str, options: Options) -> list[Example]:
+  """Returns the sentences of a file: SemEval's format, JSON, Parquet or TFDS.
+
+  Raises:
+    DataError: see semeval.read_sentences and object_rows.read_file.
+  """
+  if token_lists.is_format(source):
+    return object_rows.read_file(source, other=options.other)
+  return semeval.read_sentences(source, other=options.other)
 
 
 def describe_labels(
@@ -303,9 +290,7 @@ def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
 TASK = FinetuneTask(
   name="relations",
   options=Options,
-  read_examples=lambda source, options: semeval.read_sentences(
-    source, other=options.other
-  ),
+  read_examples=read_examples,
   parse_line=lambda line, options: parse_line(line),
   describe_labels=describe_labels,
   make_application=make_application,

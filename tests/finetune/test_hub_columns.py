@@ -1,0 +1,348 @@
+"""Every task reads the columns of the Hub's Parquet files and of TFDS.
+
+The rows are made up; columns, types and metadata are those of the data sets.
+"""
+
+import importlib.util
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from helpers.tfrecords import as_tfrecord
+from maskedlm.core.errors import DataError
+from maskedlm.finetune import config as configs
+from maskedlm.finetune.common.bio import Entity
+
+
+def classes(*names):
+  return {"names": list(names), "_type": "ClassLabel"}
+
+
+def sequence(of):
+  return {"feature": of, "_type": "Sequence"}
+
+
+def write(path, rows, **features):
+  """Writes rows as Hugging Face's datasets does."""
+  info = {"info": {"features": features}}
+  table = pa.Table.from_pylist(rows).replace_schema_metadata(
+    {"huggingface": json.dumps(info)}
+  )
+  pq.write_table(table, path)
+  return str(path)
+
+
+def read(name, source, **options):
+  task = configs.load_task(name)
+  return task.read_examples(source, task.options(**options))
+
+
+@pytest.fixture
+def path(tmp_path):
+  return tmp_path / "train-00000-of-00001.parquet"
+
+
+def test_conll2003_of_the_hub(path):
+  names = ("O", "B-PER", "I-PER", "B-ORG")
+  rows = [
+    {
+      "id": "0",
+      "tokens": ["Ann", "Lee", "left", "EU"],
+      "pos_tags": [0, 0, 1, 0],
+      "chunk_tags": [0, 1, 2, 0],
+      "ner_tags": [1, 2, 0, 3],
+    },
+    {
+      "id": "1",
+      "tokens": ["Yes"],
+      "pos_tags": [2],
+      "chunk_tags": [0],
+      "ner_tags": [0],
+    },
+  ]
+  source = write(
+    path,
+    rows,
+    ner_tags=sequence(classes(*names)),
+    pos_tags=[classes("NNP", "VBD", "UH")],  # Older files have a list.
+  )
+  assert [(e.words, e.tags) for e in read("tagging", source)] == [
+    (("Ann", "Lee", "left", "EU"), ("B-PER", "I-PER", "O", "B-ORG")),
+    (("Yes",), ("O",)),
+  ]
+  tags = [e.tags for e in read("tagging", source, task="pos")]
+  assert tags == [("NNP", "NNP", "VBD", "NNP"), ("UH",)]
+  spans = [e.spans for e in read("spans", source)]
+  assert spans == [(Entity("PER", 0, 2), Entity("ORG", 3, 4)), ()]
+
+
+def test_squad_of_the_hub(path):
+  answers = {"text": ["Bob", "Bob"], "answer_start": [8, 18]}
+  rows = [
+    {
+      "id": f"q{i}",
+      "title": "T",
+      "context": "Ada met Bob. Then Bob left.",
+      "question": "Who?",
+      "answers": found,
+    }
+    for i, found in enumerate((answers, {"text": [], "answer_start": []}))
+  ]
+  source = write(path, rows)
+  found = read("question_answering", source, allow_impossible=True)
+  assert [[tuple(a) for a in e.answers] for e in found] == [
+    [("Bob", 8), ("Bob", 18)],
+    [],
+  ]
+  assert [(e.query, e.passages) for e in read("retrieval", source)] == [
+    ("Who?", ("Ada met Bob. Then Bob left.",))
+  ]
+
+
+def test_semeval_of_the_hub(path):
+  relations = ("Cause-Effect(e1,e2)", "Cause-Effect(e2,e1)", "Other")
+  rows = [
+    {"sentence": "A <e1>fire</e1> made <e2>smoke</e2>.", "relation": 0},
+    {"sentence": "The <e1>cat</e1> and <e2>dogs</e2>.", "relation": 2},
+    {"sentence": "<e2>Rain</e2>, <e1>wet</e1>.", "relation": -1},
+  ]
+  source = write(path, rows, relation=classes(*relations))
+  found = read("relations", source)
+  assert [e.relation for e in found] == [relations[0], "Other", None]
+  assert found[0].text == "A fire made smoke."
+  assert (found[0].e1, found[0].e2) == ((2, 6), (12, 17))
+  assert [e.id for e in found] == [f"{path.name}:{n}" for n in (1, 2, 3)]
+
+
+def test_relations_as_predict_writes_them(tmp_path):
+  row = {"text": "A fire made smoke.", "e1": "fire", "e1_offset": 2}
+  row |= {"e2": "smoke", "e2_offset": 12, "relation": "Cause", "id": 7}
+  path = tmp_path / "a.jsonl"
+  path.write_text(json.dumps(row))
+  [found] = read("relations", str(path))
+  assert found[:5] == (row["text"], (2, 6), (12, 17), "Cause", "7")
+  for change, message in (
+    ({"relation": ["a"]}, "a.jsonl:1: the relation is"),
+    ({"e2_offset": None}, "a.jsonl:1: the offset"),
+    ({"text": None}, "a.jsonl:1: the text is null"),
+  ):
+    path.write_text(json.dumps(row | change))
+    with pytest.raises(DataError, match=message):
+      read("relations", str(path))
+
+
+def test_gap_of_the_hub(path):
+  row = {"ID": "test-1", "Text": "Ann met Eve as she left.", "URL": "http://x"}
+  row |= {"Pronoun": "she", "Pronoun-offset": 15, "A": "Ann", "A-offset": 0}
+  row |= {"A-coref": False, "B": "Eve", "B-offset": 8, "B-coref": True}
+  [found] = read("coreference", write(path, [row]))
+  assert (found.answer, found.pronoun) == ("B", (15, 18))
+
+
+def test_goemotions_of_the_hub(path):
+  rows = [{"text": "Oh!", "labels": [2, 0], "id": "a"}]
+  rows += [{"text": "Hm.", "labels": [1], "id": "b"}]
+  names = ("joy", "neutral", "awe")
+  source = write(path, rows, labels=sequence(classes(*names)))
+  found = [e.label for e in read("multi_label", source)]
+  assert found == [("awe", "joy"), ("neutral",)]
+
+
+def choices(source, **options):
+  found = read("multiple_choice", source, **options)
+  return [(e.context, e.question, e.choices, e.label) for e in found]
+
+
+AB = ("a b", "c d")
+LETTERED = {"text": [*AB], "label": ["A", "B"]}
+NUMBERED = {"text": [*AB], "label": ["1", "2"]}
+
+
+@pytest.mark.parametrize(
+  ("rows", "features", "expected"),
+  [
+    pytest.param(
+      [
+        {
+          "video-id": "v",
+          "fold-ind": "1",
+          "startphrase": "He sat. He",
+          "sent1": "He sat.",
+          "sent2": "He",
+          "gold-source": "gold",
+          "ending0": AB[0],
+          "ending1": AB[1],
+          "label": 1,
+        }
+      ],
+      {"label": classes("0", "1")},
+      [("He sat.", "He", AB, 1)],
+      id="swag",
+    ),
+    pytest.param(
+      [
+        {"ind": 4, "ctx_a": "x", "ctx": "x y", "endings": [*AB], "label": "1"},
+        {"ind": 5, "ctx_a": "x", "ctx": "x z", "endings": [*AB], "label": ""},
+      ],
+      {},
+      [("x y", "", AB, 1), ("x z", "", AB, None)],
+      id="hellaswag",
+    ),
+    pytest.param(
+      [
+        {"id": "1", "question": "q?", "choices": LETTERED, "answerKey": "B"},
+        {"id": "2", "question": "r?", "choices": NUMBERED, "answerKey": "1"},
+        {"id": "3", "question": "s?", "choices": NUMBERED, "answerKey": ""},
+      ],
+      {},
+      [("q?", "", AB, 1), ("r?", "", AB, 0), ("s?", "", AB, None)],
+      id="arc",
+    ),
+    pytest.param(
+      [{"example_id": "h", "article": "t", "answer": "B", "question": "q"}],
+      {},
+      [("t", "q", AB, 1)],
+      id="race",
+    ),
+    pytest.param(
+      [{"goal": "g", "sol1": AB[0], "sol2": AB[1], "label": 0}],
+      {"label": classes("0", "1")},
+      [("g", "", AB, 0)],
+      id="piqa",
+    ),
+    pytest.param(
+      [{"sentence": "The _ is", "option1": AB[0], "option2": AB[1]}],
+      {},
+      [("The _ is", "", AB, 1)],
+      id="winogrande",
+    ),
+    pytest.param(
+      [{"premise": "p", "choice1": AB[0], "choice2": AB[1]}],
+      {"label": classes("choice1", "choice2")},
+      [("p", "cause", AB, 1)],
+      id="copa",
+    ),
+  ],
+)
+def test_multiple_choice_of_the_hub(path, rows, features, expected, request):
+  more = {
+    "race": {"options": [*AB]},
+    "winogrande": {"answer": "2"},
+    "copa": {"question": "cause", "idx": 0, "label": 1},
+  }
+  rows = [row | more.get(request.node.callspec.id, {}) for row in rows]
+  assert choices(write(path, rows, **features)) == expected
+
+
+def test_a_label_that_is_no_choice(path):
+  row = {"question": "q", "choices": LETTERED, "answerKey": "C"}
+  with pytest.raises(DataError, match=r"parquet:1: label 'choices.label=C'"):
+    choices(write(path, [row]))
+
+
+# --- TFDS ---
+
+CONTEXT = "Ada met Bob. Then Bob left."
+TFDS_ROWS = {
+  "conll2003": {
+    "tokens": ["Ann", "left"],
+    "pos": ["NNP", "VBD"],
+    "chunks": ["B-NP", "B-VP"],
+    "ner": ["B-PER", "O"],
+  },
+  "gap": {
+    "ID": "test-1",
+    "Text": "Ann met Eve as she left.",
+    "Pronoun": "she",
+    "Pronoun-offset": 15,
+    "A": "Ann",
+    "A-offset": 0,
+    "A-coref": False,
+    "B": "Eve",
+    "B-offset": 8,
+    "B-coref": True,
+    "URL": "",
+  },
+  "ai2_arc": {
+    "id": "1",
+    "question": "q?",
+    "choices": LETTERED,
+    "answerKey": "B",
+  },
+  "hellaswag": {
+    "context": "x y",
+    "endings": [*AB],
+    "activity_label": "",
+    "label": 1,
+    "split_type": "",
+    "source_id": "",
+  },
+  "squad": {
+    "id": "q1",
+    "title": "T",
+    "context": CONTEXT,
+    "question": "Who?",
+    "answers": {"text": ["Bob"], "answer_start": [18]},
+  },
+}
+
+
+@pytest.fixture(scope="module")
+def tfds_dir(tmp_path_factory):
+  """Datasets with the features of TFDS's own, as TFRecord."""
+  import tensorflow_datasets as tfds
+  import tensorflow_datasets.text
+
+  class Like(tfds.core.GeneratorBasedBuilder, skip_registration=True):
+    VERSION = tfds.core.Version("1.0.0")
+
+    def _info(self):
+      name = self.name.removeprefix("like_")
+      features = tfds.builder(name).info.features
+      return tfds.core.DatasetInfo(builder=self, features=features)
+
+    def _split_generators(self, dl_manager):
+      return {"train": self._generate_examples()}
+
+    def _generate_examples(self):
+      yield 0, TFDS_ROWS[self.name.removeprefix("like_")]
+
+  folder = tmp_path_factory.mktemp("tfds")
+  for name in TFDS_ROWS:
+    made = type(f"like_{name}", (Like,), {}, skip_registration=True)
+    made.name = f"like_{name}"
+    made(data_dir=folder).download_and_prepare(file_format="array_record")
+  as_tfrecord(folder)
+  return folder
+
+
+def test_tasks_read_tfds(tfds_dir):
+  def source(name):
+    return f"tfds:like_{name}@{tfds_dir}"
+
+  [found] = read("tagging", source("conll2003"))
+  assert (found.words, found.tags) == (("Ann", "left"), ("B-PER", "O"))
+  [found] = read("tagging", source("conll2003"), task="pos")
+  assert found.tags == ("NNP", "VBD")
+  [found] = read("spans", source("conll2003"))
+  assert found.spans == (Entity("PER", 0, 1),)
+  [found] = read("coreference", source("gap"))
+  assert (found.answer, found.pronoun) == ("B", (15, 18))
+  assert choices(source("ai2_arc")) == [("q?", "", AB, 1)]
+  assert choices(source("hellaswag")) == [("x y", "", AB, 1)]
+  [found] = read("question_answering", source("squad"))
+  assert (found.id, found.answers) == ("q1", (("Bob", 18),))
+  [found] = read("retrieval", source("squad"))
+  assert (found.query, found.passages) == ("Who?", (CONTEXT,))
+
+
+@pytest.mark.skipif(
+  importlib.util.find_spec("tensorflow") is not None,
+  reason="TensorFlow is installed",
+)
+def test_a_builder_that_needs_tensorflow(tmp_path):
+  (tmp_path / "goemotions" / "0.1.0").mkdir(parents=True)
+  with pytest.raises(DataError, match=r"'tensorflow'.*VERSION.* is 0.1.0\.$"):
+    read("multi_label", f"tfds:goemotions@{tmp_path}")
