@@ -25,7 +25,7 @@ from maskedlm.data.prepare import prepare
 from maskedlm.data.sources import domains
 from maskedlm.data.tokenizers import tokenizer
 from maskedlm.runtime import buckets, console, output_files, startup, waiting
-from maskedlm.training.checkpoints import init_from
+from maskedlm.training.checkpoints import init_from, init_tokens
 
 
 def main(argv: Sequence[str]) -> int:
@@ -117,6 +117,10 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
     starting["start_from"] = init_from.initial_weights(
       config.init_from, log=console.log
     )
+  if config.init_tokens:
+    starting["start_from"] = init_tokens.initial_tokens(
+      config.init_tokens, corpus.tokenizer, log=console.log
+    )
   result = loop.run(
     config,
     task,
@@ -138,6 +142,8 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
 
 def _preflight(config: ConfigDict):
   """Checks the config before any slow work; returns the mesh."""
+  import jax
+
   from maskedlm import objectives
   from maskedlm.data.batches import placeholder_corpus
   from maskedlm.modeling import architecture
@@ -163,6 +169,8 @@ def _preflight(config: ConfigDict):
   task = objectives.make_task(
     config, placeholder_corpus.make_corpus(config.tokenizer)
   )
+  if config.init_tokens:
+    init_tokens.check(config, jax.eval_shape(task.init, jax.random.key(0)))
   step.over_mesh(config, task, mesh)
   return mesh
 

@@ -13,7 +13,7 @@ from maskedlm.config.options import (
   CorpusOptions,
   DataOptions,
   MeshOptions,
-  RunOptions,
+  PretrainOptions,
   TokenizerOptions,
   TrainOptions,
 )
@@ -25,7 +25,7 @@ from maskedlm.training.optimizer import OptimizerOptions
 # Section -> its options; "" is the top level. Those of config.objective are in
 # the objective's file.
 SECTIONS: Mapping[str, type] = {
-  "": RunOptions,
+  "": PretrainOptions,
   "corpus": CorpusOptions,
   "tokenizer": TokenizerOptions,
   "model": ModelOptions,
@@ -38,7 +38,7 @@ SECTIONS: Mapping[str, type] = {
 
 def default(objective: str = "mlm_nsp") -> ConfigDict:
   """Returns the default config of pretraining with an objective."""
-  config = options.to_config(RunOptions)
+  config = options.to_config(PretrainOptions)
   config.objective = objective_section(objective)
   for name, section in SECTIONS.items():
     if name:

@@ -12,7 +12,7 @@ from maskedlm.core.options import option
 
 @dataclasses.dataclass(frozen=True)
 class RunOptions:
-  """Options at the top level of the config."""
+  """Options at the top level of any config."""
 
   name: str = option(
     "maskedlm", "Name of the run; the default workdir is runs/<name>."
@@ -33,6 +33,18 @@ class RunOptions:
     "",
     "A run or an import to start from: its weights, architecture and "
     "tokenizer.",
+    frozen=True,
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class PretrainOptions(RunOptions):
+  """Options at the top level of a config of pretraining."""
+
+  init_tokens: str = option(
+    "",
+    "A file of word vectors (word2vec, GloVe) from which the embeddings of "
+    "tokens that are whole words start; '' for random ones.",
     frozen=True,
   )
 

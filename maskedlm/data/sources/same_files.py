@@ -12,7 +12,7 @@ from maskedlm.core import own_file
 from maskedlm.data.sources import reader
 from maskedlm.runtime import buckets
 
-_PATHS = ("init_from", "corpus.path", "tokenizer.path")
+_PATHS = ("init_from", "init_tokens", "corpus.path", "tokenizer.path")
 _CODE = ("objective.name", "task.kind")  # A file's path if it ends in .py.
 _LISTS = ("data.train", "data.dev")  # Of fine-tuning; their order matters.
 
