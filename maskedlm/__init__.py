@@ -12,10 +12,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
   from maskedlm.cli.in_python import pretrain
   from maskedlm.finetune.start import finetune
+  from maskedlm.inference.ensemble import Ensemble, load_ensemble
   from maskedlm.inference.model import Model, load
 
 __version__ = "0.1.0"
-__all__ = ("Model", "__version__", "finetune", "load", "pretrain")
+__all__ = (
+  "Ensemble",
+  "Model",
+  "__version__",
+  "finetune",
+  "load",
+  "load_ensemble",
+  "pretrain",
+)
 
 
 class FinetuneFolder(types.ModuleType):
@@ -41,9 +50,10 @@ def __getattr__(name: str):
     from maskedlm.cli import in_python
 
     return in_python.pretrain
-  from maskedlm.inference import model
+  from maskedlm.inference import ensemble, model
 
-  return getattr(model, name)
+  home = ensemble if name in ("Ensemble", "load_ensemble") else model
+  return getattr(home, name)
 
 
 def __dir__() -> list[str]:

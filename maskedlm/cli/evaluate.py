@@ -25,17 +25,24 @@ def main(argv: Sequence[str]) -> int:
   args = _parser().parse_args(argv)
   options.check_at_least(args, batch_size=1, length=8, seed=0)
 
+  from maskedlm.finetune import members
   from maskedlm.runtime import startup
   from maskedlm.training.checkpoints import load
 
   if args.out:
     output_options.check_file(args.out, option="--out")
-  described = load.describe_checkpoint(args.checkpoint)
+  paths = members.split_paths(args.checkpoint)
+  described = load.describe_checkpoint(paths[0])
   is_fine_tuned = "kind" in described.meta["task"]
   _check_options(args, overrides, is_fine_tuned)
+  if len(paths) > 1 and not is_fine_tuned:
+    raise ConfigError(
+      f"--checkpoint={args.checkpoint}: several checkpoints are an ensemble of "
+      f"fine-tuned models, but {paths[0]} is not fine-tuned; give one."
+    )
   startup.enable_compile_cache()
   if is_fine_tuned:
-    return _evaluate_labelled(args, overrides)
+    return _evaluate_labelled(args, paths, overrides)
   return _evaluate_text(args)
 
 
@@ -49,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     allow_abbrev=False,
     epilog=data_files.HELP,
   )
-  options.add_checkpoint(parser)
+  options.add_checkpoints(parser)
   options.add_data(
     parser,
     "of a fine-tuned model: labelled files. Of others: text files, whose "
@@ -91,12 +98,12 @@ def _check_options(args, overrides: Sequence[str], is_fine_tuned: bool) -> None:
     )
 
 
-def _evaluate_labelled(args, overrides: Sequence[str]) -> int:
-  from maskedlm.finetune import predict, run
+def _evaluate_labelled(
+  args, paths: Sequence[str], overrides: Sequence[str]
+) -> int:
+  from maskedlm.finetune import members, predict, run
 
-  model = predict.open_model(
-    args.checkpoint, overrides, length=args.length or 0
-  )
+  model = members.open_model(paths, overrides, length=args.length or 0)
   examples = predict.read_labelled(
     model.task, model.app, model.options, args.data
   )
@@ -110,9 +117,12 @@ def _evaluate_labelled(args, overrides: Sequence[str]) -> int:
   )
   predict.log_cut(model, cut, option="--length={}")
   values = model.app.score(examples, predictions)
+  several = {"checkpoints": paths} if len(paths) > 1 else {}
   if args.json:
-    console.print_json({"examples": len(examples), **values})
+    console.print_json({**several, "examples": len(examples), **values})
   else:
+    if several:
+      print(f"mean of {len(paths)} checkpoints: {', '.join(paths)}")
     print(f"{args.data}: {counted(len(examples), 'example')}")
     run.log_result(values, print)
   if args.out:

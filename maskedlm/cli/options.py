@@ -25,6 +25,16 @@ def add_checkpoint(parser: argparse.ArgumentParser) -> None:
   )
 
 
+def add_checkpoints(parser: argparse.ArgumentParser) -> None:
+  """Adds --checkpoint, which may name several for an ensemble."""
+  parser.add_argument(
+    "--checkpoint",
+    required=True,
+    help="a workdir, or one of its checkpoints; several fine-tuned ones, with "
+    "commas between them, are an ensemble: the mean of their probabilities",
+  )
+
+
 def add_input(parser: argparse.ArgumentParser) -> None:
   """Adds --input, --format and --field: the texts to read."""
   parser.add_argument(

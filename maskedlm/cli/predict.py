@@ -25,13 +25,13 @@ def main(argv: Sequence[str]) -> int:
     output_options.check_folder(args.export, option="--export")
 
   from maskedlm.data.labelled import text_lines
-  from maskedlm.finetune import predict
+  from maskedlm.finetune import members, predict
   from maskedlm.runtime import startup
 
   text_lines.check_files([args.input or text_lines.STDIN], form="")
   startup.enable_compile_cache()
-  model = predict.open_model(
-    args.checkpoint, overrides, length=args.length or 0
+  model = members.open_model(
+    members.split_paths(args.checkpoint), overrides, length=args.length or 0
   )
   if args.export and not model.task.export_predictions:
     raise ConfigError(
@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     allow_abbrev=False,
     epilog=data_files.HELP,
   )
-  options.add_checkpoint(parser)
+  options.add_checkpoints(parser)
   parser.add_argument("--input", help="a file of lines; - or none = stdin")
   options.add_data(
     parser,

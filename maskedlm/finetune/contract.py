@@ -113,6 +113,9 @@ class Application(NamedTuple):
   # The parameters of init_from -> the heads that start from other ones than
   # `init` gives. They are {} where nothing may be taken over.
   initial_heads: Callable[[Params], Params] = lambda pretrained: {}
+  # (params of E checkpoints, stacked: [E, ...] each, batch) -> outputs, from
+  # the mean of their scores (common/ensemble.py). None: not defined.
+  ensemble_outputs: Callable[[Params, Batch], Mapping[str, Array]] | None = None
 
 
 class FinetuneTask(NamedTuple):

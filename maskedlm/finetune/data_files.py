@@ -115,12 +115,12 @@ def override_options(
     if name not in task.overridable:
       allowed = ", ".join(task.overridable) or "none"
       raise ConfigError(
-        f"--config.task.{name}: only options that say how a file is read can "
-        f"be set beside a checkpoint; of {task.name}: {allowed}"
+        f"--config.task.{name}: only options that say how a file is read, or a "
+        f"threshold, can be set beside a checkpoint; of {task.name}: {allowed}"
         f"{did_you_mean(name, task.overridable)}"
       )
-  values = {name: getattr(options, name) for name in task.overridable}
-  config = overrides.apply_overrides(ConfigDict({"task": values}), tokens)
+  config = ConfigDict({"task": option_checks.to_config(options)})
+  config = overrides.apply_overrides(config, tokens)
   options = dataclasses.replace(options, **config.task.to_dict())
   check_options(task, options)
   reasons = task.without_effect(options)

@@ -78,15 +78,7 @@ def make_model(
     ConfigError: see open_model.
   """
   meta = start.meta["task"]
-  if "kind" not in meta:
-    raise ConfigError(
-      f"{path} was pretrained, not fine-tuned: run `maskedlm finetune` with "
-      f"--config.init_from={path} first."
-    )
-  task = load_task(meta["kind"])
-  options = data_files.override_options(
-    task, make_options(task, meta["options"]), overrides
-  )
+  task, options = task_of(start, path, overrides)
   check_length(length, start.cfg.max_positions)
   length = length or meta["length"]
   app = task.make_application(
@@ -103,6 +95,27 @@ def make_model(
     positions=start.cfg.max_positions,
     pad=start.tokenizer.special.pad,
   )
+
+
+def task_of(
+  start: load.LoadedCheckpoint,
+  path: str | pathlib.Path,
+  overrides: Sequence[str],
+) -> tuple[FinetuneTask, Options]:
+  """Returns the task of an open checkpoint, and its options.
+
+  Raises:
+    ConfigError: it was pretrained, not fine-tuned; an override is wrong.
+  """
+  meta = start.meta["task"]
+  if "kind" not in meta:
+    raise ConfigError(
+      f"{path} was pretrained, not fine-tuned: run `maskedlm finetune` with "
+      f"--config.init_from={path} first."
+    )
+  task = load_task(meta["kind"])
+  options = make_options(task, meta["options"])
+  return task, data_files.override_options(task, options, overrides)
 
 
 def check_length(length: int, positions: int) -> None:

@@ -21,7 +21,7 @@ from maskedlm.data.tokenizers.tokenizer import Encoding, Tokenizer
 from maskedlm.finetune import predict
 from maskedlm.finetune.contract import Prediction
 from maskedlm.finetune.predict import FineTunedModel
-from maskedlm.inference import arguments, fill_mask
+from maskedlm.inference import arguments, fill_mask, labelling
 from maskedlm.inference.fill_mask import MaskFiller
 from maskedlm.inference.pretrained import evaluate as pretrained
 from maskedlm.inference.score import next_sentence
@@ -270,15 +270,9 @@ class Model:
       DataError: an example lacks a field that the task needs.
     """
     examples = arguments.each("examples", examples, (str, Mapping))
-    model = self._predictor
-    parsed = [
-      model.task.parse_line(arguments.to_line(example), model.options)
-      for example in examples
-    ]
-    cut: list[int] = []
-    made = predict.predict(model, parsed, batch_size=batch_size, cut=cut)
-    predict.log_cut(model, cut, option=_LENGTH)
-    return made
+    return labelling.label(
+      self._predictor, examples, batch_size=batch_size, length_option=_LENGTH
+    )
 
   def evaluate(
     self,

@@ -28,7 +28,12 @@ from maskedlm.finetune.classification.file_options import (
 )
 from maskedlm.finetune.classification.files import Example
 from maskedlm.finetune.classification.head import make_row_head
-from maskedlm.finetune.common import label_metrics, single_label, unseen_labels
+from maskedlm.finetune.common import (
+  ensemble,
+  label_metrics,
+  single_label,
+  unseen_labels,
+)
 from maskedlm.finetune.common.confusion import confusion_table
 from maskedlm.finetune.common.gold_labels import (
   find_classes,
@@ -232,13 +237,16 @@ def _regression(
       gold, [p["score"] for p in predictions]
     )
 
+  def outputs(params, batch, every=ensemble.alone):
+    found = every(head.logits(params, batch, None, False))
+    return {"deviations": ensemble.mean(found)[:, 0]}
+
   return Application(
     make_rows=rows,
     init=head.init,
     loss=loss,
-    outputs=lambda params, batch: {
-      "deviations": head.logits(params, batch, None, False)[:, 0]
-    },
+    outputs=outputs,
+    ensemble_outputs=ensemble.over_members(outputs),
     decode=decode,
     score=score,
     best=best,

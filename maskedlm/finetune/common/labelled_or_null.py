@@ -5,7 +5,7 @@ A span's margin is the log-odds of its best label against NULL.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import jax
 import jax.numpy as jnp
@@ -88,6 +88,7 @@ def likeliest_spans(
   *,
   max_words: int,
   count: int,
+  mean: Callable[[Array], Array],
 ) -> dict[str, Array]:
   """Returns the spans of each row with the largest margins, [B, count] each.
 
@@ -95,6 +96,7 @@ def likeliest_spans(
     head, params, hidden, batch: as for loss_and_recall.
     max_words: the words of the widest span.
     count: how many spans; fewer if a row has fewer places.
+    mean: logits [B, W, T] -> those of an ensemble's members together.
 
   Returns:
     margins (-inf where there is no span), begins (words of the row), widths (in
@@ -102,6 +104,7 @@ def likeliest_spans(
   """
 
   def best_labels(carry, _, logits, scored):
+    logits = mean(logits)
     best = jnp.argmax(logits[..., 1:], axis=-1) + 1
     logit = jnp.max(logits[..., 1:], axis=-1)
     margin = jnp.where(scored, logit - logits[..., NULL], -jnp.inf)

@@ -11,6 +11,11 @@ import numpy as np
 
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.finetune.common import unseen_labels
+from maskedlm.finetune.common.ensemble import (
+  alone,
+  mean_softmax,
+  over_members,
+)
 from maskedlm.finetune.common.head import Head
 from maskedlm.finetune.contract import (
   Application,
@@ -60,13 +65,16 @@ def make_classifier(
       for example, x in zip(examples, logits, strict=True)
     ]
 
+  def outputs(params: Params, batch: Batch, every=alone):
+    logits = every(head.logits(params, batch, None, False))
+    return {"logits": mean_softmax(logits)}
+
   return Application(
     make_rows=make_rows,
     init=head.init,
     loss=loss,
-    outputs=lambda params, batch: {
-      "logits": head.logits(params, batch, None, False)
-    },
+    outputs=outputs,
+    ensemble_outputs=over_members(outputs),
     decode=decode,
     score=score,
     best=best,

@@ -22,6 +22,7 @@ from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.finetune.common import (
+  ensemble,
   entity_metrics,
   labelled_or_null,
   span_vectors,
@@ -172,7 +173,7 @@ def make_application(setup: Setup, options: Options) -> Application:
       "word_tag_accuracy": tag_accuracy,
     }
 
-  def outputs(params: Params, batch: Batch):
+  def outputs(params: Params, batch: Batch, every=ensemble.alone):
     hidden = masked_lm.encode(cfg, params, batch, None, False)
     L = hidden.shape[1]
     best = labelled_or_null.likeliest_spans(
@@ -182,8 +183,11 @@ def make_application(setup: Setup, options: Options) -> Application:
       batch,
       max_words=_most_words(batch),
       count=_CANDIDATES * L,
+      # A tree then scores the mean of its members' scores.
+      mean=lambda logits: ensemble.mean(every(logits)),
     )
-    found = likeliest_tags(tag_scores(params, hidden, batch, None, False))
+    scores = every(tag_scores(params, hidden, batch, None, False))
+    found = likeliest_tags(ensemble.mean_softmax(scores))
     return {
       **best,
       "tags": found["tags"],
@@ -255,6 +259,7 @@ def make_application(setup: Setup, options: Options) -> Application:
       _gold(examples), _predicted(predictions), options.punctuation
     ),
     best="bracket_f1",
+    ensemble_outputs=ensemble.over_members(outputs),
     require_labels=require_labels,
   )
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.core.task import Batch, Key, Params
-from maskedlm.finetune.common import span_vectors, unseen_labels
+from maskedlm.finetune.common import ensemble, span_vectors, unseen_labels
 from maskedlm.finetune.common.gold_labels import gold_labels
 from maskedlm.finetune.contract import (
   Application,
@@ -110,7 +110,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     )
   module = head.ChainHead(cfg, options.representation)
 
-  def keep(params: Params, batch: Batch, key: Key | None, train: bool):
+  def keep(params: Params, batch: Batch, key, train: bool, every):
     kept, scores = head.keep_spans(
       module,
       params,
@@ -119,14 +119,17 @@ def make_application(setup: Setup, options: Options) -> Application:
       train,
       max_words=max_words,
       top_ratio=options.top_ratio,
+      every=every,
     )
     distance_scores = module.apply(
       {"params": params["chains"]}, method="distance_scores"
     )
-    return kept, scores, distance_scores
+    return kept, scores, ensemble.mean(every(distance_scores))
 
   def loss(params: Params, batch: Batch, key: Key, train: bool):
-    kept, scores, distance_scores = keep(params, batch, key, train)
+    kept, scores, distance_scores = keep(
+      params, batch, key, train, ensemble.alone
+    )
     return head.chain_loss(
       kept,
       scores,
@@ -136,8 +139,8 @@ def make_application(setup: Setup, options: Options) -> Application:
       mention_loss=options.mention_loss,
     )
 
-  def outputs(params: Params, batch: Batch):
-    kept, _, distance_scores = keep(params, batch, None, False)
+  def outputs(params: Params, batch: Batch, every=ensemble.alone):
+    kept, _, distance_scores = keep(params, batch, None, False, every)
     B = len(kept.valid)
     return {
       "segments": kept.segments,
@@ -188,6 +191,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     decode=decode,
     score=score,
     best="conll_f1",
+    ensemble_outputs=ensemble.over_members(outputs),
     has_label=lambda example: example.chains is not None,
     require_labels=require_labels,
   )

@@ -17,6 +17,7 @@ Dimensions: B rows of C sequences of L tokens, W widths, P kept spans.
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -25,6 +26,7 @@ import numpy as np
 from flax import linen as nn
 
 from maskedlm.core.task import Array, Batch, Key, Params
+from maskedlm.finetune.common import ensemble
 from maskedlm.finetune.common.multi_sequence import flatten_sequences
 from maskedlm.finetune.common.span_vectors import (
   SpanComponents,
@@ -123,6 +125,7 @@ def keep_spans(
   *,
   max_words: int,
   top_ratio: float,
+  every: Callable[[Array], Array] = ensemble.alone,
 ) -> tuple[Kept, Array]:
   """Returns the best spans, and s_m of all spans, float32 [B, C * L * W].
 
@@ -133,6 +136,8 @@ def keep_spans(
     key, train: for dropout.
     max_words: W.
     top_ratio: lambda; the number of kept spans is rounded up.
+    every: of an ensemble (common/ensemble.py), whose scores are the means of
+      its members'.
 
   Returns:
     The second result is -inf where no span is; [c, l, w] is the span of w + 1
@@ -149,7 +154,8 @@ def keep_spans(
 
   def step(carry, width, logits, scored):
     inside = scored & (width < room)
-    return carry, jnp.where(inside, logits[..., 0], -jnp.inf)
+    score = ensemble.mean(every(logits[..., 0]))
+    return carry, jnp.where(inside, score, -jnp.inf)
 
   _, scores = score_all_spans(
     head,
@@ -193,6 +199,8 @@ def keep_spans(
     last_ends(components, token(ends, jnp.minimum(where + widths, C * L - 1))),
     method="classify",
   )
+  queries = every(vectors[..., 1 : 1 + LINK])
+  keys = every(vectors[..., 1 + LINK :])
   before = jnp.cumsum(counts, axis=1) - counts
   kept = Kept(
     valid=valid,
@@ -200,9 +208,10 @@ def keep_spans(
     words=words,
     widths=widths,
     places=jnp.take_along_axis(before, segments, axis=1) + words,
-    scores=vectors[..., 0],
-    queries=vectors[..., 1 : 1 + LINK],
-    keys=vectors[..., 1 + LINK :],
+    scores=ensemble.mean(every(vectors[..., 0])),
+    # The product, divided by the square root of its length, is the mean one.
+    queries=ensemble.side_by_side(queries) / math.sqrt(len(queries)),
+    keys=ensemble.side_by_side(keys),
   )
   return kept, scores
 

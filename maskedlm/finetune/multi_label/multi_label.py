@@ -21,7 +21,7 @@ from maskedlm.data.labelled import tables
 from maskedlm.finetune.classification import classification, files, glue
 from maskedlm.finetune.classification.files import Example
 from maskedlm.finetune.classification.head import make_row_head
-from maskedlm.finetune.common import entity_metrics, unseen_labels
+from maskedlm.finetune.common import ensemble, entity_metrics, unseen_labels
 from maskedlm.finetune.common.gold_labels import (
   NO_LABEL,
   NO_NUMBER,
@@ -241,13 +241,16 @@ def make_application(setup: Setup, options: Options) -> Application:
       predictions.append({"labels": found, "probabilities": shares})
     return predictions
 
+  def outputs(params: Params, batch: Batch, every=ensemble.alone):
+    found = jax.nn.sigmoid(head.logits(params, batch, None, False))
+    return {"probabilities": ensemble.mean(every(found))}
+
   return Application(
     make_rows=rows,
     init=head.init,
     loss=loss,
-    outputs=lambda params, batch: {
-      "probabilities": jax.nn.sigmoid(head.logits(params, batch, None, False))
-    },
+    outputs=outputs,
+    ensemble_outputs=ensemble.over_members(outputs),
     decode=decode,
     score=lambda examples, predictions: evaluate_label_sets(
       files.gold_labels(examples), [p["labels"] for p in predictions]

@@ -18,6 +18,7 @@ from jax import lax
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.finetune.common import ensemble
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -145,10 +146,13 @@ def make_application(setup: Setup, options: Options) -> Application:
     both = head.apply({"params": params["span_head"]}, x)
     return both[..., 0], both[..., 1]
 
+  def allowed_positions(batch):
+    inside = _within(batch["context"], batch["input_ids"].shape[1])
+    return inside.at[:, 0].set(True)
+
   def loss(params, batch, key, train):
     weights = batch["example_weights"]
-    inside = _within(batch["context"], batch["input_ids"].shape[1])
-    allowed = inside.at[:, 0].set(True)
+    allowed = allowed_positions(batch)
     terms, stats = [], {}
     scores = logits(params, batch, key, train)
     for name, score in zip(("start", "end"), scores, strict=True):
@@ -158,8 +162,12 @@ def make_application(setup: Setup, options: Options) -> Application:
     (start, weight), (end, _) = terms
     return {"answer": ((start + end) / 2, weight)}, stats
 
-  def outputs(params, batch):
-    start, end = logits(params, batch, None, False)
+  def outputs(params, batch, every=ensemble.alone):
+    allowed = allowed_positions(batch)
+    start, end = (
+      ensemble.mean_softmax(every(jnp.where(allowed, scores, MASKED)))
+      for scores in logits(params, batch, None, False)
+    )
     found = best_spans(
       start,
       end,
@@ -230,6 +238,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     decode=decode,
     score=score,
     best="f1",
+    ensemble_outputs=ensemble.over_members(outputs),
     calibrate=calibrate,
     require_labels=squad.gold_answers,
   )

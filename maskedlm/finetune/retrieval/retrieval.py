@@ -13,6 +13,7 @@ which is correct. Files are read by files.py.
 """
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.finetune.common import multi_sequence
+from maskedlm.finetune.common import ensemble, multi_sequence
 from maskedlm.finetune.common.text_pairs import PairRow, pair_row
 from maskedlm.finetune.contract import (
   Application,
@@ -145,6 +146,12 @@ def make_application(setup: Setup, options: Options) -> Application:
       {"in_batch_accuracy": losses.weighted_sum(correct, weights)},
     )
 
+  def outputs(params: Params, batch: Batch, every=ensemble.alone):
+    found = every(vectors(params, batch, None, False))
+    # Their cosines are the means of the members' cosines.
+    joined = ensemble.side_by_side(found)
+    return {"vectors": joined / math.sqrt(len(found))}
+
   return Application(
     make_rows=lambda examples: make_rows(
       examples,
@@ -155,9 +162,8 @@ def make_application(setup: Setup, options: Options) -> Application:
     ),
     init=lambda key: {},  # There is no head: only the encoder is trained.
     loss=loss,
-    outputs=lambda params, batch: {
-      "vectors": vectors(params, batch, None, False)
-    },
+    outputs=outputs,
+    ensemble_outputs=ensemble.over_members(outputs),
     decode=decode_ranks,
     score=evaluate_ranks,
     best="mrr@10",

@@ -17,7 +17,7 @@ import numpy as np
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.core.task import Batch, Key, Params
-from maskedlm.finetune.common import bio, unseen_labels
+from maskedlm.finetune.common import bio, ensemble, unseen_labels
 from maskedlm.finetune.common.gold_labels import gold_labels
 from maskedlm.finetune.contract import (
   Application,
@@ -152,8 +152,9 @@ def make_application(setup: Setup, options: Options) -> Application:
       {"tag_accuracy": accuracy},
     )
 
-  def outputs(params: Params, batch: Batch):
+  def outputs(params: Params, batch: Batch, every=ensemble.alone):
     finds, word, own = encode_words(params, batch, None, False)
+    finds = ensemble.mean_sigmoid(every(finds))
     is_given = batch["is_given"] > 0
     is_found = (batch["is_judged"] > 0) & (finds > 0)
     # The given predicates, then the likeliest words.
@@ -168,6 +169,7 @@ def make_application(setup: Setup, options: Options) -> Application:
       logits = role_head.apply(
         {"params": params["roles"]}, word, own, at, train=False
       )[:, 0]
+      logits = ensemble.mean_softmax(every(logits))
       # V begins at the predicate's word, and nowhere else.
       allowed = (jnp.arange(L) == at)[..., None] == is_verb
       logits = jnp.where(allowed, logits, viterbi.FORBIDDEN)
@@ -247,6 +249,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     decode=decode,
     score=score,
     best="srl_f1",
+    ensemble_outputs=ensemble.over_members(outputs),
     has_label=has_label,
     require_labels=require_labels,
   )

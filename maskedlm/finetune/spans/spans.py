@@ -17,7 +17,12 @@ from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled.words import word_encoder
-from maskedlm.finetune.common import bio, span_vectors, unseen_labels
+from maskedlm.finetune.common import (
+  bio,
+  ensemble,
+  span_vectors,
+  unseen_labels,
+)
 from maskedlm.finetune.common.bio import Entity
 from maskedlm.finetune.common.gold_labels import gold_labels
 from maskedlm.finetune.common.labelled_or_null import (
@@ -68,6 +73,11 @@ class Options:
   identify: bool = task_option(
     False,
     "Replace all labels by one, SPAN, to find spans without labelling them.",
+  )
+  threshold: float | None = task_option(
+    None,
+    "The margin above which a span is labelled, instead of the calibrated one; "
+    "0 for the argmax.",
   )
   token_column: int = task_option(
     0,
@@ -183,7 +193,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     )
     return {"spans": term}, {"span_recall": found}
 
-  def outputs(params: Params, batch: Batch):
+  def outputs(params: Params, batch: Batch, every=ensemble.alone):
     hidden = masked_lm.encode(cfg, params, batch, None, False)
 
     return likeliest_spans(
@@ -193,6 +203,7 @@ def make_application(setup: Setup, options: Options) -> Application:
       batch,
       max_words=max_words,
       count=batch["word_begins"].shape[1],
+      mean=lambda logits: ensemble.mean_softmax(every(logits)),
     )
 
   def compatible_spans(
@@ -210,8 +221,9 @@ def make_application(setup: Setup, options: Options) -> Application:
     examples: Sequence[Example], rows: Rows, outputs: Outputs
   ) -> dict[str, float]:
     chosen = compatible_spans(examples, rows, outputs)
-    gold = _gold_labels(examples)
-    threshold, _ = calibrate_threshold(chosen, gold)
+    gold, threshold = _gold_labels(examples), options.threshold
+    if threshold is None:
+      threshold, _ = calibrate_threshold(chosen, gold)
     argmax = [[c.span for c in select_above(cs, 0.0)] for cs in chosen]
     return {
       "threshold": threshold,
@@ -224,7 +236,9 @@ def make_application(setup: Setup, options: Options) -> Application:
     outputs: Outputs,
     tuned: Mapping[str, float],
   ) -> list[Prediction]:
-    threshold = tuned.get("threshold", 0.0)
+    threshold = options.threshold
+    if threshold is None:
+      threshold = tuned.get("threshold", 0.0)
     return [
       text.span_prediction(example, select_above(chosen, threshold))
       for example, chosen in zip(
@@ -274,6 +288,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     decode=decode,
     score=score,
     best="f1",
+    ensemble_outputs=ensemble.over_members(outputs),
     calibrate=calibrate,
     require_labels=require_labels,
   )
@@ -334,7 +349,10 @@ TASK = FinetuneTask(
   ),
   without_effect=without_effect,
   split_key=lambda example: example.document,  # Splits by file.
-  overridable=("token_column", "tag_column", "file_scheme", "repair_bio"),
+  overridable=(
+    *("token_column", "tag_column", "file_scheme", "repair_bio"),
+    "threshold",
+  ),
   head_options=("representation",),
   demo_lines=("The president of Harvard University spoke in New York.",),
 )

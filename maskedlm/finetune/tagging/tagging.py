@@ -10,12 +10,18 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.core.task import Batch, Key, Params
-from maskedlm.finetune.common import bio, entity_metrics, unseen_labels
+from maskedlm.finetune.common import (
+  bio,
+  ensemble,
+  entity_metrics,
+  unseen_labels,
+)
 from maskedlm.finetune.common.confusion import confusion_table
 from maskedlm.finetune.common.gold_labels import gold_labels
 from maskedlm.finetune.common.head import Head, make_head
@@ -224,14 +230,18 @@ def make_tagger(setup: Setup, options: Options, head: Head) -> Application:
       return token_loss(scores, batch)
     return word_loss(first_subword_scores(scores, batch), batch)
 
-  def outputs(params: Params, batch: Batch):
+  def outputs(params: Params, batch: Batch, every=ensemble.alone):
     scores = head.logits(params, batch, None, False)
     if options.decode == "combine":
-      return likeliest_tags(combined_subword_scores(scores, batch))
-    scores = first_subword_scores(scores, batch)
+      scores = every(combined_subword_scores(scores, batch))
+      return likeliest_tags(ensemble.mean_softmax(scores))
+    scores = every(first_subword_scores(scores, batch))
     if options.crf:
-      return viterbi_tags(scores, steps_of(params, batch), batch)
-    return likeliest_tags(scores)
+      # A CRF, too: a sequence scores the mean of its members' scores.
+      steps = jax.tree.map(every, steps_of(params, batch))
+      scores, steps = jax.tree.map(ensemble.mean, (scores, steps))
+      return viterbi_tags(scores, steps, batch)
+    return likeliest_tags(ensemble.mean_softmax(scores))
 
   def decode(
     examples: Sequence[Example],
@@ -283,6 +293,7 @@ def make_tagger(setup: Setup, options: Options, head: Head) -> Application:
     decode=decode,
     score=score,
     best="f1" if options.task == "ner" else "accuracy",
+    ensemble_outputs=ensemble.over_members(outputs),
     require_labels=require_labels,
   )
 

@@ -343,3 +343,43 @@ def test_configs_read_the_real_data(
 def test_an_unknown_variant():
   with pytest.raises(ConfigError, match="litbnk"):
     overrides.load_config(f"{ROOT}/configs/spans.py:litbnk")
+
+
+def test_a_given_threshold_replaces_the_calibrated_one():
+  tokenizer, task = english_tokenizer("bpe"), spans.TASK
+  example = Example(tuple("abc"), (Entity("A", 0, 1), Entity("A", 2, 3)))
+  margins = (2.0, 0.5, -0.25)
+  outputs = {
+    "margins": np.float32([margins]),
+    "labels": np.array([[1, 1, 1]]),
+    "begins": np.array([[0, 1, 2]]),
+    "widths": np.array([[1, 1, 1]]),
+    "probabilities": np.float32([[0.8, 0.6, 0.4]]),
+  }
+
+  def decoded(*tokens):
+    """Returns the words that are labelled, and what is calibrated."""
+    options = data_files.override_options(
+      task, Options(max_span_words=2), tokens
+    )
+    app = task.make_application(
+      Setup(tokenizer, architecture(tokenizer), {"labels": LABELS}, 24), options
+    )
+    rows = app.make_rows([example])
+    (made,) = app.decode([example], rows, outputs, {"threshold": 0.75})
+    tuned = app.calibrate([example], rows, outputs)
+    return [x["words"][0] for x in made["entities"]], tuned["threshold"]
+
+  # Of 3 spans 2 are right: an F1 of 4/5; of the first alone, of 2/3.
+  assert decoded() == ([0], -1.0 + 0.25)
+  assert decoded("--config.task.threshold=0") == ([0, 1], 0.0)  # The argmax.
+  assert decoded("--config.task.threshold=-0.5") == ([0, 1, 2], -0.5)
+  assert decoded("--config.task.threshold=0.5") == ([0], 0.5)
+  for value in ("high", "nan"):
+    with pytest.raises(ConfigError, match="threshold="):
+      decoded(f"--config.task.threshold={value}")
+  with pytest.raises(ConfigError, match=r"config\.task\.threshold: "):
+    tagging = configs.load_task("tagging")
+    data_files.override_options(
+      tagging, tagging.options(), ["--config.task.threshold=0"]
+    )

@@ -1,0 +1,39 @@
+"""Labels examples that Python gives: strings and dicts."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from maskedlm.finetune import predict
+from maskedlm.finetune.contract import Prediction
+from maskedlm.finetune.predict import FineTunedModel
+from maskedlm.inference import arguments
+
+
+def label(
+  model: FineTunedModel,
+  examples: Sequence[str | Mapping[str, Any]],
+  *,
+  batch_size: int,
+  length_option: str,
+) -> list[Prediction]:
+  """Returns the predictions of a fine-tuned model; logs how many were cut.
+
+  Args:
+    model: the model.
+    examples: as for Model.predict.
+    batch_size: rows in a batch.
+    length_option: names, in log lines, what sets the length: "...length={}".
+
+  Raises:
+    ConfigError: an argument has the wrong type or is out of range.
+    DataError: an example lacks a field that the task needs.
+  """
+  examples = arguments.each("examples", examples, (str, Mapping))
+  parsed = [
+    model.task.parse_line(arguments.to_line(example), model.options)
+    for example in examples
+  ]
+  cut: list[int] = []
+  made = predict.predict(model, parsed, batch_size=batch_size, cut=cut)
+  predict.log_cut(model, cut, option=length_option)
+  return made
