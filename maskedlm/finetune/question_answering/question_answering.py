@@ -9,12 +9,11 @@ read in windows (rows.py).
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
-from jax import lax
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, DataError
@@ -28,6 +27,11 @@ from maskedlm.finetune.contract import (
   task_option,
 )
 from maskedlm.finetune.question_answering import metrics, squad
+from maskedlm.finetune.question_answering.best_spans import (
+  MASKED,
+  best_spans,
+  positions_within,
+)
 from maskedlm.finetune.question_answering.rows import (
   answer_characters,
   cached_encoder,
@@ -39,8 +43,6 @@ from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import head_input, head_stddevs, sentence_vector
 from maskedlm.modeling.layers import Dense
 from maskedlm.modeling.losses import accuracy, cross_entropy
-
-MASKED = -1e9  # The score of a forbidden position; finite, to avoid NaN.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,7 +149,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     return both[..., 0], both[..., 1]
 
   def allowed_positions(batch):
-    inside = _within(batch["context"], batch["input_ids"].shape[1])
+    inside = positions_within(batch["context"], batch["input_ids"].shape[1])
     return inside.at[:, 0].set(True)
 
   def loss(params, batch, key, train):
@@ -242,46 +244,6 @@ def make_application(setup: Setup, options: Options) -> Application:
     calibrate=calibrate,
     require_labels=squad.gold_answers,
   )
-
-
-class Spans(NamedTuple):
-  """The P best spans of each row, the best first."""
-
-  scores: Any  # [B, P] float32; about MASKED where there were fewer.
-  spans: Any  # [B, P, 2] int32: first and last position.
-
-
-def best_spans(
-  start, end, *, context, kept, max_length: int, count: int
-) -> Spans:
-  """Returns the spans with the largest start + end score, out of all spans.
-
-  run_squad.py compares only pairs of a row's 20 best starts and ends, and so
-  can miss a good span whose ends are not among them.
-
-  Args:
-    start, end: [B, L] scores of each position.
-    context: [B, 2], the positions (end exclusive) that an answer lies in.
-    kept: [B, 2], those that an answer begins in.
-    max_length: the largest number of positions in a span.
-    count: the largest number of spans to return.
-  """
-  B, L = start.shape
-  W = min(max_length, L)
-  start = jnp.where(_within(kept, L), start, MASKED)
-  end = jnp.where(_within(context, L), end, MASKED)
-  end = jnp.pad(end, ((0, 0), (0, W)), constant_values=MASKED)
-  ends = end[:, jnp.arange(L)[:, None] + jnp.arange(W)]  # [B, L, W].
-  scores = (start[:, :, None] + ends).reshape(B, L * W)
-  scores, places = lax.top_k(scores, min(count, L * W))
-  first = places // W
-  return Spans(scores, jnp.stack([first, first + places % W], axis=-1))
-
-
-def _within(bounds, length: int):
-  """Returns a mask [B, L] of the positions within bounds [B, 2]."""
-  places = jnp.arange(length)
-  return (bounds[:, :1] <= places) & (places < bounds[:, 1:])
 
 
 def _check_length(options: Options, length: int, *, specials: int) -> None:

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from maskedlm.core.task import Batch, Params
 from maskedlm.finetune.common import bio
 
 # The score of a forbidden transition: its exp is 0, but no gradient is NaN.
@@ -49,6 +50,25 @@ def zero_transitions(num_tags: int) -> TransitionScores:
   """Returns zeros, which allow every transition and prefer none."""
   T = num_tags
   return TransitionScores(jnp.zeros(T), jnp.zeros((T, T)), jnp.zeros(T))
+
+
+def row_transitions(
+  params: Params, legal: TransitionScores, batch: Batch, rate: float
+) -> TransitionScores:
+  """Returns the scores of a batch's rows: rate * params, plus `legal`.
+
+  Args:
+    params: the learnt part, by the names of TransitionScores.
+    legal: from legal_transitions or zero_transitions.
+    batch: begins and ends [B], 0 where a row is a window that continues there.
+    rate: Adam's steps don't depend on the gradient's scale, so scaled
+      parameters learn faster; the gradient's norm, which is clipped, does.
+  """
+  learnt = (rate * params[name] for name in legal._fields)
+  steps = TransitionScores(*(a + b for a, b in zip(learnt, legal, strict=True)))
+  # The tag beyond a window's edge is unknown, so no transition is scored.
+  begins, ends = batch["begins"][:, None], batch["ends"][:, None]
+  return steps._replace(start=steps.start * begins, end=steps.end * ends)
 
 
 def log_partition(emissions, steps: TransitionScores, lengths):

@@ -211,15 +211,7 @@ def make_tagger(setup: Setup, options: Options, head: Head) -> Application:
     return {**head.init(key), **({"crf": steps} if options.crf else {})}
 
   def steps_of(params: Params, batch: Batch) -> crf.TransitionScores:
-    # Adam's steps don't depend on the gradient's scale, so scaled parameters
-    # learn faster; the gradient's norm, which is clipped, does depend on it.
-    learnt = (options.crf_rate * params["crf"][name] for name in legal._fields)
-    steps = crf.TransitionScores(
-      *(a + b for a, b in zip(learnt, legal, strict=True))
-    )
-    # The tag beyond a window's edge is unknown, so no transition is scored.
-    begins, ends = batch["begins"][:, None], batch["ends"][:, None]
-    return steps._replace(start=steps.start * begins, end=steps.end * ends)
+    return crf.row_transitions(params["crf"], legal, batch, options.crf_rate)
 
   def loss(params: Params, batch: Batch, key: Key, train: bool):
     scores = head.logits(params, batch, key, train)
