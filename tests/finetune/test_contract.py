@@ -125,6 +125,7 @@ def test_predict_prints_a_line_for_each_input(made, capsys):
 WINDOWED = {
   "constituency",
   "coreference_chains",
+  "dependency",
   "features",
   "question_answering",
   "semantic_roles",
@@ -208,6 +209,7 @@ def test_a_missing_label_is_noticed(name, encoder):
   options = predict.make_options(task, file.options)
   start = predict.load.open_checkpoint(encoder)
   label_info = {"labels": ["O", "B-x"], "choices": 3, "tags": ["x"]}
+  label_info["root_labels"] = ["root"]
   app = task.make_application(
     Setup(start.tokenizer, start.cfg, label_info, 24), options
   )

@@ -92,6 +92,22 @@ def _constituency(count, draw):
   return TaskFile("\n".join(lines) + "\n", ".ptb", line, {})
 
 
+def _dependency(count, draw):
+  """A sentence is a person, perhaps from a place, and a verb, its root."""
+  lines = []
+  for _ in range(count):
+    tree = [("the", 2, "det"), (draw.choice(PEOPLE), 3, "nsubj")]
+    tree.append(("ran", 0, "root"))
+    if draw.random() < 0.5:
+      tree += [("from", 5, "case"), (draw.choice(PLACES), 2, "nmod:x")]
+    for i, (word, head, label) in enumerate(tree, 1):
+      lines.append(f"{i}\t{word}\t_\t_\t_\t_\t{head}\t{label}\t_\t_")
+    lines.append("")
+  line = "the man from new york said a word ."
+  options = {"arc_width": 13, "label_width": 7}
+  return TaskFile("\n".join(lines) + "\n", ".conllu", line, options)
+
+
 def _relations(count, draw):
   relations = {
     "from": "Entity-Origin(e1,e2)",
@@ -214,6 +230,7 @@ _MAKERS = {
   "constituency": _constituency,
   "coreference": _coreference,
   "coreference_chains": _coreference_chains,
+  "dependency": _dependency,
   "features": _features,
   "multi_label": _multi_label,
   "multiple_choice": _multiple_choice,

@@ -99,6 +99,7 @@ def test_entities_are_recognised_by_their_labels_alone(types, scheme):
   [
     ("spans", {"nested": True}, ["PLACE", "THING"]),
     ("constituency", {}, ["NULL", "S VP"]),
+    ("dependency", {"arc_width": 13}, ["det", "nsubj"]),
     ("semantic_roles", {}, ["O", "B-V", "I-V"]),
     ("relations", {"pair": "spans"}, ["Other", "X(e1,e2)"]),
     ("coreference", {}, None),
@@ -107,6 +108,7 @@ def test_entities_are_recognised_by_their_labels_alone(types, scheme):
 )
 def test_heads_of_other_tasks_are_refused(tmp_path, kind, options, found):
   about = {"labels": found, "tags": ["NN"]} if found else {}
+  about |= {"root_labels": ["root"]} if kind == "dependency" else {}
   path = untrained.save_tuned(tmp_path / "run", kind, options, about)
   with pytest.raises(InteropError, match=r"only maskedlm.*--part=encoder"):
     exporter.export_huggingface(path, tmp_path / "theirs", log=print)

@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import objects, tables
-from maskedlm.data.tokenizers.training import replace_surrogates
+from maskedlm.data.labelled import tables
+from maskedlm.finetune.common.spaced_words import spaced_words
 from maskedlm.finetune.constituency import trees
 from maskedlm.finetune.constituency.rows import Example
 from maskedlm.finetune.contract import Prediction
@@ -20,29 +20,12 @@ def parse_line(line: str) -> Example:
   Raises:
     DataError: there are no words, or a tree; the JSON has neither field.
   """
-  words = line.split()
-  if tables.is_object(line):
-    such_as = (
-      '{"tokens": ["a", "word", "each"]}, or {"text": "..."} for words between '
-      "spaces"
-    )
-    where = f"input {line[:60]!r}"
-    fields = objects.parse_object(line, where, such_as=such_as)
-    words, text = fields.get("tokens"), fields.get("text")
-    if words is None and isinstance(text, str):
-      words = text.split()
-    if not isinstance(words, list) or not all(
-      isinstance(word, str) and word.strip() for word in words
-    ):
-      raise DataError(f"{where} has no words; expected {such_as}.")
-  elif _TREE.match(line):
+  if not tables.is_object(line) and _TREE.match(line):
     raise DataError(
       f"input {line[:60]!r} is a tree; expected words between spaces; give "
       'files of trees as --data, or such a text as {"text": "..."}.'
     )
-  if not words:
-    raise DataError(f"input {line[:60]!r} has no words; expected a sentence.")
-  return Example(words=tuple(map(replace_surrogates, words)))
+  return Example(words=spaced_words(line))
 
 
 def tree_prediction(

@@ -1,0 +1,297 @@
+"""Dependency parsing: the head of every word, and the label of the arc to it.
+
+Deep biaffine attention on the words' vectors, each that of the first subword
+(Dozat and Manning 2017, arXiv:1611.01734; Kondratyuk and Straka 2019,
+arXiv:1904.02099, on BERT), with [CLS] as the root. The loss is the
+cross-entropy of each word's head and of its label, given the head. The heads
+that are predicted are the best tree, crossing arcs included, with one root.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from maskedlm.core.counts import counted
+from maskedlm.core.errors import DataError
+from maskedlm.core.task import Batch, Key, Params
+from maskedlm.finetune.common import entity_metrics, unseen_labels
+from maskedlm.finetune.common.gold_labels import gold_labels, labelled
+from maskedlm.finetune.contract import (
+  Application,
+  FinetuneTask,
+  Outputs,
+  Prediction,
+  Rows,
+  Setup,
+  task_option,
+)
+from maskedlm.finetune.dependency import conllu, metrics, text
+from maskedlm.finetune.dependency.conllu import Example
+from maskedlm.finetune.dependency.decode import best_tree
+from maskedlm.finetune.dependency.head import ArcHead, LabelHead
+from maskedlm.finetune.dependency.rows import make_rows
+from maskedlm.modeling import masked_lm
+
+# Words that are looked at as a word's head, the likeliest. Each of a row's
+# pairs would be a table that is as large as the square of its length.
+_CANDIDATES = 16
+_NO_ARC = -1e9  # The score of what is no candidate.
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """config.task."""
+
+  arc_width: int = task_option(
+    500, "Width of the vectors by which heads are scored.", low=1
+  )
+  label_width: int = task_option(
+    100, "Width of the vectors by which labels are scored.", low=1
+  )
+
+
+def describe_labels(examples: Sequence[Example]) -> dict[str, list[str]]:
+  """Returns {"labels": those of arcs between words, "root_labels"}, sorted.
+
+  Raises:
+    DataError: no sentence has an arc between words.
+  """
+  found: dict[bool, set[str]] = {True: set(), False: set()}
+  for example in labelled(examples, "heads"):
+    for head, label in zip(
+      example.heads or (), example.labels or (), strict=True
+    ):
+      found[head == 0].add(label)
+  if not found[False]:
+    where = examples[0].file if examples else "training set"
+    raise DataError(
+      f"{where}: no word in {counted(len(examples), 'sentence')} has another "
+      "as its head; expected a number in the column HEAD of CoNLL-U."
+    )
+  return {"labels": sorted(found[False]), "root_labels": sorted(found[True])}
+
+
+def make_application(setup: Setup, options: Options) -> Application:
+  """Returns the Application: an ArcHead and a LabelHead."""
+  tokenizer, cfg, label_info, length = setup
+  inner, outer = label_info["labels"], label_info["root_labels"]
+  # The same name at the root and elsewhere is two labels.
+  names = [*inner, *outer]
+  label_ids = {
+    **{(False, label): i for i, label in enumerate(inner)},
+    **{(True, label): i for i, label in enumerate(outer, len(inner))},
+  }
+  arcs = ArcHead(cfg, options.arc_width)
+  labels = LabelHead(cfg, options.label_width, len(names))
+
+  def init(key: Key) -> Params:
+    arc_key, label_key = jax.random.split(key)
+    vectors, place = jnp.zeros((1, 2, cfg.width)), jnp.zeros((1, 1, 1), int)
+    return {
+      "arcs": arcs.init(arc_key, vectors, train=False)["params"],
+      "labels": labels.init(label_key, vectors, place, train=False)["params"],
+    }
+
+  def candidates(params: Params, batch: Batch, key, train: bool):
+    """Returns the vectors [B, L + 1, D] of [CLS] and words."""
+    hidden = masked_lm.encode(cfg, params, batch, key, train)
+    starts = jnp.pad(batch["word_starts"], ((0, 0), (1, 0)))
+    return jnp.take_along_axis(hidden, starts[..., None], axis=1)
+
+  def arc_logits(params: Params, vectors, batch: Batch, key, train: bool):
+    """Returns the logits [B, L, L + 1]; a word is not its own head."""
+    logits = arcs.apply(
+      {"params": params["arcs"]},
+      vectors,
+      train=train,
+      rngs=masked_lm.head_rngs(key, train),
+    )
+    is_word = jnp.pad(
+      batch["word_starts"] > 0, ((0, 0), (1, 0)), constant_values=True
+    )
+    is_other = ~jnp.eye(logits.shape[1], logits.shape[2], 1, dtype=bool)
+    return jnp.where(is_word[:, None] & is_other, logits, _NO_ARC)
+
+  def label_logits(params: Params, vectors, places, key, train: bool):
+    return labels.apply(
+      {"params": params["labels"]},
+      vectors,
+      places,
+      train=train,
+      rngs=masked_lm.head_rngs(key, train),
+    )
+
+  def loss(params: Params, batch: Batch, key: Key, train: bool):
+    vectors = candidates(params, batch, key, train)
+    heads = batch["word_heads"]
+    weights = batch["word_kept"] * batch["example_weights"][:, None]
+    arc_loss, head_accuracy = unseen_labels.loss_and_accuracy(
+      arc_logits(params, vectors, batch, key, train), heads, weights=weights
+    )
+    places = jnp.maximum(heads, 0)[..., None]
+    label_loss, label_accuracy = unseen_labels.loss_and_accuracy(
+      label_logits(params, vectors, places, key, train)[:, :, 0],
+      batch["word_labels"],
+      weights=weights,
+    )
+    return {"heads": arc_loss, "labels": label_loss}, {
+      "head_accuracy": head_accuracy,
+      "gold_head_label_accuracy": label_accuracy,
+    }
+
+  def outputs(params: Params, batch: Batch):
+    vectors = candidates(params, batch, None, False)
+    logits = arc_logits(params, vectors, batch, None, False)
+    scores = jax.nn.log_softmax(logits, axis=-1)
+    best, places = jax.lax.top_k(
+      scores[..., 1:], min(_CANDIDATES, scores.shape[1])
+    )
+    places = jnp.pad(places + 1, ((0, 0), (0, 0), (1, 0)))  # The root is 0.
+    found = label_logits(params, vectors, places, None, False)
+    is_root_label = jnp.arange(len(names)) >= len(inner)
+    is_root = places[..., None] == 0
+    found = jnp.where(is_root == is_root_label, found, _NO_ARC)
+    return {
+      "heads": places.astype(jnp.int32),
+      "scores": jnp.concatenate([scores[..., :1], best], axis=-1),
+      "labels": found.argmax(axis=-1).astype(jnp.int32),
+      "label_shares": jax.nn.softmax(found, axis=-1).max(axis=-1),
+    }
+
+  def decode(
+    examples: Sequence[Example],
+    rows: Rows,
+    outputs: Outputs,
+    tuned: Mapping[str, float],
+  ) -> list[Prediction]:
+    bounds = np.searchsorted(rows.example, np.arange(len(examples) + 1))
+    return [
+      decode_sentence(example, rows, outputs, range(*bounds[i : i + 2]))
+      for i, example in enumerate(examples)
+    ]
+
+  def decode_sentence(
+    example: Example, rows: Rows, outputs: Outputs, own: Sequence[int]
+  ) -> Prediction:
+    heads, scores, ids, shares = (
+      _by_word(outputs[name], rows, own)
+      for name in ("heads", "scores", "labels", "label_shares")
+    )
+    begins = np.repeat(
+      rows.values["first_word"][own],
+      [int(np.sum(rows.tokens["word_kept"][i])) for i in own],
+    )
+    # From 1 within the sentence, as in CoNLL-U.
+    heads = np.where(heads > 0, heads + begins[:, None], 0)
+    is_arc = (heads > 0) & (scores > _NO_ARC / 2)
+    words, columns = np.nonzero(is_arc)
+    tree = best_tree(
+      words,
+      heads[words, columns] - 1,
+      scores[words, columns],
+      scores[:, 0],
+    )
+    chosen = np.array(tree)[:, None] + 1
+    is_chosen = (heads == chosen) & (is_arc | (heads == 0))
+    # Neighbours that no row joins have the label of the word's likeliest head.
+    column = np.where(is_chosen.any(axis=1), is_chosen.argmax(axis=1), 1)
+    word = np.arange(len(tree))
+    certain = np.exp(scores[word, column]) * shares[word, column]
+    return text.tree_prediction(
+      example,
+      chosen[:, 0].tolist(),
+      [names[label] for label in ids[word, column]],
+      np.where(is_chosen.any(axis=1), certain, 0.0),
+    )
+
+  def require_labels(examples: Sequence[Example]) -> None:
+    gold_labels(examples, "heads", "numbers in the column HEAD of CoNLL-U")
+    gold = [
+      (label, f"{example.file}:{line}")
+      for example in examples
+      for head, label, line in zip(
+        example.heads, example.labels, example.lines, strict=True
+      )
+      if head
+    ]
+    unseen_labels.check_known(gold, inner)
+
+  return Application(
+    make_rows=lambda examples: make_rows(
+      examples, tokenizer, label_ids, length=length
+    ),
+    init=init,
+    loss=loss,
+    outputs=outputs,
+    decode=decode,
+    score=lambda examples, predictions: metrics.evaluate(
+      _gold(examples), _predicted(predictions)
+    ),
+    best="las",
+    has_label=lambda example: example.heads is not None,
+    require_labels=require_labels,
+  )
+
+
+def _by_word(
+  values: Sequence[np.ndarray], rows: Rows, own: Sequence[int]
+) -> np.ndarray:
+  """Returns an output [n, ...] of a sentence's words, given those of rows."""
+  return np.concatenate(
+    [values[i][np.flatnonzero(rows.tokens["word_kept"][i])] for i in own]
+  )
+
+
+def _gold(examples: Sequence[Example]) -> list[metrics.Tree]:
+  """Returns the trees; raises DataError for an example without one."""
+  gold_labels(examples, "heads", "numbers in the column HEAD of CoNLL-U")
+  return [metrics.Tree(x.heads, x.labels) for x in examples]
+
+
+def _predicted(predictions: Sequence[Prediction]) -> list[metrics.Tree]:
+  return [metrics.Tree(p["heads"], p["labels"]) for p in predictions]
+
+
+def format_tables(
+  examples: Sequence[Example], predictions: Sequence[Prediction]
+) -> dict[str, str]:
+  """Returns report.txt by label, and gold.conllu, predictions.conllu.
+
+  The official script, conll18_ud_eval.py, reads the last two.
+  """
+  gold = _gold(examples)
+  counts = metrics.count_arcs(gold, _predicted(predictions))
+  trees = (
+    conllu.format_sentence(x, *tree)
+    for x, tree in zip(examples, gold, strict=True)
+  )
+  return {
+    "report.txt": entity_metrics.format_table(counts, "label"),
+    "gold.conllu": "".join(f"{tree}\n" for tree in trees),
+    **export_predictions(predictions),
+  }
+
+
+def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
+  """Returns predictions.conllu."""
+  text = "".join(f"{p['conllu']}\n" for p in predictions)
+  return {"predictions.conllu": text}
+
+
+TASK = FinetuneTask(
+  name="dependency",
+  options=Options,
+  read_examples=lambda source, options: conllu.read_sentences(source),
+  parse_line=lambda line, options: text.parse_line(line),
+  describe_labels=lambda examples, options: describe_labels(examples),
+  make_application=make_application,
+  format_prediction=lambda prediction: prediction["conllu"],
+  format_tables=format_tables,
+  export_predictions=lambda predictions, options: export_predictions(
+    predictions
+  ),
+  demo_lines=("The president of Harvard University spoke in New York .",),
+)
