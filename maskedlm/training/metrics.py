@@ -260,7 +260,7 @@ def format_values(values: Mapping[str, float]) -> str:
     (r"loss$", "{} {:.3f}"),
     (r"accuracy$", "{} {:.1%}"),
     # Fine-tuning.
-    (r"(^|_)(f1|exact_match|mcc|pearson|spearman)$", "{} {:.3f}"),
+    (r"(^|_)(f1|exact_match|mcc|pearson|spearman|uas|las)$", "{} {:.3f}"),
     (r"^learning_rate$", "lr {1:.2e}"),
     (r"^mfu$", "MFU {1:.1%}"),
     (r"^tokens_per_second$", "{1:,.0f} tokens/s"),
