@@ -234,6 +234,12 @@ class TrainOptions:
     "evaluated step is saved.",
     low=0,
   )
+  keep_every: int = option(
+    0,
+    "Steps between checkpoints that are kept for good, the first before any "
+    "training; 0 for none.",
+    low=0,
+  )
   resume_unverified: bool = option(
     False,
     "If no checkpoint can be verified, resume from the newest one without a "

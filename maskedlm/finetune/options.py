@@ -151,6 +151,7 @@ class TrainOptions:
     "Best checkpoints kept, by the task's metric on the development set.",
     low=1,
   )
+  keep_every: int = copy_option(pretraining.TrainOptions, "keep_every")
   resume_unverified: bool = copy_option(
     pretraining.TrainOptions, "resume_unverified"
   )

@@ -18,7 +18,7 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import run
 from maskedlm.finetune.config import validate
 from maskedlm.runtime import console, multihost, output_files
-from maskedlm.training import loop, sharding
+from maskedlm.training import nonfinite_rows, sharding
 
 
 class Setting(NamedTuple):
@@ -77,7 +77,7 @@ def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
     console.log(f"run {number} of {len(runs)}: {name}")
     try:
       results[setting, seed] = run.finetune(run_config, workdir / name)
-    except loop.NonFiniteError as error:  # The others may succeed.
+    except nonfinite_rows.NonFiniteError as error:  # The others may succeed.
       console.log(f"{name} diverged: {error}")
       diverged[name] = error
   if not results:

@@ -23,8 +23,8 @@ from ml_collections import ConfigDict
 
 from maskedlm.core.counts import counted
 from maskedlm.core.task import Params, Task
-from maskedlm.runtime import buckets, console, interrupts, multihost, waiting
-from maskedlm.training import metrics, sharding, step_memory
+from maskedlm.runtime import console, interrupts, multihost, waiting
+from maskedlm.training import metrics, nonfinite_rows, sharding, step_memory
 from maskedlm.training import step as steps
 from maskedlm.training.checkpoints import manager, resume
 from maskedlm.training.profiling import watch
@@ -40,12 +40,6 @@ class Result(NamedTuple):
   heldout: Mapping[str, float]  # Empty if the run was interrupted.
   tokens_per_second: float | None  # None if no step was run.
   interrupted: bool
-
-
-class NonFiniteError(RuntimeError):
-  """Too many steps in a row were not finite."""
-
-  exit_code = 3
 
 
 def run(
@@ -88,6 +82,7 @@ def run(
     workdir,
     keep_last=options.keep_last,
     keep_best=options.keep_best,
+    keep_every=options.keep_every,
     log=console.log,
   )
   with (
@@ -140,7 +135,7 @@ def run(
     def record_step(step, nonfinite, totals, count) -> None:
       """Logs totals of the last `count` steps; raises if too many failed."""
       if int(nonfinite) >= options.nonfinite_limit:
-        raise NonFiniteError(_dump_rows(task, workdir, step, int(nonfinite)))
+        raise nonfinite_rows.error(task, workdir, step, int(nonfinite))
       announce()
       if count:
         logbook.train(step, jax.device_get(totals), count)
@@ -152,7 +147,10 @@ def run(
 
     step, heldout, totals, count, stopping = start, {}, None, 0, False
     inflight = collections.deque()
-    if restored and _evaluates(options, start) and not restored[1]["heldout"]:
+    if not restored and options.keep_every:
+      checkpoints.save(0, state, {**meta, "heldout": {}}, metric=None)
+    is_due = start > 0 and _evaluates(options, start)
+    if restored and is_due and not restored[1]["heldout"]:
       heldout = evaluate_heldout(start)  # The interrupted run did not.
       new_meta = {**meta, "heldout": heldout}
       checkpoints.update_metadata(
@@ -169,6 +167,7 @@ def run(
       evaluates = _evaluates(options, step)
       saves = step == num_steps or step % options.checkpoint_every == 0
       saves |= evaluates and options.keep_best > 0  # It may be the best.
+      saves |= options.keep_every > 0 and step % options.keep_every == 0
       waits = stopping or evaluates or saves
       logs = waits or step % options.log_every == 0
       # A copy: the state itself is donated to the next step.
@@ -231,20 +230,4 @@ def _prefetch(task: Task, start: int, num_steps: int, count: int):
     .to_iter_dataset(
       grain.ReadOptions(num_threads=2, prefetch_buffer_size=count)
     )
-  )
-
-
-def _dump_rows(
-  task: Task, workdir: pathlib.Path, step: int, in_a_row: int
-) -> str:
-  """Writes the row ids of the non-finite steps; returns the error message."""
-  bad = range(step - in_a_row + 1, step + 1)
-  rows = {s: [int(i) for i in task.row_ids("train", s - 1)] for s in bad}
-  path = workdir / f"nonfinite-{step}.json"
-  multihost.write_text(path, json.dumps({"row_ids": rows}))
-  return (
-    f"steps {bad[0]} to {step}: the loss or the gradient was not finite "
-    f"{in_a_row} times in a row; none of these steps was applied. Their rows "
-    f"are listed in {buckets.origin(path)}: inspect them, or lower "
-    "optimizer.learning_rate."
   )

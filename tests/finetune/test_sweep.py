@@ -7,7 +7,7 @@ import pytest
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import run, sweep
-from maskedlm.training import loop
+from maskedlm.training import nonfinite_rows
 
 # (learning rate, seed) -> the metric.
 SCORES = {
@@ -120,7 +120,9 @@ def test_a_run_that_diverges_stops_no_other(
 
   def finetune(config, workdir):
     if config.seed == 5:
-      raise loop.NonFiniteError("steps 3 to 12: the loss was not finite")
+      raise nonfinite_rows.NonFiniteError(
+        "steps 3 to 12: the loss was not finite"
+      )
     return ends(config, workdir)
 
   monkeypatch.setattr(run, "finetune", finetune)
@@ -134,7 +136,7 @@ def test_a_run_that_diverges_stops_no_other(
   assert written["diverged"] == names
   assert f"because they diverged: {', '.join(names)}" in capsys.readouterr().out
   config.sweep.seeds = (5,)
-  with pytest.raises(loop.NonFiniteError, match="steps 3 to 12"):
+  with pytest.raises(nonfinite_rows.NonFiniteError, match="steps 3 to 12"):
     sweep.sweep(config, tmp_path)
 
 

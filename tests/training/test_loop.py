@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import shutil
 
 import jax
 import numpy as np
@@ -11,7 +12,13 @@ from helpers import toy
 from helpers.toy_runs import board_events, logged_lines, make_config, run
 from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError
-from maskedlm.training import loop, optimizer, sharding, step_memory
+from maskedlm.training import (
+  loop,
+  nonfinite_rows,
+  optimizer,
+  sharding,
+  step_memory,
+)
 from maskedlm.training.checkpoints import files, load, manifest
 
 
@@ -90,8 +97,39 @@ def test_evaluated_steps_can_be_kept(
     tmp_path,
     mesh,
   )
-  found = [p.name for p in (tmp_path / "checkpoints").iterdir()]
-  assert sorted(int(name) for name in found if name.isdigit()) == kept
+  assert loaded_steps(tmp_path) == kept
+
+
+def test_every_few_steps_can_be_kept_for_good(tmp_path, mesh):
+  """Steps 3, 6 and 9 are regular checkpoints, of which the newest is kept."""
+  c = make_config(keep_last=1, keep_best=0, keep_every=4)
+  run(c, toy.make_task(), tmp_path / "whole", mesh)
+  kept = loaded_steps(tmp_path / "whole")
+  assert kept == [0, 4, 8, 10]
+  first = load.load_params(tmp_path / "whole", step=0)[0]
+  last = load.load_params(tmp_path / "whole")[0]
+  assert not trees_equal(first, last)
+  # Continued from the start, the run is the same.
+  part = tmp_path / "part" / "checkpoints"
+  part.mkdir(parents=True)
+  shutil.copytree(tmp_path / "whole" / "checkpoints" / "0", part / "0")
+  run(c, toy.make_task(), tmp_path / "part", mesh)
+  assert trees_equal(load.load_params(tmp_path / "part")[0], last)
+  whole, continued = (
+    [line["step"] for line in logged_lines(tmp_path / name)]
+    for name in ("whole", "part")
+  )
+  assert whole == continued
+
+
+def loaded_steps(workdir):
+  names = [p.name for p in (workdir / "checkpoints").iterdir()]
+  return sorted(int(name) for name in names if name.isdigit())
+
+
+def trees_equal(a, b):
+  same = jax.tree.map(np.array_equal, a, b)
+  return all(jax.tree.leaves(same))
 
 
 def test_the_last_step_is_compiled_before_the_first(
@@ -232,7 +270,7 @@ def test_single_nonfinite_steps_are_skipped_and_logged(tmp_path, mesh, capsys):
 def test_many_nonfinite_steps_stop_the_run_and_dump_rows(tmp_path, mesh):
   c = make_config(nonfinite_limit=3, num_steps=30)
   task = toy.make_task(bad_steps=range(8, 30))
-  with pytest.raises(loop.NonFiniteError) as caught:
+  with pytest.raises(nonfinite_rows.NonFiniteError) as caught:
     run(c, task, tmp_path, mesh)
   assert "steps 9 to 11" in str(caught.value)
   dump = json.loads((tmp_path / "nonfinite-11.json").read_text())

@@ -274,14 +274,21 @@ def discard(directory: Path, step: int) -> None:
   buckets.remove(path)
 
 
-def delete_old(directory: Path, *, keep_last: int, keep_best: int) -> None:
-  """Deletes complete steps that are neither new nor best, and incomplete ones.
+def delete_old(
+  directory: Path, *, keep_last: int, keep_best: int, keep_every: int
+) -> None:
+  """Deletes complete steps that nothing keeps, and incomplete ones.
+
+  Those that are kept are the newest, the best, and, unless keep_every is 0, the
+  multiples of it.
 
   Orbax's retention by metric is not used: it deletes the newest step unless it
   is among the best, so a resumed run would go back.
   """
   steps = complete_steps(directory)
   kept = {*steps[-keep_last:], *ranked_steps(directory)[:keep_best]}
+  if keep_every:
+    kept |= {step for step in steps if step % keep_every == 0}
   for path in _steps(directory):
     step = int(path.name)
     if step <= steps[-1] and step not in kept:

@@ -147,7 +147,12 @@ def _saving(step: int, directory: Path):
 
 
 def open_checkpoints(
-  workdir: str | Path, *, keep_last: int, keep_best: int, log: files.Log
+  workdir: str | Path,
+  *,
+  keep_last: int,
+  keep_best: int,
+  log: files.Log,
+  keep_every: int = 0,
 ) -> Checkpoints:
   """Opens WORKDIR/checkpoints for writing; deletes unfinished saves there.
 
@@ -157,6 +162,7 @@ def open_checkpoints(
       resumes from the newest.
     keep_best: how many of the steps with the lowest metric to keep as well.
     log: receives a line for each step that is damaged or unfinished.
+    keep_every: keep the multiples of this number of steps as well; 0 for none.
 
   Raises:
     ConfigError: the folder may not be written.
@@ -189,7 +195,12 @@ def open_checkpoints(
           read_back.check_readable(directory / str(step), sample)
           buckets.upload(workdir)  # Logs before the manifest.
           files.end(directory, step)
-          files.delete_old(directory, keep_last=keep_last, keep_best=keep_best)
+          files.delete_old(
+            directory,
+            keep_last=keep_last,
+            keep_best=keep_best,
+            keep_every=keep_every,
+          )
     except (ConfigError, StorageError):
       if primary:
         with contextlib.suppress(Exception):  # Keep the first error.
