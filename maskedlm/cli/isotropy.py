@@ -43,7 +43,12 @@ def main(argv: Sequence[str]) -> int:
     output_options.check_file(args.out, option="--out")
 
   from maskedlm.data.labelled import text_lines
-  from maskedlm.inference.vectors import isotropy, vectors, word_frequencies
+  from maskedlm.inference.vectors import (
+    isotropy,
+    unknown_words,
+    vectors,
+    word_frequencies,
+  )
   from maskedlm.runtime import startup
 
   pairs = isotropy.read_pairs(args.sts) if args.sts else []
@@ -53,7 +58,8 @@ def main(argv: Sequence[str]) -> int:
   texts = text_lines.read_texts(
     args.input, form=args.format, field=args.field, seen=seen
   )
-  counts: Counter = Counter()
+  counts, words = Counter(), Counter()
+  texts = unknown_words.count_words(texts, words)
   if pairs:
     texts = word_frequencies.count_words(texts, counts)
   drawn = isotropy.sample_vectors(
@@ -76,6 +82,7 @@ def main(argv: Sequence[str]) -> int:
       batch_tokens=args.batch_tokens,
     )
   console.clear_progress()
+  unknown_words.log_unknown(model.tokenizer, words, console.log)
   text = to_json([layer._asdict() for layer in layers], indent=2) + "\n"
   if args.out:
     output_options.write_text(args.out, text, option="--out")

@@ -1,6 +1,7 @@
 """`maskedlm similarity`: compares two words in context; scores WiC."""
 
 import argparse
+from collections import Counter
 from collections.abc import Sequence
 
 from maskedlm.cli import options as shared
@@ -16,7 +17,11 @@ def main(argv: Sequence[str]) -> int:
   """Runs the verb; returns the exit code."""
   args = _parser().parse_args(shared.join_layers(argv))
   _check(args)
-  from maskedlm.inference.vectors import vectors, word_standardiser
+  from maskedlm.inference.vectors import (
+    unknown_words,
+    vectors,
+    word_standardiser,
+  )
   from maskedlm.inference.words_in_context import compare
   from maskedlm.runtime import startup
 
@@ -33,7 +38,10 @@ def main(argv: Sequence[str]) -> int:
       args.standardise, model, options
     )
 
+  words: Counter = Counter()
+
   def compared(pairs):
+    words.update(each.word for pair in pairs for each in (pair.a, pair.b))
     return compare.compare(
       model,
       pairs,
@@ -42,7 +50,9 @@ def main(argv: Sequence[str]) -> int:
       batch_tokens=args.batch_tokens,
     )
 
-  return (_score_wic if args.wic else _print_pairs)(args, compared)
+  code = (_score_wic if args.wic else _print_pairs)(args, compared)
+  unknown_words.log_unknown(model.tokenizer, words, console.log)
+  return code
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -177,7 +177,7 @@ def train(args: argparse.Namespace) -> int:
   model = vectors.open_text_encoder(args.checkpoint)
   N = model.cfg.num_layers
   layers = shared.parse_layers(args.layers, N) if args.layers else ()
-  seen, documents = Counter(), {True: set(), False: set()}
+  seen, words, documents = Counter(), Counter(), {True: set(), False: set()}
 
   def is_kept(document: str) -> bool:
     held_out = data.is_held_out(document, args.heldout_share)
@@ -187,12 +187,15 @@ def train(args: argparse.Namespace) -> int:
   sentences = data.read_sentences(args.data, seen=seen)
   made = senses.train_senses(
     model,
-    data.select_documents(sentences, is_kept, limit=args.max_documents),
+    _count_targets(
+      data.select_documents(sentences, is_kept, limit=args.max_documents), words
+    ),
     senses.word_vector_options(model.cfg, layers, args.combine),
     first_senses=first,
     batch_tokens=args.batch_tokens,
     progress=shared.make_progress(text_lines.total_bytes([args.data]), seen),
   )
+  _log_unknown(model, words)
   about = {
     **made.about,
     "checkpoint": args.checkpoint,
@@ -240,12 +243,15 @@ def evaluate(args: argparse.Namespace) -> int:
     documents.update([document] if scored else [])
     return scored
 
-  sentences = data.select_documents(
-    data.read_sentences(args.data, seen=seen),
-    is_scored,
-    limit=args.max_documents,
+  counts, words, keys = Counter(), Counter(), []
+  sentences = _count_targets(
+    data.select_documents(
+      data.read_sentences(args.data, seen=seen),
+      is_scored,
+      limit=args.max_documents,
+    ),
+    words,
   )
-  counts, keys = Counter(), []
   answered = _answer(args, learned, model, options, sentences)
   for each in answered:
     _, target, answer = each
@@ -255,6 +261,7 @@ def evaluate(args: argparse.Namespace) -> int:
     show(counts[scores.ALL, "instances"])
     if args.one_sense_per_discourse:
       kept.append(each)
+  _log_unknown(model, words)
   lines = scores.make_rows(counts)
   if not lines:
     raise ConfigError(
@@ -288,6 +295,8 @@ def predict(args: argparse.Namespace) -> int:
   )
   if args.text:
     sentences = map(inputs.parse_marked_text, args.text)
+  words: Counter = Counter()
+  sentences = _count_targets(sentences, words)
   if args.one_sense_per_discourse:  # Each file is a document.
     groups = [(each._replace(document=each.file) for each in sentences)]
   else:
@@ -301,7 +310,21 @@ def predict(args: argparse.Namespace) -> int:
         console.print_json(report.answer_fields(*found))
       else:
         print(report.format_answer(*found), flush=True)
+  _log_unknown(model, words)
   return 0
+
+
+def _count_targets(sentences, words: Counter):
+  """Yields the sentences; adds the forms of their targets to `words`."""
+  for sentence in sentences:
+    words.update(sentence.words[target.word] for target in sentence.targets)
+    yield sentence
+
+
+def _log_unknown(model, words: Counter) -> None:
+  from maskedlm.inference.vectors import unknown_words
+
+  unknown_words.log_unknown(model.tokenizer, words, console.log)
 
 
 def _answer(args, learned, model, options, sentences):

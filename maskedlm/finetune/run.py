@@ -25,6 +25,7 @@ from maskedlm.data.tokenizers.tokenizer import save_if_absent
 from maskedlm.finetune import initial_params, learnable, predict, splits
 from maskedlm.finetune.common import batching, cut_texts, packing
 from maskedlm.finetune.common.gold_labels import keep_labelled
+from maskedlm.finetune.common.unknown_tokens import unknown_notes
 from maskedlm.finetune.config import frozen_options, load_task
 from maskedlm.finetune.contract import (
   Application,
@@ -179,7 +180,7 @@ def prepare_run(config: ConfigDict) -> Prepared:
       f"{float(np.mean(rows.lengths)):.1f} tokens on average; "
       f"{cut_texts.cut_count(rows.cut)} data.length={data.length}"
     )
-    for note in rows.notes:
+    for note in (*rows.notes, *unknown_notes(rows, start.tokenizer)):
       console.log(f"{name}: {note}")
   return run
 
