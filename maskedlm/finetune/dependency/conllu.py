@@ -152,7 +152,9 @@ def _sentence(
     raise DataError(
       f"{path}:{rows[0][0] if rows else 1}: a sentence without words."
     )
-  heads, labels = _tree(path, words)
+  heads, labels = read_tree(
+    [(f"{path}:{n}", fields[_HEAD], fields[_DEPREL]) for n, fields in words]
+  )
   return Example(
     words=tuple(fields[_FORM] for _, fields in words),
     heads=heads,
@@ -196,50 +198,54 @@ def _words(
   return words
 
 
-def _tree(
-  path: pathlib.Path, words: Sequence[tuple[int, tuple[str, ...]]]
+def read_tree(
+  arcs: Sequence[tuple[str, str, str]],
 ) -> tuple[tuple[int, ...] | None, tuple[str, ...] | None]:
-  """Returns the heads and labels of words, or None twice if there are none."""
-  if all(fields[_HEAD] == "_" for _, fields in words):
+  """Returns the heads and labels of words, or None twice if all heads are _.
+
+  Args:
+    arcs: (FILE:LINE, HEAD, DEPREL) of each word.
+
+  Raises:
+    DataError: the heads are no tree with one root; a label is empty or _.
+  """
+  if all(head == "_" for _, head, _ in arcs):
     return None, None
-  heads, labels, root = [], [], None
-  for number, fields in words:
-    where, head, label = f"{path}:{number}", fields[_HEAD], fields[_DEPREL]
-    if not re.fullmatch("[0-9]+", head) or int(head) > len(words):
+  heads, labels = [], []
+  for where, head, label in arcs:
+    if not re.fullmatch("[0-9]+", head) or int(head) > len(arcs):
       raise DataError(
-        f"{where}: HEAD {head[:40]!r}; expected a word from 1 to {len(words)}, "
+        f"{where}: HEAD {head[:40]!r}; expected a word from 1 to {len(arcs)}, "
         "or 0 for the root."
       )
     if label.strip() in ("", "_"):
       raise DataError(
         f"{where}: DEPREL {label!r}; expected a label, such as nsubj."
       )
-    if head == "0" and root is not None:
+    if int(head) == 0 and 0 in heads:
       raise DataError(
-        f"{where}: a second root (HEAD 0) beside that of line {root}; expected "
-        "one in each sentence."
+        f"{where}: a second root (HEAD 0), word {len(heads) + 1}, beside word "
+        f"{heads.index(0) + 1}; expected one in each sentence."
       )
-    root = number if head == "0" else root
     heads.append(int(head))
     labels.append(label.strip())
-  _check_no_cycle(path, [number for number, _ in words], heads)
+  _check_no_cycle([where for where, _, _ in arcs], heads)
   return tuple(heads), tuple(labels)
 
 
-def _check_no_cycle(
-  path: pathlib.Path, lines: Sequence[int], heads: Sequence[int]
-) -> None:
+def _check_no_cycle(places: Sequence[str], heads: Sequence[int]) -> None:
   """Raises DataError unless all words lead to the root, 0."""
   done = {0}
   for word in range(1, len(heads) + 1):
-    trail = []
+    trail: dict[int, None] = {}
     while word not in done:
       if word in trail:
-        cycle = " -> ".join(map(str, [*trail[trail.index(word) :], word]))
+        seen = [*trail]
+        cycle = " -> ".join(map(str, [*seen[seen.index(word) :], word]))
         raise DataError(
-          f"{path}:{lines[word - 1]}: a cycle of heads, {cycle[:60]}; expected "
-          "a tree, in which all words lead to the root."
+          f"{places[word - 1]}: a cycle of heads, {cycle[:60]}; expected a "
+          "tree, in which all words lead to the root."
         )
-      trail.append(word)
+      trail[word] = None
       word = heads[word - 1]
     done.update(trail)

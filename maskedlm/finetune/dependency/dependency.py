@@ -17,7 +17,7 @@ import numpy as np
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.core.task import Batch, Key, Params
-from maskedlm.finetune.common import entity_metrics, unseen_labels
+from maskedlm.finetune.common import ensemble, entity_metrics, unseen_labels
 from maskedlm.finetune.common.gold_labels import gold_labels, labelled
 from maskedlm.finetune.contract import (
   Application,
@@ -28,11 +28,12 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.finetune.dependency import conllu, metrics, text
+from maskedlm.finetune.dependency import conllu, json_rows, metrics, text
 from maskedlm.finetune.dependency.conllu import Example
 from maskedlm.finetune.dependency.decode import best_tree
 from maskedlm.finetune.dependency.head import ArcHead, LabelHead
 from maskedlm.finetune.dependency.rows import make_rows
+from maskedlm.finetune.tagging import token_lists
 from maskedlm.modeling import masked_lm
 
 # Words that are looked at as a word's head, the likeliest. Each of a row's
@@ -53,6 +54,17 @@ class Options:
   )
 
 
+def read_examples(source: str) -> list[Example]:
+  """Returns the sentences of CoNLL-U, JSON, Parquet or "tfds:...".
+
+  Raises:
+    DataError: see conllu.read_sentences and json_rows.read_sentences.
+  """
+  if token_lists.is_format(source):
+    return json_rows.read_sentences(source)
+  return conllu.read_sentences(source)
+
+
 def describe_labels(examples: Sequence[Example]) -> dict[str, list[str]]:
   """Returns {"labels": those of arcs between words, "root_labels"}, sorted.
 
@@ -69,7 +81,8 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, list[str]]:
     where = examples[0].file if examples else "training set"
     raise DataError(
       f"{where}: no word in {counted(len(examples), 'sentence')} has another "
-      "as its head; expected a number in the column HEAD of CoNLL-U."
+      "as its head; expected numbers as HEAD in CoNLL-U, or as 'head' in "
+      "JSON."
     )
   return {"labels": sorted(found[False]), "root_labels": sorted(found[True])}
 
@@ -142,10 +155,10 @@ def make_application(setup: Setup, options: Options) -> Application:
       "gold_head_label_accuracy": label_accuracy,
     }
 
-  def outputs(params: Params, batch: Batch):
+  def outputs(params: Params, batch: Batch, every=ensemble.alone):
     vectors = candidates(params, batch, None, False)
     logits = arc_logits(params, vectors, batch, None, False)
-    scores = jax.nn.log_softmax(logits, axis=-1)
+    scores = jax.nn.log_softmax(ensemble.mean_softmax(every(logits)), axis=-1)
     best, places = jax.lax.top_k(
       scores[..., 1:], min(_CANDIDATES, scores.shape[1])
     )
@@ -154,6 +167,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     is_root_label = jnp.arange(len(names)) >= len(inner)
     is_root = places[..., None] == 0
     found = jnp.where(is_root == is_root_label, found, _NO_ARC)
+    found = ensemble.mean_softmax(every(found))
     return {
       "heads": places.astype(jnp.int32),
       "scores": jnp.concatenate([scores[..., :1], best], axis=-1),
@@ -208,7 +222,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     )
 
   def require_labels(examples: Sequence[Example]) -> None:
-    gold_labels(examples, "heads", "numbers in the column HEAD of CoNLL-U")
+    gold_labels(examples, "heads", "HEAD in CoNLL-U, or 'head' in JSON")
     gold = [
       (label, f"{example.file}:{line}")
       for example in examples
@@ -226,6 +240,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     init=init,
     loss=loss,
     outputs=outputs,
+    ensemble_outputs=ensemble.over_members(outputs),
     decode=decode,
     score=lambda examples, predictions: metrics.evaluate(
       _gold(examples), _predicted(predictions)
@@ -247,7 +262,7 @@ def _by_word(
 
 def _gold(examples: Sequence[Example]) -> list[metrics.Tree]:
   """Returns the trees; raises DataError for an example without one."""
-  gold_labels(examples, "heads", "numbers in the column HEAD of CoNLL-U")
+  gold_labels(examples, "heads", "HEAD in CoNLL-U, or 'head' in JSON")
   return [metrics.Tree(x.heads, x.labels) for x in examples]
 
 
@@ -284,7 +299,7 @@ def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
 TASK = FinetuneTask(
   name="dependency",
   options=Options,
-  read_examples=lambda source, options: conllu.read_sentences(source),
+  read_examples=lambda source, options: read_examples(source),
   parse_line=lambda line, options: text.parse_line(line),
   describe_labels=lambda examples, options: describe_labels(examples),
   make_application=make_application,
