@@ -16,6 +16,7 @@ with the widest span.
 Dimensions: B rows, L tokens, P spans, X components, T labels.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -27,6 +28,8 @@ from maskedlm.core.task import Array, Batch, Key, Params
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.layers import ACTIVATIONS, Dense, Dropout
 
+_LARGEST = 60.0  # exp(60) * 10^5 tokens is far from float32's limit, exp(88).
+
 
 class SpanComponents(NamedTuple):
   """Per-token vectors that spans are made of; X is D, or H after a layer."""
@@ -34,7 +37,8 @@ class SpanComponents(NamedTuple):
   start: Array  # [B, L, X]: for a token that is the first of a span.
   end: Array  # [B, L, X]: for the last one.
   inside: Array  # [B, L, X]: for any token of a span.
-  scores: Array  # float32 [B, L]: weight of `inside`; ignored by a mean.
+  # What weighs `inside`: arrays [B, L, ...], as the summary reads them.
+  weights: tuple[Array, ...]
 
 
 class SpanEnds(NamedTuple):
@@ -73,17 +77,49 @@ def attention_summary(
   """Returns SelfAttention(z_i:j) [B, P, X] of each span (11.26).
 
   A span has a single summary, so one learnt query serves all tokens: q . K z_k
-  becomes w . z_k with a vector w (`scores`). The value and output matrices are
-  absorbed by the FFN's first layer, which follows. This is Lee et al.'s soft
-  head word (arXiv:1707.07045, section 4).
+  becomes w . z_k with a vector w, the scores [B, L] of `weights`. The value and
+  output matrices are absorbed by the FFN's first layer, which follows. This is
+  Lee et al.'s soft head word (arXiv:1707.07045, section 4).
   """
-  places = jnp.arange(components.scores.shape[1])
-  inside = (places >= first.tokens[..., None]) & (
-    places <= last.tokens[..., None]
-  )
-  scores = jnp.where(inside, components.scores[:, None], -1e9)
+  (scores,) = components.weights
+  inside = _tokens_inside(first, last, scores.shape[1])
+  scores = jnp.where(inside, scores[:, None], -1e9)
   share = jax.nn.softmax(scores, axis=-1).astype(components.inside.dtype)
   return jnp.einsum("BPL,BLX->BPX", share, components.inside)
+
+
+def layer_summary(components: SpanComponents, first: SpanEnds, last: SpanEnds):
+  """Returns SelfAttention(z_i:j) [B, P, X] of each span (11.26), unabridged.
+
+  Every token of a span attends to all of its tokens,
+
+    a_t = sum_s softmax_s(q_t . k_s / sqrt(D)) v_s,   i <= s, t <= j,
+
+  and the summary is the mean of a_i ... a_j. `weights` has the queries and keys
+  [B, L, D], `inside` the values. Time grows with L^2 for each span.
+  """
+  queries, keys = (x.astype(jnp.float32) for x in components.weights)
+  scores = jnp.einsum("BLD,BSD->BLS", queries, keys)
+  scores /= math.sqrt(queries.shape[-1])
+  # Every token of a span attends to itself. Relative to that score, the sums
+  # over spans are at least 1; the limit keeps them finite.
+  own = jnp.diagonal(scores, axis1=1, axis2=2)[..., None]
+  terms = jnp.exp(jnp.minimum(scores - own, _LARGEST))
+  inside = _tokens_inside(first, last, scores.shape[1])  # [B, P, L]
+  totals = jnp.einsum("BPS,BLS->BPL", inside.astype(terms.dtype), terms)
+  share = jnp.where(inside, 1 / jnp.where(inside, totals, 1), 0)
+  share /= jnp.maximum(jnp.sum(inside, axis=-1, keepdims=True), 1)
+  weights = jnp.where(inside, jnp.einsum("BPL,BLS->BPS", share, terms), 0)
+  weights = weights.astype(components.inside.dtype)
+  return jnp.einsum("BPS,BSX->BPX", weights, components.inside)
+
+
+def _tokens_inside(first: SpanEnds, last: SpanEnds, length: int):
+  """Returns bool [B, P, L]: whether a token is in a span."""
+  places = jnp.arange(length)
+  return (places >= first.tokens[..., None]) & (
+    places <= last.tokens[..., None]
+  )
 
 
 # --- Token vectors by position in a span -----------------------------------
@@ -113,40 +149,58 @@ class FfnEnds(nn.Module):
     return act(first(x)), act(last(x))
 
 
-class NoScores(nn.Module):
-  """Returns constant scores, for a mean."""
+class PlainInside(nn.Module):
+  """Uses the encoder's vectors, without weights: for a mean."""
 
   cfg: EncoderConfig
 
   def __call__(self, x):
-    """Maps x [N, D] to zeros [N]."""
-    return jnp.zeros(x.shape[0], jnp.float32)
+    """Maps x [N, D] to (x, ())."""
+    return x, ()
 
 
-class QueryScores(nn.Module):
+class ScoredInside(nn.Module):
   """Computes w . z with a learnt w; see attention_summary."""
 
   cfg: EncoderConfig
 
   @nn.compact
   def __call__(self, x):
-    """Maps x [N, D] to float32 [N]."""
+    """Maps x [N, D] to (x, (float32 [N],))."""
     dense = _dense(self.cfg, 1, "query_dense", use_bias=False)
-    return dense(x)[:, 0].astype(jnp.float32)
+    return x, (dense(x)[:, 0].astype(jnp.float32),)
+
+
+class AttendedInside(nn.Module):
+  """Makes values, queries and keys; see layer_summary."""
+
+  cfg: EncoderConfig
+
+  @nn.compact
+  def __call__(self, x):
+    """Maps x [N, D] to (values [N, D], (queries [N, D], keys [N, D]))."""
+    names = ("value_dense", "query_dense", "key_dense")
+    value, query, key = (
+      _dense(self.cfg, self.cfg.width, name)(x) for name in names
+    )
+    return value, (query, key)
 
 
 class Representation(NamedTuple):
   """A way of making a span's vector."""
 
   ends: type[nn.Module]
-  scores: type[nn.Module]
+  inside: type[nn.Module]
   summary: Callable[[SpanComponents, SpanEnds, SpanEnds], Array]
 
 
 REPRESENTATIONS = {
-  "endpoints_mean": Representation(SameEnds, NoScores, mean_summary),
-  "ffn_endpoints_mean": Representation(FfnEnds, NoScores, mean_summary),
-  "self_attention": Representation(FfnEnds, QueryScores, attention_summary),
+  "endpoints_mean": Representation(SameEnds, PlainInside, mean_summary),
+  "ffn_endpoints_mean": Representation(FfnEnds, PlainInside, mean_summary),
+  "self_attention": Representation(FfnEnds, ScoredInside, attention_summary),
+  "self_attention_layer": Representation(
+    FfnEnds, AttendedInside, layer_summary
+  ),
 }
 
 
@@ -162,12 +216,13 @@ class ComponentLayer(nn.Module):
     representation = REPRESENTATIONS[self.representation]
     flat = x.reshape(-1, x.shape[-1])
     start, end = representation.ends(self.cfg, name="ends")(flat)
-    scores = representation.scores(self.cfg, name="scores")(flat)
+    # Checkpoints know its parameters by this name.
+    inside, weights = representation.inside(self.cfg, name="scores")(flat)
     return SpanComponents(
       start.reshape(x.shape),
       end.reshape(x.shape),
-      x,
-      scores.reshape(x.shape[:-1]),
+      inside.reshape(x.shape),
+      tuple(w.reshape(*x.shape[:-1], *w.shape[1:]) for w in weights),
     )
 
 
@@ -217,7 +272,7 @@ class SpanHead(nn.Module):
       through(self.first_dense, components.start),
       through(self.last_dense, components.end),
       through(self.inside_dense, components.inside),
-      components.scores,
+      components.weights,
     )
 
   def classify(
