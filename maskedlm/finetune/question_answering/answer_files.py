@@ -19,40 +19,28 @@ Other fields, such as version, title and plausible_answers, are ignored. What is
 counted is logged by squad.read_questions.
 """
 
-import json
 import pathlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.core.parse_json import parse_json
 from maskedlm.data.labelled import objects, tfds_rows
 from maskedlm.data.labelled.lines import read_lines
+from maskedlm.finetune.question_answering import mrqa
+from maskedlm.finetune.question_answering.questions import (
+  GUIDE,
+  Example,
+  GoldAnswer,
+  get_field,
+  parse,
+)
 
-_GUIDE = "docs/guides/finetune/question-answering.md"
 NO_ID = "questions without an id, which are numbered"
 EMPTY = "empty answers, which are none"
-
-
-class GoldAnswer(NamedTuple):
-  """An answer: context[start : start + len(text)] == text."""
-
-  text: str
-  start: int | None  # None: not given; squad.read_questions finds it.
-
-
-class Example(NamedTuple):
-  """A question on a text; examples of one paragraph share its string."""
-
-  question: str
-  context: str
-  id: str = ""
-  # The annotators' answers; () = the question has none, None = unknown.
-  answers: tuple[GoldAnswer, ...] | None = None
-  where: str = ""  # FILE: question ID, or FILE:LINE.
 
 
 def read_file(path: str, seen: Counter) -> Iterator[tuple[Example, bool]]:
@@ -70,13 +58,15 @@ def read_file(path: str, seen: Counter) -> Iterator[tuple[Example, bool]]:
   name = pathlib.Path(path).name
   contexts: dict[str, str] = {}  # Equal ones become one string.
   for number, (entry, text, place) in enumerate(_entries(path), 1):
+    if mrqa.is_question(entry):
+      entry = {**entry, "id": entry.get("qid", entry.get("id"))}
     key, where = id_text(entry, place), place
     if not key:
       seen[NO_ID] += 1
       key = f"{name}:{number}"
     elif not re.fullmatch(":[0-9]+", place.removeprefix(path)):
       where = f"{path}: question {key}"
-    context = objects.encodable(_field(text, "context", str, place))
+    context = objects.encodable(get_field(text, "context", str, place))
     context = contexts.setdefault(context, context)
     yield _example(entry, key, context, where, seen)
 
@@ -110,13 +100,13 @@ def _entries(path: str) -> Iterator[tuple[Mapping, Any, str]]:
   found = [(n, line) for n, line in enumerate(lines, 1) if line.strip()]
   if not found:
     raise DataError(
-      f"{path}: the file is empty; expected questions (JSON; {_GUIDE})."
+      f"{path}: the file is empty; expected questions (JSON; {GUIDE})."
     )
   if _is_object(found[0][1]) and len(found) > 1:  # JSON lines.
     for number, line in found:
-      yield from _flat(_parse(line, path, number), f"{path}:{number}", "")
+      yield from _flat(parse(line, path, number), f"{path}:{number}", "")
   else:
-    yield from _flat(_parse("\n".join(lines), path, 1), path, "")
+    yield from _flat(parse("\n".join(lines), path, 1), path, "")
 
 
 def _flat(
@@ -128,11 +118,13 @@ def _flat(
     for i, item in enumerate(value):
       yield from _flat(item, path, f"{inside}[{i}]")
     return
+  if isinstance(value, Mapping) and value.keys() == {"header"}:
+    return  # MRQA's first line.
   if isinstance(value, Mapping) and "qas" in value:
-    _field(value, "context", str, place)
-    for k, entry in enumerate(_field(value, "qas", list, place)):
+    get_field(value, "context", str, place)
+    for k, entry in enumerate(get_field(value, "qas", list, place)):
       if not isinstance(entry, Mapping):
-        _field(entry, "question", str, f"{place}.qas[{k}]")
+        get_field(entry, "question", str, f"{place}.qas[{k}]")
       yield entry, value, f"{place}.qas[{k}]"
     return
   if isinstance(value, Mapping) and "question" in value:
@@ -141,18 +133,7 @@ def _flat(
   is_article = "paragraphs" in (value if isinstance(value, Mapping) else ())
   name = "paragraphs" if is_article or inside else "data"
   inner = f"{inside}.{name}".lstrip(".")
-  yield from _flat(_field(value, name, list, place), path, inner)
-
-
-def _parse(text: str, path: str, line: int) -> Any:
-  try:
-    return parse_json(text)
-  except json.JSONDecodeError as error:
-    number = line + error.lineno - 1
-    raise DataError(
-      f"{path}:{number}: not JSON ({error.msg} at column {error.colno}); "
-      f"expected questions as SQuAD has them: is the file complete? ({_GUIDE})"
-    ) from None
+  yield from _flat(get_field(value, name, list, place), path, inner)
 
 
 def _is_object(line: str) -> bool:
@@ -165,9 +146,13 @@ def _is_object(line: str) -> bool:
 def _example(
   entry: Mapping[str, Any], key: str, context: str, where: str, seen: Counter
 ) -> tuple[Example, bool]:
-  question = objects.encodable(_field(entry, "question", str, where))
+  question = objects.encodable(get_field(entry, "question", str, where))
   if not question.strip():
     raise DataError(f"{where}: the question is empty.")
+  if mrqa.is_question(entry):
+    return Example(
+      question, context, key, mrqa.gold_answers(entry, context, where), where
+    ), False
   answers = _answers(entry.get("answers"), where)
   impossible = _flag(entry, where)
   if answers is not None:
@@ -206,7 +191,7 @@ def _answers(value: Any, where: str) -> tuple[GoldAnswer, ...] | None:
     )
   return tuple(
     GoldAnswer(
-      objects.encodable(_field(answer, "text", str, where)),
+      objects.encodable(get_field(answer, "text", str, where)),
       _start(answer.get("answer_start"), where),
     )
     for answer in value
@@ -238,23 +223,3 @@ def _flag(entry: Mapping[str, Any], where: str) -> bool | None:
       "false."
     )
   return names[name]
-
-
-def _field(value: Any, name: str, kind: type, where: str) -> Any:
-  """Returns value[name]; raises DataError unless it is of type `kind`."""
-  names = {str: "a string", list: "a list"}
-  if not isinstance(value, Mapping):
-    raise DataError(
-      f"{where}: a JSON {type(value).__name__}; expected an object with "
-      f"{name!r} ({_GUIDE})."
-    )
-  if name not in value:
-    raise DataError(
-      f"{where}: no {name!r}; expected {names[kind]} in addition to "
-      f"{', '.join(map(repr, value)) or 'nothing'} ({_GUIDE})."
-    )
-  if type(value[name]) is not kind:
-    raise DataError(
-      f"{where}: {name!r} is {str(value[name])[:40]!r}; expected {names[kind]}."
-    )
-  return value[name]

@@ -3,11 +3,10 @@
 A head scores each token as the first and as the last of the answer (Devlin et
 al. 2019, arXiv:1810.04805, sections 4.2 and 4.3; google-research/bert,
 run_squad.py). The span from [CLS] to [CLS] means that there is no answer. Files
-are SQuAD's (squad.py), scored as by its scripts (metrics.py); long texts are
-read in windows (rows.py).
+are SQuAD's (squad.py), MRQA's (mrqa.py) or TriviaQA's (triviaqa.py), scored as
+by SQuAD's scripts (metrics.py); long texts are read in windows (rows.py).
 """
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,7 +23,6 @@ from maskedlm.finetune.contract import (
   Outputs,
   Prediction,
   Setup,
-  task_option,
 )
 from maskedlm.finetune.question_answering import metrics, squad
 from maskedlm.finetune.question_answering.best_spans import (
@@ -32,12 +30,13 @@ from maskedlm.finetune.question_answering.best_spans import (
   best_spans,
   positions_within,
 )
+from maskedlm.finetune.question_answering.options import Options
+from maskedlm.finetune.question_answering.questions import Example
 from maskedlm.finetune.question_answering.rows import (
   answer_characters,
   cached_encoder,
   make_rows,
 )
-from maskedlm.finetune.question_answering.squad import Example
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import head_input, head_stddevs, sentence_vector
@@ -45,39 +44,11 @@ from maskedlm.modeling.layers import Dense
 from maskedlm.modeling.losses import accuracy, cross_entropy
 
 
-@dataclasses.dataclass(frozen=True)
-class Options:
-  """config.task."""
-
-  allow_impossible: bool = task_option(
-    False, "A question may have no answer, as in SQuAD 2.0."
-  )
-  max_query: int = task_option(
-    64, "Tokens of a question; the rest is cut off.", low=1
-  )
-  stride: int = task_option(
-    128,
-    "Tokens from a window of a long text to the next; fewer if windows would "
-    "overlap by less than the longest answer.",
-    low=1,
-  )
-  max_answer_length: int = task_option(
-    30, "Tokens of the longest answer.", low=1
-  )
-  n_best: int = task_option(
-    20, "Answers in a prediction, with their probabilities.", low=1, high=10_000
-  )
-  fix_offsets: bool = task_option(
-    False,
-    "If an answer in a file is not at its offset, take the nearest occurrence.",
-  )
-
-
 # --- Files ---
 
 
 def read_examples(source: str, options: Options) -> list[Example]:
-  """Returns the questions of a SQuAD file or of "tfds:squad/v1.1:train".
+  """Returns the questions of a file or of "tfds:squad/v1.1:train".
 
   Raises:
     DataError: see squad.read_questions.
@@ -86,6 +57,8 @@ def read_examples(source: str, options: Options) -> list[Example]:
     source,
     allow_impossible=options.allow_impossible,
     fix_offsets=options.fix_offsets,
+    evidence=options.evidence,
+    evidence_words=options.evidence_words,
   )
 
 
@@ -366,6 +339,11 @@ TASK = FinetuneTask(
     predictions
   ),
   split_key=lambda example: example.context,
-  overridable=("allow_impossible", "fix_offsets"),
+  overridable=(
+    "allow_impossible",
+    "fix_offsets",
+    "evidence",
+    "evidence_words",
+  ),
   demo_lines=("Who wrote it?\tThe novel was written by Jane Austen in 1813.",),
 )

@@ -16,7 +16,7 @@ from maskedlm.core.counts import counted
 from maskedlm.data.labelled import windows
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.contract import Rows
-from maskedlm.finetune.question_answering.squad import Example
+from maskedlm.finetune.question_answering.questions import ABSENT, Example
 
 _CACHED = 1 << 15  # Number of texts whose tokens are cached, 3 KB each.
 
@@ -166,6 +166,8 @@ def answer_tokens(
   if not example.answers:
     return None
   text, begin = example.answers[0]
+  if begin == ABSENT:
+    return None
   (inside,) = np.nonzero(
     (offsets[:, 0] < begin + len(text)) & (offsets[:, 1] > begin)
   )

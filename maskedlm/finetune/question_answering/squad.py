@@ -18,8 +18,9 @@ from maskedlm.core.measured import to_json
 from maskedlm.data.labelled import objects, tables
 from maskedlm.finetune.common.gold_labels import gold_labels
 from maskedlm.finetune.contract import Prediction
-from maskedlm.finetune.question_answering import answer_files
-from maskedlm.finetune.question_answering.answer_files import (
+from maskedlm.finetune.question_answering import answer_files, triviaqa
+from maskedlm.finetune.question_answering.questions import (
+  ABSENT,
   Example,
   GoldAnswer,
 )
@@ -27,16 +28,22 @@ from maskedlm.runtime.console import log
 
 
 def read_questions(
-  source: str, *, allow_impossible: bool, fix_offsets: bool
+  source: str,
+  *,
+  allow_impossible: bool,
+  fix_offsets: bool,
+  evidence: str = "",
+  evidence_words: int = 0,
 ) -> list[Example]:
   """Reads the questions of a file, or of "tfds:squad/v1.1:train".
 
   Args:
-    source: see answer_files.py. If no question has "answers", they are unknown,
-      and the file is only good for prediction.
+    source: see answer_files.py and triviaqa.py. If no question has answers,
+      they are unknown, and the file is only good for prediction.
     allow_impossible: whether a question may have no answer (2.0).
     fix_offsets: whether to move answers that are not at their offset to the
       nearest place that has them; see _placed. Their number is logged.
+    evidence, evidence_words: see triviaqa.read_file.
 
   Raises:
     DataError: the file is missing, empty or not JSON; a field is missing or has
@@ -44,7 +51,13 @@ def read_questions(
       but allow_impossible is False.
   """
   seen: Counter = Counter()
-  found = answer_files.read_file(source, seen)
+  if triviaqa.is_file(source):
+    questions = triviaqa.read_file(
+      source, evidence=evidence, words=evidence_words, seen=seen
+    )
+    found = ((example, False) for example in questions)
+  else:
+    found = answer_files.read_file(source, seen)
   examples: list[Example] = []
   moved = placed = 0
   for example, impossible in found:
@@ -58,12 +71,12 @@ def read_questions(
       placed += not is_given
       example = example._replace(answers=answers)
     examples.append(example)
-  if not examples:
-    raise DataError(f"{source}: no questions; expected at least one.")
-  _check_labelled(examples)
   for what, count in seen.items():
     if count:
       log(f"{source}: {what}: {count:,}")
+  if not examples:
+    raise DataError(f"{source}: no questions; expected at least one.")
+  _check_labelled(examples)
   if placed:
     log(
       f"{source}: answers of {counted(placed, 'question')} without "
@@ -192,14 +205,16 @@ def _placed(
 ) -> GoldAnswer:
   """Returns the answer at its place in the context.
 
-  An answer without an offset is at the only place that has its text. With
-  fix_offsets, it is at the nearest place (the first, without an offset), which
-  may differ in whitespace and Unicode form.
+  One that is ABSENT has none. An answer without an offset is at the only place
+  that has its text. With fix_offsets, it is at the nearest place (the first,
+  without an offset), which may differ in whitespace and Unicode form.
 
   Raises:
     DataError: the answer isn't at its offset, or may be at several places.
   """
   text, start = answer
+  if start == ABSENT:
+    return answer
   context = example.context
   if start is not None and start >= 0 and context.startswith(text, start):
     return answer

@@ -1,0 +1,43 @@
+"""The options of question answering."""
+
+import dataclasses
+
+from maskedlm.finetune.contract import task_option
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """config.task."""
+
+  allow_impossible: bool = task_option(
+    False, "A question may have no answer, as in SQuAD 2.0."
+  )
+  max_query: int = task_option(
+    64, "Tokens of a question; the rest is cut off.", low=1
+  )
+  stride: int = task_option(
+    128,
+    "Tokens from a window of a long text to the next; fewer if windows would "
+    "overlap by less than the longest answer.",
+    low=1,
+  )
+  max_answer_length: int = task_option(
+    30, "Tokens of the longest answer.", low=1
+  )
+  n_best: int = task_option(
+    20, "Answers in a prediction, with their probabilities.", low=1, high=10_000
+  )
+  fix_offsets: bool = task_option(
+    False,
+    "If an answer in a file is not at its offset, take the nearest occurrence.",
+  )
+  evidence: str = task_option(
+    "",
+    "TriviaQA: the folder of the texts; '' for evidence/ beside the file's "
+    "folder.",
+  )
+  evidence_words: int = task_option(
+    800,
+    "TriviaQA: words of a text that are read, from its start; 0 for all.",
+    low=0,
+  )
