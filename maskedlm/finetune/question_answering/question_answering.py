@@ -43,7 +43,6 @@ from maskedlm.modeling.heads import head_input, head_stddevs, sentence_vector
 from maskedlm.modeling.layers import Dense
 from maskedlm.modeling.losses import accuracy, cross_entropy
 
-
 # --- Files ---
 
 
