@@ -55,7 +55,7 @@ def test_two_steps_of_a_shrunk_config(name, tiny, tmp_path, monkeypatch):
   assert pretrain.pretrain(config, tmp_path) == 0
   result = json.loads((tmp_path / "result.json").read_text())
   assert result["steps"] == 2
-  loss = "lm" if config.objective.name == "causal" else "mlm"
+  loss = "lm" if config.objective.name in ("causal", "bilm") else "mlm"
   assert np.isfinite(result[f"heldout_{loss}_loss"])
 
 

@@ -284,7 +284,7 @@ def _finish(
     "tokens_per_second": speed,
     "steps": result.step,
   }
-  if "lm_loss" in heldout:  # objective.name=causal.
+  if "lm_loss" in heldout:  # objective.name=causal or bilm.
     values["heldout_lm_loss"] = heldout["lm_loss"]
     values["lm_accuracy"] = heldout["lm_accuracy"]
   if each:

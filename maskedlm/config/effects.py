@@ -16,6 +16,14 @@ from maskedlm.data.sources import reader
 Rule = tuple[str, str, bool]
 
 
+# Options of config.model that LSTMs, of the objective bilm, don't have.
+_NOT_OF_LSTMS = (
+  *("num_heads", "attention", "attention_dropout", "activation", "mlp"),
+  *("position", "rope_theta", "local_rope_theta", "local_window"),
+  *("global_every", "norm_order", "skip_first_norm", "scaled_init"),
+)
+
+
 def unused_options(config: ConfigDict) -> dict[str, str]:
   """Returns {option: "with OTHER=VALUE", why it has no effect}.
 
@@ -91,8 +99,10 @@ def _of_model(config: ConfigDict) -> Iterator[Rule]:
     yield name, "model.local_window", not model.local_window
   for name in ("model.rope_theta", "model.local_rope_theta"):
     yield name, "model.position", model.position != "rope"
-  is_causal = config.objective.name == "causal"
-  yield "model.causal", "objective.name", is_causal
+  name = config.objective.name
+  yield "model.causal", "objective.name", name in ("causal", "bilm")
+  for option in _NOT_OF_LSTMS:
+    yield f"model.{option}", "objective.name", name == "bilm"
 
 
 def _of_objective(config: ConfigDict) -> Iterator[Rule]:

@@ -35,9 +35,8 @@ from maskedlm.finetune.contract import (
   Rows,
   Setup,
 )
-from maskedlm.modeling import flops
+from maskedlm.modeling import flops, masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.encoder import Encoder
 from maskedlm.runtime import console, multihost, output_files
 from maskedlm.training import loop, sharding
 from maskedlm.training.checkpoints import load, resume
@@ -301,9 +300,8 @@ def _sentence_pooling(run: Prepared, length: int) -> dict[str, Any]:
 def init_params(app: Application, cfg: EncoderConfig, key):
   """Returns fresh parameters of the encoder and the heads."""
   encoder_key, head_key = jax.random.split(key)
-  ids = jax.numpy.zeros((1, 1), jax.numpy.int32)
-  encoder = Encoder(cfg).init(encoder_key, ids, ids, ids, train=False)
-  return {"encoder": encoder["params"], **app.init(head_key)}
+  encoder = masked_lm.init_encoder(cfg, encoder_key)
+  return {"encoder": encoder, **app.init(head_key)}
 
 
 def _with_steps(config: ConfigDict, steps_per_epoch: int) -> ConfigDict:

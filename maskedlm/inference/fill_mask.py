@@ -130,6 +130,12 @@ def masked_model(params, task, path) -> tuple[dict, encoder.EncoderConfig]:
   Raises:
     ConfigError: there is no MLM head.
   """
+  if "bilm_head" in params:
+    raise ConfigError(
+      f"{path} has two language models (bilm_head), of which each reads one "
+      "side of a token: it fills no masks and scores no texts; expected a "
+      "masked or causal model."
+    )
   if "mlm_head" not in params:
     raise ConfigError(
       f"{path} has no MLM head (it has {', '.join(params)}): it can't fill "

@@ -15,7 +15,6 @@ from maskedlm.finetune.question_answering.question_answering import SpanHead
 from maskedlm.finetune.tagging.head import TagHead
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.encoder import Encoder
 from maskedlm.modeling.heads import MlmHead, NspHead, Pooler, row_vector
 from maskedlm.objectives.electra import DiscriminatorHead
 
@@ -89,11 +88,10 @@ def param_shapes(
   """Returns the tree of jax.ShapeDtypeStruct of an encoder and heads."""
 
   def init(key):  # Only traced: nothing of these sizes is allocated.
-    ids, D = jnp.zeros((1, 1), jnp.int32), cfg.width
+    D = cfg.width
     table = jnp.zeros((cfg.padded_vocab_size, cfg.embedding_size))
     vectors = HeadInputs(jnp.zeros((1, 1, D)), jnp.zeros((1, D)), table)
-    encoder = Encoder(cfg).init(key, ids, ids, ids, train=False)
-    made = {"encoder": encoder["params"]}
+    made = {"encoder": masked_lm.init_encoder(cfg, key)}
     for name in heads:
       head = HEADS[name]
       module = head.module(cfg, num_labels)

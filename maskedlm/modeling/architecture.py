@@ -166,8 +166,9 @@ class EncoderConfig(ModelOptions):
   """The architecture of an encoder; `restored` reads it from a checkpoint.
 
   The fields are no options of config.model: only an import of static vectors
-  has no layers, an objective sets right_to_left, and the last four are
-  conventions for using the encoder, in which imported models differ (interop/).
+  has no layers, an objective sets family and right_to_left, and the last four
+  are conventions for using the encoder, in which imported models differ
+  (interop/).
   """
 
   num_layers: int = option(
@@ -182,6 +183,13 @@ class EncoderConfig(ModelOptions):
     "Tokens of the tokenizer; arrays have padded_vocab_size rows.",
     low=1,
     high=16_777_216,
+    frozen=True,
+  )
+  family: str = option(
+    "transformer",
+    "Blocks of attention and MLP (transformer, encoder.py), or two LSTMs, one "
+    "from each end (bilm, bilm.py).",
+    choices=("transformer", "bilm"),
     frozen=True,
   )
   right_to_left: bool = option(
@@ -239,7 +247,13 @@ class EncoderConfig(ModelOptions):
 
   @property
   def reads(self) -> str:
-    """The side of a token on which the encoder reads: left, right or both."""
+    """The side of a token on which the encoder reads.
+
+    It is left, right, both, or apart: the first half of a vector has read the
+    left side, and the second half the right side.
+    """
+    if self.family == "bilm":
+      return "apart"
     if not self.causal:
       return "both"
     return "right" if self.right_to_left else "left"

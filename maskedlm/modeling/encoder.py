@@ -72,7 +72,7 @@ class Embeddings(nn.Module):
 
   @nn.compact
   def __call__(self, input_ids, token_type_ids, positions, *, train: bool):
-    """Returns vectors [n, E] for three arrays [n] of int32."""
+    """Returns vectors [n, E] for arrays [n] of int32; positions may be None."""
     cfg = self.cfg
 
     def embed(ids, rows, name):
@@ -80,7 +80,7 @@ class Embeddings(nn.Module):
       return Embed(rows, E, cfg.init_stddev, cfg.dtype, name=name)(ids)
 
     x = embed(input_ids, cfg.padded_vocab_size, "token")
-    if cfg.position == "learned":
+    if cfg.position == "learned" and positions is not None:
       x = x + embed(positions, cfg.max_positions, "position")
     if cfg.type_vocab_size:
       x = x + embed(token_type_ids, cfg.type_vocab_size, "token_type")
@@ -273,19 +273,7 @@ class Encoder(nn.Module):
       x = project(x)
     self.sow("intermediates", "embedded", x)
     if N:
-      # Outside of a loop, XLA:CPU always merges the recomputation with the
-      # original, so that remat would save nothing.
-      loses_remat = cfg.remat != "none" and machine()["platform"] == "cpu"
-      unroll = cfg.unroll and train and not loses_remat
-      blocks = nn.scan(
-        # Elsewhere, this keeps XLA from merging them.
-        REMAT[cfg.remat](Block, prevent_cse=unroll),
-        variable_axes={"params": 0, "intermediates": 0, "attention": 0},
-        split_rngs={"params": True, "dropout": True},
-        in_axes=(0, nn.broadcast, nn.broadcast),
-        length=N,
-        unroll=N if unroll else 1,
-      )
+      blocks = stack(Block, cfg, train, (0, nn.broadcast, nn.broadcast))
       flags = LayerFlags(np.arange(N) == 0, np.array(cfg.global_layers))
       rotations = rotations_of(cfg, positions)
       x, _ = blocks(cfg, train, one_text, name="layers")(
@@ -294,6 +282,30 @@ class Encoder(nn.Module):
     if cfg.norm_order == "pre":  # The sum is not normalised yet.
       x = make_norm(cfg, "final_norm")(x)
     return x.reshape(B, L, D)
+
+
+def stack(block, cfg: EncoderConfig, train: bool, in_axes):
+  """Returns the module class of N blocks with parameters [N, ...].
+
+  Args:
+    block: the module class, called as block(x, *inputs) -> (x, None).
+    cfg: num_layers, remat and unroll are read.
+    train: whether the blocks are used in training.
+    in_axes: for each input, 0 if each layer has its own, or nn.broadcast.
+  """
+  # Outside of a loop, XLA:CPU always merges the recomputation with the
+  # original, so that remat would save nothing.
+  loses_remat = cfg.remat != "none" and machine()["platform"] == "cpu"
+  unroll = cfg.unroll and train and not loses_remat
+  return nn.scan(
+    # Elsewhere, this keeps XLA from merging them.
+    REMAT[cfg.remat](block, prevent_cse=unroll),
+    variable_axes={"params": 0, "intermediates": 0, "attention": 0},
+    split_rngs={"params": True, "dropout": True},
+    in_axes=in_axes,
+    length=cfg.num_layers,
+    unroll=cfg.num_layers if unroll else 1,
+  )
 
 
 def rotations_of(cfg: EncoderConfig, positions):

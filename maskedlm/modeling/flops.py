@@ -19,13 +19,16 @@ def train_flops(
   Args:
     cfg: the architecture; the vocabulary counts without padding.
     length: L, tokens in the row, including padding.
-    num_predictions: P, positions at which tokens are predicted.
+    num_predictions: P, positions at which tokens are predicted, by each of two
+      LSTMs.
     attended: pairs of positions within a segment, length^2 by default; for a
       row of several segments, the sum of their squared lengths.
   """
   L, P = length, num_predictions
   N, D, F, V = cfg.num_layers, cfg.width, cfg.mlp_width, cfg.vocab_size
   E = cfg.embedding_size
+  if cfg.family == "bilm":  # Inputs, outputs before, projection; twice.
+    return 6.0 * (L * N * 2 * 9 * (D // 2) * F + P * 2 * E * V)
   matrices = {"plain": 2, "gated": 3}[cfg.mlp]
   dense = N * (4 * D**2 + matrices * D * F)  # Weights for each token.
   dense += E * D if E != D else 0

@@ -21,17 +21,22 @@ def sentence_vector(cfg: EncoderConfig, x, segment_ids):
   """Returns the vector that represents each row, [B, D].
 
   It is the vector of [CLS], the first token; in a left-to-right model, where
-  [CLS] attends only to itself, the vector of the last real token.
+  [CLS] attends only to itself, the vector of the last real token; of two LSTMs,
+  the half of either that has read the row.
 
   Args:
     cfg: the architecture.
     x: [B, L, D].
     segment_ids: [B, L], 0 for padding.
   """
-  if cfg.reads != "left":
+  if cfg.reads in ("both", "right"):
     return x[:, 0]
   last = jnp.sum(segment_ids > 0, axis=1) - 1
-  return jnp.take_along_axis(x, last[:, None, None], axis=1)[:, 0]
+  last = jnp.take_along_axis(x, last[:, None, None], axis=1)[:, 0]
+  if cfg.reads == "left":
+    return last
+  W = cfg.width // 2
+  return jnp.concatenate([last[:, :W], x[:, 0, W:]], axis=1)
 
 
 def mean_vector(cfg: EncoderConfig, x, segment_ids):

@@ -11,17 +11,23 @@ import jax.numpy as jnp
 from maskedlm.core.task import Batch, Key, Metrics, Params
 from maskedlm.modeling import losses, vocabulary_softmax
 from maskedlm.modeling.encoder import Encoder, EncoderConfig
+from maskedlm.modeling.families import make_encoder
 from maskedlm.modeling.heads import MlmHead, gather_positions
 
 
 def init(cfg: EncoderConfig, encoder_key: Key, head_key: Key) -> Params:
   """Returns fresh parameters: encoder, mlm_head."""
-  # The shapes of parameters do not depend on the batch: one row of one token.
-  ids = jnp.zeros((1, 1), jnp.int32)
   hidden = jnp.zeros((1, 1, cfg.width))
-  encoder = Encoder(cfg).init(encoder_key, ids, ids, ids, train=False)["params"]
+  encoder = init_encoder(cfg, encoder_key)
   head = MlmHead(cfg).init(head_key, hidden, token_embedding(encoder))["params"]
   return {"encoder": encoder, "mlm_head": head}
+
+
+def init_encoder(cfg: EncoderConfig, key: Key) -> Params:
+  """Returns fresh parameters of the encoder."""
+  # The shapes of parameters do not depend on the batch: one row of one token.
+  ids = jnp.zeros((1, 1), jnp.int32)
+  return make_encoder(cfg).init(key, ids, ids, ids, train=False)["params"]
 
 
 def encode(cfg: EncoderConfig, params: Params, batch: Batch, key: Key, train):
@@ -37,7 +43,7 @@ def encode(cfg: EncoderConfig, params: Params, batch: Batch, key: Key, train):
     key: the dropout key; unused unless train.
     train: apply dropout.
   """
-  hidden = Encoder(cfg).apply(
+  hidden = make_encoder(cfg).apply(
     {"params": params["encoder"]},
     **encoder_inputs(batch),
     train=train,
@@ -92,7 +98,7 @@ def encode_layers(cfg: EncoderConfig, params: Params, batch: Batch):
   are the result of `encode`. If cfg.norm_order is "pre", only the last are
   normalised, by final_norm. For a packed batch, see `unpack`.
   """
-  hidden, collected = Encoder(cfg).apply(
+  hidden, collected = make_encoder(cfg).apply(
     {"params": params["encoder"]},
     **encoder_inputs(batch),
     train=False,

@@ -127,26 +127,43 @@ def loss(
   """Returns (terms, metrics) of a batch with its targets; see Task.loss."""
   hidden = masked_lm.encode(cfg, params, batch, key, train)
   table = masked_lm.token_embedding(params["encoder"])
-  weights = batch["next_weights"]
 
-  @jax.checkpoint
-  def add_chunk(sums, arrays):
-    hidden, labels, weights = arrays
+  def predict(hidden, labels):
     output = functools.partial(
       vocabulary_softmax.loss_and_correct, labels=labels
     )
     head = {"params": params["lm_head"]}
-    scores = MlmHead(cfg).apply(head, hidden, table, output)
-    loss, correct = (losses.sum_rows(x * weights) for x in scores)
-    return (sums[0] + loss, sums[1] + correct), None
+    return MlmHead(cfg).apply(head, hidden, table, output)
 
-  arrays = (hidden, batch["next_labels"], weights)
-  arrays = jax.tree.map(lambda x: chunks(x, chunk), arrays)
-  zeros = jnp.zeros(len(weights))
-  (loss, correct), _ = jax.lax.scan(add_chunk, (zeros, zeros), arrays)
+  labels, weights = batch["next_labels"], batch["next_weights"]
+  loss, correct = sum_by_chunks(predict, chunk, hidden, labels, weights)
   count = losses.sum_rows(weights)
   terms = {"lm": (loss, count)}
   return terms, {"lm_loss": (loss, count), "lm_accuracy": (correct, count)}
+
+
+def sum_by_chunks(predict, chunk: int, hidden, labels, weights):
+  """Returns (loss, correct) [B], the weighted sums over the rows' positions.
+
+  Args:
+    predict: (hidden [B, chunk, ...], labels [B, chunk]) -> (loss, correct) [B,
+      chunk]; it is computed again in the backward pass.
+    chunk: positions of a row that are predicted at once.
+    hidden: [B, L, ...].
+    labels, weights: [B, L].
+  """
+
+  @jax.checkpoint
+  def add_chunk(sums, arrays):
+    hidden, labels, weights = arrays
+    scores = predict(hidden, labels)
+    loss, correct = (losses.sum_rows(x * weights) for x in scores)
+    return (sums[0] + loss, sums[1] + correct), None
+
+  arrays = jax.tree.map(lambda x: chunks(x, chunk), (hidden, labels, weights))
+  zeros = jnp.zeros(len(weights))
+  sums, _ = jax.lax.scan(add_chunk, (zeros, zeros), arrays)
+  return sums
 
 
 def chunks(x, size: int):

@@ -57,8 +57,10 @@ def activation_bytes(
 
   Per layer and token: 8 vectors of width D and 2 of the MLP's F, and, if
   attention stores them (xla), 2 L probabilities per head; with remat only the
-  layer's input (full) or the matmuls' outputs (dots). The MLM head's logits
-  count twice, in float32; for a large vocabulary, those of one block.
+  layer's input (full) or the matmuls' outputs (dots). LSTMs (bilm) keep 4
+  vectors of width D and 22 of C = F cells, and with remat only the layer's
+  input. The MLM head's logits count twice, in float32; for a large vocabulary,
+  those of one block.
 
   Args:
     config: the whole config.
@@ -69,12 +71,15 @@ def activation_bytes(
   m, L = config.model, length
   size = 2 if m.dtype == "bfloat16" else 4
   D, F, H = m.width, m.mlp_width, m.num_heads
-  scores = 2 * H * L if attention_of(config, L, **machine) == "xla" else 0
-  kept = {"none": 8 * D + 2 * F + scores, "dots": 7 * D + F, "full": D}[m.remat]
+  if config.objective.name == "bilm":
+    kept = {"none": 4 * D + 22 * F, "dots": D, "full": D}
+  else:
+    scores = 2 * H * L if attention_of(config, L, **machine) == "xla" else 0
+    kept = {"none": 8 * D + 2 * F + scores, "dots": 7 * D + F, "full": D}
   # An objective that masks nothing (causal) predicts every token.
   masks = "mask_rate" in config.objective
   predictions = math.ceil(config.objective.mask_rate * L) if masks else L
-  layers = m.num_layers * rows * L * kept * size
+  layers = m.num_layers * rows * L * kept[m.remat] * size
   words = min(config.tokenizer.vocab_size, m.vocab_block)
   return layers + 2 * 4 * rows * predictions * words
 

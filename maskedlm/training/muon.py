@@ -37,6 +37,7 @@ _MATRICES = (
   (r"layers/.*attention/out/kernel$", (1, 2), (3,)),  # [N, H, K, D]
   (r"layers/.*mlp/gate_up/kernel$", (1,), (3,)),  # [N, D, 2, F]
   (r"layers/.*mlp/(up|down)/kernel$", (1,), (2,)),  # [N, D, F], [N, F, D]
+  (r"layers/lstm/\w+_kernel$", (2,), (3,)),  # [N, 2, ...], bilm.py.
 )
 
 

@@ -125,9 +125,14 @@ class OptimizerOptions:
 
 # An array can hold several matrices: regex -> the axis that numbers them.
 # Layers are scanned, [N, ...]; qkv is [N, D, 3, H, K] with a bias [N, 3, H, K],
-# and gate_up is [N, D, 2, F].
+# gate_up is [N, D, 2, F], and an LSTM's kernels are [N, 2, ...].
 _LAYERS = (r"(^|/)layers/", 0)
-_STACKED = (_LAYERS, (r"(^|/)qkv/", -3), (r"(^|/)gate_up/", -2))
+_STACKED = (
+  _LAYERS,
+  (r"(^|/)qkv/", -3),
+  (r"(^|/)gate_up/", -2),
+  (r"/lstm/.*kernel$", -3),
+)
 
 
 def make_optimizer(

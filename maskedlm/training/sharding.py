@@ -38,7 +38,10 @@ RULES = (
   (r"(out|down|dense|transform|project)/bias$", ()),
   (r"dense/kernel$", ()),
   (r"crf/(start|transitions|end)$", ()),
-  (r"recurrent_kernel$", ()),  # [2, W, 4 W]
+  # [2, W, 4 C], [2, W, 4 C], [2, C, W]
+  (r"/lstm/(input|recurrent|projection)_kernel$", ("fsdp", None)),
+  (r"lstm/bias$", ()),
+  (r"recurrent_kernel$", ()),  # [2, W, 4 W], of a head.
 )
 
 

@@ -151,6 +151,13 @@ def test_a_causal_model_is_one_by_its_objective():
   assert found["model.causal"] == "with objective.name='causal'"
 
 
+def test_lstms_have_no_attention():
+  found = effects.unused_options(defaults.default("bilm"))
+  for name in ("num_heads", "position", "attention", "causal"):
+    assert found[f"model.{name}"] == "with objective.name='bilm'"
+  assert "model.mlp_width" not in found
+
+
 def test_spanbert_has_no_targets_of_weight_0():
   config = defaults.default("spanbert")
   assert "objective.max_span_targets" not in effects.unused_options(config)

@@ -114,3 +114,18 @@ def causal(folder, **changes):
   params = workdirs.make_params(cfg, ("mlm_head",))
   params["lm_head"] = params.pop("mlm_head")
   return workdirs.save(folder, params, cfg, tokenizer, objective="causal")
+
+
+def bilm(folder):
+  """Saves a workdir of two language models of LSTMs; returns its path."""
+  tokenizer = make_tokenizer()
+  cfg = workdirs.config(
+    tokenizer,
+    max_positions=POSITIONS,
+    family="bilm",
+    embedding_width=D // 2,
+    **SIZES,
+  )
+  params = workdirs.make_params(cfg, ())
+  params["bilm_head"] = {"bias": np.zeros(cfg.padded_vocab_size, np.float32)}
+  return workdirs.save(folder, params, cfg, tokenizer, objective="bilm")

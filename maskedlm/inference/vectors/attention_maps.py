@@ -32,8 +32,14 @@ def attend(
     limit: the largest number of tokens; None = the encoder's positions.
 
   Raises:
-    ConfigError: the text has no token, or too many.
+    ConfigError: the text has no token, or too many, or the encoder has no
+      attention.
   """
+  if model.cfg.family != "transformer":
+    raise ConfigError(
+      f"the encoder's family is {model.cfg.family!r}, which has no attention: "
+      "expected a transformer."
+    )
   tokenizer, special = model.tokenizer, model.tokenizer.special
   encoding = tokenizer.encode(text, specials=True)
   count = len(encoding.ids)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.inference.vectors.rows import Row
+from maskedlm.modeling.architecture import EncoderConfig
 
 # Pool -> the function that merges partial results of a unit.
 REDUCTIONS = {"mean": np.add, "max": np.maximum, "cls": np.add}
@@ -23,23 +24,30 @@ class PartialSums(NamedTuple):
   counts: np.ndarray  # [p] float32: the number of tokens in each.
 
 
+def cls_vector(cfg: EncoderConfig, x: np.ndarray) -> np.ndarray:
+  """Returns the vector [C] of a row x [l, C], as heads.sentence_vector does."""
+  half = np.arange(x.shape[-1]) % cfg.width < cfg.width // 2
+  by_last = {"both": False, "right": False, "left": True, "apart": half}
+  return np.where(by_last[cfg.reads], x[-1], x[0])
+
+
 def pool_row(
-  x: np.ndarray, row: Row, pool: str, *, cls_place: int
+  x: np.ndarray, row: Row, pool: str, *, cls: np.ndarray
 ) -> PartialSums:
   """Returns the partial sums of a row.
 
   Args:
     x: [l, C], the vectors of the row's positions.
     row: maps each position to its unit.
-    pool: a key of REDUCTIONS. "cls" takes the vector at cls_place, weighted by
-      the row's tokens, as a long sentence has several rows.
-    cls_place: 0, or the last position in a left-to-right encoder.
+    pool: a key of REDUCTIONS. "cls" takes the vector cls, weighted by the row's
+      tokens, as a long sentence has several rows.
+    cls: [C], the vector of the whole row.
   """
   counted = row.units >= 0
   units = row.units[counted]
   if pool == "cls":
     count = np.float32([len(units)])
-    return PartialSums(units[:1], x[cls_place][None] * len(units), count)
+    return PartialSums(units[:1], cls[None] * len(units), count)
   ones = np.ones(len(units), np.float32)
   return _join(PartialSums(units, x[counted], ones), pool)
 

@@ -245,9 +245,7 @@ def embed(
 
   cut = make_row_cutter(model.tokenizer, options.unit, length=length)
   chunks = chunk_rows(number_units(texts, cut, long), num_tokens)
-  made = _stream(
-    chunks, encode_chunk, options.pool, by_last=cfg.reads == "left"
-  )
+  made = _stream(chunks, encode_chunk, options.pool, cfg)
   return map(_normalized, made) if options.normalize else made
 
 
@@ -365,7 +363,7 @@ def _by_row(ids, which, made) -> Iterator[tuple[int, np.ndarray]]:
 
 
 def _stream(
-  chunks: Iterable[list], encode_chunk: Callable, pool: str, *, by_last: bool
+  chunks: Iterable[list], encode_chunk: Callable, pool: str, cfg: EncoderConfig
 ) -> Iterator[Vectors]:
   """Yields the vectors of the units that are complete after each chunk."""
   waiting: list[Waiting] = []
@@ -375,8 +373,8 @@ def _stream(
     waiting += [new for _, new in chunk if new is not None]
     parts: list = [None] * len(rows)
     for i, x in encode_chunk(rows):
-      cls_place = len(x) - 1 if by_last else 0
-      parts[i] = pooling.pool_row(x, rows[i], pool, cls_place=cls_place)
+      cls = pooling.cls_vector(cfg, x)
+      parts[i] = pooling.pool_row(x, rows[i], pool, cls=cls)
     made = pooling.merge_sums([*last, *parts], pool)
     last = [pooling.PartialSums(*(field[-1:] for field in made))]
     whole = pooling.PartialSums(*(field[:-1] for field in made))

@@ -13,6 +13,7 @@ _POST = {
   "mlp": "plain",
   "biases": True,
   "local_window": 0,
+  "family": "transformer",
   "causal": False,
   "right_to_left": False,
   "row_pool": "cls",

@@ -202,6 +202,15 @@ def test_a_causal_model_has_logits_of_every_token():
   assert memory.activation_bytes(config, 3, 1024, platform="cpu") == expected
 
 
+def test_lstms_keep_their_gates_and_cells():
+  config = small()
+  config.objective = defaults.default("bilm").objective
+  m = config.model
+  kept = m.num_layers * 3 * 1024 * (4 * m.width + 22 * m.mlp_width) * 4
+  expected = kept + 2 * 3 * 1024 * 500 * 4
+  assert memory.activation_bytes(config, 3, 1024, platform="cpu") == expected
+
+
 def test_each_phase_has_its_own_figures():
   config = small()
   task = objectives.make_task(

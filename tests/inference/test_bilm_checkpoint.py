@@ -1,0 +1,65 @@
+"""What can be done with a checkpoint of two LSTMs, and what is refused."""
+
+import numpy as np
+import pytest
+
+import maskedlm
+from helpers import untrained, vector_encoder
+from maskedlm.core.errors import ConfigError, InteropError
+from maskedlm.inference.vectors import attention_maps, vectors
+from maskedlm.interop import stablehlo
+from maskedlm.interop.huggingface import exporter
+
+W = untrained.D // 2
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+  return untrained.bilm(tmp_path_factory.mktemp("bilm") / "run")
+
+
+@pytest.mark.parametrize(
+  "ask",
+  [
+    lambda model: model.fill_mask("the [MASK] sat"),
+    lambda model: model.score(["the cat sat"]),
+    lambda model: model.evaluate(["the cat sat"]),
+  ],
+)
+def test_it_fills_no_masks_and_scores_no_texts(path, ask):
+  with pytest.raises(ConfigError, match="bilm_head") as found:
+    ask(maskedlm.load(path))
+  assert "\n" not in str(found.value)
+
+
+def test_it_has_no_attention(path):
+  with pytest.raises(ConfigError, match=r"'bilm'.*no attention"):
+    attention_maps.attend(vectors.open_text_encoder(path), "the cat sat")
+
+
+@pytest.mark.parametrize(
+  ("part", "message"),
+  [("", "bilm_head.*only maskedlm"), ("encoder", "family='bilm'")],
+)
+def test_transformers_has_no_such_model(path, part, message, tmp_path):
+  with pytest.raises(InteropError, match=message):
+    exporter.export_huggingface(path, tmp_path / "out", part=part, log=print)
+
+
+def test_cls_is_what_either_half_has_read(path):
+  model = vectors.open_text_encoder(path)
+  options = vectors.VectorOptions(
+    unit="sentence", pool="cls", layers=(1, -1), combine="concat"
+  )
+  made = vectors.collect(vectors.embed(model, ["the cat sat"], options))
+  x = vector_encoder.by_hand(model, model.tokenizer.encode("the cat sat").ids)
+  expected = [(x[n, -1, :W], x[n, 0, W:]) for n in (1, -1)]
+  np.testing.assert_allclose(made.values[0], np.ravel(expected), atol=1e-5)
+
+
+@pytest.mark.slow
+def test_the_encoder_is_exported_as_a_program(path, tmp_path):
+  about = stablehlo.export_stablehlo(
+    path, tmp_path / "out", part="encoder", log=print
+  )
+  assert about["outputs"]["last_hidden_state"][-1] == str(2 * W)
