@@ -59,3 +59,13 @@ def test_beside_a_checkpoint_only_what_is_given_is_refused():
     with pytest.raises(ConfigError) as error:
       data_files.override_options(task, options, [token])
     assert str(error.value).startswith(f"{token} has no effect beside")
+
+
+def test_a_threshold_of_no_answer_needs_questions_without_one():
+  task = configs.load_task("question_answering")
+  token = "--config.task.null_threshold=2"
+  with_none = task.options(allow_impossible=True)
+  found = data_files.override_options(task, with_none, [token])
+  assert found.null_threshold == 2.0
+  with pytest.raises(ConfigError, match="null_threshold=2 has no effect"):
+    data_files.override_options(task, task.options(), [token])

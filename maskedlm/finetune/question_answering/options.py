@@ -12,6 +12,11 @@ class Options:
   allow_impossible: bool = task_option(
     False, "A question may have no answer, as in SQuAD 2.0."
   )
+  null_threshold: float | None = task_option(
+    None,
+    "The null_odds above which there is no answer, instead of the calibrated "
+    "threshold.",
+  )
   max_query: int = task_option(
     64, "Tokens of a question; the rest is cut off.", low=1
   )

@@ -159,7 +159,9 @@ def make_application(setup: Setup, options: Options) -> Application:
     }
 
   def decode(examples, rows, outputs: Outputs, tuned) -> list[Prediction]:
-    threshold = tuned.get("null_threshold", 0.0)
+    threshold = options.null_threshold
+    if threshold is None:
+      threshold = tuned.get("null_threshold", 0.0)
     bounds = np.searchsorted(rows.example, np.arange(len(examples) + 1))
     return [
       _predict_one(
@@ -177,6 +179,8 @@ def make_application(setup: Setup, options: Options) -> Application:
   def calibrate(examples, rows, outputs):
     if not options.allow_impossible:
       return {}
+    if options.null_threshold is not None:
+      return {"null_threshold": options.null_threshold}
     gold = squad.gold_answers(examples)
     answers, odds = _non_null(examples, decode(examples, rows, outputs, {}))
     threshold = metrics.calibrate_threshold(gold, answers, odds)
@@ -325,6 +329,12 @@ def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
   }
 
 
+def without_effect(options: Options) -> dict[str, str]:
+  """Returns the options that have no effect beside others, and why."""
+  reason = "without task.allow_impossible=True"
+  return {} if options.allow_impossible else {"null_threshold": reason}
+
+
 TASK = FinetuneTask(
   name="question_answering",
   options=Options,
@@ -338,11 +348,10 @@ TASK = FinetuneTask(
     predictions
   ),
   split_key=lambda example: example.context,
+  without_effect=without_effect,
   overridable=(
-    "allow_impossible",
-    "fix_offsets",
-    "evidence",
-    "evidence_words",
+    *("allow_impossible", "fix_offsets", "null_threshold"),
+    *("evidence", "evidence_words"),
   ),
   demo_lines=("Who wrote it?\tThe novel was written by Jane Austen in 1813.",),
 )

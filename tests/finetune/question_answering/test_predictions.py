@@ -87,6 +87,11 @@ def test_the_threshold():
   assert answer(0.5) == ("i", 16)
   assert answer(-3.0) == ("", None)
   assert answer(7.0) == ("i", 16)
+  # A given one replaces it, and none is calibrated.
+  options = {"allow_impossible": True, "null_threshold": 0.4}
+  (made,) = decode(EXAMPLES[1:2], outputs, {"null_threshold": 7.0}, **options)
+  assert made["answer"] == ""
+  assert make(**options).calibrate([], None, {}) == {"null_threshold": 0.4}
 
 
 @pytest.mark.parametrize("allow_impossible", [False, True])
