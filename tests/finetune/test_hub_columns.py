@@ -133,6 +133,89 @@ def test_relations_as_predict_writes_them(tmp_path):
       read("relations", str(path))
 
 
+ONTONOTES = {
+  "document_id": "nw/x",
+  "sentences": [
+    {
+      "part_id": 0,
+      "words": ["Ann", "Lee", "slept"],
+      "pos_tags": [0, 0, 1],
+      "parse_tree": "(TOP(S(NP (NNP Ann) (NNP Lee) ) (VP (VBD slept) )))",
+      "named_entities": [1, 2, 0],
+      "srl_frames": [{"verb": "slept", "frames": ["B-ARG0", "I-ARG0", "B-V"]}],
+      "coref_spans": [[7, 0, 1], [4, 1, 1]],
+    },
+    {
+      "part_id": 0,
+      "words": ["She", "left"],
+      "pos_tags": [2, 1],
+      "parse_tree": "(TOP(S(NP*)(VP*)))",
+      "named_entities": [0, 0],
+      "srl_frames": [],
+      "coref_spans": [[7, 0, 0]],
+    },
+    {
+      "part_id": 1,
+      "words": ["Yes"],
+      "pos_tags": [0],
+      "parse_tree": "(TOP*)",
+      "named_entities": [0],
+      "srl_frames": [],
+      "coref_spans": [],
+    },
+  ],
+}
+
+
+def test_ontonotes_of_the_hub(path):
+  """Five tasks read a document; its classes are within lists of objects."""
+  features = {
+    "pos_tags": sequence(classes("NNP", "VBD", "PRP")),
+    "named_entities": [classes("O", "B-PERSON", "I-PERSON")],
+    "words": sequence({"dtype": "string", "_type": "Value"}),
+  }
+  source = write(path, [ONTONOTES], sentences=[features])
+  words = [("Ann", "Lee", "slept"), ("She", "left"), ("Yes",)]
+  tags = ("B-PERSON", "I-PERSON", "O")
+  found = read("tagging", source)
+  assert [e.words for e in found] == words and found[0].tags == tags
+  found = read("tagging", source, task="pos")
+  assert found[1].tags == ("PRP", "VBD")
+  assert read("spans", source)[0].spans == (Entity("PERSON", 0, 2),)
+  found = read("constituency", source)
+  assert [e.words for e in found] == words
+  assert found[1].tags == ("PRP", "VBD")
+  first = read("semantic_roles", source)[0]
+  [predicate] = first.predicates
+  assert predicate[:2] == (2, (Entity("ARG0", 0, 2),))
+  found = read("coreference_chains", source)
+  assert [e.id for e in found] == ["(nw/x); part 000", "(nw/x); part 001"]
+  assert [e.words for e in found] == [words[0] + words[1], words[2]]
+  assert found[0].sentence_ends == (3, 5)
+  assert found[0].chains == (((0, 2), (3, 4)), ((1, 2),))
+  assert found[1].chains == ()
+
+
+@pytest.mark.parametrize(
+  ("change", "task", "message"),
+  [
+    (
+      {"coref_spans": [[7, 0, 1]]},
+      "coreference_chains",
+      r"1: the span \[7, 0, 1",
+    ),
+    ({"coref_spans": [[7, 0]]}, "coreference_chains", r"1: the span \[7, 0\]"),
+    ({"words": "a"}, "coreference_chains", "1: 'words' is a"),
+    ({"srl_frames": [{"verb": "a"}]}, "semantic_roles", "1: the frame"),
+    ({"parse_tree": "(TOP(NP**))"}, "constituency", "1: the parse_tree has 2"),
+  ],
+)
+def test_ontonotes_that_is_damaged(path, change, task, message):
+  last = ONTONOTES["sentences"][2] | change
+  with pytest.raises(DataError, match=f"parquet:{message}"):
+    read(task, write(path, [ONTONOTES | {"sentences": [last]}]))
+
+
 def test_gap_of_the_hub(path):
   row = {"ID": "test-1", "Text": "Ann met Eve as she left.", "URL": "http://x"}
   row |= {"Pronoun": "she", "Pronoun-offset": 15, "A": "Ann", "A-offset": 0}

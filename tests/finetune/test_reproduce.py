@@ -36,7 +36,7 @@ def load(argv, monkeypatch):
 
 def test_the_page_has_commands_for_each_table():
   verbs = [argv[0] for argv in COMMANDS]
-  assert verbs.count("import") == 4 and len(FINETUNE) == 9
+  assert verbs.count("import") == 4 and len(FINETUNE) == 10
   assert {"predict", "evaluate"} < {*verbs}
 
 
@@ -46,6 +46,7 @@ def test_finetune(argv, monkeypatch):
   assert config.task.kind == argv[1]
   assert args.workdir.startswith("runs/")
   known = [a[a.index("--out") + 1] for a in COMMANDS if a[0] == "import"]
+  known.append("runs/quickstart")
   known += [x.removeprefix("--workdir=") for a in FINETUNE for x in a]
   assert config.init_from in known
 

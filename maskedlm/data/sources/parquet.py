@@ -6,7 +6,7 @@ tensorflow-datasets.
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from maskedlm.core.parse_json import parse_json
@@ -80,47 +80,61 @@ def read_texts(path: str, column: str) -> Iterator[bytes | None]:
 def read_rows(path: str) -> Iterator[dict[str, Any]]:
   """Yields the rows of a file as dicts, column -> value.
 
-  In files written by Hugging Face's datasets, classes and lists of classes
-  become names instead of numbers; no class (-1) is "".
+  In files written by Hugging Face's datasets, classes, also within lists and
+  objects, become names instead of numbers; no class (-1) is "".
 
   Raises:
     ParquetError: the file can't be read.
   """
   with _open(path) as file:
-    classes = _class_names(file.schema_arrow.metadata or {})
+    classes = _features_with_classes(file.schema_arrow.metadata or {})
     for batch in file.iter_batches(_ROWS, use_threads=False):
       for row in batch.to_pylist():
         for column in classes.keys() & row.keys():
-          row[column] = _class_name(row[column], classes[column])
+          row[column] = _named(row[column], classes[column])
         yield row
 
 
-def _class_name(value: Any, names: Sequence[str]) -> Any:
+def _named(value: Any, feature: Any) -> Any:
+  """Returns a value with names for classes.
+
+  A feature of a list is {"feature": ...}, or [...] in older files; that of a
+  dict has its names; others have a _type.
+  """
   if isinstance(value, list):
-    return [_class_name(one, names) for one in value]
-  if not isinstance(value, int):  # A null.
+    if isinstance(feature, list):
+      inner = feature[0]
+    else:
+      inner = feature.get("feature", feature)
+    return [_named(one, inner) for one in value]
+  if isinstance(value, dict):
+    inner = feature.get("feature", feature)
+    return {
+      name: _named(x, inner[name]) if _has_classes(inner.get(name)) else x
+      for name, x in value.items()
+    }
+  if isinstance(feature, list) or feature.get("_type") != "ClassLabel":
+    return value
+  names = feature.get("names")
+  if not isinstance(value, int) or not names:  # A null; unnamed classes.
     return value
   return names[value] if 0 <= value < len(names) else ""
 
 
-def _class_names(metadata: Mapping[bytes, bytes]) -> dict[str, Sequence[str]]:
-  """Returns column -> class names for the columns with ClassLabels.
-
-  Includes columns with lists of ClassLabels: {"feature": ...}, or [...] in
-  older files.
-  """
+def _features_with_classes(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
+  """Returns column -> feature for the columns with ClassLabels."""
   try:
     features = parse_json(metadata[b"huggingface"])["info"]["features"].items()
   except (AttributeError, KeyError, TypeError, ValueError):
     return {}  # Not written by datasets, or without class names.
-  classes = {}
-  for column, feature in features:
-    if isinstance(feature, list) and feature:
-      feature = feature[0]
-    elif isinstance(feature, dict):
-      feature = feature.get("feature", feature)
-    if not isinstance(feature, dict) or feature.get("_type") != "ClassLabel":
-      continue
-    if feature.get("names"):
-      classes[column] = feature["names"]
-  return classes
+  return {name: x for name, x in features if _has_classes(x)}
+
+
+def _has_classes(feature: Any) -> bool:
+  if isinstance(feature, list):
+    return any(map(_has_classes, feature))
+  if not isinstance(feature, dict):
+    return False
+  return feature.get("_type") == "ClassLabel" or any(
+    map(_has_classes, feature.values())
+  )

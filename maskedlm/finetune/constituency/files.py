@@ -5,19 +5,22 @@
                     tag and its bit of the tree ("(NP*", "*))") are the 4th, 5th
                     and 6th; a blank line or #begin and #end document between
                     sentences
-  JSON, Parquet     {"tree": "(S ...)"}, as `predict --json` writes it
+  JSON, Parquet     {"tree": "(S ...)"}, as `predict --json` writes it, or
+                    OntoNotes of the Hub (common/ontonotes.py)
 
 The format is recognised by the content.
 """
 
 import itertools
 import pathlib
+import re
 from collections.abc import Iterator
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import tables
+from maskedlm.data.labelled import objects, tables
 from maskedlm.data.labelled.lines import read_lines
+from maskedlm.finetune.common import ontonotes
 from maskedlm.finetune.constituency import trees
 from maskedlm.finetune.tagging import token_lists
 from maskedlm.runtime import console
@@ -62,9 +65,10 @@ def read_trees(
 
 def _parse_file(path: str | pathlib.Path) -> Iterator[trees.Tree]:
   if token_lists.is_format(path):
-    for record in tables.read_records(path):
-      text = tables.get_text(record, "tree")
-      yield _only_tree([(record.line, text)], path)
+    rows = objects.read_objects(path)
+    for number, fields in ontonotes.each_sentence(rows):
+      record = tables.Record(number, fields, str(path))
+      yield _only_tree([(number, _tree_text(record))], path)
     return
   path = pathlib.Path(path)
   lines = ((n, text) for n, text in enumerate(read_lines(path), 1))
@@ -81,6 +85,24 @@ def _parse_file(path: str | pathlib.Path) -> Iterator[trees.Tree]:
   ):
     if not is_gap:
       yield _only_tree([_piece(path, *line) for line in group], path)
+
+
+def _tree_text(record: tables.Record) -> str:
+  """Returns a bracketed tree; OntoNotes' has * for each of the words."""
+  if "tree" in record.fields or "parse_tree" not in record.fields:
+    return tables.get_text(record, "tree")
+  text, fields = tables.get_text(record, "parse_tree"), record.fields
+  if " " in text or "*" not in text:  # It has its words.
+    return text
+  pairs = [fields.get(name) for name in ("pos_tags", "words")]
+  if not all(isinstance(x, list) and len(x) == text.count("*") for x in pairs):
+    raise DataError(
+      f"{record.where}: the parse_tree has {text.count('*')} words; expected "
+      "as many 'words' and 'pos_tags'."
+    )
+  words = zip(*pairs, strict=True)
+  leaves = (f"({trees.escape(tag)} {trees.escape(w)})" for tag, w in words)
+  return re.sub(r"\*", lambda _: f" {next(leaves)}", text)
 
 
 def _is_columns(line: str) -> bool:

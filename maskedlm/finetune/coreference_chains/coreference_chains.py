@@ -29,6 +29,7 @@ from maskedlm.finetune.contract import (
 from maskedlm.finetune.coreference_chains import (
   conll2012,
   head,
+  json_rows,
   linking,
   metrics,
 )
@@ -39,6 +40,7 @@ from maskedlm.finetune.coreference_chains.text import (
   parse_line,
   predicted_chains,
 )
+from maskedlm.finetune.tagging import token_lists
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,6 +78,17 @@ class Options:
     "How the vector of a span is made.",
     choices=tuple(span_vectors.REPRESENTATIONS),
   )
+
+
+def read_examples(source: str) -> list[Example]:
+  """Returns the documents of a file: CoNLL-2012, JSON or Parquet.
+
+  Raises:
+    DataError: see conll2012.read_documents and json_rows.read_documents.
+  """
+  if token_lists.is_format(source):
+    return json_rows.read_documents(source)
+  return conll2012.read_documents(source)
 
 
 def describe_labels(examples: Sequence[Example]) -> dict[str, int]:
@@ -265,7 +278,7 @@ def _gold_chains(examples: Sequence[Example]) -> list[Chains]:
 TASK = FinetuneTask(
   name="coreference_chains",
   options=Options,
-  read_examples=lambda source, options: conll2012.read_documents(source),
+  read_examples=lambda source, options: read_examples(source),
   parse_line=lambda line, options: parse_line(line),
   describe_labels=lambda examples, options: describe_labels(examples),
   make_application=make_application,

@@ -3,7 +3,8 @@
   {"id": "a-1", "words": ["Ann", "gave", "up"], "predicates": [{"index": 1,
    "sense": "give_up.07", "args": [[0, 0, "ARG0"], [1, 2, "V"]]}]}
 
-Words are counted from 0, and the end of a span is included. V may be left out
+OntoNotes of the Hub is read, too (common/ontonotes.py): its srl_frames. Words
+are counted from 0, and the end of a span is included. V may be left out
 where it is the predicate's word alone. A sentence with "predicates": [] has
 none; without the field, or without the field "args", they are not known.
 """
@@ -16,6 +17,7 @@ from typing import Any
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import objects
+from maskedlm.finetune.common import bio, ontonotes
 from maskedlm.finetune.common.bio import Entity
 from maskedlm.finetune.contract import Prediction
 from maskedlm.finetune.semantic_roles.predicates import (
@@ -38,7 +40,8 @@ def read_file(path: str) -> list[Example]:
     DataError: see read_object; the file has no words.
   """
   examples, empty = [], 0
-  for number, fields in objects.read_objects(path, such_as=_SUCH_AS):
+  rows = objects.read_objects(path, such_as=_SUCH_AS)
+  for number, fields in ontonotes.each_sentence(rows):
     where = f"{path}:{number}"
     if fields.get("words") == []:
       empty += 1
@@ -74,6 +77,12 @@ def read_object(fields: Mapping[str, Any], where: str) -> Example:
       raise DataError(
         f"{where}: the word {word!r} is empty or no text; expected {_SUCH_AS}."
       )
+  if "srl_frames" in fields and "predicates" not in fields:
+    return Example(
+      tuple(words),
+      predicates=_of_frames(fields, len(words), where),
+      where=where,
+    )
   found = fields.get("predicates")
   if found is not None and not isinstance(found, list):
     raise DataError(
@@ -140,6 +149,24 @@ def _predicate(fields: Any, count: int, where: str) -> Predicate:
     where=where,
     sense=objects.as_text(fields.get("sense")),
   )
+
+
+def _of_frames(
+  fields: Mapping[str, Any], count: int, where: str
+) -> tuple[Predicate, ...]:
+  """Returns the predicates of OntoNotes' srl_frames, of BIO tags."""
+  found = []
+  for frame in fields["srl_frames"] or ():
+    tags = frame.get("frames") if isinstance(frame, dict) else None
+    if not isinstance(tags, list) or len(tags) != count or "B-V" not in tags:
+      raise DataError(
+        f"{where}: the frame {str(frame)[:40]!r}; expected 'frames', a BIO tag "
+        "for each word, one of them B-V."
+      )
+    index = tags.index("B-V")
+    spans = bio.find_entities(tags)
+    found.append(make_predicate(index, spans, count=count, where=where))
+  return _distinct(found, where)
 
 
 def _argument(arg: Any, index: int, where: str) -> Entity:

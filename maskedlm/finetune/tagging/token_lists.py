@@ -3,11 +3,12 @@
   {"tokens": ["Ann", "went"], "ner_tags": ["B-PER", "O"]}
 
 This is how Hugging Face's datasets publish token columns. Words are in tokens
-or words; tags of entities in ner_tags, tags, labels or ner, others in pos_tags
-or upos (xpos), tags or labels. Numbers in Parquet become the names of the
-classes if datasets wrote the file; other numbers are refused as entities, and
-so are -1 and -100, which mean that there is no tag. Rows without words are left
-out and counted.
+or words; tags of entities in ner_tags, tags, labels, ner or named_entities,
+others in pos_tags or upos (xpos), tags or labels. Numbers in Parquet become the
+names of the classes if datasets wrote the file; other numbers are refused as
+entities, and so are -1 and -100, which mean that there is no tag. Rows without
+words are left out and counted. A row may also be a document, as OntoNotes has
+it (common/ontonotes.py).
 """
 
 import pathlib
@@ -19,11 +20,12 @@ from maskedlm.core.errors import DataError
 from maskedlm.core.parse_json import parse_json
 from maskedlm.data.labelled import objects, tables
 from maskedlm.data.labelled.lines import read_lines
+from maskedlm.finetune.common import ontonotes
 from maskedlm.runtime import console
 
 _WORDS = ("tokens", "words")
 _TAGS = {
-  None: ("ner_tags", "tags", "labels", "ner"),
+  None: ("ner_tags", "tags", "labels", "ner", "named_entities"),
   "upos": ("pos_tags", "upos", "tags", "labels", "pos"),
   "xpos": ("xpos", "xpos_tags"),
 }
@@ -65,7 +67,8 @@ def read_rows(
       other words and tags than described above.
   """
   empty, found = 0, False
-  for number, fields in objects.read_objects(path, such_as=_SUCH_AS):
+  found_rows = objects.read_objects(path, such_as=_SUCH_AS)
+  for number, fields in ontonotes.each_sentence(found_rows):
     where = f"{path}:{number}"
     words = _list(fields, _WORDS, where)
     if words is None:
