@@ -30,7 +30,9 @@ def is_question(entry: Mapping[str, Any]) -> bool:
 def gold_answers(
   entry: Mapping[str, Any], context: str, where: str
 ) -> tuple[GoldAnswer, ...]:
-  """Returns the answers by their first places, then those that are ABSENT.
+  """Returns the answers in their order, then those that are ABSENT.
+
+  Each is at the first of its places that the file has.
 
   Raises:
     DataError: a field is missing or of the wrong type; a span is not within the
@@ -39,10 +41,8 @@ def gold_answers(
   found: dict[str, int] = {}
   for text, span in _spans(entry["detected_answers"], where):
     part = _part(context, span, text, where)
-    found[part] = min(span[0], found.get(part, span[0]))
-  answers = sorted(
-    map(GoldAnswer, found, found.values()), key=lambda x: x.start
-  )
+    found.setdefault(part, span[0])
+  answers = [GoldAnswer(part, start) for part, start in found.items()]
   gold = get_field(entry, "answers", list, where)
   for text in gold:
     if not isinstance(text, str):
