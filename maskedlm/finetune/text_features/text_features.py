@@ -14,6 +14,7 @@ import dataclasses
 import jax.numpy as jnp
 from flax import linen as nn
 
+from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.finetune.classification import classification
 from maskedlm.finetune.common.head import Head
@@ -63,8 +64,18 @@ class LogisticRegression(nn.Module):
 
 
 def make_application(setup: Setup, options: Options) -> Application:
-  """Returns the Application; errors as in classification.make_application."""
+  """Returns the Application.
+
+  Raises:
+    ConfigError: as classification.make_application, or [CLS] has the same
+      vector in every text, as in an encoder without layers.
+  """
   cfg = setup.cfg
+  if options.vector == "cls" and not cfg.num_layers:
+    raise ConfigError(
+      "task.vector='cls': static vectors have one for [CLS], whatever the "
+      "text; set --config.task.vector=mean."
+    )
 
   def make_head(outputs: int) -> Head:
     module = LogisticRegression(cfg, options, outputs)

@@ -19,6 +19,7 @@ from maskedlm.finetune import config as configs
 from maskedlm.finetune import predict, run
 from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.text_features import text_features
+from maskedlm.interop import word_vectors
 from maskedlm.modeling import masked_lm
 from maskedlm.training.checkpoints import load
 from maskedlm.training.step import totals
@@ -111,3 +112,32 @@ def test_a_run_of_pairs_leaves_the_encoder_as_it_was(tmp_path):
   line = "the good cat\tthe end"
   (made,) = predict.predict(model, [model.task.parse_line(line, model.options)])
   assert made["label"] == "good"
+
+
+def test_static_vectors_have_a_mean_but_no_cls():
+  """Their logits: the mean of the table's rows, then the dense layer."""
+  cfg = word_vectors.make_config(vocab_size=9, width=3)
+  setup = Setup(None, cfg, {"labels": ["a", "b"]}, 7)
+  app = text_features.make_application(
+    setup, text_features.Options(vector="mean")
+  )
+  table = np.arange(128 * 3, dtype=np.float32).reshape(128, 3) ** 2 % 7
+  kernel, bias = np.float32([[1, 2], [0, -1], [3, 1]]), np.float32([0.5, -2])
+  params = {
+    "encoder": {"embeddings": {"token": {"embedding": table}}},
+    "feature_head": {"dense": {"kernel": kernel, "bias": bias}},
+  }
+  ids = np.int32([[2, 5, 8, 3, 0], [2, 7, 3, 0, 0]])
+  batch = {
+    "input_ids": ids,
+    "token_type_ids": 0 * ids,
+    "segment_ids": np.int32(ids > 0),
+  }
+  logits = app.outputs(params, batch)["logits"]
+  means = [table[[2, 5, 8, 3]].mean(0), table[[2, 7, 3]].mean(0)]
+  np.testing.assert_allclose(logits, means @ kernel + bias, rtol=1e-5)
+  with pytest.raises(ConfigError, match=r"task\.vector=mean"):
+    text_features.make_application(setup, text_features.Options(vector="cls"))
+  of_layers = text_features.Options(vector="mean", layers="concat_last_four")
+  with pytest.raises(ConfigError, match=r"task\.layers='concat_last_four'"):
+    text_features.make_application(setup, of_layers).init(jax.random.key(0))
