@@ -3,10 +3,10 @@
   python benchmarks/claims.py --out FOLDER [--steps 3000] [--max_train 2000]
     [--encoders causal,roberta] [--tasks POS,NER] [--seeds 0,1,2]
 
-Every encoder has the layers of configs/modern_small.py (bilm: LSTMs), and the
-same text, tokenizer, rows, steps and schedule. Each is fine-tuned on every task
-with every seed; the table has the mean and the deviation over the seeds, in
-percent.
+Every encoder has the layers of configs/modern_small.py (bilm: LSTMs; static:
+none, but word2vec's vectors), and the same text, tokenizer, rows, steps and
+schedule. Each is fine-tuned on every task with every seed; the table has the
+mean and the deviation over the seeds, in percent.
 
 Everything is a command of maskedlm, printed before it runs, in a folder of its
 own: what is finished is only read, what was stopped goes on. --table prints the
@@ -28,6 +28,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 DATA = pathlib.Path(
   os.environ.get("MASKEDLM_DATA", ROOT.parent / "shared" / "data")
 )
+TEXT = f"text:{DATA / 'text' / 'en_novels.txt'}"
 MODEL = ROOT / "configs" / "modern_small.py"
 # name -> options of pretraining, beside those of configs/modern_small.py.
 ENCODERS = {
@@ -40,7 +41,9 @@ ENCODERS = {
   "mlm_nsp": ("objective.name=mlm_nsp", "model.type_vocab_size=2"),
   "spanbert": ("objective.name=spanbert",),
   "electra": ("objective.name=electra", "model.type_vocab_size=2"),
+  "bilm": ("objective.name=bilm",),
 }
+STATIC = "static"  # CBOW's vectors of words, as an encoder without layers.
 
 
 class Row(NamedTuple):
@@ -75,16 +78,20 @@ def main():
   parser.add_argument("--out", type=pathlib.Path, required=True)
   parser.add_argument("--steps", type=int, default=3_000)
   parser.add_argument("--max_train", type=int, default=2_000)
-  parser.add_argument("--encoders", default=",".join(ENCODERS))
+  known = (*ENCODERS, STATIC)
+  parser.add_argument("--encoders", default=",".join(known))
   parser.add_argument("--tasks", default=",".join(TASKS))
   parser.add_argument("--seeds", default="0,1,2")
   parser.add_argument("--table", action="store_true")
   args = parser.parse_args()
-  encoders = chosen(parser, "encoders", args.encoders, ENCODERS)
+  encoders = chosen(parser, "encoders", args.encoders, known)
   tasks = chosen(parser, "tasks", args.tasks, TASKS)
   if not args.table:
     for encoder in encoders:
-      pretrain(args.out, encoder, args.steps)
+      if encoder == STATIC:
+        train_vectors(args.out)
+      else:
+        pretrain(args.out, encoder, args.steps)
     for task in tasks:  # Whole columns first: they can be compared.
       for encoder in encoders:
         finetune(args.out, encoder, task, args.max_train, args.seeds)
@@ -108,10 +115,7 @@ def folder(out: pathlib.Path, *names: str) -> pathlib.Path:
 def pretrain(out: pathlib.Path, encoder: str, steps: int) -> None:
   """Pretrains an encoder, unless that is done."""
   corpus = out / "corpus"
-  source = [
-    f"corpus.source=text:{DATA / 'text' / 'en_novels.txt'}",
-    "corpus.sentences=lines",
-  ]
+  source = [f"corpus.source={TEXT}", "corpus.sentences=lines"]
   if not (corpus / "meta.json").exists():
     run(
       "prepare",
@@ -131,6 +135,16 @@ def pretrain(out: pathlib.Path, encoder: str, steps: int) -> None:
     f"--workdir={folder(out, 'encoders', encoder)}",
     *map("--config.{}".format, options),
   )
+
+
+def train_vectors(out: pathlib.Path) -> None:
+  """Trains word vectors on the same text, unless that is done."""
+  workdir = folder(out, "encoders", STATIC)
+  if workdir.exists():
+    return
+  vectors = out / "cbow.txt"
+  run("static", "train", f"--source={TEXT}", "--width=256", f"--out={vectors}")
+  run("import", "--from=word2vec", str(vectors), f"--out={workdir}")
 
 
 def finetune(
