@@ -16,17 +16,25 @@ from maskedlm.training import sharding
 
 FILES = sorted(CONFIGS.glob("*.py"))
 # tests/finetune runs the configs of fine-tuning.
-PRETRAINING = [
-  f"{path.name}:{size}" if size else path.name
+PRETRAINING = {
+  path.name: [
+    f"{path.name}:{size}" if size else path.name
+    for size in runpy.run_path(str(path)).get("SIZES", ("",))
+    # Shrunk, a large model is the base one again.
+    if size != "large"
+  ]
   for path in FILES
   if "maskedlm.finetune" not in path.read_text()
-  for size in runpy.run_path(str(path)).get("SIZES", ("",))
-  # Shrunk, a large model is the base one again.
-  if size != "large"
+}
+# Shrunk, the sizes of a config differ in a few options only.
+NAMES = [
+  pytest.param(name, marks=[pytest.mark.slow] if i else [])
+  for names in PRETRAINING.values()
+  for i, name in enumerate(names)
 ]
 
 
-@pytest.mark.parametrize("name", PRETRAINING)
+@pytest.mark.parametrize("name", NAMES)
 def test_two_steps_of_a_shrunk_config(name, tiny, tmp_path, monkeypatch):
   # For one device compiling takes a quarter less.
   on_one = functools.partial(sharding.make_mesh, devices=jax.devices()[:1])
