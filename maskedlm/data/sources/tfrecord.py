@@ -16,7 +16,6 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import google_crc32c
 import numpy as np
 
 _LENGTH = struct.Struct("<Q")
@@ -120,6 +119,8 @@ def _read_record(file, place: int, path: str) -> bytes:
 
 
 def _is_intact(data: bytes, masked: bytes) -> bool:
+  import google_crc32c  # Here, as other sources need no such library.
+
   crc = google_crc32c.value(data)
   rotated = (crc >> 15 | crc << 17) & 0xFFFFFFFF
   return masked == _CRC.pack((rotated + 0xA282EAD8) & 0xFFFFFFFF)
