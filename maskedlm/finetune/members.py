@@ -22,7 +22,10 @@ from maskedlm.training.checkpoints import load
 from maskedlm.training.checkpoints.load import LoadedCheckpoint
 
 # Of the architecture, what changes no prediction.
-_TRAINING_ONLY = {"dropout", "attention_dropout", "remat", "unroll"}
+_TRAINING_ONLY = {
+  *("dropout", "attention_dropout", "attention", "vocab_block"),
+  *("remat", "unroll"),
+}
 
 
 def split_paths(text: str) -> list[str]:
