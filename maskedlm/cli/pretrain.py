@@ -115,7 +115,7 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
   starting = {}
   if config.init_from:
     starting["start_from"] = init_from.initial_weights(
-      config.init_from, log=console.log
+      config.init_from, log=console.log, method=config.grow
     )
   if config.init_tokens:
     starting["start_from"] = init_tokens.initial_tokens(

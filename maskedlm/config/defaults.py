@@ -76,6 +76,11 @@ def validate(config: ConfigDict) -> None:
   for name, section in SECTIONS.items():
     options.check_options(name, section, config[name] if name else config)
   options.check_options("objective", objective, config.objective)
+  if config.grow and not config.init_from:
+    raise ConfigError(
+      f"grow={config.grow!r} has nothing to start from: name the smaller "
+      "model, --config.init_from=RUN, or leave it out."
+    )
   longest = config.data.length
   if config.data.long_share > 0:
     longest = max(longest, config.data.long_length)

@@ -41,6 +41,13 @@ class RunOptions:
 class PretrainOptions(RunOptions):
   """Options at the top level of a config of pretraining."""
 
+  grow: str = option(
+    "",
+    "tile: start a larger model from init_from, whose layers and widths are "
+    "repeated (grow.py); the sizes are then the config's own.",
+    choices=("", "tile"),
+    frozen=True,
+  )
   init_tokens: str = option(
     "",
     "A file of word vectors (word2vec, GloVe) from which the embeddings of "

@@ -3,11 +3,12 @@
 import math
 from typing import Any
 
+import jax
 from ml_collections import ConfigDict
 
 from maskedlm.core.task import Params
 from maskedlm.planning import memory
-from maskedlm.training.checkpoints import init_from, load
+from maskedlm.training.checkpoints import grow, init_from, load
 
 
 def parameter_figures(config: ConfigDict, params: Params) -> dict[str, Any]:
@@ -32,7 +33,11 @@ def parameter_figures(config: ConfigDict, params: Params) -> dict[str, Any]:
   figures = {"parameters": sum(blocks.values()), "blocks": blocks}
   if config.init_from:
     path = config.init_from
-    parts = init_from.compare(path, load.param_shapes(path), params)
+    old = jax.eval_shape(
+      lambda old: grow.METHODS[config.grow](old, params),
+      load.param_shapes(path),
+    )
+    parts = init_from.compare(path, old, params)
     figures["init_from"] = {"path": path, **parts._asdict()}
   return figures
 

@@ -16,6 +16,7 @@ from ml_collections import ConfigDict
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Params
+from maskedlm.training.checkpoints import grow
 
 
 def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:
@@ -38,11 +39,13 @@ def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:
 
   start = load.describe_checkpoint(config.init_from)
   with config.unlocked():
+    own = grow.SIZES if config.get("grow") else ()
     for field in dataclasses.fields(start.cfg):
       # Except vocab_size, which is the tokenizer's, and options of training,
       # which stay the config's own.
       is_frozen = field.metadata.get("frozen") and field.name in config.model
-      if is_frozen and f"model.{field.name}" not in given:
+      is_given = f"model.{field.name}" in given or field.name in own
+      if is_frozen and not is_given:
         config.model[field.name] = getattr(start.cfg, field.name)
   for name in ("kind", "vocab_size"):
     if f"tokenizer.{name}" not in given:  # Else existing.py compares them.
@@ -61,13 +64,18 @@ def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:
 
 
 def initial_weights(
-  path: str, *, log: Callable[[str], None]
+  path: str, *, log: Callable[[str], None], method: str = ""
 ) -> Callable[[Params], Params]:
   """Returns start_from of loop.run: fresh parameters -> those to start from.
 
   Subtrees that both models have, such as the encoder and the MLM head, are
   copied, unless the MLM head is a generator's (ELECTRA) in only one of them;
   the others stay fresh. A log line names them (see `compare`).
+
+  Args:
+    path: config.init_from.
+    log: receives the line.
+    method: config.grow, a key of grow.METHODS.
 
   Raises (when the result is called):
     CheckpointError, ConfigError: as load.open_checkpoint, or a subtree has
@@ -81,6 +89,7 @@ def initial_weights(
     old = multihost.run_on_all_hosts(
       lambda: load.open_checkpoint(path), facts=load.facts
     ).params
+    old = grow.METHODS[method](old, fresh)
     parts = compare(path, old, fresh)
     log(
       f"weights of {path}: {', '.join(parts.taken)}"

@@ -1,0 +1,86 @@
+"""Makes the weights of a larger model from those of a smaller one.
+
+As ModernBERT-large began with the weights of base (Warner et al. 2024,
+arXiv:2412.13663, section 2.2): a width is filled with copies of the smaller
+one, of which a whole one is in the middle (Javaheripi et al. 2023, Phi-2), and
+the depth by repeating layers (Rae et al. 2021, arXiv:2112.11446, appendix
+G.3.3). What the larger model computes is another function, but a better start
+than random weights.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from maskedlm.core.errors import ConfigError
+from maskedlm.core.task import Params
+
+# What may be larger than init_from's; the rest of the architecture is the same.
+SIZES = ("num_layers", "width", "num_heads", "mlp_width", "embedding_width")
+
+
+def tile(old: Params, fresh: Params) -> Params:
+  """Returns the subtrees of `old` in the shapes of `fresh`.
+
+  Index i of a larger axis of n is taken from index (i - (n - m) // 2) mod m of
+  the smaller one of m; of the layers, from round(i * m / n). Whole heads are
+  copied. Subtrees and arrays that `fresh` lacks are left as they are.
+
+  Args:
+    old: parameters, arrays or, within jax.eval_shape, tracers.
+    fresh: the larger model's parameters or shapes.
+
+  Raises:
+    ConfigError: an array of `fresh` is smaller, or one of the embeddings has
+      another number of rows.
+  """
+  return {name: _grown(x, fresh.get(name), name) for name, x in old.items()}
+
+
+def keep(old: Params, fresh: Params) -> Params:
+  """Returns `old`: the model doesn't grow."""
+  del fresh
+  return old
+
+
+METHODS: dict[str, Callable[[Params, Params], Params]] = {
+  "": keep,
+  "tile": tile,
+}
+
+
+def _grown(old: Any, fresh: Any, path: str):
+  """Returns a subtree, or an array."""
+  if isinstance(old, dict) and isinstance(fresh, dict):
+    return {
+      name: _grown(x, fresh.get(name), f"{path}/{name}")
+      for name, x in old.items()
+    }
+  if isinstance(old, dict) or isinstance(fresh, dict) or fresh is None:
+    return old  # init_from.compare names what differs.
+  if len(old.shape) != len(fresh.shape):
+    return old
+  for axis, (m, n) in enumerate(zip(old.shape, fresh.shape, strict=True)):
+    rows_differ = path.endswith("/embedding") and axis == 0 and m != n
+    if n < m or rows_differ:
+      raise ConfigError(
+        f"grow=tile: {path} is {list(old.shape)} in init_from and "
+        f"{list(fresh.shape)} here; expected sizes that are equal or larger, "
+        "and as many tokens and positions."
+      )
+    if m != n:
+      is_layers = "/layers/" in path and axis == 0
+      places = _layers(m, n) if is_layers else _middle(m, n)
+      old = old[(slice(None),) * axis + (places,)]
+  return old
+
+
+def _middle(m: int, n: int) -> np.ndarray:
+  """Returns the places [n] in an axis of m from which one of n is filled."""
+  return (np.arange(n) - (n - m) // 2) % m
+
+
+def _layers(m: int, n: int) -> np.ndarray:
+  """Returns the layers [n] of m that n layers are taken from."""
+  return np.array([min(round(i * m / n), m - 1) for i in range(n)])

@@ -1,0 +1,105 @@
+"""A larger model from a smaller one: what of it is equal."""
+
+import jax
+import numpy as np
+import pytest
+
+from helpers import untrained, workdirs
+from maskedlm.config import defaults
+from maskedlm.core.errors import ConfigError
+from maskedlm.training.checkpoints import grow, init_from
+
+
+def test_an_axis_is_filled_from_its_middle():
+  # ModernBERT's own test: 3 numbers in 8 places.
+  old, fresh = {"scale": np.array([1, 2, 3])}, {"scale": np.zeros(8)}
+  assert grow.tile(old, fresh)["scale"].tolist() == [2, 3, 1, 2, 3, 1, 2, 3]
+
+
+def test_layers_are_repeated_in_their_order():
+  old = {"encoder": {"layers": {"scale": np.arange(22)[:, None]}}}
+  fresh = {"encoder": {"layers": {"scale": np.zeros((28, 1))}}}
+  made = grow.tile(old, fresh)["encoder"]["layers"]["scale"][:, 0]
+  # round(22 i / 28): base's 22 layers in large's 28.
+  assert made[:9].tolist() == [0, 1, 2, 2, 3, 4, 5, 6, 6]
+  assert made[-1] == 21 and sorted(set(made)) == list(range(22))
+
+
+def make(seed=0, **sizes):
+  tokenizer = untrained.make_tokenizer()
+  cfg = workdirs.config(tokenizer, num_layers=2, width=12, **sizes)
+  shapes = workdirs.make_params(cfg, ("mlm_head",))
+  return workdirs.randomise(shapes, seed)
+
+
+def test_a_whole_small_model_is_in_the_middle_of_the_large_one():
+  small = make(num_heads=3)
+  wide = workdirs.config(
+    untrained.make_tokenizer(),
+    num_layers=5,
+    width=20,
+    num_heads=5,
+    mlp_width=46,
+  )
+  large = workdirs.make_params(wide, ("mlm_head",))
+  made = grow.tile(small, large)
+  assert jax.tree.map(np.shape, made) == jax.tree.map(np.shape, large)
+  kernel = made["encoder"]["layers"]["attention"]["qkv"]["kernel"]
+  old = small["encoder"]["layers"]["attention"]["qkv"]["kernel"]
+  # Width 12 in 20, and 3 heads in 5: from 4 and from 1.
+  np.testing.assert_array_equal(kernel[0, 4:16, :, 1:4], old[0])
+  np.testing.assert_array_equal(kernel[:, :, :, 0], kernel[:, :, :, 3])
+  np.testing.assert_array_equal(kernel[0], kernel[1])  # round(0.4) is 0.
+  up, old = (
+    params["encoder"]["layers"]["mlp"]["up"]["kernel"]
+    for params in (made, small)
+  )
+  np.testing.assert_array_equal(up[-1, 4:16, 3:43], old[1])
+  vectors, old = (
+    params["encoder"]["embeddings"]["token"]["embedding"]
+    for params in (made, small)
+  )
+  np.testing.assert_array_equal(vectors[:, 4:16], old)
+
+
+def test_a_model_of_the_same_size_is_unchanged():
+  small = make(num_heads=3)
+  made = grow.tile(small, jax.eval_shape(lambda: small))
+  jax.tree.map(np.testing.assert_array_equal, made, small)
+
+
+@pytest.mark.parametrize(
+  ("sizes", "name"),
+  [({"mlp_width": 39}, "mlp/down"), ({"max_positions": 29}, "position")],
+)
+def test_what_does_not_grow_is_refused(sizes, name):
+  small = make(num_heads=3)
+  other = make(num_heads=3, **sizes)
+  with pytest.raises(ConfigError, match=f"grow=tile: .*{name}"):
+    grow.tile(small, other)
+
+
+def test_the_sizes_are_the_configs_own_and_the_rest_init_froms(tmp_path):
+  tokenizer = untrained.make_tokenizer()
+  cfg = workdirs.config(
+    tokenizer, num_layers=2, width=12, num_heads=3, position="rope"
+  )
+  params = workdirs.make_params(cfg, ("mlm_head",))
+  path = workdirs.save(tmp_path / "small", params, cfg, tokenizer)
+  config = defaults.default("roberta")
+  config.model.update(num_layers=3, width=20, num_heads=5, mlp_width=60)
+  config.init_from, config.grow = str(path), "tile"
+  init_from.copy_architecture(config)
+  model = config.model
+  assert (model.num_layers, model.width, model.num_heads) == (3, 20, 5)
+  assert model.position == "rope" and model.mlp_width == 60
+  config.grow = ""
+  init_from.copy_architecture(config)
+  assert (model.num_layers, model.width, model.num_heads) == (2, 12, 3)
+
+
+def test_growing_from_nothing_is_refused():
+  config = defaults.default("roberta")
+  config.grow = "tile"
+  with pytest.raises(ConfigError, match=r"grow=.*init_from"):
+    defaults.validate(config)
