@@ -2,6 +2,7 @@
 
   python benchmarks/claims.py --out FOLDER [--steps 3000] [--max_train 2000]
     [--encoders causal,roberta] [--tasks POS,NER] [--seeds 0,1,2]
+    [--pretrain model.num_layers=2 ...] [--finetune data.length=64 ...]
 
 Every encoder has the layers of configs/modern_small.py (bilm: LSTMs; static:
 none, but word2vec's vectors), and the same text, tokenizer, rows, steps and
@@ -9,7 +10,8 @@ schedule. Each is fine-tuned on every task with every seed; the table has the
 mean and the deviation over the seeds, in percent.
 
 Everything is a command of maskedlm, printed before it runs, in a folder of its
-own: what is finished is only read, what was stopped goes on. --table prints the
+own: what is finished is only read, what was stopped goes on. --pretrain and
+--finetune change options of all encoders and of all runs. --table prints the
 table of what is there and runs nothing.
 """
 
@@ -82,6 +84,8 @@ def main():
   parser.add_argument("--encoders", default=",".join(known))
   parser.add_argument("--tasks", default=",".join(TASKS))
   parser.add_argument("--seeds", default="0,1,2")
+  parser.add_argument("--pretrain", nargs="*", default=[], metavar="OPTION")
+  parser.add_argument("--finetune", nargs="*", default=[], metavar="OPTION")
   parser.add_argument("--table", action="store_true")
   args = parser.parse_args()
   encoders = chosen(parser, "encoders", args.encoders, known)
@@ -89,12 +93,17 @@ def main():
   if not args.table:
     for encoder in encoders:
       if encoder == STATIC:
-        train_vectors(args.out)
+        given = dict(option.split("=", 1) for option in args.pretrain)
+        train_vectors(args.out, given.get("model.width", "256"))
       else:
-        pretrain(args.out, encoder, args.steps)
+        more = [f"train.num_steps={args.steps}", *args.pretrain]
+        pretrain(args.out, encoder, more)
     for task in tasks:  # Whole columns first: they can be compared.
       for encoder in encoders:
-        finetune(args.out, encoder, task, args.max_train, args.seeds)
+        more = [f"data.max_train={args.max_train}", *args.finetune]
+        finetune(
+          args.out, encoder, task, [*more, f"sweep.seeds=({args.seeds},)"]
+        )
   print("\n".join(format_table(args.out, encoders, tasks)))
 
 
@@ -112,7 +121,7 @@ def folder(out: pathlib.Path, *names: str) -> pathlib.Path:
   return out.joinpath(*(name.replace(" ", "_") for name in names))
 
 
-def pretrain(out: pathlib.Path, encoder: str, steps: int) -> None:
+def pretrain(out: pathlib.Path, encoder: str, more: Sequence[str]) -> None:
   """Pretrains an encoder, unless that is done."""
   corpus = out / "corpus"
   source = [f"corpus.source={TEXT}", "corpus.sentences=lines"]
@@ -123,12 +132,7 @@ def pretrain(out: pathlib.Path, encoder: str, steps: int) -> None:
       f"--config={MODEL}",
       *map("--config.{}".format, source),
     )
-  options = [
-    f"corpus.path={corpus}",
-    f"train.num_steps={steps}",
-    f"train.eval_every={steps}",
-    *ENCODERS[encoder],
-  ]
+  options = [f"corpus.path={corpus}", *more, *ENCODERS[encoder]]
   run(
     "pretrain",
     f"--config={MODEL}",
@@ -137,29 +141,28 @@ def pretrain(out: pathlib.Path, encoder: str, steps: int) -> None:
   )
 
 
-def train_vectors(out: pathlib.Path) -> None:
+def train_vectors(out: pathlib.Path, width: str) -> None:
   """Trains word vectors on the same text, unless that is done."""
   workdir = folder(out, "encoders", STATIC)
   if workdir.exists():
     return
   vectors = out / "cbow.txt"
-  run("static", "train", f"--source={TEXT}", "--width=256", f"--out={vectors}")
+  run(
+    *("static", "train", f"--source={TEXT}"),
+    *(f"--width={width}", f"--out={vectors}"),
+  )
   run("import", "--from=word2vec", str(vectors), f"--out={workdir}")
 
 
 def finetune(
-  out: pathlib.Path, encoder: str, task: str, max_train: int, seeds: str
+  out: pathlib.Path, encoder: str, task: str, more: Sequence[str]
 ) -> None:
   """Fine-tunes an encoder on a task with each seed, unless that is done."""
   row, workdir = TASKS[task], folder(out, "runs", encoder, task)
   if (workdir / "sweep.json").exists():
     return
-  options = [
-    f"init_from={folder(out, 'encoders', encoder)}",
-    f"data.max_train={max_train}",
-    f"sweep.seeds=({seeds},)",
-    *row.options,
-  ]
+  start = folder(out, "encoders", encoder)
+  options = [f"init_from={start}", *row.options, *more]
   run(
     "finetune",
     row.task,
