@@ -83,7 +83,7 @@ def test_custom_code_is_not_run(folder):
     ({"hidden_size": "24"}, "hidden_size='24', expected an integer"),
     ({"hidden_size": 0}, "hidden_size=0, expected 1 to 65536"),
     ({"hidden_size": 10**18}, "hidden_size=1000000000000000000, expected 1 to"),
-    ({"num_hidden_layers": 10**9}, "num_hidden_layers=1000000000, expected 1"),
+    ({"num_hidden_layers": 10**9}, "num_hidden_layers=1000000000, expected 0"),
     ({"num_hidden_layers": True}, "num_hidden_layers=True, expected an int"),
     ({"vocab_size": 10**40}, "vocab_size=1000000000.*, expected 1 to 16777216"),
     ({"max_position_embeddings": 2.5}, "max_position_.*=2.5, expected an int"),
@@ -312,7 +312,10 @@ def test_old_tensor_names(folder):
   ("argv", "expected"),
   [
     (["import", "--from", "hf", "nothing", "--out", "o"], "is not a directory"),
-    (["import", "--from", "jax", "nothing", "--out", "o"], "known: hf."),
+    (
+      ["import", "--from", "jax", "nothing", "--out", "o"],
+      "known: hf, word2vec",
+    ),
     (
       ["import", "--from", "hf", "x", "--out", "o", "--part", "head"],
       "--part='head' is unknown; known: encoder.",
