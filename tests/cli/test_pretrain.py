@@ -103,7 +103,7 @@ def test_a_run_killed_at_random_moments_ends_the_same(
   print(f"kill seed {seed}")
   moments = random.Random(seed)
   kills = 0
-  for _ in range(3):
+  for _ in range(2):
     process = tiny_run.start(*arguments, f"--workdir={tmp_path}")
     # The first is killed by step 8 of 12 at the latest.
     left = moments.randint(1, 8)
@@ -122,7 +122,12 @@ def test_a_run_killed_at_random_moments_ends_the_same(
 
 
 @pytest.mark.parametrize(
-  "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
+  "number",
+  [
+    signal.SIGTERM,
+    pytest.param(signal.SIGINT, marks=pytest.mark.slow),
+    pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
+  ],
 )
 def test_a_signal_saves_and_exits_with_75(whole, arguments, tmp_path, number):
   # The run would ignore a signal that is ignored here, as SIGHUP under nohup.
@@ -209,6 +214,7 @@ def test_another_corpus_names_the_one_to_give(
   assert "error: " in line and f"{path}" in line and "remove" not in line
 
 
+@pytest.mark.slow
 def test_resuming_on_fewer_devices(arguments, tmp_path):
   """8 devices, then 2: equal batches, and losses to float tolerance."""
 
@@ -269,6 +275,7 @@ def test_a_misspelt_corpus_path_prepares_nothing(tiny, tmp_path):
   assert not (tmp_path / "run" / "corpus").exists()
 
 
+@pytest.mark.slow
 def test_two_phases_from_one_config(arguments, tmp_path):
   process = tiny_run.run(
     *arguments,

@@ -128,6 +128,7 @@ def test_short_texts_are_packed_unless_the_option_is_false(tiny):
   assert "segment_weights" not in task.batch_at("train", 0)
 
 
+@pytest.mark.slow
 def test_a_run_records_the_answer_and_resumes_with_it(tiny, tmp_path):
   path, folder = tiny
   command = [

@@ -266,6 +266,7 @@ def electra_flops_of_full_rows(task, config):
   )
 
 
+@pytest.mark.slow
 def test_the_same_on_8_devices(real, capfd):
   (alone, _), (together, _) = (
     any_task.train_on(*real, axes, num_steps=2)

@@ -150,6 +150,7 @@ def test_make_task_does_not_pack_by_default(config, corpus):
     np.testing.assert_array_equal(batch[name], value)
 
 
+@pytest.mark.slow
 def test_a_packed_run(tiny, config, tmp_path):
   config = config.copy_and_resolve_references()
   config.corpus.path = str(tiny[1])

@@ -236,8 +236,16 @@ def test_each_phase_has_its_own_figures():
   ("objective", "options"),
   [
     ("mlm_nsp", {}),
-    ("roberta", {"data.long_share": 0.0, "train.accumulate": 2}),
-    ("roberta", {"data.long_share": 0.0, "mesh.fsdp": 2}),
+    pytest.param(
+      "roberta",
+      {"data.long_share": 0.0, "train.accumulate": 2},
+      marks=pytest.mark.slow,
+    ),
+    pytest.param(
+      "roberta",
+      {"data.long_share": 0.0, "mesh.fsdp": 2},
+      marks=pytest.mark.slow,
+    ),
   ],
 )
 def test_a_step_takes_what_the_run_will_allocate(objective, options):
@@ -297,6 +305,7 @@ def test_sparkline():
   assert facts.sparkline([0, 0]) == "▁▁"
 
 
+@pytest.mark.slow
 def test_the_placeholder_gives_the_shapes_of_a_real_corpus(tiny):
   config = overrides.load_config(str(tiny[0]))
   task = objectives.make_task(
