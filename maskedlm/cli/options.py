@@ -35,6 +35,16 @@ def add_checkpoints(parser: argparse.ArgumentParser) -> None:
   )
 
 
+def add_workdirs(parser: argparse.ArgumentParser) -> None:
+  """Adds the runs to show, one or more."""
+  parser.add_argument(
+    "workdirs",
+    nargs="+",
+    metavar="WORKDIR",
+    help="a run of pretrain or finetune, also gs://... or s3://...",
+  )
+
+
 def add_input(parser: argparse.ArgumentParser) -> None:
   """Adds --input, --format and --field: the texts to read."""
   parser.add_argument(

@@ -17,12 +17,7 @@ def main(argv: Sequence[str]) -> int:
     "workdirs alone, from any machine that sees them.",
     allow_abbrev=False,
   )
-  parser.add_argument(
-    "workdirs",
-    nargs="+",
-    metavar="WORKDIR",
-    help="a run of pretrain or finetune, also gs://... or s3://...",
-  )
+  options.add_workdirs(parser)
   options.add_json(parser, "print a JSON line for each run")
   args = parser.parse_args(argv)
   for workdir in args.workdirs:

@@ -19,7 +19,7 @@ def check_name(option: str, value: str, known, error=ConfigError) -> None:
   if value not in known:
     raise error(
       f"{option}={value!r} is unknown{did_you_mean(value, known)}; known: "
-      f"{', '.join(known)}."
+      f"{', '.join(name or repr(name) for name in known)}."
     )
 
 

@@ -11,6 +11,7 @@ the architecture and the tokenizer.
 """
 
 import functools
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -55,6 +56,11 @@ class Rows(NamedTuple):
   # Why no row holds what is to be learnt, and the remedy: training on the rows
   # is refused. "" if some do.
   lost: str = ""
+
+  def of_each(self, count: int) -> list[range]:
+    """Returns the rows of each of `count` examples."""
+    bounds = np.searchsorted(self.example, np.arange(count + 1)).tolist()
+    return [range(*pair) for pair in itertools.pairwise(bounds)]
 
   @property
   def lengths(self) -> np.ndarray:

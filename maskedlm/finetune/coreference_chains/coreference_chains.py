@@ -171,12 +171,10 @@ def make_application(setup: Setup, options: Options) -> Application:
     outputs: Outputs,
     tuned: Mapping[str, float],
   ) -> list[Prediction]:
-    bounds = np.searchsorted(rows.example, np.arange(len(examples) + 1))
+    each = zip(examples, rows.of_each(len(examples)), strict=True)
     return [
-      chain_prediction(
-        example, _chains(range(*bounds[i : i + 2]), rows, outputs, options)
-      )
-      for i, example in enumerate(examples)
+      chain_prediction(example, _chains(own, rows, outputs, options))
+      for example, own in each
     ]
 
   def score(

@@ -181,10 +181,9 @@ def make_application(setup: Setup, options: Options) -> Application:
     outputs: Outputs,
     tuned: Mapping[str, float],
   ) -> list[Prediction]:
-    bounds = np.searchsorted(rows.example, np.arange(len(examples) + 1))
+    each = zip(examples, rows.of_each(len(examples)), strict=True)
     return [
-      decode_sentence(example, rows, outputs, range(*bounds[i : i + 2]))
-      for i, example in enumerate(examples)
+      decode_sentence(example, rows, outputs, own) for example, own in each
     ]
 
   def decode_sentence(

@@ -162,18 +162,16 @@ def make_application(setup: Setup, options: Options) -> Application:
     threshold = options.null_threshold
     if threshold is None:
       threshold = tuned.get("null_threshold", 0.0)
-    bounds = np.searchsorted(rows.example, np.arange(len(examples) + 1))
+    each = zip(examples, rows.of_each(len(examples)), strict=True)
     return [
       _predict_one(
         example,
         encode(example.context).offsets,
-        {name: outputs[name][begin:end] for name in outputs},
+        {name: outputs[name][own.start : own.stop] for name in outputs},
         options,
         threshold,
       )
-      for example, begin, end in zip(
-        examples, bounds[:-1], bounds[1:], strict=True
-      )
+      for example, own in each
     ]
 
   def calibrate(examples, rows, outputs):

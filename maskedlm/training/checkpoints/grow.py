@@ -20,6 +20,22 @@ from maskedlm.core.task import Params
 SIZES = ("num_layers", "width", "num_heads", "mlp_width", "embedding_width")
 
 
+def check_sizes(model: Any, old: Any) -> None:
+  """Raises ConfigError, before text is prepared, if a size is too small.
+
+  Args:
+    model: config.model of the larger model.
+    old: EncoderConfig of the smaller one.
+  """
+  for name in SIZES:
+    new, least = getattr(model, name), getattr(old, name)
+    if new and new < least:  # An embedding_width of 0 is the width.
+      raise ConfigError(
+        f"grow: model.{name}={new} is less than the {least} of init_from; set "
+        f"--config.model.{name}={least} or more."
+      )
+
+
 def tile(old: Params, fresh: Params) -> Params:
   """Returns the subtrees of `old` in the shapes of `fresh`.
 

@@ -38,6 +38,8 @@ def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:
   from maskedlm.training.checkpoints import load
 
   start = load.describe_checkpoint(config.init_from)
+  if config.get("grow"):
+    grow.check_sizes(config.model, start.cfg)
   with config.unlocked():
     own = grow.SIZES if config.get("grow") else ()
     for field in dataclasses.fields(start.cfg):
