@@ -111,7 +111,7 @@ def make_corruption(corruption: str, choose: str):
   )
   made = masking.make_masking(
     tokenizer,
-    [LENGTH],
+    LENGTH,
     CorruptionOptions(corruption=corruption, choose=choose, mask_rate=RATE),
     token_counts=rng.integers(1, 1_000, VOCAB),
   )

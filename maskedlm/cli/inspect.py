@@ -16,16 +16,15 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.data.corpus import integrity, store
 from maskedlm.data.prepare import prepare
-from maskedlm.planning.inspect import html_page
+from maskedlm.planning.inspect import html_page, schedules
 from maskedlm.planning.inspect.facts import (
   Section,
   facts_of_model,
   facts_of_rows,
-  rate_curve,
-  sparkline,
 )
 from maskedlm.planning.inspect.rows import format_row
 from maskedlm.runtime import console, output_options, startup
+from maskedlm.training import phases as phasing
 from maskedlm.training import predictions
 
 
@@ -63,15 +62,26 @@ def main(argv: Sequence[str]) -> int:
   corpus = _find_corpus(config, args.workdir)
   if corpus:
     predictions.check_corpus(corpus)
-    objectives.resolve_packing(config, corpus)
-  task = objectives.make_task(
-    config, corpus or placeholder_corpus.make_corpus(config.tokenizer)
-  )
+    configs = [phase.config for phase in phasing.split(config)]
+    objectives.resolve_packing(config, [(c, corpus) for c in configs])
+  phases = phasing.split(config)
+  tasks = [
+    objectives.make_task(
+      phase.config, corpus or placeholder_corpus.make_corpus(config.tokenizer)
+    )
+    for phase in phases
+  ]
   if corpus:
-    task = task._replace(batch_at=store.check_batches(task.batch_at, corpus))
-    predictions.check_rows(config, task, corpus, log=console.log)
+    tasks = [
+      task._replace(batch_at=store.check_batches(task.batch_at, corpus))
+      for task in tasks
+    ]
+    predictions.check_rows(config, tasks[0], corpus, log=console.log)
   startup.enable_compile_cache()
-  figures, sections = facts_of_model(config, task)
+  figures, sections = facts_of_model(phases, tasks)
+  if len(phases) > 1:
+    table = schedules.format_table(phases, tasks)
+    sections.insert(0, Section("Phases", table))
   rows = []
   if corpus is None:
     sections.append(
@@ -87,13 +97,13 @@ def main(argv: Sequence[str]) -> int:
     num_samples = 3 if args.rows is None else args.rows
     with integrity.rows_of(corpus.path, corpus.meta):
       measured, more, rows = facts_of_rows(
-        config, task, corpus, num_samples=num_samples
+        phases, tasks, corpus, num_samples=num_samples
       )
     figures.update(measured)
     sections += more
-  curve = rate_curve(config)
+  curves = schedules.curves(phases)
   if args.html:
-    page = html_page.render_page(config.name, sections, rows, curve)
+    page = html_page.render_page(config.name, sections, rows, curves)
     output_options.write_text(args.html, page, option="--html")
   if args.json:
     console.print_json(figures, indent=2)
@@ -103,8 +113,12 @@ def main(argv: Sequence[str]) -> int:
     print(f"\n{section.title}")
     for line in section.lines:
       print(f"  {line}")
-  print(f"\nLearning rate over {counted(config.train.num_steps, 'step')}")
-  print(f"  {sparkline([rate for _, rate in curve])}")
+  print(f"\nOver {counted(config.train.num_steps, 'step')}, by tokens")
+  width = max(len(curve.name) for curve in curves)
+  for curve in curves:
+    low, high = schedules.bounds(curve)
+    line = schedules.sparkline(curve)
+    print(f"  {curve.name:<{width}} {line} {low:g} to {high:g}")
   for row in rows:
     print(f"\n{format_row(row, coloured)}")
   return 0

@@ -12,6 +12,7 @@ from ml_collections import ConfigDict
 
 from maskedlm.cli import options
 from maskedlm.config import existing, overrides
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError
 from maskedlm.runtime import console
 
@@ -26,40 +27,48 @@ def main(argv: Sequence[str]) -> int:
 
   from maskedlm.planning import planner, report
   from maskedlm.planning.topologies import parse_topology
+  from maskedlm.training import phases
 
   topologies = [parse_topology(name) for name in args.topology.split(",")]
   if len(topologies) > 1 and not args.sweep:
     raise ConfigError(
       f"--topology={args.topology}: several topologies need --sweep."
     )
-  two_phases = config.data.long_share > 0
-  if args.phase and not two_phases:
+  count = len(phases.split(config))
+  if args.phase is not None and not 1 <= args.phase <= count:
     raise ConfigError(
-      f"--phase={args.phase} has no effect with data.long_share=0: all steps "
-      "are alike; leave it out."
+      f"--phase={args.phase}: the run has {counted(count, 'phase')}; expected "
+      f"1 to {count}."
     )
-  phase = int(two_phases and args.phase != "first")
+  # All phases; for a comparison only the last, whose rows are the longest.
+  indices = [count - 1] if args.sweep else range(count)
+  if args.phase is not None:
+    indices = [args.phase - 1]
   plans = []
   for topology in topologies:
     for each in _meshes(config, topology) if args.sweep else [config]:
-      plan = planner.make_plan(
-        each,
-        topology,
-        phase,
-        rows=args.rows,
-        price=args.price,
-        search=not args.sweep,
-        log=console.log,
-      )
-      plans.append(plan)
+      for index in indices:
+        plan = planner.make_plan(
+          phases.split(each),
+          index,
+          topology,
+          rows=args.rows,
+          price=args.price,
+          search=not args.sweep,
+          log=console.log,
+        )
+        plans.append(plan)
   if args.json:
     made = [report.plan_figures(plan) for plan in plans]
-    console.print_json(made if args.sweep else made[0], indent=2)
+    console.print_json(made if len(made) > 1 else made[0], indent=2)
     return 0
-  text = (
-    report.compare_plans(plans) if args.sweep else report.format_plan(plans[0])
-  )
-  print("\n".join(text))
+  if args.sweep:
+    print("\n".join(report.compare_plans(plans)))
+    return 0
+  for index, plan in zip(indices, plans, strict=True):
+    if count > 1:
+      print(phases.describe_phase(phases.split(config), index))
+    print("\n".join(report.format_plan(plan)))
   return 0
 
 
@@ -87,9 +96,10 @@ def _parser() -> argparse.ArgumentParser:
   )
   parser.add_argument(
     "--phase",
-    choices=("first", "last"),
-    help="the phase of a config with longer rows at the end; default: "
-    "last, the longer rows",
+    type=int,
+    metavar="N",
+    help="plan only this phase of the run, from 1; default: each, and with "
+    "--sweep the last",
   )
   parser.add_argument(
     "--price", type=float, help="price of a chip-hour, to print the cost"

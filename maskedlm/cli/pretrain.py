@@ -19,6 +19,7 @@ from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.core.measured import perplexity
 from maskedlm.core.parse_json import parse_json
+from maskedlm.core.task import Task
 from maskedlm.data.batches import domain_mixture
 from maskedlm.data.corpus import download, integrity, store
 from maskedlm.data.prepare import prepare
@@ -76,6 +77,7 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
     epochs,
     language_metrics,
     loop,
+    phases,
     predictions,
     sharding,
   )
@@ -83,21 +85,26 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
 
   multihost.check_shared(workdir)
   multihost.run_on_all_hosts(lambda: resume.check_workdir(workdir, config))
-  corpus = multihost.run_on_all_hosts(
-    lambda: _open_corpus(config, workdir),
-    facts=lambda corpus: resume.flatten(_identity(config, corpus)),
+  corpora = multihost.run_on_all_hosts(
+    lambda: _open_corpora(config, workdir),
+    facts=lambda corpora: resume.flatten(_identity(config, corpora)),
   )
-  predictions.check_corpus(corpus)
+  corpus = corpora[0]
   # A copy, since resolve_packing changes it.
   config = config.copy_and_resolve_references()
   with waiting.explained(f"counting the rows of {corpus.path}"):
-    objectives.resolve_packing(config, corpus, log=console.log)
-    task = objectives.make_task(config, corpus, sharding.data_shard(mesh))
-  task = task._replace(
-    batch_at=store.check_batches(task.batch_at, corpus),
-    languages=language_metrics.of_corpus(corpus),
-  )
-  params = jax.eval_shape(task.init, jax.random.key(0))
+    configs = [phase.config for phase in phases.split(config)]
+    objectives.resolve_packing(
+      config, [*zip(configs, corpora, strict=True)], log=console.log
+    )
+    parts = phases.split(config)
+    tasks = [
+      _make_task(phase.config, each, sharding.data_shard(mesh))
+      for phase, each in zip(parts, corpora, strict=True)
+    ]
+  languages = language_metrics.of_corpus(corpus)
+  tasks = [task._replace(languages=languages) for task in tasks]
+  params = jax.eval_shape(tasks[0].init, jax.random.key(0))
   count = sum(math.prod(x.shape) for x in jax.tree.leaves(params))
   console.log(
     f"{config.name} in {buckets.origin(workdir)}: {config.objective.name}, "
@@ -106,8 +113,9 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
   )
 
   with waiting.explained("measuring what is predicted in the first rows"):
-    predictions.check_rows(config, task, corpus, log=console.log)
-  for line in epochs.warnings(config, task.rows_per_epoch):
+    for phase, task, each in zip(parts, tasks, corpora, strict=True):
+      predictions.check_rows(phase.config, task, each, log=console.log)
+  for line in epochs.warnings(parts, tasks):
     console.log(line)
   multihost.run_on_all_hosts(
     lambda: multihost.is_primary() and _keep_tokenizer(config, corpus, workdir)
@@ -122,12 +130,12 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
       config.init_tokens, corpus.tokenizer, log=console.log
     )
   result = loop.run(
-    config,
-    task,
+    parts,
+    tasks,
     workdir,
     mesh=mesh,
     frozen=defaults.frozen_options(config),
-    identity=_identity(config, corpus),
+    identity=_identity(config, corpora),
     **starting,
   )
   if result.interrupted:
@@ -148,7 +156,7 @@ def _preflight(config: ConfigDict):
   from maskedlm.data.batches import placeholder_corpus
   from maskedlm.modeling import architecture
   from maskedlm.modeling.attention import layer
-  from maskedlm.training import sharding, step
+  from maskedlm.training import phases, sharding, step
 
   share, rows = config.corpus.heldout_share, config.train.eval_rows
   if not config.corpus.path and not share and rows:
@@ -157,22 +165,58 @@ def _preflight(config: ConfigDict):
       " raise corpus.heldout_share or set train.eval_rows=0."
     )
   mesh = sharding.make_mesh(config.mesh)
-  data, lengths = config.data, [config.data.length]
-  sharding.check_batch(data.batch_size, config.train.accumulate, mesh)
-  if data.long_share > 0:
-    lengths.append(data.long_length)
-    sharding.check_batch(data.long_batch_size, config.train.accumulate, mesh)
-  cfg = architecture.encoder_config(
-    config.model, config.tokenizer.vocab_size, max(lengths)
-  )
-  architecture.check_attention(cfg, **layer.machine())
-  task = objectives.make_task(
-    config, placeholder_corpus.make_corpus(config.tokenizer)
-  )
+  corpus = placeholder_corpus.make_corpus(config.tokenizer)
+  parts = phases.split(config)
+  tasks = []
+  for phase in parts:
+    c = phase.config
+    sharding.check_batch(c.data.batch_size, c.train.accumulate, mesh)
+    cfg = architecture.encoder_config(
+      c.model, c.tokenizer.vocab_size, c.data.length
+    )
+    architecture.check_attention(cfg, **layer.machine())
+    tasks.append(objectives.make_task(c, corpus))
+    step.over_mesh(c, tasks[-1], mesh, rates=phase.rates)
+  phases.join_tasks(parts, tasks)
   if config.init_tokens:
-    init_tokens.check(config, jax.eval_shape(task.init, jax.random.key(0)))
-  step.over_mesh(config, task, mesh)
+    init_tokens.check(config, jax.eval_shape(tasks[0].init, jax.random.key(0)))
   return mesh
+
+
+def _make_task(config: ConfigDict, corpus: store.Corpus, shard) -> Task:
+  """Returns the Task of a phase, whose batches are checked."""
+  from maskedlm import objectives
+
+  task = objectives.make_task(config, corpus, shard)
+  return task._replace(batch_at=store.check_batches(task.batch_at, corpus))
+
+
+def _open_corpora(
+  config: ConfigDict, workdir: pathlib.Path
+) -> list[store.Corpus]:
+  """Returns the corpus of each phase, which is checked.
+
+  Raises:
+    ConfigError: as _open_corpus, or the tokenizer of a corpus is another.
+    CorpusError: there is nothing to predict in a corpus.
+  """
+  from maskedlm.training import phases, predictions
+
+  opened: dict[str, store.Corpus] = {}
+  corpora = []
+  for phase in phases.split(config):
+    path = phase.config.corpus.path
+    if path not in opened:
+      opened[path] = _open_corpus(phase.config, workdir)
+      predictions.check_corpus(opened[path])
+    corpora.append(opened[path])
+    if corpora[-1].tokenizer.sha256 != corpora[0].tokenizer.sha256:
+      raise ConfigError(
+        f"phases: corpus.path={path!r}, from step {phase.begin:,} on, has "
+        "another tokenizer: prepare it again with --config.tokenizer.path="
+        f"{corpora[0].path}/tokenizer."
+      )
+  return corpora
 
 
 def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
@@ -221,12 +265,14 @@ def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
   return prepare.prepare(config, path, log=console.warn)
 
 
-def _identity(config: ConfigDict, corpus: store.Corpus) -> dict[str, Any]:
+def _identity(
+  config: ConfigDict, corpora: Sequence[store.Corpus]
+) -> dict[str, Any]:
   """Returns what identifies the run, for resume.py to compare."""
   return {
     "config": _values(config),
-    "corpus": corpus.fingerprint,
-    "tokenizer": corpus.tokenizer.sha256,
+    "corpus": "+".join(dict.fromkeys(c.fingerprint for c in corpora)),
+    "tokenizer": corpora[0].tokenizer.sha256,
   }
 
 

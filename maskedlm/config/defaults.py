@@ -20,6 +20,7 @@ from maskedlm.config.options import (
 from maskedlm.core import options
 from maskedlm.core.errors import ConfigError
 from maskedlm.modeling.architecture import ModelOptions
+from maskedlm.training import phases
 from maskedlm.training.optimizer import OptimizerOptions
 
 # Section -> its options; "" is the top level. Those of config.objective are in
@@ -81,20 +82,24 @@ def validate(config: ConfigDict) -> None:
       f"grow={config.grow!r} has nothing to start from: name the smaller "
       "model, --config.init_from=RUN, or leave it out."
     )
-  longest = config.data.length
-  if config.data.long_share > 0:
-    longest = max(longest, config.data.long_length)
-  if longest > config.model.max_positions:
+  if config.data.length > config.model.max_positions:
     raise ConfigError(
-      f"rows of {longest} tokens don't fit model.max_positions="
-      f"{config.model.max_positions}"
+      f"rows of data.length={config.data.length} tokens don't fit "
+      f"model.max_positions={config.model.max_positions}"
       + (
-        ", which are init_from's: set --config.data.length (and long_length) "
-        "to that or less."
+        ", which are init_from's: set --config.data.length to that or less."
         if config.init_from
         else "; raise it or shorten the rows."
       )
     )
+  if config.phases:
+    for phase in phases.split(config):
+      try:
+        validate(phase.config)
+      except ConfigError as error:
+        raise ConfigError(
+          f"phases, from step {phase.begin:,} on: {error}"
+        ) from None
 
 
 def sections(config: ConfigDict) -> dict[str, type]:

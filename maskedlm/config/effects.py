@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from ml_collections import ConfigDict
 
 from maskedlm.core import own_file
-from maskedlm.data.batches import batching
 from maskedlm.data.sources import reader
 
 # (an option, another one, whether the value of that leaves it without effect)
@@ -86,11 +85,6 @@ def _of_rows(config: ConfigDict) -> Iterator[Rule]:
   data = config.data
   yield "data.alpha", "corpus.parts", _is_one_part(config.corpus)
   yield "data.alpha", "data.shares", bool(data.shares)
-  num_steps = config.train.num_steps
-  no_step = not batching.num_long_steps(num_steps, data.long_share)
-  yield "data.long_share", "train.num_steps", no_step and data.long_share > 0
-  for name in ("data.long_length", "data.long_batch_size"):
-    yield name, "data.long_share", no_step
 
 
 def _of_model(config: ConfigDict) -> Iterator[Rule]:

@@ -48,6 +48,12 @@ class PretrainOptions(RunOptions):
     choices=("", "tile"),
     frozen=True,
   )
+  phases: tuple[dict, ...] = option(
+    (),
+    "Parts of the run, each with a length (steps, tokens or share) and changed "
+    "options, such as ({}, {'share': 0.1, 'data.length': 512}); () for one.",
+    frozen=True,
+  )
   init_tokens: str = option(
     "",
     "A file of word vectors (word2vec, GloVe) from which the embeddings of "
@@ -189,27 +195,6 @@ class DataOptions:
   shares: str = option(
     "",
     "The share of every part, instead of alpha: en-web=0.7,en-code=0.3.",
-    frozen=True,
-  )
-  long_share: float = option(
-    0.0,
-    "Share of the steps, at the end, that read longer rows (a second phase).",
-    low=0.0,
-    high=1.0,
-    frozen=True,
-  )
-  long_length: int = option(
-    512,
-    "Tokens in a row of the second phase.",
-    low=8,
-    high=1_048_576,
-    frozen=True,
-  )
-  long_batch_size: int = option(
-    256,
-    "Rows in a step of the second phase.",
-    low=1,
-    high=1_048_576,
     frozen=True,
   )
 

@@ -180,7 +180,7 @@ def _other_type(value: Any, kind: Any) -> str:
   if kind is int:
     is_int = isinstance(value, int) and not isinstance(value, bool)
     return "" if is_int else "an integer"
-  words = {bool: "True or False", str: "a text"}
+  words = {bool: "True or False", str: "a text", dict: "a dict"}
   return "" if isinstance(value, kind) else words[kind]
 
 

@@ -49,10 +49,9 @@ class Task(NamedTuple):
   # Stored in checkpoints, so that they can be used without the config, such as
   # the encoder's architecture; JSON-serializable.
   describe: Mapping[str, Any]
-  # Number of train rows in an epoch, for each phase; () if unknown.
-  rows_per_epoch: tuple[int, ...] = ()
-  # For each phase, the DomainShares of an epoch (data/batches/row_source.py);
-  # () if the corpus is one domain.
+  rows_per_epoch: int = 0  # Train rows; 0 if unknown.
+  # The DomainShares of an epoch (data/batches/row_source.py); () if the corpus
+  # is one domain.
   shares: tuple = ()
   # language_metrics.Languages whose held-out metrics are also reported
   # separately; a batch's `language_ids` [B] are indices into it. () for none.

@@ -38,7 +38,7 @@ from maskedlm.finetune.contract import (
 from maskedlm.modeling import flops, masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.runtime import console, multihost, output_files
-from maskedlm.training import loop, sharding
+from maskedlm.training import loop, phases, sharding
 from maskedlm.training.checkpoints import load, resume
 
 
@@ -88,8 +88,8 @@ def finetune(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
   task, config = make_task(run, config, mesh)
   began = time.perf_counter()
   result = loop.run(
-    config,
-    task,
+    phases.split(config),
+    [task],
     workdir,
     mesh=mesh,
     frozen=frozen_options(config),
@@ -231,7 +231,7 @@ def make_task(
       "encoder": dataclasses.asdict(cfg),
       **_sentence_pooling(run, data.length),
     },
-    rows_per_epoch=(len(run.train_rows.example),),
+    rows_per_epoch=len(run.train_rows.example),
     outputs=app.outputs,
     score=score,
     best=app.best,

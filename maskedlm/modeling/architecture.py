@@ -310,7 +310,7 @@ def encoder_config(model, vocab_size: int, max_length: int) -> EncoderConfig:
     )
   if max_length > cfg.max_positions:
     raise ConfigError(
-      f"rows of {max_length} tokens (data.length, data.long_length) do not fit "
+      f"rows of data.length={max_length} tokens do not fit "
       f"model.max_positions={cfg.max_positions}; set model.max_positions="
       f"{max_length} or shorten the rows."
     )

@@ -19,7 +19,7 @@ batches, so that auto_pack.py can count their rows.
 import dataclasses
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ml_collections import ConfigDict
@@ -62,21 +62,31 @@ def make_task(
   Raises:
     ConfigError, CorpusError: see the module's docstring.
   """
-  objective, options = _with_packing(config, corpus)
+  objective, options = _objective(config)
+  if getattr(options, "pack", False) is None:
+    pack = _packs([(config, corpus)])
+    options = dataclasses.replace(options, pack=pack)
   return objective.make_task(config, corpus, shard, options)
 
 
 def resolve_packing(
-  config: ConfigDict, corpus, *, log: Callable = lambda line: None
+  config: ConfigDict,
+  parts: Sequence[tuple[ConfigDict, Any]],
+  *,
+  log: Callable[[str], None] = lambda line: None,
 ) -> None:
   """Sets objective.pack of a config where it is None (auto_pack.decide).
+
+  Args:
+    config: the whole config, changed in place.
+    parts: config and corpus of each phase of the run.
+    log: called with one line if rows are packed.
 
   Raises:
     ConfigError, CorpusError: see the module's docstring.
   """
-  _, options = _with_packing(config, corpus, log)
-  if "pack" in config.objective:
-    config.objective.pack = options.pack
+  if "pack" in config.objective and config.objective.pack is None:
+    config.objective.pack = _packs(parts, log)
 
 
 def make_batches(config: ConfigDict, corpus, *, pack: bool) -> Batches:
@@ -97,16 +107,14 @@ def _objective(config: ConfigDict) -> tuple[Any, Any]:
   return objective, objective.Options(**values)
 
 
-def _with_packing(
-  config: ConfigDict, corpus, log: Callable = lambda line: None
-) -> tuple[Any, Any]:
-  """Returns the objective's module and its Options, with `pack` decided."""
-  objective, options = _objective(config)
-  if getattr(options, "pack", False) is None:
-    pack = auto_pack.decide(
-      config,
-      lambda pack: make_batches(config, corpus, pack=pack).rows_per_epoch,
-      log=log,
-    )
-    options = dataclasses.replace(options, pack=pack)
-  return objective, options
+def _packs(parts, log: Callable = lambda line: None) -> bool:
+  """Returns whether the rows of a run whose objective.pack is None share."""
+
+  def rows_per_epoch(pack: bool) -> list[int]:
+    return [
+      make_batches(config, corpus, pack=pack).rows_per_epoch
+      for config, corpus in parts
+    ]
+
+  configs = [config for config, _ in parts]
+  return auto_pack.decide(configs, rows_per_epoch, log=log)

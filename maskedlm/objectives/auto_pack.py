@@ -1,12 +1,11 @@
 """Decides whether short texts share rows if objective.pack is None."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ml_collections import ConfigDict
 
 from maskedlm.core.options import option
-from maskedlm.data.batches import batching
 from maskedlm.modeling import architecture
 from maskedlm.modeling.attention import dispatch
 
@@ -27,8 +26,8 @@ def pack_option() -> Any:
 
 
 def decide(
-  config: ConfigDict,
-  rows_per_epoch: Callable[[bool], tuple[int, ...]],
+  configs: Sequence[ConfigDict],
+  rows_per_epoch: Callable[[bool], Sequence[int]],
   *,
   log: Callable[[str], None],
 ) -> bool:
@@ -37,12 +36,10 @@ def decide(
   Rows are packed if that saves a tenth of them in any phase, unless a GPU would
   then lose its attention kernel (cudnn, which takes only rows of one text; the
   cost of that has not been measured). The answer depends on the corpus and the
-  config, not on the machine, so a resumed run has the same rows. If a run is
-  made longer and gets a second phase that changes the answer,
-  checkpoints/resume.py refuses it.
+  config, not on the machine, so a resumed run has the same rows.
 
   Args:
-    config: the whole config.
+    configs: the whole config of each phase of the run.
     rows_per_epoch: whether rows are packed -> their number in each phase.
     log: called with one line if rows are packed.
 
@@ -52,8 +49,8 @@ def decide(
   phases = list(zip(rows_per_epoch(True), rows_per_epoch(False), strict=True))
   if not any(packed <= MAX_ROWS_RATIO * alone for packed, alone in phases):
     return False
-  for length in batching.row_lengths(config.data):
-    if attention_of(config, length, platform="gpu") == "cudnn":
+  for config in configs:
+    if attention_of(config, config.data.length, platform="gpu") == "cudnn":
       return False
   counts = ", then ".join(f"{p:,} instead of {a:,}" for p, a in phases)
   log(f"short texts share rows (objective.pack=True): {counts} an epoch")

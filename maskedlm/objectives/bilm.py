@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.options import check_options, copy_option, option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
-from maskedlm.data.batches import batch_costs, batching, text_rows
+from maskedlm.data.batches import batch_costs, text_rows
 from maskedlm.modeling import flops, losses, masked_lm, vocabulary_softmax
 from maskedlm.modeling.architecture import EncoderConfig, encoder_config
 from maskedlm.objectives import causal
@@ -43,13 +43,13 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   (config/effects.py lists the others).
   """
   check_options("objective", Options, options)
-  lengths = batching.row_lengths(config.data)
-  cfg = architecture(config.model, corpus.tokenizer.vocab_size, max(lengths))
+  length = config.data.length
+  cfg = architecture(config.model, corpus.tokenizer.vocab_size, length)
   rows = text_rows.full_sentence_batches(
     config, corpus, shard, isolate_documents=options.isolate_documents
   )
 
-  def row_flops(length: int, attended: float | None) -> float:
+  def row_flops(attended: float | None) -> float:
     del attended
     return flops.train_flops(cfg, length, num_predictions=length)
 
@@ -61,8 +61,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
     flops=batch_costs.step_cost(
       row_flops,
       rows.batch_at,
-      config.data,
-      config.train.num_steps,
+      config.data.batch_size,
       packed=options.isolate_documents,
     ),
     describe={"objective": "bilm", "encoder": dataclasses.asdict(cfg)},

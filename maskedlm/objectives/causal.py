@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from maskedlm.core.options import check_options, option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
-from maskedlm.data.batches import batch_costs, batching, text_rows
+from maskedlm.data.batches import batch_costs, text_rows
 from maskedlm.modeling import flops, losses, masked_lm, vocabulary_softmax
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import EncoderConfig
@@ -56,8 +56,8 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   The encoder is causal whatever config.model.causal is, and the checkpoint
   records that and the direction.
   """
-  lengths = batching.row_lengths(config.data)
-  cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
+  length = config.data.length
+  cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, length)
   check_options("objective", Options, options)
   from_right = options.direction == "right_to_left"
   cfg = dataclasses.replace(cfg, causal=True, right_to_left=from_right)
@@ -65,7 +65,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
     config, corpus, shard, isolate_documents=options.isolate_documents
   )
 
-  def row_flops(length: int, attended: float | None) -> float:
+  def row_flops(attended: float | None) -> float:
     return flops.train_flops(
       cfg, length, num_predictions=length, attended=attended
     )
@@ -78,8 +78,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
     flops=batch_costs.step_cost(
       row_flops,
       rows.batch_at,
-      config.data,
-      config.train.num_steps,
+      config.data.batch_size,
       packed=options.isolate_documents,
     ),
     describe={"objective": "causal", "encoder": dataclasses.asdict(cfg)},

@@ -78,8 +78,8 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   config.model is the discriminator.
   """
   check_options("objective", Options, options)
-  lengths = batching.row_lengths(config.data)
-  cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
+  length = config.data.length
+  cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, length)
   # Its classifiers read [CLS] through gelu, here and in transformers.
   cfg = dataclasses.replace(cfg, pooler="gelu")
   small = generator_config(
@@ -87,7 +87,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   )
   masks = masking.make_masking(
     corpus.tokenizer,
-    lengths,
+    length,
     single_tokens(options),
     token_counts=corpus.token_counts,
   )
@@ -101,8 +101,8 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
     bits = jax.random.bits(sample_key, shape, jnp.uint32)
     return {**batch, "sample_bits": bits}
 
-  def row_flops(length: int, attended: float | None) -> float:
-    P = masks.num_predictions[length]
+  def row_flops(attended: float | None) -> float:
+    P = masks.num_predictions
     generator = flops.train_flops(
       small, length, num_predictions=P, attended=attended
     )
@@ -126,8 +126,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
     flops=batch_costs.step_cost(
       row_flops,
       rows.batch_at,
-      config.data,
-      config.train.num_steps,
+      config.data.batch_size,
       packed=options.pack,
     ),
     describe={

@@ -48,18 +48,18 @@ class Options(CorruptionOptions):
 def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   """Returns the Task of BERT's pretraining; arguments as in __init__.py."""
   check_options("objective", Options, options)
-  lengths = batching.row_lengths(config.data)
-  cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
+  length = config.data.length
+  cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, length)
   masks, heldout = masking.train_and_heldout(
-    corpus.tokenizer, lengths, options, token_counts=corpus.token_counts
+    corpus.tokenizer, length, options, token_counts=corpus.token_counts
   )
   rows = make_batches(config, corpus, shard, options)
 
-  def row_flops(length: int, attended: float | None) -> float:
+  def row_flops(attended: float | None) -> float:
     return flops.train_flops(
       cfg,
       length,
-      num_predictions=masks.num_predictions[length],
+      num_predictions=masks.num_predictions,
       attended=attended,
     )
 
@@ -72,8 +72,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
     flops=batch_costs.step_cost(
       row_flops,
       rows.batch_at,
-      config.data,
-      config.train.num_steps,
+      config.data.batch_size,
       packed=options.pack,
     ),
     describe={"objective": "mlm_nsp", "encoder": dataclasses.asdict(cfg)},

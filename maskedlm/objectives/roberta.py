@@ -13,7 +13,7 @@ import jax
 
 from maskedlm.core.options import check_options, option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
-from maskedlm.data.batches import batch_costs, batching, text_rows
+from maskedlm.data.batches import batch_costs, text_rows
 from maskedlm.modeling import flops, masked_lm
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import EncoderConfig
@@ -42,10 +42,10 @@ class Options(CorruptionOptions):
 def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   """Returns the Task of RoBERTa's pretraining; arguments as in __init__.py."""
   check_options("objective", Options, options)
-  lengths = batching.row_lengths(config.data)
-  cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
+  length = config.data.length
+  cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, length)
   masks, heldout = masking.train_and_heldout(
-    corpus.tokenizer, lengths, options, token_counts=corpus.token_counts
+    corpus.tokenizer, length, options, token_counts=corpus.token_counts
   )
   whole, full = (
     text_rows.whole_sentence_batches,
@@ -56,11 +56,11 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
     config, corpus, shard, isolate_documents=options.isolate_documents
   )
 
-  def row_flops(length: int, attended: float | None) -> float:
+  def row_flops(attended: float | None) -> float:
     return flops.train_flops(
       cfg,
       length,
-      num_predictions=masks.num_predictions[length],
+      num_predictions=masks.num_predictions,
       attended=attended,
     )
 
@@ -73,8 +73,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
     flops=batch_costs.step_cost(
       row_flops,
       rows.batch_at,
-      config.data,
-      config.train.num_steps,
+      config.data.batch_size,
       packed=options.isolate_documents,
     ),
     describe={"objective": "roberta", "encoder": dataclasses.asdict(cfg)},

@@ -71,23 +71,20 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   """Returns the Task of SpanBERT's pretraining; arguments as in __init__.py."""
   tokenizer = corpus.tokenizer
   check_options("objective", Options, options)
-  lengths = batching.row_lengths(config.data)
-  cfg = encoder_config(config.model, tokenizer.vocab_size, max(lengths))
+  length = config.data.length
+  cfg = encoder_config(config.model, tokenizer.vocab_size, length)
   sbo = SboHead(
     cfg, max_span=options.max_span_targets, place_width=options.place_width
   )
   tokens.check_shares(options.mask_share, options.random_share)
-  spans.check_max_span_words(options.max_span_words, min(lengths))
+  spans.check_max_span_words(options.max_span_words, length)
   span_shares = spans.geometric_shares(options.span_p, options.max_span_words)
-  num_predictions = {
-    length: tokens.count_predictions(
-      options.mask_rate,
-      length - 2,
-      max_predictions=options.max_predictions,
-      budget=tokens.span_budget,
-    )
-    for length in lengths
-  }
+  P = tokens.count_predictions(
+    options.mask_rate,
+    length - 2,
+    max_predictions=options.max_predictions,
+    budget=tokens.span_budget,
+  )
   is_special = np.zeros(cfg.vocab_size, bool)
   is_special[np.asarray(tokenizer.special_ids)] = True
   table = tokens.random_token_table(
@@ -101,7 +98,6 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
 
   def corrupt(batch: Batch, key: Key) -> Batch:
     input_ids, segment_ids = batch["input_ids"], batch["segment_ids"]
-    L = input_ids.shape[1]
     choose_key, replace_key = jax.random.split(key)
     candidates = tokens.maskable(input_ids, segment_ids, is_special)
     positions, weights = spans.choose_spans(
@@ -113,12 +109,12 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
       tokens.count_to_mask(
         jnp.sum(candidates, axis=1),
         rate=options.mask_rate,
-        length=L,
-        num_predictions=num_predictions[L],
+        length=length,
+        num_predictions=P,
         budget=tokens.span_budget,
       ),
       shares=span_shares,
-      num_predictions=num_predictions[L],
+      num_predictions=P,
     )
     first, last = spans.span_ends(positions, weights)
     corrupted, labels = tokens.replace_tokens(
@@ -151,8 +147,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
       "masked_weights": weights,
     }
 
-  def row_flops(length: int, attended: float | None) -> float:
-    P = num_predictions[length]
+  def row_flops(attended: float | None) -> float:
     head = flops.sbo_flops(
       cfg, num_predictions=P, place_width=options.place_width
     )
@@ -168,8 +163,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
     flops=batch_costs.step_cost(
       row_flops,
       rows.batch_at,
-      config.data,
-      config.train.num_steps,
+      config.data.batch_size,
       packed=options.pack,
     ),
     describe={"objective": "spanbert", "encoder": dataclasses.asdict(cfg)},

@@ -18,7 +18,7 @@ from ml_collections import ConfigDict
 from maskedlm import objectives
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Task
-from maskedlm.data.batches import batching, placeholder_corpus
+from maskedlm.data.batches import placeholder_corpus
 from maskedlm.planning import gpus, memory
 from maskedlm.planning.topologies import Topology
 from maskedlm.runtime import xla_flags
@@ -49,12 +49,11 @@ class Pieces(NamedTuple):
 class Step(NamedTuple):
   """A train step to plan, and what it was made from."""
 
-  config: ConfigDict
+  config: ConfigDict  # Of the step's phase.
   task: Task
   mesh: jax.sharding.Mesh
   program: steps.OverMesh
   batch: dict[str, jax.ShapeDtypeStruct]
-  shape: batching.BatchShape  # Batch shape of the phase.
 
 
 class Compiled(NamedTuple):
@@ -125,8 +124,8 @@ def tpu_devices(topology: Topology) -> list[Any]:
   return list(found.devices)
 
 
-def make_step(config: ConfigDict, devices, phase: int) -> Step:
-  """Returns the step of a phase (0, or 1 for the longer rows).
+def make_step(config: ConfigDict, devices) -> Step:
+  """Returns the step of a config, that of a phase.
 
   Raises:
     ConfigError: the mesh doesn't fit the devices, or the batch the mesh.
@@ -134,22 +133,20 @@ def make_step(config: ConfigDict, devices, phase: int) -> Step:
   task = objectives.make_task(
     config, placeholder_corpus.make_corpus(config.tokenizer)
   )
-  return step_of_task(config, task, devices, phase)
+  return step_of_task(config, task, devices)
 
 
-def step_of_task(config: ConfigDict, task: Task, devices, phase: int) -> Step:
-  """Returns the step of a phase as make_step, for a Task of the config."""
+def step_of_task(config: ConfigDict, task: Task, devices) -> Step:
+  """Returns the step as make_step, for a Task of the config."""
   mesh = sharding.make_mesh(config.mesh, devices)
-  at = (config.train.num_steps - 1) * phase
-  shape = batching.shape_at(at, config.train.num_steps, config.data)
-  sharding.check_batch(shape.num_rows, config.train.accumulate, mesh)
+  sharding.check_batch(config.data.batch_size, config.train.accumulate, mesh)
   rows = sharding.rows(mesh)
   batch = {
     name: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=rows)
-    for name, x in task.batch_at("train", at).items()
+    for name, x in task.batch_at("train", 0).items()
   }
   program = steps.over_mesh(config, task, mesh)
-  return Step(config, task, mesh, program, batch, shape)
+  return Step(config, task, mesh, program, batch)
 
 
 def state_of(step: Step) -> steps.TrainState:

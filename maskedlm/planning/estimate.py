@@ -25,7 +25,7 @@ def estimate_pieces(step: Step, mesh, rows: int, platform: str) -> Pieces:
   """
   parameters, optimizer, batch = held_bytes(step, mesh)
   kept = memory.activation_bytes(
-    step.config, rows, step.shape.length, platform=platform
+    step.config, rows, step.config.data.length, platform=platform
   )
   gradients = 2 if step.config.train.accumulate > 1 else 1
   temporaries = kept + gradients * parameters

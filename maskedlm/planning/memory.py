@@ -6,17 +6,8 @@ from typing import Any, NamedTuple
 import jax
 from ml_collections import ConfigDict
 
-from maskedlm.data.batches import batching
 from maskedlm.objectives.auto_pack import attention_of
 from maskedlm.training import sharding
-
-
-def phase_shapes(config: ConfigDict) -> list[batching.BatchShape]:
-  """Returns the batch shape of each phase (one or two)."""
-  num_steps = config.train.num_steps
-  ends = (0, num_steps - 1)
-  shapes = [batching.shape_at(at, num_steps, config.data) for at in ends]
-  return list(dict.fromkeys(shapes))
 
 
 class Sizes(NamedTuple):

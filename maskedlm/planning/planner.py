@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import jax
 from ml_collections import ConfigDict
 
-from maskedlm.data.batches import batching
+from maskedlm import objectives
+from maskedlm.data.batches import placeholder_corpus
 from maskedlm.modeling import architecture
 from maskedlm.modeling.attention import blockwise
 from maskedlm.objectives import auto_pack
@@ -18,7 +19,6 @@ from maskedlm.planning import (
   compile,
   executed_flops,
   hlo,
-  memory,
   memory_traffic,
   roofline,
 )
@@ -29,6 +29,7 @@ from maskedlm.planning.memory import Sizes
 from maskedlm.planning.roofline import Estimate
 from maskedlm.planning.topologies import Topology
 from maskedlm.training import sharding
+from maskedlm.training.phases import Phase
 
 LABEL = "model, not measured"
 TRIES = 4  # Maximum number of compilations in search of the largest batch.
@@ -57,9 +58,9 @@ class Plan(NamedTuple):
 
 
 def make_plan(
-  config: ConfigDict,
-  topology: Topology,
+  phases: Sequence[Phase],
   phase: int,
+  topology: Topology,
   *,
   rows: int | None = None,
   price: float | None,
@@ -69,9 +70,9 @@ def make_plan(
   """Compiles the step of a phase, or estimates it (GPUs without the plugin).
 
   Args:
-    config: the run's config.
+    phases: those of the run.
+    phase: index of the phase.
     topology: the chips.
-    phase: 0, or 1 for the rows of data.long_length.
     rows: rows on a chip at a time, instead of the config's; hours and cost are
       still those of the config's rows.
     price: price of a chip-hour; None = no cost.
@@ -82,21 +83,21 @@ def make_plan(
     ConfigError: the run itself would refuse the config, or the compiler is
       missing or fails.
   """
+  config = phases[phase].config
   sizes = sharding.mesh_sizes(config.mesh, topology.num_chips)
-  run = config
   if rows:
-    config = with_rows(config, phase, rows * _parts(config, sizes))
-  step = _step(config, topology, sizes, phase)
+    config = with_rows(config, rows * _parts(config, sizes))
+  step = _step(config, topology, sizes)
   rounds = _rounds(step, topology)
-  model_flops = step.task.flops(step.shape.first_step)
-  rows = _rows_per_chip(config, step.shape, sizes)
+  model_flops = step.task.flops(0)
+  rows = _rows_per_chip(config, sizes)
   compiled = compile.can_compile(topology)
   plan = functools.partial(
     Plan,
     topology=topology,
     mesh=sizes,
     rows=rows,
-    length=step.shape.length,
+    length=config.data.length,
     num_layers=config.model.num_layers,
     compiled=compiled,
     available=compile.available_bytes(topology),
@@ -105,9 +106,7 @@ def make_plan(
   if compiled:
     found = _compile(step, topology, log)
     if isinstance(found, TooLarge):
-      remedies = find_remedies(
-        config, topology, phase, found, search=search, log=log
-      )
+      remedies = find_remedies(config, topology, found, search=search, log=log)
       return plan(fits=False, bytes_per_chip=found.needed, remedies=remedies)
     program = hlo.parse_program(found.text, rounds)
     pieces, fits = found.pieces, True
@@ -132,7 +131,7 @@ def make_plan(
   if compiled and not topology.is_tpu:
     waited = roofline.exposed(program, topology, sent)
     estimate = estimate._replace(exposed=waited)
-  changed = {} if fits else {"changes": memory_savings(config, topology, phase)}
+  changed = {} if fits else {"changes": memory_savings(config, topology)}
   return plan(
     fits=fits,
     bytes_per_chip=pieces.peak,
@@ -141,21 +140,21 @@ def make_plan(
     recomputed=recomputed(step, executed, rounds),
     sent=sent,
     estimate=estimate,
-    run=run_cost(run, step, estimate, topology, price),
+    run=run_cost(phases, step, estimate, topology, price),
   )
 
 
-def _step(config, topology: Topology, sizes, phase: int) -> Step:
+def _step(config, topology: Topology, sizes) -> Step:
   """Returns the step on the topology's devices, or a local one to estimate."""
   config = config.copy_and_resolve_references()
   if compile.can_compile(topology):
     config.mesh.update(sizes)
-    return compile.make_step(config, compile.devices(topology), phase)
-  shape = phase_shape(config, phase)
-  sharding.check_batch(shape.num_rows, config.train.accumulate, Sizes(sizes))
+    return compile.make_step(config, compile.devices(topology))
+  data = config.data
+  sharding.check_batch(data.batch_size, config.train.accumulate, Sizes(sizes))
   config.mesh.update(data=1, fsdp=1, tensor=1)
-  config.model.update(_traceable(config, shape.length, topology))
-  return compile.make_step(config, jax.devices()[:1], phase)
+  config.model.update(_traceable(config, data.length, topology))
+  return compile.make_step(config, jax.devices()[:1])
 
 
 def _traceable(
@@ -180,7 +179,7 @@ def _traceable(
 
 def _rounds(step: Step, topology: Topology) -> int:
   """Returns the iterations of blockwise attention's loop, one per block."""
-  L = step.shape.length
+  L = step.config.data.length
   found = auto_pack.attention_of(step.config, L, platform=topology.platform)
   return -(-L // blockwise.BLOCK) if found == "blockwise" else 1
 
@@ -189,7 +188,8 @@ def _compile(step: Step, topology: Topology, log: Log) -> Compiled | TooLarge:
   mesh = ", ".join(f"{a}={n}" for a, n in step.mesh.shape.items() if n > 1)
   log(
     f"compiling for {topology.name} ({mesh or '1 chip'}), "
-    f"{step.shape.num_rows:,} rows of {step.shape.length}: minutes"
+    f"{step.config.data.batch_size:,} rows of {step.config.data.length}: "
+    "minutes"
   )
   start = time.perf_counter()
   found = compile.compile_step(step, topology)
@@ -198,14 +198,8 @@ def _compile(step: Step, topology: Topology, log: Log) -> Compiled | TooLarge:
   return found
 
 
-def phase_shape(config: ConfigDict, phase: int) -> batching.BatchShape:
-  """Returns the shape of a phase's batches."""
-  num_steps = config.train.num_steps
-  return batching.shape_at((num_steps - 1) * phase, num_steps, config.data)
-
-
-def _rows_per_chip(config, shape: batching.BatchShape, sizes) -> int:
-  return shape.num_rows // _parts(config, sizes)
+def _rows_per_chip(config, sizes) -> int:
+  return config.data.batch_size // _parts(config, sizes)
 
 
 def _parts(config, sizes) -> int:
@@ -221,8 +215,7 @@ def recomputed(step: Step, executed: float, rounds: int) -> float:
   config.model.remat = "none"
   device = step.mesh.devices.flat[0]
   config.mesh.update(data=1, fsdp=1, tensor=1)
-  phase = int(step.shape.first_step > 0)
-  plain = compile.make_step(config, [device], phase)
+  plain = compile.make_step(config, [device])
   return 1 - _executed(plain, rounds) / executed
 
 
@@ -236,7 +229,7 @@ def _executed(step: Step, rounds: int) -> float:
 
 
 def run_cost(
-  config: ConfigDict,
+  phases: Sequence[Phase],
   step: Step,
   estimate: Estimate,
   topology: Topology,
@@ -244,29 +237,27 @@ def run_cost(
 ) -> dict[str, float]:
   """Returns tokens/s of this phase, and hours and cost of the whole run.
 
-  The run's other phase is assumed to reach the same FLOP/s.
+  The run's other phases are assumed to reach the same FLOP/s.
 
   Args:
-    config: the run's config; hours and cost are those of its rows, even if a
+    phases: those of the run; hours and cost are those of their rows, even if a
       step with other rows was planned.
     step: the planned step.
     estimate: the step's time.
     topology: the chips.
     price: price of a chip-hour; None = no cost.
   """
-  chips, shape = topology.num_chips, step.shape
-  flops_per_second = step.task.flops(shape.first_step) / estimate.step
-  num_steps = config.train.num_steps
-  starts = [x.first_step for x in memory.phase_shapes(config)]
+  chips, data = topology.num_chips, step.config.data
+  flops_per_second = step.task.flops(0) / estimate.step
   total, rows = 0.0, 0
-  for phase, end in enumerate((*starts[1:], num_steps)):
-    count = (end - starts[phase]) * phase_shape(config, phase).num_rows
-    planned = phase_shape(step.config, phase)
-    total += count * step.task.flops(planned.first_step) / planned.num_rows
-    rows += count
+  for phase in phases:
+    config, count = phase.config, phase.end - phase.begin
+    corpus = placeholder_corpus.make_corpus(config.tokenizer)
+    total += count * objectives.make_task(config, corpus).flops(0)
+    rows += count * config.data.batch_size
   hours = total / flops_per_second / 3600
   found = {
-    "tokens_per_second": shape.num_rows * shape.length / estimate.step,
+    "tokens_per_second": data.batch_size * data.length / estimate.step,
     "rows": rows,
     "hours": hours,
     "chip_hours": hours * chips,
@@ -280,7 +271,7 @@ def run_cost(
 
 
 def find_remedies(
-  config, topology: Topology, phase: int, found: TooLarge, *, search, log: Log
+  config, topology: Topology, found: TooLarge, *, search, log: Log
 ) -> dict[str, Any]:
   """Returns options that save memory and, if `search`, the largest batch.
 
@@ -289,14 +280,14 @@ def find_remedies(
   """
   sizes = sharding.mesh_sizes(config.mesh, topology.num_chips)
   parts = _parts(config, sizes)
-  rows = _rows_per_chip(config, phase_shape(config, phase), sizes)
-  result: dict[str, Any] = {"changes": memory_savings(config, topology, phase)}
+  rows = _rows_per_chip(config, sizes)
+  result: dict[str, Any] = {"changes": memory_savings(config, topology)}
   if not search:
     return result
 
   def needs(count: int) -> tuple[bool, int]:
-    smaller = with_rows(config, phase, count * parts)
-    tried = _compile(_step(smaller, topology, sizes, phase), topology, log)
+    smaller = with_rows(config, count * parts)
+    tried = _compile(_step(smaller, topology, sizes), topology, log)
     if isinstance(tried, TooLarge):
       return False, tried.needed
     return True, tried.pieces.peak
@@ -308,10 +299,10 @@ def find_remedies(
   return result
 
 
-def with_rows(config: ConfigDict, phase: int, num_rows: int) -> ConfigDict:
-  """Returns the config with a global batch of num_rows in a phase."""
+def with_rows(config: ConfigDict, num_rows: int) -> ConfigDict:
+  """Returns the config with a global batch of num_rows."""
   config = config.copy_and_resolve_references()
-  config.data["long_batch_size" if phase else "batch_size"] = num_rows
+  config.data.batch_size = num_rows
   return config
 
 
@@ -349,7 +340,7 @@ def largest_batch(
 
 
 def memory_savings(
-  config: ConfigDict, topology: Topology, phase: int
+  config: ConfigDict, topology: Topology
 ) -> list[dict[str, Any]]:
   """Estimates what other options save: [{option, bytes}], largest first.
 
@@ -357,11 +348,10 @@ def memory_savings(
     ConfigError: as for make_plan.
   """
   sizes = sharding.mesh_sizes(config.mesh, topology.num_chips)
-  shape = phase_shape(config, phase)
-  rows = _rows_per_chip(config, shape, sizes)
+  rows = _rows_per_chip(config, sizes)
   paper = config.copy_and_resolve_references()
   paper.mesh.update(data=1, fsdp=1, tensor=1)
-  step = compile.make_step(paper, jax.devices()[:1], phase)
+  step = compile.make_step(paper, jax.devices()[:1])
 
   def total(changed: ConfigDict, sizes) -> int:
     return estimates.estimate_pieces(

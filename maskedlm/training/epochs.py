@@ -2,35 +2,36 @@
 
 from collections.abc import Sequence
 
-from ml_collections import ConfigDict
-
-from maskedlm.data.batches import batching
+from maskedlm.core.task import Task
+from maskedlm.training.phases import Phase
 
 # Muennighoff et al. 2023 (arXiv:2305.16264) find that after about 40 epochs
 # more of the same text adds nothing.
 MANY = 100
 
 
-def count_epochs(config: ConfigDict, rows_per_epoch: Sequence[int]) -> float:
-  """Returns the epochs of the first phase.
+def count_epochs(phases: Sequence[Phase], tasks: Sequence[Task]) -> float:
+  """Returns how often a run reads its text.
 
   Args:
-    config: the effective config of pretraining.
-    rows_per_epoch: the rows of an epoch, of each phase; at least the first is
-      read.
+    phases: the parts of a run of pretraining.
+    tasks: the Task of each.
   """
-  num_steps = config.train.num_steps
-  steps = num_steps - batching.num_long_steps(num_steps, config.data.long_share)
-  return steps * config.data.batch_size / max(sum(rows_per_epoch[:1]), 1)
+  return sum(
+    (phase.end - phase.begin)
+    * phase.config.data.batch_size
+    / max(task.rows_per_epoch, 1)
+    for phase, task in zip(phases, tasks, strict=True)
+  )
 
 
-def warnings(config: ConfigDict, rows_per_epoch: Sequence[int]) -> list[str]:
+def warnings(phases: Sequence[Phase], tasks: Sequence[Task]) -> list[str]:
   """Returns a warning if a run reads its text too often, else nothing."""
-  epochs = count_epochs(config, rows_per_epoch)
-  if epochs <= MANY or not rows_per_epoch:
+  epochs = count_epochs(phases, tasks)
+  rows = tasks[0].rows_per_epoch
+  if epochs <= MANY or not rows:
     return []
-  rows = rows_per_epoch[0]
-  enough = max(round(config.train.num_steps * 40 / epochs), 1)
+  enough = max(round(phases[-1].end * 40 / epochs), 1)
   return [
     f"warning: the run reads its {rows:,} rows {epochs:,.0f} times: beyond 40 "
     "times there is little to learn from the same text. Give more text "

@@ -1,4 +1,4 @@
-"""The training loop: `run(config, task, ...)`, for any objective or task.
+"""The training loop: `run(phases, tasks, ...)`, for any objective or task.
 
 Order of a step: batch -> update -> (log) -> (evaluate) -> (checkpoint). The
 input of a step is a pure function of its number, so a run that was killed
@@ -14,7 +14,7 @@ import contextlib
 import json
 import pathlib
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import grain
@@ -27,6 +27,12 @@ from maskedlm.runtime import console, interrupts, multihost, waiting
 from maskedlm.training import metrics, nonfinite_rows, sharding, step_memory
 from maskedlm.training import step as steps
 from maskedlm.training.checkpoints import manager, resume
+from maskedlm.training.phases import (
+  Phase,
+  describe_phase,
+  join_tasks,
+  phase_index,
+)
 from maskedlm.training.profiling import watch
 
 RUN_AHEAD = 2  # Enough to hide the host's work; more would delay a stop.
@@ -43,8 +49,8 @@ class Result(NamedTuple):
 
 
 def run(
-  config: ConfigDict,
-  task: Task,
+  phases: Sequence[Phase],
+  tasks: Sequence[Task],
   workdir: pathlib.Path,
   *,
   mesh: jax.sharding.Mesh,
@@ -52,11 +58,12 @@ def run(
   frozen: Collection[str],
   start_from: Callable[[Params], Params] = lambda params: params,
 ) -> Result:
-  """Trains to config.train.num_steps, from the newest checkpoint if any.
+  """Trains to the end of the last phase, from the newest checkpoint if any.
 
   Args:
-    config: the effective config; the corpus and the objective are not read.
-    task: the Task to train.
+    phases: the parts of the run, phases.split of the effective config; the
+      corpus and the objective are not read.
+    tasks: the Task of each phase.
     workdir: receives the config, the parameters' shapes, checkpoints and logs.
     mesh: the device mesh.
     identity: config, corpus and tokenizer, stored in each checkpoint and
@@ -71,12 +78,14 @@ def run(
     CheckpointError: no checkpoint can be read.
     StorageError: a checkpoint can't be written.
   """
-  options = config.train
-  num_steps = options.num_steps
-  init, shardings, train_step, heldout_step = steps.over_mesh(
-    config, task, mesh
-  )
-  add = jax.jit(metrics.add)
+  tasks = join_tasks(phases, tasks)
+  programs = [
+    steps.over_mesh(phase.config, task, mesh, rates=phase.rates)
+    for phase, task in zip(phases, tasks, strict=True)
+  ]
+  init, shardings, task = programs[0].init, programs[0].shardings, tasks[0]
+  config, num_steps = phases[0].config, phases[-1].end
+  options, add = config.train, jax.jit(metrics.add)
 
   checkpoints = manager.open_checkpoints(
     workdir,
@@ -114,21 +123,20 @@ def run(
     multihost.write_text(workdir / "config.json", written)
     described = sharding.describe_parameters(state.params, mesh)
     multihost.write_text(workdir / "parameters.txt", described)
-    meta = {"identity": dict(identity), "task": dict(task.describe)}
     batches = _prefetch(task, start, num_steps, options.prefetch)
+    now = phase_index(phases, start)
+    updates = [program.step for program in programs]
     # Before compiling: it changes which names the compiled step records.
-    watched_step, batches = watch(
-      train_step,
+    updates[now], batches = watch(
+      updates[now],
       batches,
       config.profile,
       workdir,
-      num_steps=max(num_steps - start, 0),
+      num_steps=max(phases[now].end - start, 0),
     )
     if start < num_steps:  # Fail now, not later.
       checkpoints.check_room(state)
-      for batch in step_memory.shapes(task, start, num_steps):
-        placed = sharding.place(batch, mesh)
-        step_memory.check_memory(config, train_step, state, placed)
+      step_memory.check_phases(phases, tasks, programs, state, mesh, start)
     logbook = metrics.open_logbook(workdir, start, num_steps, task.flops)
     announce = waiting.announce_lines(options.log_every)
 
@@ -140,26 +148,39 @@ def run(
       if count:
         logbook.train(step, jax.device_get(totals), count)
 
+    def measure(step) -> dict[str, float]:
+      program = programs[phase_index(phases, step - 1)]
+      return evaluate(task, program.heldout_step, state.params, mesh, stopped)
+
     def evaluate_heldout(step) -> dict[str, float]:
-      values = evaluate(task, heldout_step, state.params, mesh, stopped)
+      values = measure(step)
       logbook.heldout(step, values)
       return values
+
+    def meta(step, heldout) -> dict[str, Any]:
+      described = dict(tasks[phase_index(phases, step - 1)].describe)
+      written = {"identity": dict(identity), "task": described}
+      return {**written, "heldout": heldout}
 
     step, heldout, totals, count, stopping = start, {}, None, 0, False
     inflight = collections.deque()
     if not restored and options.keep_every:
-      checkpoints.save(0, state, {**meta, "heldout": {}}, metric=None)
-    is_due = start > 0 and _evaluates(options, start)
+      checkpoints.save(0, state, meta(0, {}), metric=None)
+    last = phases[phase_index(phases, start - 1)].config.train
+    is_due = start > 0 and _evaluates(last, start)
     if restored and is_due and not restored[1]["heldout"]:
       heldout = evaluate_heldout(start)  # The interrupted run did not.
-      new_meta = {**meta, "heldout": heldout}
       checkpoints.update_metadata(
-        start, new_meta, metric=metrics.rank(heldout, task.best)
+        start, meta(start, heldout), metric=metrics.rank(heldout, task.best)
       )
       stopping = stopped()
     while step < num_steps and not stopping:
+      now = phase_index(phases, step)
+      if step == phases[now].begin and now:
+        console.log(describe_phase(phases, now))
+      options = phases[now].config.train
       batch = sharding.place(next(batches), mesh)
-      state, stats = watched_step(state, batch)
+      state, stats = updates[now](state, batch)
       step += 1
       totals = stats if totals is None else add(totals, stats)
       count += 1
@@ -169,7 +190,7 @@ def run(
       saves |= evaluates and options.keep_best > 0  # It may be the best.
       saves |= options.keep_every > 0 and step % options.keep_every == 0
       waits = stopping or evaluates or saves
-      logs = waits or step % options.log_every == 0
+      logs = waits or step == phases[now].end or step % options.log_every == 0
       # A copy: the state itself is donated to the next step.
       inflight.append((step, state.nonfinite + 0, totals, logs and count))
       if logs:
@@ -182,15 +203,11 @@ def run(
         heldout = evaluate_heldout(step)
         stopping = stopped()  # If it was cut short, save here.
       if stopping or saves:
-        checkpoints.save(
-          step,
-          state,
-          {**meta, "heldout": heldout},
-          metric=metrics.rank(heldout, task.best),
-        )
+        metric = metrics.rank(heldout, task.best)
+        checkpoints.save(step, state, meta(step, heldout), metric=metric)
       logbook.exclude(time.perf_counter() - began)
     if not heldout and not stopping:
-      heldout = evaluate(task, heldout_step, state.params, mesh, stopped)
+      heldout = measure(step)
     logbook.close()
   speed = logbook.tokens_per_second()
   return Result(state.params, step, heldout, speed, interrupted=stopped())

@@ -384,14 +384,15 @@ def _check_phases(o, num_steps: int) -> None:
     raise ConfigError(f"train.num_steps={num_steps} must be at least 1.")
   if o.warmup_steps > num_steps:
     raise ConfigError(
-      f"optimizer.warmup_steps={o.warmup_steps} is more than "
-      f"train.num_steps={num_steps}: the peak would not be reached; set "
+      f"optimizer.warmup_steps={o.warmup_steps} is more than the "
+      f"{num_steps} steps of the schedule (train.num_steps, or those of its "
+      "phases): the peak would not be reached; set "
       f"--config.optimizer.warmup_steps={num_steps // 10} or train longer."
     )
   decay_steps = _decay_steps(o, num_steps)
   if o.schedule.startswith("wsd") and o.warmup_steps + decay_steps > num_steps:
     raise ConfigError(
-      f"optimizer.warmup_steps={o.warmup_steps} and the last "
-      f"decay_share={o.decay_share} of train.num_steps={num_steps} overlap; "
+      f"optimizer.warmup_steps={o.warmup_steps} and the last decay_share="
+      f"{o.decay_share} of the schedule's {num_steps} steps overlap; "
       f"set --config.optimizer.warmup_steps={num_steps - decay_steps} or less."
     )

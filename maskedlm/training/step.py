@@ -129,21 +129,28 @@ def make_step(
   return step
 
 
-def over_mesh(config, task: Task, mesh: jax.sharding.Mesh) -> OverMesh:
+def over_mesh(
+  config,
+  task: Task,
+  mesh: jax.sharding.Mesh,
+  *,
+  rates: tuple[int, int] | None = None,
+) -> OverMesh:
   """Returns the update and evaluation of a config, jitted over a mesh.
 
   Args:
     config: `optimizer`, `train` and `seed` are read.
     task: the Task to train.
     mesh: the device mesh.
+    rates: first step, and number of steps, of the schedule of the learning
+      rate; None for the whole run.
 
   Raises:
     ConfigError: as optimizer.make_optimizer and sharding.spec_of.
   """
+  first_rate, num_rates = rates or (0, config.train.num_steps)
   params = jax.eval_shape(task.init, jax.random.key(0))
-  tx, schedule = optimizer.make_optimizer(
-    config.optimizer, config.train.num_steps, params
-  )
+  tx, schedule = optimizer.make_optimizer(config.optimizer, num_rates, params)
   init = make_init(task, tx, config.seed)
   shardings = sharding.tree_shardings(jax.eval_shape(init), mesh)
   o = config.optimizer
@@ -166,7 +173,7 @@ def over_mesh(config, task: Task, mesh: jax.sharding.Mesh) -> OverMesh:
   step = make_step(
     task._replace(loss=loss),
     tx,
-    schedule,
+    lambda step: schedule(step - first_rate),
     seed=config.seed,
     accumulate=config.train.accumulate,
     unfreeze=unfreeze,

@@ -4,7 +4,7 @@ A run checks it before its first step, and `maskedlm inspect` shows it.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import jax
@@ -14,7 +14,9 @@ from ml_collections import ConfigDict
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Batch, Task
 from maskedlm.runtime import waiting
-from maskedlm.training.step import TrainState
+from maskedlm.training import sharding
+from maskedlm.training.phases import Phase
+from maskedlm.training.step import OverMesh, TrainState
 
 
 class StepMemory(NamedTuple):
@@ -65,9 +67,37 @@ def measure_memory(
   return StepMemory(needed, limit)
 
 
-def shapes(task: Task, start: int, num_steps: int) -> Iterator[Batch]:
+def check_phases(
+  phases: Sequence[Phase],
+  tasks: Sequence[Task],
+  programs: Sequence[OverMesh],
+  state: TrainState,
+  mesh: jax.sharding.Mesh,
+  start: int,
+) -> None:
+  """Compiles the steps that are left of all phases, before the first call.
+
+  Args:
+    phases: the parts of the run.
+    tasks: the Task of each, of phases.join.
+    programs: the step of each.
+    state: the state of the run.
+    mesh: the device mesh.
+    start: number of steps done.
+
+  Raises:
+    ConfigError: a step takes more memory than a device has.
+  """
+  for phase, task, program in zip(phases, tasks, programs, strict=True):
+    if phase.end > start:
+      for batch in shapes(task, max(phase.begin, start), phase.end):
+        placed = sharding.place(batch, mesh)
+        check_memory(phase.config, program.step, state, placed)
+
+
+def shapes(task: Task, start: int, end: int) -> Iterator[Batch]:
   """Yields a batch of the last step, and of the first if its shape differs."""
-  last = task.batch_at("train", num_steps - 1)
+  last = task.batch_at("train", end - 1)
   yield last
   first = task.batch_at("train", start)
   if jax.tree.map(np.shape, first) != jax.tree.map(np.shape, last):
@@ -96,22 +126,16 @@ def check_memory(
   )
   raise ConfigError(
     f"a step of {rows} rows of {length} tokens does not fit a device: {found}. "
-    f"{less_memory(config, length)}"
+    f"{less_memory(config)}"
   )
 
 
-def less_memory(config: ConfigDict, length: int) -> str:
-  """Returns which options let a step of rows of `length` tokens take less."""
-  data, size = config.data, "batch_size"
-  is_long = data.get("long_share") and length == data.long_length
-  if is_long and length != data.length:
-    size = "long_batch_size"
-  ways = f"Lower data.{size} (now {data[size]})"
-  if size != "batch_size":
-    ways += ", leave the long rows out (data.long_share=0)"
-  ways += (
-    f", or raise train.accumulate (now {config.train.accumulate}), which "
-    "computes the same batch in parts"
+def less_memory(config: ConfigDict) -> str:
+  """Returns which options let a step take less memory."""
+  ways = (
+    f"Lower data.batch_size (now {config.data.batch_size}), or raise "
+    f"train.accumulate (now {config.train.accumulate}), which computes the "
+    "same batch in parts"
   )
   others = [] if config.model.remat == "full" else ["model.remat='full'"]
   if jax.device_count() > 1:

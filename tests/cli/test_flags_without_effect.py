@@ -60,8 +60,8 @@ def test_tokenizer(argv, message, capsys):
       "--pool=max has no effect with --unit=token",
     ),
     (
-      ["plan", CONFIG, "--topology=h100:8", "--phase=last"],
-      "--phase=last has no effect with data.long_share=0",
+      ["plan", CONFIG, "--topology=h100:8", "--phase=2"],
+      "--phase=2: the run has 1 phase",
     ),
     (["inspect", CONFIG, "--json", "--rows=2"], "--rows=2 has no effect"),
     (

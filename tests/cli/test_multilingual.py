@@ -21,6 +21,7 @@ from maskedlm.planning.inspect import languages as inspect_languages
 from maskedlm.planning.inspect import rows as inspect_rows
 from maskedlm.planning.inspect.rows import Token
 from maskedlm.runtime import console
+from maskedlm.training.phases import split
 
 XLMR = f"{CONFIGS}/xlmr.py:tiny"
 SMALL = {
@@ -79,13 +80,14 @@ def test_the_schedule_by_hand():
   )
   config = defaults.default("roberta")
   config.train.num_steps = 100
-  config.data.update(batch_size=21, long_share=0.2, long_batch_size=7)
+  config.data.batch_size = 21
+  config.phases = ({}, {"share": 0.2, "data.batch_size": 7})
   corpus = types.SimpleNamespace(
     domains=[{"name": n, "train": {"tokens": t}} for n, t in
            (("a", 1600), ("b", 400), ("c", 100))]
   )  # fmt: skip
-  task = types.SimpleNamespace(shares=(short, long))
-  table = inspect_languages.language_schedule(config, task, corpus)
+  tasks = [types.SimpleNamespace(shares=shares) for shares in (short, long)]
+  table = inspect_languages.language_schedule(split(config), tasks, corpus)
   # 80 steps of 21 are 8 epochs of 210; 20 of 7 are 4/3 epochs of 105.
   assert table["c"] == {
     "tokens": 100,
@@ -127,7 +129,7 @@ def test_every_objective_mixes_languages(objective, argv):
     config[section].update(options[section].to_dict())
   corpus = inspect._find_corpus(config, None)
   task = objectives.make_task(config, corpus)
-  (shares,) = task.shares
+  shares = task.shares
   assert [s.name for s in shares] == list(languages.LETTERS)
   assert task.batch_at("train", 5)["language_ids"].shape == (8,)
   assert task.num_heldout_batches > 0

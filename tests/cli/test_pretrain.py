@@ -280,7 +280,7 @@ def test_two_phases_from_one_config(arguments, tmp_path):
   process = tiny_run.run(
     *arguments,
     f"--workdir={tmp_path}",
-    "--config.data.long_share=0.25",
+    "--config.phases=({}, {'share': 0.25, 'data.length': 29})",
     "--config.train.num_steps=8",
   )
   assert process.returncode == 0, process.stderr

@@ -37,21 +37,10 @@ from maskedlm.config import defaults, effects
     ),
     (
       {},
-      "data.long_length data.long_batch_size data.alpha tokenizer.alpha "
-      "corpus.text_field",
+      "data.alpha tokenizer.alpha corpus.text_field",
       "corpus.source corpus.language",
     ),
     ({"corpus.sentences": "lines"}, "corpus.language", ""),
-    (
-      {"data.long_share": 0.1, "train.num_steps": 5},  # 0.5 rounds to 0.
-      "data.long_share data.long_length data.long_batch_size",
-      "",
-    ),
-    (
-      {"data.long_share": 0.11, "train.num_steps": 5},
-      "",
-      "data.long_share data.long_length data.long_batch_size",
-    ),
     (
       {"optimizer.frozen_layers": -1},
       "optimizer.layer_decay optimizer.unfreeze_share",
@@ -59,7 +48,6 @@ from maskedlm.config import defaults, effects
     ),
     ({"optimizer.warmup_steps": 0}, "optimizer.start_factor", ""),
     ({"optimizer.frozen_layers": 1}, "", "optimizer.layer_decay"),
-    ({"data.long_share": 0.1}, "", "data.long_length data.long_batch_size"),
     (
       {"corpus.parts": "en:a.txt,de:jsonl:b.jsonl"},
       "corpus.source corpus.language",
@@ -132,7 +120,6 @@ def test_pretraining(changes, unused, used):
 def test_the_reason_has_the_other_option_and_its_value():
   found = effects.unused_options(defaults.default())
   assert found["optimizer.power"] == "with optimizer.schedule='linear'"
-  assert found["data.long_length"] == "with data.long_share=0.0"
 
 
 @pytest.mark.parametrize("objective", objectives.names())

@@ -21,6 +21,7 @@ from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError, StorageError
 from maskedlm.runtime import multihost, startup
 from maskedlm.training import loop, sharding
+from maskedlm.training.phases import split
 
 
 def make_config(num_steps):
@@ -84,8 +85,8 @@ def train_in(workdir, num_steps, seconds, fails_on):
     "tokenizer": "t" * 64,
   }
   result = loop.run(
-    c,
-    task,
+    split(c),
+    [task],
     workdir,
     mesh=mesh,
     identity=identity,

@@ -61,9 +61,9 @@ def make_data(**changes):
   return types.SimpleNamespace(**{**default, **sizes, **changes})
 
 
-def make_config(data, *, seed=11, num_steps=100, eval_rows=0):
+def make_config(data, *, seed=11, eval_rows=0):
   """Returns the options that makers of batches read from a config."""
-  train = types.SimpleNamespace(num_steps=num_steps, eval_rows=eval_rows)
+  train = types.SimpleNamespace(eval_rows=eval_rows)
   return types.SimpleNamespace(data=data, seed=seed, train=train)
 
 
@@ -107,11 +107,10 @@ def nsp_batches(
 def check_shards(make, corpus, split):
   """Checks that the hosts' parts of each batch make up a single host's batch.
 
-  make(corpus, data, shard=, num_steps=, eval_rows=) returns Batches, in two
-  phases.
+  make(corpus, data, shard=, eval_rows=) returns Batches.
   """
-  data = make_data(batch_size=12, long_share=0.5, long_batch_size=8)
-  options = {"num_steps": 4, "eval_rows": 40}
+  data = make_data(batch_size=12)
+  options = {"eval_rows": 40}
   whole = make(corpus, data, **options)
   for count in (1, 2, 4):
     hosts = [

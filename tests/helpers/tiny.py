@@ -22,8 +22,6 @@ def get_config():
   c.model.max_positions = 48
   c.data.length = 40
   c.data.batch_size = 16
-  c.data.long_length = 48
-  c.data.long_batch_size = 8
   c.optimizer.learning_rate = 3e-3
   c.optimizer.warmup_steps = 5
   c.train.num_steps = 12

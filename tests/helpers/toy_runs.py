@@ -5,6 +5,7 @@ import struct
 
 from maskedlm.config import defaults
 from maskedlm.training import loop, metrics
+from maskedlm.training.phases import split
 
 
 def make_config(**options):
@@ -29,10 +30,12 @@ def identity(c):
 
 
 def run(c, task, workdir, mesh):
+  """Runs a config's phases, all of the same Task."""
   workdir.mkdir(exist_ok=True)
+  phases = split(c)
   return loop.run(
-    c,
-    task,
+    phases,
+    [task] * len(phases),
     workdir,
     mesh=mesh,
     identity=identity(c),

@@ -160,7 +160,7 @@ def test_a_run_starts_from_a_retokenized_model(tiny, tmp_path):
     "--config.train.num_steps=1",
     "--config.train.eval_rows=8",
     "--config.optimizer.warmup_steps=0",
-    "--config.data.long_share=0",
+    "--config.phases=()",
   )
   assert made.returncode == 0, made.stderr
   assert "encoder, mlm_head, pooler" in made.stderr

@@ -23,10 +23,10 @@ def decide(monkeypatch, alone, packed, *, pack=None, **model):
   counted = []
 
   def make_batches(config, corpus, shard, options):
-    assert (corpus, shard) == ("corpus", (0, 1))
+    assert shard == (0, 1)
     counted.append(options.pack)
     rows = packed if options.pack else alone
-    return types.SimpleNamespace(rows_per_epoch=rows)
+    return types.SimpleNamespace(rows_per_epoch=rows[corpus])
 
   objective = types.SimpleNamespace(  # No Task is built: it has no make_task.
     make_batches=make_batches,
@@ -41,7 +41,9 @@ def decide(monkeypatch, alone, packed, *, pack=None, **model):
   config.objective = {"name": "any", "pack": pack}
   monkeypatch.setattr(objectives, "load_objective", lambda _: objective)
   lines = []
-  objectives.resolve_packing(config, "corpus", log=lines.append)
+  # The corpus is the number of the phase.
+  parts = [(config, phase) for phase in range(len(alone))]
+  objectives.resolve_packing(config, parts, log=lines.append)
   return config.objective.pack, lines, counted
 
 
@@ -100,7 +102,7 @@ def test_the_default_is_none_and_long_documents_are_not_packed(name):
   config = config_lib.default(name)
   assert config.objective.pack is None
   corpus = placeholder_corpus.make_corpus(config.tokenizer)
-  objectives.resolve_packing(config, corpus)
+  objectives.resolve_packing(config, [(config, corpus)])
   assert config.objective.pack is False
 
 
@@ -108,7 +110,7 @@ def test_the_default_is_none_and_long_documents_are_not_packed(name):
 def test_objectives_with_full_rows_have_no_such_option(name):
   config = config_lib.default(name)
   assert "pack" not in config.objective
-  objectives.resolve_packing(config, None)
+  objectives.resolve_packing(config, [(config, None)])
   assert "pack" not in config.objective
 
 
@@ -121,7 +123,7 @@ def test_short_texts_are_packed_unless_the_option_is_false(tiny):
   task = objectives.make_task(config, corpus)
   assert "segment_weights" in task.batch_at("train", 0)
   assert config.objective.pack is None
-  objectives.resolve_packing(config, corpus)
+  objectives.resolve_packing(config, [(config, corpus)])
   assert config.objective.pack is True
   config.objective.pack = False
   task = objectives.make_task(config, corpus)

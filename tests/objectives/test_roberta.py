@@ -211,24 +211,18 @@ def test_every_parameter_learns(corpus):
 
 
 def test_flops_count_attention_within_documents(corpus):
-  # 10 steps, the last 4 on rows of 17 tokens in batches of 3.
   config = make_config()
-  config.data.update(long_share=0.4, long_length=17, long_batch_size=3)
+  config.data.update(length=17, batch_size=3)
   task = make_task(corpus, config)
   cfg = EncoderConfig(**task.describe["encoder"])
-  short = B * flops.train_flops(cfg, 13, num_predictions=2)  # 1.95
-  long = 3 * flops.train_flops(cfg, 17, num_predictions=3)  # 2.55
-  assert [task.flops(s) for s in (0, 5, 6, 9)] == [short, short, long, long]
+  by_hand = 3 * flops.train_flops(cfg, 17, num_predictions=3)  # 2.55
+  assert task.flops(0) == task.flops(9) == by_hand
   task = make_task(corpus, config, isolate_documents=True)
-  for first, last in ((0, 5), (6, 9)):
-    segment_ids = task.batch_at("train", first)["segment_ids"]
-    b, length = segment_ids.shape
-    pairs = sum(np.sum(np.bincount(row)[1:] ** 2) for row in segment_ids) / b
-    assert pairs < 0.9 * length**2
-    expected = b * flops.train_flops(
-      cfg, length, num_predictions=2 if first == 0 else 3, attended=pairs
-    )
-    assert task.flops(first) == task.flops(last) == pytest.approx(expected)
+  segment_ids = task.batch_at("train", 0)["segment_ids"]
+  pairs = sum(np.sum(np.bincount(row)[1:] ** 2) for row in segment_ids) / 3
+  assert pairs < 0.9 * 17**2
+  expected = 3 * flops.train_flops(cfg, 17, num_predictions=3, attended=pairs)
+  assert task.flops(0) == task.flops(9) == pytest.approx(expected)
 
 
 def test_description_rebuilds_the_encoder(corpus):
@@ -271,7 +265,7 @@ def test_configs_are_as_published(size, released, numbers):
   )
   assert (optimizer.b1, optimizer.b2, optimizer.eps) == (0.9, 0.98, 1e-6)
   assert (optimizer.weight_decay, optimizer.clip_norm) == (0.01, 0)
-  assert config.data.length == 512 and config.data.long_share == 0
+  assert config.data.length == 512 and config.phases == ()
   assert config.model.dropout == config.model.attention_dropout == 0.1
   assert config.tokenizer.kind == "bpe" and not config.tokenizer.lowercase
   cfg = encoder_config(config.model, config.tokenizer.vocab_size, 512)

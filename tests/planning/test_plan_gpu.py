@@ -26,6 +26,7 @@ from maskedlm.planning import (
   topologies,
 )
 from maskedlm.training import sharding
+from maskedlm.training.phases import split
 
 pytestmark = [
   pytest.mark.skipif(
@@ -128,9 +129,14 @@ def bert_base(name, *, rows, overrides=()):
   topology = topologies.parse_topology(name)
   overrides = [f"--config.{option}" for option in overrides]
   config = load_config(f"{CONFIGS}/bert.py:base", overrides)
-  config = planner.with_rows(config, 0, rows * topology.num_chips)
+  config = planner.with_rows(config, rows * topology.num_chips)
   return planner.make_plan(
-    config, topology, 0, price=None, search=True, log=lambda line: None
+    split(config)[:1],
+    0,
+    topology,
+    price=None,
+    search=True,
+    log=lambda line: None,
   )
 
 
@@ -168,8 +174,8 @@ def test_every_matmul_of_the_step_is_in_the_program():
     f"{CONFIGS}/bert.py:base", ["--config.model.num_layers=2"]
   )
   topology = topologies.parse_topology("h200:1")
-  config = planner.with_rows(config, 0, 32)
-  step = compile.make_step(config, compile.devices(topology), 0)
+  config = planner.with_rows(config, 32)
+  step = compile.make_step(config, compile.devices(topology))
   found = compile.compile_step(step, topology)
   moved = memory_traffic.measure_traffic(hlo.parse_program(found.text))
   counted = sum(x.flops for x in moved.counted)

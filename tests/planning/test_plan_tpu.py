@@ -12,9 +12,10 @@ from helpers.repository import CONFIGS
 from maskedlm.config.overrides import load_config
 from maskedlm.planning import planner, topologies
 from maskedlm.runtime import xla_flags
+from maskedlm.training.phases import split
 
 # Only rows of 512 tokens, 32 on a chip: 16,384 tokens.
-LONG_ROWS = ("--config.data.length=512", "--config.data.long_share=0")
+LONG_ROWS = ("--config.data.length=512", "--config.phases=()")
 ROWS = 32
 WIDTH = {"base": 768, "large": 1024}
 LAYER = {"base": 12 * 768**2, "large": 12 * 1024**2}
@@ -33,9 +34,9 @@ def make(size, topology, *, rows=ROWS, overrides=()):
   topology = topologies.parse_topology(topology)
   overrides = [f"--config.{option}" for option in overrides]
   config = load_config(f"{CONFIGS}/bert.py:{size}", [*LONG_ROWS, *overrides])
-  config = planner.with_rows(config, 0, rows * topology.num_chips)
+  config = planner.with_rows(config, rows * topology.num_chips)
   return planner.make_plan(
-    config, topology, 0, price=None, search=False, log=lambda line: None
+    split(config), 0, topology, price=None, search=False, log=lambda line: None
   )
 
 

@@ -14,6 +14,7 @@ from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.planning import compile, planner, report, topologies
 from maskedlm.runtime import xla_flags
+from maskedlm.training.phases import split
 
 CONFIG = """
 from maskedlm.config import defaults as base
@@ -28,8 +29,6 @@ def get_config():
   c.model.max_positions = 48
   c.data.length = 40
   c.data.batch_size = 16
-  c.data.long_length = 48
-  c.data.long_batch_size = 8
   c.optimizer.warmup_steps = 2
   c.train.num_steps = 10
   return c
@@ -63,9 +62,9 @@ def compiled(config):
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(compile, "tpu_devices", lambda topology: jax.devices())
     return planner.make_plan(
-      loaded,
-      topologies.parse_topology("v5e:2x4"),
+      split(loaded),
       0,
+      topologies.parse_topology("v5e:2x4"),
       price=1.5,
       search=True,
       log=lambda line: None,
@@ -124,12 +123,12 @@ def estimated(config, topology, *options, phase=0, **rest):
   loaded = overrides.load_config(config.removeprefix("--config="), options)
   rest = {"price": None, "search": False, "log": lambda line: None, **rest}
   return planner.make_plan(
-    loaded, topologies.parse_topology(topology), phase, **rest
+    split(loaded), phase, topologies.parse_topology(topology), **rest
   )
 
 
 LONG = (
-  *("model.max_positions=1024", "data.length=1024", "data.long_share=0"),
+  *("model.max_positions=1024", "data.length=1024"),
   "model.attention_dropout=0.0",
 )
 
@@ -187,11 +186,19 @@ def test_estimated_microbatches(config):
   ]
 
 
-def test_the_longer_rows_are_planned_by_default(capsys, config):
-  argv = (config, "--topology=h100:8", "--json", "--config.data.long_share=0.5")
-  assert json.loads(run(capsys, *argv))["length"] == 48
-  first = json.loads(run(capsys, *argv, "--phase=first"))
+# 5 steps of 16 rows of 40 tokens, then 5 of 8 rows of 48.
+TWO = "phases=({}, {'share': 0.5, 'data.length': 48, 'data.batch_size': 8})"
+
+
+def test_each_phase_is_planned(capsys, config):
+  argv = (config, "--topology=h100:8", f"--config.{TWO}")
+  first, last = json.loads(run(capsys, *argv, "--json"))
   assert (first["length"], first["rows_per_chip"]) == (40, 2)
+  assert (last["length"], last["rows_per_chip"]) == (48, 1)
+  alone = json.loads(run(capsys, *argv, "--json", "--phase=2"))
+  assert alone == last
+  shown = run(capsys, *argv)
+  assert "phase 2 of 2, to step 10: data.length=48" in shown
 
 
 def test_gpus_are_estimated(capsys, config):
@@ -263,7 +270,7 @@ def test_a_step_that_does_not_fit(capsys, monkeypatch, config, on_cpus):
   """The compiler refuses over 5 rows a chip, which take 3 GB each."""
 
   def compile_step(step, topology):
-    rows = step.shape.num_rows // 8
+    rows = step.config.data.batch_size // 8
     if rows > 5:
       return compile.TooLarge(3_000 * rows, 16_000)
     return compile.Compiled(
@@ -344,8 +351,8 @@ def test_libtpu_is_not_installed(monkeypatch, config, capsys):
 
 def test_both_phases_count_in_the_hours(config):
   """5 steps of each phase have their own FLOPs, at the second's speed."""
-  made = estimated(config, "h100:8", "data.long_share=0.5", phase=1)
-  first = estimated(config, "h100:8", "data.long_share=0.5")
+  made = estimated(config, "h100:8", TWO, phase=1)
+  first = estimated(config, "h100:8", TWO)
   total = 5 * (made.model_flops + first.model_flops)
   seconds = total / made.model_flops * made.estimate.step
   assert made.run["hours"] == pytest.approx(seconds / 3600)
@@ -353,7 +360,7 @@ def test_both_phases_count_in_the_hours(config):
 
 def test_other_rows_on_a_chip_do_not_change_the_run(config):
   """5 steps of 16 rows and 5 of 8, whether or not a chip has 4 rows."""
-  options = (config, "h100:8", "data.long_share=0.5")
+  options = (config, "h100:8", TWO)
   made = estimated(*options, phase=1, rows=4)
   assert (made.rows, made.run["rows"]) == (4, 5 * 16 + 5 * 8)
   plain = estimated(*options, phase=1)

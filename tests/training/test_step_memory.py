@@ -62,7 +62,7 @@ def test_a_step_that_does_not_fit_is_an_error(monkeypatch, backend):
 
 def test_the_remedy_names_the_batch_and_its_parts_first(monkeypatch):
   c = small()
-  told = step_memory.less_memory(c, 48)
+  told = step_memory.less_memory(c)
   names = [
     "data.batch_size (now 16)",
     "train.accumulate (now 1)",
@@ -70,16 +70,8 @@ def test_the_remedy_names_the_batch_and_its_parts_first(monkeypatch):
   ]
   places = [told.index(name) for name in names]
   assert places == sorted(places)
-  assert "mesh.fsdp" in told and "long" not in told
+  assert "mesh.fsdp" in told
   c.model.remat = "full"
   monkeypatch.setattr(jax, "device_count", lambda: 1)
-  told = step_memory.less_memory(c, 48)
+  told = step_memory.less_memory(c)
   assert "model.remat" not in told and "mesh.fsdp" not in told
-
-
-def test_the_remedy_for_long_rows_names_their_options():
-  c = small(**{"data.long_share": 0.1, "data.long_batch_size": 8})
-  long = step_memory.less_memory(c, c.data.long_length)
-  assert "data.long_batch_size (now 8)" in long and "data.long_share=0" in long
-  first = step_memory.less_memory(c, 48)
-  assert "data.batch_size (now 16)" in first and "long" not in first

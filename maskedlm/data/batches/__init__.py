@@ -12,7 +12,7 @@ The modules, in the order in which text passes through them:
   bin_packing     which short rows share a packed one
   packed_rows     several short rows side by side in one
   domain_mixture  the rows of several domains, mixed by their shares
-  batching        which rows a step reads: phases, epochs, hosts, held-out rows
+  batching        which rows a step reads: epochs, hosts, held-out rows
   batch_costs     padding and cost of batches, for the planner and the log
 
 token_spans copies ranges of tokens into rows; placeholder_corpus replaces a

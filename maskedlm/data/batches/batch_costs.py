@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from maskedlm.data.batches import batching
-
 
 def padding_share(batch_at, split: str, steps: Iterable[int]) -> float:
   """Returns the share of positions that are padding in these steps' batches."""
@@ -34,31 +32,27 @@ def attended_pairs(segment_ids) -> float:
 
 
 def step_cost(
-  row_cost: Callable[[int, float | None], float],
+  row_cost: Callable[[float | None], float],
   batch_at: Callable,
-  data,
-  num_steps: int,
+  batch_size: int,
   *,
   packed: bool,
 ) -> Callable[[int], float]:
   """Returns a function from a step to the cost of all its rows.
 
   Args:
-    row_cost: (length, attended pairs per row, or None for all) -> its cost.
+    row_cost: attended pairs of a row, or None for all -> its cost.
     batch_at: (split, step) -> batch.
-    data: config.data.
-    num_steps: config.train.num_steps.
+    batch_size: rows of a step, over all hosts.
     packed: whether rows hold several segments; their attended pairs are then
-      estimated from the first batch of each phase.
+      estimated from the first batch.
   """
 
   @functools.cache
-  def attended(first_step: int) -> float:
-    return attended_pairs(batch_at("train", first_step)["segment_ids"])
+  def cost_of_any() -> float:
+    pairs = None
+    if packed:
+      pairs = attended_pairs(batch_at("train", 0)["segment_ids"])
+    return batch_size * row_cost(pairs)
 
-  def cost(step: int) -> float:
-    shape = batching.shape_at(step, num_steps, data)
-    pairs = attended(shape.first_step) if packed else None
-    return shape.num_rows * row_cost(shape.length, pairs)
-
-  return cost
+  return lambda step: cost_of_any()

@@ -94,10 +94,10 @@ def row_length(
     ConfigError: the length is not 0, or 8 to cfg.max_positions.
   """
   predict.check_length(length, cfg.max_positions)
-  data = _config(opened).get("data", {})
-  long = "long_" if data.get("long_share") else ""
-  trained = data.get(f"{long}length", MAX_LENGTH)
-  return length or min(trained, cfg.max_positions)
+  config = _config(opened)
+  first = config.get("data", {}).get("length", MAX_LENGTH)
+  later = [x.get("data.length", 0) for x in config.get("phases", ())]
+  return length or min(max(first, *later), cfg.max_positions)
 
 
 def _config(opened: load.LoadedCheckpoint) -> Mapping[str, Any]:

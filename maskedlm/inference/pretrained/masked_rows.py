@@ -66,7 +66,7 @@ def mask_rows(
   corrupt = jax.jit(
     masking.make_masking(
       tokenizer,
-      [length],
+      length,
       options,
       token_counts=np.ones(tokenizer.vocab_size, np.int64),
     ).corrupt

@@ -7,7 +7,7 @@ examples in docs/guides/pretrain/masking.md show.
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -45,8 +45,7 @@ _PREDICTIONS = {
 class Masking(NamedTuple):
   """A function that masks batches, and the number of its predictions."""
 
-  # Row length -> predictions in a masked row.
-  num_predictions: Mapping[int, int]
+  num_predictions: int  # In a masked row, P.
   # Task.corrupt: returns the batch with its tokens corrupted, and with
   # masked_positions and masked_labels (int32) and masked_weights (float32),
   # [B, num_predictions] each.
@@ -64,7 +63,7 @@ class _Text(NamedTuple):
 
 def make_masking(
   tokenizer,
-  lengths: Sequence[int],
+  length: int,
   options: CorruptionOptions,
   *,
   token_counts: Array,
@@ -74,7 +73,7 @@ def make_masking(
   Args:
     tokenizer: only its vocab_size, special, special_ids and, unless
       options.choose is "tokens", starts_word are read.
-    lengths: row lengths in tokens.
+    length: tokens in a row, L.
     options: the masking options of config.objective.
     token_counts: [V], of the corpus.
 
@@ -83,13 +82,10 @@ def make_masking(
   """
   check_options("objective", CorruptionOptions, options)
   check_shares(options.mask_share, options.random_share)
-  num_chosen = {
-    length: count_predictions(
-      options.mask_rate, length, max_predictions=options.max_predictions
-    )
-    for length in lengths
-  }
-  _check_combination(options, num_chosen)
+  num_chosen = count_predictions(
+    options.mask_rate, length, max_predictions=options.max_predictions
+  )
+  _check_combination(options, length, num_chosen)
   is_special = np.zeros(tokenizer.vocab_size, bool)
   is_special[np.asarray(tokenizer.special_ids)] = True
   mask_text = _corruption_function(
@@ -101,15 +97,14 @@ def make_masking(
 
   def corrupt(batch: Batch, key: Key) -> Batch:
     input_ids, segment_ids = batch["input_ids"], batch["segment_ids"]
-    L = input_ids.shape[1]
     num_to_mask = count_to_mask(
       jnp.sum(segment_ids > 0, axis=1),
       rate=options.mask_rate,
-      length=L,
-      num_predictions=num_chosen[L],
+      length=length,
+      num_predictions=num_chosen,
     )
     candidates = maskable(input_ids, segment_ids, is_special)
-    text = _Text(batch, candidates, num_to_mask, num_chosen[L])
+    text = _Text(batch, candidates, num_to_mask, num_chosen)
     masked, positions, labels, weights = mask_text(key, text)
     return {
       **masked,
@@ -120,14 +115,12 @@ def make_masking(
     }
 
   predictions = _PREDICTIONS[options.corruption]
-  return Masking(
-    {length: predictions(P) for length, P in num_chosen.items()}, corrupt
-  )
+  return Masking(predictions(num_chosen), corrupt)
 
 
 def train_and_heldout(
   tokenizer,
-  lengths: Sequence[int],
+  length: int,
   options: CorruptionOptions,
   *,
   token_counts: Array,
@@ -137,14 +130,14 @@ def train_and_heldout(
   They differ if options.heldout_mask_rate is set. Arguments and errors are as
   in `make_masking`.
   """
-  train = make_masking(tokenizer, lengths, options, token_counts=token_counts)
+  train = make_masking(tokenizer, length, options, token_counts=token_counts)
   if not options.heldout_mask_rate:
     return train, train
   heldout = dataclasses.replace(
     options, mask_rate=options.heldout_mask_rate, max_predictions=0
   )
   return train, make_masking(
-    tokenizer, lengths, heldout, token_counts=token_counts
+    tokenizer, length, heldout, token_counts=token_counts
   )
 
 
@@ -257,14 +250,13 @@ def _corruption_function(
   }[options.corruption]
 
 
-def _check_combination(
-  options: CorruptionOptions, num_chosen: Mapping[int, int]
-) -> None:
+def _check_combination(options: CorruptionOptions, length: int, P: int) -> None:
   """Raises ConfigError if options conflict with each other or the rows.
 
   Args:
     options: each is in its range.
-    num_chosen: row length -> P.
+    length: tokens in a row, L.
+    P: tokens that are chosen in it, at most.
   """
   corruption, choose = options.corruption, options.choose
   if corruption in ("shuffle", "insert") and choose != "tokens":
@@ -272,7 +264,6 @@ def _check_combination(
       f"objective.choose={choose!r} does not go with corruption="
       f"{corruption!r}, which chooses places itself; set choose=tokens."
     )
-  length, P = min(num_chosen.items(), key=lambda item: item[1])
   if corruption == "shuffle" and P < 3:
     raise ConfigError(
       f"objective.corruption='shuffle' moves three tokens at a time, but "
@@ -281,4 +272,4 @@ def _check_combination(
       "3, or data.length."
     )
   if choose in ("ngrams", "spans"):
-    spans.check_max_span_words(options.max_span_words, min(num_chosen))
+    spans.check_max_span_words(options.max_span_words, length)

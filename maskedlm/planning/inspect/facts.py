@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
-import numpy as np
 from ml_collections import ConfigDict
 
 from maskedlm import objectives
 from maskedlm.core.counts import counted
 from maskedlm.core.task import Task
-from maskedlm.data.batches import batch_costs, batching
+from maskedlm.data.batches import batch_costs
 from maskedlm.data.corpus import store
 from maskedlm.planning import memory
 from maskedlm.planning.inspect import languages, parameters, step_sizes
@@ -29,9 +28,9 @@ from maskedlm.planning.inspect.rows import (
 )
 from maskedlm.training import epochs, optimizer
 from maskedlm.training import step as steps
+from maskedlm.training.phases import Phase
 
 MEASURED_ROWS = 512  # Rows, at least, on which shares are measured.
-CURVE_POINTS = 61
 
 
 class Section(NamedTuple):
@@ -42,9 +41,15 @@ class Section(NamedTuple):
 
 
 def facts_of_model(
-  config: ConfigDict, task: Task
+  phases: Sequence[Phase], tasks: Sequence[Task]
 ) -> tuple[dict[str, Any], list[Section]]:
-  """Returns (figures, sections) about sizes, decay, FLOPs and bytes."""
+  """Returns (figures, sections) about sizes, decay, FLOPs and bytes.
+
+  Args:
+    phases: those of the run.
+    tasks: the Task of each.
+  """
+  config, task = phases[0].config, tasks[0]
   params = jax.eval_shape(task.init, jax.random.key(0))
   sizes = {p: math.prod(x.shape) for p, x in memory.by_path(params).items()}
   counts = parameters.parameter_figures(config, params)
@@ -52,11 +57,9 @@ def facts_of_model(
   decays = optimizer.decayed(params, config.optimizer.no_decay)
   decaying = sum(sizes[path] for path, yes in decays.items() if yes)
 
-  tx, _ = optimizer.make_optimizer(
-    config.optimizer, config.train.num_steps, params
-  )
+  tx, _ = optimizer.make_optimizer(config.optimizer, phases[0].rates[1], params)
   state = jax.eval_shape(steps.make_init(task, tx, 0))
-  step = step_sizes.step_figures(config, task, state)
+  step = step_sizes.step_figures(phases, tasks, state)
   figures = {
     **counts,
     "decaying_parameters": decaying,
@@ -75,21 +78,34 @@ def facts_of_model(
       ],
     ),
     *(
-      Section(*step_sizes.format_step(config, figures, phase))
-      for phase in figures["phases"]
+      Section(*step_sizes.format_step(phase.config, figures, each))
+      for phase, each in zip(phases, figures["phases"], strict=True)
     ),
   ]
   return figures, sections
 
 
 def facts_of_rows(
-  config: ConfigDict, task: Task, corpus: store.Corpus, *, num_samples: int
+  phases: Sequence[Phase],
+  tasks: Sequence[Task],
+  corpus: store.Corpus,
+  *,
+  num_samples: int,
 ) -> tuple[dict[str, Any], list[Section], list[list[Token]]]:
-  """Returns (figures, sections, num_samples rows) of the first train steps."""
+  """Returns (figures, sections, num_samples rows) of the first train steps.
+
+  Args:
+    phases: those of the run.
+    tasks: the Task of each.
+    corpus: the corpus of the first.
+    num_samples: number of sample rows.
+  """
+  config, task = phases[0].config, tasks[0]
   tokenizer = corpus.tokenizer
   batches = _first_batches(config, task)
   figures = measure_rows(batches, tokenizer)
   figures.update(_reading(config, task, corpus, figures))
+  figures["epochs"] = epochs.count_epochs(phases, tasks)
   if "pack" in config.objective:
     for pack in (False, True):
       share = _padding(config, corpus, pack)
@@ -98,10 +114,16 @@ def facts_of_rows(
   title = f"Rows, measured on {figures['rows_measured']:,}"
   sections = [
     Section(title, _lines_of_rows(config, figures, mask)),
-    Section("Text", _lines_of_text(config, task, corpus, figures)),
+    Section(
+      "Text",
+      [
+        *_lines_of_text(task, corpus, figures),
+        *epochs.warnings(phases, tasks),
+      ],
+    ),
   ]
   if task.shares:
-    table = languages.language_schedule(config, task, corpus)
+    table = languages.language_schedule(phases, tasks, corpus)
     figures["languages"] = table
     data = config.data
     drawn_by = f"data.alpha={data.alpha:g}"
@@ -133,7 +155,7 @@ def _reading(
   config: ConfigDict, task: Task, corpus: store.Corpus, figures
 ) -> dict[str, Any]:
   """Estimates the text that a step, an epoch and the run read."""
-  batch_size, rows = config.data.batch_size, sum(task.rows_per_epoch[:1])
+  batch_size, rows = config.data.batch_size, task.rows_per_epoch
   tokens = corpus.meta["splits"]["train"]["tokens"]
   epoch = figures["text_tokens_per_row"] * rows
   return {
@@ -146,7 +168,6 @@ def _reading(
     "truncated_share": (
       None if task.shares else max(0.0, 1 - epoch / max(tokens, 1))
     ),
-    "epochs": epochs.count_epochs(config, task.rows_per_epoch),
   }
 
 
@@ -186,14 +207,9 @@ def _lines_of_rows(config: ConfigDict, figures, mask: str) -> list[str]:
   return lines
 
 
-def _lines_of_text(
-  config: ConfigDict, task: Task, corpus: store.Corpus, figures
-) -> list[str]:
+def _lines_of_text(task: Task, corpus: store.Corpus, figures) -> list[str]:
   """Formats how much text there is, and how often the run reads it."""
   meta = corpus.meta["splits"]["train"]
-  num_long = batching.num_long_steps(
-    config.train.num_steps, config.data.long_share
-  )
   truncated = f", {_percent(figures['truncated_share'])} truncated"
   return [
     f"{counted(meta['tokens'], 'token')} in "
@@ -201,34 +217,12 @@ def _lines_of_text(
     f"an epoch reads about {figures['tokens_per_epoch']:,.0f}"
     + ("" if task.shares else truncated),
     f"{figures['tokens_per_step']:,.0f} real tokens a step; "
-    f"{_count(figures['epochs'])} epochs of rows of {config.data.length}"
-    + (
-      f", then {counted(num_long, 'step')} of longer rows" if num_long else ""
-    ),
-    *epochs.warnings(config, task.rows_per_epoch),
+    f"{_count(figures['epochs'])} epochs",
   ]
 
 
 def _count(epochs: float) -> str:
   return f"{epochs:,.0f}" if epochs >= 100 else f"{epochs:.3g}"
-
-
-def rate_curve(config: ConfigDict) -> list[tuple[int, float]]:
-  """Returns [(step, learning rate)] over the run."""
-  num_steps = config.train.num_steps
-  schedule = optimizer.make_schedule(config.optimizer, num_steps)
-  points = np.linspace(0, num_steps - 1, CURVE_POINTS).astype(int)
-  peak = min(config.optimizer.warmup_steps, num_steps - 1)
-  points = np.unique([*points, peak])
-  return [
-    (int(s), float(r)) for s, r in zip(points, schedule(points), strict=True)
-  ]
-
-
-def sparkline(values: Sequence[float]) -> str:
-  """Draws numbers from 0 to their maximum as a line of blocks."""
-  top = max(values) or 1.0
-  return "".join("▁▂▃▄▅▆▇█"[round(7 * v / top)] for v in values)
 
 
 def _padding(config: ConfigDict, corpus: store.Corpus, pack: bool) -> float:

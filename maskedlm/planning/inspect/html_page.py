@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from maskedlm.planning.inspect import schedules
+from maskedlm.planning.inspect.schedules import Curve
 from maskedlm.runtime import html
 
 STYLE = """
@@ -20,16 +22,14 @@ svg { width: 100%; height: auto; } svg text { font-size: 12px;
 WIDTH, HEIGHT, LEFT, BOTTOM = 640, 200, 70, 30  # Curve and margins, in pixels.
 
 
-def render_page(
-  name: str, sections, rows, curve: Sequence[tuple[int, float]]
-) -> str:
+def render_page(name: str, sections, rows, curves: Sequence[Curve]) -> str:
   """Returns the page as HTML.
 
   Args:
     name: name of the run.
     sections: pairs (title, lines).
     rows: sample rows, lists of (text, shown, treatment).
-    curve: points (step, learning rate).
+    curves: what changes over the run.
   """
   parts = [f"<h1>{html.escape(name)}: what will be trained</h1>"]
   if rows:  # First, as they show most at a glance.
@@ -44,7 +44,9 @@ def render_page(
   for title, lines in sections:
     text = html.escape("\n".join(lines))
     parts.append(f"<h2>{html.escape(title)}</h2><pre>{text}</pre>")
-  parts.append(f"<h2>Learning rate</h2>{_curve(curve)}")
+  for curve in curves:
+    title = html.escape(curve.name.capitalize())
+    parts.append(f"<h2>{title}</h2>{_svg(curve)}")
   return html.one_file(name, "".join(parts), style=STYLE)
 
 
@@ -62,23 +64,23 @@ def _row(row) -> str:
   return "".join(parts)
 
 
-def _curve(curve: Sequence[tuple[int, float]]) -> str:
-  last, top = curve[-1][0] or 1, max(rate for _, rate in curve) or 1.0
+def _svg(curve: Curve) -> str:
+  last, top = curve.points[-1][0] or 1, schedules.bounds(curve)[1] or 1.0
   points = " ".join(
-    f"{LEFT + (WIDTH - LEFT - 10) * step / last:.1f},"
-    f"{10 + (HEIGHT - BOTTOM - 10) * (1 - rate / top):.1f}"
-    for step, rate in curve
+    f"{LEFT + (WIDTH - LEFT - 10) * tokens / last:.1f},"
+    f"{10 + (HEIGHT - BOTTOM - 10) * (1 - value / top):.1f}"
+    for tokens, value in curve.points
   )
   base = HEIGHT - BOTTOM
   return (
     f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-    'aria-label="Learning rate over the steps">'
+    f'aria-label="{html.escape(curve.name)} over the tokens">'
     f'<path d="M{LEFT} 10V{base}H{WIDTH - 10}" fill="none" stroke="#999"/>'
     f'<polyline points="{points}" fill="none" stroke="#2b6cb0" '
     'stroke-width="2"/>'
-    f'<text x="{LEFT - 6}" y="14" text-anchor="end">{top:.2e}</text>'
+    f'<text x="{LEFT - 6}" y="14" text-anchor="end">{top:.3g}</text>'
     f'<text x="{LEFT - 6}" y="{base}" text-anchor="end">0</text>'
-    f'<text x="{LEFT}" y="{HEIGHT - 10}">step 0</text>'
-    f'<text x="{WIDTH - 10}" y="{HEIGHT - 10}" text-anchor="end">{last:,}'
-    "</text></svg>"
+    f'<text x="{LEFT}" y="{HEIGHT - 10}">0</text>'
+    f'<text x="{WIDTH - 10}" y="{HEIGHT - 10}" text-anchor="end">{last:,} '
+    "tokens</text></svg>"
   )

@@ -4,18 +4,17 @@ It follows from the Task's shares (data/batches/domain_mixture.py): exactly for
 whole epochs, as the expected value for a part of one.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
-from ml_collections import ConfigDict
-
 from maskedlm.core.task import Task
-from maskedlm.data.batches import batching
 from maskedlm.data.corpus import store
 from maskedlm.runtime import console
+from maskedlm.training.phases import Phase
 
 
 def language_schedule(
-  config: ConfigDict, task: Task, corpus: store.Corpus
+  phases: Sequence[Phase], tasks: Sequence[Task], corpus: store.Corpus
 ) -> dict[str, dict[str, float]]:
   """Returns name -> a language's training text, and what the run reads of it.
 
@@ -23,21 +22,22 @@ def language_schedule(
   language's share of the batches' rows, natural_share the same for alpha = 1;
   repeats is how often the run reads each row, and tokens_read is repeats times
   tokens.
+
+  Args:
+    phases: those of the run.
+    tasks: the Task of each.
+    corpus: the corpus of all of them.
   """
-  steps, data = config.train.num_steps, config.data
-  num_long = batching.num_long_steps(steps, data.long_share)
-  rows_read = (
-    (steps - num_long) * data.batch_size,
-    num_long * data.long_batch_size,
-  )
   table: dict[str, dict[str, float]] = {}
   for i, part in enumerate(corpus.domains):
-    first = task.shares[0]
+    first = tasks[0].shares
     repeats = read = 0.0
-    for shares, count in zip(task.shares, rows_read, strict=False):
-      drawn = count * shares[i].drawn / _total(shares, "drawn")
+    for phase, task in zip(phases, tasks, strict=True):
+      count = (phase.end - phase.begin) * phase.config.data.batch_size
+      share = task.shares[i]
+      drawn = count * share.drawn / _total(task.shares, "drawn")
       read += drawn
-      repeats += drawn / shares[i].num_rows
+      repeats += drawn / share.num_rows
     table[part["name"]] = {
       "tokens": part["train"]["tokens"],
       "rows": first[i].num_rows,

@@ -6,6 +6,7 @@ run will do: XLA alone knows what it keeps. Otherwise the memory is estimated
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -13,80 +14,80 @@ from ml_collections import ConfigDict
 
 from maskedlm.core.counts import counted
 from maskedlm.core.task import Task
-from maskedlm.data.batches import batching
 from maskedlm.modeling.attention import layer
 from maskedlm.objectives import auto_pack
 from maskedlm.planning import compile as compiling
 from maskedlm.planning import memory
 from maskedlm.training import step_memory
+from maskedlm.training.phases import Phase
 from maskedlm.training.step import TrainState
 
 
 def step_figures(
-  config: ConfigDict, task: Task, state: TrainState
+  phases: Sequence[Phase], tasks: Sequence[Task], state: TrainState
 ) -> dict[str, Any]:
   """Returns the figures of a step of each phase.
 
   Args:
-    config: the whole config.
-    task: its Task.
+    phases: those of the run.
+    tasks: the Task of each.
     state: the shapes of the run's state.
 
   Raises:
     ConfigError: the batch does not fit the mesh.
   """
-  mesh = memory.planned_mesh(config.mesh)
+  mesh = memory.planned_mesh(phases[0].config.mesh)
   params = memory.bytes_per_device(state.params, mesh)
   held = memory.bytes_per_device(state, mesh)
-  phases = [
-    _phase(config, task, shape, mesh, params, held)
-    for shape in memory.phase_shapes(config)
+  figures = [
+    {
+      "first_step": phase.begin,
+      **_figures(phase.config, task, mesh, params, held),
+    }
+    for phase, task in zip(phases, tasks, strict=True)
   ]
   return {
-    "flops_per_step": phases[0]["flops_per_step"],
+    "flops_per_step": figures[0]["flops_per_step"],
     "mesh": dict(mesh.shape),
     "devices": math.prod(mesh.shape.values()),
     "parameter_bytes_per_device": params,
     "optimizer_bytes_per_device": held - params,
-    **{name: max(phase[name] for phase in phases) for name in _BYTES},
-    "phases": phases,
+    **{name: max(phase[name] for phase in figures) for name in _BYTES},
+    "phases": figures,
   }
 
 
 _BYTES = ("activation_bytes_per_device", "step_bytes_per_device")
 
 
-def _phase(
+def _figures(
   config: ConfigDict,
   task: Task,
-  shape: batching.BatchShape,
   mesh: memory.Sizes,
   params: int,
   held: int,
 ) -> dict[str, Any]:
-  """Returns the figures of a phase.
+  """Returns the figures of a step.
 
   Args:
-    config, task: as in `step_figures`.
-    shape: the phase's batch.
+    config: the whole config, of a phase.
+    task: its Task.
     mesh: of config.mesh.
     params: bytes of the parameters on a device.
     held: bytes of the whole state on a device.
   """
-  machine = layer.machine()
+  machine, length = layer.machine(), config.data.length
   parts = mesh.shape["data"] * mesh.shape["fsdp"] * config.train.accumulate
-  rows = max(shape.num_rows // parts, 1)
+  rows = max(config.data.batch_size // parts, 1)
   compiled = math.prod(mesh.shape.values()) == jax.device_count()
   if compiled:
-    step = compiling.step_of_task(
-      config, task, jax.devices(), int(shape.first_step > 0)
-    )
+    step = compiling.step_of_task(config, task, jax.devices())
     with jax.set_mesh(step.mesh):
       measured = step_memory.measure_memory(
         step.program.step, compiling.state_of(step), step.batch
       )
   else:
-    kept = memory.activation_bytes(config, rows, shape.length, **machine)
+    kept = memory.activation_bytes(config, rows, length, **machine)
     gradients = 2 if config.train.accumulate > 1 else 1
     measured = step_memory.StepMemory(held + gradients * params + kept, None)
   needed = measured.needed
@@ -94,12 +95,11 @@ def _phase(
     refusal = compiling.parse_out_of_memory(measured.refused)
     needed = refusal.needed if refusal else held
   return {
-    "first_step": shape.first_step,
-    "rows": shape.num_rows,
-    "length": shape.length,
+    "rows": config.data.batch_size,
+    "length": length,
     "rows_per_device": rows,
-    "flops_per_step": task.flops(shape.first_step),
-    "attention": auto_pack.attention_of(config, shape.length, **machine),
+    "flops_per_step": task.flops(0),
+    "attention": auto_pack.attention_of(config, length, **machine),
     "activation_bytes_per_device": needed - held,
     "step_bytes_per_device": needed,
     "device_bytes": measured.limit,
@@ -127,7 +127,7 @@ def format_step(config: ConfigDict, figures, phase) -> tuple[str, list[str]]:
   else:
     needs = (
       f"{size(total)} a device, which has {size(limit)}: it does not fit. "
-      f"{step_memory.less_memory(config, phase['length'])}"
+      f"{step_memory.less_memory(config)}"
     )
   return title, [
     f"{counted(phase['rows'], 'row')} of {phase['length']} tokens, "

@@ -28,22 +28,17 @@ def test_padding_and_attended_pairs_by_hand():
 
 
 def test_the_cost_of_a_step_by_hand():
-  data = make_data(length=20, long_length=56, long_share=0.4)
-  attended = {0: 6, 3: 9}  # The first step of each phase; no other is read.
-
   def batch_at(split, step):
-    assert split == "train"
-    return {"segment_ids": np.ones((1, attended[step]), np.int32)}
+    assert (split, step) == ("train", 0)  # No other is read.
+    return {"segment_ids": np.ones((1, 7), np.int32)}
 
-  def row_cost(length, pairs):
-    return 1000 * length + (pairs or 0)
+  def row_cost(pairs):
+    return 1000 + (pairs or 0)
 
-  packed = batch_costs.step_cost(row_cost, batch_at, data, 5, packed=True)
-  # 6 rows of 20 tokens, then 4 of 56.
-  assert packed(2) == 6 * (20_000 + 6**2)
-  assert packed(4) == 4 * (56_000 + 9**2)
-  alone = batch_costs.step_cost(row_cost, batch_at, data, 5, packed=False)
-  assert [alone(0), alone(3)] == [6 * 20_000, 4 * 56_000]
+  packed = batch_costs.step_cost(row_cost, batch_at, 6, packed=True)
+  assert packed(0) == packed(4) == 6 * (1000 + 7**2)
+  alone = batch_costs.step_cost(row_cost, batch_at, 6, packed=False)
+  assert alone(0) == alone(4) == 6 * 1000
 
 
 @pytest.fixture(scope="module")

@@ -1,15 +1,13 @@
-"""Batches: epochs, hosts, phases, the held-out sample, wrong options."""
+"""Batches: epochs, hosts, the held-out sample, wrong options."""
 
 import concurrent.futures
 import tracemalloc
-import types
 
 import numpy as np
 import pytest
 
 from helpers.splits import (
   check_shards,
-  make_config,
   make_corpus,
   make_data,
   nsp_batches,
@@ -17,7 +15,7 @@ from helpers.splits import (
 )
 from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data import hashing
-from maskedlm.data.batches import batching, pair_table, row_source
+from maskedlm.data.batches import pair_table
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, 64, 1000])
@@ -48,40 +46,6 @@ def test_an_epoch_has_each_row_once(numbered, batch_size):
 @pytest.mark.parametrize("split", ["train", "heldout"])
 def test_shards_have_the_same_global_batch(numbered, split):
   check_shards(nsp_batches, numbered[1], split)
-
-
-def test_phase_at():
-  at = [batching.phase_at(step, 10, 0.3) for step in range(10)]
-  assert at == [(0, s) for s in range(7)] + [(1, s) for s in range(3)]
-  assert batching.phase_at(99, 10, 0.0) == (0, 99)
-  assert batching.phase_at(9, 10, 0.04) == (0, 9)  # It rounds to no step.
-  assert batching.phase_at(0, 10, 1.0) == (1, 0)
-  # 0.29 * 100 is 28.999... in binary, but 29 steps.
-  assert batching.phase_at(71, 100, 0.29) == (1, 0)
-
-
-def test_two_phases_have_shapes_and_epochs_of_their_own(numbered):
-  _, corpus = numbered
-  data = make_data(long_share=0.4)
-  reader = nsp_batches(corpus, data, num_steps=10)
-  short = [reader.batch_at("train", step) for step in range(6)]
-  long = [reader.batch_at("train", step) for step in range(6, 10)]
-  assert {b["input_ids"].shape for b in short} == {(6, 13)}
-  assert {b["input_ids"].shape for b in long} == {(4, 29)}
-  # The start of phase 2 doesn't depend on the length of phase 1.
-  other = nsp_batches(corpus, data, num_steps=20)
-  for name, value in other.batch_at("train", 12).items():
-    np.testing.assert_array_equal(value, long[0][name])
-  ids = np.concatenate([reader.row_ids("train", s) for s in range(6, 10)])
-  assert len(set(ids.tolist())) == 16
-
-
-def test_phases_of_the_same_length_differ(numbered):
-  _, corpus = numbered
-  data = make_data(long_share=0.5, long_length=13, long_batch_size=6)
-  reader = nsp_batches(corpus, data, num_steps=2)
-  first, second = (reader.batch_at("train", s)["input_ids"] for s in (0, 1))
-  assert not np.array_equal(first, second)
 
 
 def test_batches_depend_on_the_seed_alone(numbered):
@@ -124,7 +88,7 @@ def test_batches_leave_no_memory_behind(numbered):
 
 def test_heldout_has_each_row_once_and_then_rows_of_weight_0(numbered):
   _, corpus = numbered
-  data = make_data(batch_size=16, long_share=0.5)
+  data = make_data(batch_size=16)
   reader = nsp_batches(corpus, data, eval_rows=10**6)
   opened = pair_table.open_pair_table(
     corpus, "heldout", length=13, short_share=0.1, seed=0
@@ -160,12 +124,10 @@ def test_eval_rows_is_a_sample_of_all_documents(numbered):
   assert nsp_batches(corpus, eval_rows=0).num_heldout_batches == 0
 
 
-def test_heldout_is_the_same_for_every_seed_and_schedule(numbered):
+def test_heldout_is_the_same_for_every_seed(numbered):
   _, corpus = numbered
   one = nsp_batches(corpus, eval_rows=20)
-  two = nsp_batches(
-    corpus, make_data(long_share=1.0), eval_rows=20, seed=5, num_steps=9
-  )
+  two = nsp_batches(corpus, eval_rows=20, seed=5)
   for step in range(one.num_heldout_batches):
     for name, value in one.batch_at("heldout", step).items():
       np.testing.assert_array_equal(value, two.batch_at("heldout", step)[name])
@@ -175,7 +137,6 @@ def test_heldout_is_the_same_for_every_seed_and_schedule(numbered):
   ("data", "options", "message"),
   [
     ({"length": 7}, {}, "data.length=7 tokens: .* at least 8"),
-    ({"long_share": 0.1, "long_length": 2}, {}, "data.long_length=2"),
     ({"batch_size": 0}, {}, "data.batch_size=0"),
     (
       {"batch_size": 10},
@@ -183,16 +144,9 @@ def test_heldout_is_the_same_for_every_seed_and_schedule(numbered):
       "data.batch_size=10 must be divisible by the 4 hosts"
       ".*--config.data.batch_size=8",
     ),
-    (
-      {"long_share": 0.1, "long_batch_size": 3},
-      {"shard": (1, 2)},
-      "--config.data.long_batch_size=2",
-    ),
     ({"batch_size": 2}, {"shard": (0, 4)}, "--config.data.batch_size=4"),
-    ({"long_share": 1.5}, {}, "data.long_share=1.5"),
     ({}, {"short_share": -0.1}, "objective.short_share=-0.1"),
     ({}, {"eval_rows": -1}, "train.eval_rows=-1"),
-    ({}, {"num_steps": -1}, "train.num_steps=-1"),
   ],
 )
 def test_options_out_of_range_are_rejected(numbered, data, options, message):
@@ -201,30 +155,10 @@ def test_options_out_of_range_are_rejected(numbered, data, options, message):
     nsp_batches(corpus, make_data(**data), **options)
 
 
-def test_options_of_a_phase_without_steps_are_not_checked(numbered):
-  _, corpus = numbered
-  nsp_batches(corpus, make_data(long_length=1, long_batch_size=0))
-
-
 def test_a_row_of_8_tokens_is_the_shortest(numbered):
   _, corpus = numbered
   reader = nsp_batches(corpus, make_data(length=8))
   assert reader.batch_at("train", 0)["input_ids"].shape == (6, 8)
-
-
-def test_a_phase_that_rounds_to_no_step_is_not_opened():
-  lengths = []
-
-  def open_source(corpus, name, length, seed):
-    lengths.append(length)
-    return row_source.RowSource(7, seed, None)
-
-  data = make_data(long_share=0.004)
-  corpus = types.SimpleNamespace(domains=(), meta={})
-  for num_steps in (100, 150):  # The last 0.4 and 0.6 steps.
-    config = make_config(data, num_steps=num_steps)
-    batching.make_batches(open_source, config, corpus, (0, 1))
-  assert lengths == [13, 13, 29]
 
 
 def test_a_heldout_split_of_one_document_is_rejected_if_it_is_read(tmp_path):

@@ -228,9 +228,9 @@ def test_random_partners_are_of_the_same_language(corpus):
 @pytest.mark.parametrize("name", BATCHES)
 def test_an_epoch_has_each_language_as_often_as_its_share(corpus, name):
   reader = read(corpus, name, splits.make_data(batch_size=1))
-  (shares,) = reader.shares
+  shares = reader.shares
   assert [s.name for s in shares] == list(LETTERS)
-  (total,) = reader.rows_per_epoch
+  total = reader.rows_per_epoch
   assert (
     sum(s.drawn for s in shares) == sum(s.num_rows for s in shares) == total
   )
@@ -271,23 +271,15 @@ def test_the_held_out_sample_is_the_same_for_any_alpha(corpus):
   assert len(set(rows[real])) == 14
 
 
-def test_a_second_phase_has_its_own_mixture(corpus):
-  data = splits.make_data(long_share=0.5)
-  reader = read(corpus, "full_sentences", data)
-  short, long = reader.shares
-  assert sum(s.num_rows for s in long) < sum(s.num_rows for s in short)
-  assert reader.batch_at("train", 60)["language_ids"].shape == (4,)
-
-
 def test_one_more_language_leaves_the_others_rows(corpus):
   # Seeds depend on the domain's name: without "yo", "en" is the same.
   fewer = corpus._replace(domains=corpus.domains[:2])
   one, other = (read(c, "full_sentences") for c in (corpus, fewer))
   for reader in (one, other):
-    assert reader.shares[0][0].name == "en"
+    assert reader.shares[0].name == "en"
   alone = domain_splits.split_by_domain(corpus)["en"]
-  (first,) = read(alone, "full_sentences").rows_per_epoch
-  assert one.shares[0][0].num_rows == other.shares[0][0].num_rows == first
+  first = read(alone, "full_sentences").rows_per_epoch
+  assert one.shares[0].num_rows == other.shares[0].num_rows == first
 
 
 def test_seeds_depend_on_the_domains_name(corpus):

@@ -243,7 +243,7 @@ def test_packed_pairs_are_those_of_the_table(numbered, opened):
 
 
 def hashing_seed():
-  """The seed of phase 0 for config.seed=11."""
+  """The seed of the rows for config.seed=11."""
   seeds = []
 
   def open_source(corpus, name, length, seed):
@@ -319,7 +319,7 @@ def test_the_number_of_rows_is_known_without_packing(
 
   monkeypatch.setattr(bin_packing, "best_fit", watched)
   made = make_batches(corpus)
-  (num_rows,) = made.rows_per_epoch
+  num_rows = made.rows_per_epoch
   assert not composed
   assert len(os.listdir(tmp_path / "rows")) == 2  # The rows, and their lengths.
   made.batch_at("train", 0)

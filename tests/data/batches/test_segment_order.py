@@ -13,7 +13,7 @@ from helpers.splits import (
 from maskedlm.data.batches import pair_rows
 
 DATA = make_data()
-CONFIG = make_config(DATA, num_steps=400)
+CONFIG = make_config(DATA)
 
 
 @pytest.fixture(scope="module")

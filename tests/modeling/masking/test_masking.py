@@ -31,10 +31,10 @@ OPTIONS = {
 }
 
 
-def make(lengths=(L,), **options):
+def make(length=L, **options):
   counts = np.where(np.arange(V) < 90, 1, 0)
   options = CorruptionOptions(**{**OPTIONS, **options})
-  return masking.make_masking(TOKENIZER, lengths, options, token_counts=counts)
+  return masking.make_masking(TOKENIZER, length, options, token_counts=counts)
 
 
 def make_batch():
@@ -58,20 +58,20 @@ def test_heldout_mask_rate_sets_the_number_of_predictions():
   for rate, P in ((0.0, 6), (0.5, 22), (1.0, 43)):
     train, heldout = masking.train_and_heldout(
       TOKENIZER,
-      (L,),
+      L,
       CorruptionOptions(**options, heldout_mask_rate=rate),
       token_counts=np.ones(V),
     )
-    assert train.num_predictions == {L: 6}
-    assert heldout.num_predictions == {L: P}
+    assert train.num_predictions == 6
+    assert heldout.num_predictions == P
 
 
-def test_shorter_rows_limit_the_options():
+def test_short_rows_limit_the_options():
   with pytest.raises(ConfigError, match="leave 2 of a row of 9"):
-    make((9, L), corruption="shuffle", mask_rate=0.2)
+    make(9, corruption="shuffle", mask_rate=0.2)
   with pytest.raises(ConfigError, match="must be at most 7: rows of 9"):
-    make((9, L), choose="spans", max_span_words=8)
-  make((9, L), choose="spans", max_span_words=7)
+    make(9, choose="spans", max_span_words=8)
+  make(9, choose="spans", max_span_words=7)
 
 
 CASES = [
@@ -89,7 +89,7 @@ CASES = [
 @pytest.mark.parametrize(("corruption", "choose", "num_predictions"), CASES)
 def test_combinations(corruption, choose, num_predictions):
   made, batch = make(corruption=corruption, choose=choose), make_batch()
-  assert made.num_predictions == {L: num_predictions}
+  assert made.num_predictions == num_predictions
   masked = jax.jit(made.corrupt)(batch, jax.random.key(1))
   masked = {name: np.asarray(x) for name, x in masked.items()}
   positions = masked["masked_positions"]

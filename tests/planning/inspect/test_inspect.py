@@ -15,7 +15,8 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.data.tokenizers.tokenizer import Special
 from maskedlm.planning import memory
-from maskedlm.planning.inspect import facts, html_page, rows
+from maskedlm.planning.inspect import facts, html_page, rows, schedules
+from maskedlm.training import phases as phasing
 from maskedlm.training import predictions, sharding, step_memory
 from maskedlm.training import step as steps
 
@@ -37,6 +38,9 @@ SEEN = [
   [2, 4, 4, 6, 9, 1, 3, 0],  # 1, 2 masked; 3 kept; 4 random.
   [2, 8, 4, 11, 12, 3, 0, 0],  # 2 masked.
 ]
+
+
+CURVES = [schedules.Curve("learning rate", [(0, 0.0)])]
 
 
 def batch():
@@ -89,7 +93,7 @@ def test_a_sample_row():
   assert plain == ("[CLS] {t5>[MASK]}{t10>[MASK]} {t6>t6} {t7>t9} [UNK] [SEP]")
   assert "\033" not in plain
   assert rows.format_row(row, coloured=True).count("\033[0m") == 4
-  page = html_page.render_page("<x>", [("A & B", ["1 < 2"])], [row], [(0, 0.0)])
+  page = html_page.render_page("<x>", [("A & B", ["1 < 2"])], [row], CURVES)
   assert "&lt;x&gt;" in page and "A &amp; B" in page and "1 &lt; 2" in page
   assert page.count("<span class=mask><s>") == 2
   assert page.index("Sample rows") < page.index("A &amp; B")
@@ -125,7 +129,7 @@ def test_a_sample_row_with_edits():
   assert [t.treatment for t in row] == ["", "label", "label", "", "", ""]
   shown = rows.format_row(row, coloured=False)
   assert shown == "[CLS] {t5:t10} {t6:NOTHING} t7 [UNK] [SEP]"
-  page = html_page.render_page("x", [], [row], [(0, 0.0)])
+  page = html_page.render_page("x", [], [row], CURVES)
   assert "<span class=label><bdi>t5</bdi> <bdi>t10</bdi></span>" in page
   # Without edits there is no NOTHING.
   assert rows.measure_rows([batch()], TOKENIZER)["nothing_share"] is None
@@ -161,11 +165,18 @@ def small(**model):
   c.tokenizer.vocab_size = 500
   c.model.update(num_layers=2, width=32, num_heads=4, mlp_width=48)
   c.model.update(max_positions=1024, attention_dropout=0.0, **model)
-  c.data.update(length=40, batch_size=16, long_length=1024, long_batch_size=8)
-  c.data.long_share = 0.5
+  c.data.update(length=40, batch_size=16)
+  c.phases = ({}, {"share": 0.5, "data.length": 1024, "data.batch_size": 8})
   c.train.num_steps = 10
   c.optimizer.warmup_steps = 2
   return c
+
+
+def parts(config):
+  """Returns the phases of a config and the Task of each, without a corpus."""
+  phases = phasing.split(config)
+  corpus = placeholder_corpus.make_corpus(config.tokenizer)
+  return phases, [objectives.make_task(p.config, corpus) for p in phases]
 
 
 # 2 layers of 3 x 1,024 tokens: 8 vectors of 32 and 2 of 48; 154 predictions.
@@ -212,17 +223,15 @@ def test_lstms_keep_their_gates_and_cells():
 
 
 def test_each_phase_has_its_own_figures():
-  config = small()
-  task = objectives.make_task(
-    config, placeholder_corpus.make_corpus(config.tokenizer)
-  )
-  figures, sections = facts.facts_of_model(config, task)
+  phases, tasks = parts(small())
+  figures, sections = facts.facts_of_model(phases, tasks)
   first, last = figures["phases"]
   assert (first["rows"], first["length"], first["first_step"]) == (16, 40, 0)
   assert (last["rows"], last["length"], last["first_step"]) == (8, 1024, 5)
   assert (first["attention"], last["attention"]) == ("xla", "blockwise")
-  assert first["flops_per_step"] == figures["flops_per_step"] == task.flops(0)
-  assert last["flops_per_step"] == task.flops(5)
+  assert first["flops_per_step"] == figures["flops_per_step"]
+  for phase, task in zip((first, last), tasks, strict=True):
+    assert phase["flops_per_step"] == task.flops(0)
   kept = [x["activation_bytes_per_device"] for x in (first, last)]
   assert kept[0] < kept[1] == figures["activation_bytes_per_device"]
   titles = [s.title for s in sections if s.title.startswith("A step on")]
@@ -238,12 +247,12 @@ def test_each_phase_has_its_own_figures():
     ("mlm_nsp", {}),
     pytest.param(
       "roberta",
-      {"data.long_share": 0.0, "train.accumulate": 2},
+      {"phases": (), "train.accumulate": 2},
       marks=pytest.mark.slow,
     ),
     pytest.param(
       "roberta",
-      {"data.long_share": 0.0, "mesh.fsdp": 2},
+      {"phases": (), "mesh.fsdp": 2},
       marks=pytest.mark.slow,
     ),
   ],
@@ -252,16 +261,14 @@ def test_a_step_takes_what_the_run_will_allocate(objective, options):
   config = small()
   config.objective = defaults.default(objective).objective
   config.update_from_flattened_dict(options)
-  task = objectives.make_task(
-    config, placeholder_corpus.make_corpus(config.tokenizer)
-  )
-  figures, sections = facts.facts_of_model(config, task)
+  phases, tasks = parts(config)
+  figures, sections = facts.facts_of_model(phases, tasks)
   mesh = sharding.make_mesh(config.mesh)
-  program = steps.over_mesh(config, task, mesh)
   with jax.set_mesh(mesh):
-    state = jax.jit(program.init, out_shardings=program.shardings)()
-    for phase in figures["phases"]:
-      batch = sharding.place(task.batch_at("train", phase["first_step"]), mesh)
+    for phase, part, task in zip(figures["phases"], phases, tasks, strict=True):
+      program = steps.over_mesh(part.config, task, mesh)
+      state = jax.jit(program.init, out_shardings=program.shardings)()
+      batch = sharding.place(task.batch_at("train", 0), mesh)
       sizes = program.step.lower(state, batch).compile().memory_analysis()
       new = sizes.output_size_in_bytes - sizes.alias_size_in_bytes
       needed = sizes.argument_size_in_bytes + sizes.temp_size_in_bytes + new
@@ -273,12 +280,9 @@ def test_a_step_takes_what_the_run_will_allocate(objective, options):
 
 def test_a_step_that_does_not_fit_is_shown_with_what_helps(monkeypatch):
   config = small(num_layers=1)
-  config.data.long_share = 0.0
+  config.phases = ()
   monkeypatch.setattr(step_memory.os, "sysconf", lambda name: 1000)
-  task = objectives.make_task(
-    config, placeholder_corpus.make_corpus(config.tokenizer)
-  )
-  figures, sections = facts.facts_of_model(config, task)
+  figures, sections = facts.facts_of_model(*parts(config))
   assert not figures["phases"][0]["fits"]
   (line,) = [x for s in sections for x in s.lines if x.startswith("memory:")]
   assert "does not fit" in line and "data.batch_size (now 16)" in line
@@ -287,10 +291,7 @@ def test_a_step_that_does_not_fit_is_shown_with_what_helps(monkeypatch):
 def test_for_devices_that_are_elsewhere_memory_is_an_estimate():
   config = small()
   config.mesh.update(data=4, fsdp=16)
-  task = objectives.make_task(
-    config, placeholder_corpus.make_corpus(config.tokenizer)
-  )
-  figures, sections = facts.facts_of_model(config, task)
+  figures, sections = facts.facts_of_model(*parts(config))
   assert not figures["phases"][0]["compiled"] and figures["devices"] == 64
   assert "maskedlm plan" in str(sections)
   held = sum(
@@ -300,26 +301,44 @@ def test_for_devices_that_are_elsewhere_memory_is_an_estimate():
   assert figures["step_bytes_per_device"] == held
 
 
-def test_sparkline():
-  assert facts.sparkline([0, 0.5, 1.0]) == "▁▅█"
-  assert facts.sparkline([0, 0]) == "▁▁"
+def test_curves_over_the_tokens():
+  config = small()
+  config.optimizer.schedule = "constant"
+  rate, rows, length = schedules.curves(phasing.split(config))
+  assert (rate.name, rows.name) == ("learning rate", "rows of a step")
+  assert length.name == "tokens in a row"
+  # 5 steps of 640 tokens, then 5 of 8,192.
+  assert dict(rows.points)[4 * 640] == 16
+  assert dict(rows.points)[5 * 640] == 8
+  assert schedules.bounds(length) == (40, 1024)
+  assert rate.points[0] == (0, 0.0)
+  assert dict(rate.points)[640] == pytest.approx(0.5e-4)
+  # The first phase has 3,200 of 44,160 tokens, and its last step begins 8,192
+  # before the end: 6 of 61 characters.
+  line = schedules.sparkline(length)
+  assert len(line) == 61 and line == "▁" * 6 + "█" * 55
+
+
+def test_a_table_of_the_phases():
+  lines = schedules.format_table(*parts(small()))
+  assert len(lines) == 3
+  assert "3,200" in lines[1] and "40,960" in lines[2]
+  assert "data.length=1024" in lines[2]
 
 
 @pytest.mark.slow
 def test_the_placeholder_gives_the_shapes_of_a_real_corpus(tiny):
   config = overrides.load_config(str(tiny[0]))
-  task = objectives.make_task(
-    config, placeholder_corpus.make_corpus(config.tokenizer)
-  )
-  figures, _ = facts.facts_of_model(config, task)
+  phases, tasks = parts(config)
+  figures, _ = facts.facts_of_model(phases, tasks)
   real = objectives.make_task(config, facts.store.open_corpus(tiny[1]))
-  assert figures == facts.facts_of_model(config, real)[0]
+  assert figures == facts.facts_of_model(phases, [real])[0]
 
 
 @pytest.mark.parametrize("length", [128, 8192])
 def test_without_a_corpus_packed_rows_count_in_full(length):
   config = small()
-  config.data.update(length=length, long_share=0.0)
+  config.data.length, config.phases = length, ()
   config.model.max_positions = length
   config.objective.short_share = 0.0
   costs = []
@@ -338,7 +357,7 @@ def test_the_verb(tiny, tmp_path):
   corpus = f"--config.corpus.path={tiny[1]}"
   shown = tiny_run.run(*arguments, corpus, "--rows=2", f"--html={page}")
   assert shown.returncode == 0, shown.stderr
-  for words in ("Parameters:", "decay", "Learning rate", "[MASK]}", "epochs"):
+  for words in ("Parameters:", "decay", "learning rate", "[MASK]}", "epochs"):
     assert words in shown.stdout
   assert "\033" not in shown.stdout  # Not a terminal: no colours.
   assert page.read_text().startswith("<!doctype html>")

@@ -1,0 +1,283 @@
+"""Phases: parts of a run, each with options of its own.
+
+  config.phases = (
+    {},
+    {"share": 0.1, "data.length": 512},
+  )
+
+Each phase is the one before it with some options changed, and a length: steps,
+tokens, or a share of train.num_steps; the phase without one gets the steps that
+are left. Parameters and moments go on from phase to phase. A phase is an
+ordinary config with a Task of its own, so objectives know nothing of phases,
+and everything remains a function of the step.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+from ml_collections import ConfigDict
+
+from maskedlm.core.errors import ConfigError, did_you_mean
+from maskedlm.core.task import Task
+
+# Options that a phase may change: those with these beginnings, but not these.
+_CHANGEABLE = (
+  *("data.", "objective.", "optimizer.", "corpus.path"),
+  *("train.accumulate", "train.log_every", "train.eval_every"),
+  *("train.checkpoint_every", "model.dropout", "model.attention_dropout"),
+  *("model.rope_theta", "model.local_rope_theta", "model.local_window"),
+  *("model.global_every", "model.attention", "model.remat", "model.unroll"),
+)
+_FIXED = ("objective.name", "optimizer.rule")
+# Options of config.optimizer with which a new schedule begins.
+_SCHEDULE = {
+  f"optimizer.{name}"
+  for name in (
+    *("learning_rate", "schedule", "warmup_steps", "start_factor"),
+    *("decay_from_zero", "warmup_times_decay", "end_factor", "power"),
+    "decay_share",
+  )
+}
+_LENGTHS = ("steps", "tokens", "share")
+
+
+class Phase(NamedTuple):
+  """A part of a run."""
+
+  config: ConfigDict  # The whole config in this phase; its own phases are ().
+  changes: Mapping[str, Any]  # Options that differ from the phase before.
+  begin: int  # First step.
+  end: int  # The step after the last.
+  # Step of the phase's own batches at which it begins: the earlier phases have
+  # read as many tokens. So a phase goes on in the text where the one before
+  # stopped, rather than read its beginning again.
+  first_batch: int
+  # First step, and number of steps, of the schedule of the learning rate. It
+  # goes on over phases until one changes it.
+  rates: tuple[int, int]
+
+
+def split(config: ConfigDict) -> list[Phase]:
+  """Returns the phases of a run that have steps; one if none are configured.
+
+  Args:
+    config: the whole config, of pretraining or of fine-tuning.
+
+  Raises:
+    ConfigError: an option of a phase is unknown or may not change in a run, or
+      the lengths don't add up to train.num_steps.
+  """
+  changes = config.get("phases") or ({},)
+  configs = []
+  current = config
+  for i, change in enumerate(changes):
+    current = _changed(current, change, f"phases[{i}]")
+    configs.append(current)
+  counts = _count_steps(configs, changes, config.train.num_steps)
+  phases: list[Phase] = []
+  begin = tokens = schedule_begin = 0
+  for current, change, count in zip(configs, changes, counts, strict=True):
+    changed = {name: change[name] for name in _options(change)}
+    if not _SCHEDULE.isdisjoint(changed):
+      schedule_begin = begin
+    phase = Phase(
+      config=current,
+      changes=changed,
+      begin=begin,
+      end=begin + count,
+      first_batch=0,
+      rates=(schedule_begin, 0),
+    )
+    first_batch = -(-tokens // tokens_of_step(phase))
+    phases += [phase._replace(first_batch=first_batch)] * (count > 0)
+    begin, tokens = begin + count, tokens + count * tokens_of_step(phase)
+  ends = {phase.rates[0]: phase.end for phase in phases}  # The last one's.
+  return [
+    phase._replace(rates=(begin, ends[begin] - begin))
+    for phase in phases
+    for begin in phase.rates[:1]
+  ]
+
+
+def phase_index(phases: Sequence[Phase], step: int) -> int:
+  """Returns the index of the phase of a step; the last one's after the end."""
+  return min(sum(phase.end <= step for phase in phases), len(phases) - 1)
+
+
+def describe_phase(phases: Sequence[Phase], index: int) -> str:
+  """Returns a line about a phase: its place, its steps and what it changes."""
+  phase = phases[index]
+  return (
+    f"phase {index + 1} of {len(phases)}, to step {phase.end:,}: "
+    f"{format_changes(phase) or 'no option changes'}"
+  )
+
+
+def format_changes(phase: Phase) -> str:
+  """Returns what a phase changes, such as "data.length=512"; "" for nothing."""
+  return " ".join(f"{name}={x!r}" for name, x in phase.changes.items())
+
+
+def tokens_of_step(phase: Phase) -> int:
+  """Returns the tokens of a step, padding included."""
+  return phase.config.data.batch_size * phase.config.data.length
+
+
+def join_tasks(phases: Sequence[Phase], tasks: Sequence[Task]) -> list[Task]:
+  """Returns the Tasks of the phases as parts of one run.
+
+  They take the run's steps, of any phase, and have the held-out set of the
+  first phase, so that the losses of a run can be compared.
+
+  Args:
+    phases: the result of `split`.
+    tasks: the Task of each phase's config.
+
+  Raises:
+    ConfigError: the parameters of a phase are others.
+  """
+  first = tasks[0]
+  shapes = [jax.eval_shape(task.init, jax.random.key(0)) for task in tasks]
+  for phase, shape in zip(phases, shapes, strict=True):
+    if shape != shapes[0]:
+      raise ConfigError(
+        f"phases: an option that changes at step {phase.begin:,} changes the "
+        "model's parameters, which must stay; leave it out."
+      )
+
+  def own_step(step: int) -> tuple[Task, int]:
+    index = phase_index(phases, step)
+    begin, first_batch = phases[index].begin, phases[index].first_batch
+    return tasks[index], step - begin + first_batch
+
+  def batch_at(split: str, step: int):
+    task, step = own_step(step) if split == "train" else (first, step)
+    return task.batch_at(split, step)
+
+  def row_ids(split: str, step: int):
+    task, step = own_step(step) if split == "train" else (first, step)
+    return task.row_ids(split, step)
+
+  def flops(step: int) -> float:
+    task, step = own_step(step)
+    return task.flops(step)
+
+  return [
+    task._replace(
+      batch_at=batch_at,
+      row_ids=row_ids,
+      flops=flops,
+      num_heldout_batches=first.num_heldout_batches,
+      corrupt_heldout=first.corrupt_heldout or first.corrupt,
+    )
+    for task in tasks
+  ]
+
+
+def _options(change: Mapping[str, Any]) -> list[str]:
+  """Returns the options that a phase changes: all but its length."""
+  return [name for name in change if name not in _LENGTHS]
+
+
+def _changed(
+  config: ConfigDict, change: Mapping[str, Any], where: str
+) -> ConfigDict:
+  """Returns a copy of a config with the changes of a phase."""
+  config = config.copy_and_resolve_references()
+  with config.unlocked():
+    if "phases" in config:
+      config.phases = ()
+    for name in _options(change):
+      section, _, key = name.rpartition(".")
+      known = f"{section}.{key}" == name and key in config.get(section, {})
+      if not known:
+        raise ConfigError(
+          f"{where}: {name!r} is no option"
+          f"{did_you_mean(name, (*_names(config), *_LENGTHS))}; expected a "
+          "length (steps, tokens or share) and options such as 'data.length'."
+        )
+      if name in _FIXED or not name.startswith(_CHANGEABLE):
+        raise ConfigError(
+          f"{where}: {name} can't change within a run; leave it out, or set "
+          f"--config.{name} for the whole run."
+        )
+      try:
+        config[section][key] = change[name]
+      except TypeError:
+        raise ConfigError(
+          f"{where}: {name}={change[name]!r} doesn't have the type of "
+          f"{config[section][key]!r}."
+        ) from None
+  return config
+
+
+def _names(config: ConfigDict) -> list[str]:
+  """Returns the names of all options in sections, such as "data.length"."""
+  return [
+    f"{section}.{name}"
+    for section, values in config.items()
+    if isinstance(values, ConfigDict)
+    for name in values
+  ]
+
+
+def _count_steps(
+  configs: Sequence[ConfigDict],
+  changes: Sequence[Mapping[str, Any]],
+  num_steps: int,
+) -> list[int]:
+  """Returns the number of steps of each phase, of which shares may have none.
+
+  Raises:
+    ConfigError: a length is wrong, or they don't add up to num_steps.
+  """
+  counts: list[int | None] = []
+  for i, (config, change) in enumerate(zip(configs, changes, strict=True)):
+    given = [name for name in _LENGTHS if name in change]
+    if len(given) > 1:
+      raise ConfigError(
+        f"phases[{i}] has {' and '.join(given)}: give one length."
+      )
+    counts.append(
+      _steps_of(given[0], change[given[0]], config, num_steps, i)
+      if given
+      else None
+    )
+  open_ones = counts.count(None)
+  if open_ones > 1:
+    raise ConfigError(
+      f"phases: {open_ones} of {len(counts)} have no length; only one may have "
+      "none, and gets the steps that are left. Add steps, tokens or share."
+    )
+  left = num_steps - sum(count or 0 for count in counts)
+  if left < 0 or (left and not open_ones):
+    raise ConfigError(
+      f"phases have {num_steps - left:,} steps, and train.num_steps="
+      f"{num_steps}: set --config.train.num_steps={num_steps - left}, or leave "
+      "out the length of one phase, which then gets what is left."
+    )
+  return [left if count is None else count for count in counts]
+
+
+def _steps_of(
+  kind: str, length: Any, config: ConfigDict, num_steps: int, i: int
+) -> int:
+  """Returns the steps of a phase whose length is given.
+
+  Raises:
+    ConfigError: the length is no number above 0, or a share above 1.
+  """
+  is_number = isinstance(length, int | float) and not isinstance(length, bool)
+  wrong = not is_number or not 0 < length < math.inf
+  if wrong or (kind == "share" and length > 1):
+    most = ", at most 1" if kind == "share" else ""
+    raise ConfigError(
+      f"phases[{i}]: {kind}={length!r}: expected a number above 0{most}."
+    )
+  if kind == "share":
+    return round(length * num_steps)
+  if kind == "tokens":
+    return math.ceil(length / (config.data.batch_size * config.data.length))
+  return round(length)
