@@ -52,7 +52,9 @@ def decide(
   for config in configs:
     if attention_of(config, config.data.length, platform="gpu") == "cudnn":
       return False
-  counts = ", then ".join(f"{p:,} instead of {a:,}" for p, a in phases)
+  counts = ", then ".join(
+    dict.fromkeys(f"{p:,} instead of {a:,}" for p, a in phases)
+  )
   log(f"short texts share rows (objective.pack=True): {counts} an epoch")
   return True
 

@@ -101,6 +101,27 @@ def split(config: ConfigDict) -> list[Phase]:
   ]
 
 
+def ramp(
+  option: str, values: Sequence[Any], **length: float
+) -> tuple[dict[str, Any], ...]:
+  """Returns a phase for each value of an option that grows or shrinks.
+
+  Args:
+    option: such as "data.batch_size".
+    values: one for each phase; a few, as each is compiled.
+    **length: steps, tokens or share of all of them together.
+
+  Raises:
+    ConfigError: it isn't one length.
+  """
+  if len(length) != 1 or set(length) - set(_LENGTHS):
+    raise ConfigError(
+      f"ramp of {option}: expected one of {', '.join(_LENGTHS)}, not {length}."
+    )
+  ((kind, total),) = length.items()
+  return tuple({kind: total / len(values), option: value} for value in values)
+
+
 def phase_index(phases: Sequence[Phase], step: int) -> int:
   """Returns the index of the phase of a step; the last one's after the end."""
   return min(sum(phase.end <= step for phase in phases), len(phases) - 1)

@@ -64,6 +64,14 @@ def test_each_phase_changes_the_one_before():
   assert second.changes == {"data.length": 50, "objective.mask_rate": 0.3}
 
 
+def test_a_ramp_divides_its_length():
+  ramp = phases.ramp("data.batch_size", (3, 6, 12), tokens=720)
+  assert ramp[2] == {"tokens": 240, "data.batch_size": 12}
+  assert borders(*ramp, {}) == [(0, 4), (4, 6), (6, 7), (7, 100)]
+  with pytest.raises(ConfigError, match=r"one of steps, tokens, share"):
+    phases.ramp("data.batch_size", (3, 6), epochs=1)
+
+
 def test_a_phase_goes_on_in_the_text_where_the_last_one_stopped():
   made = phases.split(
     config_of(
