@@ -82,6 +82,12 @@ def validate(config: ConfigDict) -> None:
       f"grow={config.grow!r} has nothing to start from: name the smaller "
       "model, --config.init_from=RUN, or leave it out."
     )
+  if config.continue_from and (config.init_from or config.init_tokens):
+    other = "init_from" if config.init_from else "init_tokens"
+    raise ConfigError(
+      f"continue_from={config.continue_from!r} and {other}="
+      f"{config[other]!r}: a run starts from one of them; leave one out."
+    )
   if config.data.length > config.model.max_positions:
     raise ConfigError(
       f"rows of data.length={config.data.length} tokens don't fit "

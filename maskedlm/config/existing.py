@@ -54,7 +54,9 @@ def fit_to_tokenizer(
   section = config.tokenizer
   if not section.path:
     return
-  outside = "tokenizer.path" in given or config.init_from
+  outside = (
+    "tokenizer.path" in given or config.init_from or config.continue_from
+  )
   ignored = []
   if outside and "tokenizer.lowercase" not in given:
     if section.lowercase is not None:

@@ -41,6 +41,13 @@ class RunOptions:
 class PretrainOptions(RunOptions):
   """Options at the top level of a config of pretraining."""
 
+  continue_from: str = option(
+    "",
+    "A run, or one of its checkpoints, to continue with other options: its "
+    "weights, moments, step, architecture and tokenizer; train.num_steps "
+    "counts its steps too.",
+    frozen=True,
+  )
   grow: str = option(
     "",
     "tile: start a larger model from init_from, whose layers and widths are "

@@ -73,7 +73,8 @@ def parse_config(
       return bool(folder) and buckets.origin(folder).exists()
 
     # A run's own config has the architecture already.
-    if args.config is not None or "init_from" in given:
+    from_other = {"init_from", "continue_from"}
+    if args.config is not None or from_other & {*given}:
       init_from.copy_architecture(config, given=given)
     existing.fit_to_tokenizer(config, given, started=started)
     fit(config, given, started=started)

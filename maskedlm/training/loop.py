@@ -21,12 +21,11 @@ import grain
 import jax
 from ml_collections import ConfigDict
 
-from maskedlm.core.counts import counted
 from maskedlm.core.task import Params, Task
 from maskedlm.runtime import console, interrupts, multihost, waiting
 from maskedlm.training import metrics, nonfinite_rows, sharding, step_memory
 from maskedlm.training import step as steps
-from maskedlm.training.checkpoints import manager, resume
+from maskedlm.training.checkpoints import manager
 from maskedlm.training.phases import (
   Phase,
   describe_phase,
@@ -34,6 +33,7 @@ from maskedlm.training.phases import (
   phase_index,
 )
 from maskedlm.training.profiling import watch
+from maskedlm.training.start import begin
 
 RUN_AHEAD = 2  # Enough to hide the host's work; more would delay a stop.
 
@@ -83,8 +83,7 @@ def run(
     steps.over_mesh(phase.config, task, mesh, rates=phase.rates)
     for phase, task in zip(phases, tasks, strict=True)
   ]
-  init, shardings, task = programs[0].init, programs[0].shardings, tasks[0]
-  config, num_steps = phases[0].config, phases[-1].end
+  task, config, num_steps = tasks[0], phases[0].config, phases[-1].end
   options, add = config.train, jax.jit(metrics.add)
 
   checkpoints = manager.open_checkpoints(
@@ -100,25 +99,15 @@ def run(
     contextlib.closing(checkpoints),
   ):
     stopped = multihost.any_host(signalled.is_set, delay=RUN_AHEAD)
-    restored = checkpoints.restore(
-      sharding.abstract(init, shardings),
-      lambda meta: resume.check_identity(
-        meta["identity"], identity, frozen=frozen, log=console.log
-      ),
-      unverified=options.resume_unverified,
+    state, start, restored = begin(
+      config,
+      programs[0],
+      checkpoints,
+      identity=identity,
+      frozen=frozen,
+      start_from=start_from,
+      num_steps=num_steps,
     )
-    if restored is None:
-      state, start = jax.jit(init, out_shardings=shardings)(), 0
-      params = sharding.put_on_devices(
-        start_from(state.params), shardings.params
-      )
-      state = state._replace(params=params)
-      console.log(f"starting a run of {counted(num_steps, 'step')}")
-    else:
-      state, start = restored[0], int(restored[0].step)
-      console.log(
-        f"continuing from the checkpoint of step {start:,} of {num_steps:,}"
-      )
     written = json.dumps(identity["config"], indent=2) + "\n"
     multihost.write_text(workdir / "config.json", written)
     described = sharding.describe_parameters(state.params, mesh)
@@ -164,11 +153,11 @@ def run(
 
     step, heldout, totals, count, stopping = start, {}, None, 0, False
     inflight = collections.deque()
-    if not restored and options.keep_every:
-      checkpoints.save(0, state, meta(0, {}), metric=None)
+    if not restored and (start or options.keep_every):
+      checkpoints.save(start, state, meta(start, {}), metric=None)
     last = phases[phase_index(phases, start - 1)].config.train
     is_due = start > 0 and _evaluates(last, start)
-    if restored and is_due and not restored[1]["heldout"]:
+    if restored and is_due and not restored["heldout"]:
       heldout = evaluate_heldout(start)  # The interrupted run did not.
       checkpoints.update_metadata(
         start, meta(start, heldout), metric=metrics.rank(heldout, task.best)

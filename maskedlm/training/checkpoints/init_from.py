@@ -20,24 +20,27 @@ from maskedlm.training.checkpoints import grow
 
 
 def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:
-  """Copies the architecture and the tokenizer of init_from into a config.
+  """Copies the architecture and the tokenizer of another model into a config.
 
   Args:
-    config: the config of pretraining, changed in place if it has init_from.
+    config: the config of pretraining, changed in place if it has init_from or
+      continue_from.
     given: options on the command line, such as "model.rope_theta", which keep
       their values.
 
   Raises:
-    CheckpointError, ConfigError: init_from can't be opened or has no encoder,
+    CheckpointError, ConfigError: the model can't be opened or has no encoder,
       or tokenizer.path is another tokenizer.
     CorpusError: a tokenizer can't be read.
   """
-  if not config.init_from:
+  option = "init_from" if config.init_from else "continue_from"
+  path = config[option]
+  if not path:
     return
   from maskedlm.data.tokenizers.tokenizer import load_tokenizer
   from maskedlm.training.checkpoints import load
 
-  start = load.describe_checkpoint(config.init_from)
+  start = load.describe_checkpoint(path)
   if config.get("grow"):
     grow.check_sizes(config.model, start.cfg)
   with config.unlocked():
@@ -53,14 +56,14 @@ def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:
     if f"tokenizer.{name}" not in given:  # Else existing.py compares them.
       config.tokenizer[name] = getattr(start.tokenizer, name)
   if "tokenizer.path" not in given or not config.tokenizer.path:
-    config.tokenizer.path = str(load.tokenizer_dir(config.init_from))
+    config.tokenizer.path = str(load.tokenizer_dir(path))
     return
   asked = config.tokenizer.lowercase if "tokenizer.lowercase" in given else None
   found = load_tokenizer(config.tokenizer.path, lowercase=asked)
   if found.sha256 != start.tokenizer.sha256:
     raise ConfigError(
       f"tokenizer.path={config.tokenizer.path} is not the tokenizer of "
-      f"init_from={config.init_from}: leave it out, or give the model that "
+      f"{option}={path}: leave it out, or give the model that "
       "tokenizer with `maskedlm retokenize` and start from the result."
     )
 

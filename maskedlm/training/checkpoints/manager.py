@@ -126,6 +126,33 @@ def _load_state(
 # The public functions.
 
 
+def restore_from(
+  path: str,
+  like: State,
+  check: Callable[[dict], None] = lambda meta: None,
+  *,
+  log: files.Log,
+) -> tuple[State, dict]:
+  """Loads the state of another run, which may be in progress.
+
+  Args:
+    path: its workdir, for the newest good step, or the folder of a step.
+    like, check: as in Checkpoints.restore.
+    log: receives a line for each step that is damaged.
+
+  Raises:
+    CheckpointError: no step can be used, or an array differs from `like`.
+    ConfigError, StorageError: the folder can't be read.
+  """
+  return files.load_step(
+    buckets.origin(path),
+    None,
+    lambda folder: _load_state(folder, like, check),
+    items=("",),
+    log=log,
+  )
+
+
 def _saving(step: int, directory: Path):
   """Returns a context manager that raises I/O errors in one line."""
 

@@ -120,6 +120,42 @@ def check_identity(
     log(line)
 
 
+def check_continued(
+  path: str,
+  old: Mapping[str, Any],
+  new: Mapping[str, Any],
+  *,
+  log: Callable[[str], None],
+) -> None:
+  """Compares a run with the one that it continues under other options.
+
+  Args:
+    path: config.continue_from.
+    old: the identity in its checkpoint.
+    new: the identity of this run.
+    log: receives a line for each option that differs.
+
+  Raises:
+    ConfigError: the tokenizer is another, or it is another kind of run.
+  """
+  was, now = writer(old["config"]), writer(new["config"])
+  if was != now:
+    raise ConfigError(f"continue_from={path} is {was}, and this is {now}.")
+  if old["tokenizer"] != new["tokenizer"]:
+    raise ConfigError(
+      f"continue_from={path} has the tokenizer {old['tokenizer'][:12]}, and "
+      f"this corpus {new['tokenizer'][:12]}: prepare the text with "
+      f"--config.tokenizer.path={path}/tokenizer."
+    )
+  if old["corpus"] != new["corpus"]:
+    log(f"other text than in {path}: corpus {new['corpus'][:12]}")
+  before, after = flatten(old["config"]), flatten(new["config"])
+  for name in sorted(before.keys() & after.keys()):
+    own = name in ("name", "continue_from") or name.split(".")[0] == "corpus"
+    if before[name] != after[name] and not own:
+      log(f"other than in {path}: {name}={after[name]!r}, was {before[name]!r}")
+
+
 def check_corpus_options(
   workdir: pathlib.Path, config: Mapping[str, Any]
 ) -> None:

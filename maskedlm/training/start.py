@@ -1,0 +1,93 @@
+"""The state that a run begins with: its own checkpoint's, another's or fresh.
+
+config.continue_from takes parameters, moments and the step of another run, and
+goes on with other options: a decay branches off a stable run, a finished run
+reads other text. config.init_from takes parameters alone (checkpoints/
+init_from.py), and steps count from 0.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple
+
+import jax
+from ml_collections import ConfigDict
+
+from maskedlm.core.counts import counted
+from maskedlm.core.errors import ConfigError
+from maskedlm.core.task import Params
+from maskedlm.runtime import console
+from maskedlm.training import sharding
+from maskedlm.training.checkpoints import manager, resume
+from maskedlm.training.step import OverMesh, TrainState
+
+
+class Start(NamedTuple):
+  """What a run begins with."""
+
+  state: TrainState
+  step: int
+  meta: dict[str, Any] | None  # Of the run's own checkpoint, if there is one.
+
+
+def begin(
+  config: ConfigDict,
+  program: OverMesh,
+  checkpoints: manager.Checkpoints,
+  *,
+  identity: Mapping[str, Any],
+  frozen: Collection[str],
+  start_from: Callable[[Params], Params],
+  num_steps: int,
+) -> Start:
+  """Returns the state of the newest checkpoint, or one to start with.
+
+  Args:
+    config: the effective config; continue_from and train are read.
+    program: its `init` and `shardings` are used.
+    checkpoints: those of the run's workdir.
+    identity, frozen, start_from: as in loop.run.
+    num_steps: steps of the whole run.
+
+  Raises:
+    ConfigError: the config changed in a way that would corrupt the run, or
+      continue_from has done all steps or has another tokenizer.
+    CheckpointError: no checkpoint can be read, or its arrays are others.
+  """
+  like = sharding.abstract(program.init, program.shardings)
+  restored = checkpoints.restore(
+    like,
+    lambda meta: resume.check_identity(
+      meta["identity"], identity, frozen=frozen, log=console.log
+    ),
+    unverified=config.train.resume_unverified,
+  )
+  if restored is not None:
+    state, meta = restored
+    step = int(state.step)
+    console.log(
+      f"continuing from the checkpoint of step {step:,} of {num_steps:,}"
+    )
+    return Start(state, step, meta)
+  if other := config.get("continue_from", ""):
+    state, _ = manager.restore_from(
+      other,
+      like,
+      lambda meta: resume.check_continued(
+        other, meta["identity"], identity, log=console.log
+      ),
+      log=console.log,
+    )
+    step = int(state.step)
+    if step >= num_steps:
+      raise ConfigError(
+        f"continue_from={other} has done {counted(step, 'step')}, and "
+        f"train.num_steps={num_steps} counts these too: raise it."
+      )
+    console.log(f"continuing {other} from step {step:,} to {num_steps:,}")
+    return Start(state, step, None)
+  state = jax.jit(program.init, out_shardings=program.shardings)()
+  params = sharding.put_on_devices(
+    start_from(state.params), program.shardings.params
+  )
+  console.log(f"starting a run of {counted(num_steps, 'step')}")
+  return Start(state._replace(params=params), 0, None)

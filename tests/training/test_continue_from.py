@@ -1,0 +1,171 @@
+"""A run that continues another one under other options."""
+
+import jax
+import numpy as np
+import pytest
+
+from helpers import tiny as tiny_run
+from helpers import toy
+from helpers.toy_runs import logged_lines, make_config, run
+from maskedlm.config import defaults, overrides
+from maskedlm.core.errors import CheckpointError, ConfigError
+from maskedlm.training import sharding
+from maskedlm.training.checkpoints import files, init_from
+
+# A decay of 3 steps, after 5 of a constant rate.
+DECAY = (
+  {"steps": 5},
+  {
+    "optimizer.schedule": "wsd_sqrt",
+    "optimizer.decay_share": 1.0,
+    "optimizer.warmup_steps": 0,
+    "optimizer.weight_decay": 0.3,
+  },
+)
+
+
+@pytest.fixture(scope="module")
+def mesh():
+  return sharding.make_mesh(defaults.default().mesh, jax.devices()[:2])
+
+
+@pytest.fixture(scope="module")
+def stable(tmp_path_factory, mesh):
+  """Returns the folder of 10 steps, every fifth of which is kept."""
+  folder = tmp_path_factory.mktemp("stable")
+  run(config_of(keep_every=5), toy.make_task(), folder, mesh)
+  return folder
+
+
+def config_of(**options):
+  config = make_config(**options)
+  config.optimizer.schedule = "constant"
+  return config
+
+
+def branch_of(path, **options):
+  config = config_of(num_steps=8, **options)
+  config.phases = DECAY
+  config.continue_from = str(path)
+  return config
+
+
+def test_a_branch_is_the_run_that_decayed_from_the_start(
+  tmp_path, mesh, stable, capsys
+):
+  start = stable / "checkpoints" / "5"
+  config = branch_of(start, keep_last=9)
+  branch = run(config, toy.make_task(), tmp_path / "branch", mesh)
+  told = capsys.readouterr().err
+  assert "phases=[{'steps': 5}" in told and "train.num_steps=8, was 10" in told
+  whole = config_of(num_steps=8)
+  whole.phases = DECAY
+  whole = run(whole, toy.make_task(), tmp_path / "whole", mesh)
+  assert branch.step == whole.step == 8
+  for a, b in zip(
+    jax.tree.leaves(branch.params), jax.tree.leaves(whole.params), strict=True
+  ):
+    np.testing.assert_array_equal(a, b)
+  assert branch.heldout == whole.heldout
+  # The start is kept, so a kill before the next save changes nothing.
+  assert 5 in files.complete_steps(tmp_path / "branch" / "checkpoints")
+  steps = [x["step"] for x in logged_lines(tmp_path / "branch") if "loss" in x]
+  assert steps == [6, 8]
+
+
+def test_a_branch_resumes_from_its_own_checkpoints(tmp_path, mesh, stable):
+  config = branch_of(stable / "checkpoints" / "5")
+  complete = run(config, toy.make_task(), tmp_path / "a", mesh)
+
+  def batch_at(split, step):
+    if split == "train" and step == 7:
+      raise KeyboardInterrupt
+    return toy.make_task().batch_at(split, step)
+
+  task = toy.make_task()._replace(batch_at=batch_at)
+  with pytest.raises(KeyboardInterrupt):
+    run(config, task, tmp_path / "b", mesh)
+  resumed = run(config, toy.make_task(), tmp_path / "b", mesh)
+  for a, b in zip(
+    jax.tree.leaves(complete.params),
+    jax.tree.leaves(resumed.params),
+    strict=True,
+  ):
+    np.testing.assert_array_equal(a, b)
+
+
+def test_the_newest_checkpoint_of_a_workdir_is_taken(tmp_path, mesh, stable):
+  config = config_of(num_steps=12)
+  config.continue_from = str(stable)
+  result = run(config, toy.make_task(), tmp_path, mesh)
+  assert result.step == 12
+  assert files.complete_steps(tmp_path / "checkpoints")[0] >= 10
+
+
+def test_what_cannot_be_continued_is_refused(tmp_path, mesh, stable):
+  config = config_of(num_steps=10)
+  config.continue_from = str(stable)
+  with pytest.raises(ConfigError, match=r"has done 10 steps.*num_steps=10"):
+    run(config, toy.make_task(), tmp_path / "a", mesh)
+  config.train.num_steps = 12
+
+  def init(key):
+    return {"dense": {"kernel": jax.random.normal(key, (3, 2))}}
+
+  with pytest.raises(CheckpointError, match=r"dense/kernel.*\[3,1\].*\[3,2\]"):
+    run(config, toy.make_task()._replace(init=init), tmp_path / "b", mesh)
+  config.continue_from = str(tmp_path / "nothing")
+  with pytest.raises((CheckpointError, ConfigError), match="nothing"):
+    run(config, toy.make_task(), tmp_path / "c", mesh)
+  for folder in "abc":
+    assert not files.complete_steps(tmp_path / folder / "checkpoints")
+
+
+@pytest.mark.parametrize("other", ["init_from", "init_tokens"])
+def test_a_run_has_one_start(other):
+  config = defaults.default("roberta")
+  config.continue_from, config[other] = "a", "b"
+  with pytest.raises(ConfigError, match=f"continue_from='a' and {other}='b'"):
+    defaults.validate(config)
+
+
+def test_the_verb(tiny, tmp_path):
+  path, corpus = tiny
+  first, second = tmp_path / "first", tmp_path / "second"
+  command = ["pretrain", f"--config={path}", f"--config.corpus.path={corpus}"]
+  done = tiny_run.run(
+    *command, f"--workdir={first}", "--config.train.num_steps=6"
+  )
+  assert done.returncode == 0, done.stderr
+  more = tiny_run.run(
+    *command,
+    f"--workdir={second}",
+    f"--config.continue_from={first}",
+    "--config.train.num_steps=9",
+    "--config.objective.mask_rate=0.3",
+  )
+  assert more.returncode == 0, more.stderr
+  assert "objective.mask_rate=0.3, was 0.15" in more.stderr
+  assert f"continuing {first} from step 6 to 9" in more.stderr
+  again = tiny_run.run("pretrain", f"--workdir={second}")
+  assert again.returncode == 0, again.stderr
+  assert "from the checkpoint of step 9 of 9" in again.stderr
+
+
+def test_the_architecture_is_taken_over(tiny, tmp_path):
+  path, corpus = tiny
+  done = tiny_run.run(
+    "pretrain",
+    f"--config={path}",
+    f"--config.corpus.path={corpus}",
+    f"--workdir={tmp_path}",
+    "--config.train.num_steps=1",
+    "--config.optimizer.warmup_steps=0",
+    "--config.model.mlp_width=44",
+  )
+  assert done.returncode == 0, done.stderr
+  config = overrides.load_config(str(path))
+  config.continue_from = str(tmp_path)
+  init_from.copy_architecture(config)
+  assert config.model.mlp_width == 44
+  assert config.tokenizer.path == str(tmp_path / "tokenizer")
