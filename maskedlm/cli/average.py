@@ -17,7 +17,7 @@ def main(argv: Sequence[str]) -> int:
   from maskedlm.training.checkpoints import average, load, write
 
   paths = args.checkpoints
-  if len(paths) < 2:
+  if len(paths) < 2 and not args.ema:
     raise ConfigError(f"{paths[0]}: expected two checkpoints or more.")
   weights = _weights(args, len(paths))
   steps = [load.describe_checkpoint(path).meta["step"] for path in paths]
@@ -27,12 +27,13 @@ def main(argv: Sequence[str]) -> int:
   def opened() -> Iterator[tuple[str, load.LoadedCheckpoint]]:
     for path in paths:
       console.log(f"reading {path}")
-      yield path, load.open_checkpoint(path)
+      yield path, open_one(path)
 
   members = [
     {"checkpoint": path, "step": step, "weight": weight}
     for path, step, weight in zip(paths, steps, weights, strict=True)
   ]
+  open_one = load.open_ema if args.ema else load.open_checkpoint
   loss_of = _measure(args.data) if args.data else None
   with output_options.new_folder(pathlib.Path(args.out)) as unfinished:
     losses = [loss_of(path) for path in paths if loss_of]
@@ -43,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
       unfinished,
       made.params,
       last.meta["task"],
-      origin={"averaged": members},
+      origin={"averaged": members, "ema": args.ema},
       corpus="averaged",
       tokenizer=last.tokenizer.sha256,
       log=console.log,
@@ -98,6 +99,12 @@ def _parser() -> argparse.ArgumentParser:
     nargs="+",
     metavar="CHECKPOINT",
     help="two or more: workdirs, or checkpoints of one",
+  )
+  parser.add_argument(
+    "--ema",
+    action="store_true",
+    help="take the moving averages that they hold (train.ema_decay) instead of "
+    "the weights; one checkpoint is enough",
   )
   options.add_out(parser, "the workdir to create", metavar="DIR", required=True)
   options.add_data(

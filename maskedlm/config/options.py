@@ -239,6 +239,14 @@ class TrainOptions:
     "training; 0 for none.",
     low=0,
   )
+  ema_decay: float = option(
+    0.0,
+    "Decay of an exponential moving average of the weights, which is evaluated "
+    "beside them (ema_loss) and saved; 0 for none.",
+    low=0,
+    below=1,
+    frozen=True,
+  )
   resume_unverified: bool = option(
     False,
     "If no checkpoint can be verified, resume from the newest one without a "

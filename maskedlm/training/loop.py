@@ -126,7 +126,10 @@ def run(
     if start < num_steps:  # Fail now, not later.
       checkpoints.check_room(state)
       step_memory.check_phases(phases, tasks, programs, state, mesh, start)
-    logbook = metrics.open_logbook(workdir, start, num_steps, task.flops)
+    logged = start if restored else 0  # The rest is in continue_from's log.
+    logbook = metrics.open_logbook(
+      workdir, start, num_steps, task.flops, logged=logged
+    )
     announce = waiting.announce_lines(options.log_every)
 
     def record_step(step, nonfinite, totals, count) -> None:
@@ -138,8 +141,14 @@ def run(
         logbook.train(step, jax.device_get(totals), count)
 
     def measure(step) -> dict[str, float]:
-      program = programs[phase_index(phases, step - 1)]
-      return evaluate(task, program.heldout_step, state.params, mesh, stopped)
+      """Evaluates the weights, and their moving average if there is one."""
+      run_step = programs[phase_index(phases, step - 1)].heldout_step
+      values = evaluate(task, run_step, state.params, mesh, stopped)
+      if not values or not state.ema:
+        return values
+      averaged = evaluate(task, run_step, state.ema, mesh, stopped)
+      ema = {f"ema_{k}": v for k, v in averaged.items() if "/" not in k}
+      return {**values, **ema} if ema else {}
 
     def evaluate_heldout(step) -> dict[str, float]:
       values = measure(step)

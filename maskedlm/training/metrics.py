@@ -77,17 +77,20 @@ def open_logbook(
   start: int,
   num_steps: int,
   flops: Callable[[int], float],
+  *,
+  logged: int | None = None,
 ) -> Logbook:
   """Opens metrics.jsonl, tensorboard/ and the progress line of a run.
 
   Args:
     workdir: the run's.
-    start: number of steps done before. A killed run's lines of later steps are
-      removed, as those steps are repeated.
+    start: number of steps done before.
     num_steps: steps of the whole run, for the ETA.
     flops: step -> FLOPs of its matmuls, for the MFU if the peak is known.
+    logged: how many of these steps this workdir has a log of; None for all.
+      Lines of later steps, of a killed run, are removed: these are repeated.
   """
-  write, close = _open_files(workdir, start)
+  write, close = _open_files(workdir, start if logged is None else logged)
   peak = peak_flops()
   clock = {"mark": time.perf_counter(), "seconds": 0.0, "tokens": 0.0}
   compiled = False

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 from ml_collections import ConfigDict
 
 from maskedlm.core.counts import counted
@@ -89,5 +90,7 @@ def begin(
   params = sharding.put_on_devices(
     start_from(state.params), program.shardings.params
   )
+  if state.ema:  # A copy: a donated state may not have an array twice.
+    state = state._replace(ema=jax.tree.map(jnp.copy, params))
   console.log(f"starting a run of {counted(num_steps, 'step')}")
   return Start(state._replace(params=params), 0, None)

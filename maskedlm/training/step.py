@@ -6,7 +6,7 @@ derived from (seed, step) and never stored.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,12 +17,15 @@ from maskedlm.runtime import xla_flags
 from maskedlm.training import (
   language_metrics,
   layerwise_rates,
+  moving_average,
   optimizer,
   sharding,
 )
+from maskedlm.training.moving_average import MovingAverage
 
 # Independent streams of randomness from one seed.
 INIT, TRAIN, HELDOUT = range(3)
+NO_AVERAGE = moving_average.make(0)
 
 
 class TrainState(NamedTuple):
@@ -32,6 +35,7 @@ class TrainState(NamedTuple):
   params: Params
   opt_state: optax.OptState
   nonfinite: jax.Array  # shape=(), int32: steps skipped in a row until now.
+  ema: Any = ()  # The moving average of params; () if there is none.
 
 
 class OverMesh(NamedTuple):
@@ -44,7 +48,11 @@ class OverMesh(NamedTuple):
 
 
 def make_init(
-  task: Task, tx: optax.GradientTransformation, seed: int
+  task: Task,
+  tx: optax.GradientTransformation,
+  seed: int,
+  *,
+  ema: MovingAverage = NO_AVERAGE,
 ) -> Callable[[], TrainState]:
   """Returns init(), which returns the state before the first step."""
 
@@ -55,6 +63,7 @@ def make_init(
       params=params,
       opt_state=tx.init(params),
       nonfinite=jnp.zeros((), jnp.int32),
+      ema=ema.init(params),
     )
 
   return init
@@ -69,6 +78,7 @@ def make_step(
   accumulate: int,
   unfreeze: Callable[[jax.Array, Params], Params] = lambda step, update: update,
   gather: Callable[[Params], Params] = lambda params: params,
+  ema: MovingAverage = NO_AVERAGE,
 ) -> Callable[[TrainState, Batch], tuple[TrainState, Metrics]]:
   """Returns step(state, batch) -> (state, metrics), one update.
 
@@ -81,6 +91,7 @@ def make_step(
       depend on it.
     unfreeze: (step, update) -> the part of the update that is applied.
     gather: gathers parameters over devices for use (sharding.gather).
+    ema: the moving average of the parameters.
 
   A step whose loss or gradient norm is not finite changes no parameter and no
   moment, and counts only in `skipped` and `tokens`. The update itself is not
@@ -107,9 +118,11 @@ def make_step(
         return jax.tree.map(lambda n, o: jnp.where(finite, n, o), new, old)
 
       params = jax.tree.map(lambda p, u: p - rate * u, state.params, update)
+      average = ema.update(state.step, state.ema, params)
       state = TrainState(
         step=state.step + 1,
         params=keep_finite(params, state.params),
+        ema=keep_finite(average, state.ema),
         opt_state=keep_finite(opt_state, state.opt_state),
         nonfinite=jnp.where(finite, 0, state.nonfinite + 1),
       )
@@ -151,7 +164,8 @@ def over_mesh(
   first_rate, num_rates = rates or (0, config.train.num_steps)
   params = jax.eval_shape(task.init, jax.random.key(0))
   tx, schedule = optimizer.make_optimizer(config.optimizer, num_rates, params)
-  init = make_init(task, tx, config.seed)
+  ema = moving_average.make(config.train.get("ema_decay"))
+  init = make_init(task, tx, config.seed, ema=ema)
   shardings = sharding.tree_shardings(jax.eval_shape(init), mesh)
   o = config.optimizer
   by_layer = layerwise_rates.layer_multipliers(
@@ -178,6 +192,7 @@ def over_mesh(
     accumulate=config.train.accumulate,
     unfreeze=unfreeze,
     gather=lambda params: sharding.gather(params, mesh),
+    ema=ema,
   )
   step = jax.jit(
     step,

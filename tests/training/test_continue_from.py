@@ -57,6 +57,7 @@ def test_a_branch_is_the_run_that_decayed_from_the_start(
   config = branch_of(start, keep_last=9)
   branch = run(config, toy.make_task(), tmp_path / "branch", mesh)
   told = capsys.readouterr().err
+  assert "metrics.jsonl" not in told
   assert "phases=[{'steps': 5}" in told and "train.num_steps=8, was 10" in told
   whole = config_of(num_steps=8)
   whole.phases = DECAY

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from maskedlm.core.errors import ConfigError
+from maskedlm.core.errors import CheckpointError, ConfigError
 from maskedlm.core.task import Params
 from maskedlm.data.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from maskedlm.modeling.architecture import EncoderConfig, restored
@@ -96,6 +96,32 @@ def open_checkpoint(
   path = _existing(path)
   params, meta = load_params(path, step=step)
   return LoadedCheckpoint(params, *_described(path, params, meta))
+
+
+def open_ema(path: str | pathlib.Path) -> LoadedCheckpoint:
+  """Loads a checkpoint of pretraining with the moving average as its params.
+
+  Raises:
+    CheckpointError: there is no checkpoint, it is damaged, or has no average.
+    ConfigError: as open_checkpoint.
+  """
+  path = _existing(path)
+  params, meta = files.load_step(
+    path, None, _load_ema, items=("state/", "meta/"), log=console.warn
+  )
+  return LoadedCheckpoint(params, *_described(path, params, meta))
+
+
+def _load_ema(path: buckets.Path):
+  """Loads (the moving average, meta) from the folder of a step."""
+  record = manifest.read_record(path)
+  names = [name for name in record["arrays"] if name.startswith("ema/")]
+  if not names:
+    raise CheckpointError(
+      f"{path} has no moving average: it was trained with train.ema_decay=0."
+    )
+  found = read_arrays(path / "state", names)["ema"]
+  return found, manifest.meta(record)
 
 
 def load_params(

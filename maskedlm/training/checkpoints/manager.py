@@ -57,6 +57,17 @@ def _leaves(state: State) -> dict[str, Any]:
   }
 
 
+def _beside_params(state: State) -> dict[str, Any]:
+  """Returns the fields of a state that are stored beside its parameters.
+
+  Those without arrays are left out, so that a state with a new field can be
+  read from checkpoints that are older than it.
+  """
+  fields = state._asdict()
+  stored = {k: v for k, v in fields.items() if jax.tree.leaves(v)}
+  return {**stored, "params": ()}
+
+
 def _describe(state: State) -> dict[str, str]:
   """Returns {path: "float32[5,13]"} of arrays or ShapeDtypeStructs."""
   return {
@@ -117,10 +128,11 @@ def _load_state(
       path,
       args=ocp.args.Composite(
         params=ocp.args.StandardRestore(like.params),
-        state=ocp.args.StandardRestore(like._replace(params=())),
+        state=ocp.args.StandardRestore(_beside_params(like)),
       ),
     )
-  return items["state"]._replace(params=items["params"]), manifest.meta(record)
+  state = like._replace(**{**items["state"], "params": items["params"]})
+  return state, manifest.meta(record)
 
 
 # The public functions.
@@ -287,7 +299,7 @@ def open_checkpoints(
         directory / str(step),
         args=ocp.args.Composite(
           params=ocp.args.StandardSave(state.params),
-          state=ocp.args.StandardSave(state._replace(params=())),
+          state=ocp.args.StandardSave(_beside_params(state)),
           meta=ocp.args.JsonSave(record),
         ),
         force=True,  # Another host may see late that it was discarded.
