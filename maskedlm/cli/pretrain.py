@@ -202,7 +202,7 @@ def _open_corpora(
   """Returns the corpus of each phase, which is checked.
 
   Raises:
-    ConfigError: as _open_corpus, or the tokenizer of a corpus is another.
+    ConfigError: as _open_corpus and _open_other.
     CorpusError: there is nothing to predict in a corpus.
   """
   from maskedlm.training import phases, predictions
@@ -212,16 +212,33 @@ def _open_corpora(
   for phase in phases.split(config):
     path = phase.config.corpus.path
     if path not in opened:
-      opened[path] = _open_corpus(phase.config, workdir)
+      opened[path] = (
+        _open_other(path, corpora[0])
+        if corpora
+        else _open_corpus(config, workdir)
+      )
       predictions.check_corpus(opened[path])
     corpora.append(opened[path])
-    if corpora[-1].tokenizer.sha256 != corpora[0].tokenizer.sha256:
-      raise ConfigError(
-        f"phases: corpus.path={path!r}, from step {phase.begin:,} on, has "
-        "another tokenizer: prepare it again with --config.tokenizer.path="
-        f"{corpora[0].path}/tokenizer."
-      )
   return corpora
+
+
+def _open_other(path: str, first: store.Corpus) -> store.Corpus:
+  """Opens the corpus of a later phase, which must have the first's tokenizer.
+
+  Raises:
+    ConfigError: there is none, or its tokenizer is another.
+    CorpusError: it can't be opened.
+  """
+  folder = download.local_folder(path, log=console.warn)
+  if not os.path.lexists(folder):
+    raise ConfigError(f"phases: corpus.path={path!r}: nothing is at {folder}.")
+  corpus = store.open_corpus(folder)
+  if corpus.tokenizer.sha256 != first.tokenizer.sha256:
+    raise ConfigError(
+      f"phases: corpus.path={path!r} has another tokenizer: prepare it again "
+      f"with --config.tokenizer.path={first.path}/tokenizer."
+    )
+  return corpus
 
 
 def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
