@@ -61,6 +61,9 @@ setuptools.setup(
     "peer": ["torch==2.13.0", "transformers", "sentence-transformers"],
     "static": ["gensim>=4.4"],  # maskedlm static train.
     "plot": ["matplotlib>=3.8"],
+    "mlflow": ["mlflow>=3"],  # train.tracker=mlflow; so the next two.
+    "trackio": ["trackio>=0.30"],
+    "wandb": ["wandb>=0.20"],
     "umap": ["matplotlib>=3.8", "umap-learn"],  # Pictures by UMAP.
     "test": [
       "gcsfs",

@@ -161,8 +161,9 @@ def _preflight(config: ConfigDict):
   from maskedlm.data.batches import placeholder_corpus
   from maskedlm.modeling import architecture
   from maskedlm.modeling.attention import layer
-  from maskedlm.training import phases, sharding, step
+  from maskedlm.training import phases, sharding, step, trackers
 
+  trackers.check_installed(config.train.tracker)
   share, rows = config.corpus.heldout_share, config.train.eval_rows
   if not config.corpus.path and not share and rows:
     raise ConfigError(

@@ -8,6 +8,7 @@ config.objective in the objective's file.
 import dataclasses
 
 from maskedlm.core.options import option
+from maskedlm.training import trackers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -257,6 +258,12 @@ class TrainOptions:
   )
   prefetch: int = option(
     4, "Batches made ahead by background threads.", low=1, high=1_024
+  )
+  tracker: str = option(
+    "",
+    "Where the metrics are sent besides metrics.jsonl and TensorBoard "
+    "(docs/guides/pretrain/watching.md); each needs the extra of its name.",
+    choices=("", *trackers.TRACKERS),
   )
 
 

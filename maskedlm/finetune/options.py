@@ -161,6 +161,7 @@ class TrainOptions:
   prefetch: int = option(
     4, "Batches made ahead by background threads.", low=1, high=1_024
   )
+  tracker: str = copy_option(pretraining.TrainOptions, "tracker")
 
 
 @dataclasses.dataclass(frozen=True)

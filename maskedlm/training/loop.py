@@ -128,7 +128,7 @@ def run(
       step_memory.check_phases(phases, tasks, programs, state, mesh, start)
     logged = start if restored else 0  # The rest is in continue_from's log.
     logbook = metrics.open_logbook(
-      workdir, start, num_steps, task.flops, logged=logged
+      workdir, start, identity["config"], task.flops, logged=logged
     )
     announce = waiting.announce_lines(options.log_every)
 

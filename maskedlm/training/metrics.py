@@ -2,8 +2,8 @@
 
 A metric stays a (sum, weight) pair until it is printed, so that means over
 microbatches, steps, devices and a padded evaluation set are exact. All values
-are written to WORKDIR/metrics.jsonl and to TensorBoard; a progress line shows
-the most important ones.
+are written to WORKDIR/metrics.jsonl, to TensorBoard and to train.tracker; a
+progress line shows the most important ones.
 """
 
 import itertools
@@ -16,7 +16,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 
@@ -25,7 +25,7 @@ from maskedlm.core.measured import to_json
 from maskedlm.core.parse_json import parse_json
 from maskedlm.runtime import chips, output_files
 from maskedlm.runtime.console import format_seconds, log, progress
-from maskedlm.training import language_metrics
+from maskedlm.training import language_metrics, trackers
 
 # Between fsyncs of TensorBoard's file, each of which a mounted bucket uploads.
 SYNC_SECONDS = 120
@@ -75,22 +75,28 @@ class Logbook(NamedTuple):
 def open_logbook(
   workdir: pathlib.Path,
   start: int,
-  num_steps: int,
+  config: Mapping[str, Any],
   flops: Callable[[int], float],
   *,
   logged: int | None = None,
 ) -> Logbook:
-  """Opens metrics.jsonl, tensorboard/ and the progress line of a run.
+  """Opens metrics.jsonl, tensorboard/, tracker and progress line of a run.
 
   Args:
     workdir: the run's.
     start: number of steps done before.
-    num_steps: steps of the whole run, for the ETA.
+    config: the effective config, as config.json has it.
     flops: step -> FLOPs of its matmuls, for the MFU if the peak is known.
     logged: how many of these steps this workdir has a log of; None for all.
       Lines of later steps, of a killed run, are removed: these are repeated.
+
+  Raises:
+    ConfigError: see trackers.open_tracker.
   """
-  write, close = _open_files(workdir, start if logged is None else logged)
+  write, close = _open_files(
+    workdir, start if logged is None else logged, config
+  )
+  num_steps = config["train"]["num_steps"]
   peak = peak_flops()
   clock = {"mark": time.perf_counter(), "seconds": 0.0, "tokens": 0.0}
   compiled = False
@@ -141,7 +147,7 @@ def open_logbook(
   return Logbook(train, heldout, exclude, tokens_per_second, close)
 
 
-def _open_files(workdir: pathlib.Path, start: int):
+def _open_files(workdir: pathlib.Path, start: int, config: Mapping[str, Any]):
   """Returns (write(step, values), close()); only host 0 writes."""
   if jax.process_index() != 0:
     return lambda step, values: None, lambda: None
@@ -156,15 +162,20 @@ def _open_files(workdir: pathlib.Path, start: int):
     log(f"{path}: {lost}; training is not affected, only its log")
   jsonl = path.open("a", encoding="utf-8")
   to_board, close_board = _open_board(workdir / "tensorboard", start)
+  tracker = trackers.open_tracker(workdir, config, resumed=start > 0)
 
   def write(step: int, values: Mapping[str, float]) -> None:
     jsonl.write(to_json({"step": step, **values}) + "\n")
     jsonl.flush()
     to_board(step, values)
+    if tracker:
+      tracker.write(step, values)
 
   def close() -> None:
     jsonl.close()
     close_board()
+    if tracker:
+      tracker.close()
 
   return write, close
 

@@ -10,6 +10,8 @@ import pytest
 from helpers.toy_runs import board_events
 from maskedlm.training import metrics
 
+CONFIG = {"name": "toy", "train": {"num_steps": 10, "tracker": ""}}
+
 
 def test_a_full_disk_loses_no_line_of_the_log(tmp_path, monkeypatch):
   path = tmp_path / "metrics.jsonl"
@@ -21,9 +23,9 @@ def test_a_full_disk_loses_no_line_of_the_log(tmp_path, monkeypatch):
   with monkeypatch.context() as patch:
     patch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
-      metrics.open_logbook(tmp_path, 5, 10, lambda step: 0)
+      metrics.open_logbook(tmp_path, 5, CONFIG, lambda step: 0)
   assert path.read_text() == '{"step": 1}\n{"step": 9}\n{"ste'
-  metrics.open_logbook(tmp_path, 5, 10, lambda step: 0).close()
+  metrics.open_logbook(tmp_path, 5, CONFIG, lambda step: 0).close()
   assert path.read_text() == '{"step": 1}\n'
 
 
@@ -43,14 +45,14 @@ def test_lost_lines_are_reported(tmp_path, capsys, text, start, lost):
   path = tmp_path / "metrics.jsonl"
   if text is not None:
     path.write_text(text)
-  metrics.open_logbook(tmp_path, start, 10, lambda step: 0).close()
+  metrics.open_logbook(tmp_path, start, CONFIG, lambda step: 0).close()
   said = capsys.readouterr().err
   assert f"{path}: {lost}" in said if lost else not said
 
 
 def test_a_kill_loses_no_event(tmp_path):
   """Events are in the file at once, in TensorBoard's format."""
-  book = metrics.open_logbook(tmp_path, 0, 10, lambda step: 0)
+  book = metrics.open_logbook(tmp_path, 0, CONFIG, lambda step: 0)
   for step in (1, 2):
     book.heldout(step, {"loss": step / 2})
     found = [x for x in board_events(tmp_path) if x.HasField("summary")]
@@ -69,7 +71,7 @@ def test_a_kill_loses_no_event(tmp_path):
 
 
 def test_a_full_disk_does_not_block_the_run(tmp_path, monkeypatch):
-  book = metrics.open_logbook(tmp_path, 5, 10, lambda step: 0)
+  book = metrics.open_logbook(tmp_path, 5, CONFIG, lambda step: 0)
   book.heldout(6, {"loss": 1.0})
   book.close()
   *_, restart, event = board_events(tmp_path)
@@ -82,7 +84,7 @@ def test_a_full_disk_does_not_block_the_run(tmp_path, monkeypatch):
   monkeypatch.setattr(metrics.socket, "gethostname", lambda: "h")
   (folder / "events.out.tfevents.7.h").symlink_to("/dev/full")
   with pytest.raises(OSError, match="No space left"):
-    metrics.open_logbook(tmp_path, 5, 10, lambda step: 0)
+    metrics.open_logbook(tmp_path, 5, CONFIG, lambda step: 0)
 
 
 @pytest.mark.parametrize(

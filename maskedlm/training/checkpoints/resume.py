@@ -25,7 +25,7 @@ _WRITERS = (
 # What runs write in a workdir.
 _FILES = (
   *("config.json", "parameters.txt", "metrics.jsonl", "result.json"),
-  *("predictions.jsonl", "suite.json", "sweep.json"),
+  *("predictions.jsonl", "suite.json", "sweep.json", "tracker.json"),
 )
 _FOLDERS = ("checkpoints", "corpus", "profile", "tensorboard", "tokenizer")
 _NO_DIFFERENCE = ("corpus.num_workers",)  # To the corpus.
