@@ -55,7 +55,8 @@ def test_two_steps_of_a_shrunk_config(name, tiny, tmp_path, monkeypatch):
     config.model.embedding_width = 8
   if config.model.local_window:
     config.model.local_window = 8
-  config.data.update(length=40, batch_size=8, long_length=48, long_batch_size=8)
+  config.data.update(length=40, batch_size=8)
+  config.phases = ()
   config.optimizer.warmup_steps = 1
   config.train.update(
     num_steps=2, log_every=1, eval_rows=8, checkpoint_every=2, eval_every=2

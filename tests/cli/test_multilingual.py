@@ -20,6 +20,7 @@ from maskedlm.planning.inspect import html_page
 from maskedlm.planning.inspect import languages as inspect_languages
 from maskedlm.planning.inspect import rows as inspect_rows
 from maskedlm.planning.inspect.rows import Token
+from maskedlm.planning.inspect.schedules import Curve
 from maskedlm.runtime import console
 from maskedlm.training.phases import split
 
@@ -141,7 +142,7 @@ def test_shares_instead_of_alpha(argv):
   weights = [f"{name}={i}" for i, name in enumerate(names)]
   config.data.shares = ",".join(weights)
   corpus = inspect._find_corpus(config, None)
-  (found,) = objectives.make_task(config, corpus).shares
+  found = objectives.make_task(config, corpus).shares
   total = sum(range(len(names)))
   rows = sum(share.num_rows for share in found)
   for i, share in enumerate(found):
@@ -306,5 +307,7 @@ def test_sample_rows_of_right_to_left_text():
   assert inspect_rows.format_row(row, coloured=False) == (
     f"{{\u2068{ARABIC}\u2069>[MASK]}} {ARABIC} {{a>\u2068{HEBREW}\u2069}}"
   )
-  page = html_page.render_page("x", [], [row], [(0, 0.0), (1, 1.0)])
+  page = html_page.render_page(
+    "x", [], [row], [Curve("rate", [(0, 0.0), (1, 1.0)])]
+  )
   assert f"<s><bdi>{ARABIC}</bdi></s> <bdi>[MASK]</bdi>" in page

@@ -32,11 +32,11 @@ OPTIONS = {
 }
 
 
-def make_config(**data):
+def make_config(length=L, **data):
   config = stub_objective.make_config(
     "spanbert", max_positions=31, dropout=0.0, attention_dropout=0.0
   )
-  config.data.update(length=L, **data)
+  config.data.update(length=length, **data)
   return config
 
 

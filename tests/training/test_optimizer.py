@@ -243,7 +243,7 @@ def test_the_state_is_updated_in_place_without_copies():
     ),
     (
       {"warmup_steps": 2_001},
-      "warmup_steps=2001 is more than train.num_steps=2000.*"
+      "warmup_steps=2001 is more than the 2000 steps.*"
       "--config.optimizer.warmup_steps=200 or train longer",
     ),
     (

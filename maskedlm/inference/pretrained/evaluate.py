@@ -97,7 +97,7 @@ def row_length(
   config = _config(opened)
   first = config.get("data", {}).get("length", MAX_LENGTH)
   later = [x.get("data.length", 0) for x in config.get("phases", ())]
-  return length or min(max(first, *later), cfg.max_positions)
+  return length or min(max([first, *later]), cfg.max_positions)
 
 
 def _config(opened: load.LoadedCheckpoint) -> Mapping[str, Any]:
