@@ -17,7 +17,8 @@ Rule = tuple[str, str, bool]
 
 # Options of config.model that LSTMs, of the objective bilm, don't have.
 _NOT_OF_LSTMS = (
-  *("num_heads", "attention", "attention_dropout", "activation", "mlp"),
+  *("num_heads", "num_kv_heads", "attention", "attention_dropout"),
+  *("activation", "mlp"),
   *("position", "rope_theta", "local_rope_theta", "local_window"),
   *("global_every", "norm_order", "skip_first_norm", "scaled_init"),
 )

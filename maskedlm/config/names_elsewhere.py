@@ -29,6 +29,7 @@ _NAMES = {
   "mlm_probability": "mask_rate",
   "num_attention_heads": "num_heads",
   "num_hidden_layers": "num_layers",
+  "num_key_value_heads": "num_kv_heads",
   "num_train_epochs": "epochs",
   "num_train_steps": "num_steps",
   "per_device_train_batch_size": "batch_size",

@@ -26,6 +26,14 @@ class ModelOptions:
   num_heads: int = option(
     12, "Attention heads, H.", low=1, high=65_536, frozen=True
   )
+  num_kv_heads: int = option(
+    0,
+    "Heads of keys and values, G, each of which H / G heads of queries share "
+    "(grouped-query attention); 0 for H.",
+    low=0,
+    high=65_536,
+    frozen=True,
+  )
   mlp_width: int = option(
     3072,
     "Width of the hidden layer of the MLP, F.",
@@ -38,8 +46,9 @@ class ModelOptions:
   )
   activation: str = option(
     "gelu",
-    "Activation of the MLP: gelu (erf), or gelu_tanh as in Google's BERT.",
-    choices=("gelu", "gelu_tanh"),
+    "Activation of the MLP: gelu (erf), gelu_tanh as in Google's BERT, or silu "
+    "(x sigmoid(x)).",
+    choices=("gelu", "gelu_tanh", "silu"),
     frozen=True,
   )
   dropout: float = option(
@@ -150,7 +159,8 @@ class ModelOptions:
   )
   mlp: str = option(
     "plain",
-    "Two dense layers (plain), or GeGLU (gated).",
+    "Two dense layers (plain), or a third that gates the first (gated): GeGLU "
+    "with gelu, SwiGLU with silu.",
     choices=("plain", "gated"),
     frozen=True,
   )
@@ -236,6 +246,11 @@ class EncoderConfig(ModelOptions):
     return self.width // self.num_heads
 
   @property
+  def key_value_heads(self) -> int:
+    """Heads of keys and values, G: as many as of queries unless grouped."""
+    return self.num_kv_heads or self.num_heads
+
+  @property
   def embedding_size(self) -> int:
     """Width of the embeddings, E: D unless they are projected to it."""
     return self.embedding_width or self.width
@@ -291,6 +306,13 @@ def encoder_config(model, vocab_size: int, max_length: int) -> EncoderConfig:
       f"{cfg.num_heads}; set model.width="
       f"{-(-cfg.width // cfg.num_heads) * cfg.num_heads} or change the heads."
     )
+  if cfg.num_heads % cfg.key_value_heads:
+    raise ConfigError(
+      f"model.num_kv_heads={cfg.num_kv_heads} must divide model.num_heads="
+      f"{cfg.num_heads}, as each is shared by equally many; 0 is as many."
+    )
+  if cfg.num_kv_heads == cfg.num_heads:  # The same model, the same arrays.
+    cfg = dataclasses.replace(cfg, num_kv_heads=0)
   if cfg.position == "rope" and cfg.head_size % 2:
     raise ConfigError(
       f"model.position='rope' rotates pairs, so the head size must be even: "

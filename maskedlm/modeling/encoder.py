@@ -109,8 +109,9 @@ class Mlp(nn.Module):
 class GatedMlp(nn.Module):
   """Two dense layers to mlp_width, one gating the other; dense back to D.
 
-  With gelu it is GeGLU (arXiv:2002.05202). The first two layers have no biases,
-  and dropout precedes the last, as in MosaicBERT and ModernBERT.
+  With gelu it is GeGLU, with silu SwiGLU (arXiv:2002.05202). The first two
+  layers have no biases, and dropout precedes the last, as in MosaicBERT and
+  ModernBERT.
   """
 
   cfg: EncoderConfig
@@ -206,6 +207,7 @@ class Block(nn.Module):
         cfg.output_stddev,
         cfg.biases,
         cfg.attention,
+        cfg.num_kv_heads,
         name="attention",
       )
       y = attention(x, mask, rotation, train=self.train)

@@ -30,7 +30,9 @@ def train_flops(
   if cfg.family == "bilm":  # Inputs, outputs before, projection; twice.
     return 6.0 * (L * N * 2 * 9 * (D // 2) * F + P * 2 * E * V)
   matrices = {"plain": 2, "gated": 3}[cfg.mlp]
-  dense = N * (4 * D**2 + matrices * D * F)  # Weights for each token.
+  of_keys = D * cfg.key_value_heads * cfg.head_size
+  # Weights for each token.
+  dense = N * (2 * D**2 + 2 * of_keys + matrices * D * F)
   dense += E * D if E != D else 0
   pairs = visible_pairs(cfg, L, L**2 if attended is None else attended)
   attention = 2 * D * pairs  # Scores and weighted values.

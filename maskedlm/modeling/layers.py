@@ -1,4 +1,4 @@
-"""Building blocks independent of the architecture: dense, norm, dropout, gelu.
+"""Building blocks of any architecture: dense, norm, dropout, activations.
 
 Activations are flattened, [B*L, D]: on XLA:CPU a dense layer over [B, L, D]
 takes 1.7 times as long, as its weight gradient contracts two dimensions
@@ -57,7 +57,13 @@ def gelu_tanh(x):
   return x * _sigmoid((2 * u).astype(x.dtype))
 
 
-ACTIVATIONS = {"gelu": gelu, "gelu_tanh": gelu_tanh}
+@_recomputed
+def silu(x):
+  """Returns x * sigmoid(x) (arXiv:1606.08415, section 4) for x [...]."""
+  return x * _sigmoid(x.astype(jnp.float32)).astype(x.dtype)
+
+
+ACTIVATIONS = {"gelu": gelu, "gelu_tanh": gelu_tanh, "silu": silu}
 
 
 class Dense(nn.Module):

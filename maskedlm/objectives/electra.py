@@ -12,6 +12,7 @@ while theirs are split near the middle, and a tenth of them not at all.
 """
 
 import dataclasses
+import math
 
 import jax
 import jax.numpy as jnp
@@ -173,8 +174,18 @@ def generator_config(
     num_layers=max(1, round(layers * cfg.num_layers)),
     width=width,
     num_heads=num_heads,
+    num_kv_heads=_shared_heads(cfg, num_heads),
     mlp_width=max(1, round(size * cfg.mlp_width)),
     embedding_width=cfg.embedding_size,
+  )
+
+
+def _shared_heads(cfg: EncoderConfig, num_heads: int) -> int:
+  """Returns the generator's num_kv_heads: groups are as large if they fit."""
+  if not cfg.num_kv_heads:
+    return 0
+  return math.gcd(
+    num_heads, max(1, num_heads * cfg.num_kv_heads // cfg.num_heads)
   )
 
 

@@ -48,7 +48,8 @@ def activation_bytes(
 
   Per layer and token: 8 vectors of width D and 2 of the MLP's F, and, if
   attention stores them (xla), 2 L probabilities per head; with remat only the
-  layer's input (full) or the matmuls' outputs (dots). LSTMs (bilm) keep 4
+  layer's input (full) or the matmuls' outputs (dots), in which shared keys and
+  values are not repeated. LSTMs (bilm) keep 4
   vectors of width D and 22 of C = F cells, and with remat only the layer's
   input. The MLM head's logits count twice, in float32; for a large vocabulary,
   those of one block.
@@ -66,7 +67,12 @@ def activation_bytes(
     kept = {"none": 4 * D + 22 * F, "dots": D, "full": D}
   else:
     scores = 2 * H * L if attention_of(config, L, **machine) == "xla" else 0
-    kept = {"none": 8 * D + 2 * F + scores, "dots": 7 * D + F, "full": D}
+    repeated = 2 * D - 2 * D * (m.num_kv_heads or H) // H
+    kept = {
+      "none": 8 * D + 2 * F + scores,
+      "dots": 7 * D + F - repeated,
+      "full": D,
+    }
   # An objective that masks nothing (causal) predicts every token.
   masks = "mask_rate" in config.objective
   predictions = math.ceil(config.objective.mask_rate * L) if masks else L

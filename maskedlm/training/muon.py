@@ -35,6 +35,9 @@ _RMS = 0.2  # RMS of an update, about Adam's (arXiv:2502.16982, section 2.2).
 _MATRICES = (
   (r"layers/.*qkv/kernel$", (1,), (3, 4)),  # [N, D, 3, H, K]
   (r"layers/.*attention/out/kernel$", (1, 2), (3,)),  # [N, H, K, D]
+  (r"layers/.*group_query/kernel$", (1,), (2, 3, 4)),  # [N, D, G, H/G, K]
+  (r"layers/.*group_key_value/kernel$", (1,), (3, 4)),  # [N, D, 2, G, K]
+  (r"layers/.*group_out/kernel$", (1, 2, 3), (4,)),  # [N, G, H/G, K, D]
   (r"layers/.*mlp/gate_up/kernel$", (1,), (3,)),  # [N, D, 2, F]
   (r"layers/.*mlp/(up|down)/kernel$", (1,), (2,)),  # [N, D, F], [N, F, D]
   (r"layers/lstm/\w+_kernel$", (2,), (3,)),  # [N, 2, ...], bilm.py.

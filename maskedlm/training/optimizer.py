@@ -124,12 +124,13 @@ class OptimizerOptions:
 
 
 # An array can hold several matrices: regex -> the axis that numbers them.
-# Layers are scanned, [N, ...]; qkv is [N, D, 3, H, K] with a bias [N, 3, H, K],
-# gate_up is [N, D, 2, F], and an LSTM's kernels are [N, 2, ...].
+# Layers are scanned, [N, ...]; qkv is [N, D, 3, H, K] with a bias [N, 3, H, K]
+# (group_key_value has 2 and G for 3 and H), gate_up is [N, D, 2, F], and an
+# LSTM's kernels are [N, 2, ...].
 _LAYERS = (r"(^|/)layers/", 0)
 _STACKED = (
   _LAYERS,
-  (r"(^|/)qkv/", -3),
+  (r"(^|/)(qkv|group_key_value)/", -3),
   (r"(^|/)gate_up/", -2),
   (r"/lstm/.*kernel$", -3),
 )

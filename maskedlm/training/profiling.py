@@ -27,7 +27,7 @@ COMPONENTS = (
   ("optimizer", r"/optimizer(/|$)"),
   ("masking", r"/masking(/|$)"),
   ("dropout", r"Dropout_\d|Encoder\.__call__"),  # Also each layer's keys.
-  ("attention: projections", r"/attention/(qkv|out)(/|$)"),
+  ("attention: projections", r"/attention/(qkv|out|group_\w+)(/|$)"),
   ("attention: the rest", r"/attention(/|$)"),
   ("mlp", r"/mlp(/|$)"),
   ("embedding", r"/(embeddings|project)(/|$)"),

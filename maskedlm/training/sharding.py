@@ -26,6 +26,12 @@ RULES = (
   (r"qkv/kernel$", ("fsdp", None, "tensor", None)),  # [D, 3, H, K]
   (r"qkv/bias$", (None, "tensor", None)),  # [3, H, K]
   (r"attention/out/kernel$", ("tensor", None, "fsdp")),  # [H, K, D]
+  # [D, G, H/G, K], [D, 2, G, K], [G, H/G, K, D]
+  (r"group_query/kernel$", ("fsdp", "tensor", None, None)),
+  (r"group_query/bias$", ("tensor", None, None)),
+  (r"group_key_value/kernel$", ("fsdp", None, "tensor", None)),
+  (r"group_key_value/bias$", (None, "tensor", None)),
+  (r"group_out/kernel$", ("tensor", None, None, "fsdp")),
   (r"mlp/up/kernel$", ("fsdp", "tensor")),  # [D, F]
   (r"mlp/up/bias$", ("tensor",)),  # [F]
   (r"mlp/gate_up/kernel$", ("fsdp", None, "tensor")),  # [D, 2, F]

@@ -148,7 +148,9 @@ def norm(x, p, cfg):
 
 
 def activate(x, cfg):
-  """Returns GELU, exact or by tanh."""
+  """Returns GELU, exact or by tanh, or SiLU."""
+  if cfg.activation == "silu":
+    return x / (1 + np.exp(-x))
   if cfg.activation == "gelu":
     return x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
   inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)

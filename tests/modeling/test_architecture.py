@@ -64,7 +64,7 @@ def test_choices_are_those_of_the_tables():
     ({"dtype": "float16"}, r"model.dtype='float16'.*float32, bfloat16"),
     ({"remat": "all"}, r"model.remat='all'.*none, dots, full"),
     ({"num_layers": 0}, r"model.num_layers=0 .*1 to 4096"),
-    ({"max_positions": 12}, r"rows of 13 .*model.max_positions=12"),
+    ({"max_positions": 12}, r"data.length=13 .*model.max_positions=12"),
     ({"position": "rop"}, r"model.position='rop'.*did you mean \"rope\""),
     ({"norm_order": "first"}, r"model.norm_order='first'.*post, pre"),
     ({"norm_kind": "batch"}, r"model.norm_kind='batch'.*layer, rms"),
@@ -80,6 +80,8 @@ def test_choices_are_those_of_the_tables():
       {"position": "rope", "width": 24, "num_heads": 8},
       "size must be even.* is 3",
     ),
+    ({"num_kv_heads": 2}, r"model.num_kv_heads=2 .*model.num_heads=3"),
+    ({"num_kv_heads": -1}, r"model.num_kv_heads=-1 .*0 to 65536"),
     ({"skip_first_norm": True}, r"skip_first_norm=True needs .*'pre'"),
     (
       {"position": "rope", "width": 27, "num_heads": 3},
@@ -92,6 +94,15 @@ def test_wrong_options_are_named(changes, expected):
   del fields["vocab_size"]
   with pytest.raises(ConfigError, match=expected):
     encoder_config({**fields, **changes}, 131, L)
+
+
+def test_as_many_heads_of_keys_is_the_model_without_groups():
+  fields = dataclasses.asdict(encoder_reference.config())
+  del fields["vocab_size"]
+  plain = encoder_config(fields, 131, L)
+  assert encoder_config({**fields, "num_kv_heads": 3}, 131, L) == plain
+  assert plain.key_value_heads == 3
+  assert encoder_config({**fields, "num_kv_heads": 1}, 131, L) != plain
 
 
 def test_rows_may_have_max_positions_tokens():

@@ -32,6 +32,21 @@ MODERN = {
   "scaled_init": True,
 }
 MOSAIC = {"position": "alibi", "mlp": "gated"}
+# 6 heads of 4 share 2 heads of keys and values, as in EuroBERT-610m.
+EURO = {
+  "type_vocab_size": 0,
+  "num_heads": 6,
+  "num_kv_heads": 2,
+  "position": "rope",
+  "rope_theta": 100.0,
+  "norm_order": "pre",
+  "norm_kind": "rms",
+  "embedding_norm": False,
+  "norm_epsilon": 1e-5,
+  "mlp": "gated",
+  "activation": "silu",
+  "biases": False,
+}
 OPTIONS = {
   "pre": {"norm_order": "pre"},
   "rms": {"norm_kind": "rms"},
@@ -43,6 +58,18 @@ OPTIONS = {
   "rope": {"position": "rope", "rope_theta": 100.0},
   "alibi": {"position": "alibi"},
   "gated": {"mlp": "gated"},
+  "silu": {"activation": "silu"},
+  "SwiGLU": {"mlp": "gated", "activation": "silu"},
+  "grouped": {"num_heads": 6, "num_kv_heads": 3},
+  "one head of keys": {"num_kv_heads": 1, "position": "alibi"},
+  "grouped, windows": {
+    "num_heads": 4,
+    "num_kv_heads": 2,
+    "local_window": 4,
+    "global_every": 2,
+    "num_layers": 3,
+    "causal": True,
+  },
   "no biases": {"biases": False},
   "windows": {"local_window": 4, "global_every": 2, "num_layers": 3},
   "windows, rope": {
@@ -60,6 +87,7 @@ OPTIONS = {
   "projected embeddings": {"embedding_width": 10},
   "modern": MODERN,
   "mosaic": MOSAIC,
+  "euro": EURO,
 }
 
 
@@ -119,14 +147,11 @@ def mlp(x, p, cfg, segments, local):
 
 def attention(x, p, cfg, segments, local):
   K = cfg.width // cfg.num_heads
-  out = p["out"].get("bias", np.zeros(cfg.width)) + np.zeros(x.shape)
+  kernels, biases, out_kernel, out_bias = heads_of(p, cfg)
+  out = out_bias + np.zeros(x.shape)
   theta = cfg.local_rope_theta if local else cfg.rope_theta
   for h in range(cfg.num_heads):
-    query, key, value = (
-      x @ p["qkv"]["kernel"][:, i, h]
-      + (p["qkv"]["bias"][i, h] if cfg.biases else 0)
-      for i in range(3)
-    )
+    query, key, value = (x @ kernels[i][h] + biases[i][h] for i in range(3))
     if cfg.position == "rope":
       query, key = turn(query, theta), turn(key, theta)
     for i in range(len(x)):
@@ -143,8 +168,40 @@ def attention(x, p, cfg, segments, local):
       total = sum(math.exp(s - top) for s in scores.values())
       for j, score in scores.items():
         share = math.exp(score - top) / total
-        out[i] += share * value[j] @ p["out"]["kernel"][h]
+        out[i] += share * value[j] @ out_kernel[h]
   return out
+
+
+def heads_of(p, cfg):
+  """Returns kernels, biases [3][H] of q, k and v; kernel [H], bias of out."""
+  H, D = cfg.num_heads, cfg.width
+  if not cfg.num_kv_heads:
+    kernels = [
+      [p["qkv"]["kernel"][:, i, h] for h in range(H)] for i in range(3)
+    ]
+    biases = p["qkv"].get("bias", np.zeros((3, H, 1)))
+    return (
+      kernels,
+      biases,
+      p["out"]["kernel"],
+      p["out"].get("bias", np.zeros(D)),
+    )
+  size = H // cfg.num_kv_heads  # Heads that share one of keys.
+  query, shared, out = (p[f"group_{n}"] for n in ("query", "key_value", "out"))
+  kernels = [[query["kernel"][:, h // size, h % size] for h in range(H)]]
+  kernels += [
+    [shared["kernel"][:, i, h // size] for h in range(H)] for i in range(2)
+  ]
+  zeros = np.zeros((2, H, size, 1))
+  biases = [
+    [query.get("bias", zeros[0])[h // size, h % size] for h in range(H)]
+  ]
+  biases += [
+    [shared.get("bias", zeros[:, :, 0])[i, h // size] for h in range(H)]
+    for i in range(2)
+  ]
+  rows = [out["kernel"][h // size, h % size] for h in range(H)]
+  return kernels, biases, rows, out.get("bias", np.zeros(D))
 
 
 def turn(x, theta):
@@ -277,6 +334,33 @@ def test_parameters_that_options_add_and_remove():
   assert small["embeddings/norm/scale"] == (10,)
   rms = shapes_by_path(encoder_reference.config(norm_kind="rms"))
   assert not any("norm/bias" in path for path in rms)
+
+
+def test_parameters_of_grouped_heads():
+  plain = shapes_by_path(encoder_reference.config())
+  grouped = shapes_by_path(
+    encoder_reference.config(num_heads=6, num_kv_heads=2)
+  )
+  N, D, G, K = 2, 24, 2, 4
+  own = {path: shape for path, shape in grouped.items() if "group" in path}
+  assert own == {
+    "layers/attention/group_query/kernel": (N, D, G, 3, K),
+    "layers/attention/group_query/bias": (N, G, 3, K),
+    "layers/attention/group_key_value/kernel": (N, D, 2, G, K),
+    "layers/attention/group_key_value/bias": (N, 2, G, K),
+    "layers/attention/group_out/kernel": (N, G, 3, K, D),
+    "layers/attention/group_out/bias": (N, D),
+  }
+  assert {p for p in plain if "attention/" in p} == set(plain) - set(grouped)
+
+
+@pytest.mark.parametrize("name", ["blockwise"])
+def test_grouped_heads_by_another_implementation(name):
+  cfg = encoder_reference.config(**OPTIONS["grouped, windows"])
+  ours = encode(
+    dataclasses.replace(cfg, attention=name), make_params(cfg), BATCH
+  )
+  np.testing.assert_allclose(ours, hidden_of("grouped, windows"), atol=1e-5)
 
 
 def test_scaled_init():

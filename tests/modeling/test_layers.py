@@ -24,9 +24,10 @@ from maskedlm.modeling.layers import (
     # 0.00015.
     ("gelu", [-0.158655, 0.0, 0.841345]),
     ("gelu_tanh", [-0.158808, 0.0, 0.841192]),
+    ("silu", [-0.268941, 0.0, 0.731059]),  # 1 / (1 + e) = 0.268941.
   ],
 )
-def test_gelu_by_hand(name, expected):
+def test_activations_by_hand(name, expected):
   ours = ACTIVATIONS[name](np.array([-1.0, 0.0, 1.0], np.float32))
   np.testing.assert_allclose(ours, expected, atol=1e-6)
 
@@ -74,8 +75,27 @@ def test_gelu_tanh_in_bfloat16_keeps_its_slope():
   np.testing.assert_allclose(np.float32(slope(x)), exact, atol=0.01)
 
 
-@pytest.mark.parametrize("name", ["gelu", "gelu_tanh"])
-def test_gelu_keeps_only_its_input(name):
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_silu_and_its_slope_equal_pytorch_s(dtype):
+  torch = pytest.importorskip("torch")
+  x = torch.linspace(-9, 9, 77, dtype=torch.float64)
+  x = x.to(getattr(torch, dtype)).double().requires_grad_()
+  theirs = torch.nn.functional.silu(x)
+  theirs.sum().backward()
+  silu, narrow = ACTIVATIONS["silu"], jnp.asarray(x.detach().numpy(), dtype)
+  tolerance = {"float32": 1e-6, "bfloat16": 0.01}[dtype]
+  np.testing.assert_allclose(
+    np.float32(silu(narrow)),
+    theirs.detach(),
+    atol=tolerance,
+    rtol=tolerance,
+  )
+  slope = np.float32(jax.vmap(jax.grad(silu))(narrow))
+  np.testing.assert_allclose(slope, x.grad, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", ["gelu", "gelu_tanh", "silu"])
+def test_activations_keep_only_their_input(name):
   x = jnp.ones((5, 7))
   _, pull = jax.vjp(ACTIVATIONS[name], x)
   kept = [leaf.shape for leaf in jax.tree.leaves(pull)]

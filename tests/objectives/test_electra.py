@@ -95,6 +95,19 @@ def test_published_generators(model, size, expected):
   assert third.num_layers == 4
 
 
+@pytest.mark.parametrize(
+  ("heads", "shared", "expected"),
+  # 18 / 3 = 6 heads: groups of 3 stay. 12 / 3 = 4 heads, in groups of 4.
+  [((18), 6, (6, 2)), (12, 2, (4, 1)), (12, 0, (4, 0))],
+)
+def test_a_generator_shares_keys_as_its_discriminator(heads, shared, expected):
+  cfg = dataclasses.replace(
+    _any_config(), width=36, num_heads=heads, num_kv_heads=shared
+  )
+  small = electra.generator_config(cfg, size=1 / 3, layers=1.0)
+  assert (small.num_heads, small.num_kv_heads) == expected
+
+
 def _any_config():
   model = make_config().model.to_dict()
   return EncoderConfig(vocab_size=V, **model)

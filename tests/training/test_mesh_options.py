@@ -28,12 +28,22 @@ OTHERS = {
   "norm_kind": "rms",
   "embedding_width": 8,
 }
+# As EuroBERT: 2 heads of keys on 2 devices.
+GROUPED = {
+  "num_kv_heads": 2,
+  "position": "rope",
+  "norm_order": "pre",
+  "norm_kind": "rms",
+  "mlp": "gated",
+  "activation": "silu",
+  "biases": False,
+}
 
 
 @pytest.mark.parametrize(
   ("objective", "model"),
-  [("roberta", MODERN), ("causal", OTHERS)],
-  ids=["modern", "causal, and others"],
+  [("roberta", MODERN), ("causal", OTHERS), ("roberta", GROUPED)],
+  ids=["modern", "causal, and others", "grouped"],
 )
 def test_losses_do_not_depend_on_the_mesh(tiny, objective, model, capfd):
   path, corpus = tiny

@@ -153,11 +153,14 @@ def test_a_matrix_has_one_moment():
   assert held == 2 * sum(sizes.values()) - matrices + 1  # One for the count.
 
 
-@pytest.mark.parametrize("mlp", ["plain", "gated"])
-def test_every_kernel_of_the_layers_uses_muon(mlp):
+@pytest.mark.parametrize(
+  ("options", "kernels"),
+  [({}, 4), ({"mlp": "gated"}, 4), ({"num_kv_heads": 2}, 5)],
+)
+def test_every_kernel_of_the_layers_uses_muon(options, kernels):
   config = base.default("electra")
   config.model.update(num_layers=2, width=64, num_heads=4, mlp_width=40)
-  config.model.mlp = mlp
+  config.model.update(options)
   task = objectives.make_task(
     config, placeholder_corpus.make_corpus(config.tokenizer)
   )
@@ -167,7 +170,8 @@ def test_every_kernel_of_the_layers_uses_muon(mlp):
     for path, _ in jax.tree_util.tree_leaves_with_path(params)
   ]
   inner = [p for p in paths if "layers/" in p and p.endswith("kernel")]
-  assert len(inner) == 8  # Four of the discriminator, four of the generator.
+  # The generator of one head has no groups.
+  assert len(inner) == kernels + 4
   for path in paths:
     assert (muon._axes(path) is not None) == (path in inner), path
 

@@ -182,10 +182,7 @@ def format_config(
     "pad_token_id": special.pad,
     "tie_word_embeddings": True,
   }
-  activation = FIELDS[name]["activation"][0]
-  config[activation] = next(
-    theirs for theirs, ours in ACTIVATIONS.items() if ours == cfg.activation
-  )
+  config[FIELDS[name]["activation"][0]] = _activation(cfg)
   if "type_vocab_size" in config:  # transformers needs a row (exporter.py).
     config["type_vocab_size"] = max(cfg.type_vocab_size, 1)
   if name == "electra":
@@ -199,6 +196,13 @@ def format_config(
   if name == "modernbert":
     config |= _write_modern(cfg, special)
   return config
+
+
+def _activation(cfg: EncoderConfig) -> str:
+  """Returns transformers' name of the activation."""
+  return next(
+    theirs for theirs, ours in ACTIVATIONS.items() if ours == cfg.activation
+  )
 
 
 def unsupported_options(
@@ -293,11 +297,10 @@ def _read_modern(config, values, problems) -> dict[str, Any]:
 
 def _write_modern(cfg: EncoderConfig, special) -> dict[str, Any]:
   every = cfg.global_every if cfg.local_window else 1
-  activation = "gelu" if cfg.activation == "gelu" else "gelu_pytorch_tanh"
   return {
     "cls_token_id": special.cls,
     "sep_token_id": special.sep,
-    "classifier_activation": activation,
+    "classifier_activation": _activation(cfg),
     "embedding_dropout": cfg.dropout,
     "attention_bias": False,
     "norm_bias": False,

@@ -14,6 +14,7 @@ _POST = {
   "biases": True,
   "local_window": 0,
   "family": "transformer",
+  "num_kv_heads": 0,
   "causal": False,
   "right_to_left": False,
   "row_pool": "cls",
@@ -108,4 +109,6 @@ ACTIVATIONS = {
   "gelu_new": "gelu_tanh",
   "gelu_fast": "gelu_tanh",
   "gelu_python": "gelu",
+  "silu": "silu",
+  "swish": "silu",
 }

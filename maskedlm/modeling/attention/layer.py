@@ -3,7 +3,8 @@
 `Attention` is the layer. `attend` is the common interface of the
 implementations, one of which dispatch.py chooses: `plain` is here, the others
 in blockwise.py and vendor_kernels.py. All take the mask as an AttentionMask;
-only `plain` makes an array of it.
+only `plain` makes an array of it. They know nothing of grouped-query attention:
+the layer repeats keys and values for the queries that share them.
 """
 
 from typing import Any
@@ -84,6 +85,7 @@ class Attention(nn.Module):
   output_stddev: float | None = None  # For the last layer; None: init_stddev.
   use_bias: bool = True
   implementation: str = "xla"  # One of dispatch.IMPLEMENTATIONS.
+  num_kv_heads: int = 0  # Of keys and values, G; 0 for num_heads.
 
   @nn.compact
   def __call__(self, x, mask: AttentionMask, rotation=None, *, train: bool):
@@ -101,14 +103,13 @@ class Attention(nn.Module):
     B, L = mask.segment_ids.shape
     D, H = x.shape[-1], self.num_heads
     K = D // H
-    stddevs = self.init_stddev, self.output_stddev or self.init_stddev
-    dense = {"dtype": self.dtype, "use_bias": self.use_bias}
-    # One matmul for query, key and value.
-    qkv = Dense((D,), (3, H, K), stddevs[0], **dense, name="qkv")(x)
-    qkv = qkv.reshape(B, L, 3, H, K)
-    query, key, value = (qkv[:, :, i] for i in range(3))
+    G = self.num_kv_heads or H
+    project = self._project if G == H else self._project_groups
+    query, key, value = project(x, (B, L, H, K))
     if rotation is not None:
       query, key = rotate(query, *rotation), rotate(key, *rotation)
+    if G != H:  # Heads of queries are numbered group by group.
+      key, value = (jnp.repeat(x, H // G, axis=2) for x in (key, value))
 
     def drop(weights):
       return Dropout(self.dropout)(weights.astype(x.dtype), train=train)
@@ -126,8 +127,47 @@ class Attention(nn.Module):
     else:
       y = attend(query, key, value, mask, implementation=chosen)
     y = checkpoint_name(y, "attended")  # Kept by encoder.REMAT.
-    y = y.reshape(B * L, H, K)
-    return Dense((H, K), (D,), stddevs[1], **dense, name="out")(y)
+    stddev = self.output_stddev or self.init_stddev
+    if G == H:
+      out = self._dense((H, K), (D,), "out", stddev)
+      return out(y.reshape(B * L, H, K))
+    out = self._dense((G, H // G, K), (D,), "group_out", stddev)
+    return out(y.reshape(B * L, G, H // G, K))
+
+  # Without nowrap, profiles would name the method too.
+  @nn.nowrap
+  def _project(self, x, shape):
+    """Returns query, key and value, each of the shape [B, L, H, K]."""
+    B, L, H, K = shape
+    # One matmul for all three.
+    qkv = self._dense(x.shape[-1:], (3, H, K), "qkv")(x)
+    qkv = qkv.reshape(B, L, 3, H, K)
+    return [qkv[:, :, i] for i in range(3)]
+
+  @nn.nowrap
+  def _project_groups(self, x, shape):
+    """Returns the query [B, L, H, K], and key and value [B, L, G, K].
+
+    The kernels have an axis of groups, so that a mesh splits all of them by
+    groups, and growing copies whole ones.
+    """
+    B, L, H, K = shape
+    G, D = self.num_kv_heads, x.shape[-1]
+    query = self._dense((D,), (G, H // G, K), "group_query")(x)
+    key_value = self._dense((D,), (2, G, K), "group_key_value")(x)
+    key_value = key_value.reshape(B, L, 2, G, K)
+    return query.reshape(shape), key_value[:, :, 0], key_value[:, :, 1]
+
+  @nn.nowrap
+  def _dense(self, inputs, features, name: str, stddev: float | None = None):
+    return Dense(
+      tuple(inputs),
+      features,
+      self.init_stddev if stddev is None else stddev,
+      self.dtype,
+      self.use_bias,
+      name=name,
+    )
 
   def _case(
     self, head_size: int, mask: AttentionMask, train: bool

@@ -17,7 +17,10 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Params
 
 # What may be larger than init_from's; the rest of the architecture is the same.
-SIZES = ("num_layers", "width", "num_heads", "mlp_width", "embedding_width")
+SIZES = (
+  *("num_layers", "width", "num_heads", "num_kv_heads", "mlp_width"),
+  "embedding_width",
+)
 
 
 def check_sizes(model: Any, old: Any) -> None:
@@ -27,6 +30,12 @@ def check_sizes(model: Any, old: Any) -> None:
     model: config.model of the larger model.
     old: EncoderConfig of the smaller one.
   """
+  if bool(model.num_kv_heads) != bool(old.num_kv_heads):
+    raise ConfigError(
+      f"grow: model.num_kv_heads={model.num_kv_heads}, and init_from has "
+      f"{old.num_kv_heads}: the kernels of shared keys differ from those of a "
+      "head's own (0); set both or neither."
+    )
   for name in SIZES:
     new, least = getattr(model, name), getattr(old, name)
     if new and new < least:  # An embedding_width of 0 is the width.
@@ -40,8 +49,9 @@ def tile(old: Params, fresh: Params) -> Params:
   """Returns the subtrees of `old` in the shapes of `fresh`.
 
   Index i of a larger axis of n is taken from index (i - (n - m) // 2) mod m of
-  the smaller one of m; of the layers, from round(i * m / n). Whole heads are
-  copied. Subtrees and arrays that `fresh` lacks are left as they are.
+  the smaller one of m; of the layers, from round(i * m / n). Whole heads, and
+  whole groups of heads, are copied. Subtrees and arrays that `fresh` lacks are
+  left as they are.
 
   Args:
     old: parameters, arrays or, within jax.eval_shape, tracers.

@@ -78,13 +78,17 @@ def test_numbers_and_round_trip(architecture, ending, changes, tmp_path):
     np.testing.assert_array_equal(x, expected, err_msg=key)
 
 
-def test_googles_activation(tmp_path):
+@pytest.mark.parametrize(
+  ("theirs", "own"),
+  [("gelu_new", "gelu_tanh"), ("silu", "silu"), ("swish", "silu")],
+)
+def test_other_activations(tmp_path, theirs, own):
   tokenizer = peers.train_tokenizer("wordpiece")
   model = peers.make_model(
-    "Bert", "ForMaskedLM", tokenizer, hidden_act="gelu_new", layer_norm_eps=1e-3
+    "Bert", "ForMaskedLM", tokenizer, hidden_act=theirs, layer_norm_eps=1e-3
   )
   found = read(peers.save(model, tokenizer, tmp_path))
-  assert found.cfg.activation == "gelu_tanh"
+  assert found.cfg.activation == own
   assert found.cfg.norm_epsilon == 1e-3
   batch = peers.make_batch(tokenizer, types=True)
   theirs = peers.run(model, batch)

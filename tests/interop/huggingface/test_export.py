@@ -42,6 +42,12 @@ MODELS = {
     "XLMRobertaForMaskedLM",
   ),
   "modern": ("bpe", workdirs.MODERN, ("mlm_head",), "ModernBertForMaskedLM"),
+  "SwiGLU": (
+    "bpe",
+    {**workdirs.MODERN, "activation": "silu"},
+    ("mlm_head",),
+    "ModernBertForMaskedLM",
+  ),
   "all global": (
     "wordpiece",
     {**workdirs.MODERN, "local_window": 0},
@@ -225,6 +231,7 @@ def test_an_unsupported_pooler_of_pretraining(tmp_path):
       r"bert has no .*model.position='alibi'.*--to=stablehlo",
     ),
     ({"causal": True}, r"model.causal=True \(only False\)"),
+    ({"num_kv_heads": 1}, r"bert has no .*model.num_kv_heads=1 \(only 0\)"),
     ({**workdirs.MODERN, "norm_kind": "rms"}, r"modernbert .*norm_kind='rms'"),
     (
       {"activation": "gelu_tanh", "embedding_width": 10},

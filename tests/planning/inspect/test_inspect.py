@@ -206,6 +206,14 @@ def test_only_xla_keeps_scores(platform, model, expected):
   assert memory.activation_bytes(config, 3, 1024, platform=platform) == expected
 
 
+def test_shared_keys_and_values_are_kept_unrepeated_with_remat():
+  # 2 layers of 3 x 1,024 tokens: 7 vectors of 32, but one head of 4 (8 wide)
+  # for keys and values, and one of 48.
+  config = small(remat="dots", num_kv_heads=1)
+  expected = 2 * 3 * 1024 * (5 * 32 + 2 * 8 + 48) * 4 + LOGITS
+  assert memory.activation_bytes(config, 3, 1024, platform="cpu") == expected
+
+
 def test_a_causal_model_has_logits_of_every_token():
   config = small()
   config.objective = defaults.default("causal").objective

@@ -62,6 +62,47 @@ def test_a_whole_small_model_is_in_the_middle_of_the_large_one():
   np.testing.assert_array_equal(vectors[:, 4:16], old)
 
 
+def test_whole_groups_of_heads_are_copied():
+  # 4 heads of 3 in 2 groups become 10 in 5, of which 1 and 2 are the old ones.
+  small = make(num_heads=4, num_kv_heads=2)
+  large = workdirs.make_params(
+    workdirs.config(
+      untrained.make_tokenizer(),
+      num_layers=2,
+      width=30,
+      num_heads=10,
+      num_kv_heads=5,
+    ),
+    ("mlm_head",),
+  )
+  made = grow.tile(small, large)
+  assert jax.tree.map(np.shape, made) == jax.tree.map(np.shape, large)
+  new, old = (x["encoder"]["layers"]["attention"] for x in (made, small))
+  inside = slice(9, 21)
+  np.testing.assert_array_equal(
+    new["group_query"]["kernel"][:, inside, 1:3], old["group_query"]["kernel"]
+  )
+  np.testing.assert_array_equal(
+    new["group_key_value"]["kernel"][:, inside, :, 1:3],
+    old["group_key_value"]["kernel"],
+  )
+  np.testing.assert_array_equal(
+    new["group_out"]["kernel"][:, 1:3, ..., inside], old["group_out"]["kernel"]
+  )
+
+
+def test_groups_can_be_neither_added_nor_removed():
+  tokenizer = untrained.make_tokenizer()
+  plain, grouped = (
+    workdirs.config(tokenizer, width=12, num_heads=4, num_kv_heads=G)
+    for G in (0, 2)
+  )
+  grow.check_sizes(grouped, grouped)
+  for model, old in ((plain, grouped), (grouped, plain)):
+    with pytest.raises(ConfigError, match=r"grow: model.num_kv_heads="):
+      grow.check_sizes(model, old)
+
+
 def test_a_model_of_the_same_size_is_unchanged():
   small = make(num_heads=3)
   made = grow.tile(small, jax.eval_shape(lambda: small))
