@@ -36,6 +36,7 @@ def unused_options(config: ConfigDict) -> dict[str, str]:
     *_of_model(config),
     *_of_objective(config),
     *of_optimizer(config.optimizer),
+    *of_training(config.train),
     (
       "optimizer.start_factor",
       "optimizer.warmup_steps",
@@ -123,6 +124,11 @@ def _of_objective(config: ConfigDict) -> Iterator[Rule]:
     unused = not objective.sbo_weight
     yield "objective.max_span_targets", "objective.sbo_weight", unused
   yield random, "objective.random_share", masks and not objective.random_share
+
+
+def of_training(train: ConfigDict) -> Iterator[Rule]:
+  """Yields the rules of config.train, of pretraining or fine-tuning."""
+  yield "train.on_spike", "train.spike_sigma", not train.spike_sigma
 
 
 def of_optimizer(optimizer: ConfigDict) -> Iterator[Rule]:

@@ -6,6 +6,7 @@ config.objective in the objective's file.
 """
 
 import dataclasses
+import math
 
 from maskedlm.core.options import option
 from maskedlm.training import trackers
@@ -255,6 +256,19 @@ class TrainOptions:
   )
   nonfinite_limit: int = option(
     10, "Consecutive non-finite steps after which the run stops.", low=1
+  )
+  spike_sigma: float = option(
+    0.0,
+    "A step whose loss is more than this many standard deviations above the "
+    "mean of the last 128 is a spike, and is not applied; 6 is usual, 0 for no "
+    "spikes.",
+    low=0,
+    below=math.inf,
+  )
+  on_spike: str = option(
+    "skip",
+    "After a spike: skip goes on with the next step, stop ends the run.",
+    choices=("skip", "stop"),
   )
   prefetch: int = option(
     4, "Batches made ahead by background threads.", low=1, high=1_024

@@ -119,6 +119,7 @@ def unused_options(config: ConfigDict) -> dict[str, str]:
   warmup = config.optimizer.warmup_steps
   rules = (
     *effects.of_optimizer(config.optimizer),
+    *effects.of_training(config.train),
     *(
       (name, f"sweep.{grid}", bool(config.sweep[grid])) for name, grid in grids
     ),

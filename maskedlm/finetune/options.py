@@ -158,6 +158,8 @@ class TrainOptions:
   nonfinite_limit: int = option(
     10, "Consecutive non-finite steps after which the run stops.", low=1
   )
+  spike_sigma: float = copy_option(pretraining.TrainOptions, "spike_sigma")
+  on_spike: str = copy_option(pretraining.TrainOptions, "on_spike")
   prefetch: int = option(
     4, "Batches made ahead by background threads.", low=1, high=1_024
   )

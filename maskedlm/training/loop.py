@@ -33,6 +33,7 @@ from maskedlm.training.phases import (
   phase_index,
 )
 from maskedlm.training.profiling import watch
+from maskedlm.training.spikes import forget
 from maskedlm.training.start import begin
 
 RUN_AHEAD = 2  # Enough to hide the host's work; more would delay a stop.
@@ -73,7 +74,7 @@ def run(
       which may be numpy arrays.
 
   Raises:
-    NonFiniteError: train.nonfinite_limit steps in a row were not finite.
+    NonFiniteError, SpikeError: see nonfinite_rows.check.
     ConfigError: the config changed in a way that would corrupt the run.
     CheckpointError: no checkpoint can be read.
     StorageError: a checkpoint can't be written.
@@ -132,10 +133,9 @@ def run(
     )
     announce = waiting.announce_lines(options.log_every)
 
-    def record_step(step, nonfinite, totals, count) -> None:
+    def record_step(step, failed, totals, count) -> None:
       """Logs totals of the last `count` steps; raises if too many failed."""
-      if int(nonfinite) >= options.nonfinite_limit:
-        raise nonfinite_rows.error(task, workdir, step, int(nonfinite))
+      nonfinite_rows.check(task, workdir, step, failed, options)
       announce()
       if count:
         logbook.train(step, jax.device_get(totals), count)
@@ -157,8 +157,7 @@ def run(
 
     def meta(step, heldout) -> dict[str, Any]:
       described = dict(tasks[phase_index(phases, step - 1)].describe)
-      written = {"identity": dict(identity), "task": described}
-      return {**written, "heldout": heldout}
+      return {"identity": dict(identity), "task": described, "heldout": heldout}
 
     step, heldout, totals, count, stopping = start, {}, None, 0, False
     inflight = collections.deque()
@@ -176,6 +175,7 @@ def run(
       now = phase_index(phases, step)
       if step == phases[now].begin and now:
         console.log(describe_phase(phases, now))
+        state = state._replace(losses=forget(state.losses))
       options = phases[now].config.train
       batch = sharding.place(next(batches), mesh)
       state, stats = updates[now](state, batch)
@@ -190,7 +190,8 @@ def run(
       waits = stopping or evaluates or saves
       logs = waits or step == phases[now].end or step % options.log_every == 0
       # A copy: the state itself is donated to the next step.
-      inflight.append((step, state.nonfinite + 0, totals, logs and count))
+      failed = state.nonfinite + 0, state.losses.spiked + 0
+      inflight.append((step, failed, totals, logs and count))
       if logs:
         jax.tree.map(lambda x: x.copy_to_host_async(), totals)
         totals, count = None, 0

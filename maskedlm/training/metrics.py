@@ -118,11 +118,18 @@ def open_logbook(
     if peak:
       done = sum(flops(s) for s in range(step - count, step))
       values["mfu"] = done / seconds / peak
-    if values["skipped"]:
-      log(
-        f"step {step:,}: {values['skipped'] * count:.0f} of the last {count} "
-        "steps were skipped, as the loss or the gradient was not finite"
-      )
+    for share, reason in (
+      (
+        values["skipped"] - values["spikes"],
+        "the loss or the gradient was not finite",
+      ),
+      (values["spikes"], "the loss was a spike"),
+    ):
+      if skipped := round(share * count):
+        log(
+          f"step {step:,}: {skipped} of the last {count} steps were skipped, "
+          f"as {reason}"
+        )
     write(step, values)
     eta = format_seconds((num_steps - step) * seconds / count)
     progress(

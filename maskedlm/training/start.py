@@ -17,7 +17,7 @@ from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Params
 from maskedlm.runtime import console
-from maskedlm.training import sharding
+from maskedlm.training import sharding, spikes
 from maskedlm.training.checkpoints import manager, resume
 from maskedlm.training.step import OverMesh, TrainState
 
@@ -85,6 +85,7 @@ def begin(
         f"train.num_steps={num_steps} counts these too: raise it."
       )
     console.log(f"continuing {other} from step {step:,} to {num_steps:,}")
+    state = state._replace(losses=spikes.forget(state.losses))
     return Start(state, step, None)
   state = jax.jit(program.init, out_shardings=program.shardings)()
   params = sharding.put_on_devices(

@@ -20,6 +20,7 @@ from maskedlm.training import (
   moving_average,
   optimizer,
   sharding,
+  spikes,
 )
 from maskedlm.training.moving_average import MovingAverage
 
@@ -34,7 +35,8 @@ class TrainState(NamedTuple):
   step: jax.Array  # shape=(), int32: number of steps done.
   params: Params
   opt_state: optax.OptState
-  nonfinite: jax.Array  # shape=(), int32: steps skipped in a row until now.
+  nonfinite: jax.Array  # shape=(), int32: not finite, in a row until now.
+  losses: spikes.Losses  # Of the last steps.
   ema: Any = ()  # The moving average of params; () if there is none.
 
 
@@ -63,6 +65,7 @@ def make_init(
       params=params,
       opt_state=tx.init(params),
       nonfinite=jnp.zeros((), jnp.int32),
+      losses=spikes.init(),
       ema=ema.init(params),
     )
 
@@ -79,6 +82,7 @@ def make_step(
   unfreeze: Callable[[jax.Array, Params], Params] = lambda step, update: update,
   gather: Callable[[Params], Params] = lambda params: params,
   ema: MovingAverage = NO_AVERAGE,
+  spike_sigma: float = 0.0,
 ) -> Callable[[TrainState, Batch], tuple[TrainState, Metrics]]:
   """Returns step(state, batch) -> (state, metrics), one update.
 
@@ -92,9 +96,11 @@ def make_step(
     unfreeze: (step, update) -> the part of the update that is applied.
     gather: gathers parameters over devices for use (sharding.gather).
     ema: the moving average of the parameters.
+    spike_sigma: see spikes.add.
 
-  A step whose loss or gradient norm is not finite changes no parameter and no
-  moment, and counts only in `skipped` and `tokens`. The update itself is not
+  A step whose loss or gradient norm is not finite, or whose loss is a spike,
+  changes no parameter and no moment; one that is not finite counts only in
+  `skipped` and `tokens`. The update itself is not
   checked: it is finite if the gradient's squares are and eps > 0, and a check
   would keep a second state in memory until the last update is known.
   """
@@ -113,18 +119,22 @@ def make_step(
       rate = schedule(state.step)
       norm = optax.tree.norm(gradient)
       finite = jnp.isfinite(loss + norm)
+      is_loss = finite & (stats["loss"][1] > 0)
+      losses = spikes.add(state.losses, loss, is_loss, sigma=spike_sigma)
+      applies = finite & (losses.spiked == 0)
 
-      def keep_finite(new, old):
-        return jax.tree.map(lambda n, o: jnp.where(finite, n, o), new, old)
+      def if_applied(new, old):
+        return jax.tree.map(lambda n, o: jnp.where(applies, n, o), new, old)
 
       params = jax.tree.map(lambda p, u: p - rate * u, state.params, update)
       average = ema.update(state.step, state.ema, params)
       state = TrainState(
         step=state.step + 1,
-        params=keep_finite(params, state.params),
-        ema=keep_finite(average, state.ema),
-        opt_state=keep_finite(opt_state, state.opt_state),
+        params=if_applied(params, state.params),
+        ema=if_applied(average, state.ema),
+        opt_state=if_applied(opt_state, state.opt_state),
         nonfinite=jnp.where(finite, 0, state.nonfinite + 1),
+        losses=losses,
       )
     segment_ids = batch["segment_ids"]
     real = jnp.sum(segment_ids > 0, dtype=jnp.float32)
@@ -135,7 +145,8 @@ def make_step(
       "real_share": (real, float(segment_ids.size)),
     }
     stats = jax.tree.map(lambda x: jnp.where(finite, x, 0.0), stats)
-    stats["skipped"] = (1.0 - finite, 1.0)
+    stats["skipped"] = (1.0 - applies, 1.0)
+    stats["spikes"] = (losses.spiked.astype(jnp.float32), 1.0)
     stats["tokens"] = (real, 1.0)
     return state, stats
 
@@ -193,6 +204,7 @@ def over_mesh(
     unfreeze=unfreeze,
     gather=lambda params: sharding.gather(params, mesh),
     ema=ema,
+    spike_sigma=config.train.spike_sigma,
   )
   step = jax.jit(
     step,
