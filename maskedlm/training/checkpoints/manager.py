@@ -23,7 +23,12 @@ import numpy as np
 
 from maskedlm.core.errors import CheckpointError, ConfigError, StorageError
 from maskedlm.runtime import buckets, multihost, storage_errors
-from maskedlm.training.checkpoints import files, manifest, read_back
+from maskedlm.training.checkpoints import (
+  files,
+  later_fields,
+  manifest,
+  read_back,
+)
 from maskedlm.training.checkpoints.lock import lock_folder
 from maskedlm.training.checkpoints.quiet_orbax import ocp
 
@@ -116,44 +121,13 @@ def _check_same_arrays(saved: dict, wanted: dict, path: Path) -> None:
 
 # Loading a step.
 
-# Fields of a state that older checkpoints lack, and that begin as zeros.
-_LATER = ("losses",)
-
-
-def _without_later_fields(
-  like: State, saved: dict[str, str]
-) -> tuple[State, dict]:
-  """Returns `like` without the fields that a checkpoint lacks, and zeros.
-
-  Args:
-    like: the state, as of `restore`.
-    saved: the arrays in the checkpoint (_describe).
-
-  Returns:
-    (like, with () for these fields; {field: zeros})
-  """
-  lacking = [
-    field
-    for field in _LATER
-    if field in like._fields
-    and not any(name.startswith(f"{field}/") for name in saved)
-  ]
-  later = {
-    field: jax.tree.map(
-      lambda x: jnp.zeros(x.shape, x.dtype, device=x.sharding),
-      getattr(like, field),
-    )
-    for field in lacking
-  }
-  return like._replace(**dict.fromkeys(lacking, ())), later
-
 
 def _load_state(
   path: Path, like: State, check: Callable[[dict], None]
 ) -> tuple[State, dict]:
   record = manifest.read_record(path)
   check(manifest.meta(record))
-  like, later = _without_later_fields(like, record["arrays"])
+  like, later = later_fields.leave_out(like, record["arrays"])
   _check_same_arrays(record["arrays"], _describe(like), path)
   with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
     items = checkpointer.restore(
