@@ -25,9 +25,9 @@ from maskedlm.core.errors import CheckpointError, ConfigError, StorageError
 from maskedlm.runtime import buckets, multihost, storage_errors
 from maskedlm.training.checkpoints import (
   files,
-  later_fields,
   manifest,
   read_back,
+  state_fields,
 )
 from maskedlm.training.checkpoints.lock import lock_folder
 from maskedlm.training.checkpoints.quiet_orbax import ocp
@@ -60,17 +60,6 @@ def _leaves(state: State) -> dict[str, Any]:
     jax.tree_util.keystr(path, simple=True, separator="/"): x
     for path, x in jax.tree_util.tree_leaves_with_path(state)
   }
-
-
-def _beside_params(state: State) -> dict[str, Any]:
-  """Returns the fields of a state that are stored beside its parameters.
-
-  Those without arrays are left out, so that a state with a new field can be
-  read from checkpoints that are older than it.
-  """
-  fields = state._asdict()
-  stored = {k: v for k, v in fields.items() if jax.tree.leaves(v)}
-  return {**stored, "params": ()}
 
 
 def _describe(state: State) -> dict[str, str]:
@@ -127,14 +116,14 @@ def _load_state(
 ) -> tuple[State, dict]:
   record = manifest.read_record(path)
   check(manifest.meta(record))
-  like, later = later_fields.leave_out(like, record["arrays"])
+  like, later = state_fields.leave_out(like, record["arrays"])
   _check_same_arrays(record["arrays"], _describe(like), path)
   with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
     items = checkpointer.restore(
       path,
       args=ocp.args.Composite(
         params=ocp.args.StandardRestore(like.params),
-        state=ocp.args.StandardRestore(_beside_params(like)),
+        state=ocp.args.StandardRestore(state_fields.beside_params(like)),
       ),
     )
   found = {**items["state"], "params": items["params"], **later}
@@ -306,7 +295,7 @@ def open_checkpoints(
         directory / str(step),
         args=ocp.args.Composite(
           params=ocp.args.StandardSave(state.params),
-          state=ocp.args.StandardSave(_beside_params(state)),
+          state=ocp.args.StandardSave(state_fields.beside_params(state)),
           meta=ocp.args.JsonSave(record),
         ),
         force=True,  # Another host may see late that it was discarded.

@@ -1,4 +1,4 @@
-"""Fields of a state that older checkpoints lack; they begin as zeros."""
+"""The fields of a training state that a checkpoint has, of any version."""
 
 from collections.abc import Collection
 from typing import Any
@@ -6,7 +6,19 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-FIELDS = ("losses",)
+# Those that older checkpoints lack, and that begin as zeros.
+LATER = ("losses",)
+
+
+def beside_params(state: Any) -> dict[str, Any]:
+  """Returns the fields of a state that are stored beside its parameters.
+
+  Those without arrays are left out, so that a state with a new field can be
+  read from checkpoints that are older than it.
+  """
+  fields = state._asdict()
+  stored = {k: v for k, v in fields.items() if jax.tree.leaves(v)}
+  return {**stored, "params": ()}
 
 
 def leave_out(like: Any, saved: Collection[str]) -> tuple[Any, dict[str, Any]]:
@@ -17,11 +29,11 @@ def leave_out(like: Any, saved: Collection[str]) -> tuple[Any, dict[str, Any]]:
     saved: the paths of the arrays in the checkpoint, such as "losses/count".
 
   Returns:
-    (like, with () for those of FIELDS that are lacking; {field: zeros})
+    (like, with () for those of LATER that are lacking; {field: zeros})
   """
   lacking = [
     field
-    for field in FIELDS
+    for field in LATER
     if field in like._fields
     and not any(name.startswith(f"{field}/") for name in saved)
   ]
