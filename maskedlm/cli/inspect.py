@@ -80,7 +80,7 @@ def main(argv: Sequence[str]) -> int:
   startup.enable_compile_cache()
   figures, sections = facts_of_model(phases, tasks)
   if len(phases) > 1:
-    table = schedules.format_table(phases, tasks)
+    table = schedules.format_table(phases, tasks if corpus else None)
     sections.insert(0, Section("Phases", table))
   rows = []
   if corpus is None:

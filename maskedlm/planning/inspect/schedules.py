@@ -37,8 +37,15 @@ def curves(phases: Sequence[Phase]) -> list[Curve]:
   return found
 
 
-def format_table(phases: Sequence[Phase], tasks: Sequence[Task]) -> list[str]:
-  """Formats the phases, a line for each."""
+def format_table(
+  phases: Sequence[Phase], tasks: Sequence[Task] | None
+) -> list[str]:
+  """Formats the phases, a line for each.
+
+  Args:
+    phases: those of the run.
+    tasks: the Task of each, for the epochs; None if there is no corpus yet.
+  """
   return console.table(
     ("from step", "steps", "tokens", "rows", "length", "epochs", "changes"),
     (
@@ -48,14 +55,13 @@ def format_table(phases: Sequence[Phase], tasks: Sequence[Task]) -> list[str]:
         f"{tokens:,}",
         f"{phase.config.data.batch_size:,}",
         f"{phase.config.data.length:,}",
-        f"{epochs.count_epochs([phase], [task]):.3g}"
-        if task.rows_per_epoch
-        else "-",
+        f"{epochs.count_epochs([phase], [task]):,.3g}" if task else "-",
         phasing.format_changes(phase) or "-",
       )
-      for phase, task in zip(phases, tasks, strict=True)
-      for tokens in [(phase.end - phase.begin) * phasing.tokens_of_step(phase)]
+      for phase, task in zip(phases, tasks or [None] * len(phases), strict=True)
+      for tokens in [_tokens(phase)]
     ),
+    align=">>>>>><",
   )
 
 

@@ -328,8 +328,13 @@ def test_curves_over_the_tokens():
 
 
 def test_a_table_of_the_phases():
-  lines = schedules.format_table(*parts(small()))
+  phases, tasks = parts(small())
+  tasks = [task._replace(rows_per_epoch=40) for task in tasks]
+  lines = schedules.format_table(phases, tasks)
   assert len(lines) == 3
+  # 5 steps of 16 of 40 rows, and 5 of 8.
+  assert lines[1].split()[5] == "2" and lines[2].split()[5] == "1"
+  assert schedules.format_table(phases, None)[1].split()[5] == "-"
   assert "3,200" in lines[1] and "40,960" in lines[2]
   assert "data.length=1024" in lines[2]
 
