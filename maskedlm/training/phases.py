@@ -94,11 +94,12 @@ def split(config: ConfigDict) -> list[Phase]:
     phases += [phase._replace(first_batch=first_batch)] * (count > 0)
     begin, tokens = begin + count, tokens + count * tokens_of_step(phase)
   ends = {phase.rates[0]: phase.end for phase in phases}  # The last one's.
-  return [
-    phase._replace(rates=(begin, ends[begin] - begin))
-    for phase in phases
-    for begin in phase.rates[:1]
-  ]
+
+  def rates(phase: Phase) -> tuple[int, int]:
+    first, _ = phase.rates
+    return first, ends[first] - first
+
+  return [phase._replace(rates=rates(phase)) for phase in phases]
 
 
 def ramp(
