@@ -107,7 +107,8 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
       for phase, each in zip(parts, corpora, strict=True)
     ]
   languages = language_metrics.of_corpus(corpus)
-  tasks = [task._replace(languages=languages) for task in tasks]
+  shared = {"languages": languages, "token_counts": corpus.token_counts}
+  tasks = [task._replace(**shared) for task in tasks]
   params = jax.eval_shape(tasks[0].init, jax.random.key(0))
   count = sum(math.prod(x.shape) for x in jax.tree.leaves(params))
   console.log(

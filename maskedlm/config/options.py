@@ -273,6 +273,15 @@ class TrainOptions:
   prefetch: int = option(
     4, "Batches made ahead by background threads.", low=1, high=1_024
   )
+  watch_every: int = option(
+    0,
+    "Steps between those that are measured from inside, before they are done: "
+    "norms of gradients, parameters and updates by layer; attention entropy by "
+    "layer, of encoders with attention; accuracy by frequency of the token, of "
+    "objectives that predict tokens. 0 for none. Such a step takes several "
+    "times as long.",
+    low=0,
+  )
   tracker: str = option(
     "",
     "Where the metrics are sent besides metrics.jsonl and TensorBoard "

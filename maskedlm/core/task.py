@@ -56,6 +56,9 @@ class Task(NamedTuple):
   # language_metrics.Languages whose held-out metrics are also reported
   # separately; a batch's `language_ids` [B] are indices into it. () for none.
   languages: tuple = ()
+  # [V]: how often each token is in the training text, for accuracies by
+  # frequency (training/watching.py); None if unknown.
+  token_counts: Array | None = None
   # For metrics that are not means over rows (F1, exact match, MCC), both or
   # neither: outputs(params, held-out batch) -> arrays for the host, and
   # score(list of these, for all held-out batches in order) -> {metric: value}.

@@ -163,6 +163,7 @@ class TrainOptions:
   prefetch: int = option(
     4, "Batches made ahead by background threads.", low=1, high=1_024
   )
+  watch_every: int = copy_option(pretraining.TrainOptions, "watch_every")
   tracker: str = copy_option(pretraining.TrainOptions, "tracker")
 
 

@@ -302,7 +302,9 @@ def stack(block, cfg: EncoderConfig, train: bool, in_axes):
   return nn.scan(
     # Elsewhere, this keeps XLA from merging them.
     REMAT[cfg.remat](block, prevent_cse=unroll),
-    variable_axes={"params": 0, "intermediates": 0, "attention": 0},
+    variable_axes=dict.fromkeys(
+      ("params", "intermediates", "attention", "entropy"), 0
+    ),
     split_rngs={"params": True, "dropout": True},
     in_axes=in_axes,
     length=cfg.num_layers,

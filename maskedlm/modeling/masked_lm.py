@@ -122,6 +122,26 @@ def attention_weights(cfg: EncoderConfig, params: Params, batch: Batch):
   return jax.nn.softmax(attention_scores(cfg, params, batch), axis=-1)
 
 
+def attention_entropy(cfg: EncoderConfig, params: Params, batch: Batch):
+  """Returns the entropy of attention_weights, mean of heads, [N, R, S] float32.
+
+  It is in nats; memory is linear in the length.
+
+  Args:
+    cfg: the architecture of a transformer.
+    params: with "encoder".
+    batch: see `encoder_inputs`.
+  """
+  _, collected = Encoder(cfg).apply(
+    {"params": params["encoder"]},
+    **encoder_inputs(batch),
+    train=False,
+    mutable=["entropy"],
+  )
+  (found,) = collected["entropy"]["layers"]["attention"]["entropy"]
+  return found
+
+
 def attention_scores(cfg: EncoderConfig, params: Params, batch: Batch):
   """Returns the scores before the softmax, [N, B, H, L, S] float32.
 

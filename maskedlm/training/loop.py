@@ -35,6 +35,7 @@ from maskedlm.training.phases import (
 from maskedlm.training.profiling import watch
 from maskedlm.training.spikes import forget
 from maskedlm.training.start import begin
+from maskedlm.training.watching import observe
 
 RUN_AHEAD = 2  # Enough to hide the host's work; more would delay a stop.
 
@@ -86,7 +87,6 @@ def run(
   ]
   task, config, num_steps = tasks[0], phases[0].config, phases[-1].end
   options, add = config.train, jax.jit(metrics.add)
-
   checkpoints = manager.open_checkpoints(
     workdir,
     keep_last=options.keep_last,
@@ -124,6 +124,7 @@ def run(
       workdir,
       num_steps=max(phases[now].end - start, 0),
     )
+    updates = observe(updates, programs, options.watch_every, start)
     if start < num_steps:  # Fail now, not later.
       checkpoints.check_room(state)
       step_memory.check_phases(phases, tasks, programs, state, mesh, start)

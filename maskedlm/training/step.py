@@ -21,6 +21,7 @@ from maskedlm.training import (
   optimizer,
   sharding,
   spikes,
+  watching,
 )
 from maskedlm.training.moving_average import MovingAverage
 
@@ -40,6 +41,17 @@ class TrainState(NamedTuple):
   ema: Any = ()  # The moving average of params; () if there is none.
 
 
+class Direction(NamedTuple):
+  """What a step makes of its batch, before it is applied."""
+
+  batch: Batch  # Corrupted.
+  gradient: Params
+  loss: jax.Array
+  stats: Metrics
+  update: Params  # Without the learning rate.
+  opt_state: optax.OptState
+
+
 class OverMesh(NamedTuple):
   """The functions that the loop calls, and the shardings of its state."""
 
@@ -47,6 +59,8 @@ class OverMesh(NamedTuple):
   shardings: TrainState  # A NamedSharding for each array.
   step: Callable[[TrainState, Batch], tuple[TrainState, Metrics]]  # Jitted.
   heldout_step: Callable[[Params, Batch, int], tuple]  # Jitted.
+  # For train.watch_every; jitted, and compiled only if called.
+  watch: Callable[[TrainState, Batch], Metrics]
 
 
 def make_init(
@@ -70,6 +84,33 @@ def make_init(
     )
 
   return init
+
+
+def make_direction(
+  task: Task,
+  tx: optax.GradientTransformation,
+  *,
+  seed: int,
+  accumulate: int,
+  unfreeze: Callable[[jax.Array, Params], Params],
+  gather: Callable[[Params], Params],
+) -> Callable[[TrainState, Batch], Direction]:
+  """Returns direct(state, batch) -> Direction; arguments as in make_step."""
+
+  def direct(state: TrainState, batch: Batch) -> Direction:
+    mask_key, dropout_key = _train_keys(seed, state.step)
+    with jax.named_scope("masking"):
+      batch = task.corrupt(batch, mask_key)
+    gradient, loss, stats = gradient_of(
+      task, gather(state.params), batch, dropout_key, accumulate
+    )
+    gradient = gather(gradient)  # Then each device takes its share of the sum.
+    with jax.named_scope("optimizer"):
+      update, opt_state = tx.update(gradient, state.opt_state, state.params)
+      update = unfreeze(state.step, update)
+    return Direction(batch, gradient, loss, stats, update, opt_state)
+
+  return direct
 
 
 def make_step(
@@ -100,22 +141,22 @@ def make_step(
 
   A step whose loss or gradient norm is not finite, or whose loss is a spike,
   changes no parameter and no moment; one that is not finite counts only in
-  `skipped` and `tokens`. The update itself is not
-  checked: it is finite if the gradient's squares are and eps > 0, and a check
-  would keep a second state in memory until the last update is known.
+  `skipped` and `tokens`. The update itself is not checked: it is finite if the
+  gradient's squares are and eps > 0, and a check would keep a second state in
+  memory until the last update is known.
   """
+  direct = make_direction(
+    task,
+    tx,
+    seed=seed,
+    accumulate=accumulate,
+    unfreeze=unfreeze,
+    gather=gather,
+  )
 
   def step(state: TrainState, batch: Batch):
-    mask_key, dropout_key = _train_keys(seed, state.step)
-    with jax.named_scope("masking"):
-      batch = task.corrupt(batch, mask_key)
-    gradient, loss, stats = gradient_of(
-      task, gather(state.params), batch, dropout_key, accumulate
-    )
-    gradient = gather(gradient)  # Then each device takes its share of the sum.
+    batch, gradient, loss, stats, update, opt_state = direct(state, batch)
     with jax.named_scope("optimizer"):
-      update, opt_state = tx.update(gradient, state.opt_state, state.params)
-      update = unfreeze(state.step, update)
       rate = schedule(state.step)
       norm = optax.tree.norm(gradient)
       finite = jnp.isfinite(loss + norm)
@@ -195,16 +236,31 @@ def over_mesh(
       return update
     return layerwise_rates.unfreeze(first, step, update)
 
+  trained = task._replace(loss=loss)
+  common = {
+    "seed": config.seed,
+    "accumulate": config.train.accumulate,
+    "unfreeze": unfreeze,
+    "gather": lambda params: sharding.gather(params, mesh),
+  }
+
+  def rate_at(step):
+    return schedule(step - first_rate)
+
   step = make_step(
-    task._replace(loss=loss),
+    trained,
     tx,
-    lambda step: schedule(step - first_rate),
-    seed=config.seed,
-    accumulate=config.train.accumulate,
-    unfreeze=unfreeze,
-    gather=lambda params: sharding.gather(params, mesh),
+    rate_at,
+    **common,
     ema=ema,
     spike_sigma=config.train.spike_sigma,
+  )
+  watch = watching.make_watch(
+    task,
+    make_direction(trained, tx, **common),
+    rate_at,
+    key=jax.random.key(config.seed),
+    split=lambda batch: split_batch(batch, config.train.accumulate),
   )
   step = jax.jit(
     step,
@@ -217,7 +273,13 @@ def over_mesh(
     task, seed=config.seed, accumulate=config.train.accumulate
   )
   heldout_step = jax.jit(heldout_step, out_shardings=sharding.replicated(mesh))
-  return OverMesh(init, shardings, step, heldout_step)
+  watch = jax.jit(
+    watch,
+    in_shardings=(shardings, sharding.rows(mesh)),
+    out_shardings=sharding.replicated(mesh),
+    compiler_options=xla_flags.step_options(mesh.devices.flat[0].device_kind),
+  )
+  return OverMesh(init, shardings, step, heldout_step, watch)
 
 
 def gradient_of(

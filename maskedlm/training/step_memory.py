@@ -93,6 +93,8 @@ def check_phases(
       for batch in shapes(task, max(phase.begin, start), phase.end):
         placed = sharding.place(batch, mesh)
         check_memory(phase.config, program.step, state, placed)
+        if phase.config.train.watch_every:
+          check_memory(phase.config, program.watch, state, placed)
 
 
 def shapes(task: Task, start: int, end: int) -> Iterator[Batch]:
@@ -140,4 +142,6 @@ def less_memory(config: ConfigDict) -> str:
   others = [] if config.model.remat == "full" else ["model.remat='full'"]
   if jax.device_count() > 1:
     others.append("mesh.fsdp")
+  if config.train.watch_every:  # Its program needs more than a step.
+    others.append("train.watch_every=0")
   return ways + (f"; or set {' or '.join(others)}." if others else ".")

@@ -25,7 +25,60 @@ _PADDING = -1  # Segment of the columns that pad the last block; no token's.
 
 def attend(query, key, value, mask: AttentionMask, *, block: int = BLOCK):
   """Returns attention [B, L, H, K]; arguments as in layer.attend."""
-  L = query.shape[1]
+  fixed, arrays, segments, reach = _blocks((query, key, value), mask, block)
+  y = _attend(fixed, *arrays, segments, reach)
+  return y[:, :, : query.shape[1]].swapaxes(1, 2)
+
+
+def entropy(query, key, mask: AttentionMask, *, block: int = BLOCK):
+  """Returns the entropy of each query's weights in nats, [B, H, L] float32.
+
+  With weights p of scores s, it is log(sum(exp(s))) - sum(p * s). There is no
+  gradient.
+
+  Args:
+    query, key, mask: as in layer.attend.
+    block: positions.
+  """
+  fixed, arrays, segments, reach = _blocks((query, key), mask, block)
+  query, key = arrays
+  first, stop = visited(fixed, segments, reach)
+
+  def row(i):  # One block of queries.
+    q = _cut(fixed, query, i)
+
+    def add(j, carry):
+      top, total, moment = carry  # moment: sum(exp(s - top) * (s - top)).
+      scores = _scores(fixed, q, _cut(fixed, key, j), segments, reach, i, j)
+      higher = jnp.maximum(top, scores.max(axis=-1))
+      below = scores - higher[..., None]
+      weights, fade = jnp.exp(below), jnp.exp(top - higher)
+      moment = fade * (moment + total * (top - higher))
+      moment += jnp.sum(weights * below, axis=-1)
+      return higher, total * fade + weights.sum(axis=-1), moment
+
+    zero = jnp.zeros(q.shape[:-1], jnp.float32)
+    _, total, moment = jax.lax.fori_loop(
+      first[i], stop[i], add, (zero + _MASKED, zero, zero)
+    )
+    return jnp.log(total) - moment / total
+
+  found = jax.lax.map(row, jnp.arange(query.shape[2] // fixed.block))
+  found = jnp.moveaxis(found, 0, 2).reshape(query.shape[:3])
+  return found[:, :, : mask.segment_ids.shape[1]]
+
+
+def _blocks(arrays, mask: AttentionMask, block: int):
+  """Returns (fixed, arrays [B, H, L, K], segments [B, L], reach []).
+
+  L is padded to a multiple of the block.
+
+  Args:
+    arrays: [B, L, H, K] each.
+    mask: which keys a query attends to.
+    block: positions, at most; L if that is less.
+  """
+  L = arrays[0].shape[1]
   block = min(block, L)
   extra = -L % block
 
@@ -41,8 +94,7 @@ def attend(query, key, value, mask: AttentionMask, *, block: int = BLOCK):
   if mask.window and mask.is_local is not None:
     reach = jnp.where(mask.is_local, reach, L)
   fixed = _Fixed(block, mask.causal, mask.alibi)
-  y = _attend(fixed, *map(blocks, (query, key, value)), segments, reach)
-  return y[:, :, :L].swapaxes(1, 2)
+  return fixed, [*map(blocks, arrays)], segments, reach
 
 
 class _Fixed(NamedTuple):

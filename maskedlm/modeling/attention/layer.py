@@ -35,10 +35,14 @@ def attend(query, key, value, mask: AttentionMask, *, implementation: str):
 
 def _mirrored(query, key, value, mask: AttentionMask, implementation: str):
   """Returns `attend` of mirrored rows, in which the right is to the left."""
-  segments = jnp.flip(mask.segment_ids, axis=1)
-  mask = mask._replace(segment_ids=segments, right_to_left=False)
   rows = (jnp.flip(x, axis=1) for x in (query, key, value))
-  return jnp.flip(FUNCTIONS[implementation](*rows, mask), axis=1)
+  return jnp.flip(FUNCTIONS[implementation](*rows, _mirror(mask)), axis=1)
+
+
+def _mirror(mask: AttentionMask) -> AttentionMask:
+  """Returns the mask of mirrored rows, whose right is to the left."""
+  segments = jnp.flip(mask.segment_ids, axis=1)
+  return mask._replace(segment_ids=segments, right_to_left=False)
 
 
 def scores(query, key, mask: AttentionMask):
@@ -54,6 +58,21 @@ def scores(query, key, mask: AttentionMask):
   if mask.alibi:
     made = made + alibi(query.shape[1], num_heads=query.shape[2])
   return jnp.where(to_array(mask), made, -1e9)
+
+
+def entropy(query, key, mask: AttentionMask):
+  """Returns the entropy of the weights of each query, [B, L] float32.
+
+  It is in nats, and the mean over heads: 0 for a query that attends to one key,
+  log(n) for one that attends to n keys equally.
+
+  Args:
+    query, key, mask: as in `attend`.
+  """
+  if mask.right_to_left:
+    mirrored = (jnp.flip(x, axis=1) for x in (query, key))
+    return jnp.flip(entropy(*mirrored, _mirror(mask)), axis=1)
+  return blockwise.entropy(query, key, mask).mean(axis=1)
 
 
 def plain(query, key, value, mask: AttentionMask, drop=lambda weights: weights):
@@ -114,6 +133,9 @@ class Attention(nn.Module):
     def drop(weights):
       return Dropout(self.dropout)(weights.astype(x.dtype), train=train)
 
+    # For masked_lm.attention_entropy.
+    if self.is_mutable_collection("entropy") and not self.is_initializing():
+      self.sow("entropy", "entropy", entropy(query, key, mask))
     # For masked_lm.attention_scores; init makes the dropout of "xla" too.
     if self.is_mutable_collection("attention"):
       self.sow("attention", "scores", scores(query, key, mask))
