@@ -123,6 +123,29 @@ def ramp(
   return tuple({kind: total / len(values), option: value} for value in values)
 
 
+def total_steps(config: ConfigDict) -> int:
+  """Returns the steps of all phases, for the config's train.num_steps.
+
+  Args:
+    config: a config whose phases all have steps or tokens.
+
+  Raises:
+    ConfigError: the length of a phase depends on train.num_steps, or a phase is
+      wrong (see `split`).
+  """
+  total = 0
+  for i, change in enumerate(config.phases):
+    config = _changed(config, change, f"phases[{i}]")
+    given = [name for name in ("steps", "tokens") if name in change]
+    if len(given) != 1:
+      raise ConfigError(
+        f"phases[{i}]: expected steps or tokens, as train.num_steps is made of "
+        f"the phases; it has {[n for n in _LENGTHS if n in change]}."
+      )
+    total += _steps_of(given[0], change[given[0]], config, 0, i)
+  return total
+
+
 def phase_index(phases: Sequence[Phase], step: int) -> int:
   """Returns the index of the phase of a step; the last one's after the end."""
   return min(sum(phase.end <= step for phase in phases), len(phases) - 1)

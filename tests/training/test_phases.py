@@ -42,6 +42,22 @@ def test_lengths_by_hand():
   assert borders({}, {"share": 0.29}) == [(0, 71), (71, 100)]
 
 
+def test_the_steps_of_all_phases():
+  # 7, 8.3 of 120 tokens, 2.5 of 400, and 3 in each half of a ramp.
+  config = config_of(
+    {"steps": 7},
+    {"tokens": 1_000},
+    {"tokens": 1e3, "data.length": 50, "data.batch_size": 8},
+    *phases.ramp("data.batch_size", (9, 11), steps=6),
+  )
+  config.train.num_steps = phases.total_steps(config)
+  assert config.train.num_steps == 7 + 9 + 3 + 3 + 3
+  assert phases.split(config)[-1].end == 25
+  for change in ({}, {"share": 0.5}, {"steps": 3, "tokens": 9}):
+    with pytest.raises(ConfigError, match=r"phases\[1\]: expected steps or"):
+      phases.total_steps(config_of({"steps": 7}, change))
+
+
 def test_a_share_that_rounds_to_no_step_is_left_out():
   assert borders({}, {"share": 0.1}, num_steps=4) == [(0, 4)]
   assert borders({}, {"share": 0.1}, num_steps=6) == [(0, 5), (5, 6)]

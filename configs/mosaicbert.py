@@ -1,10 +1,12 @@
-"""MosaicBERT-base: 12 layers x 768 with ALiBi and GeGLU, 137M parameters.
+"""MosaicBERT: ALiBi and GeGLU in BERT's layers.
+
+  base  12 layers x 768, 137M parameters (the default)
 
 Paper: Portes et al. 2023, https://arxiv.org/abs/2312.17482. The numbers are
 those of mosaicml/examples' mosaic-bert-base-uncased.yaml: 286.72 million rows
-of 128 tokens, of which 30% are predicted.
+of 128 tokens, of which 30% are predicted, in a single phase.
 
-  maskedlm pretrain --config=configs/mosaicbert_base.py --workdir=runs/mosaic \\
+  maskedlm pretrain --config=configs/mosaicbert.py:base --workdir=runs/mosaic \\
     --config.corpus.source='text:/data/*.txt'
 
 Differences: a fixed number of masks in each row, where theirs is binomial;
@@ -13,18 +15,24 @@ theirs are the beginnings of documents. As theirs, the held-out loss is at 15%
 masking. It has not been trained here: it needs TPUs or GPUs.
 """
 
-from maskedlm.config import defaults as base
-from maskedlm.config import presets
+from maskedlm.config import defaults, presets
+from maskedlm.core.errors import check_name
+
+SIZES = {
+  "base": {"num_layers": 12, "width": 768, "num_heads": 12, "mlp_width": 3072}
+}
 
 
-def get_config():
-  config = base.default("roberta")
-  config.name = "mosaicbert_base"
+def get_config(size="base"):
+  check_name("configs/mosaicbert.py:SIZE", size, SIZES)
+  config = defaults.default("roberta")
+  config.name = f"mosaicbert_{size}"
   config.objective.mask_rate = 0.30
   config.objective.heldout_mask_rate = 0.15
   config.objective.random_tokens = "uniform"
   config.objective.isolate_documents = True
   config.tokenizer.vocab_size = 30_522
+  config.model.update(SIZES[size])
   config.model.attention_dropout = 0.0
   config.model.dtype = "bfloat16"
   config.model.position = "alibi"
