@@ -298,8 +298,9 @@ def plot_run(argv: Sequence[str]) -> int:
   """Runs `maskedlm plot run`; returns the exit code."""
   parser = argparse.ArgumentParser(
     prog="maskedlm plot run",
-    description="Draws the curves of pretraining or fine-tuning: losses, "
-    "scores, learning rate, speed; docs/guides/use/pictures.md shows some.",
+    description="Draws the curves of pretraining or fine-tuning, of one run or "
+    "of several in one picture: losses, scores, learning rate, speed; "
+    "docs/guides/use/pictures.md shows some.",
     allow_abbrev=False,
   )
   parser.add_argument("workdir", nargs="+", help="runs, finished or not")
@@ -308,7 +309,14 @@ def plot_run(argv: Sequence[str]) -> int:
     "--panels",
     metavar="NAMES",
     help="the metrics to draw, as metrics.jsonl names them, with commas: "
-    "mlm_loss,mlm_accuracy; default: losses, scores, rate and speed",
+    "mlm_loss,heldout/mlm_accuracy (which is drawn held out only); default: "
+    "losses, scores, rate and speed",
+  )
+  parser.add_argument(
+    "--over",
+    default="steps",
+    help="what the curves are drawn over: steps (default), tokens, or "
+    "steps,tokens for a panel of each",
   )
   parser.add_argument(
     "--columns",
@@ -325,6 +333,9 @@ def plot_run(argv: Sequence[str]) -> int:
   )
   args = parser.parse_args(argv)
   options.check_at_least(args, columns=1, width=0)
+  over = args.over.split(",")
+  for axis in over:
+    check_name("--over", axis, training_curves.AXES)
   figure.check_picture(args.out)
   curves = [training_curves.read_run(workdir) for workdir in args.workdir]
   runs = dict(zip(figure.short_names(args.workdir), curves, strict=True))
@@ -332,6 +343,7 @@ def plot_run(argv: Sequence[str]) -> int:
     args.out,
     runs,
     panels=(args.panels or "").split(",") if args.panels is not None else (),
+    over=over,
     columns=args.columns,
     width=args.width,
   )

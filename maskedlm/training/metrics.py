@@ -114,6 +114,7 @@ def open_logbook(
       compiled = True
     clock["seconds"] += seconds
     clock["tokens"] += tokens
+    values["tokens"] = tokens  # Since the line before.
     values["tokens_per_second"] = tokens / seconds
     if peak:
       done = sum(flops(s) for s in range(step - count, step))

@@ -5,11 +5,14 @@ runs can be drawn, too.
 """
 
 import functools
+import itertools
 import math
 import pathlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, DataError, check_name
@@ -28,10 +31,10 @@ BESIDE, BETWEEN = 0.85, 0.75  # The space beside and below it.
 
 
 class Curve(NamedTuple):
-  """A metric over the steps."""
+  """A metric over the steps, or over the tokens read until then."""
 
-  steps: list[int]
-  values: list[float]
+  steps: Sequence[float]
+  values: Sequence[float]
 
 
 Run = Mapping[str, Curve]  # Name in metrics.jsonl -> curve.
@@ -96,6 +99,34 @@ def last_step(run: Run) -> int:
   return max(curve.steps[-1] for curve in run.values())
 
 
+def over_tokens(run: Run, name: str) -> Run:
+  """Returns the curves of a run over the tokens that it had read.
+
+  Args:
+    run: over the steps. Each line of training has the tokens since the line
+      before; between two lines, they are interpolated.
+    name: of the run, for the error.
+
+  Raises:
+    DataError: the tokens are not logged.
+  """
+  if "tokens" not in run:
+    raise DataError(
+      f"{name}: its metrics.jsonl doesn't count tokens, as an older version "
+      "wrote it: leave out --over=tokens."
+    )
+  steps, tokens = run["tokens"]
+  steps, tokens = [0, *steps], [0, *itertools.accumulate(tokens)]
+  return {
+    metric: Curve(np.interp(curve.steps, steps, tokens).tolist(), curve.values)
+    for metric, curve in run.items()
+  }
+
+
+# What the axis below shows -> (run, its name) -> the run over that.
+AXES = {"steps": lambda run, name: run, "tokens": over_tokens}
+
+
 def choose_panels(runs: Sequence[Run]) -> list[Panel]:
   """Returns the panels for the runs: losses, scores, learning rate, speed."""
   names = list(
@@ -134,7 +165,14 @@ def named_panels(runs: Sequence[Run], names: Sequence[str]) -> list[Panel]:
     ConfigError: no run has a metric; the message lists those that they have.
   """
   usual = {panel.metric: panel for panel in choose_panels(runs)}
-  known = {name.removeprefix(HELD_OUT) for run in runs for name in run}
+  usual |= {
+    HELD_OUT + name: panel._replace(
+      metric=HELD_OUT + name, title=f"{panel.title}, held out"
+    )
+    for name, panel in usual.items()
+  }
+  logged = {name for run in runs for name in run}
+  known = logged | {name.removeprefix(HELD_OUT) for name in logged}
   for name in names:
     check_name("--panels", name, sorted(known))
   return [
@@ -148,6 +186,7 @@ def draw_curves(
   runs: Mapping[str, Run],
   *,
   panels: Sequence[str] = (),
+  over: Sequence[str] = ("steps",),
   columns: int = COLUMNS,
   width: float = 0.0,
 ) -> None:
@@ -157,12 +196,14 @@ def draw_curves(
     path: the picture, .png, .svg or .pdf.
     runs: name -> curves.
     panels: the metrics to draw, by their names in metrics.jsonl; () for the
-      losses, scores, rate and speed that there are.
+      losses, scores, rate and speed that there are. A name that begins with
+      "heldout/" is drawn held out only.
+    over: what the axes below show, of AXES; a panel for each.
     columns: panels beside each other, at most.
     width: of the picture in inches; 0 for panels of WIDTH.
 
   Raises:
-    DataError: the runs have none of the metrics that are drawn.
+    DataError: the runs have none of the metrics that are drawn, or no tokens.
     ConfigError: a metric is unknown, or width is too small; see also
       figure.open_figure.
     StorageError: see figure.open_figure.
@@ -179,6 +220,7 @@ def draw_curves(
       f"{', '.join(runs)}: metrics.jsonl has none of the metrics that are "
       "drawn: a loss, a score, learning_rate, tokens_per_second."
     )
+  drawn = [(panel, axis) for panel in drawn for axis in over]
   columns = min(columns, len(drawn))
   rows = math.ceil(len(drawn) / columns)
   legend = figure.legend_height(len(runs) + 2)
@@ -192,22 +234,29 @@ def draw_curves(
     )
   height = rows * (HEIGHT + BETWEEN) + legend + 0.1
   text = "".join(runs)
+  placed = {
+    axis: [AXES[axis](run, name) for name, run in runs.items()] for axis in over
+  }
   with figure.open_figure(path, width=width, height=height, text=text) as fig:
-    for i, panel in enumerate(drawn):
+    for i, (panel, axis) in enumerate(drawn):
       row, column = divmod(i, columns)
       left = BESIDE + column * (side + BESIDE) - 0.1
       bottom = (rows - 1 - row) * (HEIGHT + BETWEEN) + 0.45
       axes = figure.add_axes(fig, (left, bottom, side, HEIGHT))
       axes.set_title(panel.title)
       axes.set_ylabel(panel.unit)
-      axes.set_xlabel("step")
+      axes.set_xlabel(axis)
       axes.xaxis.set_major_locator(ticker.MaxNLocator(5, integer=True))
-      axes.xaxis.set_major_formatter(ticker.StrMethodFormatter("{x:,.0f}"))
+      axes.xaxis.set_major_formatter(
+        ticker.StrMethodFormatter("{x:,.0f}")
+        if axis == "steps"
+        else ticker.EngFormatter(sep="")
+      )
       axes.yaxis.set_major_locator(ticker.MaxNLocator(6))
       axes.yaxis.set_major_formatter(
         ticker.FuncFormatter(functools.partial(_number, panel.form))
       )
-      for j, run in enumerate(runs.values()):
+      for j, run in enumerate(placed[axis]):
         _curves(axes, run, panel.metric, figure.colour(j), figure.marker(j))
       if panel.from_zero:
         axes.set_ylim(bottom=0)
@@ -235,12 +284,13 @@ def _number(form: str, value: float, place: int) -> str:
 
 def _curves(axes, run: Run, metric: str, colour: str, shape: str) -> None:
   """Draws a metric of a run, in training and held out."""
-  if metric in run:
+  if metric in run and not metric.startswith(HELD_OUT):
     # A line needs two points.
     dot = {"marker": "."} if len(run[metric].steps) == 1 else {}
     axes.plot(*run[metric], color=colour, **TRAIN, **dot)
-  if HELD_OUT + metric in run:
-    axes.plot(*run[HELD_OUT + metric], color=colour, marker=shape, **HELDOUT)
+  heldout = HELD_OUT + metric.removeprefix(HELD_OUT)
+  if heldout in run:
+    axes.plot(*run[heldout], color=colour, marker=shape, **HELDOUT)
 
 
 def _is_one_term(run: Run) -> bool:

@@ -39,6 +39,52 @@ def test_curves_by_hand(tmp_path):
   assert training_curves.last_step(run) == 30
 
 
+def test_tokens_by_hand(tmp_path):
+  """Two lines of held-out rows are between those of training."""
+  lines = [
+    {"step": 10, "loss": 6.0, "tokens": 700.0},
+    {"step": 10, "heldout/loss": 6.5},
+    {"step": 15, "heldout/loss": 6.0},
+    {"step": 30, "loss": 5.0, "tokens": 1000.0},
+    {"step": 30, "heldout/loss": 5.5},
+  ]
+  run = training_curves.read_run(write(tmp_path / "a", *lines))
+  found = training_curves.over_tokens(run, "a")
+  assert found["loss"] == ([700, 1700], [6.0, 5.0])
+  assert found["heldout/loss"] == ([700, 950, 1700], [6.5, 6.0, 5.5])
+  old = training_curves.read_run(pretraining(tmp_path / "old"))
+  with pytest.raises(DataError, match=r"^old: .*--over=tokens"):
+    training_curves.over_tokens(old, "old")
+
+
+def test_runs_of_other_batches_are_compared_over_tokens(tmp_path, capsys):
+  """The second reads three times as many tokens in a step."""
+  folders = [
+    write(
+      tmp_path / name,
+      *(
+        line
+        for step in (10, 20, 30)
+        for line in (
+          {"step": step, "loss": 60 / step, "tokens": 5e6 * size, **SPEED},
+          {"step": step, "heldout/loss": 61 / step},
+        )
+      ),
+    )
+    for name, size in (("small", 1), ("large", 3))
+  ]
+  out = tmp_path / "compared.svg"
+  argv = ["plot", "run", *folders, f"--out={out}", "--panels=heldout/loss"]
+  assert main.main([*argv, "--over=steps,tokens"]) == 0
+  picture = out.read_text()
+  # Matplotlib puts texts in comments.
+  for text in ("small", "large", "steps", "tokens", "Loss, held out", "40M"):
+    assert f"<!-- {text} -->" in picture
+  capsys.readouterr()
+  assert main.main([*argv, "--over=token"]) == 2
+  assert "--over='token' is unknown; did" in capsys.readouterr().err
+
+
 def test_malformed_and_missing_files(tmp_path):
   folder = write(tmp_path / "a", {"step": 1, "loss": 2.0}, [1], {"step": 2})
   with pytest.raises(DataError, match=r"metrics\.jsonl:2: not a line of"):
