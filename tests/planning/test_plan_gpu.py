@@ -25,7 +25,7 @@ from maskedlm.planning import (
   planner,
   topologies,
 )
-from maskedlm.training import sharding
+from maskedlm.training import sharding, spikes
 from maskedlm.training.phases import split
 
 pytestmark = [
@@ -146,7 +146,8 @@ def test_bert_base_on_one_gpu():
   made = bert_base("h200:1", rows=256)
   assert made.compiled and made.fits and not made.sent
   pieces = made.pieces
-  assert pieces.optimizer == pytest.approx(2 * pieces.parameters, abs=20)
+  held = 2 * pieces.parameters + 4 * spikes.WINDOW
+  assert pieces.optimizer == pytest.approx(held, abs=40)
   total = sum(pieces) - pieces.peak
   assert total == pytest.approx(pieces.peak, rel=0.01)
   assert 5 * made.pieces.parameters < made.bytes_per_chip < 20e9

@@ -7,7 +7,6 @@ import subprocess
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
-from safetensors.torch import load_file as load_torch
 
 from helpers import peers
 from helpers.workdirs import assert_same_trees
@@ -17,6 +16,7 @@ from maskedlm.interop.huggingface import config_json, importer, parameter_names
 from maskedlm.interop.labels import read_task
 
 torch = pytest.importorskip("torch")
+load_torch = pytest.importorskip("safetensors.torch").load_file
 
 LAYER = "bert.encoder.layer.1.attention.output.dense.weight"
 
