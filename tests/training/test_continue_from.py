@@ -153,6 +153,7 @@ def test_the_verb(tiny, tmp_path):
   assert "from the checkpoint of step 9 of 9" in again.stderr
 
 
+@pytest.mark.slow
 def test_the_architecture_is_taken_over(tiny, tmp_path):
   path, corpus = tiny
   done = tiny_run.run(
