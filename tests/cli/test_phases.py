@@ -76,6 +76,7 @@ def test_other_text_masks_and_rows(tiny, second, tmp_path):
   assert "from the checkpoint of step 12 of 12" in again.stderr
 
 
+@pytest.mark.slow
 def test_a_corpus_of_another_tokenizer_is_refused(tiny, tmp_path):
   config, _ = tiny
   other = tmp_path / "other"

@@ -78,6 +78,7 @@ def test_a_kill_changes_nothing(tmp_path, mesh):
     np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 def test_a_model_of_it(tiny, tmp_path):
   path, corpus = tiny
   done = tiny_run.run(
