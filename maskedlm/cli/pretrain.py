@@ -204,43 +204,42 @@ def _open_corpora(
   """Returns the corpus of each phase, which is checked.
 
   Raises:
-    ConfigError: as _open_corpus and _open_other.
+    ConfigError: as _open_corpus and _open_other, or two corpora have different
+      tokenizers.
     CorpusError: there is nothing to predict in a corpus.
   """
   from maskedlm.training import phases, predictions
 
-  opened: dict[str, store.Corpus] = {}
-  corpora = []
-  for phase in phases.split(config):
-    path = phase.config.corpus.path
-    if path not in opened:
-      opened[path] = (
-        _open_other(path, corpora[0])
-        if corpora
-        else _open_corpus(config, workdir)
+  configs = [phase.config for phase in phases.split(config)]
+  paths = dict.fromkeys(each.corpus.path for each in configs)
+  start, *later = paths
+  # First the others, as preparing the first phase's text may take hours.
+  opened = {path: _open_other(path) for path in later}
+  first = opened[start] = _open_corpus(configs[0], workdir)
+  for path, corpus in opened.items():
+    if corpus.tokenizer.sha256 != first.tokenizer.sha256:
+      raise ConfigError(
+        f"phases: corpus.path={path!r} has another tokenizer: prepare it again "
+        f"with --config.tokenizer.path={first.path}/tokenizer."
       )
-      predictions.check_corpus(opened[path])
-    corpora.append(opened[path])
-  return corpora
+    predictions.check_corpus(corpus)
+  return [opened[each.corpus.path] for each in configs]
 
 
-def _open_other(path: str, first: store.Corpus) -> store.Corpus:
-  """Opens the corpus of a later phase, which must have the first's tokenizer.
+def _open_other(path: str) -> store.Corpus:
+  """Opens the corpus of a later phase.
 
   Raises:
-    ConfigError: there is none, or its tokenizer is another.
+    ConfigError: nothing is there.
     CorpusError: it can't be opened.
   """
   folder = download.local_folder(path, log=console.warn)
-  if not os.path.lexists(folder):
-    raise ConfigError(f"phases: corpus.path={path!r}: nothing is at {folder}.")
-  corpus = store.open_corpus(folder)
-  if corpus.tokenizer.sha256 != first.tokenizer.sha256:
+  if not path or not os.path.lexists(folder):
     raise ConfigError(
-      f"phases: corpus.path={path!r} has another tokenizer: prepare it again "
-      f"with --config.tokenizer.path={first.path}/tokenizer."
+      f"phases: corpus.path={path!r}: nothing is at {folder}. Correct it, or "
+      f"prepare a corpus there, `maskedlm prepare --config=... --out={folder}`."
     )
-  return corpus
+  return store.open_corpus(folder)
 
 
 def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:

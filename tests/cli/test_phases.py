@@ -76,6 +76,18 @@ def test_other_text_masks_and_rows(tiny, second, tmp_path):
   assert "from the checkpoint of step 12 of 12" in again.stderr
 
 
+def test_a_corpus_that_is_not_there_is_told_before_text_is_prepared(
+  tiny, tmp_path
+):
+  phases = repr(({}, {"steps": 4, "corpus.path": str(tmp_path / "no")}))
+  given = command(tiny, tmp_path / "run", phases, "--config.corpus.path=")
+  done = tiny_run.run(*given)
+  assert done.returncode == 2
+  (line,) = done.stderr.splitlines()
+  assert f"corpus.path='{tmp_path / 'no'}'" in line
+  assert not (tmp_path / "run" / "corpus").exists()
+
+
 @pytest.mark.slow
 def test_a_corpus_of_another_tokenizer_is_refused(tiny, tmp_path):
   config, _ = tiny
