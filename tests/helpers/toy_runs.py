@@ -1,7 +1,11 @@
 """Runs the training loop on the toy task."""
 
+import collections
 import json
 import struct
+
+import jax
+import numpy as np
 
 from maskedlm.config import defaults
 from maskedlm.training import loop, metrics
@@ -41,6 +45,32 @@ def run(c, task, workdir, mesh):
     identity=identity(c),
     frozen=defaults.frozen_options(c),
   )
+
+
+def killed_at(task, step, *, reads=1):
+  """Returns the Task, which is killed as a batch is read for training.
+
+  Args:
+    task: a Task.
+    step: of its batch.
+    reads: at which read of that batch; a run reads the first and the last of a
+      phase once before it begins, to know what memory they take.
+  """
+  read = collections.Counter()
+
+  def batch_at(split, at):
+    read[split, at] += 1
+    if split == "train" and at == step and read[split, at] == reads:
+      raise KeyboardInterrupt
+    return task.batch_at(split, at)
+
+  return task._replace(batch_at=batch_at)
+
+
+def assert_same_end(a, b):
+  """Checks that two results are equal to the bit."""
+  jax.tree.map(np.testing.assert_array_equal, a.params, b.params)
+  assert (a.step, a.heldout) == (b.step, b.heldout)
 
 
 def logged_lines(workdir):

@@ -6,7 +6,13 @@ import pytest
 
 from helpers import tiny as tiny_run
 from helpers import toy
-from helpers.toy_runs import logged_lines, make_config, run
+from helpers.toy_runs import (
+  assert_same_end,
+  killed_at,
+  logged_lines,
+  make_config,
+  run,
+)
 from maskedlm.config import defaults
 from maskedlm.core.errors import CheckpointError
 from maskedlm.training import sharding
@@ -60,17 +66,9 @@ def test_training_is_the_same_with_it(tmp_path, mesh):
 def test_a_kill_changes_nothing(tmp_path, mesh):
   config = make_config(ema_decay=0.9)
   whole = run(config, toy.make_task(), tmp_path / "whole", mesh)
-
-  def batch_at(split, step):
-    if split == "train" and step == 7:
-      raise KeyboardInterrupt
-    return toy.make_task().batch_at(split, step)
-
-  task = toy.make_task()._replace(batch_at=batch_at)
   with pytest.raises(KeyboardInterrupt):
-    run(config, task, tmp_path / "half", mesh)
-  resumed = run(config, toy.make_task(), tmp_path / "half", mesh)
-  assert resumed.heldout == whole.heldout
+    run(config, killed_at(toy.make_task(), 7), tmp_path / "half", mesh)
+  assert_same_end(run(config, toy.make_task(), tmp_path / "half", mesh), whole)
   for a, b in zip(
     averages(tmp_path / "whole", 10), averages(tmp_path / "half", 10),
     strict=True,
