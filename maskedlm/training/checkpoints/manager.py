@@ -152,13 +152,15 @@ def restore_from(
     CheckpointError: no step can be used, or an array differs from `like`.
     ConfigError, StorageError: the folder can't be read.
   """
-  return files.load_step(
-    buckets.origin(path),
-    None,
-    lambda folder: _load_state(folder, like, check),
-    items=("",),
-    log=log,
+  # Host 0 decides, as another step may be complete when other hosts look.
+  folder = multihost.broadcast_from_host0(
+    lambda: str(
+      files.load_step(
+        buckets.origin(path), None, lambda x: x, items=("",), log=log
+      )
+    )
   )
+  return _load_state(buckets.origin(folder), like, check)
 
 
 def _saving(step: int, directory: Path):
