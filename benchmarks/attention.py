@@ -183,8 +183,6 @@ def main():
         head_size=args.head_size,
         dtype=dtype,
         dropout=0.0,
-        windows=bool(mask.window),
-        one_text=mask.one_text,
       )
       names = [name for name in asked if not choice.refusal(name, case)]
       programs = compile_all(names, mask, shape, dtype)

@@ -2,6 +2,8 @@
 
 import collections
 import itertools
+import pathlib
+import runpy
 import statistics
 import time
 from typing import NamedTuple
@@ -16,6 +18,8 @@ from maskedlm.training import loop as train
 from maskedlm.training import sharding
 from maskedlm.training import step as steps
 
+CONFIGS = pathlib.Path(__file__).parent.parent / "configs"
+
 
 class Shape(NamedTuple):
   """Sizes of a model and of its batches."""
@@ -26,6 +30,7 @@ class Shape(NamedTuple):
   length: int
   rows: int
   vocab: int = 30_522
+  config: str = ""  # In configs/; "" for BERT's layers, MLM + NSP, dropout 0.1.
 
 
 # The first shape of a size is the default.
@@ -34,6 +39,9 @@ SIZES = {
     "BERT-base-128": Shape(12, 768, 12, 128, 512),
     "BERT-large-128": Shape(24, 1024, 16, 128, 256),
     "BERT-large-512": Shape(24, 1024, 16, 512, 64),
+    "ModernBERT-base-1024": Shape(
+      22, 768, 12, 1024, 64, 50_368, "modernbert.py"
+    ),
   },
   "base": {"BERT-base-128": Shape(12, 768, 12, 128, 8)},
   "small": {"4x256-128": Shape(4, 256, 4, 128, 32)},
@@ -50,14 +58,19 @@ class Bench(NamedTuple):
 
 
 def configure(shape: Shape, **model):
-  """Returns the config of a BERT of that shape: MLM + NSP, dropout 0.1."""
-  config = config_lib.default("mlm_nsp")
+  """Returns the config of a model of that shape, in one phase."""
+  if shape.config:
+    config = runpy.run_path(str(CONFIGS / shape.config))["get_config"]()
+    config.phases = ()
+    config.train.accumulate = 1
+  else:
+    config = config_lib.default("mlm_nsp")
+    config.model.mlp_width = 4 * shape.width
   on_cpu = jax.default_backend() == "cpu"
   config.model.update(
     num_layers=shape.layers,
     width=shape.width,
     num_heads=shape.heads,
-    mlp_width=4 * shape.width,
     dtype="float32" if on_cpu else "bfloat16",
     **model,
   )

@@ -37,7 +37,7 @@ from maskedlm.modeling import losses, masked_lm
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.training import loop as train
-from maskedlm.training import sharding
+from maskedlm.training import phases, sharding
 
 ROOT = pathlib.Path(__file__).parent.parent
 DATA = pathlib.Path(
@@ -179,9 +179,10 @@ def train_ours(config, corpus, probe, folder) -> list[Point]:
     task = on_probe(task, probe, with_mlm_head)
   mesh = sharding.make_mesh(config.mesh)
   clock = Clock()
+  parts = phases.split(config)
   result = train.run(
-    config,
-    task,
+    parts,
+    [task] * len(parts),
     folder,
     mesh=mesh,
     frozen=config_lib.frozen_options(config),

@@ -98,10 +98,9 @@ class Contender:
     self.task = objectives.make_task(config, corpus)
     self.mesh = sharding.make_mesh(config.mesh, jax.devices()[:1])
     with jax.set_mesh(self.mesh):
-      init, shardings, self.train_step, _ = steps.over_mesh(
-        config, self.task, self.mesh
-      )
-      self.state = jax.jit(init, out_shardings=shardings)()
+      made = steps.over_mesh(config, self.task, self.mesh)
+      self.train_step = made.step
+      self.state = jax.jit(made.init, out_shardings=made.shardings)()
     self.seconds, self.real, self.positions = [], 0, 0
 
   def step(self, turn: int) -> None:

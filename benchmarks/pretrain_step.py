@@ -290,6 +290,7 @@ def random_corpus(directory: str):
   )
   return types.SimpleNamespace(
     path=directory,
+    meta={},
     fingerprint="random",
     domains=(),
     train=split,

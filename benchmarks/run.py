@@ -49,6 +49,7 @@ BENCHMARKS = {
     Benchmark("goals_base", f"{GOALS} step", 4),
     Benchmark("goals_large", f"{GOALS} step --shape BERT-large-128", 3.5),
     Benchmark("goals_long", f"{GOALS} step --shape BERT-large-512", 3.5),
+    Benchmark("goals_modern", f"{GOALS} step --shape ModernBERT-base-1024", 4),
     Benchmark("goals_shares", f"{GOALS} shares", 4),
     Benchmark("start_gpu", f"{START} gpu", 3),
     Benchmark("goals_checkpoint", f"{GOALS} checkpoint", 1.5),
@@ -76,7 +77,7 @@ BENCHMARKS = {
 # Commands of --quick: with these sizes each takes about a minute.
 QUICK = {
   **dict.fromkeys(
-    ("goals_base", "goals_large", "goals_long"),
+    ("goals_base", "goals_large", "goals_long", "goals_modern"),
     f"{GOALS} step --size tiny --steps 3",
   ),
   "goals_shares": f"{GOALS} shares --size tiny --steps 3",

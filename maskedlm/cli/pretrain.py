@@ -26,7 +26,14 @@ from maskedlm.data.corpus import download, integrity, store
 from maskedlm.data.prepare import prepare
 from maskedlm.data.sources import domains
 from maskedlm.data.tokenizers import tokenizer
-from maskedlm.runtime import buckets, console, output_files, startup, waiting
+from maskedlm.runtime import (
+  buckets,
+  console,
+  output_files,
+  startup,
+  waiting,
+  xla_flags,
+)
 from maskedlm.training.checkpoints import init_from, init_tokens
 
 # Options that decide what is predicted.
@@ -55,7 +62,6 @@ def main(argv: Sequence[str]) -> int:
   return pretrain(config, args.workdir or f"runs/{config.name}")
 
 
-@startup.connected()
 def pretrain(config: ConfigDict, workdir: str | pathlib.Path) -> int:
   """Pretrains in workdir, a folder or gs://...; returns the exit code.
 
@@ -66,10 +72,13 @@ def pretrain(config: ConfigDict, workdir: str | pathlib.Path) -> int:
   """
   from maskedlm.runtime import multihost
 
-  startup.enable_compile_cache()
-  mesh = _preflight(config)
-  with multihost.workdir(workdir) as folder:
-    return _pretrain(config, folder, mesh)
+  if config.profile:
+    xla_flags.set_up_profile(os.environ)
+  with startup.connected():
+    startup.enable_compile_cache()
+    mesh = _preflight(config)
+    with multihost.workdir(workdir) as folder:
+      return _pretrain(config, folder, mesh)
 
 
 def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:

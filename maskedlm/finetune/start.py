@@ -8,7 +8,7 @@ from ml_collections import ConfigDict
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune.config import validate
-from maskedlm.runtime import buckets, startup
+from maskedlm.runtime import buckets, startup, xla_flags
 
 
 def finetune(
@@ -40,11 +40,19 @@ def finetune(
   return run_or_sweep(config, workdir)
 
 
-@startup.connected()
 def run_or_sweep(
   config: ConfigDict, workdir: str | os.PathLike
 ) -> dict[str, Any]:
   """Does what `finetune` does, with a validated config."""
+  if config.profile:
+    xla_flags.set_up_profile(os.environ)
+  with startup.connected():
+    return _run_or_sweep(config, workdir)
+
+
+def _run_or_sweep(
+  config: ConfigDict, workdir: str | os.PathLike
+) -> dict[str, Any]:
   from maskedlm.finetune import run, sweep
   from maskedlm.runtime import multihost
 

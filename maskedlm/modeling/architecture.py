@@ -371,15 +371,12 @@ def check_attention(cfg: EncoderConfig, *, platform: str = "", **machine):
   dispatch.check_supported(cfg.attention, case)
 
 
-def attention_case(
-  cfg: EncoderConfig, length: int, *, one_text: bool = True, **machine
-) -> dispatch.Case:
+def attention_case(cfg: EncoderConfig, length: int, **machine) -> dispatch.Case:
   """Returns the Case for which the attention of training is chosen.
 
   Args:
     cfg: the architecture.
     length: L.
-    one_text: whether every row is one text, then padding.
     machine: platform and capability, as in dispatch.Case.
   """
   return dispatch.Case(
@@ -389,6 +386,25 @@ def attention_case(
     dtype=cfg.dtype,
     dropout=cfg.attention_dropout,
     alibi=cfg.position == "alibi",
-    windows=bool(cfg.local_window),
-    one_text=one_text,
   )
+
+
+def attention_of(config, length: int, **machine) -> str:
+  """Returns the implementation of attention in training, for rows of a length.
+
+  If model.attention names one, it is returned unchecked, since the config may
+  be for another machine.
+
+  Args:
+    config: the whole config; model and tokenizer are read.
+    length: L.
+    machine: platform and capability, as in dispatch.Case.
+
+  Raises:
+    ConfigError: as encoder_config.
+  """
+  cfg = encoder_config(config.model, config.tokenizer.vocab_size, length)
+  if cfg.attention != "auto":
+    return cfg.attention
+  case = attention_case(cfg, length, **machine)
+  return dispatch.choose_implementation("auto", case)

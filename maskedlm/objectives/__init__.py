@@ -116,5 +116,4 @@ def _packs(parts, log: Callable = lambda line: None) -> bool:
       for config, corpus in parts
     ]
 
-  configs = [config for config, _ in parts]
-  return auto_pack.decide(configs, rows_per_epoch, log=log)
+  return auto_pack.decide(rows_per_epoch, log=log)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 from ml_collections import ConfigDict
 
-from maskedlm.objectives.auto_pack import attention_of
+from maskedlm.modeling.architecture import attention_of
 from maskedlm.training import sharding
 
 

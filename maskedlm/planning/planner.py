@@ -13,7 +13,6 @@ from maskedlm import objectives
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.modeling import architecture
 from maskedlm.modeling.attention import blockwise
-from maskedlm.objectives import auto_pack
 from maskedlm.planning import (
   collectives,
   compile,
@@ -171,7 +170,7 @@ def _traceable(
     config.model, config.tokenizer.vocab_size, length
   )
   architecture.check_attention(cfg, platform=topology.platform)
-  found = auto_pack.attention_of(config, length, platform=topology.platform)
+  found = architecture.attention_of(config, length, platform=topology.platform)
   if found == "xla":
     return {"attention": "xla"}
   return {"attention": "blockwise", "attention_dropout": 0.0}
@@ -180,7 +179,7 @@ def _traceable(
 def _rounds(step: Step, topology: Topology) -> int:
   """Returns the iterations of blockwise attention's loop, one per block."""
   L = step.config.data.length
-  found = auto_pack.attention_of(step.config, L, platform=topology.platform)
+  found = architecture.attention_of(step.config, L, platform=topology.platform)
   return -(-L // blockwise.BLOCK) if found == "blockwise" else 1
 
 

@@ -14,7 +14,7 @@ from maskedlm.data.batches import placeholder_corpus
 from maskedlm.data.corpus import store
 
 
-def decide(monkeypatch, alone, packed, *, pack=None, **model):
+def decide(monkeypatch, alone, packed, *, pack=None):
   """Resolves objective.pack of an objective of so many rows in each phase.
 
   Returns:
@@ -35,8 +35,6 @@ def decide(monkeypatch, alone, packed, *, pack=None, **model):
     ),
   )
   config = config_lib.default("mlm_nsp")
-  config.data.length = 256
-  config.model.update(max_positions=512, **model)
   config.unlock()
   config.objective = {"name": "any", "pack": pack}
   monkeypatch.setattr(objectives, "load_objective", lambda _: objective)
@@ -72,29 +70,6 @@ def test_a_given_value_is_kept(monkeypatch):
   for pack in (True, False):
     answer = decide(monkeypatch, (100,), (50,), pack=pack)
     assert answer == (pack, [], [])
-
-
-# With BERT's attention dropout there is no such kernel, packed or not.
-KERNEL = {"dtype": "bfloat16", "attention_dropout": 0.0}
-
-
-@pytest.mark.parametrize(
-  ("model", "answer"),
-  [
-    ({**KERNEL, "attention": "cudnn"}, False),
-    (KERNEL, False),
-    ({**KERNEL, "dtype": "float32"}, True),
-    ({**KERNEL, "attention_dropout": 0.1}, True),
-    ({**KERNEL, "attention": "xla"}, True),
-  ],
-)
-def test_rows_are_not_packed_where_that_costs_the_kernel(
-  monkeypatch, model, answer
-):
-  # On any machine: the rows don't depend on it.
-  found, lines, _ = decide(monkeypatch, (100,), (50,), **model)
-  assert found is answer
-  assert bool(lines) is answer
 
 
 @pytest.mark.parametrize("name", ["mlm_nsp", "spanbert", "electra"])

@@ -26,6 +26,18 @@ def test_a_platforms_flags_are_added_once():
   assert "--fibers_default_thread_stack_size=" in environ["LIBTPU_INIT_ARGS"]
 
 
+def test_a_profile_shows_each_kernel_of_a_gpu():
+  environ = {"JAX_PLATFORMS": "cuda", "XLA_FLAGS": f"{GPU}=true"}
+  for _ in range(2):
+    xla_flags.set_up_profile(environ)
+    assert environ["XLA_FLAGS"] == (
+      f"{GPU}=true --xla_gpu_enable_command_buffer="
+    )
+  environ = {"JAX_PLATFORMS": "cpu"}
+  xla_flags.set_up_profile(environ)
+  assert "XLA_FLAGS" not in environ
+
+
 @pytest.mark.parametrize(
   "given", [f"{GPU}=false", f"--xla_dump_to=/x {GPU}", f"{GPU} --xla_a=1"]
 )

@@ -23,10 +23,10 @@ _CUDNN_CAPABILITY = 8.0  # Ampere; older GPUs have no bfloat16 matmuls.
 # take 0.4 GB a row in bfloat16, and a layer keeps several such arrays.
 _MIN_BLOCKWISE_LENGTH = {"cpu": 512}
 _MIN_BLOCKWISE_LENGTH_ELSEWHERE = 4096
-# Row length from which `auto` prefers a kernel. The blocks of a kernel have 128
-# tokens or more, so shorter rows have one or two for each head, and few scores
-# to save. Not measured, as there was no GPU or TPU.
-_MIN_KERNEL_LENGTH = 256
+# Row length from which `auto` prefers a kernel. On an H200 cuDNN is 1.2 times
+# as fast as `xla` at 128 tokens (docs/results/attention.md). Splash was not
+# measured; its blocks have 128 tokens, so shorter rows have few scores to save.
+_MIN_KERNEL_LENGTH = {"gpu": 128, "tpu": 256}
 
 
 class Case(NamedTuple):
@@ -38,8 +38,6 @@ class Case(NamedTuple):
   dtype: str  # float32 or bfloat16.
   dropout: float  # Rate for the weights in this call: 0 in evaluation.
   alibi: bool = False
-  windows: bool = False  # Some layers attend within a window only.
-  one_text: bool = False  # Every row is one text, then padding.
   capability: float | None = None  # An NVIDIA GPU's; None if new enough.
 
 
@@ -55,7 +53,8 @@ def choose_implementation(requested: str, case: Case) -> str:
   if case.length is None:  # Exported for any length and platform.
     return "xla"
   kernel = _KERNEL.get(case.platform)
-  if kernel and case.length >= _MIN_KERNEL_LENGTH and not refusal(kernel, case):
+  serves = kernel and case.length >= _MIN_KERNEL_LENGTH[case.platform]
+  if serves and not refusal(kernel, case):
     return kernel
   is_long = case.length >= _MIN_BLOCKWISE_LENGTH.get(
     case.platform, _MIN_BLOCKWISE_LENGTH_ELSEWHERE
@@ -127,15 +126,5 @@ def _cudnn_refusal(case: Case) -> str:
     return (
       "needs heads of 8, 16, ... 128: model.width / model.num_heads is "
       f"{case.head_size}; change either, or set model.attention='xla'"
-    )
-  if case.windows:
-    return (
-      "has no windows, which model.local_window needs: set "
-      "model.attention='blockwise'"
-    )
-  if not case.one_text:
-    return (
-      "needs rows of one text each, and these are packed: set "
-      "model.attention='blockwise', or do not pack"
     )
   return ""

@@ -41,8 +41,11 @@ def _mirrored(query, key, value, mask: AttentionMask, implementation: str):
 
 def _mirror(mask: AttentionMask) -> AttentionMask:
   """Returns the mask of mirrored rows, whose right is to the left."""
-  segments = jnp.flip(mask.segment_ids, axis=1)
-  return mask._replace(segment_ids=segments, right_to_left=False)
+  return mask._replace(
+    segment_ids=jnp.flip(mask.segment_ids, axis=1),
+    right_to_left=False,
+    one_text=False,  # Padding comes first.
+  )
 
 
 def scores(query, key, mask: AttentionMask):
@@ -202,9 +205,6 @@ class Attention(nn.Module):
       dtype=self.dtype,
       dropout=self.dropout if train else 0.0,
       alibi=mask.alibi,
-      windows=bool(mask.window),
-      # Mirrored rows begin with padding.
-      one_text=mask.one_text and not mask.right_to_left,
     )
 
 

@@ -13,7 +13,8 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
-from maskedlm.modeling.attention.mask import AttentionMask
+from maskedlm.modeling.attention import banded
+from maskedlm.modeling.attention.mask import AttentionMask, to_array
 
 # The axes of the mesh (training/sharding.py) that split rows, and heads.
 ROWS, HEADS = ("data", "fsdp"), "tensor"
@@ -29,26 +30,43 @@ _PADDING = -1  # Segment of the columns that pad the last block; no token's.
 
 
 def cudnn(query, key, value, mask: AttentionMask):
-  """Returns attention [B, L, H, K] by cuDNN, for rows of one text and padding.
+  """Returns attention [B, L, H, K] by cuDNN; arguments as in layer.attend.
 
-  The kernel only knows the length of each row, so the result of a row of
-  several texts would be wrong; it is set to NaN, which stops training. The
-  result is 0 on padding. Arguments are as in layer.attend.
+  Rows of one text are given to the kernel as lengths, and their result is 0 on
+  padding. Packed rows need a mask [B, 1, L, S], which all layers and heads
+  share. A row that is not one text though mask.one_text says so has NaN, which
+  stops training. In long rows, a window is a band of blocks.
   """
+  if not mask.window or not banded.saves(mask):
+    return _cudnn(query, key, value, mask)
+  near = functools.partial(banded.attend, function=_attend_cudnn, mask=mask)
+  if mask.is_local is None:
+    return near(query, key, value)
+  everywhere = mask._replace(window=0, is_local=None)
+  far = functools.partial(_cudnn, mask=everywhere)
+  return jax.lax.cond(mask.is_local, near, far, query, key, value)
+
+
+def _cudnn(query, key, value, mask: AttentionMask):
+  if mask.window or not mask.one_text:
+    return _attend_cudnn(query, key, value, mask=to_array(mask))
   segments = mask.segment_ids
   L = segments.shape[1]
   real = jnp.sum(segments > 0, axis=1, dtype=jnp.int32)
   length = jnp.where(real == 0, L, real)  # A row of padding attends to itself.
-  y = jax.nn.dot_product_attention(
-    query,
-    key,
-    value,
+  y = _attend_cudnn(
+    *(query, key, value),
     is_causal=mask.causal,
     query_seq_lengths=length,
     key_value_seq_lengths=length,
-    implementation="cudnn",
   )
   return jnp.where(is_one_text(segments)[:, None, None, None], y, jnp.nan)
+
+
+def _attend_cudnn(query, key, value, **options):
+  return jax.nn.dot_product_attention(
+    query, key, value, implementation="cudnn", **options
+  )
 
 
 def is_one_text(segment_ids):

@@ -21,7 +21,7 @@ from maskedlm.modeling.attention.dispatch import Case, choose_implementation
 from maskedlm.training import sharding
 
 CPU = Case("cpu", 512, 64, "float32", 0.0)
-GPU = Case("gpu", 512, 64, "bfloat16", 0.0, one_text=True)
+GPU = Case("gpu", 512, 64, "bfloat16", 0.0)
 TPU = Case("tpu", 512, 64, "bfloat16", 0.0)
 
 
@@ -30,24 +30,23 @@ TPU = Case("tpu", 512, 64, "bfloat16", 0.0)
   [
     (CPU._replace(length=128), "xla"),
     (CPU, "blockwise"),
-    (CPU._replace(length=8192, alibi=True, windows=True), "blockwise"),
+    (CPU._replace(length=8192, alibi=True), "blockwise"),
     (CPU._replace(length=8192, dropout=0.1), "xla"),
     (CPU._replace(length=None), "xla"),
     (GPU, "cudnn"),
-    (GPU._replace(length=255), "xla"),
-    (GPU._replace(length=256), "cudnn"),
+    (GPU._replace(length=127), "xla"),
+    (GPU._replace(length=128), "cudnn"),
     (GPU._replace(dtype="float32"), "xla"),
-    (GPU._replace(one_text=False), "xla"),
-    (GPU._replace(one_text=False, length=4096), "blockwise"),
+    (GPU._replace(dtype="float32", length=4096), "blockwise"),
     (GPU._replace(dropout=0.1), "xla"),
-    (GPU._replace(windows=True, length=8192), "blockwise"),
     (GPU._replace(capability=8.0), "cudnn"),
     (GPU._replace(capability=7.5), "xla"),  # A T4.
     (GPU._replace(capability=7.5, length=4096), "blockwise"),
     (GPU._replace(platform="rocm"), "xla"),
     (GPU._replace(platform="rocm", length=4096), "blockwise"),
     (TPU, "splash"),
-    (TPU._replace(length=128), "xla"),
+    (TPU._replace(length=255), "xla"),
+    (TPU._replace(length=256), "splash"),
     (TPU._replace(alibi=True), "xla"),
     (TPU._replace(dropout=0.1), "xla"),
   ],
@@ -67,7 +66,7 @@ def test_auto(case, expected):
     ),
     (
       "cudnn",
-      CPU._replace(dtype="bfloat16", one_text=True),
+      CPU._replace(dtype="bfloat16"),
       r"runs on NVIDIA GPUs, not on CPUs",
     ),
     ("splash", GPU, r"runs on TPUs, not on NVIDIA GPUs"),
@@ -75,11 +74,9 @@ def test_auto(case, expected):
     ("splash", TPU._replace(dropout=0.2), r"'splash' has no dropout.* 0.2"),
     ("cudnn", GPU._replace(dtype="float32"), r"computes in bfloat16: set"),
     ("cudnn", GPU._replace(head_size=60), r"8, 16, ... 128.*is 60"),
-    ("cudnn", GPU._replace(windows=True), r"no windows.*'blockwise'"),
-    ("cudnn", GPU._replace(one_text=False), r"one text each.*packed"),
     ("cudnn", GPU._replace(capability=7.0), r"capability 8.0.* has 7.0"),
     ("cudnn", GPU._replace(platform="rocm"), r"NVIDIA GPUs, not on AMD GPUs"),
-    ("cudnn", TPU._replace(one_text=True), r"NVIDIA GPUs, not on TPUs"),
+    ("cudnn", TPU, r"NVIDIA GPUs, not on TPUs"),
   ],
   ids=str,
 )
@@ -98,7 +95,7 @@ def test_supported_cases_are_accepted():
   )
   assert choose_implementation("cudnn", GPU._replace(length=13)) == "cudnn"
   assert choose_implementation("cudnn", GPU._replace(head_size=128)) == "cudnn"
-  assert choose_implementation("splash", TPU._replace(windows=True)) == "splash"
+  assert choose_implementation("splash", TPU._replace(length=13)) == "splash"
 
 
 @pytest.mark.parametrize("name", ["triton", "tokamax", "flash"])

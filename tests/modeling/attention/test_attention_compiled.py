@@ -120,29 +120,46 @@ needs_cuda = pytest.mark.skipif(
 
 
 @needs_cuda
-def test_cudnn_compiles_for_an_h200():
+@pytest.mark.parametrize(
+  ("options", "arrays"),
+  [
+    ({"one_text": True}, r"600,600\]|640,640\]"),
+    # Its mask is shared by the heads; here each of two devices has two.
+    ({}, r"[2-9],600,600\]|[2-9],640,640\]"),
+    ({"window": 128}, r"600,600\]|640,640\]"),
+  ],
+  ids=["one text", "packed", "window"],
+)
+def test_cudnn_compiles_for_h200s(options, arrays):
   pytest.importorskip("nvidia.cudnn")  # Not among planning.md's requirements.
-  sizes = ConfigDict({"data": 1, "fsdp": 1, "tensor": 1})
-  topology = topologies.parse_topology("h200:1")
+  sizes = ConfigDict({"data": 4, "fsdp": 1, "tensor": 2})
+  topology = topologies.parse_topology("h200:8")
   mesh = sharding.make_mesh(sizes, gpus.gpu_devices(topology))
 
-  def array(*shape, dtype="bfloat16"):
-    whole = sharding.replicated(mesh)
-    return jax.ShapeDtypeStruct(shape, dtype, sharding=whole)
+  def array(*shape, axes=("data", None, "tensor"), dtype="bfloat16"):
+    split = jax.sharding.NamedSharding(
+      mesh, jax.sharding.PartitionSpec(*axes[: len(shape)])
+    )
+    return jax.ShapeDtypeStruct(shape, dtype, sharding=split)
 
   def run(query, key, value, segments, gradient):
-    mask = AttentionMask(segments, one_text=True)
+    mask = AttentionMask(segments, **options)
     y, backward = jax.vjp(
       lambda *x: layer.attend(*x, mask, implementation="cudnn"),
       *(query, key, value),
     )
     return y, *backward(gradient)
 
-  x, segments = array(2, 300, 3, 64), array(2, 300, dtype="int32")
+  x, segments = array(4, 600, 4, 64), array(4, 600, dtype="int32")
   with jax.set_mesh(mesh):
     lowered = jax.jit(run).lower(x, x, x, segments, x)
-  options = gpus.compiler_options()
-  text = lowered.compile(compiler_options=options).as_text()
-  target = 'custom_call_target="__cudnn$fmhaSoftmax'
+  made = lowered.compile(compiler_options=gpus.compiler_options())
+  text = made.as_text()
+  target = (
+    'custom_call_target="__cudnn$fmhaScaleBias'
+    if not options.get("one_text")
+    else 'custom_call_target="__cudnn$fmhaSoftmax'
+  )
   assert text.count(target) >= 2  # Forward and backward.
-  assert not re.search(r"\[(\d+,)*300,300\]|\[(\d+,)*384,384\]", text)
+  assert not re.search(arrays, text)
+  assert not re.search(r"all-gather|all-reduce|all-to-all", text)

@@ -1,6 +1,7 @@
 """Every implementation of attention against numpy: values and gradients."""
 
 import functools
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +9,12 @@ import numpy as np
 import pytest
 
 from helpers import attention_reference
-from maskedlm.modeling.attention import blockwise, layer, vendor_kernels
+from maskedlm.modeling.attention import (
+  banded,
+  blockwise,
+  layer,
+  vendor_kernels,
+)
 from maskedlm.modeling.attention.mask import AttentionMask, to_array
 
 # Options of an AttentionMask, and the same pair by pair.
@@ -34,8 +40,19 @@ MASKS = {
 }
 
 
+def cudnn(*args):
+  """Returns vendor_kernels.cudnn by JAX's plain implementation, in bands."""
+  there = functools.partial(jax.nn.dot_product_attention, implementation="xla")
+  with (
+    mock.patch.object(vendor_kernels, "_attend_cudnn", there),
+    mock.patch.object(banded, "_MIN_BLOCK", 4),
+  ):
+    return vendor_kernels.cudnn(*args)
+
+
 WAYS = {
   "plain": layer.plain,
+  "cudnn": cudnn,
   # Blocks that divide neither length.
   "blockwise": functools.partial(blockwise.attend, block=16),
   "splash": functools.partial(vendor_kernels.splash, interpret=True),
@@ -72,6 +89,8 @@ def computed(way, name, length, *, dtype="float32", scale=1.0):
 slow = functools.partial(pytest.param, marks=pytest.mark.slow)
 CASES = [
   *((way, 37, name) for way in ("plain", "blockwise") for name in MASKS),
+  *(("cudnn", 37, name) for name in MASKS if name != "alibi"),
+  ("cudnn", 130, "window"),
   # Rows of many blocks.
   *(slow(way, 130, name) for way in ("plain", "blockwise") for name in MASKS),
   # A length that is not a multiple of the blocks of 128; 5 s each to compile.
@@ -256,32 +275,46 @@ def test_splash_over_a_mesh():
     np.testing.assert_allclose(x, y, atol=1e-5)
 
 
-@pytest.fixture
-def no_cudnn(monkeypatch):
-  """Replaces cuDNN by JAX's plain implementation."""
-  there = jax.nn.dot_product_attention
-
-  def here(*args, implementation, **options):
-    assert implementation == "cudnn"
-    return there(*args, implementation="xla", **options)
-
-  monkeypatch.setattr(jax.nn, "dot_product_attention", here)
-
-
 @pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
-def test_cudnn_gets_the_lengths(no_cudnn, causal):
+def test_cudnn_gets_the_lengths(causal):
   # Rows of 7, 4 and 0 tokens. Padding of a row with text is 0.
   segments = np.array([[1] * 7, [2] * 4 + [0] * 3, [0] * 7], np.int32)
   args = [x[:, :7] for x in attention_reference.arrays(37)[:3]]
   mask = AttentionMask(jnp.asarray(segments), causal=causal, one_text=True)
-  ours = vendor_kernels.cudnn(*args, mask)
+  ours = cudnn(*args, mask)
   plain = np.array(layer.plain(*args, mask))
   plain[1, 4:] = 0
   np.testing.assert_allclose(ours, plain, atol=1e-5)
 
 
-def test_cudnn_gives_nan_for_packed_rows(no_cudnn):
+def test_cudnn_gives_nan_for_rows_that_are_not_one_text_as_promised():
   segments = np.array([[1] * 7, [1, 1, 2, 2, 0, 0, 0], [0, 1, 1, 1, 1, 0, 0]])
   args = [x[:, :7] for x in attention_reference.arrays(37)[:3]]
-  ours = vendor_kernels.cudnn(*args, AttentionMask(jnp.asarray(segments)))
+  ours = cudnn(*args, AttentionMask(jnp.asarray(segments), one_text=True))
   assert np.isfinite(ours[0]).all() and np.isnan(ours[1:]).all()
+
+
+@pytest.mark.parametrize(
+  ("window", "length", "saves"),
+  [(128, 512, False), (128, 513, True), (20, 513, True), (300, 1201, True)],
+)
+def test_rows_from_which_a_band_is_computed(window, length, saves):
+  # More than 8 blocks of max(window / 2, 64) queries.
+  segments = jnp.ones((1, length), jnp.int32)
+  assert banded.saves(AttentionMask(segments, window=window)) == saves
+
+
+def test_a_band_has_no_array_of_the_whole_row():
+  x = jax.ShapeDtypeStruct((1, 4_000, 2, 8), jnp.float32)
+
+  def run(query, key, value):
+    mask = AttentionMask(jnp.ones((1, 4_000), jnp.int32), window=128)
+    with mock.patch.object(
+      vendor_kernels,
+      "_attend_cudnn",
+      functools.partial(jax.nn.dot_product_attention, implementation="xla"),
+    ):
+      return vendor_kernels.cudnn(query, key, value, mask)
+
+  text = jax.jit(run).lower(x, x, x).compile().as_text()
+  assert "64,192]" in text and "4000,4000]" not in text
