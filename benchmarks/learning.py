@@ -165,24 +165,24 @@ def on_probe(task: Task, probe, cfg_of) -> Task:
 def train_ours(config, corpus, probe, folder) -> list[Point]:
   """Trains maskedlm and returns its curve; causal's is of next tokens."""
   objective, num_steps = config.objective.name, config.train.num_steps
-  task = objectives.make_task(config, corpus)
+  parts = phases.split(config)
+  tasks = [objectives.make_task(part.config, corpus) for part in parts]
   cfg = encoder_config(config.model, VOCAB, LENGTH)
 
   def with_mlm_head(params):
     """Returns (architecture, parameters) of the MLM."""
     if "generator" not in params:
       return cfg, params
-    generator = EncoderConfig(**task.describe["generator"])
+    generator = EncoderConfig(**tasks[0].describe["generator"])
     return generator, masked_lm.with_generator(params)
 
   if objective != "causal":
-    task = on_probe(task, probe, with_mlm_head)
+    tasks = [on_probe(task, probe, with_mlm_head) for task in tasks]
   mesh = sharding.make_mesh(config.mesh)
   clock = Clock()
-  parts = phases.split(config)
   result = train.run(
     parts,
-    [task] * len(parts),
+    tasks,
     folder,
     mesh=mesh,
     frozen=config_lib.frozen_options(config),

@@ -16,11 +16,12 @@ _PLATFORM = {kernel: platform for platform, kernel in _KERNEL.items()}
 _NAMES = {"gpu": "NVIDIA GPU", "rocm": "AMD GPU", "tpu": "TPU", "cpu": "CPU"}
 _CUDNN_CAPABILITY = 8.0  # Ampere; older GPUs have no bfloat16 matmuls.
 
-# Row length from which `auto` prefers `blockwise` to `xla`. Measured on CPUs
-# (docs/results/performance.md): 1.9 times as fast at 512 tokens, as the blocks
-# stay in the cache, and about equal at 128 tokens and 8 rows. Elsewhere it was
-# not measured but chosen for memory: the scores of 4096 tokens and 12 heads
-# take 0.4 GB a row in bfloat16, and a layer keeps several such arrays.
+# Row length from which `auto` prefers `blockwise` to `xla`
+# (docs/results/attention.md). On CPUs it is 1.9 times as fast at 512 tokens, as
+# the blocks stay in the cache, and about equal at 128 tokens and 8 rows.
+# Elsewhere it is chosen for memory, as on an H200 it is the slower of the two:
+# the scores of 4096 tokens and 12 heads take 0.4 GB a row in bfloat16, and a
+# layer keeps several such arrays.
 _MIN_BLOCKWISE_LENGTH = {"cpu": 512}
 _MIN_BLOCKWISE_LENGTH_ELSEWHERE = 4096
 # Row length from which `auto` prefers a kernel. On an H200 cuDNN is 1.2 times
