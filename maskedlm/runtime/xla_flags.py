@@ -123,7 +123,7 @@ STEP_OPTIONS = dict.fromkeys(
 )
 
 
-# Otherwise XLA:GPU launches many kernels as one graph, and traces show only that.
+# Otherwise XLA:GPU launches kernels as graphs, and traces show only those.
 FOR_PROFILES = "--xla_gpu_enable_command_buffer="
 
 CUDA_PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin")
