@@ -29,6 +29,7 @@ from maskedlm.modeling.layers import (
   LayerNorm,
   RMSNorm,
   fork,
+  parts,
 )
 
 # Wraps a block so that it keeps some of its results for the backward pass,
@@ -123,7 +124,8 @@ class GatedMlp(nn.Module):
     D, F = cfg.width, cfg.mlp_width
     dtype = cfg.dtype
     up = Dense((D,), (2, F), cfg.init_stddev, dtype, False, name="gate_up")(x)
-    x = ACTIVATIONS[cfg.activation](up[:, 0]) * up[:, 1]
+    gate, up = parts(up, axis=1)
+    x = ACTIVATIONS[cfg.activation](gate) * up
     x = Dropout(cfg.dropout)(x, train=train)
     down = Dense((F,), (D,), cfg.output_stddev, dtype, cfg.biases, name="down")
     return down(x)

@@ -66,6 +66,52 @@ def silu(x):
 ACTIVATIONS = {"gelu": gelu, "gelu_tanh": gelu_tanh, "silu": silu}
 
 
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _contract(x, kernel, number: int):
+  """Returns [..., *features] for x [..., *inputs], kernel [*inputs, *features].
+
+  XLA:CPU transposes the first operand of the dot that is the kernel's gradient.
+  Here that is the narrower of x and the gradient; with autodiff it is always
+  the gradient, which is 5.5 times as wide in a gated MLP.
+
+  Args:
+    x, kernel: of one type.
+    number: of the dimensions of inputs.
+  """
+  return jnp.tensordot(x, kernel, axes=number)
+
+
+def _contract_forward(x, kernel, number):
+  return jnp.tensordot(x, kernel, axes=number), (x, kernel)
+
+
+def _contract_backward(number, saved, grad):
+  x, kernel = saved
+  inputs, features = range(number), range(number, kernel.ndim)
+  tokens = tuple(range(x.ndim - number))
+  last = tuple(range(grad.ndim - len(features), grad.ndim))
+  x_grad = jnp.tensordot(grad, kernel, axes=(last, tuple(features)))
+  if x.size <= grad.size:
+    return x_grad, jnp.tensordot(x, grad, axes=(tokens, tokens))
+  kernel_grad = jnp.tensordot(grad, x, axes=(tokens, tokens))
+  # Without the barrier XLA swaps the operands to save the transpose.
+  kernel_grad = jax.lax.optimization_barrier(kernel_grad)
+  return x_grad, jnp.moveaxis(kernel_grad, range(-number, 0), inputs)
+
+
+_contract.defvjp(_contract_forward, _contract_backward)
+
+
+def parts(x, axis: int):
+  """Returns the slices of x along an axis, without it, as a list.
+
+  Their gradients are written side by side; those of indexing would each be
+  padded to the whole array, and added.
+  """
+  slices = jax.lax.split(x, (1,) * x.shape[axis], axis=axis)
+  return [jnp.squeeze(part, axis) for part in slices]
+
+
 class Dense(nn.Module):
   """Computes x @ kernel + bias over the last `len(inputs)` dimensions of x."""
 
@@ -81,9 +127,7 @@ class Dense(nn.Module):
     init = nn.initializers.truncated_normal(self.init_stddev)
     kernel = self.param("kernel", init, (*self.inputs, *self.features))
     dtype = DTYPES[self.dtype]
-    y = jnp.tensordot(
-      x.astype(dtype), kernel.astype(dtype), axes=len(self.inputs)
-    )
+    y = _contract(x.astype(dtype), kernel.astype(dtype), len(self.inputs))
     if not self.use_bias:
       return y
     bias = self.param("bias", nn.initializers.zeros, self.features)

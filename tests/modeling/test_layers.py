@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from maskedlm.modeling import layers
 from maskedlm.modeling.layers import (
   ACTIVATIONS,
   DTYPES,
@@ -262,3 +263,47 @@ def test_no_dropout():
   x = np.arange(6.0, dtype=np.float32)
   np.testing.assert_array_equal(Dropout(0.5).apply({}, x, train=False), x)
   np.testing.assert_array_equal(Dropout(0.0).apply({}, x, train=True), x)
+
+
+@pytest.mark.parametrize(
+  ("tokens", "inputs", "features"),
+  [
+    ((7,), (3,), (11,)),  # The input is the narrower one,
+    ((7,), (11,), (3,)),  # or the gradient is.
+    ((7,), (5,), (3, 2, 4)),
+    ((7,), (2, 4), (5,)),
+    ((2, 7), (2, 4), (3, 1)),
+    ((), (4,), (3,)),
+  ],
+  ids=str,
+)
+def test_gradients_of_dense_equal_autodiff(tokens, inputs, features):
+  keys = jax.random.split(jax.random.key(0), 3)
+  x = jax.random.normal(keys[0], (*tokens, *inputs))
+  kernel = jax.random.normal(keys[1], (*inputs, *features))
+  grad = jax.random.normal(keys[2], (*tokens, *features))
+  y, backward = jax.vjp(
+    lambda x, kernel: layers._contract(x, kernel, len(inputs)), x, kernel
+  )
+  expected, plain = jax.vjp(
+    lambda x, kernel: jnp.tensordot(x, kernel, axes=len(inputs)), x, kernel
+  )
+  np.testing.assert_allclose(y, expected, rtol=1e-6)
+  for ours, theirs in zip(backward(grad), plain(grad), strict=True):
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
+def test_parts_are_slices_whose_gradient_is_written_once():
+  x = jnp.arange(2.0 * 3 * 5).reshape(2, 3, 5)
+  for i, part in enumerate(layers.parts(x, axis=1)):
+    np.testing.assert_array_equal(part, x[:, i])
+
+  def product(x):
+    a, b, c = layers.parts(x, axis=1)
+    return (a * b + c).sum()
+
+  made = jax.grad(product)(x)
+  expected = jnp.stack([x[:, 1], x[:, 0], jnp.ones((2, 5))], axis=1)
+  np.testing.assert_array_equal(made, expected)
+  text = str(jax.make_jaxpr(jax.grad(product))(x))
+  assert "concatenate" in text and " pad[" not in text

@@ -16,7 +16,7 @@ from jax.ad_checkpoint import checkpoint_name
 
 from maskedlm.modeling.attention import blockwise, dispatch, vendor_kernels
 from maskedlm.modeling.attention.mask import AttentionMask, to_array
-from maskedlm.modeling.layers import Dense, Dropout
+from maskedlm.modeling.layers import Dense, Dropout, parts
 from maskedlm.modeling.positions import alibi, rotate
 
 
@@ -166,8 +166,7 @@ class Attention(nn.Module):
     B, L, H, K = shape
     # One matmul for all three.
     qkv = self._dense(x.shape[-1:], (3, H, K), "qkv")(x)
-    qkv = qkv.reshape(B, L, 3, H, K)
-    return [qkv[:, :, i] for i in range(3)]
+    return parts(qkv.reshape(B, L, 3, H, K), axis=2)
 
   @nn.nowrap
   def _project_groups(self, x, shape):
@@ -180,8 +179,8 @@ class Attention(nn.Module):
     G, D = self.num_kv_heads, x.shape[-1]
     query = self._dense((D,), (G, H // G, K), "group_query")(x)
     key_value = self._dense((D,), (2, G, K), "group_key_value")(x)
-    key_value = key_value.reshape(B, L, 2, G, K)
-    return query.reshape(shape), key_value[:, :, 0], key_value[:, :, 1]
+    key, value = parts(key_value.reshape(B, L, 2, G, K), axis=2)
+    return query.reshape(shape), key, value
 
   @nn.nowrap
   def _dense(self, inputs, features, name: str, stddev: float | None = None):
