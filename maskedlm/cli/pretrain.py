@@ -26,14 +26,7 @@ from maskedlm.data.corpus import download, integrity, store
 from maskedlm.data.prepare import prepare
 from maskedlm.data.sources import domains
 from maskedlm.data.tokenizers import tokenizer
-from maskedlm.runtime import (
-  buckets,
-  console,
-  output_files,
-  startup,
-  waiting,
-  xla_flags,
-)
+from maskedlm.runtime import buckets, console, output_files, startup, waiting
 from maskedlm.training.checkpoints import init_from, init_tokens
 
 # Options that decide what is predicted.
@@ -72,9 +65,7 @@ def pretrain(config: ConfigDict, workdir: str | pathlib.Path) -> int:
   """
   from maskedlm.runtime import multihost
 
-  if config.profile:
-    xla_flags.set_up_profile(os.environ)
-  with startup.connected():
+  with startup.connected(profile=config.profile):
     startup.enable_compile_cache()
     mesh = _preflight(config)
     with multihost.workdir(workdir) as folder:

@@ -8,7 +8,7 @@ from ml_collections import ConfigDict
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune.config import validate
-from maskedlm.runtime import buckets, startup, xla_flags
+from maskedlm.runtime import buckets, startup
 
 
 def finetune(
@@ -44,9 +44,7 @@ def run_or_sweep(
   config: ConfigDict, workdir: str | os.PathLike
 ) -> dict[str, Any]:
   """Does what `finetune` does, with a validated config."""
-  if config.profile:
-    xla_flags.set_up_profile(os.environ)
-  with startup.connected():
+  with startup.connected(profile=config.profile):
     return _run_or_sweep(config, workdir)
 
 

@@ -387,24 +387,3 @@ def attention_case(cfg: EncoderConfig, length: int, **machine) -> dispatch.Case:
     dropout=cfg.attention_dropout,
     alibi=cfg.position == "alibi",
   )
-
-
-def attention_of(config, length: int, **machine) -> str:
-  """Returns the implementation of attention in training, for rows of a length.
-
-  If model.attention names one, it is returned unchecked, since the config may
-  be for another machine.
-
-  Args:
-    config: the whole config; model and tokenizer are read.
-    length: L.
-    machine: platform and capability, as in dispatch.Case.
-
-  Raises:
-    ConfigError: as encoder_config.
-  """
-  cfg = encoder_config(config.model, config.tokenizer.vocab_size, length)
-  if cfg.attention != "auto":
-    return cfg.attention
-  case = attention_case(cfg, length, **machine)
-  return dispatch.choose_implementation("auto", case)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 from ml_collections import ConfigDict
 
-from maskedlm.modeling.architecture import attention_of
+from maskedlm.planning.attention import attention_of
 from maskedlm.training import sharding
 
 

@@ -22,6 +22,7 @@ from maskedlm.planning import (
   roofline,
 )
 from maskedlm.planning import estimate as estimates
+from maskedlm.planning.attention import attention_of
 from maskedlm.planning.collectives import Collective
 from maskedlm.planning.compile import Compiled, Pieces, Step, TooLarge
 from maskedlm.planning.memory import Sizes
@@ -170,7 +171,7 @@ def _traceable(
     config.model, config.tokenizer.vocab_size, length
   )
   architecture.check_attention(cfg, platform=topology.platform)
-  found = architecture.attention_of(config, length, platform=topology.platform)
+  found = attention_of(config, length, platform=topology.platform)
   if found == "xla":
     return {"attention": "xla"}
   return {"attention": "blockwise", "attention_dropout": 0.0}
@@ -179,7 +180,7 @@ def _traceable(
 def _rounds(step: Step, topology: Topology) -> int:
   """Returns the iterations of blockwise attention's loop, one per block."""
   L = step.config.data.length
-  found = architecture.attention_of(step.config, L, platform=topology.platform)
+  found = attention_of(step.config, L, platform=topology.platform)
   return -(-L // blockwise.BLOCK) if found == "blockwise" else 1
 
 

@@ -200,11 +200,14 @@ def _versions() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def connected():
+def connected(*, profile: int = 0):
   """Connects to the other hosts; a context manager or a decorator.
 
   An error on this host alone ends it at once; the others notice within
   HEARTBEAT_TIMEOUT seconds and raise LostHostError.
+
+  Args:
+    profile: steps that will be traced.
 
   Raises:
     ConfigError, LostHostError: as start_hosts; LostHostError also if another
@@ -212,6 +215,8 @@ def connected():
   """
   if flags := xla_flags.set_up(os.environ):
     console.warn(flags)
+  if profile:
+    xla_flags.set_up_profile(os.environ)
   import jax
 
   start_hosts()

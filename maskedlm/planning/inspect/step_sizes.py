@@ -14,10 +14,10 @@ from ml_collections import ConfigDict
 
 from maskedlm.core.counts import counted
 from maskedlm.core.task import Task
-from maskedlm.modeling import architecture
 from maskedlm.modeling.attention import layer
 from maskedlm.planning import compile as compiling
 from maskedlm.planning import memory
+from maskedlm.planning.attention import attention_of
 from maskedlm.training import step_memory
 from maskedlm.training.phases import Phase
 from maskedlm.training.step import TrainState
@@ -99,7 +99,7 @@ def _figures(
     "length": length,
     "rows_per_device": rows,
     "flops_per_step": task.flops(0),
-    "attention": architecture.attention_of(config, length, **machine),
+    "attention": attention_of(config, length, **machine),
     "activation_bytes_per_device": needed - held,
     "step_bytes_per_device": needed,
     "device_bytes": measured.limit,
