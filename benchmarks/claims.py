@@ -32,17 +32,24 @@ DATA = pathlib.Path(
 )
 TEXT = f"text:{DATA / 'text' / 'en_novels.txt'}"
 MODEL = ROOT / "configs" / "modern_small.py"
-# name -> options of pretraining, beside those of configs/modern_small.py.
+# The optimizer and the mask rate of papers, not those of the config, which were
+# chosen for roberta.
+ALIKE = (
+  *("phases=()", "optimizer.rule=adam", "optimizer.b1=0.9"),
+  "optimizer.learning_rate=1e-3",
+)
+MASKED = "objective.mask_rate=0.15"
+# name -> options of pretraining, beside these and those of the config.
 ENCODERS = {
   "causal": ("objective.name=causal",),
   "right to left": (
     "objective.name=causal",
     "objective.direction=right_to_left",
   ),
-  "roberta": ("objective.name=roberta",),
-  "mlm_nsp": ("objective.name=mlm_nsp", "model.type_vocab_size=2"),
-  "spanbert": ("objective.name=spanbert",),
-  "electra": ("objective.name=electra", "model.type_vocab_size=2"),
+  "roberta": ("objective.name=roberta", MASKED),
+  "mlm_nsp": ("objective.name=mlm_nsp", "model.type_vocab_size=2", MASKED),
+  "spanbert": ("objective.name=spanbert", MASKED),
+  "electra": ("objective.name=electra", "model.type_vocab_size=2", MASKED),
   "bilm": ("objective.name=bilm",),
 }
 STATIC = "static"  # CBOW's vectors of words, as an encoder without layers.
@@ -132,7 +139,7 @@ def pretrain(out: pathlib.Path, encoder: str, more: Sequence[str]) -> None:
       f"--config={MODEL}",
       *map("--config.{}".format, source),
     )
-  options = [f"corpus.path={corpus}", *more, *ENCODERS[encoder]]
+  options = [f"corpus.path={corpus}", *ALIKE, *more, *ENCODERS[encoder]]
   run(
     "pretrain",
     f"--config={MODEL}",

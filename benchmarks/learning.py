@@ -10,7 +10,8 @@ frequency, transformers' collator from the whole vocabulary; the loss at the
 probe's [MASK]s alone is fair to both, and is printed beside the whole loss.
 The peer is transformers' BertForMaskedLM with its own masking collator (extra
 `peer`); --png needs matplotlib. ELECTRA's curve is its generator's; `modern` is
-roberta's objective with ModernBERT's layers and as many parameters; a name with
+roberta's objective with ModernBERT's layers and as many parameters, and
+`modern_small` the same by the recipe of configs/modern_small.py; a name with
 `+muon`, such as `roberta+muon`, has Muon as the optimizer.
 
 Each contender trains in a folder of --workdir, which keeps its curve: finished
@@ -22,6 +23,7 @@ import argparse
 import json
 import os
 import pathlib
+import runpy
 import time
 from typing import NamedTuple
 
@@ -45,6 +47,7 @@ DATA = pathlib.Path(
 )
 LENGTH, ROWS, PROBE_ROWS, VOCAB = 128, 16, 512, 8_192
 PEER, MODERN, MUON = "transformers", "modern", "+muon"
+SMALL = "modern_small"  # configs/modern_small.py: modern, by its own recipe.
 KNOWN = ("roberta", "mlm_nsp", "spanbert", "electra", "causal", PEER)
 # ModernBERT's layers (arXiv:2412.13663), without its local attention.
 MODERN_MODEL = {
@@ -236,6 +239,8 @@ def train_peer(config, corpus, probe, folder) -> list[Point]:
 
 def parse(name: str) -> tuple[str, bool]:
   """Splits a contender's name into (one of KNOWN, ModernBERT's layers?)."""
+  if name == SMALL:
+    return "roberta", True
   name = name.removesuffix(MUON)
   is_modern = name == MODERN or name.startswith(f"{MODERN}-")
   base = name.removeprefix(MODERN).removeprefix("-") if is_modern else name
@@ -293,6 +298,12 @@ def train_contender(
   config = make_config(objective, num_steps, evaluations, seed)
   if is_modern:
     config.model.update(MODERN_MODEL)
+  if name == SMALL:
+    small = runpy.run_path(str(ROOT / "configs" / f"{SMALL}.py"))[
+      "get_config"
+    ]()
+    for section in ("objective", "optimizer", "phases"):
+      config[section] = small[section]
   if name.endswith(MUON):
     config.optimizer.update(rule="muon", b1=0.95, learning_rate=2e-3)
   folder = workdir / f"{name}-{num_steps}-seed{seed}"
