@@ -304,6 +304,7 @@ def train_contender(
     ]()
     for section in ("objective", "optimizer", "phases"):
       config[section] = small[section]
+    config.optimizer.warmup_steps = min(100, num_steps // 4)
   if name.endswith(MUON):
     config.optimizer.update(rule="muon", b1=0.95, learning_rate=2e-3)
   folder = workdir / f"{name}-{num_steps}-seed{seed}"
