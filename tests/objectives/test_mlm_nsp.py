@@ -79,8 +79,10 @@ def test_an_untrained_model_knows_nothing(monkeypatch):
   # All 131 tokens, and both labels, are about as likely: ln 131 and ln 2.
   task, _ = make_task(monkeypatch)
   batch = task.corrupt(make_batch(), jax.random.key(1))
-  params = task.init(jax.random.key(0))
-  terms, metrics = totals(task.loss(params, batch, None, False))
+  params = jax.jit(task.init)(jax.random.key(0))
+  # Operation by operation, this took a minute to compile.
+  loss = jax.jit(lambda params, batch: task.loss(params, batch, None, False))
+  terms, metrics = totals(loss(params, batch))
   means = {name: float(s / w) for name, (s, w) in {**terms, **metrics}.items()}
   assert set(terms) == {"mlm", "nsp"}
   assert set(metrics) == {
