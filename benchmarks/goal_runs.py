@@ -3,7 +3,6 @@
 import collections
 import itertools
 import pathlib
-import runpy
 import statistics
 import time
 from typing import NamedTuple
@@ -13,6 +12,7 @@ import numpy as np
 
 from maskedlm import objectives
 from maskedlm.config import defaults as config_lib
+from maskedlm.config import overrides
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.training import loop as train
 from maskedlm.training import sharding
@@ -60,7 +60,7 @@ class Bench(NamedTuple):
 def configure(shape: Shape, **model):
   """Returns the config of a model of that shape, in one phase."""
   if shape.config:
-    config = runpy.run_path(str(CONFIGS / shape.config))["get_config"]()
+    config = overrides.load_config(str(CONFIGS / shape.config))
     config.phases = ()
     config.train.accumulate = 1
   else:

@@ -23,7 +23,6 @@ import argparse
 import json
 import os
 import pathlib
-import runpy
 import time
 from typing import NamedTuple
 
@@ -33,6 +32,7 @@ import writable
 
 from maskedlm import objectives
 from maskedlm.config import defaults as config_lib
+from maskedlm.config import overrides
 from maskedlm.core.task import Task
 from maskedlm.data.prepare import prepare
 from maskedlm.modeling import losses, masked_lm
@@ -299,9 +299,7 @@ def train_contender(
   if is_modern:
     config.model.update(MODERN_MODEL)
   if name == SMALL:
-    small = runpy.run_path(str(ROOT / "configs" / f"{SMALL}.py"))[
-      "get_config"
-    ]()
+    small = overrides.load_config(str(ROOT / "configs" / f"{SMALL}.py"))
     for section in ("objective", "optimizer", "phases"):
       config[section] = small[section]
     config.optimizer.warmup_steps = min(100, num_steps // 4)

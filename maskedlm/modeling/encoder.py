@@ -18,7 +18,7 @@ from jax.sharding import PartitionSpec
 
 from maskedlm.modeling import positions as positions_lib
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.attention.layer import Attention, machine
+from maskedlm.modeling.attention.layer import Attention
 from maskedlm.modeling.attention.mask import AttentionMask
 from maskedlm.modeling.attention.vendor_kernels import ROWS
 from maskedlm.modeling.layers import (
@@ -29,6 +29,7 @@ from maskedlm.modeling.layers import (
   LayerNorm,
   RMSNorm,
   fork,
+  on_cpu,
   parts,
 )
 
@@ -299,7 +300,7 @@ def stack(block, cfg: EncoderConfig, train: bool, in_axes):
   """
   # Outside of a loop, XLA:CPU always merges the recomputation with the
   # original, so that remat would save nothing.
-  loses_remat = cfg.remat != "none" and machine()["platform"] == "cpu"
+  loses_remat = cfg.remat != "none" and on_cpu()
   unroll = cfg.unroll and train and not loses_remat
   return nn.scan(
     # Elsewhere, this keeps XLA from merging them.

@@ -66,7 +66,7 @@ def silu(x):
 ACTIVATIONS = {"gelu": gelu, "gelu_tanh": gelu_tanh, "silu": silu}
 
 
-def _on_cpu() -> bool:
+def on_cpu() -> bool:
   """Returns whether the mesh in use, or else this machine, is of CPUs."""
   device = jax.sharding.get_abstract_mesh().abstract_device
   return (device or jax.devices()[0]).platform == "cpu"
@@ -115,7 +115,7 @@ def parts(x, axis: int):
   On a CPU their gradients are written side by side; those of indexing would
   each be padded to the whole array, and added. Other compilers fuse that.
   """
-  if not _on_cpu():
+  if not on_cpu():
     before = (slice(None),) * axis
     return [x[(*before, i)] for i in range(x.shape[axis])]
   slices = jax.lax.split(x, (1,) * x.shape[axis], axis=axis)
@@ -137,7 +137,7 @@ class Dense(nn.Module):
     init = nn.initializers.truncated_normal(self.init_stddev)
     kernel = self.param("kernel", init, (*self.inputs, *self.features))
     dtype = DTYPES[self.dtype]
-    contract = _contract if _on_cpu() else jnp.tensordot
+    contract = _contract if on_cpu() else jnp.tensordot
     y = contract(x.astype(dtype), kernel.astype(dtype), len(self.inputs))
     if not self.use_bias:
       return y

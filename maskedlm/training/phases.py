@@ -237,6 +237,11 @@ def _changed(
     for name in _options(change):
       section, _, key = name.rpartition(".")
       known = f"{section}.{key}" == name and key in config.get(section, {})
+      if not known and section == "objective":
+        raise ConfigError(
+          f"{where}: objective {config.objective.name!r} has no {name}; leave "
+          'it out, or all phases by --config.phases="()".'
+        )
       if not known:
         raise ConfigError(
           f"{where}: {name!r} is no option"

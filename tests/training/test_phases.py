@@ -310,3 +310,11 @@ def test_a_kill_changes_nothing(tmp_path, mesh, whole, batch, reads, newest):
     run(config, task, tmp_path, mesh)
   assert files.complete_steps(tmp_path / "checkpoints")[-1:] == newest
   assert_same_end(run(config, toy.make_task(), tmp_path, mesh), complete)
+
+
+def test_an_option_that_another_objective_has_is_refused_with_a_remedy():
+  config = defaults.default("causal")
+  config.phases = ({"share": 0.5}, {"objective.mask_rate": 0.15})
+  with pytest.raises(ConfigError, match=r"'causal'.*mask_rate.*phases=") as e:
+    phases.split(config)
+  assert "did you mean" not in str(e.value)
