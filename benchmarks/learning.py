@@ -330,6 +330,9 @@ def main() -> None:
   parser.add_argument("--json", **writable.TABLE)
   parser.add_argument("--png", type=pathlib.Path)
   args = parser.parse_args()
+  contenders = args.contenders.split(",")
+  for name in contenders:
+    parse(name)  # Ends the program if it is unknown.
   num_steps = max(int(args.positions // (ROWS * LENGTH)), 1)
   workdir = args.workdir.resolve()
   workdir.mkdir(parents=True, exist_ok=True)
@@ -340,7 +343,7 @@ def main() -> None:
   probe = make_probe(corpus)
   curves = {
     name: train_contender(name, *settings, corpus, probe, workdir)
-    for name in args.contenders.split(",")
+    for name in contenders
   }
   print(f"\n{num_steps:,} steps of {ROWS} rows of {LENGTH} tokens\n")
   print(
