@@ -19,8 +19,8 @@ import numpy as np
 from flax import linen as nn
 
 from maskedlm.modeling.encoder import Embeddings, EncoderConfig, by_rows, stack
-from maskedlm.modeling.layers import DTYPES, Dropout
-from maskedlm.modeling.lstm import read_both_ways
+from maskedlm.modeling.layers import DTYPES, Dropout, contract
+from maskedlm.modeling.lstm import in_reading_order, read_both_ways
 
 
 class ProjectedLstm(nn.Module):
@@ -39,17 +39,15 @@ class ProjectedLstm(nn.Module):
       shape = (2, inputs, outputs)
       return self.param(f"{name}_kernel", init, shape).astype(dtype)
 
-    gates = jnp.einsum("BLdW,dWG->BLdG", x, kernel("input", W, 4 * C))
+    pairs = zip(in_reading_order(x), kernel("input", W, 4 * C), strict=True)
+    gates = [contract(*pair, 1) for pair in pairs]
     if cfg.biases:
       bias = self.param("bias", nn.initializers.zeros, (2, 4 * C))
-      gates = (gates.astype(jnp.float32) + bias).astype(dtype)
+      pairs = zip(gates, bias, strict=True)
+      gates = [(g.astype(jnp.float32) + b).astype(dtype) for g, b in pairs]
     projection = kernel("projection", C, W)
-    return read_both_ways(
-      gates,
-      segment_ids,
-      kernel("recurrent", W, 4 * C),
-      lambda hidden: jnp.einsum("dBC,dCW->dBW", hidden, projection),
-    )
+    recurrent = kernel("recurrent", W, 4 * C)
+    return read_both_ways(tuple(gates), segment_ids, recurrent, projection)
 
 
 class BiLmLayer(nn.Module):

@@ -72,18 +72,24 @@ def on_cpu() -> bool:
   return (device or jax.devices()[0]).platform == "cpu"
 
 
+def contract(x, kernel, number: int):
+  """Returns [..., *features] for x [..., *inputs], kernel [*inputs, *features].
+
+  Args:
+    x, kernel: of one type.
+    number: of the dimensions of inputs.
+  """
+  return (_contract if on_cpu() else jnp.tensordot)(x, kernel, number)
+
+
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
 def _contract(x, kernel, number: int):
-  """Returns [..., *features] for x [..., *inputs], kernel [*inputs, *features].
+  """Returns jnp.tensordot(x, kernel, number), with the gradient for CPUs.
 
   XLA:CPU transposes the first operand of the dot that is the kernel's gradient.
   Here that is the narrower of x and the gradient; with autodiff it is always
   the gradient, which is 5.5 times as wide in a gated MLP. For TPUs, where
   layouts are XLA's choice, autodiff's order is the better one.
-
-  Args:
-    x, kernel: of one type.
-    number: of the dimensions of inputs.
   """
   return jnp.tensordot(x, kernel, axes=number)
 
@@ -137,7 +143,6 @@ class Dense(nn.Module):
     init = nn.initializers.truncated_normal(self.init_stddev)
     kernel = self.param("kernel", init, (*self.inputs, *self.features))
     dtype = DTYPES[self.dtype]
-    contract = _contract if on_cpu() else jnp.tensordot
     y = contract(x.astype(dtype), kernel.astype(dtype), len(self.inputs))
     if not self.use_bias:
       return y

@@ -6,59 +6,114 @@ at first. Dimensions: B rows, L tokens, 2 directions, C cells, G = 4 C gates, W
 width of what the next step reads.
 """
 
-from collections.abc import Callable
-
 import jax
 import jax.numpy as jnp
 
 
-def read_both_ways(
-  gates,
-  segment_ids,
-  kernel,
-  project: Callable = lambda hidden: hidden,
-):
+def in_reading_order(x):
+  """Returns the parts [L, B, W] of x [B, L, 2, W]; the second ends first."""
+  x = jnp.transpose(x, (2, 1, 0, 3))
+  return x[0], x[1, ::-1]
+
+
+def read_both_ways(gates, segment_ids, kernel, projection=None):
   """Returns the outputs [B, L, 2, W] of an LSTM from each end of a row.
 
   Each segment of a row is read separately: from either end, the state is zero
   where it begins. Segment 0 is padding; its output is 0.
 
   Args:
-    gates: [B, L, 2, G], what the inputs add to the input, forget, cell and
-      output gates, C each.
+    gates: two arrays [L, B, G] in_reading_order, what the inputs add to the
+      input, forget, cell and output gates, C each.
     segment_ids: [B, L].
     kernel: [2, W, G], of the outputs of the step before; it has the type of
       the computation.
-    project: [2, B, C] -> [2, B, W], the output of a step from its hidden state.
+    projection: [2, C, W], of the hidden states (Sak et al. 2014); None: they
+      are the outputs, and W = C.
   """
-  (B, L, _, G), W = gates.shape, kernel.shape[1]
-  gates = _reverse_second(jnp.transpose(gates, (1, 2, 0, 3)))  # [L, 2, B, G].
-  ids = jnp.broadcast_to(segment_ids.T[:, None, :, None], (L, 2, B, 1))
-  ids = _reverse_second(ids)
-  continues = jnp.pad(ids[1:] == ids[:-1], [(1, 0), (0, 0), (0, 0), (0, 0)])
+  ids = segment_ids[..., None, None]
+  twice = in_reading_order(jnp.concatenate([ids, ids], axis=2))
+  continues = tuple(_shift(x[1:] == x[:-1]) for x in twice)
+  projection = (None, None) if projection is None else tuple(projection)
+  y = _read(gates, continues, tuple(kernel), projection)
+  y = jnp.stack([y[0], y[1][::-1]], axis=2)  # [L, B, 2, W].
+  return jnp.where(ids > 0, jnp.swapaxes(y, 0, 1), 0)
+
+
+@jax.custom_vjp
+def _read(gates, continues, kernel, projection):
+  """Returns two arrays of outputs [L, B, W].
+
+  The gradients of the kernels are products over all steps at once. Those of
+  the scan would be sums in memory, read and written at each step.
+  """
+  return _read_forward(gates, continues, kernel, projection)[0]
+
+
+def _read_forward(gates, continues, kernel, projection):
+  (L, B, _), W = gates[0].shape, kernel[0].shape[0]
+  no_change = (jnp.zeros((L, B, W), kernel[0].dtype),) * 2
+  (y, hidden), pull_back = jax.vjp(
+    lambda gates, change: _scan(gates, change, continues, kernel, projection),
+    gates,
+    no_change,
+  )
+  return y, (y, hidden, continues, projection, pull_back)
+
+
+def _read_backward(kept, dy):
+  y, hidden, continues, projection, pull_back = kept
+  dgates, dy = pull_back((dy, jax.tree.map(jnp.zeros_like, hidden)))
+  before = (jnp.where(c, _shift(x[:-1]), 0) for c, x in zip(continues, y))
+  dkernel = tuple(map(_sum_of_products, before, dgates))
+  dprojection = projection
+  if projection[0] is not None:
+    dprojection = tuple(map(_sum_of_products, hidden, dy))
+  return dgates, None, dkernel, dprojection
+
+
+_read.defvjp(_read_forward, _read_backward)
+
+
+def _scan(gates, change, continues, kernel, projection):
+  """Returns outputs [L, B, W], `change` added, and hidden [L, B, C], of both.
+
+  Both are read in one scan: a step from either end at a time.
+  """
 
   def step(state, inputs):
-    gates, continues = inputs
-    # [2, B, W] and [2, B, C]; the cell is float32.
-    output, cell = (jnp.where(continues, x, 0) for x in state)
-    gates = gates + jnp.einsum("dBW,dWG->dBG", output, kernel)
-    gates = jnp.split(gates.astype(jnp.float32), 4, axis=-1)
-    input_gate, forget_gate, new_cell, output_gate = gates
-    cell = jax.nn.sigmoid(forget_gate + 1.0) * cell
-    cell = cell + jax.nn.sigmoid(input_gate) * jnp.tanh(new_cell)
-    hidden = jax.nn.sigmoid(output_gate) * jnp.tanh(cell)
-    output = project(hidden.astype(output.dtype))
-    return (output, cell), output
+    read = (
+      _step(*each)
+      for each in zip(*state, *inputs, kernel, projection, strict=True)
+    )
+    outputs, cells, hidden = zip(*read, strict=True)
+    return (outputs, cells), (outputs, hidden)
 
+  (_, B, G), W = gates[0].shape, kernel[0].shape[0]
   start = (
-    jnp.zeros((2, B, W), kernel.dtype),
-    jnp.zeros((2, B, G // 4), jnp.float32),
+    (jnp.zeros((B, W), kernel[0].dtype),) * 2,
+    (jnp.zeros((B, G // 4), jnp.float32),) * 2,
   )
-  _, y = jax.lax.scan(step, start, (gates, continues))
-  y = jnp.transpose(_reverse_second(y), (2, 0, 1, 3))
-  return jnp.where(segment_ids[..., None, None] > 0, y, 0)
+  return jax.lax.scan(step, start, (gates, change, continues))[1]
 
 
-def _reverse_second(x):
-  """Returns x [L, 2, ...] with the second direction reversed in time."""
-  return jnp.stack([x[:, 0], x[::-1, 1]], axis=1)
+def _step(output, cell, gates, change, continues, kernel, projection):
+  """Returns the output [B, W], cell and hidden state [B, C] of a step."""
+  output, cell = (jnp.where(continues, x, 0) for x in (output, cell))
+  gates = (gates + output @ kernel).astype(jnp.float32)
+  input_gate, forget_gate, new_cell, output_gate = jnp.split(gates, 4, axis=-1)
+  cell = jax.nn.sigmoid(forget_gate + 1.0) * cell
+  cell = cell + jax.nn.sigmoid(input_gate) * jnp.tanh(new_cell)
+  hidden = (jax.nn.sigmoid(output_gate) * jnp.tanh(cell)).astype(kernel.dtype)
+  output = hidden if projection is None else hidden @ projection
+  return output + change, cell, hidden
+
+
+def _shift(x):
+  """Returns x [L - 1, B, W] with zeros before it: [L, B, W]."""
+  return jnp.pad(x, [(1, 0), (0, 0), (0, 0)])
+
+
+def _sum_of_products(x, y):
+  """Returns the sum over L and B of x [L, B, N] times y [L, B, M]: [N, M]."""
+  return x.reshape(-1, x.shape[2]).T @ y.reshape(-1, y.shape[2])

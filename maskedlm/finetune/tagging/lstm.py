@@ -8,7 +8,7 @@ directions.
 from flax import linen as nn
 
 from maskedlm.modeling.layers import DTYPES, Dense, Dropout
-from maskedlm.modeling.lstm import read_both_ways
+from maskedlm.modeling.lstm import in_reading_order, read_both_ways
 
 
 class BiLstm(nn.Module):
@@ -51,4 +51,5 @@ class BiLstmLayer(nn.Module):
     kernel = self.param("recurrent_kernel", init, (2, W, G))
     kernel = kernel.astype(DTYPES[self.dtype])
     gates = dense(x.reshape(B * L, D)).reshape(B, L, 2, G)
+    gates = in_reading_order(gates)
     return read_both_ways(gates, segment_ids, kernel).reshape(B, L, 2 * W)
