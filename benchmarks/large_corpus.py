@@ -125,6 +125,7 @@ def write_corpus(path: pathlib.Path, num_tokens: int) -> None:
     splits=splits,
     counts=counts,
     files={},
+    hashes={},
     tokenizer=made,
     options={},
     report=Counter(),

@@ -25,6 +25,8 @@ FORMAT = "maskedlm corpus"
 # arrays are the same.
 VERSION = 2
 READABLE = (1, 2)
+# The file of shards.block_hashes of all token_files; older corpora lack it.
+HASHES = "token_blocks.sha256"
 
 
 def finish_corpus(
@@ -34,12 +36,13 @@ def finish_corpus(
   splits: Mapping[str, Mapping],
   counts: np.ndarray,
   files: Mapping[str, Mapping],
+  hashes: Mapping[str, bytes],
   tokenizer: Tokenizer,
   options: Mapping[str, Any],
   report: Counter,
   domains: Sequence[Mapping],
 ) -> None:
-  """Adds token_counts.npy and meta.json to a folder and renames it to path.
+  """Adds what belongs to no shard to a folder, and renames it to path.
 
   Args:
     path: the corpus's folder, which must not exist.
@@ -47,6 +50,7 @@ def finish_corpus(
     splits: from shards.write_shards.
     counts: int64 [V], how often each token occurs in the train split.
     files: name -> bytes and sha256, where known; the others are computed.
+    hashes: name of a file of tokens -> its shards.block_hashes, likewise.
     tokenizer, options, report, domains: see store.write_corpus.
 
   Raises:
@@ -61,6 +65,11 @@ def finish_corpus(
     file.write(shards.header_bytes(np.dtype("<i8"), len(counts)))
     file.write(counts.astype("<i8").tobytes())
     output_files.sync(file)
+  with open(os.path.join(work, HASHES), "wb") as file:
+    for name in token_files(splits):
+      found = hashes.get(name)
+      file.write(found or shards.block_hashes(os.path.join(work, name)))
+    output_files.sync(file)
   meta = build_manifest(
     work, tokenizer, splits, options, report, domains, files
   )
@@ -68,6 +77,15 @@ def finish_corpus(
     json.dump(meta, file, indent=1, sort_keys=True)
     output_files.sync(file)
   os.rename(work, path)
+
+
+def token_files(splits: Mapping[str, Mapping]) -> list[str]:
+  """Returns the names of the files of tokens, in the order of HASHES."""
+  return [
+    shards.tokens_file(split, index)
+    for split in shards.SPLITS
+    for index in range(len(splits[split]["shards"]))
+  ]
 
 
 def build_manifest(
@@ -85,6 +103,7 @@ def build_manifest(
     "vocab_size": tokenizer.vocab_size,
     "token_dtype": shards.token_dtype(tokenizer.vocab_size).str,
     "splits": splits,
+    "block_bytes": shards.HASHED,
     **({"parts": list(domains)} if domains else {}),
     "tokenizer": {
       "kind": tokenizer.kind,

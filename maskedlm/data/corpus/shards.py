@@ -6,6 +6,7 @@ both counted within the shard. store.py joins the shards of a split.
 """
 
 import contextlib
+import hashlib
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +22,10 @@ SPLITS = ("train", "heldout")
 COLUMNS = ("tokens", "sentences", "documents")  # The files of a shard.
 START_DTYPE = np.dtype("<u4")  # For starts, which count within a shard.
 _DTYPES = tuple(map(np.dtype, ("<u2", "<u4", "<i8")))  # Of all files.
-_HEADER = 128  # Bytes.
+HEADER = 128  # Bytes.
+TOKENS = ".tokens.npy"  # The end of the names of files of tokens.
+HASHED = 1 << 16  # Bytes of a tokens.npy that share a hash (block_hashes).
+DIGEST = hashlib.sha256().digest_size  # Bytes.
 # What helps against any damaged file of a corpus.
 REMEDY = (
   "restore it from a copy, or remove the corpus and prepare or copy it again."
@@ -160,12 +164,12 @@ def load_array(path: str, name: str) -> np.ndarray:
     OSError: the file can't be read, or is not a regular file.
   """
   with open_file(os.path.join(path, f"{name}.npy")) as file:
-    found = file.read(_HEADER)
-    num_bytes = os.fstat(file.fileno()).st_size - _HEADER
+    found = file.read(HEADER)
+    num_bytes = os.fstat(file.fileno()).st_size - HEADER
     for dtype in _DTYPES:
       size, rest = divmod(num_bytes, dtype.itemsize)
       if not rest and found == header_bytes(dtype, size):
-        return memory_map.map_vector(file, dtype, size, offset=_HEADER)
+        return memory_map.map_vector(file, dtype, size, offset=HEADER)
   raise CorpusError(f"{path}: the header of {name}.npy is damaged; {REMEDY}")
 
 
@@ -173,6 +177,23 @@ def blocks(array: np.ndarray) -> Iterator[np.ndarray]:
   """Yields the array [n] in slices of at most BLOCK elements."""
   for begin in range(0, len(array), BLOCK):
     yield array[begin : begin + BLOCK]
+
+
+def tokens_file(split: str, index: int) -> str:
+  """Returns the name of a shard's file of tokens."""
+  return f"{shard_name(split, index)}{TOKENS}"
+
+
+def block_hashes(path: str) -> bytes:
+  """Returns the SHA-256 of each HASHED bytes of a file, one after the other.
+
+  By them, a part of a file can be checked without the rest (streamed.py).
+  """
+  digests = []
+  with open(path, "rb") as file:
+    while block := file.read(HASHED):
+      digests.append(hashlib.sha256(block).digest())
+  return b"".join(digests)
 
 
 def count_tokens(path: str, num_shards: int, vocab_size: int) -> np.ndarray:

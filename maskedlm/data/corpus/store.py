@@ -252,6 +252,7 @@ def write_corpus(
       splits=splits,
       counts=counts,
       files={},
+      hashes={},
       tokenizer=tokenizer,
       options=options,
       report=report,
@@ -336,8 +337,18 @@ def _wrong_content(path: str, meta: Mapping) -> Iterator[str]:
   counts = shards.count_tokens(path, len(splits["train"]["shards"]), vocab_size)
   if not np.array_equal(counts, shards.load_array(path, "token_counts")):
     yield f"{path}: token_counts.npy: not the counts of the train tokens."
+  if manifest.HASHES in meta["files"] and not _has_hashes(path, splits):
+    yield f"{path}: {manifest.HASHES}: not the hashes of the tokens."
   if "parts" in meta:
     yield from _wrong_domains(open_corpus(path))
+
+
+def _has_hashes(path: str, splits: Mapping) -> bool:
+  names = manifest.token_files(splits)
+  found = (shards.block_hashes(os.path.join(path, name)) for name in names)
+  with open(os.path.join(path, manifest.HASHES), "rb") as file:
+    same = all(file.read(len(each)) == each for each in found)
+    return same and not file.read(1)
 
 
 def _wrong_domains(corpus: Corpus) -> Iterator[str]:

@@ -278,11 +278,12 @@ def _assemble(
     stages.write_shard,
     [(name, shard, tokenizer.vocab_size) for name, shard in slices.items()],
   )
-  totals, files = {split: [] for split in shards.SPLITS}, {}
+  totals, files, hashes = {split: [] for split in shards.SPLITS}, {}, {}
   token_counts = np.zeros(tokenizer.vocab_size, np.int64)
   for name in slices:
     split = name.partition("-")[0]
-    total, shard_files, counts = stages.load_shard(folder, name)
+    total, shard_files, counts, digests = stages.load_shard(folder, name)
+    hashes[f"{name}{shards.TOKENS}"] = digests
     totals[split].append(total)
     files.update(shard_files)
     if split == "train":
@@ -295,6 +296,7 @@ def _assemble(
     splits=shards.split_totals(totals),
     counts=token_counts,
     files=files,
+    hashes=hashes,
     tokenizer=tokenizer,
     options=recorded_options(config, tokenizer, domains=bool(domain_counts)),
     report=report,

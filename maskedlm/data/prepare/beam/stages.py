@@ -202,20 +202,24 @@ def write_shard(
   vocab_size: int,
 ) -> None:
   """Writes a shard of the corpus and, separately, its entry in meta.json."""
+  corpus = os.path.join(folder, "corpus")
   total, files, counts = merge_shards.write_shard(
-    os.path.join(folder, "corpus"), name, slices, vocab_size=vocab_size
+    corpus, name, slices, vocab_size=vocab_size
   )
   entry = _json_array({"total": total, "files": files})
-  save_arrays(folder, "shards", name, counts=counts, entry=entry)
+  hashes = shards.block_hashes(os.path.join(corpus, f"{name}{shards.TOKENS}"))
+  hashes = np.frombuffer(hashes, np.uint8)
+  save_arrays(folder, "shards", name, counts=counts, entry=entry, hashes=hashes)
 
 
-def load_shard(folder: str, name: str) -> tuple[dict, dict, np.ndarray]:
-  """Returns the result of merge_shards.write_shard for a shard."""
-  entry, counts = (
-    load_array(folder, "shards", name, array) for array in ("entry", "counts")
+def load_shard(folder: str, name: str) -> tuple[dict, dict, np.ndarray, bytes]:
+  """Returns the result of merge_shards.write_shard, and shards.block_hashes."""
+  entry, counts, hashes = (
+    load_array(folder, "shards", name, array)
+    for array in ("entry", "counts", "hashes")
   )
   entry = parse_json(entry.tobytes())
-  return entry["total"], entry["files"], counts
+  return entry["total"], entry["files"], counts, hashes.tobytes()
 
 
 def _json_array(value: Any) -> np.ndarray:
