@@ -4,19 +4,22 @@ A run's workdir may be in Google Cloud Storage or Amazon S3. Its checkpoints are
 stored only there. Its small files are kept in a temporary folder, the *mirror*,
 which is filled from the address at the start, and copied back before a
 checkpoint is complete and at the end. Code that only reads a checkpoint uses
-the address. data/corpus/download.py copies corpora.
+the address. Corpora are copied or read in place by data/corpus/.
 """
 
 import atexit
 import concurrent.futures
 import contextlib
+import errno
 import functools
 import os
 import pathlib
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.runtime import s3, storage_errors
@@ -25,7 +28,10 @@ _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+")  # pathlib folds slashes.
 _MARK = ".address"  # The file in a mirror that holds the mirrored address.
 _NOT_FETCHED = {"checkpoints", "tensorboard"}  # A run only adds to these.
 _AT_ONCE = 8  # Files copied at a time.
+_PAUSES = (1, 2, 4, 8, 16, 32)  # Seconds before a read is tried again.
+_SILENCE = 60  # Seconds after which a web server is taken to be gone.
 
+T = TypeVar("T")
 Path = os.PathLike  # A pathlib.Path, or an epath.Path for an address.
 
 
@@ -36,7 +42,8 @@ def is_address(path: str | Path) -> bool:
 
 def normalize(address: str | Path) -> str:
   """Returns the address with two slashes, and none at the end."""
-  return _ADDRESS.sub(r"\1://", os.fspath(address), count=1).rstrip("/")
+  found = _ADDRESS.sub(r"\1://", os.fspath(address), count=1).rstrip("/")
+  return re.sub("^file://", "file:///", found)  # Its path is absolute.
 
 
 def folder(path: str | Path) -> pathlib.Path:
@@ -120,11 +127,13 @@ def filesystem(address: str):
   # A cache would hide what TensorStore and other hosts have written.
   for name in ("gs", "gcs", "s3"):
     fsspec.config.conf.setdefault(name, {})["use_listings_cache"] = False
+  kind = address.partition(":")[0]
   try:
-    return fsspec.core.url_to_fs(address)
+    options = _of_web() if kind in ("http", "https") else {}
+    return fsspec.core.url_to_fs(address, **options)
   except ImportError as error:
-    extra = {"gs": "'maskedlm[gcs]'", "s3": "'maskedlm[s3]'"}
-    package = extra.get(address.partition(":")[0], "PACKAGE")
+    extra = {"gs": "gcs", "s3": "s3", "http": "http", "https": "http"}.get(kind)
+    package = f"'maskedlm[{extra}]'" if extra else "PACKAGE"
     raise ConfigError(
       f"{address}: a package is missing ({error}): `pip install {package}`, or "
       "mount the storage and give the folder."
@@ -136,7 +145,39 @@ def filesystem(address: str):
     ) from error
 
 
+def _of_web() -> dict:
+  """Returns options of fsspec's file system of HTTP."""
+  import aiohttp
+
+  # By default, a file must be there within 5 minutes, and a proxy is ignored.
+  timeout = aiohttp.ClientTimeout(total=None, sock_read=_SILENCE)
+  return {"client_kwargs": {"timeout": timeout, "trust_env": True}}
+
+
 # Files, in folders and in buckets
+
+
+def retried(address: str | Path, read: Callable[[], T]) -> T:
+  """Returns read(), which is tried again if it fails in a way that may pass.
+
+  Args:
+    address: what is read.
+    read: reads it; a full disk of its own is not waited for.
+
+  Raises:
+    Exception: the last one, after a minute or so.
+  """
+  # gcsfs waits half a minute by itself; HTTP's file system tries once.
+  for pause in () if normalize(address).startswith("gs:") else _PAUSES:
+    try:
+      return read()
+    except Exception as error:  # Each file system raises its own.
+      is_full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+      wrong = is_full or not storage_errors.may_pass(error)
+      if wrong or hasattr(error, "exit_code"):
+        raise
+    time.sleep(pause)
+  return read()
 
 
 def list_files(path: Path) -> list[str]:
@@ -175,7 +216,8 @@ def download(
 
   def fetch_one(name: str) -> None:
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    fs.get_file(f"{root}/{name}", str(folder / name))
+    copy = functools.partial(fs.get_file, f"{root}/{name}", str(folder / name))
+    retried(address, copy)
     then(name)
 
   with concurrent.futures.ThreadPoolExecutor(_AT_ONCE) as pool:

@@ -43,12 +43,12 @@ def as_user_error(
     if_wrong: the advice if a name or a permission is wrong.
     if_temporary: the advice if a retry may help.
   """
-  if _may_pass(error):
+  if may_pass(error):
     return StorageError(f"{text}: {if_temporary}")
   return ConfigError(f"{text}: {if_wrong}")
 
 
-def _may_pass(error: Exception) -> bool:
+def may_pass(error: Exception) -> bool:
   """Returns whether a retry may help, as far as the error says."""
   number = _number(error)
   if number is not None:
@@ -65,10 +65,15 @@ def _may_pass(error: Exception) -> bool:
       | NotImplementedError
       | UnicodeError,
     )
-    or str(getattr(error, "code", None)) in _WRONG_CODES
+    or str(_http_code(error)) in _WRONG_CODES
     or str(error).startswith(_WRONG_TEXTS)
     or type(error).__name__ == "DefaultCredentialsError"  # Of Google's.
   )
+
+
+def _http_code(error: Exception) -> int | str | None:
+  # aiohttp has it as `status`, and warns of its `code`.
+  return getattr(error, "status", None) or getattr(error, "code", None)
 
 
 def _number(error: Exception) -> int | None:
