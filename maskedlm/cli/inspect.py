@@ -14,7 +14,7 @@ from maskedlm.config import existing, overrides
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.batches import placeholder_corpus
-from maskedlm.data.corpus import integrity, store
+from maskedlm.data.corpus import integrity, store, streamed
 from maskedlm.data.prepare import prepare
 from maskedlm.planning.inspect import html_page, schedules
 from maskedlm.planning.inspect.facts import (
@@ -131,4 +131,8 @@ def _find_corpus(config: ConfigDict, workdir) -> store.Corpus | None:
     if not os.path.lexists(made):
       return None
     path = made
-  return prepare.open_existing(config, path, log=lambda line: None)
+  # How an address is read is printed; a folder was named by the user.
+  corpus = streamed.open_corpus(
+    path, cache_gb=config.corpus.cache_gb, log=console.log
+  )
+  return prepare.check_tokenizer(config, corpus, log=lambda line: None)

@@ -22,7 +22,7 @@ from maskedlm.core.measured import perplexity
 from maskedlm.core.parse_json import parse_json
 from maskedlm.core.task import Task
 from maskedlm.data.batches import domain_mixture
-from maskedlm.data.corpus import download, integrity, store
+from maskedlm.data.corpus import integrity, store, streamed
 from maskedlm.data.prepare import prepare
 from maskedlm.data.sources import domains
 from maskedlm.data.tokenizers import tokenizer
@@ -204,7 +204,7 @@ def _open_corpora(
   """Returns the corpus of each phase, which is checked.
 
   Raises:
-    ConfigError: as _open_corpus and _open_other, or two corpora have different
+    ConfigError: as _open_corpus and _open_at, or two corpora have different
       tokenizers.
     CorpusError: there is nothing to predict in a corpus.
   """
@@ -214,7 +214,7 @@ def _open_corpora(
   paths = dict.fromkeys(each.corpus.path for each in configs)
   start, *later = paths
   # First the others, as preparing the first phase's text may take hours.
-  opened = {path: _open_other(path) for path in later}
+  opened = {path: _open_at(config, path, "phases: ") for path in later}
   first = opened[start] = _open_corpus(configs[0], workdir)
   for path, corpus in opened.items():
     if corpus.tokenizer.sha256 != first.tokenizer.sha256:
@@ -226,20 +226,29 @@ def _open_corpora(
   return [opened[each.corpus.path] for each in configs]
 
 
-def _open_other(path: str) -> store.Corpus:
-  """Opens the corpus of a later phase.
+def _open_at(config: ConfigDict, path: str, where: str) -> store.Corpus:
+  """Opens the corpus at a path, a folder or an address.
+
+  Args:
+    config: its corpus.cache_gb is read.
+    path: a corpus.path.
+    where: the beginning of the message if nothing is there.
 
   Raises:
-    ConfigError: nothing is there.
+    ConfigError: nothing is there, or the address may not be read.
     CorpusError: it can't be opened.
+    StorageError: the address can't be read at present.
   """
-  folder = download.local_folder(path, log=console.warn)
-  if not path or not os.path.lexists(folder):
-    raise ConfigError(
-      f"phases: corpus.path={path!r}: nothing is at {folder}. Correct it, or "
-      f"prepare a corpus there, `maskedlm prepare --config=... --out={folder}`."
-    )
-  return store.open_corpus(folder)
+  if not buckets.is_address(path):
+    folder = buckets.folder(path)
+    if not path or not os.path.lexists(folder):
+      raise ConfigError(
+        f"{where}corpus.path={path!r}: nothing is at {folder}. Correct it, or "
+        "prepare a corpus there, `maskedlm prepare --config=... "
+        f"--out={folder}`."
+      )
+  cache_gb = config.corpus.cache_gb
+  return streamed.open_corpus(path, cache_gb=cache_gb, log=console.warn)
 
 
 def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
@@ -255,15 +264,9 @@ def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
   from maskedlm.training.checkpoints import resume
 
   if config.corpus.path:
-    path = download.local_folder(config.corpus.path, log=console.warn)
     # If it is misspelt, preparing would hide the mistake.
-    if not os.path.lexists(path):
-      raise ConfigError(
-        f"corpus.path={config.corpus.path!r}: nothing is at {path}. Correct "
-        "it, or prepare a corpus there, `maskedlm prepare --config=... "
-        f"--out={path}`."
-      )
-    return prepare.open_existing(config, path, log=console.warn)
+    corpus = _open_at(config, config.corpus.path, "")
+    return prepare.check_tokenizer(config, corpus, log=console.warn)
   path = workdir / "corpus"
   if not integrity.is_complete(path):
     resume.check_corpus_options(workdir, _values(config))

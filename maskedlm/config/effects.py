@@ -10,6 +10,7 @@ from ml_collections import ConfigDict
 
 from maskedlm.core import own_file
 from maskedlm.data.sources import reader
+from maskedlm.runtime import buckets
 
 # (an option, another one, whether the value of that leaves it without effect)
 Rule = tuple[str, str, bool]
@@ -62,6 +63,9 @@ def _of_text(config: ConfigDict) -> Iterator[Rule]:
   yield "corpus.source", "corpus.parts", bool(corpus.parts)
   yield "corpus.language", "corpus.parts", bool(corpus.parts)
   yield "corpus.language", "corpus.sentences", corpus.sentences == "lines"
+  paths = [corpus.path, *(p.get("corpus.path", "") for p in config.phases)]
+  local = not any(map(buckets.is_address, paths))
+  yield "corpus.cache_gb", "corpus.path", local
   if not corpus.path:
     source = "corpus.parts" if corpus.parts else "corpus.source"
     yield "corpus.text_field", source, not _has_fields(corpus)

@@ -117,7 +117,9 @@ def fit_to_corpus(
       folder = str(buckets.folder(config.corpus.path))
       integrity.check_files(folder, meta, under="tokenizer/")
     if "tokenizer.path" not in given:
-      section.path = f"{config.corpus.path.rstrip('/')}/tokenizer"
+      # The file, as an address need not list its folders.
+      names = [n for n in meta["files"] if n.startswith("tokenizer/")]
+      section.path = f"{config.corpus.path.rstrip('/')}/{names[0]}"
       given = [*given, "tokenizer.path"]
       fit_to_tokenizer(config, given, started=started)
     return
@@ -143,7 +145,7 @@ def _print_unused(config: ConfigDict, given, recorded: dict) -> None:
   unused = [
     f"{name}={config.corpus[key]!r}"
     for name in given
-    if (key := name.removeprefix("corpus.")) not in (name, "path")
+    if (key := name.removeprefix("corpus.")) not in (name, "path", "cache_gb")
     and not same_files.is_same(name, config.corpus[key], recorded.get(name))
   ]
   if unused:

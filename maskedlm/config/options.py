@@ -78,6 +78,14 @@ class CorpusOptions:
   path: str = option(
     "", "A prepared corpus; '' for WORKDIR/corpus, prepared if necessary."
   )
+  cache_gb: float | None = option(
+    None,
+    "GB (10^9 bytes) of the tokens of a corpus at an address (gs://..., "
+    "https://...) that each host's disk holds, at most; the others are read "
+    "when needed (docs/guides/pretrain/many-hosts.md). None to copy it whole.",
+    low=0.001,
+    below=math.inf,
+  )
   source: str = option(
     "docstrings:",
     "The text: text:GLOB (a blank line ends a document), lines:GLOB (every "

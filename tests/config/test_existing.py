@@ -5,8 +5,10 @@ import json
 
 import pytest
 
+from helpers import web_server
 from maskedlm.config import existing, overrides
 from maskedlm.core.errors import ConfigError, CorpusError
+from maskedlm.data.corpus import store, streamed
 from maskedlm.data.prepare import prepare
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat"]
@@ -18,6 +20,11 @@ def vocab(tmp_path):
   path = tmp_path / "vocab.txt"
   path.write_text("\n".join(VOCAB) + "\n")
   return path
+
+
+def _opened(config, path):
+  corpus = store.open_corpus(path)
+  return prepare.check_tokenizer(config, corpus, log=print)
 
 
 def _config(tmp_path, *argv, file="", workdir=""):
@@ -156,7 +163,7 @@ def test_a_corpus_brings_the_options_of_its_tokenizer(tmp_path, capsys):
   assert config.tokenizer.kind == "bpe"
   assert config.tokenizer.vocab_size == 270
   assert config.tokenizer.lowercase is False
-  assert prepare.open_existing(config, path, log=print).meta["vocab_size"]
+  assert _opened(config, path).meta["vocab_size"]
   # A config file's other values are named, the defaults are not.
   config = _config(
     tmp_path,
@@ -169,14 +176,14 @@ def test_a_corpus_brings_the_options_of_its_tokenizer(tmp_path, capsys):
   # The command line's are not replaced, so that they contradict the corpus.
   config = _config(tmp_path, f"corpus.path={path}", "tokenizer.vocab_size=300")
   with pytest.raises(CorpusError, match=r"tokenizer\.vocab_size=300"):
-    prepare.open_existing(config, path, log=print)
+    _opened(config, path)
 
 
 def test_a_corpus_brings_a_given_tokenizer(tmp_path, vocab):
   path = _prepared(tmp_path, f"tokenizer.path={vocab}")
   config = _config(tmp_path, f"corpus.path={path}")
   assert config.tokenizer.vocab_size == 8
-  assert len(prepare.open_existing(config, path, log=print).token_counts) == 8
+  assert len(_opened(config, path).token_counts) == 8
 
 
 def test_a_corpus_that_is_not_there_changes_nothing(tmp_path):
@@ -203,3 +210,17 @@ def test_options_of_a_prepared_corpus_are_said_to_have_no_effect(
   assert "without effect" not in capsys.readouterr().err
   _config(tmp_path, f"corpus.path={path}", "data.alpha=0.5")
   assert "data.alpha=0.5 without effect: " in capsys.readouterr().err
+
+
+def test_a_given_tokenizer_is_found_where_folders_are_not_listed(
+  tmp_path, vocab, monkeypatch
+):
+  pytest.importorskip("aiohttp")
+  monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+  path = _prepared(tmp_path, f"tokenizer.path={vocab}")
+  with web_server.serve(path.parent) as web:
+    address = f"{web.address}/{path.name}"
+    config = _config(tmp_path, f"corpus.path={address}")
+    assert config.tokenizer.vocab_size == 8
+    corpus = streamed.open_corpus(address, cache_gb=1.0, log=print)
+    assert prepare.check_tokenizer(config, corpus, log=print) is corpus

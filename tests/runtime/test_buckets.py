@@ -20,6 +20,7 @@ from helpers import tiny as tiny_run
 from maskedlm.cli import main
 from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError, StorageError
+from maskedlm.data.corpus import concat, store, streamed
 from maskedlm.data.prepare import local
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 from maskedlm.runtime import buckets, startup
@@ -367,6 +368,28 @@ def test_killed_hosts_leave_a_run_that_one_host_continues(gcs, tmp_path):
   assert host_processes.losses(tmp_path / "bucket") == host_processes.losses(
     tmp_path
   )
+
+
+@needs_gcsfs
+def test_a_corpus_in_a_bucket_is_streamed(gcs, tiny, tmp_path, monkeypatch):
+  monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+  put(gcs, tiny[1], "gs://bucket/corpora/streamed")
+  corpora = (
+    store.open_corpus(tiny[1]),
+    streamed.open_corpus(
+      "gs://bucket/corpora/streamed", cache_gb=1.0, log=print
+    ),
+  )
+  one, other = (concat.take_all(corpus.train.tokens) for corpus in corpora)
+  assert one.tolist() == other.tolist() and len(one) > 10_000
+  assert not list(tmp_path.rglob("*.tokens.npy"))
+  # A file that was cut; its blocks are asked for again.
+  shutil.rmtree(tmp_path / "maskedlm" / "blocks")
+  name = "bucket/corpora/streamed/train-00000.tokens.npy"
+  gcs.objects[name] = (gcs.objects[name][0][:100], gcs.objects[name][1])
+  tokens = corpora[1].train.tokens.arrays[0]
+  with pytest.raises(ConfigError, match=f"gs://{name}: bytes"):
+    tokens[[len(tokens) - 1]]
 
 
 @needs_gcsfs

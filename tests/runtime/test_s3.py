@@ -4,6 +4,7 @@ Needs `pip install s3fs 'moto[server]'`; skipped without them.
 """
 
 import logging
+import shutil
 
 import jax
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from maskedlm.cli import main
 from maskedlm.core.errors import CheckpointError, ConfigError
+from maskedlm.data.corpus import concat, store, streamed
 from maskedlm.runtime import buckets, s3
 from maskedlm.training import status
 from maskedlm.training.checkpoints import load
@@ -81,6 +83,27 @@ def bucket(monkeypatch):
   yield fs
   started.stop()
   buckets.filesystem.cache_clear()
+
+
+def test_a_corpus_in_s3_is_streamed(bucket, tiny, tmp_path, monkeypatch):
+  monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+  bucket.put(str(tiny[1]), "bucket/corpus", recursive=True)
+  corpora = (
+    store.open_corpus(tiny[1]),
+    streamed.open_corpus("s3://bucket/corpus", cache_gb=1.0, log=print),
+  )
+  ids = [concat.take_all(corpus.train.tokens) for corpus in corpora]
+  np.testing.assert_array_equal(*ids)
+  assert not list(tmp_path.rglob("*.tokens.npy"))
+  # A file that was cut; its blocks are asked for again.
+  shutil.rmtree(tmp_path / "maskedlm" / "blocks")
+  name = "bucket/corpus/train-00000.tokens.npy"
+  bucket.pipe_file(name, bucket.cat_file(name)[:100])
+  (tokens,) = streamed.open_corpus(
+    "s3://bucket/corpus", cache_gb=1.0, log=print
+  ).train.tokens.arrays
+  with pytest.raises(ConfigError, match=f"s3://{name}: bytes"):
+    tokens[[len(tokens) - 1]]
 
 
 @pytest.mark.slow

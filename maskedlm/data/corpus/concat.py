@@ -1,6 +1,7 @@
 """Reads several memory-mapped arrays as one: the columns of a split.
 
-Only the elements that are taken are copied.
+Only the elements that are taken are copied. The arrays may be streamed.Tokens,
+which have a length and a dtype, and are sliced and indexed like vectors.
 """
 
 import itertools
@@ -36,7 +37,7 @@ def take(column: Concat, indices) -> np.ndarray:
     IndexError: an index is negative or past the end.
   """
   indices = np.asarray(indices)
-  dtype = np.result_type(column.arrays[0], column.bases)
+  dtype = np.result_type(column.arrays[0].dtype, column.bases.dtype)
   if indices.size == 0:
     return np.empty(indices.shape, dtype)
   low, high = indices.min(), indices.max()

@@ -1,7 +1,8 @@
-"""Copies a corpus from an address (gs://..., s3://...) to this host's disk.
+"""Copies a corpus from an address (gs://..., https://...) to this host's disk.
 
 Rows are drawn from all over a corpus, so it is mapped from a disk rather than
-read over a network. Any address that fsspec can read is accepted.
+read over a network; streamed.py copies all but the tokens, and reads these in
+place. Any address that fsspec can read is accepted.
 """
 
 import hashlib
@@ -21,31 +22,63 @@ Log = Callable[[str], None]
 def local_folder(path: str | os.PathLike, *, log: Log) -> pathlib.Path:
   """Returns the local folder of a corpus; one at an address is copied, once.
 
-  The copy is in the user's cache directory, under a name derived from its
-  content, which it gets once every file matches its SHA-256 in meta.json. An
-  interrupted copy is continued.
-
   Raises:
-    ConfigError: the address has no corpus or may not be read, the corpus is
-      damaged, or the disk is too small for it.
+    ConfigError: the address has no corpus; or as for `copy`.
     StorageError: the address can't be reached or copied at present.
   """
   if not buckets.is_address(path):
     return buckets.folder(path)
   address = buckets.normalize(path)
-  text = _read_meta(address)
+  text = read_meta(address)
+  folder = place(address, text)
+  copy(address, text, files_of(address, text), folder, log=log)
+  return folder
+
+
+def place(address: str, text: bytes) -> pathlib.Path:
+  """Returns the folder of the copy of a corpus, whose meta.json is `text`.
+
+  It is in the user's cache directory, under a name derived from its content.
+  """
   name = f"{address.rpartition('/')[2]}-{hashlib.sha256(text).hexdigest()[:12]}"
-  folder = output_files.cache_dir("corpora") / name
+  return output_files.cache_dir("corpora") / name
+
+
+def copy(
+  address: str,
+  text: bytes,
+  files: Mapping[str, Mapping],
+  folder: pathlib.Path,
+  *,
+  log: Log,
+) -> None:
+  """Copies files of a corpus to a folder, once.
+
+  The folder gets its name when every file matches its SHA-256. An interrupted
+  copy is continued.
+
+  Args:
+    address: the corpus's.
+    text: its meta.json, which is written too.
+    files: name -> {"bytes", "sha256"} of the files to copy, from files_of.
+    folder: where they go, from `place`.
+    log: called with lines for the user.
+
+  Raises:
+    ConfigError: the corpus is damaged or may not be read, or the disk is too
+      small for it.
+    StorageError: the address can't be reached or copied at present.
+  """
   try:
     folder.parent.mkdir(parents=True, exist_ok=True)
     # One of this machine's processes copies it; the others wait.
-    lock = folder.with_name(f"{name}.lock")
+    lock = folder.with_name(f"{folder.name}.lock")
     with output_files.lock(lock, on_wait=lambda: None):
       if not folder.exists():
-        work = folder.with_name(f"{name}.part")
+        work = folder.with_name(f"{folder.name}.part")
         work.mkdir(exist_ok=True)
         log(f"corpus: copying {address} to {folder}")
-        _copy(address, _files_of(address, text), work, log=log)
+        _copy(address, files, work, log=log)
         (work / "meta.json").write_bytes(text)
         work.rename(folder)
   except OSError as error:
@@ -55,13 +88,18 @@ def local_folder(path: str | os.PathLike, *, log: Log) -> pathlib.Path:
       if_wrong=f"is all of it there? {_MORE_ROOM}",
       if_temporary=f"the same command continues the copy. {_MORE_ROOM}",
     ) from error
-  return folder
 
 
 _MORE_ROOM = "Make room there, or set XDG_CACHE_HOME to a folder that has it."
 
 
-def _read_meta(address: str) -> bytes:
+def read_meta(address: str) -> bytes:
+  """Returns the meta.json of a corpus at an address.
+
+  Raises:
+    ConfigError: the address has no corpus or may not be read.
+    StorageError: it can't be reached at present.
+  """
   fs, root = buckets.filesystem(address)
   try:
     return fs.cat_file(f"{root}/meta.json")
@@ -74,8 +112,12 @@ def _read_meta(address: str) -> bytes:
     raise storage_errors.unreachable(address, error) from error
 
 
-def _files_of(address: str, text: bytes) -> dict[str, dict]:
-  """Returns name -> {"bytes", "sha256"} from meta.json, which isn't trusted."""
+def files_of(address: str, text: bytes) -> dict[str, dict]:
+  """Returns name -> {"bytes", "sha256"} from meta.json, which isn't trusted.
+
+  Raises:
+    ConfigError: it is not that of a corpus.
+  """
   try:
     files = dict(parse_json(text)["files"])
     sizes = [int(file["bytes"]) for file in files.values()]

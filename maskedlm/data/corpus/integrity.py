@@ -9,7 +9,7 @@ import errno
 import os
 import pathlib
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from maskedlm.core.errors import CorpusError
 from maskedlm.core.open_file import open_file
@@ -71,20 +71,23 @@ def read_meta(path: str) -> dict:
   return meta
 
 
-def check_files(path: str, meta: Mapping, *, under: str = "") -> None:
+def check_files(
+  path: str, meta: Mapping, *, under: str = "", elsewhere: Collection[str] = ()
+) -> None:
   """Checks the size of every file, and the content of all but the shards.
 
   Args:
     path: the corpus's folder.
     meta: from read_meta.
     under: checks only files whose names begin so.
+    elsewhere: names of files that are not in the folder.
 
   Raises:
     CorpusError: a file is missing or damaged.
     ConfigError, StorageError, PermissionError: see `reading`.
   """
   for name, file in meta["files"].items():
-    if name.startswith(under):
+    if name.startswith(under) and name not in elsewhere:
       is_shard = name.split("-")[0] in shards.SPLITS
       with reading(path):
         problem = find_problem(path, name, file, whole=not is_shard)

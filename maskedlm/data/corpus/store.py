@@ -85,11 +85,16 @@ def check_batches(batch_at: Callable, corpus: Corpus) -> Callable:
 # Opening
 
 
-def open_corpus(path) -> Corpus:
+def open_corpus(path, tokens: Mapping[str, Any] | None = None) -> Corpus:
   """Opens a finished corpus and maps its arrays.
 
   Sizes and headers are checked here, and the content of meta.json, the
   tokenizer and the token counts; that of the shards only by `verify_corpus`.
+
+  Args:
+    path: the corpus's folder.
+    tokens: split -> its tokens [T] (streamed.Tokens), if their files are
+      elsewhere.
 
   Raises:
     CorpusError: the corpus is missing, unfinished or of another version, or a
@@ -98,10 +103,14 @@ def open_corpus(path) -> Corpus:
   """
   path = os.path.abspath(path)
   meta = integrity.read_meta(path)
-  integrity.check_files(path, meta)
+  elsewhere = {*manifest.token_files(meta["splits"])} if tokens else ()
+  integrity.check_files(path, meta, elsewhere=elsewhere)
   with integrity.reading(path):
     try:
-      train, heldout = (_open_split(path, meta, name) for name in shards.SPLITS)
+      train, heldout = (
+        _open_split(path, meta, name, tokens and [tokens[name]])
+        for name in shards.SPLITS
+      )
       token_counts = np.array(shards.load_array(path, "token_counts"))
     except OSError as error:
       if error.errno != errno.EMFILE:
@@ -136,7 +145,7 @@ def _load_tokenizer(path: str) -> Tokenizer:
   return load_tokenizer(os.path.join(path, "tokenizer"))
 
 
-def _open_split(path: str, meta: Mapping, split: str) -> Split:
+def _open_split(path: str, meta: Mapping, split: str, tokens) -> Split:
   counts = meta["splits"][split]["shards"]
 
   def arrays_of(column):
@@ -145,7 +154,7 @@ def _open_split(path: str, meta: Mapping, split: str) -> Split:
 
   # A split without documents has no shard, but it has a dtype.
   dtype = np.dtype(meta["token_dtype"])
-  tokens = arrays_of("tokens") or [np.empty(0, dtype)]
+  tokens = tokens or arrays_of("tokens") or [np.empty(0, dtype)]
   end = np.zeros(1, shards.START_DTYPE)  # The last element: its base, T or S.
   return Split(
     tokens=concatenate(tokens, np.zeros(len(tokens), dtype)),

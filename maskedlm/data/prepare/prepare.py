@@ -91,10 +91,10 @@ def prepare(
   path = os.path.abspath(path)
   # First, as it may be on a read-only disk, which has no lock.
   if integrity.is_complete(path):
-    return _reuse(config, path, log)
+    return _reuse(config, store.open_corpus(path), log)
   with _lock(path, log):
     if integrity.is_complete(path):
-      return _reuse(config, path, log)
+      return _reuse(config, store.open_corpus(path), log)
     store.check_destination(path)
     corpus = run(config, path, log=log, progress=progress)
   for line in describe_corpus(corpus):
@@ -102,25 +102,25 @@ def prepare(
   return corpus
 
 
-def open_existing(config: ConfigDict, path, *, log: Callable) -> store.Corpus:
-  """Opens the corpus at corpus.path, regardless of its source.
+def check_tokenizer(
+  config: ConfigDict, corpus: store.Corpus, *, log: Callable
+) -> store.Corpus:
+  """Returns the corpus of corpus.path, regardless of its source.
 
   Raises:
-    CorpusError: it can't be opened, or was prepared with another tokenizer than
-      the config's.
+    CorpusError: it was prepared with another tokenizer than the config's.
   """
-  return _reuse(config, os.path.abspath(path), log, sections=("tokenizer",))
+  return _reuse(config, corpus, log, sections=("tokenizer",))
 
 
 def _reuse(
   config: ConfigDict,
-  path: str,
+  corpus: store.Corpus,
   log: Callable,
   sections: tuple[str, ...] = ("corpus", "tokenizer"),
 ) -> store.Corpus:
-  """Opens a complete corpus if the options of these sections are the same."""
-  corpus = store.open_corpus(path)
-  tokenizer = None
+  """Returns a corpus if the options of these sections are the same."""
+  path, tokenizer = corpus.path, None
   if config.tokenizer.path:
     tokenizer = vocabulary_sample.load_given(config.tokenizer)
     if tokenizer.sha256 == corpus.tokenizer.sha256:  # Ignore how it was made.

@@ -28,7 +28,7 @@ _FILES = (
   *("predictions.jsonl", "suite.json", "sweep.json", "tracker.json"),
 )
 _FOLDERS = ("checkpoints", "corpus", "profile", "tensorboard", "tokenizer")
-_NO_DIFFERENCE = ("corpus.num_workers",)  # To the corpus.
+_NO_DIFFERENCE = ("corpus.num_workers", "corpus.cache_gb")  # To the corpus.
 
 
 def check_workdir(workdir: pathlib.Path, config: Container[str]) -> None:

@@ -60,6 +60,7 @@ def start_job(job: Job) -> None:
         # These may differ when a run is continued.
         "path": "",
         "num_workers": 0,
+        "cache_gb": None,
       },
       "tokenizer": job.config.tokenizer.to_dict(),
     },

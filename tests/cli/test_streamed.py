@@ -1,0 +1,97 @@
+"""Runs whose corpus is streamed from a web server: the losses of a folder's."""
+
+import json
+import shutil
+
+import pytest
+
+from helpers import host_processes, web_server
+from helpers import tiny as tiny_run
+from maskedlm.cli import main
+
+pytest.importorskip("aiohttp")
+
+
+@pytest.fixture
+def web(tiny, monkeypatch, tmp_path):
+  """Serves the corpus of `tiny`; uses an empty cache."""
+  monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+  with web_server.serve(tiny[1].parent) as found:
+    yield found
+
+
+def command(tiny, path, workdir, num_steps, *more):
+  return [
+    "pretrain",
+    f"--config={tiny[0]}",
+    f"--config.corpus.path={path}",
+    f"--workdir={workdir}",
+    f"--config.train.num_steps={num_steps}",
+    "--config.optimizer.schedule=constant",
+    "--config.optimizer.warmup_steps=1",
+    *more,
+  ]
+
+
+def test_a_run_continues_to_the_losses_of_a_folder(tiny, web, tmp_path, capsys):
+  address = f"{web.address}/corpus"
+  assert main.main(command(tiny, tiny[1], tmp_path / "folder", 5)) == 0
+  capsys.readouterr()
+  some = "--config.corpus.cache_gb=0.5"
+  assert main.main(command(tiny, address, tmp_path / "run", 3, some)) == 0
+  said = capsys.readouterr().err
+  assert said.count(f"{address} is streamed") == 1 and "no effect" not in said
+  # Continued with a smaller cache, which is empty.
+  shutil.rmtree(tmp_path / "cache" / "maskedlm" / "blocks")
+  asked, _ = web.sent(".tokens.npy")
+  more = ["pretrain", f"--workdir={tmp_path / 'run'}"]
+  more += ["--config.train.num_steps=5", "--config.corpus.cache_gb=0.001"]
+  assert main.main(more) == 0
+  assert web.sent(".tokens.npy")[0] > asked
+  one, other = (
+    [x for x in host_processes.losses(tmp_path / name) if "loss" in x]
+    for name in ("folder", "run")
+  )
+  assert len(one) == 5 and one == other
+
+
+def test_inspect_says_how_it_is_read(tiny, web, capsys):
+  argv = ["inspect", f"--config={tiny[0]}", "--json"]
+  argv += [f"--config.corpus.path={web.address}/corpus"]
+  assert main.main([*argv, "--config.corpus.cache_gb=0.25"]) == 0
+  out, err = capsys.readouterr()
+  assert json.loads(out)["rows_measured"] and "0.25 GB" in err
+  assert main.main(argv) == 0
+  assert "copying" in capsys.readouterr().err
+
+
+def test_the_option_without_an_address_has_no_effect(tiny, capsys):
+  argv = ["inspect", f"--config={tiny[0]}", f"--config.corpus.path={tiny[1]}"]
+  assert main.main([*argv, "--config.corpus.cache_gb=2", "--json"]) == 0
+  err = capsys.readouterr().err
+  assert "--config.corpus.cache_gb has no effect" in err
+  assert "streamed" not in err
+  assert main.main([*argv, "--config.corpus.cache_gb=0", "--json"]) == 2
+  assert "corpus.cache_gb=0" in capsys.readouterr().err
+
+
+def test_an_address_without_a_corpus_is_one_line(tiny, web, capsys):
+  argv = ["inspect", f"--config={tiny[0]}"]
+  argv += [f"--config.corpus.path={web.address}/nowhere"]
+  for more in ([], ["--config.corpus.cache_gb=1"]):
+    assert main.main([*argv, *more]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{web.address}/nowhere" in line and "no finished corpus" in line
+
+
+@pytest.mark.slow
+def test_two_hosts_that_share_a_cache(tiny, web, tmp_path):
+  batch = "--config.data.batch_size=16"
+  one = command(tiny, tiny[1], tmp_path / "folder", 5, batch)
+  two = command(tiny, f"{web.address}/corpus", tmp_path / "run", 5, batch)
+  host_processes.run(2, *tiny_run.command(*one))
+  host_processes.run(2, *tiny_run.command(*two, "--config.corpus.cache_gb=1"))
+  first, second = (
+    host_processes.losses(tmp_path / name) for name in ("folder", "run")
+  )
+  assert len(first) >= 5 and first == second
