@@ -6,6 +6,7 @@ text are therefore its greedy continuation. One that reads from right to left
 does the same from the other end.
 """
 
+import functools
 import math
 import pathlib
 from collections.abc import Callable, Sequence
@@ -73,7 +74,9 @@ def make_mask_filler(
   params, config = token_model(opened.params, opened.meta["task"], path)
   params = jax.device_put(params)
 
-  def at_once(input_ids, segment_ids, positions):
+  # The parameters are an argument: jit would make constants of an array that
+  # it finds in a closure, and compile anew for each checkpoint.
+  def at_once(params, input_ids, segment_ids, positions):
     batch = {
       "input_ids": input_ids,
       "token_type_ids": jnp.zeros_like(input_ids),
@@ -84,11 +87,12 @@ def make_mask_filler(
     logits = logits.at[..., made.special_ids].set(-jnp.inf)
     return jax.nn.softmax(logits)
 
-  def one_by_one(input_ids, segment_ids, positions):
+  def one_by_one(params, input_ids, segment_ids, positions):
     before = {"left": -1, "right": 1}[config.reads]
 
     def fill(input_ids, position):  # [B, L], [B]
-      p = at_once(input_ids, segment_ids, position[:, None] + before)[:, 0]
+      places = position[:, None] + before
+      p = at_once(params, input_ids, segment_ids, places)[:, 0]
       rows = jnp.arange(len(input_ids))
       return input_ids.at[rows, position].set(jnp.argmax(p, axis=-1)), p
 
@@ -103,7 +107,9 @@ def make_mask_filler(
     mask_token=made.tokens(made.special.mask),
     max_length=config.max_positions,
     reads=config.reads,
-    probabilities=jax.jit(at_once if config.reads == "both" else one_by_one),
+    probabilities=functools.partial(
+      jax.jit(at_once if config.reads == "both" else one_by_one), params
+    ),
   )
 
 
