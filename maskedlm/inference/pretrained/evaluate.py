@@ -40,6 +40,7 @@ class PretrainedModel(NamedTuple):
 
   tokenizer: Tokenizer
   length: int  # L, the most tokens of a row.
+  corruption: Callable  # mask_rate -> masked_rows.make_corruption.
   # (batch of masked_rows.make_batch) -> loss, correct [B, P].
   scores: Callable
   # (input_ids, token_type_ids, segment_ids [B, L]) -> NSP logits [B, 2]; None
@@ -70,9 +71,15 @@ def make_model(
     hidden = masked_lm.encode(cfg, params, batch, None, False)
     return masked_lm.loss_and_correct(cfg, params, batch, hidden)
 
+  length = row_length(opened, cfg, length)
+  corruption = functools.partial(
+    masked_rows.make_corruption, opened.tokenizer, length
+  )
   return PretrainedModel(
     tokenizer=opened.tokenizer,
-    length=row_length(opened, cfg, length),
+    length=length,
+    # A second evaluation compiles nothing.
+    corruption=functools.lru_cache(maxsize=8)(corruption),
     scores=functools.partial(scores, params),
     pair_logits=make_pair_logits(opened),
     swaps=config.get("objective", {}).get("pairs") == "sop",
@@ -171,8 +178,8 @@ def evaluate(
   rows = masked_rows.mask_rows(
     model.tokenizer,
     masked_rows.cut_rows(model.tokenizer, encoded(), model.length),
+    model.corruption(mask_rate),
     length=model.length,
-    mask_rate=mask_rate,
     seed=seed,
   )
   while group := list(itertools.islice(rows, 8 * batch_size)):

@@ -7,7 +7,7 @@ and its tokens, not on the batch size or the model's weights.
 """
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import jax
@@ -40,22 +40,15 @@ def cut_rows(
       yield np.array([special.cls, *part, special.sep], np.int32)
 
 
-def mask_rows(
-  tokenizer: Tokenizer,
-  rows: Iterable[np.ndarray],
-  *,
-  length: int,
-  mask_rate: float,
-  seed: int,
-) -> Iterator[MaskedRow]:
-  """Yields the rows with their masks.
+def make_corruption(
+  tokenizer: Tokenizer, length: int, mask_rate: float
+) -> Callable:
+  """Returns the compiled (batch, key) -> masked batch for `mask_rows`.
 
   Args:
     tokenizer: of the rows.
-    rows: int32 [l] each, l <= length.
-    length: L.
+    length: L, the most tokens of a row.
     mask_rate: share of a row's tokens that is masked, at least one.
-    seed: decides which.
 
   Raises:
     ConfigError: mask_rate is out of range.
@@ -63,14 +56,28 @@ def mask_rows(
   options = CorruptionOptions(
     mask_rate=mask_rate, mask_share=1.0, random_share=0.0
   )
-  corrupt = jax.jit(
-    masking.make_masking(
-      tokenizer,
-      length,
-      options,
-      token_counts=np.ones(tokenizer.vocab_size, np.int64),
-    ).corrupt
-  )
+  counts = np.ones(tokenizer.vocab_size, np.int64)
+  made = masking.make_masking(tokenizer, length, options, token_counts=counts)
+  return jax.jit(made.corrupt)
+
+
+def mask_rows(
+  tokenizer: Tokenizer,
+  rows: Iterable[np.ndarray],
+  corrupt: Callable,
+  *,
+  length: int,
+  seed: int,
+) -> Iterator[MaskedRow]:
+  """Yields the rows with their masks.
+
+  Args:
+    tokenizer: of the rows.
+    rows: int32 [l] each, l <= length.
+    corrupt: from make_corruption.
+    length: L, as given to make_corruption.
+    seed: decides which tokens are masked.
+  """
   rows = iter(rows)
   for number in itertools.count():
     if not (group := list(itertools.islice(rows, ROWS))):

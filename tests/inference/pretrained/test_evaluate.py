@@ -48,9 +48,12 @@ def test_documents_are_cut_into_rows_of_their_own(model):
   ]
 
 
-def mask(model, rows, **options):
-  options = {"length": 30, "mask_rate": 0.25, "seed": 3, **options}
-  return list(masked_rows.mask_rows(model.tokenizer, rows, **options))
+def mask(model, rows, *, mask_rate=0.25, seed=3):
+  tokenizer, length = model.tokenizer, 30
+  corrupt = masked_rows.make_corruption(tokenizer, length, mask_rate)
+  return list(
+    masked_rows.mask_rows(tokenizer, rows, corrupt, length=length, seed=seed)
+  )
 
 
 def test_masks_hide_a_share_of_the_tokens_and_depend_on_the_seed(model):
@@ -232,8 +235,8 @@ def test_equals_a_loop_over_transformers(architecture, ending, tmp_path):
   rows = masked_rows.mask_rows(
     model.tokenizer,
     masked_rows.cut_rows(model.tokenizer, ids, length),
+    masked_rows.make_corruption(model.tokenizer, length, 0.3),
     length=length,
-    mask_rate=0.3,
     seed=5,
   )
   loss, accuracy = by_transformers(model, theirs, rows)
