@@ -30,6 +30,10 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 import pytest
 
+from helpers import deprecations
+
+deprecations.install()
+
 DATA = pathlib.Path(
   os.environ.get("MASKEDLM_DATA", ROOT.parent / "shared" / "data")
 )
