@@ -19,6 +19,8 @@ import time
 import jax
 import jax.numpy as jnp
 import numpy as np
+import table
+import writable
 from ml_collections import ConfigDict
 
 from maskedlm.modeling.attention import dispatch as choice
@@ -144,7 +146,7 @@ def numbers(text: str) -> list[int]:
     ) from None
 
 
-def main():
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--lengths", type=numbers, default="512,2048,8192")
   parser.add_argument("--rows", type=int, default=1)
@@ -157,12 +159,18 @@ def main():
   )
   parser.add_argument("--repeats", type=int, default=5)
   parser.add_argument("--memory", type=float, default=4, help="GB, at most")
-  args = parser.parse_args()
-  asked = args.implementations.split(",")
-  if not set(asked) <= set(choice.IMPLEMENTATIONS[1:]):
+  parser.add_argument("--json", **writable.TABLE)
+  args = parser.parse_args(argv)
+  args.implementations = args.implementations.split(",")
+  if not set(args.implementations) <= set(choice.IMPLEMENTATIONS[1:]):
     parser.error(
       f"--implementations: of {', '.join(choice.IMPLEMENTATIONS[1:])}"
     )
+  return args
+
+
+def main():
+  args = parse()
   machine = attention.machine()
   on_cpu = machine["platform"] == "cpu"
   dtype = args.dtype or ("float32" if on_cpu else "bfloat16")
@@ -172,6 +180,7 @@ def main():
     "| L | rows | implementation | ms | ms of all cores | temporary MB "
     "| from xla |\n|---|---|---|---|---|---|---|"
   )
+  rows = []
   for length in args.lengths:
     shape = (args.rows, length, args.heads, args.head_size)
     arrays = make_arrays(shape, dtype)
@@ -184,7 +193,9 @@ def main():
         dtype=dtype,
         dropout=0.0,
       )
-      names = [name for name in asked if not choice.refusal(name, case)]
+      names = [
+        name for name in args.implementations if not choice.refusal(name, case)
+      ]
       programs = compile_all(names, mask, shape, dtype)
       names = list(programs)
       memory = {
@@ -196,6 +207,15 @@ def main():
       }
       times = measure(fits, arrays, args.repeats)
       far = differences(fits, arrays)
+      rows += [
+        table.against(
+          f"attention, L={length}, {kind}: {name} against xla",
+          *(1e3 * times[one][0] for one in (name, "xla")),
+          "ms",
+        )
+        for name in times
+        if name != "xla" and "xla" in times
+      ]
       for name in names:
         spent = (
           [f"{1e3 * t:,.3g}" for t in times[name]]
@@ -208,6 +228,7 @@ def main():
           + (f"{far[name]:.1e} |" if name in far else "- |"),
           flush=True,
         )
+  table.write(args.json, rows)
 
 
 if __name__ == "__main__":

@@ -12,13 +12,13 @@ as starting one and waiting for it takes longer than the call itself.
 
 import argparse
 import functools
-import json
 import time
 import types
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import table
 import writable
 
 from maskedlm.config import defaults as config_lib
@@ -39,32 +39,31 @@ OPTIONS = (
 )
 
 
-def main() -> None:
-  """Measures, prints a table, writes the JSON."""
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--turns", type=int, default=20)
   parser.add_argument("--json", **writable.TABLE)
-  args = parser.parse_args()
+  args = parser.parse_args(argv)
+  return args
+
+
+def main() -> None:
+  """Measures, prints a table, writes the JSON."""
+  args = parse()
   step = step_seconds(args.turns)
   kind = jax.devices()[0].device_kind
   print(f"{kind}, {jax.device_count()} device(s); a step: {step:.3f} s or more")
-  print("\n| `corruption` | `choose` | ms | share of a step |")
-  print("|---|---|---|---|")
-  records = []
+  rows = []
   for corruption, choose in OPTIONS:
     seconds = best(make_corruption(corruption, choose), args.turns)
-    share = seconds / step
-    print(f"| {corruption} | {choose} | {seconds * 1e3:.2f} | {share:.3%} |")
-    records.append(
-      {
-        "work": f"{corruption} {choose}, {ROWS} rows of {LENGTH}",
-        "seconds": seconds,
-        "share_of_step": share,
-      }
+    rows.append(
+      table.Row(
+        f"corruption={corruption}, choose={choose}: share of a step's matmuls",
+        *(1e3 * seconds, 1e3 * step, seconds / step, "ms"),
+      )
     )
-  if args.json:
-    with args.json.open("w", encoding="utf-8") as file:
-      json.dump(records, file, indent=2)
+  print(table.show(rows))
+  table.write(args.json, rows)
 
 
 def best(run, turns: int) -> float:

@@ -1,10 +1,12 @@
 """Compares fine-tuning on real data with PyTorch + transformers.
 
+  python benchmarks/finetune.py --json FILE
   python benchmarks/finetune.py --encoder runs/bert --json FILE
 
-Both start from the same pretrained encoder and fine-tune on the same examples
-with the same recipe (batch, rate, epochs, schedule, dropout, clipping, decay);
-they are scored on the same development sets after the last step.
+Both start from the same pretrained encoder (by default configs/modern_small.py,
+trained first, an hour of two cores) and fine-tune on the same examples with the
+same recipe (batch, rate, epochs, schedule, dropout, clipping, decay); they are
+scored on the same development sets after the last step.
 `transformers` (finetune_peer.py) loads what `maskedlm export --to hf` writes,
 and checks before training that its vectors equal maskedlm's. `scratch` is
 maskedlm without pretraining, `features` the frozen encoder under a BiLSTM,
@@ -43,6 +45,7 @@ import finetune_rows
 import finetune_table
 import jax
 import numpy as np
+import trained
 import writable
 from finetune_rows import PEER, ROWS
 from ml_collections import ConfigDict
@@ -251,7 +254,7 @@ def read(path: pathlib.Path) -> dict[str, Any]:
   return json.loads(path.read_text())
 
 
-def main() -> None:
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   known = tuple(dict.fromkeys(c for r in ROWS.values() for c in r.contenders))
   for option, names in (("--rows", tuple(ROWS)), ("--contenders", known)):
@@ -261,7 +264,14 @@ def main() -> None:
       default=names,
       help=f"comma-separated; known: {', '.join(names)}",
     )
-  parser.add_argument("--encoder", help="a pretrained workdir")
+  parser.add_argument(
+    "--encoder", help="a pretrained workdir; default: one is trained"
+  )
+  parser.add_argument(
+    "--pretrain_steps",
+    type=int,
+    help="of that encoder; default: those of its config",
+  )
   parser.add_argument("--seeds", type=int, default=3, help="number of seeds")
   parser.add_argument(
     "--scale",
@@ -277,26 +287,52 @@ def main() -> None:
   )
   parser.add_argument("--json", **writable.TABLE)
   parser.add_argument("--job", type=pathlib.Path, help=argparse.SUPPRESS)
-  args = parser.parse_args()
-  if args.job:
-    job = read(args.job)
-    pathlib.Path(job["out"]).write_text(json.dumps(run_ours(job)))
-    return
+  args = parser.parse_args(argv)
   for given, names in ((args.rows, tuple(ROWS)), (args.contenders, known)):
     if unknown := set(given) - set(names):
       parser.error(
         f"{', '.join(unknown)} is unknown; known: {', '.join(names)}"
       )
-  workdir = args.workdir.resolve()
+  if args.encoder and not pathlib.Path(args.encoder).is_dir():
+    parser.error(f"--encoder={args.encoder}: expected a pretrained workdir")
+  if args.encoder and args.pretrain_steps:
+    parser.error("--pretrain_steps has no effect beside --encoder")
+  args.workdir = args.workdir.resolve()
+  return args
+
+
+def pretrained(workdir: pathlib.Path, steps: int | None) -> pathlib.Path:
+  """Returns the workdir of an encoder, which is trained if it isn't there."""
+  folder = workdir / "pretrained"
+  if not (folder / "result.json").exists():
+    options = {"corpus.source": trained.text_source()}
+    if steps:
+      options |= {"train.num_steps": steps, "optimizer.warmup_steps": 1}
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    print("training an encoder ...", flush=True)
+    trained.pretrain("modern_small.py", folder, options)
+  return folder
+
+
+def main() -> None:
+  """Runs what is not finished, prints a table, writes the JSON."""
+  args = parse()
+  if args.job:
+    job = read(args.job)
+    pathlib.Path(job["out"]).write_text(json.dumps(run_ours(job)))
+    return
+  workdir = args.workdir
+  if missing := finetune_rows.missing(args.rows):
+    print(f"not run: {missing} is absent; set MASKEDLM_DATA to the folder")
+    return
   if not args.table:
-    if not args.encoder or not pathlib.Path(args.encoder).is_dir():
-      parser.error(f"--encoder={args.encoder}: expected a pretrained workdir")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    args.encoder = str(pathlib.Path(args.encoder).resolve())
+    encoder = args.encoder or pretrained(workdir, args.pretrain_steps)
+    args.encoder = str(pathlib.Path(encoder).resolve())
     run_all(make_jobs(args, workdir), workdir)
   results = finetune_table.load(workdir)
   if not results:
-    parser.error(f"--workdir={workdir} has no results yet")
+    raise SystemExit(f"--workdir={workdir} has no results yet")
   table, records = finetune_table.tabulate(results)
   print(f"\n{table}")
   if args.json:

@@ -113,6 +113,12 @@ ROWS = {
 }
 
 
+def missing(names: Sequence[str]) -> pathlib.Path | None:
+  """Returns a training file of these rows that is absent, if one is."""
+  files = (DATA / ROWS[name].train for name in names)
+  return next((file for file in files if not file.is_file()), None)
+
+
 def configure(
   name: str, contender: str, seed: int, *, files: Sequence[str], encoder: str
 ):

@@ -115,22 +115,22 @@ def tabulate(results: Mapping[tuple[str, str], list]) -> tuple[str, list[dict]]:
       means = {c: (found or (None,))[0] for c, found in scores.items()}
       records.append(
         {
-          "work": f"{row.title}, {metric}, {len(ours)} seeds",
+          "work": f"{row.title}, {metric}, {len(ours)} seeds, against {PEER}",
           "ours": means[OURS],
           "peer": means[PEER],
           "ratio": ratio(means[OURS], means[PEER]),
-          "unit": "percent",
+          "unit": "%",
           "scratch": means[SCRATCH],
           "deviations": {c: x and x[1] for c, x in scores.items()},
         }
       )
     records.append(
       {
-        "work": f"{row.title}, training",
+        "work": f"{row.title}, training, compiling included, against {PEER}",
         "ours": time,
         "peer": peer_time,
         "ratio": ratio(peer_time, time),
-        "unit": "seconds, compiling included",
+        "unit": "s",
         "ours_compiling": compiling,
         "ours_cpu_seconds": median(ours, "cpu_seconds"),
         "peer_cpu_seconds": median(peer, "cpu_seconds"),
@@ -144,11 +144,11 @@ def tabulate(results: Mapping[tuple[str, str], list]) -> tuple[str, list[dict]]:
       )
       records.append(
         {
-          "work": f"{row.title}, {row.metrics[0]}, peer: frozen features",
+          "work": f"{row.title}, {row.metrics[0]}, against frozen features",
           "ours": records[-2]["ours"],
           "peer": score[0],
           "ratio": ratio(records[-2]["ours"], score[0]),
-          "unit": "percent",
+          "unit": "%",
           "deviation": score[1],
         }
       )
@@ -162,11 +162,12 @@ def tabulate(results: Mapping[tuple[str, str], list]) -> tuple[str, list[dict]]:
       )
       records.append(
         {
-          "work": f"{row.title}, packing against padding to {row.length}",
+          "work": f"{row.title}, training without compiling: packed, against "
+          f"padded to {row.length}",
           "ours": bare,
           "peer": other,
           "ratio": ratio(other, bare),
-          "unit": "seconds, without compiling",
+          "unit": "s",
         }
       )
   every = [x for found in results.values() for x in found]

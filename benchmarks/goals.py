@@ -1,15 +1,17 @@
 """Measures the goals of pretraining speed (docs/results/performance.md).
 
-  python benchmarks/goals.py --parts step,shares,peer,packing,checkpoint
+  python benchmarks/goals.py --parts step,kernel,shares,peer,packing,checkpoint
   python benchmarks/goals.py --parts step --shape BERT-large-512
 
-Each part prints a few rows: what, the goal, and the result. "The ceiling" is
-this device's own rate on square matrices, measured in the same part; FLOPs are
-those of modeling/flops.py (matmuls; backward is twice forward). The JSON is
-written after each row, so that a part that is stopped leaves its first rows.
+Each part prints a few rows, with the goal in brackets. Square matmuls are those
+of this device, measured in the same part; FLOPs are those of modeling/flops.py
+(matmuls; backward is twice forward). The JSON is written after each row, so
+that a part that is stopped leaves its first rows.
 
   step        the step as `maskedlm pretrain` compiles it, with batches made
               during training
+  kernel      the same step with attention_dropout=0, for which attention has
+              kernels
   shares      the same step against the bare matmuls of its shapes, without
               dropout, and without optimizer
   peer        transformers with SDPA and torch.compile on the same padded rows;
@@ -22,19 +24,17 @@ written after each row, so that a part that is stopped leaves its first rows.
 
 The goals are for one H200 (--size gpu); the other sizes are for a CPU. A
 process measures one shape, because JAX never returns a GPU's memory and another
-shape may not fit into the fragments. Nothing is downloaded. A part that can't
-run here says why and has no numbers. start.py measures the start of a run.
+shape may not fit into the fragments. Nothing is downloaded. A row that can't be
+measured here says why. start.py measures the start of a run.
 """
 
 import argparse
 import itertools
-import json
 import os
 import pathlib
 import statistics
 import tempfile
 import time
-from typing import NamedTuple
 
 # The peer's process needs GPU memory too, so JAX must not take all of it.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
@@ -43,6 +43,7 @@ os.environ.setdefault("XLA_CLIENT_MEM_FRACTION", "0.92")
 import jax
 import matmuls  # In this folder.
 import peer_process
+import table
 import writable
 from goal_runs import (
   SIZES,
@@ -52,6 +53,7 @@ from goal_runs import (
   loop,
   make,
 )
+from table import Row
 
 from maskedlm import objectives
 from maskedlm.config import defaults as config_lib
@@ -62,25 +64,15 @@ from maskedlm.training import step as steps
 from maskedlm.training.checkpoints import manager
 
 PACKAGES = "docstrings:numpy,jax,scipy,optax"
-CEILING = {
-  "BERT-base-128": ">= 60%",
-  "BERT-large-128": ">= 60%",
-  "BERT-large-512": ">= 65%",
-  "ModernBERT-base-1024": "308,000 tokens/s",  # The authors', on an H100.
+GOALS = {  # Of square matmuls.
+  "BERT-base-128": "goal: 0.60",
+  "BERT-large-128": "goal: 0.60",
+  "BERT-large-512": "goal: 0.65",
 }
+AUTHORS = {"ModernBERT-base-1024": 308_000}  # Tokens/s, on an H100.
 
 
-class Goal(NamedTuple):
-  """A row of the table; found is None if it could not be measured."""
-
-  what: str
-  goal: str
-  found: str | None
-  note: str = ""
-
-
-def main() -> None:
-  """Measures, prints a table, writes the JSON."""
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument(
     "--parts", default=",".join(PARTS), help="comma-separated, in this order"
@@ -93,28 +85,30 @@ def main() -> None:
     "--shape", help="a shape of that size; default: its first"
   )
   parser.add_argument("--json", **writable.TABLE)
-  args = parser.parse_args()
-  names = args.parts.split(",")
-  if not set(names) <= set(PARTS) or args.steps < 1:
+  args = parser.parse_args(argv)
+  args.parts = args.parts.split(",")
+  if not set(args.parts) <= set(PARTS) or args.steps < 1:
     parser.error(
       f"--parts: known: {', '.join(PARTS)}; --steps: expected 1 or more"
     )
   shapes = SIZES[args.size]
-  if (shape := args.shape or next(iter(shapes))) not in shapes:
-    parser.error(f"--shape={shape}: known: {', '.join(shapes)}")
+  args.shape = args.shape or next(iter(shapes))
+  if args.shape not in shapes:
+    parser.error(f"--shape={args.shape}: known: {', '.join(shapes)}")
+  return args
+
+
+def main() -> None:
+  """Measures, prints a table, writes the JSON."""
+  args = parse()
   print(f"{jax.devices()[0].device_kind}; jax {jax.__version__}\n")
-  print("| what | goal | found | |\n|---|---|---|---|")
+  print(table.head())
   rows = []
-  bench = Bench(shape, shapes[shape], args.steps)
-  for row in itertools.chain(*(PARTS[name](bench) for name in names)):
-    print(
-      f"| {row.what} | {row.goal} | {row.found or 'not measured'} | "
-      f"{row.note} |",
-      flush=True,
-    )
-    rows.append(row._asdict())
-    if args.json:
-      args.json.write_text(json.dumps(rows, indent=2))
+  bench = Bench(args.shape, SIZES[args.size][args.shape], args.steps)
+  for row in itertools.chain(*(PARTS[name](bench) for name in args.parts)):
+    print(table.line(row._asdict()), flush=True)
+    rows.append(row)
+    table.write(args.json, rows)
 
 
 # The step.
@@ -123,19 +117,39 @@ def main() -> None:
 def measure_step(bench: Bench):
   """Yields the speed of the step."""
   peak = matmuls.ceiling()
-  yield Goal("square matmuls, this run", "", f"{peak / 1e12:,.2f} TFLOP/s")
-  name, shape = bench.name, bench.shape
+  name = f"{bench.name}, {bench.shape.rows} rows"
   config, task = make(bench)
   speed = loop(config, task, bench.steps)
-  yield Goal(
-    f"{name}, B{shape.rows}",
-    CEILING.get(name, ""),
-    f"{task.flops(0) / speed.seconds / peak:.1%} of it",
-    f"{speed.seconds * 1e3:,.1f} ms, {shape.rows / speed.seconds:,.0f} rows/s, "
-    f"{speed.tokens / speed.seconds:,.0f} tokens/s; "
-    f"first step: {speed.first:,.0f} s",
+  reached = task.flops(0) / speed.seconds
+  yield table.against(
+    f"{name}, against square matmuls",
+    *(reached / 1e12, peak / 1e12, "TFLOP/s"),
+    GOALS.get(bench.name, ""),
   )
-  yield Goal(f"{name}, waiting for input", "<= 1%", f"{speed.waiting:.2%}")
+  rate, authors = speed.tokens / speed.seconds, AUTHORS.get(bench.name)
+  yield Row(
+    f"{name}, against the authors' on an H100" if authors else name,
+    rate,
+    authors,
+    authors and rate / authors,
+    "tokens/s",
+    f"a step: {speed.seconds * 1e3:,.1f} ms; the first: {speed.first:,.0f} s",
+  )
+  waiting = 100 * speed.waiting
+  yield Row(f"{name}, waiting for input", waiting, unit="%", note="goal: 1")
+
+
+def measure_kernel(bench: Bench):
+  """Yields the speed of the step without attention dropout."""
+  peak = matmuls.ceiling()
+  config, task = make(bench, attention_dropout=0.0)
+  speed = loop(config, task, bench.steps)
+  yield table.against(
+    f"{bench.name}, {bench.shape.rows} rows, attention_dropout=0, against "
+    "square matmuls",
+    *(task.flops(0) / speed.seconds / 1e12, peak / 1e12, "TFLOP/s"),
+    f"{speed.tokens / speed.seconds:,.0f} tokens/s",
+  )
 
 
 def measure_shares(bench: Bench):
@@ -144,10 +158,10 @@ def measure_shares(bench: Bench):
   speed = loop(config, task, bench.steps)
   whole = speed.seconds
   gradient = gradient_alone(config, task, bench.steps)
-  yield Goal("optimizer's share", "<= 5%", f"{1 - gradient / whole:.1%}")
+  yield share("optimizer", whole, gradient, "goal: 5")
   none = make(bench, dropout=0.0, attention_dropout=0.0)
   without = loop(*none, bench.steps)
-  yield Goal("dropout's share", "<= 6%", f"{1 - without.seconds / whole:.1%}")
+  yield share("dropout", whole, without.seconds, "goal: 6")
   arrays = jax.eval_shape(
     task.corrupt, dict(task.batch_at("train", 0)), jax.random.key(0)
   )
@@ -157,7 +171,20 @@ def measure_shares(bench: Bench):
     config.model.dtype,
     bench.steps,
   )
-  yield Goal("the step against bare matmuls", "<= 1.6x", f"{whole / bare:.2f}x")
+  yield table.against(
+    "the step, against the bare matmuls of its shapes",
+    *(1e3 * whole, 1e3 * bare, "ms", "goal: 0.63"),
+  )
+
+
+def share(part: str, whole: float, without: float, note: str) -> Row:
+  """Returns the Row of a part's share of the step's seconds."""
+  return Row(
+    f"{part}'s share of the step",
+    100 * (1 - without / whole),
+    unit="%",
+    note=note,
+  )
 
 
 def gradient_alone(config, task, count: int) -> float:
@@ -206,12 +233,13 @@ def measure_peer(bench: Bench):
   """Yields the speed against compiled transformers on the same rows."""
   # The peer comes first, while JAX holds little of the GPU's memory.
   seconds, why = peer_seconds(bench.shape, make(bench)[1], bench.steps)
-  found = None
-  if seconds:
-    speed = loop(*make(bench), bench.steps)
-    found = f"{seconds / speed.seconds:.2f}x rows/s"
-  what = f"{bench.name}, against transformers compiled"
-  yield Goal(what, ">= 1.3x", found, why)
+  what = f"{bench.name}, against transformers, SDPA and torch.compile, padded"
+  if not seconds:
+    yield Row(what, None, note=why)
+    return
+  ours = bench.shape.rows / loop(*make(bench), bench.steps).seconds
+  peer = bench.shape.rows / seconds
+  yield table.against(what, ours, peer, "rows/s", "goal: 1.3")
 
 
 def measure_packing(bench: Bench):
@@ -229,21 +257,20 @@ def measure_packing(bench: Bench):
 
     seconds, why = peer_seconds(shape, made(pack=False)[1], bench.steps)
     packed, padded = (loop(*made(pack), bench.steps) for pack in (True, False))
-  rates = [speed.tokens / speed.seconds for speed in (packed, padded)]
-  share = padded.tokens / (shape.rows * shape.length)
-  yield Goal(
-    "packed against maskedlm padded",
-    "",
-    f"{rates[0] / rates[1]:.2f}x real tokens/s",
-    f"rows of {shape.length}, padded ones {share:.0%} real",
+  ours, alone = (speed.tokens / speed.seconds for speed in (packed, padded))
+  padding = 1 - padded.tokens / (shape.rows * shape.length)
+  what = f"{bench.name}'s model on docstrings, rows of {shape.length}: packed"
+  yield table.against(
+    f"{what}, against maskedlm padded",
+    *(ours, alone, "real tokens/s"),
+    f"{padding:.0%} padding",
   )
-  ratio = seconds and rates[0] / (padded.tokens / seconds)
-  yield Goal(
-    "packed against transformers padded",
-    ">= 2x",
-    f"{ratio:.2f}x real tokens/s" if ratio else None,
-    why,
-  )
+  what = f"{what}, against transformers, torch.compile, padded"
+  if not seconds:
+    yield Row(what, None, note=why)
+    return
+  peer = padded.tokens / seconds
+  yield table.against(what, ours, peer, "real tokens/s", "goal: 2")
 
 
 def prepare_corpus(folder: pathlib.Path, shape: Shape):
@@ -282,16 +309,17 @@ def measure_checkpoint(bench: Bench):
       taken.append(time.perf_counter() - began)
       opened.wait()
     opened.close()
-  yield Goal(
-    "a checkpoint holds the loop up",
-    "<= 100 ms",
-    f"{statistics.median(taken) * 1e3:,.0f} ms",
-    f"a state of {size / 1e6:,.0f} MB",
+  yield Row(
+    f"a checkpoint of {size / 1e6:,.0f} MB holds the loop up",
+    1e3 * statistics.median(taken),
+    unit="ms",
+    note="goal: 100",
   )
 
 
 PARTS = {
   "step": measure_step,
+  "kernel": measure_kernel,
   "shares": measure_shares,
   "peer": measure_peer,
   "packing": measure_packing,

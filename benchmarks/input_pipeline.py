@@ -40,6 +40,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import numpy as np
 import sentencepiece
 import tokenizers
+import trained
 import writable
 
 from maskedlm.config import defaults as config_lib
@@ -49,24 +50,28 @@ from maskedlm.data.prepare import prepare
 from maskedlm.data.sources import reader
 from maskedlm.data.tokenizers import fast_wordpiece
 
-ROOT = pathlib.Path(__file__).parent.parent
 NUM_TOKENS = 50_000_000
 SHARD_TOKENS = 1 << 23
 BATCH_SIZE = 256
 SHORT_SHARE = 0.1
 
 
-def main() -> None:
-  """Measures, prints a table, writes the JSON."""
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument(
     "--megabytes", type=float, default=8, help="of text to prepare, at most"
   )
   parser.add_argument("--repeats", type=int, default=3, help="of prepare")
   parser.add_argument("--json", **writable.TABLE)
-  args = parser.parse_args()
+  args = parser.parse_args(argv)
   if args.megabytes <= 0 or args.repeats < 1:
     parser.error("--megabytes: expected above 0; --repeats: expected 1 or more")
+  return args
+
+
+def main() -> None:
+  """Measures, prints a table, writes the JSON."""
+  args = parse()
   print(f"{machine()}\n")
   with tempfile.TemporaryDirectory() as directory:
     directory = pathlib.Path(directory)
@@ -132,9 +137,7 @@ def write_text(
   path: pathlib.Path, num_bytes: float
 ) -> tuple[pathlib.Path, str]:
   """Writes at most num_bytes of whole documents; returns (path, title)."""
-  data = os.environ.get("MASKEDLM_DATA", ROOT.parent / "shared" / "data")
-  novels = pathlib.Path(data) / "text" / "en_novels.txt"
-  source = f"text:{novels}" if novels.is_file() else "docstrings:"
+  source = trained.text_source()
   written = 0
   with open(path, "w", encoding="utf-8") as file:
     for lines in reader.read_documents(source, text_field="", report=Counter()):
@@ -143,7 +146,7 @@ def write_text(
       if written > num_bytes:
         break
       file.write(document)
-  kind = "novels" if novels.is_file() else "docstrings"
+  kind = "novels" if source.startswith("text:") else "docstrings"
   return path, f"{path.stat().st_size / 1e6:.1f} MB of {kind}"
 
 

@@ -25,8 +25,11 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 
 import numpy as np
+import table
+import trained
 import writable
 
 from maskedlm.config import defaults as config_lib
@@ -35,51 +38,92 @@ from maskedlm.data.tokenizers import tokenizer
 
 SENTENCE, DOCUMENT = 20, 25  # Tokens, sentences; on average.
 LENGTH, BATCH = 128, 256
-ROOT = pathlib.Path(__file__).parents[1]
 KINDS = ("pairs", "documents", "full sentences")
+CONFIG = "bert.py:tiny"
+OPTIONS = {  # Of `maskedlm pretrain`, without those of files.
+  "tokenizer.vocab_size": 40,
+  "model.num_layers": 1,
+  "model.width": 32,
+  "model.num_heads": 2,
+  "model.mlp_width": 64,
+  "data.batch_size": 32,
+  "optimizer.warmup_steps": 5,
+  "train.num_steps": 50,
+  "train.log_every": 1,
+  "train.eval_rows": 64,
+}
 
 
-def main():
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
   parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-  parser.add_argument("--tokens", default="1e6,1e9", help="sizes of corpora")
+  parser.add_argument(
+    "--tokens", type=sizes, default="1e6,1e9", help="sizes of corpora"
+  )
   parser.add_argument(
     "--folder", help="for the corpora; default: the temporary folder"
   )
   parser.add_argument("--batches", type=int, default=200)
   parser.add_argument("--json", **writable.TABLE)
   parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
-  args = parser.parse_args()
+  return parser.parse_args(argv)
+
+
+def sizes(text: str) -> list[int]:
+  """Parses numbers of tokens, such as "1e6,1e9"."""
+  return [int(float(size)) for size in text.split(",")]
+
+
+def main():
+  args = parse()
   if args.child:
     print(json.dumps(measure(*args.child, args.batches)))
     return
-  table = []
+  found = []
   with tempfile.TemporaryDirectory(dir=args.folder) as folder:
-    for size in map(int, map(float, args.tokens.split(","))):
+    for size in args.tokens:
       path = pathlib.Path(folder) / "corpus"
       write_corpus(path, size)
       for kind in KINDS:
         for start in ("first", "next"):
-          table.append({"tokens": size, "rows": kind, "start": start})
-          table[-1] |= in_process(path, kind, args.batches)
-          print(table[-1], file=sys.stderr, flush=True)
+          found.append({"tokens": size, "rows": kind, "start": start})
+          found[-1] |= in_process(path, kind, args.batches)
+          print(found[-1], file=sys.stderr, flush=True)
       for start in ("first", "next"):
-        table.append({"tokens": size, "rows": "pretrain", "start": start})
-        table[-1] |= pretrain(path)
-        print(table[-1], file=sys.stderr, flush=True)
+        found.append({"tokens": size, "rows": "pretrain", "start": start})
+        found[-1] |= pretrain(path)
+        print(found[-1], file=sys.stderr, flush=True)
       shutil.rmtree(path)
   print(
     "| tokens | rows | start | s | CPU s | own memory, MB | at most, MB |"
     " mapped, MB |\n|---|---|---|---|---|---|---|---|"
   )
-  for row in table:
+  for row in found:
     print(
       f"| {row['tokens']:.0e} | {row['rows']} | {row['start']} |"
       f" {row['seconds']:.1f} | {row['cpu']:.1f} | {row['anon']:.0f} |"
       f" {row['peak']:.0f} |"
       f" {row['file']:.0f} |"
     )
-  if args.json:
-    args.json.write_text(json.dumps(table, indent=2) + "\n")
+  table.write(args.json, compare(found))
+
+
+def compare(found: list[dict]) -> Iterator[table.Row]:
+  """Yields each larger corpus beside the smallest one."""
+  smallest = found[0]["tokens"]
+  known = {(x["tokens"], x["rows"], x["start"]): x for x in found}
+  for (tokens, kind, start), x in known.items():
+    if tokens != smallest:
+      what = (
+        f"a trainer's {start} start on {tokens:.0e} tokens, rows: {kind}, "
+        f"against {smallest:.0e} tokens"
+      )
+      peer = known[smallest, kind, start]
+      yield table.against(
+        f"{what}: to the first batch", x["seconds"], peer["seconds"], "s"
+      )
+      yield table.against(
+        f"{what}: its own memory, at most", x["peak"], peer["peak"], "MB"
+      )
 
 
 def write_corpus(path: pathlib.Path, num_tokens: int) -> None:
@@ -193,29 +237,18 @@ def measure(path: str, kind: str, num_batches: int) -> dict:
 def pretrain(path: pathlib.Path) -> dict:
   """Measures a training run of 50 steps; seconds are to its first log."""
   workdir = path.with_name("run")
-  options = {
+  given = OPTIONS | {
     "corpus.path": path,
     "tokenizer.path": path / "tokenizer",
-    "tokenizer.vocab_size": 40,
-    "model.num_layers": 1,
-    "model.width": 32,
-    "model.num_heads": 2,
-    "model.mlp_width": 64,
-    "data.batch_size": 32,
-    "optimizer.warmup_steps": 5,
-    "train.num_steps": 50,
-    "train.log_every": 1,
-    "train.eval_rows": 64,
   }
   begin, found, seconds = time.time(), [], None
   process = subprocess.Popen(
     [
       *(sys.executable, "-m", "maskedlm", "pretrain"),
-      f"--config={ROOT}/configs/bert.py:tiny",
       f"--workdir={workdir}",
-      *(f"--config.{name}={value}" for name, value in options.items()),
+      *trained.arguments(CONFIG, given),
     ],
-    cwd=ROOT,
+    cwd=trained.ROOT,
     stdout=subprocess.DEVNULL,
     stderr=subprocess.DEVNULL,
   )

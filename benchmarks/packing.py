@@ -8,14 +8,15 @@ batches of the same corpus; medians of the steps, without the first of each.
 """
 
 import argparse
-import json
 import pathlib
 import statistics
 import tempfile
 import time
+from typing import NamedTuple
 
 import jax
 import numpy as np
+import table
 import writable
 
 from maskedlm import objectives
@@ -28,8 +29,7 @@ from maskedlm.training import step as steps
 POSITIONS = 4096  # A step.
 
 
-def main() -> None:
-  """Measures, prints a table, writes the JSON."""
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--lengths", default="64,128,512", help="tokens in a row")
   parser.add_argument("--steps", type=int, default=12, help="of each contender")
@@ -38,32 +38,34 @@ def main() -> None:
     "--source", default="docstrings:", help="prepared if no --corpus is given"
   )
   parser.add_argument("--json", **writable.TABLE)
-  args = parser.parse_args()
+  args = parser.parse_args(argv)
   if args.steps < 2:
     parser.error(
       f"--steps={args.steps}: expected 2 or more; the first is not timed"
     )
-  records = []
+  return args
+
+
+def main() -> None:
+  """Measures, prints a table, writes the JSON."""
+  args = parse()
+  rows = []
   with tempfile.TemporaryDirectory() as folder:
     corpus = (
       store.open_corpus(args.corpus)
       if args.corpus
       else make_corpus(pathlib.Path(folder) / "corpus", args.source)
     )
-    print("| L | rows are | padding | ms a step | real tokens/s | |")
-    print("|---|---|---|---|---|---|")
     for length in map(int, args.lengths.split(",")):
       alone, packed = measure(corpus, length, args.steps)
-      gain = packed["rate"] / alone["rate"]
-      for row, note in ((alone, ""), (packed, f"x{gain:.2f}")):
-        print(
-          f"| {length} | {row['rows']} | {row['padding']:.1%} | "
-          f"{row['seconds'] * 1e3:,.0f} | {row['rate']:,.0f} | {note} |",
-          flush=True,
-        )
-        records.append(row)
-  if args.json:
-    args.json.write_text(json.dumps(records, indent=2) + "\n")
+      what = f"4x256, rows of {length}: packed, against rows of one pair"
+      note = f"{packed.padding:.1%} padding instead of {alone.padding:.1%}"
+      rates = packed.rate, alone.rate
+      rows.append(table.against(what, *rates, "real tokens/s", note))
+      times = 1e3 * packed.seconds, 1e3 * alone.seconds
+      rows.append(table.against(f"{what}, a step", *times, "ms"))
+  print(table.show(rows))
+  table.write(args.json, rows)
 
 
 def make_corpus(path: pathlib.Path, source: str) -> store.Corpus:
@@ -75,26 +77,39 @@ def make_corpus(path: pathlib.Path, source: str) -> store.Corpus:
   return prepare.prepare(config, path, log=lambda line: None, progress=False)
 
 
-def measure(corpus: store.Corpus, length: int, count: int) -> list[dict]:
-  """Returns the records of rows alone and of packed rows."""
+class Speed(NamedTuple):
+  """Of a step."""
+
+  padding: float  # Share of the positions.
+  seconds: float
+  rate: float  # Real tokens a second.
+
+
+def measure(corpus: store.Corpus, length: int, count: int) -> list[Speed]:
+  """Returns the Speed of rows alone and of packed rows."""
   contenders = [Contender(corpus, length, pack) for pack in (False, True)]
   for turn in range(count):
     for each in contenders:
       each.step(turn)
-  return [each.record() for each in contenders]
+  return [each.speed() for each in contenders]
+
+
+def configure(length: int, pack: bool):
+  """Returns the config of a contender."""
+  config = config_lib.default("mlm_nsp")
+  config.model.update(num_layers=4, width=256, num_heads=4, mlp_width=1024)
+  config.model.max_positions = length
+  config.data.update(length=length, batch_size=max(POSITIONS // length, 1))
+  config.train.eval_rows = 0
+  config.objective.pack = pack
+  return config
 
 
 class Contender:
   """A model trained on one kind of rows, and the times of its steps."""
 
   def __init__(self, corpus: store.Corpus, length: int, pack: bool):
-    config = config_lib.default("mlm_nsp")
-    config.model.update(num_layers=4, width=256, num_heads=4, mlp_width=1024)
-    config.model.max_positions = length
-    config.data.update(length=length, batch_size=max(POSITIONS // length, 1))
-    config.train.eval_rows = 0
-    config.objective.pack = pack
-    self.length, self.pack = length, pack
+    config = configure(length, pack)
     self.task = objectives.make_task(config, corpus)
     self.mesh = sharding.make_mesh(config.mesh, jax.devices()[:1])
     with jax.set_mesh(self.mesh):
@@ -115,15 +130,13 @@ class Contender:
       self.real += int(np.count_nonzero(batch["segment_ids"]))
       self.positions += batch["segment_ids"].size
 
-  def record(self) -> dict:
+  def speed(self) -> Speed:
     seconds = statistics.median(self.seconds)
-    return {
-      "length": self.length,
-      "rows": "packed" if self.pack else "alone",
-      "padding": 1 - self.real / self.positions,
-      "seconds": seconds,
-      "rate": self.real / len(self.seconds) / seconds,
-    }
+    return Speed(
+      padding=1 - self.real / self.positions,
+      seconds=seconds,
+      rate=self.real / len(self.seconds) / seconds,
+    )
 
 
 if __name__ == "__main__":

@@ -80,8 +80,7 @@ class Contender(NamedTuple):
   row_flops: float  # Matmul FLOPs executed for a row.
 
 
-def main() -> None:
-  """Measures, prints a table for each shape, writes the JSON."""
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--shapes", default="small,base", help="comma-separated")
   parser.add_argument("--steps", type=int, default=15, help="turns of each")
@@ -89,17 +88,23 @@ def main() -> None:
     "--rows", type=int, help="in a batch; default: that of the shape"
   )
   parser.add_argument("--json", **writable.TABLE)
-  args = parser.parse_args()
-  names = args.shapes.split(",")
-  if not set(names) <= set(SHAPES) or args.steps < 1:
+  args = parser.parse_args(argv)
+  args.shapes = args.shapes.split(",")
+  if not set(args.shapes) <= set(SHAPES) or args.steps < 1:
     parser.error(
       f"--shapes: known: {', '.join(SHAPES)}; --steps: expected 1 or more"
     )
+  return args
+
+
+def main() -> None:
+  """Measures, prints a table for each shape, writes the JSON."""
+  args = parse()
   if why := peer_process.lacking():
-    parser.error(why)
+    raise SystemExit(why)
   print(machine())
   records = []
-  for name in names:
+  for name in args.shapes:
     shape, rows = SHAPES[name]
     rows = args.rows or rows
     records += compare(shape, rows, args.steps)

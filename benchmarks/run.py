@@ -4,10 +4,11 @@
   python benchmarks/run.py --device=gpu --out measured
 
 Each runs in its own process with a time budget; one that fails or takes too
-long is reported, and the next one runs. OUT/results.md has the output of each
-and is printed at the end; OUT/results.json has the numbers, also of those that
-were stopped. Nothing is downloaded: the text is that of shared/data if it
-exists, otherwise docstrings of the installed packages.
+long is reported, and the next one runs. OUT/results.md is printed at the end:
+tables to paste into docs/results, where each row says ours, peer, ratio,
+machine and date. OUT/results.json has the numbers, also of those that were
+stopped, and OUT/logs what each printed. Nothing is downloaded: the text is that
+of shared/data if it exists, otherwise docstrings of the installed packages.
 
 On a GPU the most important come first, and all end within --minutes. If the
 first fails, it is run again without XLA's autotuner of fusions; if that helps,
@@ -19,6 +20,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 import signal
 import subprocess
 import sys
@@ -26,14 +28,17 @@ import tempfile
 import time
 from typing import NamedTuple
 
+import table  # In this folder.
+
 HERE = pathlib.Path(__file__).parent
 MIN_SECONDS = 20.0  # With less time left, none is started.
+QUICK_MINUTES = 30.0
 # It compiles and times many kernels, which can take minutes.
 NO_AUTOTUNER = "--xla_gpu_experimental_enable_fusion_autotuner=false"
 
 
 class Benchmark(NamedTuple):
-  """A script with its arguments; {json} is replaced by a path."""
+  """A script with its arguments; {json} and {out} are replaced by paths."""
 
   name: str
   command: str
@@ -55,12 +60,16 @@ BENCHMARKS = {
     Benchmark("goals_checkpoint", f"{GOALS} checkpoint", 1.5),
     Benchmark("goals_peer", f"{GOALS} peer", 3.5),
     Benchmark("goals_packing", f"{GOALS} packing", 5),
+    Benchmark("goals_kernel_base", f"{GOALS} kernel", 3),
+    Benchmark("goals_kernel_long", f"{GOALS} kernel --shape BERT-large-512", 3),
     Benchmark(
       "pretrain_step",
       "pretrain_step.py --shapes base --rows 512 --steps 3 --json {json}",
       4,
     ),
-    Benchmark("attention", "attention.py --memory 60 --rows 8", 2),
+    Benchmark(
+      "attention", "attention.py --memory 60 --rows 8 --json {json}", 2
+    ),
     Benchmark("corruption", "corruption.py --json {json}", 1.5),
   ),
   "cpu": (
@@ -70,8 +79,25 @@ BENCHMARKS = {
     Benchmark("input_pipeline", "input_pipeline.py --json {json}", 10),
     Benchmark("packing", "packing.py --json {json}", 5),
     Benchmark("goals_packing", f"{GOALS} packing --size small --steps 8", 8),
-    Benchmark("attention", "attention.py", 10),
+    Benchmark(
+      "goals_packing_base", f"{GOALS} packing --size base --steps 2", 8
+    ),
+    Benchmark("goals_checkpoint", f"{GOALS} checkpoint --size small", 3),
+    Benchmark("memory_base", "memory.py --json {json}", 5),
+    Benchmark(
+      "memory_quickstart",
+      "memory.py --shape quickstart --steps 300 --json {json}",
+      10,
+    ),
+    Benchmark("attention", "attention.py --json {json}", 10),
     Benchmark("corruption", "corruption.py --json {json}", 10),
+    Benchmark("quickstart", "quickstart.py --json {json}", 30),
+    Benchmark("score", "score.py --json {json}", 10),
+    Benchmark("large_corpus", "large_corpus.py --json {json}", 10),
+    # Hours; with the same --out it continues where it was stopped.
+    Benchmark(
+      "finetune", "finetune.py --workdir {out}/finetune --json {json}", 1000
+    ),
   ),
 }
 # Commands of --quick: with these sizes each takes about a minute.
@@ -80,14 +106,32 @@ QUICK = {
     ("goals_base", "goals_large", "goals_long", "goals_modern"),
     f"{GOALS} step --size tiny --steps 3",
   ),
+  **dict.fromkeys(
+    ("goals_kernel_base", "goals_kernel_long"),
+    f"{GOALS} kernel --size tiny --steps 3",
+  ),
   "goals_shares": f"{GOALS} shares --size tiny --steps 3",
   "goals_peer": f"{GOALS} peer --size tiny --steps 3",
-  "goals_packing": f"{GOALS} packing --size tiny --steps 3",
+  **dict.fromkeys(
+    ("goals_packing", "goals_packing_base"),
+    f"{GOALS} packing --size tiny --steps 3",
+  ),
   "start_gpu": f"{START} tiny",
   "start_small": f"{START} tiny",
   "start_base": f"{START} tiny",
   "goals_checkpoint": f"{GOALS} checkpoint --size tiny",
-  "attention": "attention.py --lengths 128 --heads 2 --repeats 2",
+  **dict.fromkeys(
+    ("memory_base", "memory_quickstart"),
+    "memory.py --shape tiny --steps 4 --json {json}",
+  ),
+  "quickstart": "quickstart.py --steps 4 --source docstrings:json,email "
+  "--json {json}",
+  "score": "score.py --texts 9 --loop_texts 2 --json {json}",
+  "large_corpus": "large_corpus.py --tokens 1e5,1e6 --batches 3 --json {json}",
+  "finetune": "finetune.py --rows mrpc --contenders ours,transformers "
+  "--seeds 1 --scale 0.01 --pretrain_steps 4 --workdir {out}/finetune-quick "
+  "--json {json}",
+  "attention": "attention.py --lengths 128 --heads 2 --repeats 2 --json {json}",
   "corruption": "corruption.py --turns 2 --json {json}",
   "pretrain_step": "pretrain_step.py --shapes small --rows 2 --steps 2 "
   "--json {json}",
@@ -160,11 +204,13 @@ def run(
   """Runs one benchmark in its own process group, with XLA_FLAGS `flags`."""
   command = QUICK[each.name] if args.quick else each.command
   name = " ".join(filter(None, (each.name, flags)))
-  limit = min(60 * each.minutes, left)
+  # In small, they test whether the scripts run, on however busy a machine.
+  limit = min(60 * (each.minutes if not args.quick else QUICK_MINUTES), left)
   if limit < MIN_SECONDS:
     return Outcome(name, "not run: no time is left", 0.0, "", None)
   found = scratch / f"{name}.json"
-  script, *options = (word.format(json=found) for word in command.split())
+  places = {"json": found, "out": args.out.resolve()}
+  script, *options = (word.format(**places) for word in command.split())
   # So that maskedlm need not be installed.
   path = [str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
   environ = dict(
@@ -197,21 +243,41 @@ def run(
 
 
 def write_results(args, outcomes: list[Outcome]) -> None:
-  """Writes results.md and results.json."""
-  stamp = time.strftime("%Y-%m-%d %H:%M")
+  """Writes results.md, results.json and logs/."""
+  about = machine(args.device), time.strftime("%Y-%m-%d")
   lines = [
-    f"# Benchmarks, {args.device}{', quick: not for comparison' * args.quick}",
-    "",
-    f"{platform.node()}, {os.cpu_count()} cores, {stamp}",
+    f"# Benchmarks, {args.device}{', quick: not for comparison' * args.quick}"
   ]
+  (args.out / "logs").mkdir(exist_ok=True)
   for each in outcomes:
     lines += ["", f"## {each.name}: {each.status}, {each.seconds:.0f} s", ""]
-    # The last lines say why it failed.
-    shown = each.printed.splitlines()
-    lines += shown if each.status == "ok" else ["```", *shown[-30:], "```"]
+    if each.numbers:  # Also of one that was stopped.
+      lines.append(table.head("machine", "date"))
+      lines += [table.line(record, *about) for record in each.numbers]
+    if each.status != "ok" or not each.numbers:
+      # The last lines say why.
+      lines += ["```", *each.printed.splitlines()[-30:], "```"]
+    name = re.sub(r"\W+", "_", each.name)
+    (args.out / "logs" / f"{name}.txt").write_text(each.printed)
   (args.out / "results.md").write_text("\n".join(lines) + "\n")
   records = [each._asdict() | {"printed": None} for each in outcomes]
   (args.out / "results.json").write_text(json.dumps(records, indent=2))
+
+
+def machine(device: str) -> str:
+  """Returns the name of the GPU, or of the CPU with the number of its cores."""
+  if device == "gpu":
+    command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+    try:
+      found = subprocess.run(command, capture_output=True, text=True).stdout
+    except OSError:  # No NVIDIA.
+      found = ""
+    return found.splitlines()[0] if found else "a GPU"
+  name, path = platform.machine(), pathlib.Path("/proc/cpuinfo")
+  if path.exists():
+    models = re.findall(r"model name\s*: (.*)", path.read_text())
+    name = models[0] if models else name
+  return f"{os.cpu_count()} cores of {name}"
 
 
 if __name__ == "__main__":

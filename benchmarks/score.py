@@ -1,42 +1,78 @@
 """Times pseudo-log-likelihoods: batched over masks, and one call a token.
 
-  maskedlm export --checkpoint runs/quickstart --to hf --out exported
-  python benchmarks/score.py --checkpoint runs/quickstart --input texts.txt \
-    --peer exported
+  python benchmarks/score.py --json FILE
+  python benchmarks/score.py --checkpoint runs/quickstart --input texts.txt
 
-All read the same texts with the same model. "one row" is the plain loop, whose
-calls have one row, a copy of the text with one mask; "fill_mask" is a loop over
-Model.fill_mask, with its candidates; "transformers" is the plain loop through
-the exported model. Every shape is compiled before the clock starts. The time is
-that of the clock and, for machines that other work shares, of the processor.
+All read the same texts with the same model: by default one of the quickstart's
+size, trained for a few steps, which does not change the speed. "one row" is the
+plain loop, whose calls have one row, a copy of the text with one mask;
+"fill_mask" is a loop over Model.fill_mask, with its candidates; "transformers"
+is the plain loop through the exported model, if the extra `peer` is installed.
+Every shape is compiled before the clock starts. The time is that of the clock
+and, for machines that other work shares, of the processor.
 docs/results/score.md has the table.
 """
 
 import argparse
 import itertools
+import pathlib
+import tempfile
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 
 import numpy as np
+import peer_process
+import table
+import trained
+import writable
 
 import maskedlm
 from maskedlm.data.labelled import text_lines
+from maskedlm.data.sources import reader
 from maskedlm.inference.score import rows, texts
+from maskedlm.interop.huggingface import exporter
+
+CONFIG = "quickstart.py"
+OPTIONS = {  # Of `maskedlm pretrain`, if no checkpoint is given.
+  "corpus.source": "docstrings:json,email,unittest",
+  "train.num_steps": 4,
+  "train.eval_rows": 0,
+  "optimizer.warmup_steps": 1,
+}
 
 
-def main() -> None:
-  """Prints tokens per second of each way."""
-  parser = argparse.ArgumentParser()
-  parser.add_argument("--checkpoint", required=True)
-  parser.add_argument("--input", required=True, help="a text on each line")
-  parser.add_argument("--peer", default="", help="the model as exported to hf")
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
+  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+  parser.add_argument("--checkpoint", help="default: a model is trained")
+  parser.add_argument(
+    "--input", help="a text on each line; default: novels, or docstrings"
+  )
   parser.add_argument("--texts", type=int, default=512)
   parser.add_argument("--loop_texts", type=int, default=32)
   parser.add_argument("--batch_tokens", type=int, default=texts.BATCH_TOKENS)
-  args = parser.parse_args()
-  model = maskedlm.load(args.checkpoint)
-  lines = (text for _, text in text_lines.read_lines(args.input))
-  given = list(itertools.islice(filter(str.strip, lines), args.texts))
+  parser.add_argument("--json", **writable.TABLE)
+  return parser.parse_args(argv)
+
+
+def main() -> None:
+  """Measures, prints a table, writes the JSON."""
+  args = parse()
+  with tempfile.TemporaryDirectory() as directory:
+    folder = pathlib.Path(directory)
+    checkpoint = args.checkpoint
+    if not checkpoint:
+      checkpoint = folder / "run"
+      trained.pretrain(CONFIG, checkpoint, OPTIONS)
+    model, theirs = maskedlm.load(checkpoint), None
+    if why := peer_process.lacking():
+      print(f"transformers: left out, {why}")
+    else:
+      exporter.export_huggingface(
+        pathlib.Path(checkpoint), folder / "hf", part="", log=print
+      )
+      theirs = _load_peer(str(folder / "hf"))
+  given = list(itertools.islice(_lines(args.input), args.texts))
   few = given[: args.loop_texts]
 
   def batched():
@@ -51,8 +87,7 @@ def main() -> None:
     "one row": _time(lambda: [_one_row(model._scorer, text) for text in few]),
     "fill_mask": _time(lambda: [_fill(model, text) for text in few]),
   }
-  if args.peer:
-    theirs = _load_peer(args.peer)
+  if theirs:
     found["transformers"] = _time(
       lambda: [_one_call(theirs, model, text) for text in few]
     )
@@ -62,11 +97,32 @@ def main() -> None:
     for a, b in zip(found["batched"][2], found[other][2], strict=False)
   )
   print(f"largest difference of two log-probabilities: {apart:.1e}")
-  print("| way | tokens | tokens/s | tokens/s of the processor |")
-  print("|---|---:|---:|---:|")
-  for name, (seconds, processor, made) in found.items():
-    n = sum(map(len, made))
-    print(f"| {name} | {n:,} | {n / seconds:,.0f} | {n / processor:,.0f} |")
+  rates = {
+    name: [sum(map(len, made)) / taken for taken in (clock, processor)]
+    for name, (clock, processor, made) in found.items()
+  }
+  compared = [
+    table.against(
+      f"pseudo-log-likelihoods, batched, against {name} for each token",
+      *(rates["batched"][i], rates[name][i], unit),
+    )
+    for name in list(rates)[1:]
+    for i, unit in enumerate(("tokens/s", "tokens/s of CPU time"))
+  ]
+  print(table.show(compared))
+  table.write(args.json, compared)
+
+
+def _lines(path: str | None) -> Iterator[str]:
+  """Yields lines of text that are not blank; novels or docstrings for None."""
+  if path:
+    lines = (text for _, text in text_lines.read_lines(path))
+  else:
+    documents = reader.read_documents(
+      trained.text_source(), text_field="", report=Counter()
+    )
+    lines = itertools.chain.from_iterable(documents)
+  return filter(str.strip, lines)
 
 
 def _time(call: Callable) -> tuple[float, float, list]:

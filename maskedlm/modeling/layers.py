@@ -1,9 +1,10 @@
 """Building blocks of any architecture: dense, norm, dropout, activations.
 
 Activations are flattened, [B*L, D]: on XLA:CPU a dense layer over [B, L, D]
-takes 1.7 times as long, as its weight gradient contracts two dimensions
-(docs/results/performance.md). Parameters are float32; `dtype`, a key of DTYPES,
-is the type of the computation.
+takes 1.7 times as long, as its weight gradient contracts two dimensions (of
+4096 x 256 x 1024, forward and backward on two cores, 49 instead of 30 ms).
+Parameters are float32; `dtype`, a key of DTYPES, is the type of the
+computation.
 """
 
 import functools

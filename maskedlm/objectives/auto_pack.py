@@ -5,7 +5,7 @@ from typing import Any
 
 from maskedlm.core.options import option
 
-# Pack if at most this share of the rows remains: a packed step is 0 to 3%
+# Pack if at most this share of the rows remains: a packed step is up to 2%
 # slower on a CPU (docs/results/performance.md), and packing departs a little
 # from the papers.
 MAX_ROWS_RATIO = 0.9

@@ -1,0 +1,69 @@
+"""Runs the README's quickstart, and once more with pairs in rows of their own.
+
+  python benchmarks/quickstart.py --json FILE
+
+Both read the same corpus, which the first prepares. They run one after the
+other, and other work disturbs them differently: packing.py compares steps that
+take turns. Nothing is downloaded.
+"""
+
+import argparse
+import pathlib
+import tempfile
+
+import table
+import trained
+import writable
+
+CONFIG = "quickstart.py"
+
+
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
+  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+  parser.add_argument("--steps", type=int, help="default: those of the config")
+  parser.add_argument("--source", help="the text; default: the config's")
+  parser.add_argument("--json", **writable.TABLE)
+  return parser.parse_args(argv)
+
+
+def options(args, **more) -> dict[str, object]:
+  """Returns the options of the command line."""
+  given = dict(more)
+  if args.source:
+    given["corpus.source"] = args.source
+  if args.steps:
+    given |= {"train.num_steps": args.steps, "optimizer.warmup_steps": 1}
+  return given
+
+
+def main() -> None:
+  """Measures, prints a table, writes the JSON."""
+  args = parse()
+  with tempfile.TemporaryDirectory() as directory:
+    folder = pathlib.Path(directory)
+    packed = trained.pretrain(CONFIG, folder / "packed", options(args))
+    same = {"corpus.path": folder / "packed" / "corpus"}
+    alone = trained.pretrain(
+      CONFIG,
+      folder / "alone",
+      options(args, **same, **{"objective.pack": False}),
+    )
+  what, other = "the quickstart", "against rows of one pair"
+  rates = (each.result["tokens_per_second"] for each in (packed, alone))
+  rows = [
+    table.Row(f"{what}, from text to the result", packed.seconds, unit="s"),
+    table.against(f"{what}, packed, {other}", *rates, "real tokens/s"),
+  ]
+  for name, unit, times in (
+    ("heldout_mlm_loss", "nats", 1),
+    ("mlm_accuracy", "%", 100),
+    ("nsp_accuracy", "%", 100),
+  ):
+    found = [times * each.result[name] for each in (packed, alone)]
+    rows.append(table.Row(f"{what}, {name}, {other}", *found, unit=unit))
+  print(table.show(rows))
+  table.write(args.json, rows)
+
+
+if __name__ == "__main__":
+  main()
