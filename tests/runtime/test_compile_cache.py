@@ -3,15 +3,21 @@
 import os
 import subprocess
 import sys
+from collections import Counter
 
 import jax
 import pytest
 
-from helpers import toy
+import maskedlm
+from helpers import finetune_runs, toy, untrained
+from helpers.compilations import compiled_programs
 from helpers.toy_runs import make_config, run
 from maskedlm import objectives
 from maskedlm.config import defaults
 from maskedlm.data.batches import placeholder_corpus
+from maskedlm.finetune import config as finetuning
+from maskedlm.finetune import run as finetune
+from maskedlm.inference.vectors import vectors
 from maskedlm.runtime import startup
 from maskedlm.training import sharding
 
@@ -79,21 +85,7 @@ def test_the_cache_can_be_moved(monkeypatch, tmp_path):
     jax.config.update("jax_compilation_cache_dir", before)
 
 
-# The functions that were compiled or found in the cache.
-compiled: list[str] = []
-
-
-@pytest.fixture(scope="module")
-def listener():
-  def listen(event, seconds, **about):
-    del seconds
-    if event == "/jax/core/compile/backend_compile_duration":
-      compiled.append(about["fun_name"])
-
-  jax.monitoring.register_event_duration_secs_listener(listen)
-
-
-def test_nothing_is_compiled_after_the_first_steps(tmp_path, listener):
+def test_nothing_is_compiled_after_the_first_steps(tmp_path):
   # A second run has three times the steps, evaluations and checkpoints.
   counts = []
   for num_steps in (4, 12):
@@ -102,13 +94,10 @@ def test_nothing_is_compiled_after_the_first_steps(tmp_path, listener):
     )
     mesh = sharding.make_mesh(c.mesh, jax.devices()[:1])
     jax.clear_caches()
-    compiled.clear()
-    run(c, toy.make_task(), tmp_path / str(num_steps), mesh)
-    counts.append(sorted(compiled))
-    assert [compiled.count(f"jit({n})") for n in ("step", "heldout_step")] == [
-      1,
-      1,
-    ], compiled
+    with compiled_programs() as names:
+      run(c, toy.make_task(), tmp_path / str(num_steps), mesh)
+      counts.append(Counter(names))
+    assert [counts[-1][n] for n in ("step", "heldout_step")] == [1, 1], counts
   assert counts[0] == counts[1]
 
 
@@ -130,3 +119,87 @@ def test_all_batches_have_the_same_shapes(objective):
 
   for split, count in (("train", 40), ("heldout", task.num_heldout_batches)):
     assert all(shapes(split, i) == shapes(split, 0) for i in range(count))
+
+
+# Fine-tuning and inference: every shape is compiled once. Which shapes there
+# are is worked out by hand.
+
+
+def the(count):
+  """Returns a text of that many tokens."""
+  return " ".join(["the"] * count)
+
+
+def test_fine_tuning_compiles_each_shape_once(tmp_path):
+  encoder = finetune_runs.make_encoder(tmp_path / "encoder")
+  sizes = {"train": [3, 7] * 11 + [3], "dev": [1] * 8 + [6] * 3 + [18] * 2}
+  for name, of_rows in sizes.items():
+    rows = [f"{the(n)}\t{'ab'[i % 2]}\n" for i, n in enumerate(of_rows)]
+    (tmp_path / f"{name}.tsv").write_text("text\tlabel\n" + "".join(rows))
+  config = finetuning.default("classification")
+  config.init_from = str(encoder)
+  config.data.update(
+    train=str(tmp_path / "train.tsv"), dev=str(tmp_path / "dev.tsv")
+  )
+  config.data.update(length=24, batch_size=8, pack=False)
+  config.train.epochs = 3.0
+
+  with compiled_programs() as names:
+    finetune.finetune(config, tmp_path / "run")
+    counts = Counter(names)
+  # All 9 batches are 8 rows of 24. With [CLS] and [SEP], held-out batches are 8
+  # rows of 3 tokens, then 3 of 8 and 2 of 20: in the buckets of 8 and 24. The
+  # best checkpoint is scored on one batch of 16 rows of 24.
+  found = [counts[n] for n in ("step", "heldout_step", "outputs")]
+  assert found == [1, 2, 1], counts
+
+
+def test_embedding_compiles_a_few_shapes_once(tmp_path):
+  model = maskedlm.load(untrained.pretrained(tmp_path / "run"))
+  # Two of each length from 3 to 32. Batches of 128 positions, the longest
+  # first: 4 rows of 32, 5 of 24, 8 of 16; the last 8 rows, of 3 to 6 tokens,
+  # are one batch.
+  texts = [the(n) for n in range(1, 31)] * 2
+  options = vectors.VectorOptions("sentence")
+
+  def embed(texts):
+    made = vectors.embed(model._encoder, texts, options, batch_tokens=128)
+    return len(vectors.collect(made).values)
+
+  jax.clear_caches()
+  with compiled_programs() as names:
+    assert embed(texts) == 60
+    assert names.count("encode") == 4, names
+    names.clear()
+    assert embed(texts[7:] + texts[:7]) == 60
+    assert not names
+
+
+def test_inference_compiles_nothing_twice(tmp_path):
+  pretrained = maskedlm.load(untrained.pretrained(tmp_path / "run"))
+  tagger = maskedlm.load(untrained.finetuned(tmp_path / "pos", "pos"))
+  # Rows of 32 are cut from 110 tokens: three of 32 and one of 22; with batches
+  # of 2 rows one shape. Tags: lengths in the buckets of 8, 16 and 32.
+  documents = [the(110)]
+  sentences = [{"tokens": the(n).split()} for n in (2, 5, 11, 12, 27, 29)]
+  masked = "the [MASK] sat on the [MASK]"
+
+  def run():
+    pretrained.evaluate(documents, batch_size=2)
+    tagger.predict(sentences, batch_size=2)
+    pretrained.fill_mask(masked)
+    pretrained.score(["the cat sat", "a good film"])
+    pretrained.embed(["the cat sat", "a good film"], unit="word")
+    pretrained.attend("the cat sat")
+
+  jax.clear_caches()
+  with compiled_programs() as names:
+    run()
+    assert [names.count(n) for n in ("scores", "corrupt", "outputs")] == [
+      1,
+      1,
+      3,
+    ], names
+    names.clear()
+    run()
+    assert not names

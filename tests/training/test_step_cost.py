@@ -1,22 +1,25 @@
 """The cost of a training step by XLA's analysis; nothing is timed.
 
 The whole step (masking, gradient, AdamW) is compiled for one CPU, and its
-FLOPs, bytes, buffers and memory are compared with bounds worked by hand. The
-model has one layer, as the analysis counts the body of a scan once.
+FLOPs, bytes, buffers and memory are compared with bounds worked by hand.
+tests/finetune/test_finetune_cost.py and tests/inference/test_inference_cost.py
+do the same for fine-tuning and inference.
 """
 
 import functools
-import math
-import re
-from typing import NamedTuple
 
 import jax
 import pytest
 
+from helpers.program_cost import (
+  arrays,
+  compile_step,
+  materialised,
+  matmul_flops,
+)
 from maskedlm import objectives
 from maskedlm.config import defaults as config_lib
 from maskedlm.data.batches import placeholder_corpus
-from maskedlm.training import optimizer
 from maskedlm.training import step as steps
 
 # P is 0.15 L; V is 1,000, which is padded to 1,024.
@@ -46,16 +49,6 @@ HEADS = {"roberta": 1, "mlm_nsp": 1, "spanbert": 2, "electra": 1}
 DROPOUT = {"roberta": 0.1, "mlm_nsp": 0.0, "spanbert": 0.0, "electra": 0.0}
 
 
-class Step(NamedTuple):
-  """A compiled step."""
-
-  text: str
-  num_params: int
-  flops: float
-  bytes_accessed: float
-  memory: object
-
-
 def make_task(objective):
   """Returns (config, task) of one layer, on placeholder rows."""
   config = config_lib.default(objective)
@@ -74,70 +67,9 @@ def make_task(objective):
 
 
 @functools.cache
-def compiled(objective) -> Step:
+def compiled(objective):
   config, task = make_task(objective)
-  params = jax.eval_shape(task.init, jax.random.key(0))
-  tx, schedule = optimizer.make_optimizer(config.optimizer, 9, params)
-  state = jax.eval_shape(steps.make_init(task, tx, 0))
-  step = steps.make_step(task, tx, schedule, seed=0, accumulate=1)
-  lowered = jax.jit(step, donate_argnums=0).lower(
-    state, task.batch_at("train", 0)
-  )
-  # Less optimization by LLVM, which keeps fusions and buffers, halves the time.
-  made = lowered.compile(
-    compiler_options={
-      "xla_backend_optimization_level": 0,
-      "xla_llvm_disable_expensive_passes": True,
-    }
-  )
-  cost = made.cost_analysis()
-  return Step(
-    made.as_text(),
-    sum(x.size for x in jax.tree.leaves(params)),
-    cost["flops"],
-    cost["bytes accessed"],
-    made.memory_analysis(),
-  )
-
-
-def arrays(text, *, fused=True):
-  """Yields (opcode, dims, rest of the line) of instructions with one result.
-
-  Args:
-    text: HLO.
-    fused: include those within a fusion, which have no buffer.
-  """
-  within = set(re.findall(r"calls=%([\w.\-]+)", text))
-  computation = ""
-  for line in text.splitlines():
-    if opened := re.match(r"(?:ENTRY )?%([\w.\-]+) .*{$", line):
-      computation = opened[1]
-    made = re.match(
-      r"\s+(?:ROOT )?%[\w.\-]+ = \w+\[([\d,]+)\]\S* ([\w\-]+)\((.*)", line
-    )
-    if made and (fused or computation not in within):
-      yield made[2], tuple(map(int, made[1].split(","))), made[3]
-
-
-def matmul_flops(text):
-  """Returns the FLOPs of dots: 2 * results * terms of each sum."""
-  shapes = dict(re.findall(r"%([\w.\-]+) = \w+\[([\d,]*)\]", text))
-  total = 0
-  for opcode, dims, rest in arrays(text):
-    if opcode == "dot":
-      left = shapes[re.match(r"%([\w.\-]+)", rest)[1]].split(",")
-      axes = re.search(r"lhs_contracting_dims={([\d,]*)}", rest)[1].split(",")
-      total += 2 * math.prod(dims) * math.prod(int(left[int(i)]) for i in axes)
-  return total
-
-
-def materialised(text, size):
-  """Returns how many results with `size` entries are written to memory."""
-  free = ("parameter", "bitcast", "get-tuple-element")
-  return sum(
-    math.prod(dims) == size and opcode not in free
-    for opcode, dims, _ in arrays(text, fused=False)
-  )
+  return compile_step(task, config.optimizer)
 
 
 @pytest.fixture(params=list(MATMULS))
