@@ -64,7 +64,8 @@ def _read_forward(gates, continues, kernel, projection):
 def _read_backward(kept, dy):
   y, hidden, continues, projection, pull_back = kept
   dgates, dy = pull_back((dy, jax.tree.map(jnp.zeros_like, hidden)))
-  before = (jnp.where(c, _shift(x[:-1]), 0) for c, x in zip(continues, y))
+  pairs = zip(continues, y, strict=True)
+  before = [jnp.where(c, _shift(x[:-1]), 0) for c, x in pairs]
   dkernel = tuple(map(_sum_of_products, before, dgates))
   dprojection = projection
   if projection[0] is not None:
