@@ -16,15 +16,12 @@ from flax import traverse_util
 
 from maskedlm.core.errors import InteropError, check_name
 from maskedlm.inference.vectors import vectors
-from maskedlm.interop import export_source, heads
+from maskedlm.interop import export_source, forward
 from maskedlm.interop.huggingface import tensors, tokenizer_files
-from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.heads import ROW_POOLS
 from maskedlm.runtime import output_files, output_options
 
 PROGRAM, WEIGHTS, ABOUT = "model.stablehlo", "weights.safetensors", "model.json"
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
-INPUTS = ("input_ids", "token_type_ids", "attention_mask")
 
 
 def export_stablehlo(
@@ -54,23 +51,11 @@ def export_stablehlo(
   with output_options.new_folder(out) as unfinished:
     opened = export_source.open_export_source(path, part=part, log=log)
     cfg, flat = opened.cfg, traverse_util.flatten_dict(opened.params, sep="/")
-    is_of_sentences = "sentences" in opened.task
     sentences = vectors.sentence_pooling(opened.task, cfg)
+    compute = forward.make_forward(opened)
 
-    def forward(flat, input_ids, token_type_ids, attention_mask):
-      batch = {
-        "input_ids": input_ids,
-        "token_type_ids": token_type_ids,
-        "segment_ids": (attention_mask > 0).astype(jnp.int32),
-      }
-      made = heads.compute_outputs(
-        traverse_util.unflatten_dict(flat, sep="/"), cfg, batch
-      )
-      if is_of_sentences:
-        made["sentence_embedding"] = _sentence_vector(
-          cfg, made["last_hidden_state"], batch["segment_ids"], sentences
-        )
-      return made
+    def program(flat, *inputs):
+      return compute(traverse_util.unflatten_dict(flat, sep="/"), *inputs)
 
     b, length = jax.export.symbolic_shape(
       "b, l", constraints=["b >= 1", "l >= 1", f"l <= {cfg.max_positions}"]
@@ -79,20 +64,22 @@ def export_stablehlo(
     shapes = jax.tree.map(
       lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), flat
     )
-    exported = jax.export.export(jax.jit(forward), platforms=platforms)(
-      shapes, *(ids for _ in INPUTS)
+    exported = jax.export.export(jax.jit(program), platforms=platforms)(
+      shapes, *(ids for _ in forward.INPUTS)
     )
     (unfinished / PROGRAM).write_bytes(exported.serialize())
     tensors.write_tensors(unfinished / WEIGHTS, flat)
     made = jax.tree.unflatten(exported.out_tree, exported.out_avals)
     about = {
-      "inputs": {name: ["int32", "b", "l"] for name in INPUTS},
+      "inputs": {name: ["int32", "b", "l"] for name in forward.INPUTS},
       "outputs": {
         name: [str(x.dtype), *map(str, x.shape)] for name, x in made.items()
       },
       "platforms": list(exported.platforms),
       "max_length": cfg.max_positions,
-      **({"sentences": sentences._asdict()} if is_of_sentences else {}),
+      **(
+        {"sentences": sentences._asdict()} if "sentences" in opened.task else {}
+      ),
       "pad_token_id": opened.tokenizer.special.pad,
       "labels": list(opened.task.get("about", {}).get("labels", ())),
       "jax": jax.__version__,
@@ -106,19 +93,6 @@ def export_stablehlo(
     )
     (unfinished / "README.md").write_text(_README, "utf-8")
   return about
-
-
-def _sentence_vector(cfg: EncoderConfig, x, segment_ids, sentences):
-  """Returns sentence vectors [B, D] of x [B, L, D], pooled as `embed` does."""
-  if sentences.pool == "max":
-    real = (segment_ids > 0)[..., None]
-    made = jnp.max(x, axis=1, where=real, initial=-jnp.inf)
-  else:
-    made = ROW_POOLS[sentences.pool](cfg, x, segment_ids)
-  if not sentences.normalize:
-    return made
-  norms = jnp.linalg.norm(made, axis=-1, keepdims=True)
-  return made / jnp.maximum(norms, 1e-12)
 
 
 _README = f"""# A model as StableHLO, exported from maskedlm

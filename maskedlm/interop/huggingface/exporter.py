@@ -5,8 +5,8 @@ config.json, tokenizer, the files of sentence-transformers, and model card.
 """
 
 import pathlib
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from flax import traverse_util
@@ -53,34 +53,61 @@ def export_huggingface(
   """
   with output_options.new_folder(out) as unfinished:
     opened = export_source.open_export_source(path, part=part, log=log)
-    chosen = choose_architecture(opened, architecture)
-    ending = choose_class_ending(opened)
-    if ending == "Model" or ending not in chosen.poolers:
-      opened = _with_its_pooler(opened, chosen, log)
-    made = to_tensors(opened, chosen, ending)
-    class_name = chosen.class_prefix + ending
-    config = {
-      "architectures": [class_name],
-      **config_json.format_config(opened.cfg, chosen, opened.tokenizer.special),
-      **labels.write_task(opened.task),
-      **own_task.write_own_task(opened.task, opened.meta.get("heldout", {})),
-    }
-    output_files.write_json(unfinished / "config.json", config)
-    tensors.write_tensors(unfinished / tensors.FILE, made)
-    tokenizer_files.export_tokenizer(
-      opened.tokenizer_dir,
-      unfinished,
-      cfg=opened.cfg,
-      length=opened.task.get("length", 0),
-    )
-    if "kind" not in opened.task or "sentences" in opened.task:
-      sentences = vectors.sentence_pooling(opened.task, opened.cfg)
-      sentence_transformers.write_modules(
-        unfinished, sentences, width=opened.cfg.width
-      )
-    card = model_card.format_model_card(opened, class_name)
+    made = convert(opened, architecture, log)
+    tensors.write_tensors(unfinished / tensors.FILE, made.tensors)
+    write_config(unfinished, made)
+    write_tokenizer(unfinished, made.opened)
+    card = model_card.format_model_card(made.opened, made.class_name)
     (unfinished / "README.md").write_text(card, "utf-8")
-  return class_name
+  return made.class_name
+
+
+class Converted(NamedTuple):
+  """A model as transformers has it."""
+
+  opened: ExportSource  # Without what the class lacks.
+  architecture: Architecture
+  class_name: str
+  tensors: Mapping[str, np.ndarray]
+
+
+def convert(
+  opened: ExportSource, architecture: str, log: Callable[[str], None]
+) -> Converted:
+  """Returns the model in transformers' form; arguments and errors as above."""
+  chosen = choose_architecture(opened, architecture)
+  ending = choose_class_ending(opened)
+  if ending == "Model" or ending not in chosen.poolers:
+    opened = _with_its_pooler(opened, chosen, log)
+  made = to_tensors(opened, chosen, ending)
+  return Converted(opened, chosen, chosen.class_prefix + ending, made)
+
+
+def write_config(folder: pathlib.Path, made: Converted) -> None:
+  """Writes config.json into a folder."""
+  opened, special = made.opened, made.opened.tokenizer.special
+  config = {
+    "architectures": [made.class_name],
+    **config_json.format_config(opened.cfg, made.architecture, special),
+    **labels.write_task(opened.task),
+    **own_task.write_own_task(opened.task, opened.meta.get("heldout", {})),
+  }
+  output_files.write_json(folder / "config.json", config)
+
+
+def write_tokenizer(folder: pathlib.Path, opened: ExportSource) -> None:
+  """Writes the tokenizer's files and those of sentence-transformers."""
+  tokenizer_files.export_tokenizer(
+    opened.tokenizer_dir,
+    folder,
+    cfg=opened.cfg,
+    length=opened.task.get("length", 0),
+  )
+  if "kind" not in opened.task or "sentences" in opened.task:
+    sentences = vectors.sentence_pooling(opened.task, opened.cfg)
+    sentence_transformers.write_modules(
+      folder, sentences, width=opened.cfg.width
+    )
 
 
 def choose_architecture(opened: ExportSource, name: str = "") -> Architecture:
@@ -96,7 +123,7 @@ def choose_architecture(opened: ExportSource, name: str = "") -> Architecture:
   if misfits:
     raise InteropError(
       f"transformers' {chosen.model_type} has no counterpart for "
-      f"{', '.join(misfits)}; export it with --to=stablehlo."
+      f"{', '.join(misfits)}; export it with --to=onnx or --to=stablehlo."
     )
   return chosen
 
@@ -156,7 +183,7 @@ def to_tensors(
   if ending not in architecture.heads:
     raise InteropError(
       f"transformers has no matching {name}; export the encoder alone "
-      "with --part=encoder, or all of it with --to=stablehlo."
+      "with --part=encoder, or all of it with --to=onnx or --to=stablehlo."
     )
   # A pooler is kept if the encoder class has one, even if this class doesn't.
   heads = {**architecture.heads["Model"], **architecture.heads[ending]}
@@ -167,7 +194,7 @@ def to_tensors(
     raise InteropError(
       f"{name} has {', '.join(missing)}, which this model lacks; "
       "export the encoder alone with --part=encoder, or all of it with "
-      "--to=stablehlo."
+      "--to=onnx or --to=stablehlo."
     )
   pooler = architecture.poolers.get(ending, opened.cfg.pooler)
   if (architecture.model_type, ending) == ("electra", "ForMultipleChoice"):
@@ -176,7 +203,7 @@ def to_tensors(
     raise InteropError(
       f"{name} has a {pooler} pooler, this model {opened.cfg.pooler}; "
       "export the encoder alone with --part=encoder, or all of it with "
-      "--to=stablehlo."
+      "--to=onnx or --to=stablehlo."
     )
   if "mlm_head" in opened.params:
     config_json.check_mlm_head(opened.cfg, architecture)

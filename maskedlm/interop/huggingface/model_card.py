@@ -31,8 +31,16 @@ SIZES = (
 )
 
 
-def format_model_card(opened: ExportSource, class_name: str) -> str:
-  """Returns the card of a model that transformers loads as `class_name`."""
+def format_model_card(
+  opened: ExportSource, class_name: str, own_use: Sequence[str] = ()
+) -> str:
+  """Returns the card of a model.
+
+  Args:
+    opened: the model.
+    class_name: the class of transformers that loads it.
+    own_use: lines of Python that use it; default: with transformers.
+  """
   pipeline = next(
     (name for end, name in PIPELINES.items() if class_name.endswith(end)),
     "feature-extraction",
@@ -58,7 +66,7 @@ def format_model_card(opened: ExportSource, class_name: str) -> str:
     f"# {class_name}, exported from maskedlm",
     "",
     "```python",
-    *use,
+    *(own_use or use),
     "```",
     "",
     "## Architecture",
