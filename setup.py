@@ -60,6 +60,8 @@ setuptools.setup(
     "tpu": ["jax[tpu]"],
     # The peer of tests and benchmarks; this release has a CPU-only build.
     "peer": ["torch==2.13.0", "transformers", "sentence-transformers"],
+    # maskedlm export --to=onnx; the first releases with opset 20.
+    "onnx": ["onnx>=1.15", "onnxruntime>=1.17"],
     "static": ["gensim>=4.4"],  # maskedlm static train.
     "plot": ["matplotlib>=3.8"],
     "mlflow": ["mlflow>=3"],  # train.tracker=mlflow; so the next two.
@@ -73,6 +75,8 @@ setuptools.setup(
       "matplotlib>=3.8",
       "moto[server]",  # Stands in for Amazon S3.
       "nanotoken==0.1.0",
+      "onnx>=1.15",
+      "onnxruntime>=1.17",
       "pytest",
       "pytest-xdist",
       "ruff",

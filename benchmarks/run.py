@@ -98,6 +98,7 @@ BENCHMARKS = {
     Benchmark(
       "finetune", "finetune.py --workdir {out}/finetune --json {json}", 1000
     ),
+    Benchmark("inference", "inference.py --json {json}", 15),
   ),
 }
 # Commands of --quick: with these sizes each takes about a minute.
@@ -133,6 +134,7 @@ QUICK = {
   "--json {json}",
   "attention": "attention.py --lengths 128 --heads 2 --repeats 2 --json {json}",
   "corruption": "corruption.py --turns 2 --json {json}",
+  "inference": "inference.py --texts 40 --turns 1 --json {json}",
   "pretrain_step": "pretrain_step.py --shapes small --rows 2 --steps 2 "
   "--json {json}",
   "input_pipeline": "input_pipeline.py --megabytes 2 --repeats 1 --json {json}",

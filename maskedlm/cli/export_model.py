@@ -20,8 +20,9 @@ def main(argv: Sequence[str]) -> int:
   parser.add_argument(
     "--to",
     required=True,
-    help="hf: a directory that transformers loads | stablehlo: a program with "
-    "its weights, which runs without maskedlm",
+    help="hf: a directory that transformers loads | onnx: a graph for "
+    "onnxruntime and others | stablehlo: a program with its weights, which "
+    "runs without maskedlm",
   )
   options.add_out(
     parser, "the directory to create", metavar="DIR", required=True
@@ -39,21 +40,23 @@ def main(argv: Sequence[str]) -> int:
     "electra | modernbert; default: the one that fits",
   )
   parser.add_argument(
+    "--int8",
+    action="store_true",
+    help="onnx: write a second graph, with the dense layers in 8-bit integers",
+  )
+  parser.add_argument(
     "--platforms",
     default="",
     help="stablehlo: where it can run; default: cpu,cuda,tpu",
   )
   args = parser.parse_args(argv)
   path, out = pathlib.Path(args.checkpoint), pathlib.Path(args.out)
-  if args.to == "onnx":
-    raise ConfigError(
-      f"--to=onnx takes two steps: `maskedlm export --checkpoint {path} "
-      f"--to hf --out {out}-hf`, then "
-      f"`optimum-cli export onnx --model {out}-hf --task feature-extraction "
-      f"{out}` (or fill-mask, ...: docs/guides/use/import-export.md)."
-    )
-  check_name("--to", args.to, ("hf", "stablehlo"))
-  for name, to in (("architecture", "hf"), ("platforms", "stablehlo")):
+  check_name("--to", args.to, ("hf", "onnx", "stablehlo"))
+  for name, to in (
+    ("architecture", "hf"),
+    ("int8", "onnx"),
+    ("platforms", "stablehlo"),
+  ):
     if getattr(args, name) and args.to != to:
       raise ConfigError(
         f"--{name} has no effect with --to={args.to}: leave it out, or use "
@@ -66,6 +69,11 @@ def main(argv: Sequence[str]) -> int:
       path, out, part=args.part, architecture=args.architecture, log=console.log
     )
     print(f"{out}: {made}.from_pretrained({str(out)!r}) loads it")
+  elif args.to == "onnx":
+    made = _onnx().export_onnx(
+      path, out, part=args.part, int8=args.int8, log=console.log
+    )
+    print(f"{out}: {', '.join(made)}; README.md says how to run it")
   else:
     from maskedlm.interop import stablehlo
 
@@ -77,3 +85,15 @@ def main(argv: Sequence[str]) -> int:
     )
     print(f"{out}: {', '.join(made['outputs'])}; README.md says how to run it")
   return 0
+
+
+def _onnx():
+  try:
+    from maskedlm.interop.onnx import exporter
+  except ImportError as error:
+    if error.name != "onnx":
+      raise
+    raise ConfigError(
+      "--to=onnx needs onnx: pip install 'maskedlm[onnx]'."
+    ) from None
+  return exporter

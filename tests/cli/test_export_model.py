@@ -7,7 +7,12 @@ from maskedlm.cli import main
 
 @pytest.mark.parametrize(
   ("to", "flag"),
-  [("stablehlo", "--architecture=bert"), ("hf", "--platforms=cpu")],
+  [
+    ("stablehlo", "--architecture=bert"),
+    ("onnx", "--platforms=cpu"),
+    ("hf", "--platforms=cpu"),
+    ("hf", "--int8"),
+  ],
 )
 def test_a_flag_of_the_other_format_is_refused(to, flag, tmp_path, capsys):
   argv = ["export", "--checkpoint=none", f"--to={to}", f"--out={tmp_path}/x"]

@@ -321,7 +321,6 @@ def test_old_tensor_names(folder):
       "--part='head' is unknown; known: encoder.",
     ),
     (["export", "--checkpoint", "x", "--to", "pt", "--out", "o"], "stablehlo."),
-    (["export", "--checkpoint", "x", "--to", "onnx", "--out", "o"], "optimum"),
     (["export", "--checkpoint", "x", "--to", "hf", "--out", "o"], "no such"),
     (
       ["export", "--checkpoint", "x", "--to", "hf", "--out", "gs://b/o"],

@@ -1,0 +1,328 @@
+"""Times sentence vectors on a CPU: maskedlm, onnxruntime, transformers.
+
+  python benchmarks/inference.py --checkpoint runs/minilm --texts 3000 --turns 5
+
+All read the same texts, sorted by length, with the same weights, and return the
+mean of each text's tokens: maskedlm by Model.embed, the others in batches of 32
+texts. "int8" is the second graph of `maskedlm export --to onnx --int8`. Each
+has a process of its own, with --threads threads, and they take turns; the
+numbers are medians. In the first pass over the texts, before the turns,
+maskedlm compiles its shapes. Time is that of the clock and, for machines that
+other work shares, of the processor, all threads together; use one thread there,
+as onnxruntime's otherwise wait for each other without sleeping. Without
+--checkpoint the model has random weights and the shape of all-MiniLM-L6-v2.
+"""
+
+import argparse
+import dataclasses
+import datetime
+import importlib.metadata
+import importlib.util
+import itertools
+import json
+import multiprocessing
+import os
+import pathlib
+import platform
+import statistics
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import jax
+import numpy as np
+import table
+import writable
+
+from maskedlm.data.sources import reader
+from maskedlm.data.tokenizers.tokenizer import train_tokenizer
+from maskedlm.interop.huggingface import exporter
+from maskedlm.modeling import masked_lm
+from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.training.checkpoints import write
+
+ROOT = pathlib.Path(__file__).parent.parent
+ROWS = 32  # A batch.
+Embed = Callable[[Sequence[str]], np.ndarray]
+
+
+class Turn(NamedTuple):
+  """What reading all texts took."""
+
+  seconds: float
+  processor: float
+
+
+# --- The contenders: each returns a function from texts to vectors ---
+
+
+def load_maskedlm(folder: pathlib.Path, threads: int) -> Embed:
+  """Loads the checkpoint."""
+  import maskedlm
+
+  os.environ["NPROC"] = str(threads)  # XLA reads it when it starts.
+  model = maskedlm.load(folder / "checkpoint")
+  return lambda texts: model.embed(texts, pool="mean", normalize=False)
+
+
+def load_onnx(name: str, folder: pathlib.Path, threads: int) -> Embed:
+  """Loads a graph of the export."""
+  import onnxruntime
+  from tokenizers import Tokenizer
+
+  options = onnxruntime.SessionOptions()
+  options.intra_op_num_threads = threads
+  path = folder / "onnx" / "onnx" / name
+  model = onnxruntime.InferenceSession(path, options)
+  inputs = [x.name for x in model.get_inputs()]
+  tokenizer = Tokenizer.from_file(str(folder / "onnx" / "tokenizer.json"))
+  given = json.loads((folder / "onnx/tokenizer_config.json").read_text())
+  tokenizer.enable_truncation(given["model_max_length"])
+  tokenizer.enable_padding(
+    pad_id=tokenizer.token_to_id(given["pad_token"]),
+    pad_token=given["pad_token"],
+  )
+
+  def embed(texts):
+    rows = tokenizer.encode_batch(texts)
+    made = {
+      "input_ids": np.array([row.ids for row in rows]),
+      "token_type_ids": np.array([row.type_ids for row in rows]),
+      "attention_mask": np.array([row.attention_mask for row in rows]),
+    }
+    feed = {name: made[name] for name in inputs}
+    (x,) = model.run(["last_hidden_state"], feed)
+    mask = made["attention_mask"][..., None].astype(np.float32)
+    return (x * mask).sum(1) / mask.sum(1)
+
+  return lambda texts: in_batches(embed, texts)
+
+
+def load_transformers(folder: pathlib.Path, threads: int) -> Embed:
+  """Loads the export to Hugging Face's format."""
+  import torch
+  from transformers import AutoModel, AutoTokenizer, logging
+
+  logging.set_verbosity_error()  # The pooler, which is not used, is missing.
+  torch.set_num_threads(threads)
+  model = AutoModel.from_pretrained(folder / "hf").eval()
+  tokenizer = AutoTokenizer.from_pretrained(folder / "hf")
+
+  def embed(texts):
+    feed = tokenizer(texts, padding=True, truncation=True, return_tensors="pt")
+    with torch.inference_mode():
+      x = model(**feed).last_hidden_state
+      mask = feed["attention_mask"][..., None]
+      return ((x * mask).sum(1) / mask.sum(1)).numpy()
+
+  return lambda texts: in_batches(embed, texts)
+
+
+def in_batches(embed: Embed, texts: Sequence[str]) -> np.ndarray:
+  """Returns the vectors of texts, read ROWS at a time."""
+  starts = range(0, len(texts), ROWS)
+  return np.concatenate([embed(texts[i : i + ROWS]) for i in starts])
+
+
+PEER = "transformers, PyTorch"
+# Name -> (its packages, the function that loads it, its arguments).
+CONTENDERS = {
+  "maskedlm": ((), load_maskedlm, ()),
+  "onnxruntime, float32": (("onnxruntime",), load_onnx, ("model.onnx",)),
+  "onnxruntime, int8": (("onnxruntime",), load_onnx, ("model_int8.onnx",)),
+  PEER: (("torch", "transformers"), load_transformers, ()),
+}
+
+
+def contend(name: str, folder: pathlib.Path, texts, threads: int, pipe) -> None:
+  """Loads a contender and answers each message with a Turn and the vectors."""
+  os.environ["HF_HUB_OFFLINE"] = "1"
+  start = time.perf_counter(), time.process_time()
+  _, load, args = CONTENDERS[name]
+  embed = load(*args, folder, threads)
+  pipe.send(_taken(start))
+  while pipe.recv():
+    start = time.perf_counter(), time.process_time()
+    made = embed(texts)
+    pipe.send((_taken(start), made))
+
+
+def _taken(start) -> Turn:
+  wall, processor = start
+  return Turn(time.perf_counter() - wall, time.process_time() - processor)
+
+
+# --- The measurement ---
+
+
+def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
+  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+  parser.add_argument("--checkpoint", help="default: random weights")
+  parser.add_argument("--texts", type=int, default=3_000)
+  parser.add_argument("--turns", type=int, default=5)
+  parser.add_argument(
+    "--threads", type=int, default=len(os.sched_getaffinity(0))
+  )
+  parser.add_argument("--json", **writable.TABLE)
+  return parser.parse_args(argv)
+
+
+def main() -> None:
+  """Prints the table."""
+  args = parse()
+  texts = sorted(itertools.islice(read_texts(), args.texts), key=len)
+  names = []
+  for name, (packages, *_) in CONTENDERS.items():
+    lacking = [p for p in packages if importlib.util.find_spec(p) is None]
+    if lacking:
+      print(f"left out: {name}: {', '.join(lacking)} is not installed")
+    else:
+      names.append(name)
+  with tempfile.TemporaryDirectory() as scratch:
+    folder = pathlib.Path(scratch)
+    prepare(args.checkpoint, folder, texts, names)
+    rows = measure(names, folder, texts, args)
+  print(
+    f"\n{machine()}; {args.threads} threads, {len(texts):,} texts, "
+    f"{args.turns} turns\n"
+  )
+  print(
+    "| | start, s | first pass, s | texts/s | processor, ms/text | cosine |\n"
+    "|---|---:|---:|---:|---:|---:|"
+  )
+  for row in rows:
+    print(
+      f"| {row['name']} | {row['start']:.1f} | {row['first']:.1f} | "
+      f"{row['texts_per_second']:.0f} | {row['processor_ms']:.2f} | "
+      f"{row['cosine']:.4f} |"
+    )
+  print("\nstart, first pass: of the processor; cosine: the least of a text's")
+  print("vector and maskedlm's")
+  table.write(args.json, compare(rows))
+
+
+def compare(rows: Sequence[dict]) -> list[table.Row]:
+  """Returns the time of the processor for a text, against transformers'."""
+  taken = {row["name"]: row["processor_ms"] for row in rows}
+  peer = taken.pop(PEER, None)
+  if peer is None:
+    return [table.Row(name, ms, unit="ms") for name, ms in taken.items()]
+  return [
+    table.against(f"{name}, against transformers", ms, peer, "ms")
+    for name, ms in taken.items()
+  ]
+
+
+def read_texts() -> Iterator[str]:
+  """Yields the lines of the novels in shared/data, or else of docstrings."""
+  data = os.environ.get("MASKEDLM_DATA", ROOT.parent / "shared" / "data")
+  novels = pathlib.Path(data) / "text" / "en_novels.txt"
+  source = f"text:{novels}" if novels.is_file() else "docstrings:numpy,jax"
+  documents = reader.read_documents(source, text_field="", report=Counter())
+  return itertools.chain.from_iterable(documents)
+
+
+def prepare(checkpoint, folder: pathlib.Path, texts, names) -> None:
+  """Makes what the contenders load: checkpoint, hf, onnx."""
+  path = folder / "checkpoint"
+  if checkpoint:
+    path.symlink_to(pathlib.Path(checkpoint).absolute())
+  else:
+    save_random(path, texts)
+  options = {"part": "encoder", "log": lambda line: None}
+  exporter.export_huggingface(path, folder / "hf", **options)
+  if any("onnx" in name for name in names):
+    from maskedlm.interop.onnx import exporter as onnx_exporter
+
+    onnx_exporter.export_onnx(path, folder / "onnx", int8=True, **options)
+
+
+def save_random(path: pathlib.Path, texts: Sequence[str]) -> None:
+  """Saves an encoder of all-MiniLM-L6-v2's shape."""
+  tokenizer = train_tokenizer(
+    texts, kind="wordpiece", vocab_size=30_522, lowercase=True
+  )
+  tokenizer.save(path / "tokenizer")
+  cfg = EncoderConfig(
+    vocab_size=tokenizer.vocab_size,
+    num_layers=6,
+    width=384,
+    num_heads=12,
+    mlp_width=1_536,
+  )
+  encoder = masked_lm.init_encoder(cfg, jax.random.key(0))
+  write.write_workdir(
+    path,
+    {"encoder": jax.tree.map(np.asarray, encoder)},
+    {"objective": "mlm_nsp", "encoder": dataclasses.asdict(cfg)},
+    origin={},
+    corpus="random",
+    tokenizer=tokenizer.sha256,
+    log=lambda line: None,
+  )
+
+
+def measure(names, folder: pathlib.Path, texts, args) -> list[dict]:
+  """Returns a row of the table for each contender."""
+  spawn = multiprocessing.get_context("spawn")
+  pipes, starts = {}, {}
+  for name in names:  # One after another: loading them uses all cores.
+    pipes[name], theirs = spawn.Pipe()
+    given = (name, folder, texts, args.threads, theirs)
+    spawn.Process(target=contend, args=given, daemon=True).start()
+    theirs.close()
+    starts[name] = pipes[name].recv()
+
+  def run(name: str) -> tuple[Turn, np.ndarray]:
+    pipes[name].send(True)
+    return pipes[name].recv()
+
+  firsts = {name: run(name) for name in names}
+  taken = {name: [] for name in names}
+  for _ in range(args.turns):
+    for name in names:
+      taken[name].append(run(name)[0])
+  for pipe in pipes.values():
+    pipe.send(False)
+  vectors = {name: unit(made) for name, (_, made) in firsts.items()}
+  return [
+    {
+      "name": name,
+      "start": starts[name].processor,
+      "first": firsts[name][0].processor,
+      "texts_per_second": len(texts)
+      / statistics.median(turn.seconds for turn in taken[name]),
+      "processor_ms": 1e3
+      * statistics.median(turn.processor for turn in taken[name])
+      / len(texts),
+      "cosine": float((vectors[name] * vectors["maskedlm"]).sum(1).min()),
+    }
+    for name in names
+  ]
+
+
+def unit(x: np.ndarray) -> np.ndarray:
+  """Returns vectors [n, D], each scaled to length 1."""
+  return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def machine() -> str:
+  """Returns a description of this machine, of the versions, and the date."""
+  name = platform.processor() or platform.machine()
+  if os.path.exists("/proc/cpuinfo"):
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+      models = [line.split(":")[1] for line in file if "model name" in line]
+    name = models[0].strip() if models else name
+  versions = (
+    f"{package} {importlib.metadata.version(package)}"
+    for package in ("jax", "onnxruntime", "torch", "transformers")
+    if importlib.util.find_spec(package)
+  )
+  today = datetime.date.today()
+  return f"{name}, {os.cpu_count()} cores; {', '.join(versions)}; {today}"
+
+
+if __name__ == "__main__":
+  main()

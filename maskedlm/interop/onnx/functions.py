@@ -1,0 +1,106 @@
+"""What one operator of ONNX does in place of several, and faster.
+
+What is not recognised here is translated part by part (primitives.py), to the
+same result.
+"""
+
+import math
+
+import numpy as np
+from jax.extend.core import Literal
+
+from maskedlm.interop.onnx.graph import Graph, Value
+
+
+def softmax_input(equation, makers):
+  """Returns x if an equation is the last one of softmax(x), else None.
+
+  It divides exp(x - top) by its sum; any `top` gives the same result.
+
+  Args:
+    equation: an equation of a jaxpr.
+    makers: variable -> equation, of those before it.
+  """
+
+  def maker(x, primitive: str):
+    made = None if isinstance(x, Literal) else makers.get(x)
+    return made if made and made.primitive.name == primitive else None
+
+  if equation.primitive.name != "div":
+    return None
+  share, total = equation.invars
+  exp, wide = maker(share, "exp"), maker(total, "broadcast_in_dim")
+  difference = exp and maker(exp.invars[0], "sub")
+  summed = wide and maker(wide.invars[0], "reduce_sum")
+  if not difference or not summed or summed.invars[0] is not share:
+    return None
+  x, top = difference.invars
+  shape, axes = list(x.aval.shape), summed.params["axes"]
+  shape[axes[0]] = 1
+  same = list(top.aval.shape) == list(total.aval.shape) == shape
+  return x if same and len(axes) == 1 else None
+
+
+def softmax(graph: Graph, equation, makers, x):
+  """Returns the operand of softmax(x) for an equation with a softmax_input."""
+  wide = makers[equation.invars[1]]
+  (axis,) = makers[wide.invars[0]].params["axes"]
+  aval = equation.outvars[0].aval
+  x = graph.spread(x, aval.shape)
+  return graph.output("Softmax", [x], aval.shape, aval.dtype, axis=axis)
+
+
+def add(graph: Graph, x, y, shape, dtype) -> Value:
+  """Returns the sum of operands of the given shape.
+
+  A bias becomes part of a norm, or is added to the product of a dense layer
+  itself: runtimes fuse that, but not what follows a change of the shape.
+  """
+  node = graph.nodes.get(x.name) if isinstance(x, Value) else None
+  is_bias = isinstance(y, np.ndarray) and y.shape == (1, *shape[1:])
+  op = node.op_type if node and is_bias and len(node.input) == 2 else ""
+  if op == "LayerNormalization":
+    epsilon = {a.name: a.f for a in node.attribute}["epsilon"]
+    inputs = [*node.input, y.reshape(-1)]
+    return graph.output(op, inputs, shape, dtype, epsilon=epsilon)
+  if op == "Reshape" and node.input[0].startswith("MatMul"):
+    flat = (shape[0], math.prod(shape[1:]))
+    whole = graph.output("Add", [node.input[0], y.reshape(-1)], flat, dtype)
+    return graph.output("Reshape", [whole, node.input[1]], shape, dtype)
+  return graph.output("Add", [x, y], shape, dtype)
+
+
+def _layer_norm(graph: Graph, jaxpr, x, scale):
+  """Translates layers._normalise, unless it is RMSNorm's."""
+  sums = [e for e in jaxpr.eqns if e.primitive.name == "reduce_sum"]
+  if len(sums) != 2:  # Of the mean and of the variance.
+    return None
+  epsilon = next(
+    float(x.val)
+    for e in jaxpr.eqns
+    for x in e.invars
+    if e.primitive.name == "add" and isinstance(x, Literal)
+  )
+  return _one(graph, "LayerNormalization", jaxpr, x, scale, epsilon=epsilon)
+
+
+def _gelu(approximate: str):
+  def translation(graph: Graph, jaxpr, x):
+    return _one(graph, "Gelu", jaxpr, x, approximate=approximate)
+
+  return translation
+
+
+def _one(graph: Graph, op: str, jaxpr, x, *others, **attributes):
+  aval = jaxpr.outvars[0].aval
+  x = graph.spread(x, aval.shape)
+  return graph.output(op, [x, *others], aval.shape, aval.dtype, **attributes)
+
+
+# Name of a function of maskedlm/modeling/layers.py -> its translation,
+# (graph, jaxpr, *operands) -> operand; None to translate it part by part.
+FUNCTIONS = {
+  "_normalise": _layer_norm,
+  "gelu": _gelu("none"),
+  "gelu_tanh": _gelu("tanh"),
+}

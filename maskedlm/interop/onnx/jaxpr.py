@@ -1,0 +1,136 @@
+"""Translates a jaxpr, JAX's form of a program, into an ONNX graph.
+
+`translate` walks through the equations, and into the programs that they call.
+What is known already, such as the weights in the layout of a layer, is computed
+at once; loops over layers are unrolled. primitives.py has the translations.
+"""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jax.extend.core import Literal
+
+from maskedlm.interop.onnx import functions, primitives
+from maskedlm.interop.onnx.graph import Graph, unsupported
+
+# The parameter of an equation that is the program that it calls.
+_CALLED = ("jaxpr", "call_jaxpr", "fun_jaxpr")
+
+
+def translate(graph: Graph, jaxpr, consts: Sequence, inputs: Sequence) -> list:
+  """Adds a program to a graph; returns the operands of its results.
+
+  Args:
+    graph: is added to.
+    jaxpr: the program.
+    consts: arrays, one for each of its constvars.
+    inputs: operands, one for each of its invars.
+
+  Raises:
+    InteropError: a part of it has no translation.
+  """
+  values: dict[Any, Any] = {}  # Variable -> operand.
+  makers: dict[Any, Any] = {}  # Variable -> its equation.
+
+  def read(x):
+    if isinstance(x, Literal):
+      return np.asarray(x.val, x.aval.dtype)
+    return values[x]
+
+  values |= zip(jaxpr.constvars, map(np.asarray, consts), strict=True)
+  values |= zip(jaxpr.invars, inputs, strict=True)
+  for equation in _used(jaxpr):
+    scores = functions.softmax_input(equation, makers)
+    if scores is None:
+      made = _translate(graph, equation, list(map(read, equation.invars)))
+    else:
+      made = [functions.softmax(graph, equation, makers, read(scores))]
+    values |= zip(equation.outvars, made, strict=True)
+    makers |= dict.fromkeys(equation.outvars, equation)
+  return list(map(read, jaxpr.outvars))
+
+
+def _used(jaxpr) -> list:
+  """Returns the equations whose results are used."""
+  found, wanted = [], set(_variables(jaxpr.outvars))
+  for equation in reversed(jaxpr.eqns):
+    if wanted.intersection(equation.outvars):
+      found.append(equation)
+      wanted.update(_variables(equation.invars))
+  return found[::-1]
+
+
+def _variables(atoms) -> list:
+  return [x for x in atoms if not isinstance(x, Literal)]
+
+
+def _translate(graph: Graph, equation, operands: list) -> list:
+  """Adds an equation to a graph; returns the operands of its results."""
+  name, params = equation.primitive.name, equation.params
+  if name == "scan":
+    return _unroll(graph, equation, operands)
+  called = next((params[key] for key in _CALLED if key in params), None)
+  if called is not None:
+    return _call(graph, called, operands)
+  if _is_known(equation, operands):
+    return _compute(graph, equation, operands)
+  if name not in primitives.PRIMITIVES:
+    raise unsupported(f"the operation {name}")
+  made = primitives.PRIMITIVES[name](graph, equation, *operands)
+  return made if isinstance(made, list) else [made]
+
+
+def _is_known(equation, operands: list) -> bool:
+  """Returns whether an equation does not depend on the inputs."""
+  shapes = [x.aval.shape for x in (*equation.invars, *equation.outvars)]
+  dims = [*itertools.chain(*shapes), equation.params.get("dim", 0)]
+  return all(isinstance(x, np.ndarray) for x in operands) and all(
+    isinstance(dim, int) for dim in dims
+  )
+
+
+def _call(graph: Graph, called, operands: list) -> list:
+  """Adds a call, as one operator if ONNX has the function."""
+  is_closed = hasattr(called, "consts")
+  jaxpr = called.jaxpr if is_closed else called
+  consts = called.consts if is_closed else ()
+  known = functions.FUNCTIONS.get(jaxpr.debug_info.func_name)
+  made = known(graph, jaxpr, *operands) if known else None
+  return translate(graph, jaxpr, consts, operands) if made is None else [made]
+
+
+def _unroll(graph: Graph, equation, operands: list) -> list:
+  """Adds the body of a loop once for each step, with the step's weights.
+
+  Its operands are constants, what a step hands to the next, and what has a row
+  for each step. Their numbers are read off the shapes, as the names of the
+  parameters differ between versions of JAX.
+  """
+  params, body = equation.params, equation.params["jaxpr"]
+  jaxpr = body.jaxpr
+  pairs = zip(equation.invars, jaxpr.invars, strict=True)
+  last = len(operands) - sum(x.aval.shape != y.aval.shape for x, y in pairs)
+  first = last - len(jaxpr.outvars)
+  consts, carry, rows = operands[:first], operands[first:last], operands[last:]
+  made = zip(equation.outvars, jaxpr.outvars, strict=True)
+  if any(x.aval.shape != y.aval.shape for x, y in made) or not all(
+    isinstance(x, np.ndarray) for x in rows
+  ):
+    raise unsupported("a loop over tokens")
+  for i in range(params["length"])[:: -1 if params["reverse"] else 1]:
+    given = [*consts, *carry, *(x[i] for x in rows)]
+    carry = translate(graph, jaxpr, body.consts, given)
+  return carry
+
+
+def _compute(graph: Graph, equation, operands: list) -> list:
+  """Returns the results of an equation of arrays, as arrays."""
+  whole = [
+    graph.spread(x, given.aval.shape)
+    for x, given in zip(operands, equation.invars, strict=True)
+  ]
+  made = equation.primitive.bind(*whole, **equation.params)
+  made = made if equation.primitive.multiple_results else [made]
+  return list(map(np.asarray, made))
