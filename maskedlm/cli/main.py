@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _leave_within(seconds: float, code: int) -> None:
   """Ends the process after `seconds`, if threads keep it from ending.
 
-  Orbax's wait ten minutes for the rest of a save that failed.
+  Orbax's wait five minutes for the rest of a save that failed.
   """
   timer = threading.Timer(seconds, os._exit, [code])
   timer.daemon = True

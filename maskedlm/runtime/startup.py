@@ -241,7 +241,8 @@ def connected(*, profile: int = 0):
 
 # JAX's messages, in errors of several types, when another process is gone.
 _LOSS = re.compile(
-  r"gloo|NCCL|coordination service|heartbeat|connection (closed|reset|refused)|"
+  r"gloo|NCCL|coordination service|heartbeat|waiting at barrier|"
+  r"connection (closed|reset|refused)|"
   r"\b(UNAVAILABLE|DEADLINE_EXCEEDED|ABORTED|CANCELLED): ",
   re.IGNORECASE,
 )
@@ -254,7 +255,8 @@ def _is_loss(error: BaseException) -> bool:
   while chain[-1] is not None:
     chain.append(chain[-1].__cause__ or chain[-1].__context__)
   return any(
-    isinstance(each, (RuntimeError, ValueError)) and _LOSS.search(str(each))
+    isinstance(each, (RuntimeError, ValueError, TimeoutError))
+    and _LOSS.search(str(each))
     for each in chain
   )
 

@@ -203,5 +203,7 @@ def _is_of_jax(error: BaseException | None) -> bool:
 
   return error is not None and (
     isinstance(error, jax.errors.JaxRuntimeError)
+    # Orbax's, whose cause asyncio drops.
+    or (isinstance(error, TimeoutError) and "at barrier" in str(error))
     or _is_of_jax(error.__cause__ or error.__context__)
   )

@@ -94,9 +94,10 @@ def save_steps(workdir, *numbers, **options):
 
 
 def files_of(workdir, step):
-  """Returns the paths of all files of a step."""
+  """Returns the paths of a step's files, but for Orbax's empty marker."""
   path = workdir / "checkpoints" / str(step)
-  return sorted(p for p in path.rglob("*") if p.is_file())
+  files = (p for p in path.rglob("*") if p.is_file())
+  return sorted(p for p in files if p.name != "orbax.checkpoint")
 
 
 def flip(path):

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 OBJECT = re.compile(r"/(?:download/)?storage/v1/b/([^/]+)/o/([^/]+)")
+BUCKET = re.compile(r"/storage/v1/b/([^/]+)")
 LIST = re.compile(r"/storage/v1/b/([^/]+)/o")
 UPLOAD = re.compile(r"/(?:resumable/)?upload/storage/v1/b/([^/]+)/o")
 MOVE = re.compile(r"/storage/v1/b/([^/]+)/o/([^/]+)/moveTo/o/([^/]+)")
@@ -93,6 +94,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     for pattern, act in (
       (MOVE, self.move),
       (OBJECT, self.object),
+      (BUCKET, self.bucket),
       (LIST, self.list),
       (UPLOAD, self.upload),
     ):
@@ -143,6 +145,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
       return self.error(403, f"no permission to write {key}")
     self.objects[key] = (content, next(self.generations))
     return self.answer(200, self.metadata(key))
+
+  def bucket(self, name, _):
+    # As to an account that has the role "Storage Object Admin", no other.
+    return self.error(403, f"no permission to see {name}, only its objects")
 
   def object(self, bucket, name, _):
     key = f"{bucket}/{name}"

@@ -333,10 +333,10 @@ def begin(directory: Path, step: int) -> None:
   output_files.write_text(directory / f"{step}{_UNFINISHED}", "")
 
 
-def end(directory: Path, step: int) -> None:
-  """Completes a step, whose files are written."""
-  manifest.commit(directory, step)
-  (directory / f"{step}{_UNFINISHED}").unlink(missing_ok=True)
+def end(directory: Path, record: dict) -> None:
+  """Completes the step of a record, whose arrays are written."""
+  manifest.commit(directory, record)
+  (directory / f"{record['step']}{_UNFINISHED}").unlink(missing_ok=True)
 
 
 def clear_unfinished(directory: Path) -> list[str]:

@@ -30,7 +30,8 @@ from maskedlm.training.checkpoints import (
   state_fields,
 )
 from maskedlm.training.checkpoints.lock import lock_folder
-from maskedlm.training.checkpoints.quiet_orbax import ocp
+from maskedlm.training.checkpoints.read_arrays import read_tree
+from maskedlm.training.checkpoints.write_arrays import write_arrays
 
 State = Any  # A NamedTuple of pytrees; one field is `params`, nested dicts.
 
@@ -118,17 +119,9 @@ def _load_state(
   check(manifest.meta(record))
   like, later = state_fields.leave_out(like, record["arrays"])
   _check_same_arrays(record["arrays"], _describe(like), path)
-  with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
-    items = checkpointer.restore(
-      path,
-      args=ocp.args.Composite(
-        params=ocp.args.StandardRestore(like.params),
-        state=ocp.args.StandardRestore(state_fields.beside_params(like)),
-      ),
-    )
-  found = {**items["state"], "params": items["params"], **later}
-  state = like._replace(**found)
-  return state, manifest.meta(record)
+  beside = read_tree(path / "state", state_fields.beside_params(like))
+  found = {**beside, "params": read_tree(path / "params", like.params), **later}
+  return like._replace(**found), manifest.meta(record)
 
 
 # The public functions.
@@ -217,21 +210,23 @@ def open_checkpoints(
   if primary:
     for name in files.clear_unfinished(directory):
       log(f"checkpoint {name} is deleted: its save was interrupted")
-  checkpointer = ocp.AsyncCheckpointer(ocp.CompositeCheckpointHandler())
   background = concurrent.futures.ThreadPoolExecutor(1, "checkpoint")
   pending = None  # The save in progress.
   is_read_back = False  # Whether one was since the start.
 
-  def finish(step: int, sample: dict[str, np.ndarray]) -> None:
+  def finish(
+    written: Callable[[], None], record: dict, sample: dict[str, np.ndarray]
+  ) -> None:
     """Waits for the files, hashes them and deletes old steps."""
+    step = record["step"]
     try:
       with _saving(step, directory):
-        checkpointer.wait_until_finished()
+        written()
         if primary:
           lock.check()
           read_back.check_readable(directory / str(step), sample)
           buckets.upload(workdir)  # Logs before the manifest.
-          files.end(directory, step)
+          files.end(directory, record)
           files.delete_old(
             directory,
             keep_last=keep_last,
@@ -293,16 +288,11 @@ def open_checkpoints(
       if primary:
         lock.check()
         files.begin(directory, step)
-      checkpointer.save(
+      written = write_arrays(
         directory / str(step),
-        args=ocp.args.Composite(
-          params=ocp.args.StandardSave(state.params),
-          state=ocp.args.StandardSave(state_fields.beside_params(state)),
-          meta=ocp.args.JsonSave(record),
-        ),
-        force=True,  # Another host may see late that it was discarded.
+        {"params": state.params, "state": state_fields.beside_params(state)},
       )
-    pending = background.submit(finish, step, sample)
+    pending = background.submit(finish, written, record, sample)
 
   def update_metadata(step: int, meta: dict, *, metric: float | None) -> None:
     """Replaces a complete step's meta and metric, unless `metric` is None."""
@@ -381,7 +371,6 @@ def open_checkpoints(
       wait()
     finally:
       background.shutdown()
-      checkpointer.close()
       if lock is not None:
         lock.close()
 

@@ -32,9 +32,11 @@ def _write_manifest(path: Path, body: str) -> None:
   output_files.write_text(path / MANIFEST, f"{_header(body)}\n{body}")
 
 
-def commit(directory: Path, step: int) -> None:
-  """Hashes a step's files and writes its manifest, which makes it complete."""
-  path = directory / str(step)
+def commit(directory: Path, record: dict) -> None:
+  """Writes a step's record and its manifest, which makes it complete."""
+  path = directory / str(record["step"])
+  (path / _RECORD).parent.mkdir(exist_ok=True)
+  output_files.write_text(path / _RECORD, json.dumps(record))
   names = buckets.list_files(path)
   with concurrent.futures.ThreadPoolExecutor() as pool:
     digests = pool.map(lambda name: output_files.sha256(path / name), names)

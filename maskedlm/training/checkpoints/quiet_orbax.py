@@ -10,8 +10,12 @@ import logging
 import os
 import sys
 
-import orbax.checkpoint as ocp
 from etils import epath
+
+try:
+  from orbax.checkpoint import v1 as ocp
+except ImportError:  # From 1.0.0 on, the package itself has this interface.
+  import orbax.checkpoint as ocp
 
 __all__ = ("ocp",)
 

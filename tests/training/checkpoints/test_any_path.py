@@ -15,9 +15,8 @@ from helpers.checkpoint_states import (
 )
 from maskedlm.core.errors import CheckpointError, ConfigError
 from maskedlm.runtime import buckets
-from maskedlm.training.checkpoints import files
+from maskedlm.training.checkpoints import files, read_back
 from maskedlm.training.checkpoints.load import load_params
-from maskedlm.training.checkpoints.quiet_orbax import ocp
 
 
 @pytest.mark.parametrize(
@@ -84,16 +83,13 @@ def test_paths_to_the_same_folder(tmp_path, monkeypatch, path):
 
 def test_a_save_that_cannot_be_read_is_found_at_once(tmp_path, monkeypatch):
   """What is merged wrongly, as by etils in "a[1]", is no checkpoint."""
-  wait = ocp.AsyncCheckpointer.wait_until_finished
+  check = read_back.check_readable
 
-  def lose_the_manifest(self):
-    wait(self)
-    for path in (tmp_path / "checkpoints").glob("*/params/manifest.ocdbt"):
-      path.unlink()
+  def lose_the_manifest(folder, sample):
+    (folder / "params" / "manifest.ocdbt").unlink()
+    check(folder, sample)
 
-  monkeypatch.setattr(
-    ocp.AsyncCheckpointer, "wait_until_finished", lose_the_manifest
-  )
+  monkeypatch.setattr(read_back, "check_readable", lose_the_manifest)
   with (
     pytest.raises(CheckpointError, match=r"can't be read.*--workdir"),
     opened(tmp_path) as checkpoints,
