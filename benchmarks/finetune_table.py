@@ -15,6 +15,8 @@ from typing import Any
 
 from finetune_rows import FEATURES, OURS, PADDED, PEER, ROWS, SCRATCH
 
+from maskedlm.core.counts import counted
+
 
 def load(workdir: pathlib.Path) -> dict[tuple[str, str], list]:
   """Returns {(row, contender): its results}, in the order of ROWS."""
@@ -115,7 +117,8 @@ def tabulate(results: Mapping[tuple[str, str], list]) -> tuple[str, list[dict]]:
       means = {c: (found or (None,))[0] for c, found in scores.items()}
       records.append(
         {
-          "work": f"{row.title}, {metric}, {len(ours)} seeds, against {PEER}",
+          "work": f"{row.title}, {metric}, {counted(len(ours), 'seed')}, "
+          f"against {PEER}",
           "ours": means[OURS],
           "peer": means[PEER],
           "ratio": ratio(means[OURS], means[PEER]),

@@ -56,7 +56,7 @@ def main() -> None:
   rates = (each.result["tokens_per_second"] for each in (ours, peer))
   rows = [
     table.against(what, *rates, "tokens/s"),
-    table.against(f"{what}, at most", ours.memory, peer.memory, "GB"),
+    table.against(f"{what}, resident at most", ours.memory, peer.memory, "GB"),
   ]
   print(table.show(rows))
   table.write(args.json, rows)
