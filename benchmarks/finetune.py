@@ -128,12 +128,7 @@ def run_job(job: dict[str, Any], workdir: pathlib.Path) -> dict[str, Any]:
     process = subprocess.Popen(
       [sys.executable, *script, str(path)], env=env, stdout=file, stderr=file
     )
-    try:
-      _, status, usage = os.wait4(process.pid, 0)
-    except BaseException:  # Interrupted: stop the run too.
-      process.terminate()
-      process.wait()
-      raise
+    status, usage = trained.wait(process)
   seconds, busy = time.perf_counter() - began, busy_seconds() - busy
   if status:
     raise SystemExit(f"{job['config']['name']} failed; its log is {log}")

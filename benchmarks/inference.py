@@ -15,7 +15,6 @@ as onnxruntime's otherwise wait for each other without sleeping. Without
 
 import argparse
 import dataclasses
-import datetime
 import importlib.metadata
 import importlib.util
 import itertools
@@ -23,7 +22,6 @@ import json
 import multiprocessing
 import os
 import pathlib
-import platform
 import statistics
 import tempfile
 import time
@@ -34,6 +32,8 @@ from typing import NamedTuple
 import jax
 import numpy as np
 import table
+import this_machine
+import trained
 import writable
 
 from maskedlm.data.sources import reader
@@ -43,7 +43,7 @@ from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.training.checkpoints import write
 
-ROOT = pathlib.Path(__file__).parent.parent
+PACKAGES = ("jax", "onnxruntime", "torch", "transformers")
 ROWS = 32  # A batch.
 Embed = Callable[[Sequence[str]], np.ndarray]
 
@@ -185,8 +185,8 @@ def main() -> None:
     prepare(args.checkpoint, folder, texts, names)
     rows = measure(names, folder, texts, args)
   print(
-    f"\n{machine()}; {args.threads} threads, {len(texts):,} texts, "
-    f"{args.turns} turns\n"
+    f"\n{this_machine.cpu()}; {this_machine.versions(*PACKAGES)}; "
+    f"{args.threads} threads, {len(texts):,} texts, {args.turns} turns\n"
   )
   print(
     "| | start, s | first pass, s | texts/s | processor, ms/text | cosine |\n"
@@ -217,10 +217,9 @@ def compare(rows: Sequence[dict]) -> list[table.Row]:
 
 def read_texts() -> Iterator[str]:
   """Yields the lines of the novels in shared/data, or else of docstrings."""
-  data = os.environ.get("MASKEDLM_DATA", ROOT.parent / "shared" / "data")
-  novels = pathlib.Path(data) / "text" / "en_novels.txt"
-  source = f"text:{novels}" if novels.is_file() else "docstrings:numpy,jax"
-  documents = reader.read_documents(source, text_field="", report=Counter())
+  documents = reader.read_documents(
+    trained.text_source(), text_field="", report=Counter()
+  )
   return itertools.chain.from_iterable(documents)
 
 
@@ -306,22 +305,6 @@ def measure(names, folder: pathlib.Path, texts, args) -> list[dict]:
 def unit(x: np.ndarray) -> np.ndarray:
   """Returns vectors [n, D], each scaled to length 1."""
   return x / np.linalg.norm(x, axis=1, keepdims=True)
-
-
-def machine() -> str:
-  """Returns a description of this machine, of the versions, and the date."""
-  name = platform.processor() or platform.machine()
-  if os.path.exists("/proc/cpuinfo"):
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-      models = [line.split(":")[1] for line in file if "model name" in line]
-    name = models[0].strip() if models else name
-  versions = (
-    f"{package} {importlib.metadata.version(package)}"
-    for package in ("jax", "onnxruntime", "torch", "transformers")
-    if importlib.util.find_spec(package)
-  )
-  today = datetime.date.today()
-  return f"{name}, {os.cpu_count()} cores; {', '.join(versions)}; {today}"
 
 
 if __name__ == "__main__":

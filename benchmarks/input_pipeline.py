@@ -39,6 +39,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 import numpy as np
 import sentencepiece
+import this_machine
 import tokenizers
 import trained
 import writable
@@ -100,15 +101,9 @@ def main() -> None:
 
 def machine() -> str:
   """Returns a description of this machine."""
-  name = platform.processor() or platform.machine()
-  if os.path.exists("/proc/cpuinfo"):
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-      models = [line.split(":")[1] for line in file if "model name" in line]
-    name = models[0].strip() if models else name
-  return (
-    f"{name}, {os.cpu_count()} cores; Python {platform.python_version()}, "
-    f"numpy {np.__version__}, tokenizers {tokenizers.__version__}"
-  )
+  python = f"Python {platform.python_version()}"
+  versions = this_machine.versions("numpy", "tokenizers")
+  return f"{this_machine.cpu()}; {python}, {versions}"
 
 
 def record(work: str, ours: list[float], peer: list[float], unit: str) -> dict:

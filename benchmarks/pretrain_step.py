@@ -22,12 +22,10 @@ Needs the extra `peer`.
 
 import argparse
 import functools
-import importlib.metadata
 import itertools
 import json
 import math
 import os
-import platform
 import statistics
 import tempfile
 import time
@@ -38,6 +36,7 @@ from typing import NamedTuple
 # The two frameworks share a GPU, so neither may take all of its memory.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
+import this_machine
 import writable
 
 from maskedlm.runtime import allocator
@@ -210,15 +209,8 @@ def busy_seconds() -> float:
 def machine() -> str:
   """Returns a description of this machine."""
   name = jax.devices()[0].device_kind
-  if name == "cpu" and os.path.exists("/proc/cpuinfo"):
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-      models = [line.split(":")[1] for line in file if "model name" in line]
-    name = models[0].strip() if models else platform.machine()
-  versions = (
-    f"{package} {importlib.metadata.version(package)}"
-    for package in ("jax", "torch", "transformers")
-  )
-  return f"{name}, {os.cpu_count()} cores; {', '.join(versions)}"
+  name = this_machine.cpu() if name == "cpu" else name
+  return f"{name}; {this_machine.versions('jax', 'torch', 'transformers')}"
 
 
 # maskedlm's step.

@@ -19,7 +19,6 @@ import argparse
 import json
 import os
 import pathlib
-import platform
 import re
 import signal
 import subprocess
@@ -29,6 +28,7 @@ import time
 from typing import NamedTuple
 
 import table  # In this folder.
+import this_machine
 
 HERE = pathlib.Path(__file__).parent
 MIN_SECONDS = 20.0  # With less time left, none is started.
@@ -275,11 +275,7 @@ def machine(device: str) -> str:
     except OSError:  # No NVIDIA.
       found = ""
     return found.splitlines()[0] if found else "a GPU"
-  name, path = platform.machine(), pathlib.Path("/proc/cpuinfo")
-  if path.exists():
-    models = re.findall(r"model name\s*: (.*)", path.read_text())
-    name = models[0] if models else name
-  return f"{os.cpu_count()} cores of {name}"
+  return this_machine.cpu()
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import resource
 import subprocess
 import sys
 import time
@@ -40,6 +41,17 @@ def arguments(config: str, options: Mapping[str, Any]) -> list[str]:
   return [f"--config={ROOT / 'configs' / config}", *given]
 
 
+def wait(process: subprocess.Popen) -> tuple[int, resource.struct_rusage]:
+  """Returns the status and what was used; an interrupt ends the process."""
+  try:
+    _, status, usage = os.wait4(process.pid, 0)
+  except BaseException:
+    process.terminate()
+    process.wait()
+    raise
+  return status, usage
+
+
 def pretrain(
   config: str,
   workdir: pathlib.Path,
@@ -65,12 +77,7 @@ def pretrain(
       stdout=file,
       stderr=file,
     )
-    try:
-      _, status, usage = os.wait4(process.pid, 0)
-    except BaseException:  # Interrupted: stop the run too.
-      process.terminate()
-      process.wait()
-      raise
+    status, usage = wait(process)
   seconds = time.perf_counter() - began
   if status:
     raise SystemExit(log.read_text())
