@@ -36,17 +36,17 @@ def check_batches(task: Task, *, num_batches: int, accumulate: int) -> None:
     return
 
   @jax.jit
-  def weight_of(batch):
+  def weight_of(batch, i):
     # Only the weights are used, so the compiler removes the forward pass.
+    batch = jax.tree.map(lambda x: x[i], split_batch(batch, accumulate))
     params = task.init(jax.random.key(0))
     terms, _ = task.loss(params, batch, jax.random.key(0), False)
     return sum(weight.sum() for _, weight in terms.values())
 
   for step in range(num_batches):
-    parts = split_batch(task.batch_at("train", step), accumulate)
-    for i in range(accumulate):
-      if weight_of(jax.tree.map(lambda x, i=i: x[i], parts)) > 0:
-        return
+    batch = task.batch_at("train", step)
+    if any(weight_of(batch, i) > 0 for i in range(accumulate)):
+      return
   raise DataError(
     f"train: no example counts in the loss of any of "
     f"{counted(num_batches, 'batch')} of {task.describe['kind']}, "

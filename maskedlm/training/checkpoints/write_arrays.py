@@ -27,6 +27,9 @@ def write_arrays(
   # With any limit, an array is written when it is compressed; without one, a
   # host keeps all that it writes in memory until the last is.
   context.memory.write_concurrent_bytes = 96_000_000_000
+  # Devices that have the same array write a slice of it each. That is a program
+  # to compile for every shape and device, which small arrays aren't worth.
+  context.array.saving.min_slice_bytes_for_replica_parallel = 2**20
   # What Orbax documents as its default; 0.12.8 loses it on the way.
   on_gpu = jax.default_backend() == "gpu"
   context.array.saving.enable_pinned_host_transfer = on_gpu

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from jax.sharding import NamedSharding, PartitionSpec
 
 from helpers.checkpoint_states import (
   META,
@@ -16,6 +17,7 @@ from helpers.checkpoint_states import (
   opened,
   save_steps,
 )
+from helpers.compilations import compiled_programs
 from maskedlm.core.errors import CheckpointError
 from maskedlm.training.checkpoints import files, manifest
 from maskedlm.training.checkpoints.load import load_params
@@ -54,6 +56,16 @@ def test_state_may_be_donated_while_it_is_saved(tmp_path):
       state = overwrite(state)
     restored, _ = checkpoints.restore(like_state)
   assert_same(restored, make_state(5))
+
+
+def test_small_arrays_are_written_without_compiling(tmp_path):
+  mesh = jax.make_mesh((8,), ("data",))
+  everywhere = NamedSharding(mesh, PartitionSpec())
+  state = jax.device_put(make_state(5), everywhere)
+  with opened(tmp_path) as checkpoints, compiled_programs() as names:
+    checkpoints.save(5, state, META, metric=None)
+    checkpoints.wait()
+    assert "slice" not in names
 
 
 def test_relative_workdir(tmp_path, monkeypatch):
