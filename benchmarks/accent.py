@@ -28,9 +28,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import arguments
 import multilingual
 import numpy as np
-import writable
 
 # Name -> (corpus, how often --steps).
 RUNS = {
@@ -200,16 +200,19 @@ def table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument(
-    "--steps", type=int, default=600, help="of Spanish, the first model's"
+    "--steps",
+    type=arguments.count,
+    default=600,
+    help="of Spanish, the first model's",
   )
-  parser.add_argument("--seeds", type=int, default=2)
+  parser.add_argument("--seeds", type=arguments.count, default=2)
   parser.add_argument(
     "--set", action="append", default=[], help="an option, --config.NAME=VALUE"
   )
   parser.add_argument(
     "--workdir", type=pathlib.Path, default=pathlib.Path("runs/accent")
   )
-  parser.add_argument("--json", **writable.TABLE)
+  parser.add_argument("--json", **arguments.TABLE)
   args = parser.parse_args()
   args.workdir = args.workdir.resolve()
   args.workdir.mkdir(parents=True, exist_ok=True)

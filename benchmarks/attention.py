@@ -16,11 +16,11 @@ import statistics
 import sys
 import time
 
+import arguments
 import jax
 import jax.numpy as jnp
 import numpy as np
 import table
-import writable
 from ml_collections import ConfigDict
 
 from maskedlm.modeling.attention import dispatch as choice
@@ -149,17 +149,19 @@ def numbers(text: str) -> list[int]:
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--lengths", type=numbers, default="512,2048,8192")
-  parser.add_argument("--rows", type=int, default=1)
-  parser.add_argument("--heads", type=int, default=12)
-  parser.add_argument("--head_size", type=int, default=64)
+  parser.add_argument("--rows", type=arguments.count, default=1)
+  parser.add_argument("--heads", type=arguments.count, default=12)
+  parser.add_argument("--head_size", type=arguments.count, default=64)
   parser.add_argument("--dtype", help="default: float32 on CPU, else bfloat16")
   parser.add_argument("--kinds", default=",".join(KINDS))
   parser.add_argument(
     "--implementations", default=",".join(choice.IMPLEMENTATIONS[1:])
   )
-  parser.add_argument("--repeats", type=int, default=5)
-  parser.add_argument("--memory", type=float, default=4, help="GB, at most")
-  parser.add_argument("--json", **writable.TABLE)
+  parser.add_argument("--repeats", type=arguments.count, default=5)
+  parser.add_argument(
+    "--memory", type=arguments.amount, default=4, help="GB, at most"
+  )
+  parser.add_argument("--json", **arguments.TABLE)
   args = parser.parse_args(argv)
   args.implementations = args.implementations.split(",")
   if not set(args.implementations) <= set(choice.IMPLEMENTATIONS[1:]):

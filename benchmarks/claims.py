@@ -26,6 +26,8 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import arguments
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DATA = pathlib.Path(
   os.environ.get("MASKEDLM_DATA", ROOT.parent / "shared" / "data")
@@ -85,7 +87,7 @@ TASKS = {
 def main():
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--out", type=pathlib.Path, required=True)
-  parser.add_argument("--steps", type=int, default=3_000)
+  parser.add_argument("--steps", type=arguments.count, default=3_000)
   parser.add_argument("--max_train", type=int, default=2_000)
   known = (*ENCODERS, STATIC)
   parser.add_argument("--encoders", default=",".join(known))

@@ -15,11 +15,11 @@ import functools
 import time
 import types
 
+import arguments
 import jax
 import jax.numpy as jnp
 import numpy as np
 import table
-import writable
 
 from maskedlm.config import defaults as config_lib
 from maskedlm.modeling import architecture, flops
@@ -41,8 +41,8 @@ OPTIONS = (
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-  parser.add_argument("--turns", type=int, default=20)
-  parser.add_argument("--json", **writable.TABLE)
+  parser.add_argument("--turns", type=arguments.count, default=20)
+  parser.add_argument("--json", **arguments.TABLE)
   args = parser.parse_args(argv)
   return args
 

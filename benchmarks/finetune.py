@@ -40,13 +40,14 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+import arguments
+
 # In this folder.
 import finetune_rows
 import finetune_table
 import jax
 import numpy as np
 import trained
-import writable
 from finetune_rows import PEER, ROWS
 from ml_collections import ConfigDict
 
@@ -264,13 +265,15 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
   )
   parser.add_argument(
     "--pretrain_steps",
-    type=int,
+    type=arguments.count,
     help="of that encoder; default: those of its config",
   )
-  parser.add_argument("--seeds", type=int, default=3, help="number of seeds")
+  parser.add_argument(
+    "--seeds", type=arguments.count, default=3, help="number of seeds"
+  )
   parser.add_argument(
     "--scale",
-    type=float,
+    type=arguments.amount,
     default=1.0,
     help="share of the examples; less than 1 to try it out",
   )
@@ -280,7 +283,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
   parser.add_argument(
     "--table", action="store_true", help="only print the table"
   )
-  parser.add_argument("--json", **writable.TABLE)
+  parser.add_argument("--json", **arguments.TABLE)
   parser.add_argument("--job", type=pathlib.Path, help=argparse.SUPPRESS)
   args = parser.parse_args(argv)
   for given, names in ((args.rows, tuple(ROWS)), (args.contenders, known)):

@@ -40,11 +40,11 @@ import time
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 os.environ.setdefault("XLA_CLIENT_MEM_FRACTION", "0.92")
 
+import arguments
 import jax
 import matmuls  # In this folder.
 import peer_process
 import table
-import writable
 from goal_runs import (
   SIZES,
   Bench,
@@ -78,13 +78,13 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     "--parts", default=",".join(PARTS), help="comma-separated, in this order"
   )
   parser.add_argument(
-    "--steps", type=int, default=20, help="in each of three blocks"
+    "--steps", type=arguments.count, default=20, help="in each of three blocks"
   )
   parser.add_argument("--size", choices=SIZES, default="gpu")
   parser.add_argument(
     "--shape", help="a shape of that size; default: its first"
   )
-  parser.add_argument("--json", **writable.TABLE)
+  parser.add_argument("--json", **arguments.TABLE)
   args = parser.parse_args(argv)
   args.parts = args.parts.split(",")
   if not set(args.parts) <= set(PARTS) or args.steps < 1:

@@ -29,12 +29,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+import arguments
 import jax
 import numpy as np
 import table
 import this_machine
 import trained
-import writable
 
 from maskedlm.data.sources import reader
 from maskedlm.data.tokenizers.tokenizer import train_tokenizer
@@ -160,12 +160,12 @@ def _taken(start) -> Turn:
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--checkpoint", help="default: random weights")
-  parser.add_argument("--texts", type=int, default=3_000)
-  parser.add_argument("--turns", type=int, default=5)
+  parser.add_argument("--texts", type=arguments.count, default=3_000)
+  parser.add_argument("--turns", type=arguments.count, default=5)
   parser.add_argument(
-    "--threads", type=int, default=len(os.sched_getaffinity(0))
+    "--threads", type=arguments.count, default=len(os.sched_getaffinity(0))
   )
-  parser.add_argument("--json", **writable.TABLE)
+  parser.add_argument("--json", **arguments.TABLE)
   return parser.parse_args(argv)
 
 

@@ -37,12 +37,12 @@ from maskedlm.data.corpus import concat
 # Set before the import: the library must use one thread, as a worker does.
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
+import arguments
 import numpy as np
 import sentencepiece
 import this_machine
 import tokenizers
 import trained
-import writable
 
 from maskedlm.config import defaults as config_lib
 from maskedlm.data.batches import pair_rows, pair_table
@@ -60,10 +60,15 @@ SHORT_SHARE = 0.1
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument(
-    "--megabytes", type=float, default=8, help="of text to prepare, at most"
+    "--megabytes",
+    type=arguments.amount,
+    default=8,
+    help="of text to prepare, at most",
   )
-  parser.add_argument("--repeats", type=int, default=3, help="of prepare")
-  parser.add_argument("--json", **writable.TABLE)
+  parser.add_argument(
+    "--repeats", type=arguments.count, default=3, help="of prepare"
+  )
+  parser.add_argument("--json", **arguments.TABLE)
   args = parser.parse_args(argv)
   if args.megabytes <= 0 or args.repeats < 1:
     parser.error("--megabytes: expected above 0; --repeats: expected 1 or more")

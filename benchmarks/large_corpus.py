@@ -27,10 +27,10 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 
+import arguments
 import numpy as np
 import table
 import trained
-import writable
 
 from maskedlm.config import defaults as config_lib
 from maskedlm.data.corpus import manifest, shards, store
@@ -62,8 +62,8 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
   parser.add_argument(
     "--folder", help="for the corpora; default: the temporary folder"
   )
-  parser.add_argument("--batches", type=int, default=200)
-  parser.add_argument("--json", **writable.TABLE)
+  parser.add_argument("--batches", type=arguments.count, default=200)
+  parser.add_argument("--json", **arguments.TABLE)
   parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
   return parser.parse_args(argv)
 

@@ -26,9 +26,9 @@ import pathlib
 import time
 from typing import NamedTuple
 
+import arguments
 import jax
 import numpy as np
-import writable
 
 from maskedlm import objectives
 from maskedlm.config import defaults as config_lib
@@ -317,8 +317,8 @@ def train_contender(
 
 def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-  parser.add_argument("--positions", type=float, default=16e6)
-  parser.add_argument("--evaluations", type=int, default=8)
+  parser.add_argument("--positions", type=arguments.amount, default=16e6)
+  parser.add_argument("--evaluations", type=arguments.count, default=8)
   parser.add_argument("--seed", type=int, default=0)
   parser.add_argument(
     "--contenders",
@@ -327,7 +327,7 @@ def main() -> None:
   parser.add_argument(
     "--workdir", type=pathlib.Path, default=pathlib.Path("runs/learning")
   )
-  parser.add_argument("--json", **writable.TABLE)
+  parser.add_argument("--json", **arguments.TABLE)
   parser.add_argument("--png", type=pathlib.Path)
   args = parser.parse_args()
   contenders = args.contenders.split(",")

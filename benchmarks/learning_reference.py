@@ -20,6 +20,8 @@ import statistics
 import sys
 from typing import NamedTuple
 
+import arguments
+
 MIN_WIDTH = 0.02  # Nats, to either side of the mean.
 
 
@@ -79,7 +81,7 @@ def main() -> int:
   parser.add_argument(
     "--workdir", type=pathlib.Path, default=pathlib.Path("runs/learning")
   )
-  parser.add_argument("--steps", type=int, default=195)
+  parser.add_argument("--steps", type=arguments.count, default=195)
   parser.add_argument("--write", type=pathlib.Path)
   parser.add_argument("--check", type=pathlib.Path)
   args = parser.parse_args()

@@ -13,10 +13,10 @@ import os
 import pathlib
 import tempfile
 
+import arguments
 import start
 import table
 import trained
-import writable
 
 QUICKSTART = "quickstart"
 
@@ -26,8 +26,8 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
   parser.add_argument(
     "--shape", choices=(*start.SHAPES, QUICKSTART), default="base"
   )
-  parser.add_argument("--steps", type=int, default=10)
-  parser.add_argument("--json", **writable.TABLE)
+  parser.add_argument("--steps", type=arguments.count, default=10)
+  parser.add_argument("--json", **arguments.TABLE)
   args = parser.parse_args(argv)
   if args.steps < 2:
     parser.error(f"--steps={args.steps}: expected 2 or more")

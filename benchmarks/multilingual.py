@@ -28,7 +28,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import writable
+import arguments
 
 ROOT = pathlib.Path(__file__).parent.parent
 DATA = pathlib.Path(
@@ -332,7 +332,9 @@ def say(text: str) -> None:
 
 def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-  parser.add_argument("--steps", type=int, default=4_000, help="of each run")
+  parser.add_argument(
+    "--steps", type=arguments.count, default=4_000, help="of each run"
+  )
   parser.add_argument(
     "--languages", default="", help="en,de,...; the first is also trained alone"
   )
@@ -341,7 +343,10 @@ def main() -> None:
     "--english", default=str(DATA / "text" / "en_novels.txt"), help="its text"
   )
   parser.add_argument(
-    "--rows", type=int, default=64, help="of each language, for measuring"
+    "--rows",
+    type=arguments.count,
+    default=64,
+    help="of each language, for measuring",
   )
   parser.add_argument(
     "--vocabularies", default="0.3", help="exponents of the vocabularies"
@@ -356,7 +361,7 @@ def main() -> None:
   parser.add_argument(
     "--workdir", type=pathlib.Path, default=pathlib.Path("runs/multilingual")
   )
-  parser.add_argument("--json", **writable.TABLE)
+  parser.add_argument("--json", **arguments.TABLE)
   parser.add_argument("--png")
   args = parser.parse_args()
   args.workdir = args.workdir.resolve()

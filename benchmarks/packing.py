@@ -14,10 +14,10 @@ import tempfile
 import time
 from typing import NamedTuple
 
+import arguments
 import jax
 import numpy as np
 import table
-import writable
 
 from maskedlm import objectives
 from maskedlm.config import defaults as config_lib
@@ -32,12 +32,14 @@ POSITIONS = 4096  # A step.
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--lengths", default="64,128,512", help="tokens in a row")
-  parser.add_argument("--steps", type=int, default=12, help="of each contender")
+  parser.add_argument(
+    "--steps", type=arguments.count, default=12, help="of each contender"
+  )
   parser.add_argument("--corpus", metavar="FOLDER", help="a prepared corpus")
   parser.add_argument(
     "--source", default="docstrings:", help="prepared if no --corpus is given"
   )
-  parser.add_argument("--json", **writable.TABLE)
+  parser.add_argument("--json", **arguments.TABLE)
   args = parser.parse_args(argv)
   if args.steps < 2:
     parser.error(

@@ -36,8 +36,8 @@ from typing import NamedTuple
 # The two frameworks share a GPU, so neither may take all of its memory.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
+import arguments
 import this_machine
-import writable
 
 from maskedlm.runtime import allocator
 
@@ -82,11 +82,15 @@ class Contender(NamedTuple):
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--shapes", default="small,base", help="comma-separated")
-  parser.add_argument("--steps", type=int, default=15, help="turns of each")
   parser.add_argument(
-    "--rows", type=int, help="in a batch; default: that of the shape"
+    "--steps", type=arguments.count, default=15, help="turns of each"
   )
-  parser.add_argument("--json", **writable.TABLE)
+  parser.add_argument(
+    "--rows",
+    type=arguments.count,
+    help="in a batch; default: that of the shape",
+  )
+  parser.add_argument("--json", **arguments.TABLE)
   args = parser.parse_args(argv)
   args.shapes = args.shapes.split(",")
   if not set(args.shapes) <= set(SHAPES) or args.steps < 1:

@@ -11,18 +11,20 @@ import argparse
 import pathlib
 import tempfile
 
+import arguments
 import table
 import trained
-import writable
 
 CONFIG = "quickstart.py"
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-  parser.add_argument("--steps", type=int, help="default: those of the config")
+  parser.add_argument(
+    "--steps", type=arguments.count, help="default: those of the config"
+  )
   parser.add_argument("--source", help="the text; default: the config's")
-  parser.add_argument("--json", **writable.TABLE)
+  parser.add_argument("--json", **arguments.TABLE)
   return parser.parse_args(argv)
 
 

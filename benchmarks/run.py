@@ -27,6 +27,7 @@ import tempfile
 import time
 from typing import NamedTuple
 
+import arguments
 import table  # In this folder.
 import this_machine
 
@@ -164,7 +165,7 @@ def main() -> int:
   )
   parser.add_argument(
     "--minutes",
-    type=float,
+    type=arguments.amount,
     help="for all; default: 9.5 on a GPU, no limit on a CPU",
   )
   args = parser.parse_args()

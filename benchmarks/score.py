@@ -21,11 +21,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+import arguments
 import numpy as np
 import peer_process
 import table
 import trained
-import writable
 
 import maskedlm
 from maskedlm.data.labelled import text_lines
@@ -48,10 +48,12 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
   parser.add_argument(
     "--input", help="a text on each line; default: novels, or docstrings"
   )
-  parser.add_argument("--texts", type=int, default=512)
-  parser.add_argument("--loop_texts", type=int, default=32)
-  parser.add_argument("--batch_tokens", type=int, default=texts.BATCH_TOKENS)
-  parser.add_argument("--json", **writable.TABLE)
+  parser.add_argument("--texts", type=arguments.count, default=512)
+  parser.add_argument("--loop_texts", type=arguments.count, default=32)
+  parser.add_argument(
+    "--batch_tokens", type=arguments.count, default=texts.BATCH_TOKENS
+  )
+  parser.add_argument("--json", **arguments.TABLE)
   return parser.parse_args(argv)
 
 

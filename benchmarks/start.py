@@ -22,9 +22,9 @@ import sys
 import tempfile
 import time
 
+import arguments
 import table
 import trained
-import writable
 from table import Row
 
 CONFIG = "bert.py:base"
@@ -41,7 +41,7 @@ SHAPES = {
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--shape", choices=SHAPES, default="base")
-  parser.add_argument("--json", **writable.TABLE)
+  parser.add_argument("--json", **arguments.TABLE)
   args = parser.parse_args(argv)
   return args
 

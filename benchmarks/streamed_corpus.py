@@ -26,8 +26,8 @@ import sys
 import tempfile
 import time
 
+import arguments
 import large_corpus
-import writable
 
 from maskedlm.config import defaults
 from maskedlm.data.batches import pair_rows, text_rows
@@ -42,11 +42,11 @@ KINDS = {
 
 def main():
   parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-  parser.add_argument("--tokens", type=float, default=1e8)
+  parser.add_argument("--tokens", type=arguments.amount, default=1e8)
   parser.add_argument("--folder", help="default: the temporary folder")
   parser.add_argument("--latency", type=float, default=0.03, help="seconds")
-  parser.add_argument("--steps", type=int, default=20)
-  parser.add_argument("--json", **writable.TABLE)
+  parser.add_argument("--steps", type=arguments.count, default=20)
+  parser.add_argument("--json", **arguments.TABLE)
   parser.add_argument("--serve", help=argparse.SUPPRESS)
   args = parser.parse_args()
   if args.serve:
