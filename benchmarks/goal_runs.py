@@ -104,7 +104,7 @@ def loop(config, task, count: int) -> Speed:
   began = time.perf_counter()
   with jax.set_mesh(mesh):
     made = steps.over_mesh(config, task, mesh)
-    state = jax.jit(made.init, out_shardings=made.shardings)()
+    state = made.init()
     batches = waits(train._prefetch(task, 0, 10**6, config.train.prefetch))
 
     def block(count: int):

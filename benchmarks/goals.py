@@ -294,7 +294,7 @@ def measure_checkpoint(bench: Bench):
   mesh = sharding.make_mesh(config.mesh, jax.devices()[:1])
   with tempfile.TemporaryDirectory() as directory, jax.set_mesh(mesh):
     made = steps.over_mesh(config, task, mesh)
-    state = jax.jit(made.init, out_shardings=made.shardings)()
+    state = made.init()
     size = sum(x.nbytes for x in jax.tree.leaves(state))
     opened = manager.open_checkpoints(
       pathlib.Path(directory), keep_last=1, keep_best=0, log=print

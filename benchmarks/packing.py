@@ -117,7 +117,7 @@ class Contender:
     with jax.set_mesh(self.mesh):
       made = steps.over_mesh(config, self.task, self.mesh)
       self.train_step = made.step
-      self.state = jax.jit(made.init, out_shardings=made.shardings)()
+      self.state = made.init()
     self.seconds, self.real, self.positions = [], 0, 0
 
   def step(self, turn: int) -> None:

@@ -149,14 +149,9 @@ def step_of_task(config: ConfigDict, task: Task, devices) -> Step:
   return Step(config, task, mesh, program, batch)
 
 
-def state_of(step: Step) -> steps.TrainState:
-  """Returns the shapes and shardings of the training state."""
-  return sharding.abstract(step.program.init, step.program.shardings)
-
-
 def held_bytes(step: Step, mesh) -> tuple[int, int, int]:
   """Returns bytes on one chip: (parameters, optimizer state, batch)."""
-  state = state_of(step)
+  state = step.program.state
   parameters = memory.bytes_per_device(state.params, mesh)
   whole = memory.bytes_per_device(state, mesh)
   parts = mesh.shape["data"] * mesh.shape["fsdp"]
@@ -173,7 +168,7 @@ def compile_step(step: Step, topology: Topology) -> Compiled | TooLarge:
   options = None if topology.is_tpu else gpus.compiler_options()
   try:
     with jax.set_mesh(step.mesh):  # The target.
-      lowered = step.program.step.lower(state_of(step), step.batch)
+      lowered = step.program.step.lower(step.program.state, step.batch)
     with warnings.catch_warnings():
       # JAX's cache stores programs for GPUs but can't read them without one,
       # and compiles again.

@@ -12,7 +12,7 @@ import numpy as np
 
 from maskedlm.planning import memory
 from maskedlm.planning.collectives import Collective
-from maskedlm.planning.compile import Pieces, Step, held_bytes, state_of
+from maskedlm.planning.compile import Pieces, Step, held_bytes
 from maskedlm.planning.memory_traffic import Traffic
 from maskedlm.training import sharding
 
@@ -53,7 +53,7 @@ def estimate_collectives(
   is scattered; the other parameters are gathered (sharding.gather) once a step,
   and their gradient is summed. All but that gather happen in each microbatch.
   """
-  params = state_of(step).params
+  params = step.program.state.params
   layers = rest = 0
   for path, x in jax.tree_util.tree_flatten_with_path(params)[0]:
     if "layers/" in sharding.path_of(path):

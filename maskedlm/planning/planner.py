@@ -220,7 +220,7 @@ def recomputed(step: Step, executed: float, rounds: int) -> float:
 
 
 def _executed(step: Step, rounds: int) -> float:
-  state = compile.state_of(step)
+  state = step.program.state
   # Unwrapped, as a traced function may not have compiler options.
   update = step.program.step.__wrapped__
   return executed_flops.count_executed(

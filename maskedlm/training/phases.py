@@ -183,6 +183,8 @@ def join_tasks(phases: Sequence[Phase], tasks: Sequence[Task]) -> list[Task]:
   Raises:
     ConfigError: the parameters of a phase are others.
   """
+  if len(tasks) == 1:
+    return list(tasks)
   first = tasks[0]
   shapes = [jax.eval_shape(task.init, jax.random.key(0)) for task in tasks]
   for phase, shape in zip(phases, shapes, strict=True):

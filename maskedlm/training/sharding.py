@@ -166,12 +166,16 @@ def gather(params, mesh: Mesh):
   return jax.tree_util.tree_map_with_path(whole, params)
 
 
-def abstract(init, shardings):
-  """Returns init() as ShapeDtypeStructs with shardings."""
+def abstract(shapes, mesh: Mesh):
+  """Returns a tree of shapes as ShapeDtypeStructs with shardings.
+
+  Raises:
+    ConfigError: as spec_of.
+  """
   return jax.tree.map(
     lambda x, s: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=s),
-    jax.eval_shape(init),
-    shardings,
+    shapes,
+    tree_shardings(shapes, mesh),
   )
 
 
@@ -237,19 +241,19 @@ def data_shard(mesh: Mesh) -> tuple[int | tuple[int, ...], int]:
   return tuple(mine), len(blocks)
 
 
-def put_on_devices(params, shardings):
-  """Returns params, numpy or jax arrays, as jax arrays with these shardings.
+def put_on_devices(params, like):
+  """Returns numpy or jax arrays as jax arrays, sharded as those of `like`.
 
   Numpy arrays must be equal on all hosts. device_put is not used for them, as
   it would gather the arrays of all hosts to compare them.
   """
 
-  def put(x, sharding):
+  def put(x, like):
     if isinstance(x, jax.Array):
-      return jax.device_put(x, sharding)
-    return jax.make_array_from_callback(x.shape, sharding, lambda i: x[i])
+      return jax.device_put(x, like.sharding)
+    return jax.make_array_from_callback(x.shape, like.sharding, lambda i: x[i])
 
-  return jax.tree.map(put, params, shardings)
+  return jax.tree.map(put, params, like)
 
 
 def place(batch, mesh: Mesh):

@@ -44,7 +44,7 @@ def begin(
 
   Args:
     config: the effective config; continue_from and train are read.
-    program: its `init` and `shardings` are used.
+    program: its `init` and `state` are used.
     checkpoints: those of the run's workdir.
     identity, frozen, start_from: as in loop.run.
     num_steps: steps of the whole run.
@@ -54,9 +54,8 @@ def begin(
       continue_from has done all steps or has another tokenizer.
     CheckpointError: no checkpoint can be read, or its arrays are others.
   """
-  like = sharding.abstract(program.init, program.shardings)
   restored = checkpoints.restore(
-    like,
+    program.state,
     lambda meta: resume.check_identity(
       meta["identity"], identity, frozen=frozen, log=console.log
     ),
@@ -72,7 +71,7 @@ def begin(
   if other := config.get("continue_from", ""):
     state, _ = manager.restore_from(
       other,
-      like,
+      program.state,
       lambda meta: resume.check_continued(
         other, meta["identity"], identity, log=console.log
       ),
@@ -87,10 +86,8 @@ def begin(
     console.log(f"continuing {other} from step {step:,} to {num_steps:,}")
     state = state._replace(losses=spikes.forget(state.losses))
     return Start(state, step, None)
-  state = jax.jit(program.init, out_shardings=program.shardings)()
-  params = sharding.put_on_devices(
-    start_from(state.params), program.shardings.params
-  )
+  state = program.init()
+  params = sharding.put_on_devices(start_from(state.params), state.params)
   if state.ema:  # A copy: a donated state may not have an array twice.
     state = state._replace(ema=jax.tree.map(jnp.copy, params))
   console.log(f"starting a run of {counted(num_steps, 'step')}")

@@ -53,14 +53,13 @@ class Direction(NamedTuple):
 
 
 class OverMesh(NamedTuple):
-  """The functions that the loop calls, and the shardings of its state."""
+  """The state of a run as shapes, and the jitted functions of the loop."""
 
-  init: Callable[[], TrainState]  # Not jitted.
-  shardings: TrainState  # A NamedSharding for each array.
-  step: Callable[[TrainState, Batch], tuple[TrainState, Metrics]]  # Jitted.
-  heldout_step: Callable[[Params, Batch, int], tuple]  # Jitted.
-  # For train.watch_every; jitted, and compiled only if called.
-  watch: Callable[[TrainState, Batch], Metrics]
+  state: TrainState  # A ShapeDtypeStruct with its sharding for each array.
+  init: Callable[[], TrainState]
+  step: Callable[[TrainState, Batch], tuple[TrainState, Metrics]]
+  heldout_step: Callable[[Params, Batch, int], tuple]
+  watch: Callable[[TrainState, Batch], Metrics]  # For train.watch_every.
 
 
 def make_init(
@@ -73,17 +72,24 @@ def make_init(
   """Returns init(), which returns the state before the first step."""
 
   def init() -> TrainState:
-    params = task.init(jax.random.fold_in(jax.random.key(seed), INIT))
-    return TrainState(
-      step=jnp.zeros((), jnp.int32),
-      params=params,
-      opt_state=tx.init(params),
-      nonfinite=jnp.zeros((), jnp.int32),
-      losses=spikes.init(),
-      ema=ema.init(params),
-    )
+    key = jax.random.fold_in(jax.random.key(seed), INIT)
+    return first_state(task.init(key), tx, ema)
 
   return init
+
+
+def first_state(
+  params: Params, tx: optax.GradientTransformation, ema: MovingAverage
+) -> TrainState:
+  """Returns the state before the first step; arguments as in make_init."""
+  return TrainState(
+    step=jnp.zeros((), jnp.int32),
+    params=params,
+    opt_state=tx.init(params),
+    nonfinite=jnp.zeros((), jnp.int32),
+    losses=spikes.init(),
+    ema=ema.init(params),
+  )
 
 
 def make_direction(
@@ -217,8 +223,13 @@ def over_mesh(
   params = jax.eval_shape(task.init, jax.random.key(0))
   tx, schedule = optimizer.make_optimizer(config.optimizer, num_rates, params)
   ema = moving_average.make(config.train.get("ema_decay"))
-  init = make_init(task, tx, config.seed, ema=ema)
-  shardings = sharding.tree_shardings(jax.eval_shape(init), mesh)
+  state = sharding.abstract(
+    jax.eval_shape(lambda params: first_state(params, tx, ema), params), mesh
+  )
+  shardings = jax.tree.map(lambda x: x.sharding, state)
+  init = jax.jit(
+    make_init(task, tx, config.seed, ema=ema), out_shardings=shardings
+  )
   o = config.optimizer
   by_layer = layerwise_rates.layer_multipliers(
     params, layer_decay=o.layer_decay, frozen_layers=o.frozen_layers
@@ -279,7 +290,7 @@ def over_mesh(
     out_shardings=sharding.replicated(mesh),
     compiler_options=xla_flags.step_options(mesh.devices.flat[0].device_kind),
   )
-  return OverMesh(init, shardings, step, heldout_step, watch)
+  return OverMesh(state, init, step, heldout_step, watch)
 
 
 def gradient_of(
@@ -294,41 +305,46 @@ def gradient_of(
   over the whole batch (such as its number of masked tokens), never by a
   microbatch's.
   """
-  # Only the weights are used, so the compiler removes this forward pass.
-  terms, _ = task.loss(params, batch, key, True)
-  weights = {name: weight for name, (_, weight) in totals(terms).items()}
 
-  def loss(params, batch, key):
+  def loss(params, batch, key, weights=None):
     terms, stats = map(totals, task.loss(params, batch, key, True))
+    weights = weights or jax.lax.stop_gradient(weights_of(terms))
     total = sum(
       jnp.where(weights[name] > 0, value / jnp.maximum(weights[name], 1e-6), 0)
       for name, (value, _) in terms.items()
     )
-    return total, stats
+    return total, (stats, weights)
 
-  def with_loss(total, stats):
+  def with_loss(total, stats, weights):
     predicts = jnp.float32(sum(weights.values()) > 0)
     return {**stats, "loss": (total, predicts)}
 
   gradient = jax.value_and_grad(loss, has_aux=True)
   if count == 1:
-    (total, stats), grads = gradient(params, batch, key)
-    return grads, total, with_loss(total, stats)
+    (total, aux), grads = gradient(params, batch, key)
+    return grads, total, with_loss(total, *aux)
+
+  # Only the weights are used, so the compiler removes this forward pass.
+  terms, stats = map(totals, task.loss(params, batch, key, True))
+  weights = weights_of(terms)
 
   def add_microbatch(carry, xs):
     index, microbatch = xs
-    out = gradient(params, microbatch, jax.random.fold_in(key, index))
-    return jax.tree.map(jnp.add, carry, out), None
+    (total, (stats, _)), grads = gradient(
+      params, microbatch, jax.random.fold_in(key, index), weights
+    )
+    return jax.tree.map(jnp.add, carry, (total, stats, grads)), None
 
-  microbatches = split_batch(batch, count)
-  shapes = jax.eval_shape(
-    gradient, params, jax.tree.map(lambda x: x[0], microbatches), key
+  zeros = jax.tree.map(jnp.zeros_like, (jnp.float32(0), stats, params))
+  (total, stats, grads), _ = jax.lax.scan(
+    add_microbatch, zeros, (jnp.arange(count), split_batch(batch, count))
   )
-  zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-  ((total, stats), grads), _ = jax.lax.scan(
-    add_microbatch, zeros, (jnp.arange(count), microbatches)
-  )
-  return grads, total, with_loss(total, stats)
+  return grads, total, with_loss(total, stats, weights)
+
+
+def weights_of(terms: Metrics) -> dict[str, jax.Array]:
+  """Returns the weight of each (sum, weight)."""
+  return {name: weight for name, (_, weight) in terms.items()}
 
 
 def make_heldout_step(

@@ -62,7 +62,7 @@ def train_on(config, task, axes, *, num_steps, accumulate=1):
   made = step.over_mesh(config, task, mesh)
   stats = []
   with jax.set_mesh(mesh):
-    state = jax.jit(made.init, out_shardings=made.shardings)()
+    state = made.init()
     for i in range(num_steps):
       batch = sharding.place(task.batch_at("train", i), mesh)
       state, got = made.step(state, batch)

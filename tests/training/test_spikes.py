@@ -131,18 +131,16 @@ def test_a_spike_can_stop_the_run(tmp_path, mesh):
 def test_a_checkpoint_without_losses_begins_with_none(tmp_path, mesh):
   """As older versions wrote them."""
   program = steps.over_mesh(make_config(), toy.make_task(), mesh)
-  state = jax.jit(program.init, out_shardings=program.shardings)()
+  state = program.init()
   state = state._replace(step=state.step + 7)
   checkpoints = manager.open_checkpoints(
     tmp_path, keep_last=1, keep_best=0, log=print
   )
   with contextlib.closing(checkpoints):
     checkpoints.save(7, state._replace(losses=()), {}, metric=None)
-    found, _ = checkpoints.restore(
-      sharding.abstract(program.init, program.shardings)
-    )
+    found, _ = checkpoints.restore(program.state)
   record = manifest.read_record(tmp_path / "checkpoints" / "7")
   assert not [name for name in record["arrays"] if "losses" in name]
   assert jax.tree.structure(found) == jax.tree.structure(state)
   assert trees_equal(found, state) and int(found.step) == 7
-  assert found.losses.values.sharding == program.shardings.losses.values
+  assert found.losses.values.sharding == program.state.losses.values.sharding

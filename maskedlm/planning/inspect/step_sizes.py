@@ -84,7 +84,7 @@ def _figures(
     step = compiling.step_of_task(config, task, jax.devices())
     with jax.set_mesh(step.mesh):
       measured = step_memory.measure_memory(
-        step.program.step, compiling.state_of(step), step.batch
+        step.program.step, step.program.state, step.batch
       )
   else:
     kept = memory.activation_bytes(config, rows, length, **machine)
