@@ -47,9 +47,9 @@ class Kind(NamedTuple):
 # The examples are few enough for a laptop; the rates are the configs'.
 KINDS = {
   "academic": Kind("tagging", "pos.py", ()),
-  "tweets": Kind("tagging", "ner.py", ("data.max_train=1500",)),
+  "tweets": Kind("tagging", "ner.py", ("data.max_train=1000",)),
   "novels": Kind(
-    "spans", "spans.py:litbank", ("data.max_train=300", "data.max_dev=300")
+    "spans", "spans.py:litbank", ("data.max_train=200", "data.max_dev=200")
   ),
 }
 
@@ -151,7 +151,7 @@ def tokens_of(out: pathlib.Path, kind: str, text: pathlib.Path) -> int:
   import maskedlm
 
   tokenizer = maskedlm.load(out / "before").tokenizer
-  return sum(map(len, tokenizer.encode(text.read_text().splitlines())))
+  return sum(map(len, tokenizer.encode_batch(text.read_text().splitlines())))
 
 
 def pretrain(out, name, text, start, steps, frozen) -> pathlib.Path:
