@@ -308,7 +308,8 @@ def gradient_of(
 
   def loss(params, batch, key, weights=None):
     terms, stats = map(totals, task.loss(params, batch, key, True))
-    weights = weights or jax.lax.stop_gradient(weights_of(terms))
+    own = {name: weight for name, (_, weight) in terms.items()}
+    weights = weights or jax.lax.stop_gradient(own)
     total = sum(
       jnp.where(weights[name] > 0, value / jnp.maximum(weights[name], 1e-6), 0)
       for name, (value, _) in terms.items()
@@ -326,7 +327,7 @@ def gradient_of(
 
   # Only the weights are used, so the compiler removes this forward pass.
   terms, stats = map(totals, task.loss(params, batch, key, True))
-  weights = weights_of(terms)
+  weights = {name: weight for name, (_, weight) in terms.items()}
 
   def add_microbatch(carry, xs):
     index, microbatch = xs
@@ -340,11 +341,6 @@ def gradient_of(
     add_microbatch, zeros, (jnp.arange(count), split_batch(batch, count))
   )
   return grads, total, with_loss(total, stats, weights)
-
-
-def weights_of(terms: Metrics) -> dict[str, jax.Array]:
-  """Returns the weight of each (sum, weight)."""
-  return {name: weight for name, (_, weight) in terms.items()}
 
 
 def make_heldout_step(
