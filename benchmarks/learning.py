@@ -181,6 +181,7 @@ def train_ours(config, corpus, probe, folder) -> list[Point]:
 
   if objective != "causal":
     tasks = [on_probe(task, probe, with_mlm_head) for task in tasks]
+  corpus.tokenizer.save(folder / "tokenizer")  # To fine-tune from the folder.
   mesh = sharding.make_mesh(config.mesh)
   clock = Clock()
   result = train.run(
