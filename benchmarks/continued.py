@@ -64,6 +64,10 @@ def main():
   parser.add_argument("--table", action="store_true")
   args = parser.parse_args()
   kinds = chosen(parser, "kinds", args.kinds, KINDS)
+  if not DATA.is_dir():
+    parser.error(f"MASKEDLM_DATA={DATA}: no such folder; give that of the data")
+  if not args.model.is_dir():
+    parser.error(f"--model={args.model}: expected a model's directory")
   out = args.out.resolve()
   if not args.table:
     for kind in KINDS:  # The head is trained on all of them.
