@@ -33,20 +33,25 @@ TUNABLES = ":".join(
   )
 )
 
+_restarted = False  # A later call must not restart the program again.
+
 
 def keep_freed(environ: MutableMapping[str, str] = os.environ) -> None:
   """Restarts this program with TUNABLES set, if JAX will run on the CPU.
 
   Call it first, as whatever the program did before is done again. It returns
-  without a restart if jax is already imported, if the program is read from
-  stdin, if there is no glibc, or if the user has set malloc's options (MALLOC_*
-  or GLIBC_TUNABLES). Child processes get the default malloc.
+  without a restart if it has restarted the program already, if jax is imported,
+  if the program is read from stdin, if there is no glibc, or if the user has
+  set malloc's options (MALLOC_* or GLIBC_TUNABLES). Child processes get the
+  default malloc.
   """
+  global _restarted
   if environ.get("GLIBC_TUNABLES") == TUNABLES:  # This is the second start.
     del environ["GLIBC_TUNABLES"]
-    return
+    _restarted = True
   if (
-    any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in environ)
+    _restarted
+    or any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in environ)
     or "jax" in sys.modules
     or sys.argv[0] in ("", "-")
     or xla_flags.find_platform(environ) != "cpu"
