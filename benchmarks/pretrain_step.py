@@ -257,6 +257,7 @@ def our_step(config, task: Task, batches: list) -> Contender:
     in_shardings=(shardings, sharding.rows(mesh)),
     out_shardings=(shardings, sharding.replicated(mesh)),
     donate_argnums=0,
+    compiler_options=xla_flags.step_options(jax.devices()[0].device_kind),
   )
   state = jax.jit(init, out_shardings=shardings)()
   turn = itertools.cycle(batches)

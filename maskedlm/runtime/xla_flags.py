@@ -3,9 +3,9 @@
 `set_up` puts FLAGS into the environment before JAX starts a backend
 (startup.connected; planning/compile.py before it compiles for TPUs); flags that
 the user has set are kept. All but the last concern collectives, so they matter
-only with several devices. None of them has been timed; XLA's defaults are right
-for a CPU and for one GPU. `step_options` are compiler options of the train step
-alone (step.over_mesh), by device_kind, as not every TPU supports them.
+only with several devices; none of them has been timed. `step_options` are
+compiler options of the train step alone (step.over_mesh), by device_kind, as
+not every TPU supports them.
 
 A flag that XLA does not know ends the process, so a new release may need a
 change here: tests/runtime/test_xla_flags.py starts JAX with the GPU flags;
@@ -100,7 +100,17 @@ FLAGS = {
 
 # device_kind -> compiler options of a train step, for that program alone. None
 # for v4, which would run out of its 16 MB of vmem (BERT-base).
-STEP_OPTIONS = dict.fromkeys(
+STEP_OPTIONS = {
+  "cpu": (
+    Flag(
+      "xla_cpu_prefer_vector_width",
+      "512",
+      "XLA uses half of AVX-512's vectors otherwise, for old CPUs that slow "
+      "down with whole ones (docs/results/performance.md); no other CPU is "
+      "affected",
+    ),
+  ),
+} | dict.fromkeys(
   ("TPU v5 lite", "TPU v5e", "TPU v5", "TPU v5p", "TPU v6 lite", "TPU v6e"),
   (
     Flag(
@@ -134,11 +144,12 @@ def step_options(
 ) -> dict[str, str]:
   """Returns jax.jit's compiler_options of a train step on a device_kind.
 
-  Flags in LIBTPU_INIT_ARGS, which the user has set, are left out.
+  Flags that the user has set, in XLA_FLAGS or LIBTPU_INIT_ARGS, are left out.
   """
-  return missing_flags(
-    STEP_OPTIONS.get(kind, ()), environ.get("LIBTPU_INIT_ARGS", "")
+  given = " ".join(
+    environ.get(name, "") for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
   )
+  return missing_flags(STEP_OPTIONS.get(kind, ()), given)
 
 
 def missing_flags(flags: Iterable[Flag], given: str) -> dict[str, str]:

@@ -91,14 +91,18 @@ def test_every_flag_has_a_reason():
 
 
 def test_step_options_are_those_of_the_chip():
-  assert set(xla_flags.STEP_OPTIONS) == {
+  tpus = {
     kind for kind in chips.PEAK_FLOPS if kind.startswith(("TPU v5", "TPU v6"))
   }
-  for kind in xla_flags.STEP_OPTIONS:
+  assert set(xla_flags.STEP_OPTIONS) == tpus | {"cpu"}
+  for kind in tpus:
     options = xla_flags.step_options(kind, {})
     assert options["xla_jf_crs_combiner_threshold_in_bytes"] == "4194304"
-  for kind in ("TPU v4", "cpu", "NVIDIA H200"):  # A v4 would run out of vmem.
+  for kind in ("TPU v4", "NVIDIA H200"):  # A v4 would run out of vmem.
     assert not xla_flags.step_options(kind, {})
+  width = "xla_cpu_prefer_vector_width"
+  assert xla_flags.step_options("cpu", {}) == {width: "512"}
+  assert not xla_flags.step_options("cpu", {"XLA_FLAGS": f"--{width}=256"})
   given = {"LIBTPU_INIT_ARGS": "--xla_enable_async_all_reduce=false"}
   # The user's flag is kept.
   kept = xla_flags.step_options("TPU v5 lite", given)
