@@ -30,6 +30,7 @@ import trained
 import maskedlm
 from maskedlm.data.labelled import text_lines
 from maskedlm.data.sources import reader
+from maskedlm.inference.batch_tokens import BATCH_TOKENS
 from maskedlm.inference.score import rows, texts
 from maskedlm.interop.huggingface import exporter
 
@@ -51,7 +52,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
   parser.add_argument("--texts", type=arguments.count, default=512)
   parser.add_argument("--loop_texts", type=arguments.count, default=32)
   parser.add_argument(
-    "--batch_tokens", type=arguments.count, default=texts.BATCH_TOKENS
+    "--batch_tokens", type=arguments.count, default=BATCH_TOKENS
   )
   parser.add_argument("--json", **arguments.TABLE)
   return parser.parse_args(argv)

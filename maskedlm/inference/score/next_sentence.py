@@ -14,8 +14,8 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import batching, cut_texts, text_pairs
 from maskedlm.finetune.contract import Rows
+from maskedlm.inference.batch_tokens import BATCH_TOKENS
 from maskedlm.inference.pretrained import evaluate
-from maskedlm.inference.score.texts import BATCH_TOKENS
 from maskedlm.inference.vectors.rows import bucket_lengths, plan_batches
 from maskedlm.modeling.architecture import EncoderConfig, restored
 from maskedlm.runtime import console

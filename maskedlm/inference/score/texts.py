@@ -21,6 +21,7 @@ from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.tokenizers.tokenizer import Encoding, Tokenizer
 from maskedlm.inference import fill_mask
+from maskedlm.inference.batch_tokens import BATCH_TOKENS
 from maskedlm.inference.pretrained import evaluate
 from maskedlm.inference.score.rows import Row, make_row_cutter
 from maskedlm.inference.vectors.rows import bucket_lengths, plan_batches
@@ -28,8 +29,7 @@ from maskedlm.modeling import masked_lm
 from maskedlm.runtime import console
 from maskedlm.training.checkpoints import load
 
-BATCH_TOKENS = 4096  # Positions of a batch, padding included.
-_BATCHES = 16  # Rows are sorted by length within this many batches.
+_BATCHES = 64  # Rows are sorted by length within this many batches.
 # A causal model predicts at every position: logits of so many tokens at once.
 _VOCAB_BLOCK = 8192
 

@@ -24,6 +24,7 @@ from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune import predict
 from maskedlm.finetune.common import batching
 from maskedlm.finetune.contract import Rows
+from maskedlm.inference.batch_tokens import BATCH_TOKENS
 from maskedlm.inference.vectors import pooling
 from maskedlm.inference.vectors.rows import (
   Row,
@@ -40,10 +41,9 @@ from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.runtime import console
 from maskedlm.training.checkpoints import load
 
-BATCH_TOKENS = 4096  # Positions of a batch, padding included.
 # Rows are sorted by length within this many batches, or fewer if the vectors
 # yielded at a time would have more than MAX_NUMBERS numbers.
-BATCHES_AT_ONCE = 16
+BATCHES_AT_ONCE = 64
 MAX_NUMBERS = 1 << 24
 
 

@@ -84,6 +84,16 @@ def _layer_norm(graph: Graph, jaxpr, x, scale):
   return _one(graph, "LayerNormalization", jaxpr, x, scale, epsilon=epsilon)
 
 
+def _softmax_sum(graph: Graph, jaxpr, scores, values):
+  """Translates attention.layer.softmax_sum."""
+  wide, narrow, made = (x.aval for x in (*jaxpr.invars, *jaxpr.outvars))
+  if wide.dtype != narrow.dtype:
+    return None
+  scores = graph.spread(scores, wide.shape)
+  weights = graph.output("Softmax", [scores], wide.shape, wide.dtype, axis=3)
+  return graph.output("MatMul", [weights, values], made.shape, made.dtype)
+
+
 def _gelu(approximate: str):
   def translation(graph: Graph, jaxpr, x):
     return _one(graph, "Gelu", jaxpr, x, approximate=approximate)
@@ -97,10 +107,11 @@ def _one(graph: Graph, op: str, jaxpr, x, *others, **attributes):
   return graph.output(op, [x, *others], aval.shape, aval.dtype, **attributes)
 
 
-# Name of a function of maskedlm/modeling/layers.py -> its translation,
+# Name of a function of maskedlm/modeling -> its translation,
 # (graph, jaxpr, *operands) -> operand; None to translate it part by part.
 FUNCTIONS = {
   "_normalise": _layer_norm,
   "gelu": _gelu("none"),
   "gelu_tanh": _gelu("tanh"),
+  "softmax_sum": _softmax_sum,
 }
