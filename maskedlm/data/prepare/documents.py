@@ -18,6 +18,7 @@ from ml_collections import ConfigDict
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import CorpusError
+from maskedlm.data import workers
 from maskedlm.data.sources import domains, reader
 from maskedlm.data.sources.domains import Domain
 from maskedlm.runtime import console
@@ -46,7 +47,10 @@ def read_documents(config: ConfigDict, report: Counter) -> Iterator[Document]:
     counts = Counter()  # For this domain, so that an empty one is noticed.
     with domains.errors_of_domain(domain.name):
       for lines in reader.read_documents(
-        domain.source, text_field=config.corpus.text_field, report=counts
+        domain.source,
+        text_field=config.corpus.text_field,
+        report=counts,
+        num_workers=workers.num_workers(config.corpus),
       ):
         yield make_document(lines, domain)
     report.update(counts)

@@ -19,12 +19,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from maskedlm.core.errors import CorpusError, did_you_mean
+from maskedlm.data import workers
 
 # Folders of tests (deliberately odd text) and of copies of other packages.
 _SKIPPED = re.compile(
   r"(idle_)?tests?|_?vendor(ed)?|third_party|extern(als?)?"
   r"|site-packages|dist-packages|__pycache__|\..*"
 )
+_GROUP = 64  # Modules that a worker parses at a time.
 _SKIPPED_FILE = re.compile(r"test_.*|.*_test|conftest|.*_pb2")
 
 
@@ -79,16 +81,21 @@ def _walk(root: str) -> list[str]:
 
 
 def read_documents(
-  paths: Sequence[str], *, report: Counter
+  paths: Sequence[str], *, report: Counter, num_workers: int = 1
 ) -> Iterator[list[str]]:
   """Yields each module's paragraphs of prose and updates the report's counts.
 
   Repeated paragraphs are dropped: packages repeat their boilerplate and contain
-  copies of one another.
+  copies of one another. Modules are parsed by num_workers processes, unless
+  they are few.
   """
+  groups = [paths[i : i + _GROUP] for i in range(0, len(paths), _GROUP)]
+  few = len(groups) < 4 * num_workers
+  modules = workers.ordered_map(
+    _make_reader, (), groups, num_workers=1 if few else num_workers
+  )
   seen = set()
-  for path in paths:
-    found, counts = _read_module(path)
+  for found, counts in itertools.chain.from_iterable(modules):
     report.update(counts)
     document = []
     for paragraph in found:
@@ -99,6 +106,10 @@ def read_documents(
         document.append(paragraph)
     if document:
       yield document
+
+
+def _make_reader():
+  return lambda paths: list(map(_read_module, paths))
 
 
 def _read_module(path: str) -> tuple[list[str], dict[str, int]]:

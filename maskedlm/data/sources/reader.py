@@ -42,11 +42,12 @@ _MAX_WITHOUT_TEXT = 1_000  # Records without the text field before giving up.
 
 
 def read_documents(
-  source: str, *, text_field: str, report: Counter
+  source: str, *, text_field: str, report: Counter, num_workers: int = 1
 ) -> Iterator[list[str]]:
   """Yields the documents of a source as lists of non-empty, stripped lines.
 
-  `report` is updated as they are read.
+  `report` is updated as they are read. Docstrings are parsed by num_workers
+  processes.
 
   Raises:
     CorpusError: at once if the source is misspelt or matches nothing; later if
@@ -57,7 +58,7 @@ def read_documents(
     found = _tfds_texts(records, source, text_field, report)
   else:
     paths = _paths(source)
-    found = _texts(source, paths, text_field, report)
+    found = _texts(source, paths, text_field, report, num_workers=num_workers)
   return _not_empty(_counted(found, report), source, report)
 
 
@@ -124,6 +125,7 @@ def _texts(
   report: Counter,
   *,
   has_text: bool = False,  # Earlier files of the source had text.
+  num_workers: int = 1,
 ) -> Iterable[Iterable[str]]:
   """Returns the documents of a source's files, as cleaned lines."""
   match _source_type(source):
@@ -135,7 +137,9 @@ def _texts(
       return _jsonl(paths, source, text_field, report, has_text=has_text)
     case "parquet":
       return _parquet(paths, source, text_field, report)
-  found = docstrings.read_documents(paths, report=report)
+  found = docstrings.read_documents(
+    paths, report=report, num_workers=num_workers
+  )
   return ((_clean(line, report) for line in lines) for lines in found)
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from maskedlm.data.batches.bin_packing import first_fit
 from maskedlm.data.labelled import windows
 from maskedlm.data.labelled.text_lines import Text
 from maskedlm.data.tokenizers.tokenizer import Special, Tokenizer
@@ -20,6 +21,8 @@ from maskedlm.inference.vectors.units import (
   TextUnits,
   make_tokeniser,
 )
+
+SHARED_LENGTH = 128  # Longer rows leave less unused, but cost more attention.
 
 
 class Row(NamedTuple):
@@ -165,6 +168,40 @@ def bucket_lengths(length: int) -> tuple[int, ...]:
   powers = range(length.bit_length())
   steps = {step << k for step in (8, 10, 12, 14) for k in powers}
   return (*sorted(s for s in steps if s < length and s % 8 == 0), length)
+
+
+class PackedBatch(NamedTuple):
+  """Where the rows of a batch stand, side by side in longer ones."""
+
+  which: np.ndarray  # [n], indices of rows.
+  starts: np.ndarray  # [n], the place of each in the flattened batch.
+  shape: tuple[int, int]  # (B, L).
+
+
+def plan_packed_batches(
+  lengths: Sequence[int], buckets: Sequence[int], *, batch_tokens: int
+) -> Iterator[PackedBatch]:
+  """Yields batches of rows packed into longer ones, the longest first.
+
+  These are SHARED_LENGTH long, or of the bucket of a row that is longer: almost
+  no position is padding, and only a few shapes are compiled. A batch has about
+  batch_tokens positions; the last one of a length may have fewer rows, a power
+  of 2. If a single row holds everything, its length is the smallest bucket.
+  """
+  lengths, buckets = np.asarray(lengths), np.asarray(buckets)
+  shared = np.maximum(lengths, min(SHARED_LENGTH, buckets[-1]))
+  needed = buckets[np.searchsorted(buckets, shared)]
+  for L in map(int, np.unique(needed)[::-1]):
+    (which,) = np.nonzero(needed == L)
+    row, start, count = first_fit(lengths[which], L)
+    if count == 1:
+      L = int(buckets[np.searchsorted(buckets, lengths[which].sum())])
+    size = max(batch_tokens // L, 1)
+    for first in range(0, count, size):
+      taken = (first <= row) & (row < first + size)
+      places = (row[taken] - first) * L + start[taken]
+      B = min(size, 1 << (count - first - 1).bit_length())
+      yield PackedBatch(which[taken], places, (B, L))
 
 
 def plan_batches(

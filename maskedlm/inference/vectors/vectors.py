@@ -19,21 +19,21 @@ import numpy as np
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, check_name
 from maskedlm.core.task import Params
+from maskedlm.data.batches import packed_rows
 from maskedlm.data.labelled.text_lines import Text
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune import predict
-from maskedlm.finetune.common import batching
-from maskedlm.finetune.contract import Rows
 from maskedlm.inference.batch_tokens import BATCH_TOKENS
 from maskedlm.inference.vectors import pooling
 from maskedlm.inference.vectors.rows import (
+  PackedBatch,
   Row,
   Waiting,
   bucket_lengths,
   chunk_rows,
   make_row_cutter,
   number_units,
-  plan_batches,
+  plan_packed_batches,
 )
 from maskedlm.inference.vectors.units import UNITS
 from maskedlm.modeling import masked_lm
@@ -240,7 +240,7 @@ def embed(
 
   def encode_chunk(rows: Sequence[Row]) -> Iterator[tuple[int, np.ndarray]]:
     lengths = [len(row.ids) for row in rows]
-    plan = plan_batches(lengths, buckets, batch_tokens=batch_tokens)
+    plan = plan_packed_batches(lengths, buckets, batch_tokens=batch_tokens)
     return encode_rows(encode, rows, plan, pad=model.tokenizer.special.pad)
 
   cut = make_row_cutter(model.tokenizer, options.unit, length=length)
@@ -328,38 +328,41 @@ def make_layer_encoder(
 def encode_rows(
   encode: Callable,
   rows: Sequence[Row],
-  plan: Iterable[tuple[np.ndarray, int]],
+  plan: Iterable[PackedBatch],
   *,
   pad: int,
 ) -> Iterator[tuple[int, np.ndarray]]:
-  """Yields the index and the vectors [l, C] of each row, in the plan's order.
+  """Yields the index and the vectors [l, ...] of each row, in the plan's order.
 
   Args:
-    encode: batch -> [B, L, C].
-    rows: the rows to encode.
-    plan: from rows.plan_batches.
+    encode: batch -> [B, L, ...].
+    rows, plan: the rows, and where they stand in batches.
     pad: the id that fills input_ids.
   """
-  ids = [row.ids for row in rows]
-  arrays = Rows(
-    tokens={"input_ids": ids, "token_type_ids": list(map(np.zeros_like, ids))},
-    values={},
-    example=np.arange(len(rows)),
-  )
   ahead: list = []
-  for which, L in plan:
-    batch = batching.gather_rows(arrays, which, L, pad)
-    ahead.append((which, encode(batch)))
+  for packed in plan:
+    ids = [rows[i].ids for i in packed.which]
+    sizes, tokens = np.array(list(map(len, ids))), np.concatenate(ids)
+    batch = packed_rows.segment_arrays(
+      {"input_ids": tokens, "token_type_ids": np.zeros_like(tokens)},
+      packed.starts,
+      sizes,
+      np.arange(1, len(ids) + 1),
+      shape=packed.shape,
+      pad=pad,
+    )
+    ahead.append((packed, sizes, encode(batch)))
     if len(ahead) > 1:  # The device computes the next batch meanwhile.
-      yield from _by_row(ids, *ahead.pop(0))
+      yield from _by_row(*ahead.pop(0))
   for made in ahead:
-    yield from _by_row(ids, *made)
+    yield from _by_row(*made)
 
 
-def _by_row(ids, which, made) -> Iterator[tuple[int, np.ndarray]]:
-  for row, x in zip(which, jax.device_get(made), strict=True):
-    if row >= 0:
-      yield int(row), x[: len(ids[row])]
+def _by_row(packed: PackedBatch, sizes, made):
+  vectors = jax.device_get(made)
+  vectors = vectors.reshape(-1, *vectors.shape[2:])
+  for row, start, size in zip(packed.which, packed.starts, sizes, strict=True):
+    yield int(row), vectors[start : start + size]
 
 
 def _stream(

@@ -144,6 +144,26 @@ def test_batch_plan_by_hand():
   ]
 
 
+def test_packed_batch_plan_by_hand():
+  lengths = [5, 40, 9, 50, 7, 8, 3]
+  plan = list(rows.plan_packed_batches(lengths, (8, 16, 52), batch_tokens=110))
+  # First fit, longest first: 50 | 40 + 9 + 3 | 8 + 7 + 5. Two rows at a time.
+  found = [
+    (dict(zip(which.tolist(), starts.tolist(), strict=True)), shape)
+    for which, starts, shape in plan
+  ]
+  assert found == [
+    ({3: 0, 1: 52, 2: 92, 6: 101}, (2, 52)),
+    ({5: 0, 4: 8, 0: 15}, (1, 52)),
+  ]
+  # 3 + 9 tokens are one row, as short as a bucket allows.
+  (plan,) = rows.plan_packed_batches([3, 9], (8, 16, 52), batch_tokens=110)
+  assert plan.shape == (1, 16) and plan.starts.tolist() == [9, 0]
+  # A row longer than SHARED_LENGTH is in the bucket that holds it.
+  plan = rows.plan_packed_batches([130, 9], (16, 128, 160), batch_tokens=110)
+  assert [batch.shape for batch in plan] == [(1, 160), (1, 16)]
+
+
 def test_bucket_lengths():
   small = (8, 16, 24, 32, 40, 48)
   assert rows.bucket_lengths(50) == (*small, 50)
