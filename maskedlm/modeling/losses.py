@@ -65,14 +65,15 @@ def _forward(logits, labels):
 def _backward(saved, grads):
   logits, labels, normaliser = saved
   wide = logits.astype(jnp.float32)
-  error = jnp.exp(wide - normaliser[..., None])
-  if on_cpu():  # A pass less over the logits; see logits_of_labels.
-    own = logits_of_labels(error, labels) - 1
+  grad = grads[0]
+  share = jnp.exp(wide - normaliser[..., None])
+  if on_cpu():  # Only the labels' are changed; see logits_of_labels.
+    own = jnp.exp(logits_of_labels(wide, labels) - normaliser) - 1
     places = jnp.indices(labels.shape, sparse=True)
-    error = error.at[*places, labels].set(own)
+    error = (share * grad[..., None]).at[*places, labels].set(own * grad)
   else:
-    error -= _ids(wide) == labels[..., None]
-  return (error * grads[0][..., None]).astype(logits.dtype), None
+    error = (share - (_ids(wide) == labels[..., None])) * grad[..., None]
+  return error.astype(logits.dtype), None
 
 
 loss_and_correct.defvjp(_forward, _backward)

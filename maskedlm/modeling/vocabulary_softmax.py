@@ -56,9 +56,8 @@ def loss_and_correct(cfg: EncoderConfig, x, embedding, bias, *, labels):
   if cfg.padded_vocab_size > cfg.vocab_block:
     scores = _loss_in_blocks(cfg, flat, embedding, bias, flat_labels)
   else:
-    if on_cpu():  # Its gradient is then a matmul, 9 times as fast as the sum.
-      bias = jnp.ones((len(flat), 1)) @ bias[None]
-    whole = _logits(cfg, flat, embedding, bias, jnp.arange(len(embedding)))
+    make = _logits_on_cpu if on_cpu() else _logits
+    whole = make(cfg, flat, embedding, bias, jnp.arange(len(embedding)))
     scores = losses.loss_and_correct(whole, flat_labels)
   return tuple(y.reshape(labels.shape) for y in scores)
 
@@ -86,12 +85,27 @@ def _logits(cfg: EncoderConfig, x, embedding, bias, ids):
     cfg: the architecture.
     x: [N, E].
     embedding: [W, E].
-    bias: [W] or [N, W].
+    bias: [W].
     ids: [W].
   """
-  logits = jnp.einsum("NE,WE->NW", x, embedding.astype(DTYPES[cfg.dtype]))
-  logits = logits.astype(jnp.float32) + bias
+  logits = _products(cfg, x, embedding) + bias
   return jnp.where(ids < cfg.vocab_size, logits, -1e9)
+
+
+def _logits_on_cpu(cfg: EncoderConfig, x, embedding, bias, ids):
+  """Returns what `_logits` does, about -1e9 for padding, for a loss on a CPU.
+
+  Padding needs no pass over the logits. The bias's gradient is a matmul, which
+  takes XLA:CPU a ninth of the time of a sum over N.
+  """
+  bias = jnp.where(ids < cfg.vocab_size, bias, -1e9)
+  return _products(cfg, x, embedding) + jnp.ones((len(x), 1)) @ bias[None]
+
+
+def _products(cfg: EncoderConfig, x, embedding):
+  """Returns x [N, E] times embedding [W, E], float32 [N, W]."""
+  products = jnp.einsum("NE,WE->NW", x, embedding.astype(DTYPES[cfg.dtype]))
+  return products.astype(jnp.float32)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))

@@ -12,7 +12,7 @@ CONFIGS = pathlib.Path(__file__).parents[2] / "configs"
 @pytest.mark.parametrize(
   ("verb", "file", "expected"),
   [
-    ("pretrain", "quickstart.py", "--config.train.num_steps=3600\n"),
+    ("pretrain", "quickstart.py", "--config.train.num_steps=2400\n"),
     ("pretrain", "quickstart.py", "--config.objective.mask_rate=0.15\n"),
     ("finetune", "ner.py", "--config.task.scheme=bio\n"),
     ("finetune", "ner.py", "--config.sweep.seeds=()\n"),

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import warnings
+from collections import Counter
 
 import pytest
 
@@ -216,6 +217,25 @@ def test_all_modules_are_of_the_standard_library_or_installed():
   ends = ("/json/decoder.py", "/numpy/linalg/_linalg.py", "/jax/_src/core.py")
   assert all(any(p.endswith(end) for p in paths) for end in ends)
   assert not any("/tests/" in p or "/_vendor/" in p for p in paths)
+
+
+def test_processes_read_what_one_reads(monkeypatch):
+  monkeypatch.setattr(docstrings, "_GROUP", 3)  # Otherwise too few for two.
+  paths = docstrings.find_modules(["json", "email", "logging"])
+  assert len(paths) > 4 * 2 * 3
+  found, counts = zip(
+    *(
+      (
+        list(
+          docstrings.read_documents(paths, report=report, num_workers=number)
+        ),
+        report,
+      )
+      for number, report in ((1, Counter()), (2, Counter()))
+    ),
+    strict=True,
+  )
+  assert found[0] == found[1] and counts[0] == counts[1]
 
 
 def test_the_order_does_not_depend_on_the_hash_seed():
