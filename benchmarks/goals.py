@@ -36,10 +36,6 @@ import statistics
 import tempfile
 import time
 
-# The peer's process needs GPU memory too, so JAX must not take all of it.
-os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-os.environ.setdefault("XLA_CLIENT_MEM_FRACTION", "0.92")
-
 import arguments
 import jax
 import matmuls  # In this folder.
@@ -327,6 +323,9 @@ PARTS = {
 }
 
 if __name__ == "__main__":
+  # The peer's process needs GPU memory too, so JAX must not take all of it.
+  os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+  os.environ.setdefault("XLA_CLIENT_MEM_FRACTION", "0.92")
   xla_flags.set_up(os.environ)  # As `maskedlm pretrain` does.
   startup.enable_compile_cache()
   main()

@@ -33,9 +33,6 @@ import types
 from collections.abc import Callable
 from typing import NamedTuple
 
-# The two frameworks share a GPU, so neither may take all of its memory.
-os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-
 import arguments
 import this_machine
 
@@ -309,6 +306,8 @@ def row_flops(config, num_predictions: int) -> float:
 
 
 if __name__ == "__main__":
+  # The two frameworks share a GPU, so neither may take all of its memory.
+  os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
   xla_flags.set_up(os.environ)  # As `maskedlm pretrain` does.
   startup.enable_compile_cache()
   main()
