@@ -54,6 +54,31 @@ def test_split_vocabulary_by_hand(size, block, expected):
   assert blocks.strip <= blocks.count * blocks.rows
 
 
+def test_a_cpus_loss_is_that_of_other_devices(arrays, monkeypatch):
+  x, embedding, bias, labels = arrays
+  slope = np.linspace(-1, 2, N, dtype=np.float32)
+  # Two equal logits: the first of them is correct.
+  embedding, bias = embedding.copy(), bias.copy()
+  embedding[299], bias[299] = embedding[298], bias[298]
+  cfg = config(block=PADDED)
+  made = []
+  for answer in (True, False):
+    for module in (losses, vocabulary_softmax):
+      monkeypatch.setattr(module, "on_cpu", lambda answer=answer: answer)
+    made.append(
+      jax.value_and_grad(total, argnums=(1, 2, 3), has_aux=True)(
+        cfg, x, embedding, bias, labels, slope
+      )
+    )
+  ((_, (loss, correct)), grads), ((_, (others, same)), other_grads) = made
+  np.testing.assert_allclose(loss, others, rtol=1e-6)
+  assert correct.tolist() == same.tolist()
+  for grad, other in zip(grads, other_grads, strict=True):
+    np.testing.assert_allclose(grad, other, atol=1e-6)
+  # Padding has no gradient at all.
+  assert not np.any(grads[1][V:]) and not np.any(grads[2][V:])
+
+
 def test_every_token_is_in_one_block(arrays):
   _, embedding, bias, _ = arrays
   blocks = vocabulary_softmax.split_vocabulary(PADDED, BLOCK)

@@ -35,6 +35,25 @@ def test_gradient_is_probability_minus_label():
   np.testing.assert_allclose(jax.grad(total)(logits), expected, atol=1e-6)
 
 
+def test_a_cpus_gradient_is_that_of_other_devices(monkeypatch):
+  rng = np.random.default_rng(1)
+  logits = 3 * rng.standard_normal((5, 3, 7), np.float32)
+  labels, slope = rng.integers(0, 7, (5, 3)), rng.random((5, 3), np.float32)
+
+  def total(logits):
+    loss, correct = losses.loss_and_correct(logits, labels)
+    return jnp.sum(loss * slope), correct
+
+  made = []
+  for answer in (True, False):
+    monkeypatch.setattr(losses, "on_cpu", lambda answer=answer: answer)
+    made.append(jax.value_and_grad(total, has_aux=True)(logits))
+  ((loss, correct), grad), ((other, same), other_grad) = made
+  np.testing.assert_allclose(loss, other, rtol=1e-6)
+  assert correct.tolist() == same.tolist()
+  np.testing.assert_allclose(grad, other_grad, atol=1e-6)
+
+
 def test_padded_vocabulary_contributes_nothing():
   logits = np.random.default_rng(0).standard_normal((5, 7), np.float32)
   padded = np.concatenate([logits, np.full((5, 4), -1e9, np.float32)], axis=1)

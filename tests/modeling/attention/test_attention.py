@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from helpers import encoder_reference
 from maskedlm.modeling.attention.layer import Attention
@@ -37,7 +38,8 @@ def test_causal_and_within_by_hand():
   )
 
 
-def test_equals_plain_numpy():
+@pytest.mark.parametrize("train", [True, False])  # The latter by softmax_sum.
+def test_equals_plain_numpy(train):
   # 3 heads of 8; segments of odd lengths, one of them a single token.
   cfg = encoder_reference.config()
   segments = np.array([[1, 1, 1, 1, 2, 3, 3], [1, 1, 1, 0, 0, 0, 0]])
@@ -47,7 +49,7 @@ def test_equals_plain_numpy():
   flat = x.reshape(14, 24)
   made = module.init(jax.random.key(0), flat, mask, train=False)
   params = encoder_reference.randomise(made["params"])
-  ours = module.apply({"params": params}, flat, mask, train=False)
+  ours = module.apply({"params": params}, flat, mask, train=train)
   expected = [
     encoder_reference.attention(
       row, encoder_reference.as_float64(params), cfg, of
