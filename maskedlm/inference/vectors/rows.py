@@ -186,7 +186,7 @@ def plan_packed_batches(
   These are SHARED_LENGTH long, or of the bucket of a row that is longer: almost
   no position is padding, and only a few shapes are compiled. A batch has about
   batch_tokens positions; the last one of a length may have fewer rows, a power
-  of 2. If a single row holds everything, its length is the smallest bucket.
+  of 2. If one row holds everything, its length is the smallest bucket.
   """
   lengths, buckets = np.asarray(lengths), np.asarray(buckets)
   shared = np.maximum(lengths, min(SHARED_LENGTH, buckets[-1]))

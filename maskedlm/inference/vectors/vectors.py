@@ -358,7 +358,7 @@ def encode_rows(
     yield from _by_row(*made)
 
 
-def _by_row(packed: PackedBatch, sizes, made):
+def _by_row(packed, sizes, made) -> Iterator[tuple[int, np.ndarray]]:
   vectors = jax.device_get(made)
   vectors = vectors.reshape(-1, *vectors.shape[2:])
   for row, start, size in zip(packed.which, packed.starts, sizes, strict=True):

@@ -106,8 +106,8 @@ def softmax_sum(scores, values):
   """Returns softmax(scores) @ values, [B, H, L, K], of the values' type.
 
   The sums are divided instead of the weights, of which there are S / K times as
-  many. The barrier keeps XLA:CPU from a loop of softmax and sum together, which
-  takes twice as long.
+  many. The barrier keeps XLA:CPU from one loop of softmax and sum, with which
+  attention takes 1.6 times as long (64 rows of 56 tokens, 12 heads of 32).
 
   Args:
     scores: [B, H, L, S] float32.
