@@ -1,4 +1,4 @@
-"""Times sentence vectors on a CPU: maskedlm, onnxruntime, transformers.
+"""Times sentence vectors on a CPU: maskedlm, and other programs.
 
   python benchmarks/inference.py --checkpoint runs/minilm --texts 3000 --turns 5
 
@@ -43,7 +43,7 @@ from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.training.checkpoints import write
 
-PACKAGES = ("jax", "onnxruntime", "torch", "transformers")
+PACKAGES = ("jax", "onnxruntime", "openvino", "torch", "transformers")
 ROWS = 32  # A batch.
 Embed = Callable[[Sequence[str]], np.ndarray]
 
@@ -67,16 +67,39 @@ def load_maskedlm(folder: pathlib.Path, threads: int) -> Embed:
   return lambda texts: model.embed(texts, pool="mean", normalize=False)
 
 
-def load_onnx(name: str, folder: pathlib.Path, threads: int) -> Embed:
+def load_onnxruntime(name: str, folder: pathlib.Path, threads: int) -> Embed:
   """Loads a graph of the export."""
   import onnxruntime
-  from tokenizers import Tokenizer
 
   options = onnxruntime.SessionOptions()
   options.intra_op_num_threads = threads
   path = folder / "onnx" / "onnx" / name
   model = onnxruntime.InferenceSession(path, options)
   inputs = [x.name for x in model.get_inputs()]
+  return of_graph(
+    folder, inputs, lambda feed: model.run(["last_hidden_state"], feed)[0]
+  )
+
+
+def load_openvino(name: str, folder: pathlib.Path, threads: int) -> Embed:
+  """Loads a graph of the export."""
+  import openvino
+
+  # Otherwise its matmuls are in bfloat16 where the CPU has it.
+  options = {
+    "INFERENCE_NUM_THREADS": threads,
+    "INFERENCE_PRECISION_HINT": "f32",
+  }
+  path = folder / "onnx" / "onnx" / name
+  model = openvino.Core().compile_model(path, "CPU", options)
+  inputs = [x.any_name for x in model.inputs]
+  return of_graph(folder, inputs, lambda feed: model(feed)["last_hidden_state"])
+
+
+def of_graph(folder: pathlib.Path, inputs: Sequence[str], run) -> Embed:
+  """Returns the Embed of a graph: run(feed of inputs) -> [B, L, D]."""
+  from tokenizers import Tokenizer
+
   tokenizer = Tokenizer.from_file(str(folder / "onnx" / "tokenizer.json"))
   given = json.loads((folder / "onnx/tokenizer_config.json").read_text())
   tokenizer.enable_truncation(given["model_max_length"])
@@ -92,8 +115,7 @@ def load_onnx(name: str, folder: pathlib.Path, threads: int) -> Embed:
       "token_type_ids": np.array([row.type_ids for row in rows]),
       "attention_mask": np.array([row.attention_mask for row in rows]),
     }
-    feed = {name: made[name] for name in inputs}
-    (x,) = model.run(["last_hidden_state"], feed)
+    x = run({name: made[name] for name in inputs})
     mask = made["attention_mask"][..., None].astype(np.float32)
     return (x * mask).sum(1) / mask.sum(1)
 
@@ -130,8 +152,13 @@ PEER = "transformers, PyTorch"
 # Name -> (its packages, the function that loads it, its arguments).
 CONTENDERS = {
   "maskedlm": ((), load_maskedlm, ()),
-  "onnxruntime, float32": (("onnxruntime",), load_onnx, ("model.onnx",)),
-  "onnxruntime, int8": (("onnxruntime",), load_onnx, ("model_int8.onnx",)),
+  "onnxruntime, float32": (("onnxruntime",), load_onnxruntime, ("model.onnx",)),
+  "onnxruntime, int8": (
+    ("onnxruntime",),
+    load_onnxruntime,
+    ("model_int8.onnx",),
+  ),
+  "openvino, float32": (("openvino",), load_openvino, ("model.onnx",)),
   PEER: (("torch", "transformers"), load_transformers, ()),
 }
 
@@ -232,7 +259,7 @@ def prepare(checkpoint, folder: pathlib.Path, texts, names) -> None:
     save_random(path, texts)
   options = {"part": "encoder", "log": lambda line: None}
   exporter.export_huggingface(path, folder / "hf", **options)
-  if any("onnx" in name for name in names):
+  if any(CONTENDERS[name][2] for name in names):
     from maskedlm.interop.onnx import exporter as onnx_exporter
 
     onnx_exporter.export_onnx(path, folder / "onnx", int8=True, **options)

@@ -247,6 +247,7 @@ def _train_batches(
 ) -> batching.RowBatches:
   """Returns the batches, packed if data.pack; logs the share of padding."""
   data, rows = config.data, run.train_rows
+  on_cpu = mesh.devices.flat[0].platform == "cpu"
   microbatches = packing.microbatch_rows(
     data.batch_size,
     mesh.shape["data"] * mesh.shape["fsdp"],
@@ -263,6 +264,7 @@ def _train_batches(
       microbatches=microbatches,
       length=data.length,
       width=run.cfg.width,
+      costs=packing.ON_CPU if on_cpu else packing.ELSEWHERE,
     )
   else:
     layout = packing.unpacked_layout(

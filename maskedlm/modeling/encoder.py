@@ -125,22 +125,34 @@ class GatedMlp(nn.Module):
     D, F = cfg.width, cfg.mlp_width
     dtype = cfg.dtype
     up = Dense((D,), (2, F), cfg.init_stddev, dtype, False, name="gate_up")(x)
-    gate, up = parts(up, axis=1)
-    x = ACTIVATIONS[cfg.activation](gate) * up
-    x = Dropout(cfg.dropout)(x, train=train)
+
+    def between(self, gate, up):
+      x = ACTIVATIONS[cfg.activation](gate) * up
+      return Dropout(cfg.dropout)(x, train=train)
+
+    # The backward pass computes this again, in one loop. Without prevent_cse,
+    # XLA:CPU would keep what it needs of the forward pass: three more arrays.
+    x = nn.remat(between, prevent_cse=on_cpu())(self, *parts(up, axis=1))
     down = Dense((F,), (D,), cfg.output_stddev, dtype, cfg.biases, name="down")
     return down(x)
 
 
 MLPS = {"plain": Mlp, "gated": GatedMlp}
 
-# (cfg, positions, theta) -> the rotation of queries and keys, if any.
+
+def rope(cfg: EncoderConfig, positions, theta: float, train: bool):
+  """Returns the rotation of positions [B, L]; see positions.py."""
+  make = positions_lib.rotation
+  if train and on_cpu():
+    make = positions_lib.looked_up_rotation
+  return make(positions, head_size=cfg.head_size, theta=theta)
+
+
+# (cfg, positions, theta, train) -> the rotation of queries and keys, if any.
 POSITIONS = {
-  "learned": lambda cfg, positions, theta: None,  # In the embeddings.
-  "rope": lambda cfg, positions, theta: positions_lib.rotation(
-    positions, head_size=cfg.head_size, theta=theta
-  ),
-  "alibi": lambda cfg, positions, theta: None,  # In the scores.
+  "learned": lambda *_: None,  # In the embeddings.
+  "rope": rope,
+  "alibi": lambda *_: None,  # In the scores.
 }
 
 # (cfg, name) -> a norm of the last dimension.
@@ -280,7 +292,7 @@ class Encoder(nn.Module):
     if N:
       blocks = stack(Block, cfg, train, (0, nn.broadcast, nn.broadcast))
       flags = LayerFlags(np.arange(N) == 0, np.array(cfg.global_layers))
-      rotations = rotations_of(cfg, positions)
+      rotations = rotations_of(cfg, positions, train=train)
       x, _ = blocks(cfg, train, one_text, name="layers")(
         x, flags, segment_ids, rotations
       )
@@ -315,14 +327,16 @@ def stack(block, cfg: EncoderConfig, train: bool, in_axes):
   )
 
 
-def rotations_of(cfg: EncoderConfig, positions):
+def rotations_of(cfg: EncoderConfig, positions, *, train: bool):
   """Returns the rotations (cos, sin) of global and of local layers.
 
   Both are None unless positions [B, L] are encoded by RoPE (positions.py).
   """
   near = cfg.local_rope_theta if cfg.local_window else cfg.rope_theta
   rotation = POSITIONS[cfg.position]
-  return tuple(rotation(cfg, positions, t) for t in (cfg.rope_theta, near))
+  return tuple(
+    rotation(cfg, positions, theta, train) for theta in (cfg.rope_theta, near)
+  )
 
 
 def by_rows(x):

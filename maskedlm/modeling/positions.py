@@ -18,10 +18,28 @@ def rotation(positions, *, head_size: int, theta: float):
 
   RoPE (arXiv:2104.09864) rotates pair i by position * theta^(-2i / K).
   """
+  angle = _angles(positions, head_size, theta)
+  return jnp.cos(angle), jnp.sin(angle)
+
+
+def looked_up_rotation(positions, *, head_size: int, theta: float):
+  """Returns what `rotation` does, from tables; NaN for positions of L or more.
+
+  XLA:CPU computes a cosine again in each loop that it is fused into, of which
+  unrolled layers have many; looking it up there is faster.
+  """
+  angle = _angles(np.arange(positions.shape[1]), head_size, theta)
+  tables = (jnp.asarray(f(angle)) for f in (np.cos, np.sin))
+  return tuple(
+    table.at[positions].get(mode="fill", fill_value=np.nan) for table in tables
+  )
+
+
+def _angles(positions: Array, head_size: int, theta: float) -> Array:
+  """Returns angles [..., 1, K / 2] float32 of positions [...]."""
   pair = np.arange(0, head_size, 2)
   frequency = np.float32(float(theta) ** (-pair / head_size))
-  angle = positions[..., None, None].astype(jnp.float32) * frequency
-  return jnp.cos(angle), jnp.sin(angle)
+  return positions[..., None, None].astype(np.float32) * frequency
 
 
 def rotate(x, cos, sin):

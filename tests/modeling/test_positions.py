@@ -45,6 +45,19 @@ def test_rotation_by_hand():
   np.testing.assert_allclose(ours[0, 1, 0], expected, rtol=1e-5)
 
 
+def test_a_looked_up_rotation_is_the_same():
+  places = np.array([[0, 2, 1], [1, 0, 3]])
+  options = {"head_size": 6, "theta": 50.0}
+  ours = positions.looked_up_rotation(places, **options)
+  for found, wanted in zip(
+    ours, positions.rotation(places, **options), strict=True
+  ):
+    assert found.shape == wanted.shape == (2, 3, 1, 3)
+    assert np.isnan(found[1, 2]).all()  # A row of 3 has no position 3.
+    found = found.at[1, 2].set(wanted[1, 2])
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
 def test_rotated_scores_depend_only_on_the_distance():
   rng = np.random.default_rng(0)
   query, key = rng.standard_normal((2, 1, 1, 1, 8)).astype("f4")

@@ -141,11 +141,12 @@ def fit_layout(
   microbatches: np.ndarray,
   length: int,
   width: int,
+  costs: packing.RowCosts,
 ) -> PackingLayout:
   """Returns the cheapest packing layout for the batches of these rows.
 
-  The arguments are those of train_batches; width is D, the encoder's. Runs that
-  differ only in their seed get the same layout, and so share compilations.
+  The arguments are those of train_batches and packing.cheapest_layout. Runs
+  that differ only in their seed get the same layout, and so share compilations.
   """
   sample = []
   for epoch in range(3):
@@ -153,7 +154,9 @@ def fit_layout(
     for which in order[:_SAMPLE]:
       lengths = sequence_lengths(rows, which)
       sample += list(lengths[microbatches].reshape(len(microbatches), -1))
-  return packing.cheapest_layout(sample, length=length, width=width)
+  return packing.cheapest_layout(
+    sample, length=length, width=width, costs=costs
+  )
 
 
 def _shuffled(size: int, batch_size: int, *, seed: int, epoch: int):

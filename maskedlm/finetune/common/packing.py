@@ -28,6 +28,21 @@ MAX_COST_RATIO = 0.95
 PACKED_ARRAYS = ("input_ids", "token_type_ids")
 
 
+class RowCosts(NamedTuple):
+  """Which encoder rows are considered, and what they cost."""
+
+  lengths: tuple[float, ...]  # S, in units of config.data.length.
+  # Time of attention's FLOPs, relative to that of as many in dense layers.
+  attention: float
+
+
+# Measured on a Xeon with rows of 128, 160, 192 and 256 tokens. Scores take most
+# of attention's time there, which is not matmuls.
+ON_CPU = RowCosts((1, 1.25, 1.5, 2, 4), 3.0)
+# Tiles of 128 tokens, so other lengths would be padded.
+ELSEWHERE = RowCosts((1, 2, 4), 1.0)
+
+
 class PackingLayout(NamedTuple):
   """The encoder rows that hold a microbatch."""
 
@@ -41,26 +56,30 @@ def unpacked_layout(num_rows: int, length: int) -> PackingLayout:
 
 
 def cheapest_layout(
-  microbatches: Sequence[np.ndarray], *, length: int, width: int
+  microbatches: Sequence[np.ndarray],
+  *,
+  length: int,
+  width: int,
+  costs: RowCosts,
 ) -> PackingLayout:
   """Returns the cheapest layout for these microbatches, packed or not.
 
-  Encoder rows are one, two or four times `length` long: longer rows leave less
-  space unused, but need more attention.
+  Longer rows leave less space unused, but need more attention.
 
   Args:
     microbatches: for each microbatch the lengths [n] of its rows.
     length: config.data.length.
     width: D, the encoder's.
+    costs: ON_CPU or ELSEWHERE.
   """
   n = len(microbatches[0])
 
   def cost(rows: float, S: int) -> float:
     # Per token and layer: 24 D^2 FLOPs in matrices, 4 S D in attention.
-    return rows * S * (6 * width + S)
+    return rows * S * (6 * width + costs.attention * S)
 
   layouts = [(MAX_COST_RATIO * cost(n, length), unpacked_layout(n, length))]
-  for S in (length, 2 * length, 4 * length):
+  for S in (int(factor * length) for factor in costs.lengths):
     needed = np.array([first_fit(rows, S)[2] for rows in microbatches])
     counts = choose_row_counts(needed, n)
     mean = np.array(counts)[np.searchsorted(counts, needed)].mean()

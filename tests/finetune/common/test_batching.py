@@ -173,7 +173,12 @@ def test_packing_reduces_padding():
   lengths = np.random.default_rng(0).integers(10, 121, 640).tolist()
   rows, microbatches = make_rows(lengths), packing.microbatch_rows(8, 1, 1)
   layout = batching.fit_layout(
-    rows, batch_size=8, microbatches=microbatches, length=128, width=256
+    rows,
+    batch_size=8,
+    microbatches=microbatches,
+    length=128,
+    width=256,
+    costs=packing.ON_CPU,
   )
   options = {
     "batch_size": 8,

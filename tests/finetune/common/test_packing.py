@@ -33,31 +33,50 @@ def test_four_counts_are_compiled():
   assert packing.choose_row_counts(needed, 32) == (4, 8, 16, 32)
 
 
+def cheapest_layout(microbatches, *, width, costs=packing.ELSEWHERE):
+  return packing.cheapest_layout(
+    microbatches, length=8, width=width, costs=costs
+  )
+
+
 def test_the_cheapest_layout_is_chosen():
   # Rows of 5: one fits in 8, two in 16 and four in 32, with the same padding.
   # The encoder is wide, so longer rows' attention costs nearly nothing.
   short = [np.array([5, 5, 5, 5])]
-  assert packing.cheapest_layout(short, length=8, width=10**6) == PackingLayout(
-    8, (4,)
-  )
+  assert cheapest_layout(short, width=10**6) == PackingLayout(8, (4,))
   # Rows of 3: two fit in 8, five in 16.
   shorter = [np.array([3] * 10)]
-  assert packing.cheapest_layout(
-    shorter, length=8, width=10**6
-  ) == PackingLayout(16, (2, 10))
+  assert cheapest_layout(shorter, width=10**6) == PackingLayout(16, (2, 10))
   # Saving 1 row of 21 is not worth a compilation, 1 of 19 is.
   almost = [np.array([8] * 19 + [4] * 2)]
-  assert packing.cheapest_layout(
-    almost, length=8, width=10**6
-  ) == PackingLayout(8, (21,))
+  assert cheapest_layout(almost, width=10**6) == PackingLayout(8, (21,))
   fewer = [np.array([8] * 17 + [4] * 2)]
-  assert packing.cheapest_layout(fewer, length=8, width=10**6) == PackingLayout(
-    8, (18, 19)
-  )
+  assert cheapest_layout(fewer, width=10**6) == PackingLayout(8, (18, 19))
   # In a narrow encoder attention matters.
-  assert packing.cheapest_layout(shorter, length=8, width=1) == PackingLayout(
-    8, (5, 10)
-  )
+  assert cheapest_layout(shorter, width=1) == PackingLayout(8, (5, 10))
+
+
+def test_a_cpu_has_rows_of_more_lengths():
+  # Rows of 5: two fit in 10, so 6 need 3 rows of 10. 12 and 16 also hold two, 8
+  # holds one and 32 six, all 6 of which would leave 2 unused.
+  rows = [np.array([5] * 6)]
+  assert cheapest_layout(
+    rows, width=10**6, costs=packing.ON_CPU
+  ) == PackingLayout(10, (3, 6))
+
+
+def test_attention_costs_more_on_a_cpu():
+  # They fill 1 row of 16, or have 3 of 8, which are not packed: 5% cheaper than
+  # their cost. With D = 3 that is 16 (18 + 16 c) or 0.95 * 24 (18 + 8 c): 544
+  # or 593 if c = 1, and 1,056 or 958 if c = 3.
+  rows = [np.array([5, 5, 6])]
+
+  def of(width, attention):
+    costs = packing.RowCosts((1, 2), attention)
+    return cheapest_layout(rows, width=width, costs=costs).length
+
+  assert of(3, 1) == 16
+  assert of(3, 3) == 8
 
 
 def test_microbatches_follow_devices_and_accumulation():
