@@ -18,8 +18,9 @@ seed come before those of the next one. --table only prints finished results.
 
 Seconds are wall time of training, including making batches, compiling (nothing
 is cached) and writing the checkpoint (only maskedlm does), without reading the
-data and without scoring. On a busy machine they are not valid, PyTorch's least
-of all (see finetune_peer.py); the load is printed under the table.
+data and without scoring; those of scoring are without compiling. On a busy
+machine they are not valid, PyTorch's least of all (see finetune_peer.py); the
+load is printed under the table.
 
 Needs the extras `peer` and `test`. finetune_rows.py defines what is compared,
 finetune_table.py makes the table.
@@ -98,10 +99,12 @@ def run_ours(job: Mapping[str, Any]) -> dict[str, Any]:
   folder = pathlib.Path(job["folder"])
   result = run.finetune(config, folder)
   seconds, cpu_seconds, compile_seconds = whole.seconds - scoring.seconds
+  scoring_seconds, _, compiling_scores = scoring.seconds
   return {
     "seconds": seconds,
     "cpu_seconds": cpu_seconds,
     "compile_seconds": compile_seconds,
+    "score_seconds": scoring_seconds - compiling_scores,
     "steps": result["steps"],
     "metrics": {n: x for n, x in result.items() if isinstance(x, float)},
   }
@@ -192,6 +195,7 @@ def make_jobs(args, workdir: pathlib.Path) -> list[dict[str, Any]]:
     config = finetune_rows.configure(
       name, contender, seed, files=files[name], encoder=str(encoder)
     )
+    config.train.epochs = args.epochs or config.train.epochs
     return {
       "row": name,
       "contender": contender,
@@ -276,6 +280,11 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     type=arguments.amount,
     default=1.0,
     help="share of the examples; less than 1 to try it out",
+  )
+  parser.add_argument(
+    "--epochs",
+    type=arguments.amount,
+    help="of each run, such as 0.02 to time only scoring; default: the row's",
   )
   parser.add_argument(
     "--workdir", type=pathlib.Path, default=pathlib.Path("runs/finetune")

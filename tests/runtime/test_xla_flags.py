@@ -101,8 +101,10 @@ def test_step_options_are_those_of_the_chip():
   for kind in ("TPU v4", "NVIDIA H200"):  # A v4 would run out of vmem.
     assert not xla_flags.step_options(kind, {})
   width = "xla_cpu_prefer_vector_width"
-  assert xla_flags.step_options("cpu", {}) == {width: "512"}
-  assert not xla_flags.step_options("cpu", {"XLA_FLAGS": f"--{width}=256"})
+  copies = {"xla_cpu_copy_insertion_use_region_analysis": "True"}
+  assert xla_flags.step_options("cpu", {}) == {width: "512", **copies}
+  narrow = {"XLA_FLAGS": f"--{width}=256"}
+  assert xla_flags.step_options("cpu", narrow) == copies
   given = {"LIBTPU_INIT_ARGS": "--xla_enable_async_all_reduce=false"}
   # The user's flag is kept.
   kept = xla_flags.step_options("TPU v5 lite", given)
