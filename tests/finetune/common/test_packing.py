@@ -57,8 +57,8 @@ def test_the_cheapest_layout_is_chosen():
 
 
 def test_a_cpu_has_rows_of_more_lengths():
-  # Rows of 5: two fit in 10, so 6 need 3 rows of 10. 12 and 16 also hold two, 8
-  # holds one and 32 six, all 6 of which would leave 2 unused.
+  # Rows of 5: 6 fill 3 rows of 10. One row of 32 also holds all, and leaves 2
+  # positions unused; 12 holds two, 8 one, and 16 three.
   rows = [np.array([5] * 6)]
   assert cheapest_layout(
     rows, width=10**6, costs=packing.ON_CPU
@@ -66,17 +66,16 @@ def test_a_cpu_has_rows_of_more_lengths():
 
 
 def test_attention_costs_more_on_a_cpu():
-  # They fill 1 row of 16, or have 3 of 8, which are not packed: 5% cheaper than
-  # their cost. With D = 3 that is 16 (18 + 16 c) or 0.95 * 24 (18 + 8 c): 544
-  # or 593 if c = 1, and 1,056 or 958 if c = 3.
+  # They fill 1 row of 16, or have 3 rows of 8, which need no packing and count
+  # 5% less. With D = 3 that is 16 (18 + 16 c) or 0.95 * 24 (18 + 8 c): 544 or
+  # 593 if c = 1, and 1,056 or 958 if c = 3.
   rows = [np.array([5, 5, 6])]
 
-  def of(width, attention):
+  def length(attention):
     costs = packing.RowCosts((1, 2), attention)
-    return cheapest_layout(rows, width=width, costs=costs).length
+    return cheapest_layout(rows, width=3, costs=costs).length
 
-  assert of(3, 1) == 16
-  assert of(3, 3) == 8
+  assert (length(1), length(3)) == (16, 8)
 
 
 def test_microbatches_follow_devices_and_accumulation():
