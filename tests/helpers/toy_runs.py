@@ -33,13 +33,13 @@ def identity(c):
   }
 
 
-def run(c, task, workdir, mesh):
-  """Runs a config's phases, all of the same Task."""
+def run(c, task, workdir, mesh, *, others=None):
+  """Runs a config's phases, all of the same Task but `others`, by phase."""
   workdir.mkdir(exist_ok=True)
   phases = split(c)
   return loop.run(
     phases,
-    [task] * len(phases),
+    [(others or {}).get(i, task) for i in range(len(phases))],
     workdir,
     mesh=mesh,
     identity=identity(c),

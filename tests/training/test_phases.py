@@ -294,22 +294,25 @@ def test_a_checkpoint_describes_the_phase_that_it_ends(tmp_path, mesh, whole):
 # 2 .. 5; and 7 .. 9 read 6 .. 8. Before, the ends of each phase are read for
 # their memory.
 @pytest.mark.parametrize(
-  ("batch", "reads", "newest"),
+  ("phase", "batch", "reads", "newest"),
   [
-    (1, 1, []),  # Step 1.
-    (2, 4, [3]),  # Step 3, the first of its phase.
-    (4, 1, [4]),  # Step 5.
-    (6, 2, [6]),  # Step 7, the first of its phase.
-    (8, 2, [8]),  # Step 9, the last.
+    (0, 1, 1, []),  # Step 1.
+    (1, 2, 2, [3]),  # Step 3, the first of its phase.
+    (1, 4, 1, [4]),  # Step 5.
+    (2, 6, 2, [6]),  # Step 7, the first of its phase.
+    (2, 8, 2, [8]),  # Step 9, the last.
   ],
 )
-def test_a_kill_changes_nothing(tmp_path, mesh, whole, batch, reads, newest):
+def test_a_kill_changes_nothing(
+  tmp_path, mesh, whole, phase, batch, reads, newest
+):
   config, _, complete = whole
-  task = killed_at(toy.make_task(), batch, reads=reads)
+  task = toy.make_task()
+  killed = {phase: killed_at(task, batch, reads=reads)}
   with pytest.raises(KeyboardInterrupt):
-    run(config, task, tmp_path, mesh)
+    run(config, task, tmp_path, mesh, others=killed)
   assert files.complete_steps(tmp_path / "checkpoints")[-1:] == newest
-  assert_same_end(run(config, toy.make_task(), tmp_path, mesh), complete)
+  assert_same_end(run(config, task, tmp_path, mesh), complete)
 
 
 def test_an_option_that_another_objective_has_is_refused_with_a_remedy():

@@ -154,7 +154,7 @@ def test_a_tree_comes_out_whatever_the_scores(model):
   examples = [*map(text.parse_line, lines), long]
   rows = app.make_rows(examples)
   # So that spans are not NULL.
-  bias = params["spans"]["label_dense"]["bias"].at[0].set(-9.0)
+  bias = params["spans"]["label_dense"]["bias"].at[0].set(-99.0)
   dense = {**params["spans"]["label_dense"], "bias": bias}
   params = {**params, "spans": {**params["spans"], "label_dense": dense}}
   outputs = app.outputs(params, batch_of(rows))
