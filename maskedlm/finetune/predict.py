@@ -217,16 +217,16 @@ def compute_outputs(
   """
   # A small input gets a small batch, a power of 2, so that few are compiled.
   size = min(batch_size, 1 << math.ceil(math.log2(max(len(rows.example), 1))))
-  plan = list(batching.plan_batches(rows.lengths, buckets, batch_size=size))
+  lengths = batching.sequence_lengths(rows, np.arange(len(rows.example)))
+  plan = list(batching.plan_batches(lengths, buckets, batch_size=size))
   step = jax.jit(app.outputs)
   found = []
-  for i, (which, length) in enumerate(plan):
-    batch = batching.gather_rows(rows, which, length, pad)
-    found.append(step(params, batch))
+  for i, batch in enumerate(plan):
+    found.append(step(params, batching.gather_batch(rows, batch, pad)))
     if i:  # One batch stays on the device; the others move to the host.
       found[i - 1] = jax.device_get(found[i - 1])
     progress(i + 1, len(plan))
-  return by_row([which for which, _ in plan], jax.device_get(found))
+  return by_row([batch.which for batch in plan], jax.device_get(found))
 
 
 def by_row(

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 import maskedlm
+from helpers import applications, untrained
 from helpers import finetune_runs as runs
-from helpers import task_files, untrained
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import members, predict
 from maskedlm.finetune.common import batching
-from maskedlm.finetune.contract import Setup
 from maskedlm.training.checkpoints import load
 
 
@@ -25,30 +24,6 @@ def encoder(tmp_path_factory):
   return load.open_checkpoint(runs.make_encoder(folder, init_stddev=0.2))
 
 
-def application(name, encoder, folder):
-  """Returns (examples, Application, params of two members) of a task."""
-  file = task_files.make_file(name, 9, 1)
-  path = folder / f"data{file.suffix}"
-  path.write_text(file.text)
-  task = configs.load_task(name)
-  options = predict.make_options(task, file.options)
-  examples = task.read_examples(str(path), options)
-  setup = Setup(
-    encoder.tokenizer,
-    encoder.cfg,
-    task.describe_labels(examples, options),
-    24,
-  )
-  app = task.make_application(setup, options)
-  own = [{**encoder.params, **app.init(jax.random.key(k))} for k in (1, 2)]
-  # Of some heads, all fresh parameters are zeros.
-  own = [
-    jax.tree.map(lambda x, k=k: np.asarray(x) + 0.01 * k, params)
-    for k, params in enumerate(own)
-  ]
-  return examples, app, own
-
-
 def stacked(*params):
   return jax.tree.map(lambda *x: np.stack(x), *params)
 
@@ -56,7 +31,7 @@ def stacked(*params):
 @pytest.mark.parametrize("name", configs.task_names())
 def test_every_task_combines_its_members(name, encoder, tmp_path):
   """That outputs are of no single member is checked by over_members."""
-  examples, app, own = application(name, encoder, tmp_path)
+  examples, app, own = applications.make(name, encoder, tmp_path)
   rows = app.make_rows(examples)
   batch = batching.gather_rows(
     rows, np.arange(len(rows.example)), 24, encoder.tokenizer.special.pad
@@ -72,7 +47,7 @@ LOGITS = ("classification", "coreference", "multiple_choice", "relations")
 @pytest.mark.parametrize("name", configs.task_names())
 def test_predictions(name, encoder, tmp_path):
   """One thrice is that one; of two, the order doesn't matter."""
-  examples, app, own = application(name, encoder, tmp_path)
+  examples, app, own = applications.make(name, encoder, tmp_path)
   rows = app.make_rows(examples)
 
   def predictions(outputs, params):
@@ -88,10 +63,12 @@ def test_predictions(name, encoder, tmp_path):
 
   one, first = predictions(app.outputs, own[0])
   thrice, _ = predictions(app.ensemble_outputs, stacked(*own[:1] * 3))
-  check_close(thrice, one)
+  applications.check_close(thrice, one)
   _, second = predictions(app.outputs, own[1])
   both, joint = predictions(app.ensemble_outputs, stacked(*own))
-  check_close(predictions(app.ensemble_outputs, stacked(*own[::-1]))[0], both)
+  applications.check_close(
+    predictions(app.ensemble_outputs, stacked(*own[::-1]))[0], both
+  )
   if name in LOGITS:
     expected = (
       jax.nn.softmax(np.stack(first["logits"]))
@@ -106,21 +83,6 @@ def test_predictions(name, encoder, tmp_path):
       sum(np.einsum("nd,mkd->nmk", v[:, 0], v[:, 1:]) for v in (x, y)) / 2,
       atol=1e-5,
     )
-
-
-def check_close(found, expected):
-  """Compares predictions: numbers to 1e-4, all else exactly."""
-  if isinstance(expected, dict):
-    assert set(found) == set(expected)
-    found, expected = ([x[k] for k in sorted(x)] for x in (found, expected))
-  if isinstance(expected, list | tuple):
-    assert len(found) == len(expected)
-    for a, b in zip(found, expected, strict=True):
-      check_close(a, b)
-  elif isinstance(expected, float):
-    assert found == pytest.approx(expected, abs=1.1e-3)
-  else:
-    assert found == expected
 
 
 # The verbs and Python.

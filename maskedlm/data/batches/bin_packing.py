@@ -13,6 +13,10 @@ import numpy as np
 
 from maskedlm.data import hashing
 
+# Inference packs rows of up to this length into rows of this length. Longer
+# ones leave less unused, but cost more attention.
+SHARED_LENGTH = 128
+
 
 def first_fit(
   lengths: np.ndarray, capacity: int

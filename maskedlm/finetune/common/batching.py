@@ -1,9 +1,9 @@
 """Batches of rows of different lengths: a pure function of (rows, seed, step).
 
 Training batches are random, contain each row once per epoch, and are packed
-(packing.py). Held-out batches are sorted by length, each padded to the smallest
-bucket that holds it. The last batch may end in filler rows of weight 0. Only a
-few shapes are compiled.
+(packing.py); so are those of inference. Held-out batches are sorted by length,
+each padded to the smallest bucket that holds it. The last batch may end in
+filler rows of weight 0. Only a few shapes are compiled.
 """
 
 import functools
@@ -15,6 +15,7 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Batch
+from maskedlm.data.batches.bin_packing import SHARED_LENGTH
 from maskedlm.data.batches.row_source import host_slice, shuffle
 from maskedlm.finetune.common import packing
 from maskedlm.finetune.common.packing import PackingLayout
@@ -58,22 +59,77 @@ def _quarters(length: int) -> set[int]:
   return found | _quarters(min(found)) if min(found) > 128 else found
 
 
+class PlannedBatch(NamedTuple):
+  """A batch of inference."""
+
+  which: np.ndarray  # [B], indices of rows; -1 is a filler.
+  length: int  # L, of the rows that the heads read.
+  layout: PackingLayout  # Of those that the encoder reads.
+
+
 def plan_batches(
   lengths: np.ndarray, buckets: Sequence[int], *, batch_size: int
-) -> Iterator[tuple[np.ndarray, int]]:
-  """Yields (row indices [B], where -1 is a filler, and L) for each batch.
+) -> Iterator[PlannedBatch]:
+  """Yields batches that hold each row once, those of the longest rows first.
 
-  The longest rows come first, so that a lack of memory shows at once. B is
-  batch_size, or less for L > 512: as many positions as batch_size rows of 512.
+  So a lack of memory shows at once. A batch has rows of the same bucket, where
+  those of up to SHARED_LENGTH tokens count as one. It is an even sample of
+  their lengths, so that all batches fill about as many encoder rows, and few
+  shapes are compiled.
+
+  Args:
+    lengths: [R, C], from sequence_lengths.
+    buckets: from make_buckets; the last holds every row.
+    batch_size: B; less for L > 512: as many positions as batch_size rows of
+      512.
   """
-  order = np.argsort(-lengths, kind="stable")
-  while len(order):
-    L = int(buckets[np.searchsorted(buckets, lengths[order[0]])])
-    count = max(batch_size * 512 // max(L, 512), 1)
-    which = np.full(count, -1, np.int64)
-    which[: len(order)] = order[:count]
-    yield which, L
-    order = order[count:]
+  buckets = np.array(buckets)
+  shared = np.maximum(lengths.max(axis=1), min(SHARED_LENGTH, buckets[-1]))
+  needed = buckets[np.searchsorted(buckets, shared)]
+  for L in map(int, np.unique(needed)[::-1]):
+    (group,) = np.nonzero(needed == L)
+    sizes = lengths[group].sum(axis=1)
+    if sizes.sum() <= L:  # A single encoder row, which may be shorter.
+      L = int(buckets[np.searchsorted(buckets, sizes.sum())])
+    group = group[np.argsort(sizes, kind="stable")][_spread(len(group))]
+    B = max(batch_size * 512 // max(L, 512), 1)
+    every = range(1, B * lengths.shape[1] + 1)
+    for first in range(0, len(group), B):
+      which = np.full(B, -1, np.int64)
+      taken = group[first : first + B]
+      which[: len(taken)] = taken
+      # The last batch may be of any size, so its counts are powers of 2.
+      counts = every if len(taken) == B else _powers_up_to(every[-1])
+      yield PlannedBatch(which, L, PackingLayout(L, tuple(counts)))
+
+
+def _spread(count: int) -> np.ndarray:
+  """Returns 0..count-1 in an order in which neighbours are far apart.
+
+  Any few of it in turn are spread evenly, as are multiples of the golden ratio,
+  modulo 1 (Knuth, The Art of Computer Programming 3, section 6.4).
+  """
+  return np.argsort(np.arange(count) * (5**0.5 - 1) / 2 % 1)
+
+
+def _powers_up_to(largest: int) -> list[int]:
+  """Returns 1, 2, 4, ... below `largest`, and `largest`."""
+  return [1 << i for i in range((largest - 1).bit_length())] + [largest]
+
+
+def gather_batch(rows: Rows, batch: PlannedBatch, pad: int) -> Batch:
+  """Returns the arrays of a planned batch; `pad` fills input_ids."""
+  return {
+    **gather_rows(rows, batch.which, batch.length, pad),
+    **packing.pack_batch(
+      _sequences(rows, batch.which, pad),
+      np.arange(len(batch.which))[None],
+      batch.layout,
+      own=np.array([0]),
+      length=batch.length,
+      pad=pad,
+    ),
+  }
 
 
 def train_batches(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maskedlm.data.batches.bin_packing import first_fit
+from maskedlm.data.batches.bin_packing import SHARED_LENGTH, first_fit
 from maskedlm.data.labelled import windows
 from maskedlm.data.labelled.text_lines import Text
 from maskedlm.data.tokenizers.tokenizer import Special, Tokenizer
@@ -21,8 +21,6 @@ from maskedlm.inference.vectors.units import (
   TextUnits,
   make_tokeniser,
 )
-
-SHARED_LENGTH = 128  # Longer rows leave less unused, but cost more attention.
 
 
 class Row(NamedTuple):

@@ -60,16 +60,57 @@ def test_rows_of_a_long_length_have_short_buckets_too():
     assert max(128, 2 * length) >= L
 
 
+def planned(lengths, length, *, batch_size):
+  """Returns the planned batches of rows of one sequence each."""
+  return list(
+    batching.plan_batches(
+      np.array(lengths)[:, None],
+      batching.make_buckets(length, ()),
+      batch_size=batch_size,
+    )
+  )
+
+
+def encoder_shape(lengths, batch):
+  """Returns the shape [G, r, S] of the rows that the encoder reads."""
+  arrays = batching.gather_batch(make_rows(lengths), batch, 9)
+  return arrays["packed"]["input_ids"].shape
+
+
 def test_long_rows_get_smaller_batches():
   """As many positions as batch_size rows of 512; the longest come first."""
-  lengths = np.array([3, 5000, 600, 17, 512, 700])
-  plan = [
-    (which.tolist(), L)
-    for which, L in batching.plan_batches(
-      lengths, batching.make_buckets(8192, ()), batch_size=4
-    )
+  lengths = [3, 5000, 600, 17, 512, 700, 120]
+  plan = planned(lengths, 8192, batch_size=4)
+  assert [(sorted(batch.which.tolist()), batch.length) for batch in plan] == [
+    ([1], 6144),
+    ([2, 5], 1024),
+    ([-1, -1, -1, 4], 512),
+    ([-1, 0, 3, 6], 128),
   ]
-  assert plan == [([1], 6144), ([5, 2], 1024), ([4, 3, 0, -1], 512)]
+  shapes = [encoder_shape(lengths, batch) for batch in plan]
+  # A filler is a token: 512 + 1 + 1 + 1 are two rows, as are 120 + 17 + 3 + 1.
+  assert shapes == [(1, 1, 6144), (1, 2, 1024), (1, 2, 512), (1, 2, 128)]
+
+
+def test_few_short_rows_are_one_short_row():
+  # 4 + 9 + 12 and a filler of 1.
+  (batch,) = planned([4, 9, 12], 128, batch_size=4)
+  assert batch.length == 32
+  assert encoder_shape([4, 9, 12], batch) == (1, 1, 32)
+
+
+def test_batches_of_inference_fill_as_many_encoder_rows():
+  rng = np.random.default_rng(0)
+  lengths = np.clip(rng.lognormal(3, 0.7, 333).astype(int), 3, 128)
+  plan = planned(lengths, 128, batch_size=16)
+  which = np.concatenate([batch.which for batch in plan])
+  assert sorted(which[which >= 0]) == list(range(333))
+  assert (plan[-1].which < 0).sum() == np.sum(which < 0) == 21 * 16 - 333
+  rows = [encoder_shape(lengths, batch)[1] for batch in plan]
+  # Of 3 to 128 tokens, 16 at random would differ by more.
+  assert max(rows[:-1]) - min(rows[:-1]) <= 1
+  assert rows[-1] in (1, 2, 4)  # Of 13 rows.
+  assert 128 * sum(rows) < 1.35 * lengths.sum()
 
 
 def test_an_epoch_has_every_row_once():

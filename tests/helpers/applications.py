@@ -1,0 +1,55 @@
+"""Applications of every task, with examples and parameters."""
+
+import jax
+import numpy as np
+import pytest
+
+from helpers import task_files
+from maskedlm.finetune import config as configs
+from maskedlm.finetune import predict
+from maskedlm.finetune.contract import Setup
+
+
+def make(name, encoder, folder):
+  """Returns (examples, Application, params of two members) of a task.
+
+  Args:
+    name: the task's.
+    encoder: a LoadedCheckpoint.
+    folder: where the file of examples is written.
+  """
+  file = task_files.make_file(name, 9, 1)
+  path = folder / f"data{file.suffix}"
+  path.write_text(file.text)
+  task = configs.load_task(name)
+  options = predict.make_options(task, file.options)
+  examples = task.read_examples(str(path), options)
+  setup = Setup(
+    encoder.tokenizer,
+    encoder.cfg,
+    task.describe_labels(examples, options),
+    24,
+  )
+  app = task.make_application(setup, options)
+  own = [{**encoder.params, **app.init(jax.random.key(k))} for k in (1, 2)]
+  # Of some heads, all fresh parameters are zeros.
+  own = [
+    jax.tree.map(lambda x, k=k: np.asarray(x) + 0.01 * k, params)
+    for k, params in enumerate(own)
+  ]
+  return examples, app, own
+
+
+def check_close(found, expected):
+  """Compares predictions: numbers to 1e-4, all else exactly."""
+  if isinstance(expected, dict):
+    assert set(found) == set(expected)
+    found, expected = ([x[k] for k in sorted(x)] for x in (found, expected))
+  if isinstance(expected, list | tuple):
+    assert len(found) == len(expected)
+    for a, b in zip(found, expected, strict=True):
+      check_close(a, b)
+  elif isinstance(expected, float):
+    assert found == pytest.approx(expected, abs=1.1e-3)
+  else:
+    assert found == expected
