@@ -55,7 +55,7 @@ from ml_collections import ConfigDict
 
 from maskedlm.finetune import predict, run
 from maskedlm.interop.huggingface import exporter, importer
-from maskedlm.runtime import console
+from maskedlm.runtime import allocator, console
 from maskedlm.training import loop
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -137,6 +137,8 @@ def run_job(job: dict[str, Any], workdir: pathlib.Path) -> dict[str, Any]:
   path.write_text(json.dumps(job))
   script = [str(HERE / "finetune_peer.py")] if is_peer else [__file__, "--job"]
   env = {k: v for k, v in os.environ.items() if "COMPILATION_CACHE" not in k}
+  # As `maskedlm` sets it; PyTorch gains from it too.
+  env["GLIBC_TUNABLES"] = allocator.TUNABLES
   began, busy = time.perf_counter(), busy_seconds()
   with log.open("w") as file:
     process = subprocess.Popen(

@@ -41,6 +41,7 @@ from maskedlm.data.tokenizers.tokenizer import train_tokenizer
 from maskedlm.interop.huggingface import exporter
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.runtime import allocator
 from maskedlm.training.checkpoints import write
 
 PACKAGES = ("jax", "onnxruntime", "openvino", "torch", "transformers")
@@ -292,6 +293,7 @@ def save_random(path: pathlib.Path, texts: Sequence[str]) -> None:
 
 def measure(names, folder: pathlib.Path, texts, args) -> list[dict]:
   """Returns a row of the table for each contender."""
+  os.environ["GLIBC_TUNABLES"] = allocator.TUNABLES  # As `maskedlm` sets it.
   spawn = multiprocessing.get_context("spawn")
   pipes, starts = {}, {}
   for name in names:  # One after another: loading them uses all cores.
