@@ -1,6 +1,7 @@
 """Times sentence vectors on a CPU: maskedlm, and other programs.
 
   python benchmarks/inference.py --checkpoint runs/minilm --texts 3000 --turns 5
+  python benchmarks/inference.py --shape bert-base --texts 300
 
 All read the same texts, sorted by length, with the same weights, and return the
 mean of each text's tokens: maskedlm by Model.embed, the others in batches of 32
@@ -10,7 +11,7 @@ numbers are medians. In the first pass over the texts, before the turns,
 maskedlm compiles its shapes. Time is that of the clock and, for machines that
 other work shares, of the processor, all threads together; use one thread there,
 as onnxruntime's otherwise wait for each other without sleeping. Without
---checkpoint the model has random weights and the shape of all-MiniLM-L6-v2.
+--checkpoint the model has random weights.
 """
 
 import argparse
@@ -26,7 +27,7 @@ import statistics
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import arguments
@@ -46,6 +47,21 @@ from maskedlm.training.checkpoints import write
 
 PACKAGES = ("jax", "onnxruntime", "openvino", "torch", "transformers")
 ROWS = 32  # A batch.
+# Of all-MiniLM-L6-v2 and BERT-base.
+SHAPES = {
+  "minilm": {
+    "num_layers": 6,
+    "width": 384,
+    "num_heads": 12,
+    "mlp_width": 1_536,
+  },
+  "bert-base": {
+    "num_layers": 12,
+    "width": 768,
+    "num_heads": 12,
+    "mlp_width": 3_072,
+  },
+}
 Embed = Callable[[Sequence[str]], np.ndarray]
 
 
@@ -187,7 +203,9 @@ def _taken(start) -> Turn:
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-  parser.add_argument("--checkpoint", help="default: random weights")
+  model = parser.add_mutually_exclusive_group()
+  model.add_argument("--checkpoint", help="default: random weights")
+  model.add_argument("--shape", choices=SHAPES, default="minilm")
   parser.add_argument("--texts", type=arguments.count, default=3_000)
   parser.add_argument("--turns", type=arguments.count, default=5)
   parser.add_argument(
@@ -210,7 +228,7 @@ def main() -> None:
       names.append(name)
   with tempfile.TemporaryDirectory() as scratch:
     folder = pathlib.Path(scratch)
-    prepare(args.checkpoint, folder, texts, names)
+    prepare(args, folder, texts, names)
     rows = measure(names, folder, texts, args)
   print(
     f"\n{this_machine.cpu()}; {this_machine.versions(*PACKAGES)}; "
@@ -251,13 +269,13 @@ def read_texts() -> Iterator[str]:
   return itertools.chain.from_iterable(documents)
 
 
-def prepare(checkpoint, folder: pathlib.Path, texts, names) -> None:
+def prepare(args, folder: pathlib.Path, texts, names) -> None:
   """Makes what the contenders load: checkpoint, hf, onnx."""
   path = folder / "checkpoint"
-  if checkpoint:
-    path.symlink_to(pathlib.Path(checkpoint).absolute())
+  if args.checkpoint:
+    path.symlink_to(pathlib.Path(args.checkpoint).absolute())
   else:
-    save_random(path, texts)
+    save_random(path, texts, SHAPES[args.shape])
   options = {"part": "encoder", "log": lambda line: None}
   exporter.export_huggingface(path, folder / "hf", **options)
   if any(CONTENDERS[name][2] for name in names):
@@ -266,19 +284,15 @@ def prepare(checkpoint, folder: pathlib.Path, texts, names) -> None:
     onnx_exporter.export_onnx(path, folder / "onnx", int8=True, **options)
 
 
-def save_random(path: pathlib.Path, texts: Sequence[str]) -> None:
-  """Saves an encoder of all-MiniLM-L6-v2's shape."""
+def save_random(
+  path: pathlib.Path, texts: Sequence[str], shape: Mapping[str, int]
+) -> None:
+  """Saves an encoder of this shape."""
   tokenizer = train_tokenizer(
     texts, kind="wordpiece", vocab_size=30_522, lowercase=True
   )
   tokenizer.save(path / "tokenizer")
-  cfg = EncoderConfig(
-    vocab_size=tokenizer.vocab_size,
-    num_layers=6,
-    width=384,
-    num_heads=12,
-    mlp_width=1_536,
-  )
+  cfg = EncoderConfig(vocab_size=tokenizer.vocab_size, **shape)
   encoder = masked_lm.init_encoder(cfg, jax.random.key(0))
   write.write_workdir(
     path,

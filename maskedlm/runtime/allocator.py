@@ -14,7 +14,10 @@ from collections.abc import MutableMapping
 
 from maskedlm.runtime import xla_flags
 
-# glibc reads these tunables when a process starts.
+# glibc reads these tunables when a process starts. Each thread has an arena of
+# its own, with room for blocks of up to 64 MiB. A single one (arena_max=1) would
+# keep larger ones too, but XLA's compiler took twice as long, as its threads
+# waited for each other (docs/results/performance.md).
 TUNABLES = ":".join(
   f"glibc.malloc.{name}={value}"
   for name, value in (
@@ -23,11 +26,6 @@ TUNABLES = ":".join(
     ("mmap_threshold", 2**28),
     # The top of the heap is not returned to the kernel either.
     ("trim_threshold", 2**64 - 1),
-    # Secondary arenas have no room for large blocks.
-    ("arena_max", 1),
-    # The few bytes left beside an aligned block merge with it when both are
-    # freed; in the thread cache, they would leave a hole too small to reuse.
-    ("tcache_count", 0),
     # Mapped memory uses pages of 2 MiB, where the kernel offers them.
     ("hugetlb", 1),
   )
