@@ -15,9 +15,9 @@ from collections.abc import MutableMapping
 from maskedlm.runtime import xla_flags
 
 # glibc reads these tunables when a process starts. Each thread has an arena of
-# its own, with room for blocks of up to 64 MiB. A single one (arena_max=1) would
-# keep larger ones too, but XLA's compiler took twice as long, as its threads
-# waited for each other (docs/results/performance.md).
+# its own, with room for blocks of up to 64 MiB. A single one (arena_max=1)
+# would keep larger ones too, but XLA's compiler took twice as long, as its
+# threads waited for each other (docs/results/performance.md).
 TUNABLES = ":".join(
   f"glibc.malloc.{name}={value}"
   for name, value in (
