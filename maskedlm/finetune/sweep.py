@@ -76,7 +76,8 @@ def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
     name = run_folder(setting, seed)
     console.log(f"run {number} of {len(runs)}: {name}")
     try:
-      results[setting, seed] = run.finetune(run_config, workdir / name)
+      with multihost.workdir(workdir / name) as folder:
+        results[setting, seed] = run.finetune(run_config, folder)
     except nonfinite_rows.NonFiniteError as error:  # The others may succeed.
       console.log(f"{name} diverged: {error}")
       diverged[name] = error

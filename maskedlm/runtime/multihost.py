@@ -9,6 +9,7 @@ and none waits forever. startup.py connects the hosts.
 import collections
 import contextlib
 import json
+import os
 import pathlib
 import secrets
 import socket
@@ -54,6 +55,8 @@ def write_text(path: pathlib.Path, text: str) -> None:
 def workdir(path: str | pathlib.Path) -> Iterator[pathlib.Path]:
   """Yields the folder of a run, or this host's mirror of it (buckets.py).
 
+  A folder that a refused run has made, and left empty, is removed.
+
   Raises:
     ConfigError, StorageError: see buckets.workdir; or a disk is full.
   """
@@ -62,7 +65,14 @@ def workdir(path: str | pathlib.Path) -> Iterator[pathlib.Path]:
       lambda: stack.enter_context(buckets.workdir(path))
     )
     stack.enter_context(storage_errors.disk_errors(folder))
+    if is_primary() and not os.path.exists(folder):
+      stack.callback(_remove_if_empty, folder)
     yield folder
+
+
+def _remove_if_empty(folder: pathlib.Path) -> None:
+  with contextlib.suppress(OSError):  # It isn't empty, or was never made.
+    folder.rmdir()
 
 
 def run_on_all_hosts(
