@@ -1,10 +1,10 @@
 """Times pseudo-log-likelihoods: batched over masks, and one call a token.
 
   python benchmarks/score.py --json FILE
-  python benchmarks/score.py --checkpoint runs/quickstart --input texts.txt
+  python benchmarks/score.py --checkpoint runs/own --input texts.txt
 
-All read the same texts with the same model: by default one of the quickstart's
-size, trained for a few steps, which does not change the speed. "one row" is the
+All read the same texts with the same model: by default BERT of 2 layers x 128,
+trained for a few steps, which does not change the speed. "one row" is the
 plain loop, whose calls have one row, a copy of the text with one mask;
 "fill_mask" is a loop over Model.fill_mask, with its candidates; "transformers"
 is the plain loop through the exported model, if the extra `peer` is installed.
@@ -34,9 +34,11 @@ from maskedlm.inference.batch_tokens import BATCH_TOKENS
 from maskedlm.inference.score import rows, texts
 from maskedlm.interop.huggingface import exporter
 
-CONFIG = "quickstart.py"
+CONFIG = "bert.py:tiny"
 OPTIONS = {  # Of `maskedlm pretrain`, if no checkpoint is given.
   "corpus.source": "docstrings:json,email,unittest",
+  "tokenizer.vocab_size": 8_192,
+  "data.length": 64,
   "train.num_steps": 4,
   "train.eval_rows": 0,
   "optimizer.warmup_steps": 1,
