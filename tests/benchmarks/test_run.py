@@ -162,7 +162,14 @@ def test_benchmarks_run(key, tmp_path):
       *(sys.executable, FOLDER / "run.py", f"--device={device}", "--quick"),
       *(f"--only={name}", f"--out={tmp_path}"),
     ],
-    env={**os.environ, "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""},
+    env={
+      **os.environ,
+      "JAX_PLATFORMS": "cpu",
+      "CUDA_VISIBLE_DEVICES": "",
+      # On one device, as a CPU is one; those of conftest.py don't divide rows.
+      "XLA_FLAGS": os.environ["XLA_FLAGS"]
+      + " --xla_force_host_platform_device_count=1",
+    },
     capture_output=True,
     text=True,
     check=False,
