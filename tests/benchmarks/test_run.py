@@ -166,7 +166,7 @@ def test_benchmarks_run(key, tmp_path):
       **os.environ,
       "JAX_PLATFORMS": "cpu",
       "CUDA_VISIBLE_DEVICES": "",
-      # On one device, as a CPU is one; those of conftest.py don't divide rows.
+      # One device, as users have; conftest.py's eight don't divide 5 rows.
       "XLA_FLAGS": os.environ["XLA_FLAGS"]
       + " --xla_force_host_platform_device_count=1",
     },

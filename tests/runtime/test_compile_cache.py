@@ -195,11 +195,8 @@ def test_inference_compiles_nothing_twice(tmp_path):
   jax.clear_caches()
   with compiled_programs() as names:
     run()
-    assert [names.count(n) for n in ("scores", "corrupt", "outputs")] == [
-      1,
-      1,
-      2,
-    ], names
+    found = [names.count(n) for n in ("scores", "corrupt", "outputs")]
+    assert found == [1, 1, 2], names
     names.clear()
     run()
     assert not names
