@@ -1,0 +1,234 @@
+"""Formats of objects, as tables of fields: JSON, Parquet and TFDS.
+
+A format names its fields, says what each holds, and shows an object:
+
+  SENTENCE = Format(
+    {
+      "words": texts("tokens", "words"),
+      "tags": texts("ner_tags", "tags", optional=True, same_length="words"),
+    },
+    such_as='{"tokens": ["Ann", "went"], "ner_tags": ["B-PER", "O"]}',
+    filled="words",
+  )
+
+read.read_objects gives the values under the format's own names. What breaks the
+format is refused here, in one of four sentences: a field is missing, or is
+something else, or two differ in length, or the whole file is empty.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from maskedlm.core.counts import counted
+from maskedlm.core.errors import DataError, did_you_mean
+
+_SHOWN = 40  # Characters of a value, and names of fields, in a message.
+
+
+class Field(NamedTuple):
+  """A field: its names in files, and what it holds."""
+
+  names: tuple[str, ...]  # The first one that is there, and not null, is read.
+  expected: str  # What it holds, for errors.
+  # Value -> what the format makes of it. Raises ValueError for another value.
+  parse: Callable[[Any], Any]
+  optional: bool = False  # It may be absent or null: None.
+  same_length: str = ""  # The field that has as many items.
+
+
+class Format(NamedTuple):
+  """An object's fields."""
+
+  fields: Mapping[str, Field]  # The format's own name -> the field.
+  such_as: str  # An object, for errors.
+  # The field without whose items an object says nothing: such objects are left
+  # out, and counted.
+  filled: str = ""
+
+
+def values(fields: Mapping[str, Any], form: Format, where: str) -> dict:
+  """Returns the format's names -> values of an object's fields.
+
+  Args:
+    fields: the object's; others than the format's are passed over.
+    form: the format.
+    where: FILE:LINE, for errors.
+
+  Raises:
+    DataError: a field is missing, holds something else, or has other than as
+      many items as its companion.
+  """
+  read = {
+    name: value_of(fields, field, form.such_as, where)
+    for name, field in form.fields.items()
+  }
+  for name, field in form.fields.items():
+    other = field.same_length
+    if other and None not in (read[name], read[other]):
+      sizes = len(read[other]), len(read[name])
+      if sizes[0] != sizes[1]:
+        raise DataError(
+          f"{where}: {sizes[0]:,} {other}, but {sizes[1]:,} {name}; expected "
+          f"as many of each, as in {form.such_as}."
+        )
+  return read
+
+
+def value_of(
+  fields: Mapping[str, Any], field: Field, such_as: str, where: str
+) -> Any:
+  """Returns the value of one field of an object; None if it is optional.
+
+  Raises:
+    DataError: it is missing or holds something else.
+  """
+  there = [name for name in field.names if fields.get(name) is not None]
+  if not there:
+    if field.optional:
+      return None
+    raise DataError(missing(where, field.names, fields, f"expected {such_as}."))
+  value = fields[there[0]]
+  try:
+    return field.parse(value)
+  except ValueError as error:
+    why = f" ({error})" if str(error) else ""
+    raise DataError(
+      f"{where}: {there[0]!r} is {str(value)[:_SHOWN]!r}{why}; expected "
+      f"{field.expected}, as in {such_as}."
+    ) from None
+
+
+def missing(
+  where: str, names: tuple[str, ...], fields: Mapping[str, Any], remedy: str
+) -> str:
+  """Returns the error message for a row that has none of some fields.
+
+  Args:
+    where: FILE:LINE.
+    names: those that were looked for.
+    fields: those that the row has.
+    remedy: what was expected; ends the message.
+  """
+  named = list(fields)[:_SHOWN]
+  more = f" and {len(fields) - len(named):,} more" * (len(fields) > len(named))
+  there = ", ".join(map(repr, named)) or "no fields"
+  near = did_you_mean(names[0], fields)
+  return (
+    f"{where}: no {' or '.join(map(repr, names))}; there are {there}{more}"
+    f"{near or ''}; {remedy}"
+  )
+
+
+def no_rows(source: str, form: Format) -> DataError:
+  """Returns the error for a file in which nothing is filled."""
+  return DataError(
+    f"{source}: no row with {form.filled or 'fields'}; expected {form.such_as}."
+  )
+
+
+def left_out(source: str, form: Format, count: int) -> str:
+  """Returns the line that reports objects without what must be filled."""
+  return f"{source}: {counted(count, 'row')} without {form.filled}, left out"
+
+
+# --- Kinds of fields ---
+
+
+def text(*names: str, optional: bool = False) -> Field:
+  """Returns a field that holds a text, which may be empty."""
+  return Field(names, "a text", _text, optional)
+
+
+def texts(
+  *names: str,
+  optional: bool = False,
+  same_length: str = "",
+  of: Callable[[str], str] | None = None,
+) -> Field:
+  """Returns a field that holds a list of texts, none of them empty.
+
+  Args:
+    *names: its names.
+    optional, same_length: as in Field.
+    of: what becomes of each text; raises ValueError for one that is refused.
+  """
+
+  def parse(value: Any) -> tuple[str, ...]:
+    return tuple(map(of or _filled, map(_filled, _list(value))))
+
+  return Field(
+    names, "a list of texts, none empty", parse, optional, same_length
+  )
+
+
+def whole_number(*names: str, optional: bool = False) -> Field:
+  """Returns a field that holds a whole number."""
+  return Field(names, "a whole number", _whole_number, optional)
+
+
+def whole_numbers(
+  *names: str, optional: bool = False, same_length: str = ""
+) -> Field:
+  """Returns a field that holds a list of whole numbers."""
+
+  def parse(value: Any) -> tuple[int, ...]:
+    return tuple(map(_whole_number, _list(value)))
+
+  return Field(names, "a list of whole numbers", parse, optional, same_length)
+
+
+def truth(*names: str, optional: bool = False) -> Field:
+  """Returns a field that holds true or false."""
+  return Field(names, "true or false", _truth, optional)
+
+
+def items(
+  *names: str,
+  of: Callable[[Any], Any],
+  expected: str,
+  optional: bool = False,
+  same_length: str = "",
+) -> Field:
+  """Returns a field that holds a list, whose items `of` checks or refuses.
+
+  Args:
+    *names: its names.
+    of: item -> what the format makes of it; raises ValueError.
+    expected: what the list holds, for errors.
+    optional, same_length: as in Field.
+  """
+
+  def parse(value: Any) -> tuple:
+    return tuple(map(of, _list(value)))
+
+  return Field(names, expected, parse, optional, same_length)
+
+
+def _list(value: Any) -> list:
+  if not isinstance(value, list):
+    raise ValueError
+  return value
+
+
+def _text(value: Any) -> str:
+  if not isinstance(value, str):
+    raise ValueError
+  return value
+
+
+def _filled(value: Any) -> str:
+  if not isinstance(value, str) or not value.strip():
+    raise ValueError(f"it has {value!r:.{_SHOWN}}")
+  return value
+
+
+def _whole_number(value: Any) -> int:
+  if isinstance(value, bool) or not isinstance(value, int):
+    raise ValueError
+  return value
+
+
+def _truth(value: Any) -> bool:
+  if not isinstance(value, bool):
+    raise ValueError
+  return value

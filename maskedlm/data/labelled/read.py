@@ -1,0 +1,68 @@
+"""Opens labelled files: decides once what a file is, and reads its objects.
+
+  tfds:...                          a TFDS dataset
+  PAR1 ...                          Parquet, whatever its name
+  .json, .jsonl, .ndjson; {... or   JSON
+  [{... in its first line
+  anything else                     text: columns, brackets, a table
+
+Formats of objects are in fields.py; those of text are functions of their own.
+"""
+
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from maskedlm.core.parse_json import parse_json
+from maskedlm.data.labelled import fields, objects, tables
+from maskedlm.data.labelled.lines import read_lines
+from maskedlm.runtime import console
+
+
+class Row(NamedTuple):
+  """An object of a file, as its format has it."""
+
+  values: Mapping[str, Any]  # The format's names -> values.
+  line: int  # From 1; in Parquet and TFDS, the row.
+  where: str  # FILE:LINE.
+
+
+def has_objects(source: str) -> bool:
+  """Returns whether a source holds objects with named fields.
+
+  Raises:
+    DataError: the file is missing, or can't be read as text.
+  """
+  is_json = tables.named_suffix(source) in objects.JSON_SUFFIXES
+  if is_json or objects.are_named(source):
+    return True
+  first = next(filter(str.strip, read_lines(pathlib.Path(source))), "")
+  try:
+    return isinstance(parse_json(first), dict)
+  except ValueError:
+    return False
+
+
+def read_objects(source: str, form: fields.Format) -> Iterator[Row]:
+  """Yields the objects of a JSON or Parquet file, or of a TFDS dataset.
+
+  Objects in which `form.filled` has no items are left out, and counted in a log
+  line.
+
+  Raises:
+    DataError: the source can't be read, or breaks the format (fields.py); none
+      of its objects is filled.
+  """
+  empty, is_empty = 0, True
+  for number, found in objects.read_objects(source, such_as=form.such_as):
+    where = f"{source}:{number}"
+    values = fields.values(found, form, where)
+    if form.filled and not values[form.filled]:
+      empty += 1
+      continue
+    is_empty = False
+    yield Row(values, number, where)
+  if empty:
+    console.log(fields.left_out(source, form, empty))
+  if is_empty:
+    raise fields.no_rows(source, form)
