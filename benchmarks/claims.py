@@ -80,7 +80,6 @@ TASKS = {
     "squad.py:v1",
     (TOKENS, "data.length=128", "task.stride=64"),
   ),
-  "GAP": Row("coreference", "coreference.py:gap", (TOKENS,)),
 }
 
 

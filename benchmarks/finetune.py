@@ -113,7 +113,7 @@ def run_ours(job: Mapping[str, Any]) -> dict[str, Any]:
 def time_predict(folder: pathlib.Path, dev: str) -> float:
   """Returns the seconds of predicting a file, the second time."""
   model = predict.open_model(folder)
-  examples = predict.read_labelled(model.task, model.app, model.options, dev)
+  examples = predict.read_labelled(model.task, model.app, dev)
   predict.predict(model, examples)  # Compiles.
   began = time.perf_counter()
   predict.predict(model, examples)

@@ -159,11 +159,10 @@ def write_examples(name: str, folder: pathlib.Path, scale: float):
     scale: share of the examples to write, at least 64 of them.
   """
   row = ROWS[name]
-  task = base.load_task(row.task)
-  options = task.options(**row.source)
-  examples = task.read_examples(str(DATA / row.train), options)
+  task = base.make_task(row.task, row.source)
+  examples = task.read_examples(str(DATA / row.train))
   if row.dev:
-    dev = task.read_examples(str(DATA / row.dev), options)
+    dev = task.read_examples(str(DATA / row.dev))
   else:
     is_dev = [
       hashing.uniform(0, "dev", task.split_key(e)) < 0.1 for e in examples

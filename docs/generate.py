@@ -87,7 +87,7 @@ def options_page() -> str:
       lines += _options_table(section, f"config.{section}".rstrip("."), cls)
   lines += ["", "## Tasks"]
   for name in finetune.task_names():
-    options = finetune.load_task(name).options
+    options = finetune.load_task(name).Options
     lines += _options_table("task", f"config.task: {name}", options)
   return "\n".join(lines) + "\n"
 

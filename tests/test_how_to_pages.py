@@ -125,7 +125,7 @@ def test_a_file_that_is_none(tmp_path, monkeypatch):
       pathlib.Path(name).write_text(text)
     with pytest.raises(ConfigError, match=f"objective.name='{message}"):
       load_objective(name)
-  with pytest.raises(ConfigError, match=r"task.kind='empty.py'.*no TASK"):
+  with pytest.raises(ConfigError, match=r"task.kind='empty.py'.*no Options"):
     finetune_config.load_task("empty.py")
   with pytest.raises(ConfigError, match=r"'robertta' .*roberta.*FILE\.py"):
     load_objective("robertta")

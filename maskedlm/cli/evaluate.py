@@ -104,9 +104,7 @@ def _evaluate_labelled(
   from maskedlm.finetune import members, predict, run
 
   model = members.open_model(paths, overrides, length=args.length or 0)
-  examples = predict.read_labelled(
-    model.task, model.app, model.options, args.data
-  )
+  examples = predict.read_labelled(model.task, model.app, args.data)
   cut: list[int] = []
   predictions = predict.predict(
     model,

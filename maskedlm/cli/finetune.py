@@ -17,6 +17,7 @@ from maskedlm.finetune.config import (
   contradictions,
   load_task,
   sections,
+  task_of,
   unused_options,
   validate,
 )
@@ -72,12 +73,12 @@ def main(argv: Sequence[str]) -> int:
     for name, each in configs.items()
   }
   if all(results.values()):  # They are empty on hosts other than host 0.
-    kinds = dict.fromkeys(each.task.kind for each in configs.values())
+    tasks = {each.task.kind: task_of(each) for each in configs.values()}
     _print_suite(
       results,
       config.suite_without,
       buckets.origin(workdir),
-      summaries=[load_task(kind).summarise_suite(results) for kind in kinds],
+      summaries=[task.summarise_suite(results) for task in tasks.values()],
     )
   return 0
 

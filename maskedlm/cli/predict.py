@@ -53,7 +53,7 @@ def main(argv: Sequence[str]) -> int:
   predict.log_cut(model, cut, option="--length={}")
   if args.export:
     folder = pathlib.Path(args.export)
-    files = model.task.export_predictions(made, model.options)
+    files = model.task.export_predictions(made)
     with (
       output_options.named_errors(folder, option="--export"),
       output_files.folder(folder),
@@ -97,14 +97,14 @@ def _examples(model, args) -> Iterator[tuple[Sequence[int], Sequence]]:
   from maskedlm.data.labelled import text_lines
 
   if args.data:
-    examples = data_files.read_examples(model.task, args.data, model.options)
+    examples = data_files.read_examples(model.task, args.data)
     yield [0] * len(examples), examples
     return
   path = args.input or text_lines.STDIN
 
   def parse(number: int, line: str):
     try:
-      return model.task.parse_line(line, model.options)
+      return model.task.parse_line(line)
     except DataError as error:
       if not number:  # From the command line.
         raise

@@ -125,11 +125,12 @@ def read_examples(model, name: str, file: str) -> list:
     DataError: the file is wrong, or has no labels.
   """
   from maskedlm.finetune import predict
+  from maskedlm.finetune.config import make_task
 
-  options = model.options
-  if hasattr(options, "language"):  # The files may have several languages.
-    options = dataclasses.replace(options, language=name)
-  return predict.read_labelled(model.task, model.app, options, file)
+  task, options = model.task, dataclasses.asdict(model.task.options)
+  if "language" in options:  # The files may have several languages.
+    task = make_task(model.kind, {**options, "language": name})
+  return predict.read_labelled(task, model.app, file)
 
 
 def compare_scores(

@@ -4,6 +4,7 @@ A config file (configs/glue.py, ...) starts from `default(task)` and sets what
 differs.
 """
 
+import dataclasses
 import importlib
 import os
 import pathlib
@@ -15,8 +16,8 @@ from ml_collections import ConfigDict
 from maskedlm.config import effects, presets
 from maskedlm.config.options import MeshOptions
 from maskedlm.core import options, own_file
-from maskedlm.core.errors import ConfigError
-from maskedlm.finetune.contract import FinetuneTask
+from maskedlm.core.errors import ConfigError, check_name
+from maskedlm.finetune.contract import FinetuneTask, TaskModule
 from maskedlm.finetune.options import (
   DataOptions,
   ModelOptions,
@@ -36,6 +37,11 @@ SECTIONS: Mapping[str, type] = {
   "sweep": SweepOptions,
   "mesh": MeshOptions,
 }
+# Tasks of earlier versions -> what there is instead.
+_REMOVED = {
+  "coreference": "GAP's task is gone; coreference_chains finds what pronouns "
+  "refer to, in documents of CoNLL-2012 or JSON.",
+}
 
 
 def default(task: str) -> ConfigDict:
@@ -47,7 +53,7 @@ def default(task: str) -> ConfigDict:
   config = options.to_config(RunOptions)
   config.name = pathlib.Path(task).stem
   config.task = ConfigDict({"kind": task})
-  config.task.update(options.to_config(load_task(task).options))
+  config.task.update(options.to_config(load_task(task).Options))
   for name, section in SECTIONS.items():
     if name:
       config[name] = options.to_config(section)
@@ -69,8 +75,9 @@ def validate(config: ConfigDict) -> None:
   _check_steps(config)
   optimizer.check_values(config.optimizer)
   if not config.suite:
-    task = load_task(config.task.kind)
-    options.check_options("task", task.options, config.task)
+    options.check_options(
+      "task", load_task(config.task.kind).Options, config.task
+    )
 
 
 def contradictions(config: ConfigDict, given: Collection[str]) -> list[str]:
@@ -90,9 +97,8 @@ def contradictions(config: ConfigDict, given: Collection[str]) -> list[str]:
     "model.fresh_head": not config.pretrained and "beside pretrained=False",
   }
   if not config.suite:
-    task = load_task(config.task.kind)
-    found = task.without_effect(options.from_config(task.options, config.task))
-    reasons |= {f"task.{name}": reason for name, reason in found.items()}
+    unused = task_of(config).without_effect
+    reasons |= {f"task.{name}": reason for name, reason in unused.items()}
   messages = []
   for name in given:
     section, _, option = name.partition(".")
@@ -158,7 +164,7 @@ def _check_steps(config: ConfigDict) -> None:
 
 def sections(config: ConfigDict) -> dict[str, type]:
   """Returns the options dataclass of each section of a config."""
-  return {**SECTIONS, "task": load_task(config.task.kind).options}
+  return {**SECTIONS, "task": load_task(config.task.kind).Options}
 
 
 def frozen_options(config: ConfigDict) -> frozenset[str]:
@@ -169,15 +175,45 @@ def frozen_options(config: ConfigDict) -> frozenset[str]:
   return frozenset(names)
 
 
-def load_task(name: str) -> FinetuneTask:
-  """Returns the named task, maskedlm.finetune.NAME.NAME.TASK, or a file's TASK.
+def load_task(name: str) -> TaskModule:
+  """Returns what maskedlm.finetune.NAME.NAME, or a file NAME, defines.
 
   Raises:
     ConfigError: there is no such task.
   """
-  own = own_file.load("task.kind", name, task_names(), has=["TASK"])
+  if name in _REMOVED:
+    raise ConfigError(f"task.kind={name!r}: {_REMOVED[name]}")
+  own = own_file.load("task.kind", name, task_names(), has=TaskModule._fields)
   module = own or importlib.import_module(f"maskedlm.finetune.{name}.{name}")
-  return module.TASK
+  return TaskModule(module.Options, module.make_task)
+
+
+def make_task(kind: str, values: Mapping[str, Any]) -> FinetuneTask:
+  """Returns a task with these options; the others have their defaults.
+
+  Args:
+    kind: its name, or a file's.
+    values: option -> value; a list becomes a tuple.
+
+  Raises:
+    ConfigError: there is no such task or option, a value is out of range, or
+      options don't go together.
+  """
+  module = load_task(kind)
+  known = [field.name for field in dataclasses.fields(module.Options)]
+  for name in values:
+    check_name("task", name, known)
+  made = module.Options(
+    **{n: tuple(x) if isinstance(x, list) else x for n, x in values.items()}
+  )
+  options.check_options("task", module.Options, made)
+  return module.make_task(made)
+
+
+def task_of(config: ConfigDict) -> FinetuneTask:
+  """Returns the task of a config, as make_task does."""
+  values = config.task.to_dict()
+  return make_task(values.pop("kind"), values)
 
 
 def task_names() -> list[str]:

@@ -1,8 +1,11 @@
 """The contract between fine-tuning and one task: FinetuneTask, Application.
 
-A task NAME is the module maskedlm/finetune/NAME/NAME.py, which ends with
+A task NAME is the module maskedlm/finetune/NAME/NAME.py, which defines
 
-  TASK = FinetuneTask(name=NAME, options=Options, ...)
+  @dataclasses.dataclass(frozen=True)
+  class Options: ...
+
+  def make_task(options: Options) -> FinetuneTask: ...
 
 Only interop/labels.py, which maps tasks to transformers' classes, knows tasks
 by name. A checkpoint has all that `evaluate` and `predict` need to build the
@@ -10,7 +13,7 @@ Application again: the task's name, its options, the result of describe_labels,
 the architecture and the tokenizer.
 """
 
-import functools
+import dataclasses
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -22,14 +25,39 @@ from maskedlm.core.task import Array, Batch, Key, Metrics, Params
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.modeling.architecture import EncoderConfig
 
-# Declares an option of a task. A resumed run must keep all of them, because
-# they determine the labels and the rows.
-task_option = functools.partial(option, frozen=True)
+
+def task_option(
+  default: Any,
+  doc: str,
+  *,
+  overridable: bool = False,
+  of_head: bool = False,
+  **bounds: Any,
+) -> Any:
+  """Returns an option of a task, which a resumed run must keep.
+
+  Args:
+    default, doc, **bounds: as for core.options.option.
+    overridable: it may differ from the checkpoint's, because the parameters
+      don't depend on it: how a file is read, or outputs are decoded.
+    of_head: it decides what the heads' parameters mean, although it may leave
+      their shapes alone: heads are only taken over from a model with the same
+      value (take_heads.py).
+  """
+  field = option(default, doc, frozen=True, **bounds)
+  more = {"overridable": overridable, "of_head": of_head}
+  return dataclasses.field(default=default, metadata={**field.metadata, **more})
+
+
+def options_that(cls: type, trait: str) -> list[str]:
+  """Returns the names of a task's options that are overridable, or of_head."""
+  return [f.name for f in dataclasses.fields(cls) if f.metadata.get(trait)]
+
 
 # A NamedTuple that the task defines. Its label may be None. Its optional field
 # `where` is its file and line, for errors; its optional `id` is unique.
 Example = Any
-Options = Any  # An instance of FinetuneTask.options.
+Options = Any  # An instance of TaskModule.Options.
 Prediction = dict[str, Any]  # JSON-able.
 # name -> one array for each row, in the order of Rows, float32 or int32. A
 # token axis has the length of the row's batch, so it may end in padding.
@@ -93,9 +121,10 @@ class Application(NamedTuple):
   init: Callable[[Key], Params]
   # As Task.loss.
   loss: Callable[[Params, Batch, Key, bool], tuple[Metrics, Metrics]]
-  # (params, batch) -> the arrays [B, ...] that decoding needs. They should be
-  # small, as they are copied to the host.
-  outputs: Callable[[Params, Batch], Mapping[str, Array]]
+  # (params, batch, every=ensemble.alone) -> the arrays [B, ...] that decoding
+  # needs, from the mean of the scores of `every` member (common/ensemble.py).
+  # They should be small, as they are copied to the host.
+  outputs: Callable[..., Mapping[str, Array]]
   # (examples, rows, outputs, tuned) -> a prediction for each example; `tuned`
   # contains the result of `calibrate`.
   decode: Callable[
@@ -119,43 +148,37 @@ class Application(NamedTuple):
   # The parameters of init_from -> the heads that start from other ones than
   # `init` gives. They are {} where nothing may be taken over.
   initial_heads: Callable[[Params], Params] = lambda pretrained: {}
-  # (params of E checkpoints, stacked: [E, ...] each, batch) -> outputs, from
-  # the mean of their scores (common/ensemble.py). None: not defined.
-  ensemble_outputs: Callable[[Params, Batch], Mapping[str, Array]] | None = None
 
 
 class FinetuneTask(NamedTuple):
-  """Everything that fine-tuning, `evaluate`, `predict` and the demo need."""
+  """A task with its options: all that fine-tuning and the verbs need of it."""
 
   name: str
-  # A frozen dataclass whose fields are `task_option`s: config.task.
-  options: type
-  # (path, options) -> the examples of one labelled file.
-  read_examples: Callable[[str, Options], list[Example]]
-  # (line, options) -> the example in a line of input of `predict`.
-  parse_line: Callable[[str, Options], Example]
-  # (training examples, options) -> label_info: the labels and whatever else the
-  # training set determines, JSON-able. Examples without a label are passed over
-  # if others have one. Whole numbers in it are counts or sizes; what heads mean
+  options: Options
+  # path -> the examples of one labelled file.
+  read_examples: Callable[[str], list[Example]]
+  # The example in a line of input of `predict`.
+  parse_line: Callable[[str], Example]
+  # Training examples -> label_info: the labels and whatever else the training
+  # set determines, JSON-able. Examples without a label are passed over if
+  # others have one. Whole numbers in it are counts or sizes; what heads mean
   # depends on the rest (take_heads.py).
-  describe_labels: Callable[[Sequence[Example], Options], dict[str, Any]]
-  # (setup, options) -> Application. An imported model's label_info may be {}.
-  make_application: Callable[[Setup, Options], Application]
+  describe_labels: Callable[[Sequence[Example]], dict[str, Any]]
+  # An imported model's label_info may be {}.
+  make_application: Callable[[Setup], Application]
   # prediction -> one or more lines for people to read.
   format_prediction: Callable[[Prediction], str]
   # (examples, predictions) -> {file name: text}: tables written into a workdir.
   format_tables: Callable[
     [Sequence[Example], Sequence[Prediction]], dict[str, str]
   ]
-  # Raises ConfigError for options that don't go together.
-  check_options: Callable[[Options], None] = lambda options: None
-  # options -> {name: reason}: options that have no effect beside the others. A
-  # run that sets one of them is refused.
-  without_effect: Callable[[Options], Mapping[str, str]] = lambda options: {}
-  # (predictions, options) -> {file name: text}: the task's official files.
+  # predictions -> {file name: text}: the task's official files.
   export_predictions: (
-    Callable[[Sequence[Prediction], Options], dict[str, str]] | None
+    Callable[[Sequence[Prediction]], dict[str, str]] | None
   ) = None
+  # Option -> why it has no effect beside the others. A run that sets one of
+  # them is refused.
+  without_effect: Mapping[str, str] = {}
   # {variant: result.json} of a suite -> (what suite.json has in addition, lines
   # to print), such as the row of a paper's table.
   summarise_suite: Callable[
@@ -164,15 +187,16 @@ class FinetuneTask(NamedTuple):
   # example -> a key. If the development set is split off the training set, the
   # two have no key in common.
   split_key: Callable[[Example], str] | None = None
-  # options -> the fields of inference.vectors.vectors.SentencePooling with
-  # which `embed` computes the vectors that the task trains.
-  sentence_pooling: Callable[[Options], dict[str, Any]] | None = None
-  # Names of the options that may differ from the checkpoint's, because the
-  # parameters don't depend on them: how files are read and outputs decoded.
-  overridable: tuple[str, ...] = ()
-  # Names of the options that decide what the heads' parameters mean, although
-  # they may leave their shapes alone: heads are only taken over from a model
-  # with the same values (take_heads.py).
-  head_options: tuple[str, ...] = ()
+  # The fields of inference.vectors.vectors.SentencePooling with which `embed`
+  # computes the vectors that the task trains; {} for those that train none.
+  sentence_pooling: Mapping[str, Any] = {}
   # Lines for parse_line. The demo shows the first one that its model accepts.
   demo_lines: tuple[str, ...] = ()
+
+
+class TaskModule(NamedTuple):
+  """What the module of a task defines."""
+
+  Options: type  # A frozen dataclass whose fields are `task_option`s.
+  # Options -> the task. Raises ConfigError for those that don't go together.
+  make_task: Callable[[Options], FinetuneTask]

@@ -1,16 +1,16 @@
 """Reads the labelled files that a source names, in the layout they have.
 
 A test file may have another layout than the training file. `evaluate`,
-`predict` and `transfer` therefore accept the options in
-FinetuneTask.overridable as `finetune` does, so that the remedy in an error
+`predict` and `transfer` therefore accept the options that are overridable
+(contract.task_option) as `finetune` does, so that the remedy in an error
 message works there, too.
 """
 
-import dataclasses
 import glob
 import pathlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ml_collections import ConfigDict
 
@@ -18,8 +18,8 @@ from maskedlm.config import overrides
 from maskedlm.core import options as option_checks
 from maskedlm.core.errors import ConfigError, DataError, did_you_mean
 from maskedlm.data.labelled import tfds_rows
-from maskedlm.finetune.config import data_dir
-from maskedlm.finetune.contract import Example, FinetuneTask, Options
+from maskedlm.finetune.config import data_dir, make_task
+from maskedlm.finetune.contract import Example, FinetuneTask, options_that
 
 HELP = (
   "--config.task.NAME=VALUE: how the file is read, if its layout differs from "
@@ -28,9 +28,7 @@ HELP = (
 )
 
 
-def read_examples(
-  task: FinetuneTask, source: str, options: Options
-) -> list[Example]:
+def read_examples(task: FinetuneTask, source: str) -> list[Example]:
   """Returns the examples of all files of a source, in their order.
 
   Raises:
@@ -38,7 +36,7 @@ def read_examples(
       same id.
   """
   examples = [
-    x for path in find_files(source) for x in task.read_examples(path, options)
+    x for path in find_files(source) for x in task.read_examples(path)
   ]
   seen: dict[str, str] = {}
   for example in examples:
@@ -101,40 +99,36 @@ def split_arguments(argv: Sequence[str]) -> tuple[list[str], list[str]]:
   return [x for x in argv if x not in tokens], tokens
 
 
-def override_options(
-  task: FinetuneTask, options: Options, tokens: Sequence[str]
-) -> Options:
-  """Returns the options with the overrides that `split_arguments` returned.
+def with_overrides(
+  kind: str, values: Mapping[str, Any], tokens: Sequence[str]
+) -> FinetuneTask:
+  """Returns a checkpoint's task with the overrides of `split_arguments`.
+
+  Args:
+    kind: the task's name, or a file's.
+    values: the checkpoint's options.
+    tokens: the overrides.
 
   Raises:
-    ConfigError: the task has no such option, it is not in task.overridable, or
-      its value is wrong.
+    ConfigError: the task has no such option, it is not overridable, it has no
+      effect, or its value is wrong.
   """
-  for token in tokens:
-    name = re.match(r"--config\.task\.(\w+)", token).group(1)
-    if name not in task.overridable:
-      allowed = ", ".join(task.overridable) or "none"
+  task = make_task(kind, values)
+  allowed = options_that(type(task.options), "overridable")
+  names = [re.match(r"--config\.task\.(\w+)", x).group(1) for x in tokens]
+  for name in names:
+    if name not in allowed:
       raise ConfigError(
         f"--config.task.{name}: only options that say how a file is read, or a "
-        f"threshold, can be set beside a checkpoint; of {task.name}: {allowed}"
-        f"{did_you_mean(name, task.overridable)}"
+        f"threshold, can be set beside a checkpoint; of {task.name}: "
+        f"{', '.join(allowed) or 'none'}{did_you_mean(name, allowed)}"
       )
-  config = ConfigDict({"task": option_checks.to_config(options)})
+  config = ConfigDict({"task": option_checks.to_config(task.options)})
   config = overrides.apply_overrides(config, tokens)
-  options = dataclasses.replace(options, **config.task.to_dict())
-  check_options(task, options)
-  reasons = task.without_effect(options)
-  for token in tokens:
-    name = re.match(r"--config\.task\.(\w+)", token).group(1)
-    if name in reasons:
+  task = make_task(kind, config.task.to_dict())
+  for name, token in zip(names, tokens, strict=True):
+    if reason := task.without_effect.get(name):
       raise ConfigError(
-        f"{token} has no effect {reasons[name]}: leave it out, or change the "
-        "other."
+        f"{token} has no effect {reason}: leave it out, or change the other."
       )
-  return options
-
-
-def check_options(task: FinetuneTask, options: Options) -> None:
-  """Raises ConfigError for an option out of range or an invalid combination."""
-  option_checks.check_options("task", task.options, options)
-  task.check_options(options)
+  return task

@@ -16,7 +16,7 @@ from ml_collections import ConfigDict
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Params
-from maskedlm.finetune.contract import Application, FinetuneTask, Options
+from maskedlm.finetune.contract import Application, FinetuneTask
 from maskedlm.finetune.take_heads import take_heads
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.training.checkpoints.load import LoadedCheckpoint
@@ -83,7 +83,6 @@ def initial_heads(
   start: LoadedCheckpoint,
   config: ConfigDict,
   task: FinetuneTask,
-  options: Options,
   label_info: Mapping[str, Any],
   app: Application,
   log,
@@ -93,7 +92,7 @@ def initial_heads(
   Args:
     start: the checkpoint.
     config: with pretrained, model.fresh_head and task.kind.
-    task, options, label_info, app: those that are to be trained.
+    task, label_info, app: those that are to be trained.
     log: called with a line if the checkpoint is fine-tuned.
 
   Raises:
@@ -109,7 +108,6 @@ def initial_heads(
     start,
     config.task.kind,
     task,
-    options,
     label_info,
     {name: x for name, x in shapes.items() if name not in SHARED},
     log,

@@ -7,6 +7,7 @@ those of one checkpoint times their number.
 """
 
 import dataclasses
+import inspect
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,6 +17,7 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import predict
+from maskedlm.finetune.common import ensemble
 from maskedlm.finetune.predict import FineTunedModel
 from maskedlm.runtime import buckets
 from maskedlm.training.checkpoints import load
@@ -79,14 +81,13 @@ def open_model(
     overrides,
     length=length,
   )
-  if not model.app.ensemble_outputs:
+  if "every" not in inspect.signature(model.app.outputs).parameters:
     raise ConfigError(
       f"--checkpoint: the task {model.task.name} defines no mean of several "
       "checkpoints; give one."
     )
-  return model._replace(
-    app=model.app._replace(outputs=model.app.ensemble_outputs)
-  )
+  outputs = ensemble.over_members(model.app.outputs)
+  return model._replace(app=model.app._replace(outputs=outputs))
 
 
 def _check_alike(paths, facts: Sequence[Mapping[str, Any]]) -> None:
@@ -124,8 +125,7 @@ def _task_facts(
   overrides: Sequence[str],
 ) -> dict[str, Any]:
   """Returns the options of the task, and what follows from them, by name."""
-  _, options = predict.task_of(start, path, overrides)
-  values = dataclasses.asdict(options)
+  values = dataclasses.asdict(predict.task_of(start, path, overrides).options)
   return {
     **{f"task.{name}": value for name, value in values.items()},
     "parameters": sorted(start.params),

@@ -3,7 +3,6 @@
 The training loop's evaluation, `evaluate` and `predict` all decode here.
 """
 
-import dataclasses
 import math
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
@@ -13,17 +12,15 @@ import jax
 import numpy as np
 
 from maskedlm.core.counts import counted
-from maskedlm.core.errors import ConfigError, check_name
+from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Params
 from maskedlm.finetune import data_files
 from maskedlm.finetune.common import batching, cut_texts
 from maskedlm.finetune.common.gold_labels import keep_labelled
-from maskedlm.finetune.config import load_task
 from maskedlm.finetune.contract import (
   Application,
   Example,
   FinetuneTask,
-  Options,
   Outputs,
   Prediction,
   Rows,
@@ -36,8 +33,8 @@ from maskedlm.training.checkpoints import load
 class FineTunedModel(NamedTuple):
   """A fine-tuned checkpoint that is ready to predict."""
 
+  kind: str  # The task's name, or the file of one's own.
   task: FinetuneTask
-  options: Options
   label_info: Mapping[str, Any]  # From task.describe_labels.
   app: Application
   params: Params
@@ -54,7 +51,7 @@ def open_model(
 
   Args:
     path: the workdir or the checkpoint.
-    overrides: tokens --config.task.NAME=VALUE; see data_files.override_options.
+    overrides: tokens --config.task.NAME=VALUE; see data_files.with_overrides.
     length: the largest number of tokens in a row; 0 = as trained or imported.
 
   Raises:
@@ -78,15 +75,15 @@ def make_model(
     ConfigError: see open_model.
   """
   meta = start.meta["task"]
-  task, options = task_of(start, path, overrides)
+  task = task_of(start, path, overrides)
   check_length(length, start.cfg.max_positions)
   length = length or meta["length"]
   app = task.make_application(
-    Setup(start.tokenizer, start.cfg, meta["about"], length), options
+    Setup(start.tokenizer, start.cfg, meta["about"], length)
   )
   return FineTunedModel(
+    kind=meta["kind"],
     task=task,
-    options=options,
     label_info=meta["about"],
     app=app,
     params=jax.device_put(start.params),
@@ -101,8 +98,8 @@ def task_of(
   start: load.LoadedCheckpoint,
   path: str | pathlib.Path,
   overrides: Sequence[str],
-) -> tuple[FinetuneTask, Options]:
-  """Returns the task of an open checkpoint, and its options.
+) -> FinetuneTask:
+  """Returns the task of an open checkpoint.
 
   Raises:
     ConfigError: it was pretrained, not fine-tuned; an override is wrong.
@@ -113,9 +110,7 @@ def task_of(
       f"{path} was pretrained, not fine-tuned: run `maskedlm finetune` with "
       f"--config.init_from={path} first."
     )
-  task = load_task(meta["kind"])
-  options = make_options(task, meta["options"])
-  return task, data_files.override_options(task, options, overrides)
+  return data_files.with_overrides(meta["kind"], meta["options"], overrides)
 
 
 def check_length(length: int, positions: int) -> None:
@@ -126,24 +121,8 @@ def check_length(length: int, positions: int) -> None:
     )
 
 
-def make_options(task: FinetuneTask, values: Mapping[str, Any]) -> Options:
-  """Returns the task's options with the given values; lists become tuples.
-
-  Raises:
-    ConfigError: the task has no such option; a value is wrong.
-  """
-  known = [field.name for field in dataclasses.fields(task.options)]
-  for name in values:
-    check_name("task", name, known)
-  options = task.options(
-    **{n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
-  )
-  data_files.check_options(task, options)
-  return options
-
-
 def read_labelled(
-  task: FinetuneTask, app: Application, options: Options, source: str
+  task: FinetuneTask, app: Application, source: str
 ) -> list[Example]:
   """Returns the examples of a source (data_files.py) that is to be scored.
 
@@ -154,7 +133,7 @@ def read_labelled(
       the labels is known.
   """
   examples = keep_labelled(
-    data_files.read_examples(task, source, options), app.has_label, source
+    data_files.read_examples(task, source), app.has_label, source
   )
   app.require_labels(examples)
   return examples

@@ -26,12 +26,11 @@ from maskedlm.finetune import initial_params, learnable, predict, splits
 from maskedlm.finetune.common import batching, cut_texts, packing
 from maskedlm.finetune.common.gold_labels import keep_labelled
 from maskedlm.finetune.common.unknown_tokens import unknown_notes
-from maskedlm.finetune.config import frozen_options, load_task
+from maskedlm.finetune.config import frozen_options, task_of
 from maskedlm.finetune.contract import (
   Application,
   Example,
   FinetuneTask,
-  Options,
   Rows,
   Setup,
 )
@@ -52,7 +51,6 @@ class Prepared(NamedTuple):
   """Everything that a run needs before training starts."""
 
   task: FinetuneTask
-  options: Options
   label_info: Mapping[str, Any]
   app: Application
   start: load.LoadedCheckpoint
@@ -122,9 +120,7 @@ def prepare_run(config: ConfigDict) -> Prepared:
     ConfigError: an option is wrong.
     CheckpointError: config.init_from can't be read.
   """
-  values = config.task.to_dict()
-  task = load_task(values.pop("kind"))
-  options = predict.make_options(task, values)
+  task = task_of(config)
   if not config.init_from:
     raise ConfigError(
       "init_from is empty: give the workdir of a pretrained encoder, "
@@ -133,14 +129,14 @@ def prepare_run(config: ConfigDict) -> Prepared:
   start = load.open_best(config.init_from)
   data = config.data
   cfg = initial_params.resolve_architecture(start, config.model, data.length)
-  examples, dev = splits.split_examples(task, options, data)
-  label_info = task.describe_labels(examples, options)
+  examples, dev = splits.split_examples(task, data)
+  label_info = task.describe_labels(examples)
   app = task.make_application(
-    Setup(start.tokenizer, cfg, label_info, data.length), options
+    Setup(start.tokenizer, cfg, label_info, data.length)
   )
   if task.sentence_pooling:
     initial_params.check_sentence_pooling(
-      start, task.sentence_pooling(options), console.log
+      start, task.sentence_pooling, console.log
     )
   examples, dev = (
     keep_labelled(part, app.has_label, name)
@@ -148,18 +144,16 @@ def prepare_run(config: ConfigDict) -> Prepared:
   )
   app.require_labels(dev)  # Raises before training rather than after an epoch.
   also = {
-    name: predict.read_labelled(task, app, options, name)
-    for name in data.also_score
+    name: predict.read_labelled(task, app, name) for name in data.also_score
   }
   run = Prepared(
     task=task,
-    options=options,
     label_info=label_info,
     app=app,
     start=start,
     cfg=cfg,
     heads=initial_params.initial_heads(
-      start, config, task, options, label_info, app, console.log
+      start, config, task, label_info, app, console.log
     ),
     train=examples,
     dev=dev,
@@ -225,7 +219,7 @@ def make_task(
     describe={
       "objective": config.task.kind,
       "kind": config.task.kind,
-      "options": dataclasses.asdict(run.options),
+      "options": dataclasses.asdict(run.task.options),
       "about": run.label_info,
       "length": data.length,
       "encoder": dataclasses.asdict(cfg),
@@ -294,9 +288,7 @@ def _sentence_pooling(run: Prepared, length: int) -> dict[str, Any]:
   """Returns {"sentences": ...} if the task trains text vectors, else {}."""
   if not run.task.sentence_pooling:
     return {}
-  return {
-    "sentences": {**run.task.sentence_pooling(run.options), "length": length}
-  }
+  return {"sentences": {**run.task.sentence_pooling, "length": length}}
 
 
 def init_params(app: Application, cfg: EncoderConfig, key):

@@ -12,11 +12,11 @@ from ml_collections import ConfigDict
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.data import hashing
 from maskedlm.finetune import data_files
-from maskedlm.finetune.contract import Example, FinetuneTask, Options
+from maskedlm.finetune.contract import Example, FinetuneTask
 
 
 def split_examples(
-  task: FinetuneTask, options: Options, data: ConfigDict
+  task: FinetuneTask, data: ConfigDict
 ) -> tuple[list[Example], list[Example]]:
   """Returns the training and the development set that config.data describes.
 
@@ -28,9 +28,9 @@ def split_examples(
     raise ConfigError(
       "data.train is empty: give a labelled file, --config.data.train=FILE."
     )
-  examples = data_files.read_examples(task, data.train, options)
+  examples = data_files.read_examples(task, data.train)
   if data.dev:
-    dev = data_files.read_examples(task, data.dev, options)
+    dev = data_files.read_examples(task, data.dev)
   else:
     keys = (
       [task.split_key(example) for example in examples]

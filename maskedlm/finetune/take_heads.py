@@ -2,8 +2,8 @@
 
 A model fine-tuned on TriviaQA and then on SQuAD keeps its head: the task is the
 same, and so are the labels, the options that decide what the parameters mean
-(FinetuneTask.head_options), and the shapes. If any differs, the heads start
-from random parameters. A line says which it is, and why.
+(of_head in contract.task_option), and the shapes. If any differs, the heads
+start from random parameters. A line says which it is, and why.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ import jax
 from maskedlm.core.measured import to_json
 from maskedlm.core.parse_json import parse_json
 from maskedlm.core.task import Params
-from maskedlm.finetune.contract import FinetuneTask, Options
+from maskedlm.finetune.contract import FinetuneTask, Options, options_that
 from maskedlm.training.checkpoints.load import LoadedCheckpoint
 
 _NAMED = 3  # Labels that a line names.
@@ -25,7 +25,6 @@ def take_heads(
   start: LoadedCheckpoint,
   kind: str,
   task: FinetuneTask,
-  options: Options,
   label_info: Mapping[str, Any],
   heads: Params,
   log,
@@ -35,7 +34,7 @@ def take_heads(
   Args:
     start: the checkpoint; a pretrained one has no such heads.
     kind: config.task.kind.
-    task, options: those that are to be trained.
+    task: the one that is to be trained.
     label_info: from task.describe_labels.
     heads: the shapes of their heads' parameters.
     log: called with a line that says what was done, if the checkpoint is
@@ -48,7 +47,7 @@ def take_heads(
   if before["kind"] == kind:
     differences = [
       *_label_differences(before["about"], _plain(label_info)),
-      *_option_differences(before["options"], task, options),
+      *_option_differences(before["options"], task.options),
       *_shape_differences(start.params, heads),
     ]
   else:
@@ -76,12 +75,12 @@ def _label_differences(
 
 
 def _option_differences(
-  old: Mapping[str, Any], task: FinetuneTask, options: Options
+  old: Mapping[str, Any], options: Options
 ) -> Iterator[str]:
   defaults, new = (
-    _plain(dataclasses.asdict(x)) for x in (task.options(), options)
+    _plain(dataclasses.asdict(x)) for x in (type(options)(), options)
   )
-  for name in task.head_options:
+  for name in options_that(type(options), "of_head"):
     # A checkpoint from before the option was made with the default.
     value = old.get(name, defaults[name])
     if value != new[name]:

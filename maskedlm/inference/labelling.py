@@ -30,8 +30,7 @@ def label(
   """
   examples = arguments.each("examples", examples, (str, Mapping))
   parsed = [
-    model.task.parse_line(arguments.to_line(example), model.options)
-    for example in examples
+    model.task.parse_line(arguments.to_line(example)) for example in examples
   ]
   cut: list[int] = []
   made = predict.predict(model, parsed, batch_size=batch_size, cut=cut)

@@ -11,8 +11,7 @@ from typing import Any
 
 from maskedlm.core import own_file
 from maskedlm.core.errors import ConfigError
-from maskedlm.finetune import predict
-from maskedlm.finetune.config import load_task
+from maskedlm.finetune.config import make_task
 
 KEY = "maskedlm"
 
@@ -72,7 +71,7 @@ def read_own_task(
     task = {name: own[name] for name in ("kind", "options", "about", "length")}
     problem = _difference(task, found, max_positions)
     if not problem:
-      predict.make_options(load_task(task["kind"]), task["options"])
+      make_task(task["kind"], task["options"])
     heldout = {name: float(x) for name, x in own.get("heldout", {}).items()}
   except (
     AttributeError,

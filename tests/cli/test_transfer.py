@@ -82,8 +82,7 @@ def test_xquad(tmp_path):
   data = [{"title": "Super_Bowl_50", "paragraphs": [paragraph]}]
   path.write_text(json.dumps({"version": "1.1", "data": data}))
   model = types.SimpleNamespace(
-    task=question_answering.TASK,
-    options=question_answering.Options(),
+    task=question_answering.make_task(question_answering.Options()),
     app=types.SimpleNamespace(
       has_label=lambda example: True,
       require_labels=question_answering.squad.gold_answers,

@@ -92,7 +92,7 @@ def _all_options():
   for name in objectives.names():
     yield "objective", objectives.load_objective(name).Options
   for name in finetune_config.task_names():
-    yield "task", finetune_config.load_task(name).options
+    yield "task", finetune_config.load_task(name).Options
   yield from finetune_config.SECTIONS.items()
   yield "model", architecture.EncoderConfig
 

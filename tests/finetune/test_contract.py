@@ -16,7 +16,7 @@ from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import initial_params, predict, run
 from maskedlm.finetune.common.bio import Entity
-from maskedlm.finetune.contract import Setup
+from maskedlm.finetune.contract import Setup, options_that
 from maskedlm.finetune.semantic_roles.predicates import Predicate
 
 TASKS = configs.task_names()
@@ -81,11 +81,12 @@ def test_a_run_leaves_its_files(made):
   assert made.result["best_metric"] in made.result
   assert made.result["steps"] == 6
   assert (made.result["examples"], made.result["dev_examples"]) == (40, 13)
-  task, model = configs.load_task(made.task), predict.open_model(made.workdir)
+  model = predict.open_model(made.workdir)
+  task = model.task
   assert model.tuned.items() >= {
     (name, value) for name, value in made.result.items() if name in model.tuned
   }
-  examples = task.read_examples(made.config.data.dev, model.options)
+  examples = task.read_examples(made.config.data.dev)
   written = (made.workdir / "predictions.jsonl").read_text().splitlines()
   predictions = list(map(json.loads, written))
   assert len(predictions) == len(examples) == 13
@@ -128,7 +129,7 @@ def test_predict_prints_a_line_for_each_input(made, capsys):
   lines = [made.line] * 3
   found = call(capsys, made, "predict", "--json", *lines).splitlines()
   assert len(found) == 3
-  show = configs.load_task(made.task).format_prediction
+  show = predict.open_model(made.workdir).task.format_prediction
   shown = call(capsys, made, "predict", *lines)
   assert shown == "".join(f"{show(json.loads(line))}\n" for line in found)
 
@@ -163,7 +164,7 @@ def test_predict_says_what_it_cuts(made, capsys):
 
 
 def test_export_writes_the_official_files(made, tmp_path, capsys):
-  task, out = configs.load_task(made.task), tmp_path / "out"
+  task, out = configs.task_of(made.config), tmp_path / "out"
   args = ["--data", made.config.data.dev, "--export", str(out)]
   if task.export_predictions is None:
     argv = ["predict", "--checkpoint", str(made.workdir), *args]
@@ -182,11 +183,11 @@ def test_export_writes_the_official_files(made, tmp_path, capsys):
 
 
 def test_only_overridable_options_can_be_set_beside_a_checkpoint(made, capsys):
-  task = configs.load_task(made.task)
-  names = {field.name for field in dataclasses.fields(task.options)}
-  assert {*task.overridable} <= names
+  options = configs.load_task(made.task).Options
+  names = {field.name for field in dataclasses.fields(options)}
+  allowed = {*options_that(options, "overridable")}
   argv = ["evaluate", "--checkpoint", str(made.workdir), "--data", "none"]
-  for name in ("no_such_option", *sorted(names - {*task.overridable})[:1]):
+  for name in ("no_such_option", *sorted(names - allowed)[:1]):
     assert main.main([*argv, f"--config.task.{name}=1"]) == 2
     error = capsys.readouterr().err
     assert f"--config.task.{name}: " in error and error.count("\n") == 1
@@ -194,39 +195,36 @@ def test_only_overridable_options_can_be_set_beside_a_checkpoint(made, capsys):
 
 @pytest.mark.parametrize("name", TASKS)
 def test_options(name):
-  task, config = configs.load_task(name), configs.default(name)
-  assert task.name == config.task.kind == config.name == name
+  options, config = configs.load_task(name).Options, configs.default(name)
+  assert configs.task_of(config).name == config.task.kind == config.name == name
   configs.validate(config)
   assert {**config.task} == {
     "kind": name,
-    **dataclasses.asdict(task.options()),
+    **dataclasses.asdict(options()),
   }
   with pytest.raises(ConfigError, match=r"task='no_such_option' is unknown"):
-    predict.make_options(task, {"no_such_option": 1})
+    configs.make_task(name, {"no_such_option": 1})
   frozen = configs.frozen_options(config)
   assert {f"task.{option}" for option in config.task} <= frozen
-  for field in dataclasses.fields(task.options):
+  for field in dataclasses.fields(options):
     assert field.metadata["doc"].endswith(".")
     if field.metadata["choices"]:
       with pytest.raises(ConfigError, match=f"task.{field.name}='xyz'"):
-        predict.make_options(task, {field.name: "xyz"})
+        configs.make_task(name, {field.name: "xyz"})
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_a_missing_label_is_noticed(name, encoder):
   """Examples from lines of predict have no labels."""
   file = task_files.make_file(name, 5)
-  task = configs.load_task(name)
-  options = predict.make_options(task, file.options)
+  task = configs.make_task(name, file.options)
   start = predict.load.open_checkpoint(encoder)
   label_info = {"labels": ["O", "B-x"], "choices": 3, "tags": ["x"]}
   label_info["root_labels"] = ["root"]
-  app = task.make_application(
-    Setup(start.tokenizer, start.cfg, label_info, 24), options
-  )
+  app = task.make_application(Setup(start.tokenizer, start.cfg, label_info, 24))
   with pytest.raises(DataError):
-    app.require_labels([task.parse_line(file.line, options)])
-  task.parse_line(task.demo_lines[0], options)
+    app.require_labels([task.parse_line(file.line)])
+  task.parse_line(task.demo_lines[0])
 
 
 @pytest.mark.parametrize(
@@ -257,7 +255,6 @@ def test_a_missing_label_is_noticed(name, encoder):
       "srl_f1",
     ),
     ("multi_label", ["x", "y"], {"label": ()}, {"label": ("y",)}, "micro_f1"),
-    ("coreference", [], {"answer": "NEITHER"}, {"answer": "B"}, "f1"),
     (
       "coreference_chains",
       [],
@@ -270,18 +267,14 @@ def test_a_missing_label_is_noticed(name, encoder):
 def test_nothing_to_find_in_what_is_scored_is_one_line(
   name, labels, empty, some, metric, encoder, capsys
 ):
-  file = task_files.make_file(name, 5)
-  task = configs.load_task(name)
-  options = predict.make_options(
-    task, {"pair": "spans"} if name == "relations" else {}
+  task = configs.make_task(
+    name, {"pair": "spans"} if name == "relations" else {}
   )
   start = predict.load.open_checkpoint(encoder)
   app = task.make_application(
-    Setup(start.tokenizer, start.cfg, {"labels": labels, "tags": ["x"]}, 24),
-    options,
+    Setup(start.tokenizer, start.cfg, {"labels": labels, "tags": ["x"]}, 24)
   )
-  line = file.line if name == "coreference" else task.demo_lines[0]
-  example = task.parse_line(line, options)._replace(where="dev.txt:3")
+  example = task.parse_line(task.demo_lines[0])._replace(where="dev.txt:3")
   if "tags" in empty:
     example = example._replace(words=("a",), lines=(3,))
   without, with_some = (example._replace(**kind) for kind in (empty, some))

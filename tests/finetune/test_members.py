@@ -14,7 +14,7 @@ from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import members, predict
-from maskedlm.finetune.common import batching
+from maskedlm.finetune.common import batching, ensemble
 from maskedlm.training.checkpoints import load
 
 
@@ -36,11 +36,13 @@ def test_every_task_combines_its_members(name, encoder, tmp_path):
   batch = batching.gather_rows(
     rows, np.arange(len(rows.example)), 24, encoder.tokenizer.special.pad
   )
-  found = jax.eval_shape(app.ensemble_outputs, stacked(*own), batch)
+  found = jax.eval_shape(
+    ensemble.over_members(app.outputs), stacked(*own), batch
+  )
   assert found and {x.shape[0] for x in found.values()} == {len(rows.example)}
 
 
-LOGITS = ("classification", "coreference", "multiple_choice", "relations")
+LOGITS = ("classification", "multiple_choice", "relations")
 
 
 @pytest.mark.slow
@@ -62,12 +64,15 @@ def test_predictions(name, encoder, tmp_path):
     return app.decode(examples, rows, found, {}), found
 
   one, first = predictions(app.outputs, own[0])
-  thrice, _ = predictions(app.ensemble_outputs, stacked(*own[:1] * 3))
+  thrice, _ = predictions(
+    ensemble.over_members(app.outputs), stacked(*own[:1] * 3)
+  )
   applications.check_close(thrice, one)
   _, second = predictions(app.outputs, own[1])
-  both, joint = predictions(app.ensemble_outputs, stacked(*own))
+  both, joint = predictions(ensemble.over_members(app.outputs), stacked(*own))
   applications.check_close(
-    predictions(app.ensemble_outputs, stacked(*own[::-1]))[0], both
+    predictions(ensemble.over_members(app.outputs), stacked(*own[::-1]))[0],
+    both,
   )
   if name in LOGITS:
     expected = (
@@ -196,16 +201,16 @@ def test_odd_checkpoints_are_refused(moods, different, tmp_path, capsys):
 
 
 def test_a_task_without_a_mean_is_refused(moods, monkeypatch):
-  task = configs.load_task("classification")
+  task = configs.make_task("classification", {})
 
-  def make_application(setup, options):
-    made = task.make_application(setup, options)
-    return made._replace(ensemble_outputs=None)
+  def make_application(setup):
+    made = task.make_application(setup)
+    return made._replace(outputs=lambda params, batch: {})
 
   monkeypatch.setattr(
-    predict,
-    "load_task",
-    lambda name: task._replace(make_application=make_application),
+    predict.data_files,
+    "make_task",
+    lambda kind, values: task._replace(make_application=make_application),
   )
   with pytest.raises(ConfigError, match="task classification defines no mean"):
     members.open_model(moods)

@@ -1,6 +1,6 @@
 """Sources of labelled files, and how they are read beside a checkpoint."""
 
-import dataclasses
+import functools
 import json
 
 import pytest
@@ -10,7 +10,6 @@ from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import data_files, run, splits
-from maskedlm.finetune.question_answering.question_answering import Options
 
 
 @pytest.fixture(scope="module")
@@ -30,21 +29,19 @@ def folder(tmp_path_factory):
 
 
 def test_override():
-  task = configs.load_task("classification")
   tokens = ["--config.task.label=stars", "--config.task.header=('a','stars')"]
   argv, found = data_files.split_arguments(["--data", "x", *tokens, "a text"])
   assert (argv, found) == (["--data", "x", "a text"], tokens)
-  options = task.options(pooler=False)
-  assert data_files.override_options(
-    task, options, found
-  ) == dataclasses.replace(options, label="stars", header=("a", "stars"))
-  task = configs.load_task("question_answering")
+  task = data_files.with_overrides("classification", {"pooler": False}, found)
+  options = task.options
+  assert (options.label, options.header) == ("stars", ("a", "stars"))
+  assert not options.pooler
   token = "--config.task.allow_impossible=True"
-  assert data_files.override_options(task, Options(), [token]).allow_impossible
-  task = configs.load_task("coreference")
-  assert data_files.override_options(task, task.options(), []) == task.options()
-  with pytest.raises(ConfigError, match="of coreference: none"):
-    data_files.override_options(task, task.options(), [token])
+  task = data_files.with_overrides("question_answering", {}, [token])
+  assert task.options.allow_impossible
+  assert data_files.with_overrides("dependency", {}, []).options.arc_width
+  with pytest.raises(ConfigError, match="of dependency: none"):
+    data_files.with_overrides("dependency", {}, [token])
 
 
 def test_options_of_reading_can_be_set_beside_a_checkpoint(
@@ -138,8 +135,8 @@ def test_files_of_different_formats_are_one_set(tmp_path):
   (tmp_path / "2.jsonl").write_text('{"text": "two", "label": "y"}\n')
   table = pyarrow.table({"label": ["x"], "text": ["three"]})
   parquet.write_table(table, tmp_path / "3.parquet")
-  task = configs.load_task("classification")
-  found = data_files.read_examples(task, str(tmp_path / "*"), task.options())
+  task = configs.make_task("classification", {})
+  found = data_files.read_examples(task, str(tmp_path / "*"))
   assert [(e.text, e.label) for e in found] == [
     ("one", "x"),
     ("two", "y"),
@@ -149,42 +146,38 @@ def test_files_of_different_formats_are_one_set(tmp_path):
 
 
 def test_ids_are_unique_over_all_files(tmp_path):
-  task = configs.load_task("coreference")
-  names = ("Pronoun", "A", "B")
-  header = ["ID", "Text", *(f"{n}{x}" for n in names for x in ("", "-offset"))]
-  for name, keys in (("a.tsv", ("1", "2")), ("b.tsv", ("3", "1"))):
-    rows = [[k, "Ann met Eve as she left.", "she", "15"] for k in keys]
-    rows = [[*row, "Ann", "0", "Eve", "8"] for row in rows]
-    text = "".join("\t".join(row) + "\n" for row in (header, *rows))
-    (tmp_path / name).write_text(text)
-  assert len(data_files.read_examples(task, str(tmp_path / "a.tsv"), None)) == 2
+  task = configs.make_task("question_answering", {})
+  for name, keys in (("a.jsonl", ("1", "2")), ("b.jsonl", ("3", "1"))):
+    rows = [{"id": k, "question": "Who?", "context": "Ann left."} for k in keys]
+    (tmp_path / name).write_text("\n".join(map(json.dumps, rows)))
+  read = functools.partial(data_files.read_examples, task)
+  assert len(read(str(tmp_path / "a.jsonl"))) == 2
   with pytest.raises(DataError) as error:
-    data_files.read_examples(task, str(tmp_path / "*.tsv"), None)
+    read(str(tmp_path / "*.jsonl"))
   assert str(error.value).startswith(
-    f"{tmp_path}/b.tsv:3: the id '1' occurs twice, first in "
-    f"{tmp_path}/a.tsv:2; expected each once"
+    f"{tmp_path}/b.jsonl:2: the id '1' occurs twice, first in "
+    f"{tmp_path}/a.jsonl:1; expected each once"
   )
 
 
 def test_a_single_group_is_split_by_example(tmp_path):
-  task = configs.load_task("spans")
+  task = configs.make_task("spans", {})
   (tmp_path / "a.conll").write_text("cat B-X\n\n" * 100)
   data = configs.default("spans").data
   data.train = str(tmp_path / "a.conll")
-  train, dev = splits.split_examples(task, task.options(), data)
+  train, dev = splits.split_examples(task, data)
   assert len(train) + len(dev) == 100
   assert 1 < len(dev) < 30
 
 
 def test_the_fingerprint_does_not_depend_on_the_file(tmp_path):
-  task, texts = configs.load_task("tagging"), ("cat O\n", "dog O\n", "cat X\n")
+  task = configs.make_task("tagging", {"task": "pos"})
+  texts = ("cat O\n", "dog O\n", "cat X\n")
   made = []
   for i, text in enumerate((*texts, texts[0])):
     path = tmp_path / f"{i}.conll"
     path.write_text(text)
-    made.append(
-      data_files.read_examples(task, str(path), task.options(task="pos"))
-    )
+    made.append(data_files.read_examples(task, str(path)))
   assert made[0] != made[3]  # They differ in `where`.
   assert splits.fingerprint(made[0]) == splits.fingerprint(made[3])
   of_all = {splits.fingerprint(x) for x in made}
@@ -198,8 +191,8 @@ def test_the_fingerprint_does_not_depend_on_the_file(tmp_path):
 
 
 def test_two_groups_are_split_by_group():
-  task = configs.load_task("spans")._replace(
-    read_examples=lambda source, options: [(source, i % 2) for i in range(100)],
+  task = configs.make_task("spans", {})._replace(
+    read_examples=lambda source: [(source, i % 2) for i in range(100)],
     split_key=lambda example: example[1],
   )
   data = configs.default("spans").data
@@ -207,7 +200,7 @@ def test_two_groups_are_split_by_group():
   found = set()
   for data.dev_share in (0.1, 0.3, 0.5, 0.7, 0.9):
     try:
-      found.add(tuple(map(len, splits.split_examples(task, None, data))))
+      found.add(tuple(map(len, splits.split_examples(task, data))))
     except DataError:  # Both are on one side.
       continue
   assert found == {(50, 50)}

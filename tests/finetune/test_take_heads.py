@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from maskedlm.finetune.contract import FinetuneTask
+from maskedlm.finetune.contract import FinetuneTask, task_option
 from maskedlm.finetune.take_heads import take_heads
 from maskedlm.training.checkpoints.load import LoadedCheckpoint
 
@@ -24,8 +24,8 @@ ABOUT = {
 class Options:
   """The options of a task whose head depends on `depth`."""
 
-  depth: str = "one"
-  column: int = 3
+  depth: str = task_option("one", "How deep.", of_head=True)
+  column: int = task_option(3, "Which column.")
 
 
 def took(*, task=None, params=None, kind="t.py", about=None, **options):
@@ -38,14 +38,11 @@ def took(*, task=None, params=None, kind="t.py", about=None, **options):
     {"task": described if task is None else task},
   )
   nothing: dict[str, Any] = dict.fromkeys(FinetuneTask._fields)
-  task = FinetuneTask(
-    **{**nothing, "options": Options, "head_options": ("depth",)}
-  )
+  task = FinetuneTask(**{**nothing, "options": Options(**options)})
   lines = []
   shapes = jax.eval_shape(lambda: HEADS)
   about = {**ABOUT, **(about or {})}
-  options = Options(**options)
-  heads = take_heads(start, kind, task, options, about, shapes, lines.append)
+  heads = take_heads(start, kind, task, about, shapes, lines.append)
   return heads, lines
 
 

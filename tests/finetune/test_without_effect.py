@@ -48,24 +48,23 @@ def test_an_option_without_an_effect_is_refused(task, changes, refused):
 
 
 def test_beside_a_checkpoint_only_what_is_given_is_refused():
-  task = configs.load_task("tagging")
-  options = task.options(task="pos", scheme="bioes")  # An older run.
+  options = {"task": "pos", "scheme": "bioes"}  # An older run.
   token = "--config.task.tag_column=3"
-  assert data_files.override_options(task, options, [token]).tag_column == 3
+  task = data_files.with_overrides("tagging", options, [token])
+  assert task.options.tag_column == 3
   for token in (
     "--config.task.repair_bio=True",
     "--config.task.file_scheme=io",
   ):
     with pytest.raises(ConfigError) as error:
-      data_files.override_options(task, options, [token])
+      data_files.with_overrides("tagging", options, [token])
     assert str(error.value).startswith(f"{token} has no effect beside")
 
 
 def test_a_threshold_of_no_answer_needs_questions_without_one():
-  task = configs.load_task("question_answering")
   token = "--config.task.null_threshold=2"
-  with_none = task.options(allow_impossible=True)
-  found = data_files.override_options(task, with_none, [token])
-  assert found.null_threshold == 2.0
+  with_none = {"allow_impossible": True}
+  task = data_files.with_overrides("question_answering", with_none, [token])
+  assert task.options.null_threshold == 2.0
   with pytest.raises(ConfigError, match="null_threshold=2 has no effect"):
-    data_files.override_options(task, task.options(), [token])
+    data_files.with_overrides("question_answering", {}, [token])

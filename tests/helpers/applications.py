@@ -6,7 +6,6 @@ import pytest
 
 from helpers import task_files
 from maskedlm.finetune import config as configs
-from maskedlm.finetune import predict
 from maskedlm.finetune.contract import Setup
 
 
@@ -21,16 +20,15 @@ def make(name, encoder, folder):
   file = task_files.make_file(name, 9, 1)
   path = folder / f"data{file.suffix}"
   path.write_text(file.text)
-  task = configs.load_task(name)
-  options = predict.make_options(task, file.options)
-  examples = task.read_examples(str(path), options)
+  task = configs.make_task(name, file.options)
+  examples = task.read_examples(str(path))
   setup = Setup(
     encoder.tokenizer,
     encoder.cfg,
-    task.describe_labels(examples, options),
+    task.describe_labels(examples),
     24,
   )
-  app = task.make_application(setup, options)
+  app = task.make_application(setup)
   own = [{**encoder.params, **app.init(jax.random.key(k))} for k in (1, 2)]
   # Of some heads, all fresh parameters are zeros.
   own = [

@@ -79,25 +79,12 @@ def retrieval(as_objects: bool) -> Table:
   return Table(["query", "passage", "label"], rows, "passage", "label")
 
 
-def coreference(as_objects: bool) -> Table:
-  rows = []
-  for i, text in enumerate(TEXTS):
-    whole, shift = f"{text} Ann met Eve as she left.", len(text) + 1
-    answers = ["TRUE", "FALSE"] if i % 2 else ["FALSE", "FALSE"]
-    row = [str(i), whole, "she", shift + 15, "Ann", shift, answers[0]]
-    rows.append([*row, "Eve", shift + 8, answers[1], f"http://{i}"])
-  columns = ["ID", "Text", "Pronoun", "Pronoun-offset", "A", "A-offset"]
-  columns += ["A-coref", "B", "B-offset", "B-coref", "URL"]
-  return Table(columns, rows, "Text", "A-coref")
-
-
 TABLES = {
   "classification": classification,
   "regression": regression,
   "multi_label": multi_label,
   "multiple_choice": multiple_choice,
   "retrieval": retrieval,
-  "coreference": coreference,
 }
 
 # --- Programs ---

@@ -125,26 +125,6 @@ def _relations(count, draw):
   return TaskFile("\n".join(lines), ".txt", line, {"pair": "spans"})
 
 
-def _coreference(count, draw):
-  header = ["ID", "Text", "Pronoun", "Pronoun-offset"]
-  for name in "AB":
-    header += [name, f"{name}-offset", f"{name}-coref"]
-  lines = ["\t".join([*header, "URL"])]
-  for i in range(count):
-    a, b = draw.sample(PEOPLE, 2)
-    verb, answer = draw.choice([("ran", "A"), ("sat", "B"), ("sold", "")])
-    text = f"the {a} and the {b} {verb} . she said a word"
-    row = [f"t-{i}", text, "she", text.index("she said")]
-    for name, person in zip("AB", (a, b), strict=True):
-      is_it = str(name == answer).upper()
-      row += [person, text.index(f"the {person}") + 4, is_it]
-    lines.append("\t".join(map(str, [*row, f"http://page/{i}"])))
-  fields = {"text": "The cat ran and the man sat . She said a word"}
-  fields |= {"pronoun": "She", "pronoun_offset": 30, "a": "cat", "a_offset": 4}
-  fields |= {"b": "man", "b_offset": 20}
-  return TaskFile("\n".join(lines) + "\n", ".tsv", json.dumps(fields), {})
-
-
 def _coreference_chains(count, draw):
   """Writes documents of sentences in which "she" is the person before."""
   lines = []
@@ -228,7 +208,6 @@ def _semantic_roles(count, draw):
 _MAKERS = {
   "classification": _classification,
   "constituency": _constituency,
-  "coreference": _coreference,
   "coreference_chains": _coreference_chains,
   "dependency": _dependency,
   "features": _features,

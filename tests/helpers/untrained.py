@@ -7,7 +7,7 @@ import numpy as np
 
 from helpers import finetune_runs, workdirs
 from maskedlm.data.tokenizers.tokenizer import train_tokenizer
-from maskedlm.finetune.config import load_task
+from maskedlm.finetune.config import make_task
 from maskedlm.finetune.contract import Setup
 from maskedlm.training.checkpoints import manager
 
@@ -66,11 +66,8 @@ def save_tuned(
   """
   tokenizer = make_tokenizer()
   cfg = workdirs.config(tokenizer, max_positions=POSITIONS, **SIZES)
-  task = load_task(task_name)
-  options = task.options(**options)
-  app = task.make_application(
-    Setup(tokenizer, cfg, label_info, LENGTH), options
-  )
+  bound = make_task(task_name, options)
+  app = bound.make_application(Setup(tokenizer, cfg, label_info, LENGTH))
   shapes = {
     "encoder": workdirs.make_params(cfg, ())["encoder"],
     **jax.eval_shape(app.init, jax.random.key(0)),
@@ -78,13 +75,13 @@ def save_tuned(
   task = {
     "objective": task_name,
     "kind": task_name,
-    "options": dataclasses.asdict(options),
+    "options": dataclasses.asdict(bound.options),
     "about": label_info,
     "length": LENGTH,
     "encoder": dataclasses.asdict(cfg),
   }
-  if pooling := load_task(task_name).sentence_pooling:
-    task["sentences"] = pooling(options) | {"length": LENGTH}
+  if pooling := bound.sentence_pooling:
+    task["sentences"] = {**pooling, "length": LENGTH}
   folder.mkdir(parents=True)
   tokenizer.save(folder / "tokenizer")
   opened = manager.open_checkpoints(

@@ -20,7 +20,7 @@ from helpers.program_cost import (
   matmul_flops,
 )
 from maskedlm.data.tokenizers.tokenizer import train_tokenizer
-from maskedlm.finetune.config import load_task
+from maskedlm.finetune.config import make_task
 from maskedlm.finetune.contract import Setup
 from maskedlm.inference import fill_mask
 from maskedlm.inference.pretrained import evaluate, masked_rows
@@ -86,9 +86,9 @@ def embed():
 
 def predict(name, label_info):
   opened = pretrained()
-  task = load_task(name)
+  task = make_task(name, {})
   setup = Setup(tokenizer(), opened.cfg, label_info, L)
-  app = task.make_application(setup, task.options())
+  app = task.make_application(setup)
   heads = jax.eval_shape(app.init, jax.random.key(0))
   params = {"encoder": opened.params["encoder"], **heads}
   batch = {"example_weights": np.ones(B, np.float32)}

@@ -7,6 +7,7 @@ by squared error. Files: GLUE's (glue.py) and others with named columns.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -53,13 +54,20 @@ from maskedlm.finetune.contract import (
   task_option,
 )
 
+DEMO_LINES = (
+  "A moving film, though it is a little too long.",
+  "A man is playing a guitar.\tSomeone is making music.",
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class Options(FileOptions):
   """config.task: the columns of the files, and the head."""
 
   pooler: bool = task_option(
-    True, "Pass z_CLS through the pretrained dense layer and tanh of BERT."
+    True,
+    "Pass z_CLS through the pretrained dense layer and tanh of BERT.",
+    of_head=True,
   )
   head_from: str = task_option(
     "",
@@ -246,7 +254,6 @@ def _regression(
     init=head.init,
     loss=loss,
     outputs=outputs,
-    ensemble_outputs=ensemble.over_members(outputs),
     decode=decode,
     score=score,
     best=best,
@@ -344,23 +351,20 @@ def without_effect(options: FileOptions) -> dict[str, str]:
   return {"positive": reason} if layout_of(options).regression else {}
 
 
-TASK = FinetuneTask(
-  name="classification",
-  without_effect=without_effect,
-  options=Options,
-  read_examples=read_examples,
-  parse_line=parse_line,
-  describe_labels=describe_labels,
-  make_application=make_application,
-  format_prediction=format_prediction,
-  format_tables=format_tables,
-  export_predictions=export_predictions,
-  summarise_suite=glue_table.summarise_suite,
-  split_key=lambda example: example.text,
-  overridable=("text", "text_b", "label", "header", "language"),
-  head_options=("pooler",),
-  demo_lines=(
-    "A moving film, though it is a little too long.",
-    "A man is playing a guitar.\tSomeone is making music.",
-  ),
-)
+def make_task(options: Options) -> FinetuneTask:
+  """Returns the task."""
+  return FinetuneTask(
+    name="classification",
+    without_effect=without_effect(options),
+    options=options,
+    read_examples=functools.partial(read_examples, options=options),
+    parse_line=functools.partial(parse_line, options=options),
+    describe_labels=functools.partial(describe_labels, options=options),
+    make_application=functools.partial(make_application, options=options),
+    format_prediction=format_prediction,
+    format_tables=format_tables,
+    export_predictions=functools.partial(export_predictions, options=options),
+    summarise_suite=glue_table.summarise_suite,
+    split_key=lambda example: example.text,
+    demo_lines=DEMO_LINES,
+  )

@@ -19,13 +19,17 @@ class FileOptions:
     choices=("columns", "texts", *glue.LAYOUTS),
   )
   text: str = task_option(
-    "", "Column of the text; '' for the layout's, else text."
+    "", "Column of the text; '' for the layout's, else text.", overridable=True
   )
   text_b: str = task_option(
-    "", "Column of the second text; '' for the layout's, else none."
+    "",
+    "Column of the second text; '' for the layout's, else none.",
+    overridable=True,
   )
   label: str = task_option(
-    "", "Column of the label; '' for the layout's, else label."
+    "",
+    "Column of the label; '' for the layout's, else label.",
+    overridable=True,
   )
   labels: tuple[str, ...] = task_option(
     (),
@@ -33,10 +37,12 @@ class FileOptions:
     "gold label otherwise; () for those of the training set.",
   )
   header: tuple[str, ...] = task_option(
-    (), "Names of the columns, for files without a header line."
+    (),
+    "Names of the columns, for files without a header line.",
+    overridable=True,
   )
   language: str = task_option(
-    "", "Skip rows whose column `language` has another value."
+    "", "Skip rows whose column `language` has another value.", overridable=True
   )
   regression: bool = task_option(
     False, "The label is a number, to be predicted as such."

@@ -9,10 +9,6 @@ them one again, and the task selects from the mean as it would from a model's:
     logits = mean_softmax(every(head.logits(params, batch, None, False)))
     return likeliest_tags(logits)
 
-  Application(
-    outputs=outputs, ensemble_outputs=over_members(outputs), ...
-  )
-
 The members read a batch together, and what follows a mean is computed once. Of
 one model, means are its own scores, to the bit.
 """
@@ -36,7 +32,7 @@ def alone(x: Array) -> Array:
 def over_members(
   outputs: Callable[..., Mapping[str, Array]],
 ) -> Callable[[Params, Batch], Mapping[str, Array]]:
-  """Returns Application.ensemble_outputs of a task.
+  """Returns (params of E checkpoints, [E, ...] each, batch) -> their outputs.
 
   Args:
     outputs: (params, batch, every=) -> arrays, all of them made from the

@@ -14,7 +14,6 @@ from maskedlm.finetune.common import unseen_labels
 from maskedlm.finetune.common.ensemble import (
   alone,
   mean_softmax,
-  over_members,
 )
 from maskedlm.finetune.common.head import Head
 from maskedlm.finetune.contract import (
@@ -74,7 +73,6 @@ def make_classifier(
     init=head.init,
     loss=loss,
     outputs=outputs,
-    ensemble_outputs=over_members(outputs),
     decode=decode,
     score=score,
     best=best,

@@ -11,6 +11,7 @@ CKY finds the most probable tree under it.
 """
 
 import dataclasses
+import functools
 import os
 from collections.abc import Mapping, Sequence
 
@@ -61,6 +62,7 @@ class Options:
     "endpoints_mean",
     "How the vector of a span is made.",
     choices=tuple(span_vectors.REPRESENTATIONS),
+    of_head=True,
   )
   strip_functions: bool = task_option(
     True, "Read NP-SBJ as NP, as EVALB scores it."
@@ -68,6 +70,7 @@ class Options:
   punctuation: tuple[str, ...] = task_option(
     metrics.PUNCTUATION,
     "Tags of words that bracket scores leave out, as EVALB's DELETE_LABEL.",
+    overridable=True,
   )
 
 
@@ -258,7 +261,6 @@ def make_application(setup: Setup, options: Options) -> Application:
       _gold(examples), _predicted(predictions), options.punctuation
     ),
     best="bracket_f1",
-    ensemble_outputs=ensemble.over_members(outputs),
     require_labels=require_labels,
   )
 
@@ -329,20 +331,18 @@ def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
   return {"predictions.ptb": "".join(f"{p['tree']}\n" for p in predictions)}
 
 
-TASK = FinetuneTask(
-  name="constituency",
-  options=Options,
-  read_examples=read_examples,
-  parse_line=lambda line, options: text.parse_line(line),
-  describe_labels=lambda examples, options: describe_labels(examples),
-  make_application=make_application,
-  format_prediction=lambda prediction: prediction["tree"],
-  format_tables=format_tables,
-  export_predictions=lambda predictions, options: export_predictions(
-    predictions
-  ),
-  split_key=lambda example: example.document,  # Splits by file.
-  overridable=("punctuation",),
-  head_options=("representation",),
-  demo_lines=("The president of Harvard University spoke in New York .",),
-)
+def make_task(options: Options) -> FinetuneTask:
+  """Returns the task."""
+  return FinetuneTask(
+    name="constituency",
+    options=options,
+    read_examples=functools.partial(read_examples, options=options),
+    parse_line=text.parse_line,
+    describe_labels=describe_labels,
+    make_application=functools.partial(make_application, options=options),
+    format_prediction=lambda prediction: prediction["tree"],
+    format_tables=format_tables,
+    export_predictions=export_predictions,
+    split_key=lambda example: example.document,
+    demo_lines=("The president of Harvard University spoke in New York .",),
+  )

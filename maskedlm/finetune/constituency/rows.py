@@ -13,13 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.core.counts import counted
-from maskedlm.data.labelled.windows import cut_windows
-from maskedlm.data.labelled.words import word_encoder
+from maskedlm.data.labelled.windows import Window, cut_windows
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import unseen_labels
-from maskedlm.finetune.common.text_pairs import text_row
+from maskedlm.finetune.common.word_rows import WordWindow, word_rows
 from maskedlm.finetune.constituency import trees
 from maskedlm.finetune.contract import Rows
+
+_GOLD = ("gold_begins", "gold_widths", "gold_labels")
 
 
 class Example(NamedTuple):
@@ -61,70 +62,57 @@ def make_rows(
   Rows.values has first_word [n], the index of the row's first word in its
   sentence.
   """
-  encode_words = word_encoder(tokenizer)
-  capacity = length - 2
-  names = ("word_begins", "word_ends", "word_kept", "word_tags")
-  gold_names = ("gold_begins", "gold_widths", "gold_labels")
-  tokens: dict[str, list[np.ndarray]] = {
-    name: [] for name in ("input_ids", "token_type_ids", *names, *gold_names)
-  }
-  owners, first_words, cut, unseen = [], [], [], []
-  wide = total = 0
-  for index, example in enumerate(examples):
-    word_ids = encode_words([trees.plain_word(word) for word in example.words])
-    longest = max(map(len, word_ids), default=0)
-    if longest > capacity:  # A word that no row holds.
-      cut.append(longest + 2)
-    word_ids = [ids[:capacity] for ids in word_ids]
-    sizes = np.array([len(ids) for ids in word_ids], np.int64)
-    tags = _tag_ids(example, tag_ids)
-    spans = _labelled_spans(example, label_ids)
-    unseen += _unseen(example, label_ids, tag_ids)
-    total += len(spans)
-    wide += len(spans)  # Less those that are found in a row below.
-    windows = cut_windows(sizes, capacity)
-    stops = [*(window.begin for window in windows[1:]), len(sizes)]
-    for window, stop in zip(windows, stops, strict=True):
-      inside = slice(window.begin, window.end)
-      count, kept = window.end - window.begin, stop - window.begin
-      ids = text_row(tokenizer, *word_ids[inside])
-      begins, ends, is_kept, word_tags = np.zeros((4, len(ids)), np.int32)
-      ends[:count] = np.cumsum(sizes[inside])
-      begins[:count] = ends[:count] + 1 - sizes[inside]
-      is_kept[:kept] = 1
-      word_tags[:kept] = tags[window.begin : stop]
-      gold = np.zeros((3, 2 * len(ids)), np.int32)
-      first, last = np.searchsorted(spans[:, 0], [window.begin, stop])
-      own = spans[first:last]
-      own = own[own[:, 1] <= window.end]
-      wide -= len(own)
-      gold[:, : len(own)] = (
-        own[:, 0] - window.begin,
-        own[:, 1] - own[:, 0],
-        own[:, 2],
-      )
-      tokens["input_ids"].append(ids)
-      tokens["token_type_ids"].append(np.zeros(len(ids), np.int32))
-      for name, values in zip(
-        names, (begins, ends, is_kept, word_tags), strict=True
-      ):
-        tokens[name].append(values)
-      for name, values in zip(gold_names, gold, strict=True):
-        tokens[name].append(values.reshape(2, len(ids)))
-      owners.append(index)
-      first_words.append(window.begin)
+  tags = [_tag_ids(example, tag_ids) for example in examples]
+  spans = [_labelled_spans(example, label_ids) for example in examples]
+
+  def targets(index: int, w: WordWindow):
+    first, last = np.searchsorted(
+      spans[index][:, 0], [w.keep_begin, w.keep_end]
+    )
+    own = spans[index][first:last]
+    own = own[own[:, 1] <= w.end]
+    by_token = {
+      "word_begins": w.first,
+      "word_ends": w.last,
+      "word_kept": w.is_kept(),
+      "word_tags": tags[index][w.keep_begin : w.keep_end],
+    }
+    # In two rows, as a tree has up to two spans for each word.
+    size = int(w.last[-1]) + 2 if len(w.last) else 2
+    gold = np.zeros((3, 2 * size), np.int32)
+    gold[:, : len(own)] = own[:, 0] - w.begin, own[:, 1] - own[:, 0], own[:, 2]
+    for name, values in zip(_GOLD, gold, strict=True):
+      by_token[name] = values.reshape(2, size)
+    yield by_token, {"first_word": w.begin}
+
+  rows = word_rows(
+    [[trees.plain_word(x) for x in example.words] for example in examples],
+    tokenizer,
+    length=length,
+    windows=_last_windows,
+    targets=targets,
+  )
+  unseen = [x for e in examples for x in _unseen(e, label_ids, tag_ids)]
+  total = sum(map(len, spans))
+  wide = total - sum(int(np.sum(x > 0)) for x in rows.tokens["gold_widths"])
   too_wide = (
     f"{wide:,} of {counted(total, 'labelled span')} are whole in no row "
     f"of {length} tokens; they can be neither learnt nor predicted; a larger "
     "data.length (beside a checkpoint, --length) holds more"
   )
-  return Rows(
-    tokens=tokens,
-    values={"first_word": np.array(first_words, np.int32)},
-    example=np.array(owners, np.int64),
-    cut=cut,
+  return rows._replace(
     notes=(*unseen_labels.unseen_notes(unseen), *[too_wide] * (wide > 0)),
   )
+
+
+def _last_windows(sizes: np.ndarray, capacity: int) -> list[Window]:
+  """Returns windows, of which the last one that has a word keeps it."""
+  windows = cut_windows(sizes, capacity)
+  stops = [*(w.begin for w in windows[1:]), len(sizes)]
+  return [
+    Window(w.begin, w.end, w.begin, stop)
+    for w, stop in zip(windows, stops, strict=True)
+  ]
 
 
 def _labelled_spans(

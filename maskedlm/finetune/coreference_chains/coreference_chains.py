@@ -8,6 +8,7 @@ CoNLL-2012's (conll2012.py), and so are the metrics (metrics.py). The task
 """
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 
 import jax.numpy as jnp
@@ -65,6 +66,7 @@ class Options:
     "Kept spans back to which a link is possible; bounds the time of long "
     "documents.",
     low=1,
+    overridable=True,
   )
   mention_loss: float = task_option(
     1.0,
@@ -77,6 +79,7 @@ class Options:
     "self_attention",
     "How the vector of a span is made.",
     choices=tuple(span_vectors.REPRESENTATIONS),
+    of_head=True,
   )
 
 
@@ -202,7 +205,6 @@ def make_application(setup: Setup, options: Options) -> Application:
     decode=decode,
     score=score,
     best="conll_f1",
-    ensemble_outputs=ensemble.over_members(outputs),
     has_label=lambda example: example.chains is not None,
     require_labels=require_labels,
   )
@@ -273,21 +275,18 @@ def _gold_chains(examples: Sequence[Example]) -> list[Chains]:
   )
 
 
-TASK = FinetuneTask(
-  name="coreference_chains",
-  options=Options,
-  read_examples=lambda source, options: read_examples(source),
-  parse_line=lambda line, options: parse_line(line),
-  describe_labels=lambda examples, options: describe_labels(examples),
-  make_application=make_application,
-  format_prediction=format_prediction,
-  format_tables=format_tables,
-  export_predictions=lambda predictions, options: export_predictions(
-    predictions
-  ),
-  # Parts of a document stay together.
-  split_key=lambda example: example.id.rpartition("; part")[0] or example.id,
-  overridable=("max_antecedents",),
-  head_options=("representation",),
-  demo_lines=("Ann said that she lost her keys. Her brother found them.",),
-)
+def make_task(options: Options) -> FinetuneTask:
+  """Returns the task."""
+  return FinetuneTask(
+    name="coreference_chains",
+    options=options,
+    read_examples=read_examples,
+    parse_line=parse_line,
+    describe_labels=describe_labels,
+    make_application=functools.partial(make_application, options=options),
+    format_prediction=format_prediction,
+    format_tables=format_tables,
+    export_predictions=export_predictions,
+    split_key=lambda example: example.id.rpartition("; part")[0] or example.id,
+    demo_lines=("Ann said that she lost her keys. Her brother found them.",),
+  )

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.core.counts import counted
-from maskedlm.data.labelled.words import word_encoder
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import multi_sequence
 from maskedlm.finetune.common.text_pairs import PairRow, text_row
+from maskedlm.finetune.common.word_rows import encode_words
 from maskedlm.finetune.contract import Rows
 
 Chains = Sequence[Sequence[tuple[int, int]]]
@@ -91,24 +91,16 @@ def make_rows(
     segments: the largest C.
     max_words: words of the widest mention.
   """
-  encode_words, capacity = word_encoder(tokenizer), length - 2
-  cut, prepared = [], []
-  for example in examples:
-    word_ids = encode_words(example.words)
-    longest = max(map(len, word_ids), default=0)
-    if longest > capacity:  # A word that no row holds.
-      cut.append(longest + 2)
-    word_ids = [ids[:capacity] for ids in word_ids]
-    sizes = np.array([len(ids) for ids in word_ids], np.int64)
-    bounds = cut_segments(sizes, example.sentence_ends, capacity)
-    prepared.append((word_ids, sizes, bounds))
-  C = min(segments, max((len(bounds) for *_, bounds in prepared), default=1))
+  encoded = encode_words([x.words for x in examples], tokenizer, length)
+  cuts = [
+    cut_segments(sizes, example.sentence_ends, length - 2)
+    for example, sizes in zip(examples, encoded.sizes, strict=True)
+  ]
+  C = min(segments, max(map(len, cuts), default=1))
   groups, arrays, firsts, mentions, owners = [], [], [], [], []
   total = wide = crossing = 0
-  for index, (example, parts) in enumerate(
-    zip(examples, prepared, strict=True)
-  ):
-    word_ids, sizes, bounds = parts
+  for index, (example, bounds) in enumerate(zip(examples, cuts, strict=True)):
+    word_ids, sizes = encoded.ids[index], encoded.sizes[index]
     room = _room(len(sizes), example.sentence_ends, bounds)
     gold, counts = _learnable(example.chains or (), bounds, room, max_words)
     total, wide, crossing = np.add((total, wide, crossing), counts).tolist()
@@ -159,7 +151,7 @@ def make_rows(
       },
     },
     example=np.array(owners, np.int64),
-    cut=cut,
+    cut=encoded.cut,
     notes=reasons,
     lost=" and ".join(reasons) if 0 < total == wide + crossing else "",
   )

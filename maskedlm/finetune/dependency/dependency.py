@@ -8,6 +8,7 @@ that are predicted are the best tree, crossing arcs included, with one root.
 """
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 
 import jax
@@ -239,7 +240,6 @@ def make_application(setup: Setup, options: Options) -> Application:
     init=init,
     loss=loss,
     outputs=outputs,
-    ensemble_outputs=ensemble.over_members(outputs),
     decode=decode,
     score=lambda examples, predictions: metrics.evaluate(
       _gold(examples), _predicted(predictions)
@@ -295,17 +295,17 @@ def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
   return {"predictions.conllu": text}
 
 
-TASK = FinetuneTask(
-  name="dependency",
-  options=Options,
-  read_examples=lambda source, options: read_examples(source),
-  parse_line=lambda line, options: text.parse_line(line),
-  describe_labels=lambda examples, options: describe_labels(examples),
-  make_application=make_application,
-  format_prediction=lambda prediction: prediction["conllu"],
-  format_tables=format_tables,
-  export_predictions=lambda predictions, options: export_predictions(
-    predictions
-  ),
-  demo_lines=("The president of Harvard University spoke in New York .",),
-)
+def make_task(options: Options) -> FinetuneTask:
+  """Returns the task."""
+  return FinetuneTask(
+    name="dependency",
+    options=options,
+    read_examples=read_examples,
+    parse_line=text.parse_line,
+    describe_labels=describe_labels,
+    make_application=functools.partial(make_application, options=options),
+    format_prediction=lambda prediction: prediction["conllu"],
+    format_tables=format_tables,
+    export_predictions=export_predictions,
+    demo_lines=("The president of Harvard University spoke in New York .",),
+  )

@@ -11,10 +11,9 @@ import numpy as np
 
 from maskedlm.core.counts import counted
 from maskedlm.data.labelled.windows import cut_windows
-from maskedlm.data.labelled.words import word_encoder
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import unseen_labels
-from maskedlm.finetune.common.text_pairs import text_row
+from maskedlm.finetune.common.word_rows import WordWindow, word_rows
 from maskedlm.finetune.contract import Rows
 from maskedlm.finetune.dependency.conllu import Example
 
@@ -44,61 +43,43 @@ def make_rows(
     label_ids: (whether the head is the root, label) -> id.
     length: the largest number of tokens in a row.
   """
-  encode_words = word_encoder(tokenizer)
-  capacity = length - 2
-  names = ("word_starts", "word_kept", "word_heads", "word_labels")
-  tokens: dict[str, list[np.ndarray]] = {
-    name: [] for name in ("input_ids", "token_type_ids", *names)
-  }
-  owners, first_words, cut, unseen = [], [], [], []
-  far = total = 0
-  for index, example in enumerate(examples):
-    word_ids = encode_words(example.words)
-    longest = max(map(len, word_ids))
-    if longest > capacity:  # A word that no row holds.
-      cut.append(longest + 2)
-    word_ids = [ids[:capacity] for ids in word_ids]
-    sizes = np.array([len(ids) for ids in word_ids], np.int64)
-    heads, labels = _tree_ids(example, label_ids)
-    unseen += [
-      (example.labels[i], f"{example.file}:{example.lines[i]}")
-      for i in np.flatnonzero(labels == unseen_labels.UNSEEN)
-    ]
-    total += len(sizes)
-    for window in cut_windows(sizes, capacity):
-      inside = slice(window.begin, window.end)
-      kept = slice(window.keep_begin, window.keep_end)
-      own = slice(kept.start - window.begin, kept.stop - window.begin)
-      ids = text_row(tokenizer, *word_ids[inside])
-      made = np.zeros((len(names), len(ids)), np.int32)
-      starts, is_kept, own_heads, own_labels = made
-      starts[: window.end - window.begin] = (
-        1 + np.cumsum(sizes[inside]) - sizes[inside]
-      )
-      is_kept[own] = 1
-      head, label = heads[kept], labels[kept]
-      is_far = (head > 0) & ((head <= window.begin) | (head > window.end))
-      far += int(is_far.sum())
-      own_heads[own] = np.where(head > 0, head - window.begin, 0)
-      own_labels[own] = label
-      for values in (own_heads, own_labels):
-        values[own][is_far] = unseen_labels.UNSEEN
-      tokens["input_ids"].append(ids)
-      tokens["token_type_ids"].append(np.zeros(len(ids), np.int32))
-      for name, values in zip(names, made, strict=True):
-        tokens[name].append(values)
-      owners.append(index)
-      first_words.append(window.begin)
+  trees = [_tree_ids(example, label_ids) for example in examples]
+
+  def targets(index: int, w: WordWindow):
+    heads, labels = (x[w.keep_begin : w.keep_end] for x in trees[index])
+    is_far = (heads > 0) & ((heads <= w.begin) | (heads > w.end))
+    own = np.zeros((2, w.end - w.begin), np.int32)
+    own[:, w.kept] = np.where(heads > 0, heads - w.begin, 0), labels
+    own[:, w.kept][:, is_far] = unseen_labels.UNSEEN
+    by_token = {
+      "word_starts": w.first,
+      "word_kept": w.is_kept(),
+      "word_heads": own[0],
+      "word_labels": own[1],
+    }
+    yield by_token, {"first_word": w.begin}
+
+  rows = word_rows(
+    [example.words for example in examples],
+    tokenizer,
+    length=length,
+    windows=cut_windows,
+    targets=targets,
+  )
+  unseen = [
+    (example.labels[i], f"{example.file}:{example.lines[i]}")
+    for example, (_, labels) in zip(examples, trees, strict=True)
+    for i in np.flatnonzero(labels == unseen_labels.UNSEEN)
+  ]
+  heads = rows.tokens["word_heads"]
+  far = sum(int(np.sum(x == unseen_labels.UNSEEN)) for x in heads)
+  total = sum(len(example.words) for example in examples)
   too_far = (
     f"{far:,} of {counted(total, 'word')} have their head in no row of "
     f"{length} tokens; they can be neither learnt nor predicted; a larger "
     "data.length (beside a checkpoint, --length) holds more"
   )
-  return Rows(
-    tokens=tokens,
-    values={"first_word": np.array(first_words, np.int32)},
-    example=np.array(owners, np.int64),
-    cut=cut,
+  return rows._replace(
     notes=(*unseen_labels.unseen_notes(unseen), *[too_far] * (far > 0)),
   )
 

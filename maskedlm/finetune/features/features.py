@@ -12,6 +12,7 @@ leaves it alone, too.
 """
 
 import dataclasses
+import functools
 
 import jax.numpy as jnp
 from flax import linen as nn
@@ -24,7 +25,12 @@ from maskedlm.finetune.common.layer_features import (
   example_layers,
   frozen_layers,
 )
-from maskedlm.finetune.contract import Application, Setup, task_option
+from maskedlm.finetune.contract import (
+  Application,
+  FinetuneTask,
+  Setup,
+  task_option,
+)
 from maskedlm.finetune.tagging import tagging
 from maskedlm.finetune.tagging.lstm import BiLstm
 from maskedlm.modeling import masked_lm
@@ -40,6 +46,7 @@ class Options(tagging.Options):
     "concat_last_four",
     "The layers whose vectors are the features.",
     choices=CHOICES,
+    of_head=True,
   )
   head: str = task_option(
     "bilstm", "The head that computes the tags.", choices=("bilstm", "linear")
@@ -111,10 +118,11 @@ def without_effect(options: Options) -> dict[str, str]:
   return found
 
 
-TASK = tagging.TASK._replace(
-  name="features",
-  options=Options,
-  make_application=make_application,
-  without_effect=without_effect,
-  head_options=(*tagging.TASK.head_options, "layers"),
-)
+def make_task(options: Options) -> FinetuneTask:
+  """Returns the task."""
+  return tagging.make_task(options)._replace(
+    name="features",
+    options=options,
+    make_application=functools.partial(make_application, options=options),
+    without_effect=without_effect(options),
+  )

@@ -6,6 +6,7 @@ Rows and head are shared with classification.py; tables.py reads the files.
 """
 
 import dataclasses
+import functools
 import json
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -48,28 +49,37 @@ METRICS = ("micro_f1", "macro_f1", "exact_match")
 class Options:
   """config.task: the columns of the files, and the head."""
 
-  text: str = task_option("text", "Column of the text.")
+  text: str = task_option("text", "Column of the text.", overridable=True)
   text_b: str = task_option(
-    "text_b", "Column of the second text, used in rows that have one."
+    "text_b",
+    "Column of the second text, used in rows that have one.",
+    overridable=True,
   )
   label: str = task_option(
-    "labels", "Column of the labels: a list, or joined by `separator`."
+    "labels",
+    "Column of the labels: a list, or joined by `separator`.",
+    overridable=True,
   )
   separator: str = task_option(
-    ",", "Separator of the labels; '' for whitespace."
+    ",", "Separator of the labels; '' for whitespace.", overridable=True
   )
   columns: tuple[str, ...] = task_option(
     (),
     "Instead of `label`, a column for each label, of its name: 1 or 0.",
+    overridable=True,
   )
   header: tuple[str, ...] = task_option(
-    (), "Names of the columns, for files without a header line."
+    (),
+    "Names of the columns, for files without a header line.",
+    overridable=True,
   )
   language: str = task_option(
-    "", "Skip rows whose column `language` has another value."
+    "", "Skip rows whose column `language` has another value.", overridable=True
   )
   pooler: bool = task_option(
-    True, "Pass z_CLS through the pretrained dense layer and tanh of BERT."
+    True,
+    "Pass z_CLS through the pretrained dense layer and tanh of BERT.",
+    of_head=True,
   )
   metric: str = task_option(
     "micro_f1", "Metric that chooses the best checkpoint.", choices=METRICS
@@ -79,6 +89,7 @@ class Options:
     "A label is predicted if its probability exceeds this.",
     above=0,
     below=1,
+    overridable=True,
   )
 
 
@@ -250,7 +261,6 @@ def make_application(setup: Setup, options: Options) -> Application:
     init=head.init,
     loss=loss,
     outputs=outputs,
-    ensemble_outputs=ensemble.over_members(outputs),
     decode=decode,
     score=lambda examples, predictions: evaluate_label_sets(
       files.gold_labels(examples), [p["labels"] for p in predictions]
@@ -325,21 +335,18 @@ def without_effect(options: Options) -> dict[str, str]:
   )
 
 
-TASK = FinetuneTask(
-  name="multi_label",
-  without_effect=without_effect,
-  options=Options,
-  read_examples=read_examples,
-  parse_line=parse_line,
-  describe_labels=describe_labels,
-  make_application=make_application,
-  format_prediction=format_prediction,
-  format_tables=format_tables,
-  split_key=classification.TASK.split_key,
-  overridable=(
-    *("text", "text_b", "label", "separator", "columns", "header", "language"),
-    "threshold",
-  ),
-  head_options=("pooler",),
-  demo_lines=classification.TASK.demo_lines,
-)
+def make_task(options: Options) -> FinetuneTask:
+  """Returns the task."""
+  return FinetuneTask(
+    name="multi_label",
+    without_effect=without_effect(options),
+    options=options,
+    read_examples=functools.partial(read_examples, options=options),
+    parse_line=functools.partial(parse_line, options=options),
+    describe_labels=functools.partial(describe_labels, options=options),
+    make_application=functools.partial(make_application, options=options),
+    format_prediction=format_prediction,
+    format_tables=format_tables,
+    split_key=lambda example: example.text,
+    demo_lines=classification.DEMO_LINES,
+  )

@@ -7,6 +7,7 @@ examples, C choices, L tokens in a row. Files are read by files.py.
 """
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -45,9 +46,12 @@ class Options:
     "",
     "The label of the first choice; '' for what the file shows (labels.py).",
     choices=("", "0", "1", "A"),
+    overridable=True,
   )
   pooler: bool = task_option(
-    True, "Pass z_CLS through the pretrained dense layer and tanh of BERT."
+    True,
+    "Pass z_CLS through the pretrained dense layer and tanh of BERT.",
+    of_head=True,
   )
 
 
@@ -190,23 +194,20 @@ def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
   return {"answers.csv": "".join(lines)}
 
 
-TASK = FinetuneTask(
-  name="multiple_choice",
-  options=Options,
-  read_examples=lambda source, options: files.read_examples(
-    source, first_label=options.first_label
-  ),
-  parse_line=lambda line, options: files.parse_line(line),
-  describe_labels=lambda examples, options: describe_labels(examples),
-  make_application=make_application,
-  format_prediction=format_prediction,
-  format_tables=format_tables,
-  export_predictions=lambda predictions, options: export_predictions(
-    predictions
-  ),
-  split_key=lambda example: example.context,
-  overridable=("first_label",),
-  # With 2 to 5 choices, as each model accepts only one number of choices.
-  head_options=("pooler",),
-  demo_lines=tuple("\t".join(_EXAMPLE[:stop]) for stop in range(3, 7)),
-)
+def make_task(options: Options) -> FinetuneTask:
+  """Returns the task."""
+  return FinetuneTask(
+    name="multiple_choice",
+    options=options,
+    read_examples=functools.partial(
+      files.read_examples, first_label=options.first_label
+    ),
+    parse_line=files.parse_line,
+    describe_labels=describe_labels,
+    make_application=functools.partial(make_application, options=options),
+    format_prediction=format_prediction,
+    format_tables=format_tables,
+    export_predictions=export_predictions,
+    split_key=lambda example: example.context,
+    demo_lines=tuple("\t".join(_EXAMPLE[:stop]) for stop in range(3, 7)),
+  )

@@ -10,12 +10,13 @@ class Options:
   """config.task."""
 
   allow_impossible: bool = task_option(
-    False, "A question may have no answer, as in SQuAD 2.0."
+    False, "A question may have no answer, as in SQuAD 2.0.", overridable=True
   )
   null_threshold: float | None = task_option(
     None,
     "The null_odds above which there is no answer, instead of the calibrated "
     "threshold.",
+    overridable=True,
   )
   max_query: int = task_option(
     64, "Tokens of a question; the rest is cut off.", low=1
@@ -35,14 +36,17 @@ class Options:
   fix_offsets: bool = task_option(
     False,
     "If an answer in a file is not at its offset, take the nearest occurrence.",
+    overridable=True,
   )
   evidence: str = task_option(
     "",
     "TriviaQA: the folder of the texts; '' for evidence/ beside the file's "
     "folder.",
+    overridable=True,
   )
   evidence_words: int = task_option(
     800,
     "TriviaQA: words of a text that are read, from its start; 0 for all.",
     low=0,
+    overridable=True,
   )

@@ -7,6 +7,7 @@ are SQuAD's (squad.py), MRQA's (mrqa.py) or TriviaQA's (triviaqa.py), scored as
 by SQuAD's scripts (metrics.py); long texts are read in windows (rows.py).
 """
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -214,7 +215,6 @@ def make_application(setup: Setup, options: Options) -> Application:
     decode=decode,
     score=score,
     best="f1",
-    ensemble_outputs=ensemble.over_members(outputs),
     calibrate=calibrate,
     require_labels=squad.gold_answers,
   )
@@ -333,23 +333,21 @@ def without_effect(options: Options) -> dict[str, str]:
   return {} if options.allow_impossible else {"null_threshold": reason}
 
 
-TASK = FinetuneTask(
-  name="question_answering",
-  options=Options,
-  read_examples=read_examples,
-  parse_line=lambda line, options: squad.parse_question(line),
-  describe_labels=lambda examples, options: describe_labels(examples),
-  make_application=make_application,
-  format_prediction=format_prediction,
-  format_tables=format_tables,
-  export_predictions=lambda predictions, options: export_predictions(
-    predictions
-  ),
-  split_key=lambda example: example.context,
-  without_effect=without_effect,
-  overridable=(
-    *("allow_impossible", "fix_offsets", "null_threshold"),
-    *("evidence", "evidence_words"),
-  ),
-  demo_lines=("Who wrote it?\tThe novel was written by Jane Austen in 1813.",),
-)
+def make_task(options: Options) -> FinetuneTask:
+  """Returns the task."""
+  return FinetuneTask(
+    name="question_answering",
+    options=options,
+    read_examples=functools.partial(read_examples, options=options),
+    parse_line=squad.parse_question,
+    describe_labels=describe_labels,
+    make_application=functools.partial(make_application, options=options),
+    format_prediction=format_prediction,
+    format_tables=format_tables,
+    export_predictions=export_predictions,
+    split_key=lambda example: example.context,
+    without_effect=without_effect(options),
+    demo_lines=(
+      "Who wrote it?\tThe novel was written by Jane Austen in 1813.",
+    ),
+  )

@@ -32,7 +32,6 @@ from maskedlm.finetune.common.gold_labels import (
   require_two_labels,
 )
 from maskedlm.finetune.common.head import make_head
-from maskedlm.finetune.common.pair_scorer import FeedForward, span_means
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -41,6 +40,7 @@ from maskedlm.finetune.contract import (
   task_option,
 )
 from maskedlm.finetune.relations import object_rows, semeval
+from maskedlm.finetune.relations.pair_scorer import FeedForward, span_means
 from maskedlm.finetune.relations.rows import make_markers, make_rows
 from maskedlm.finetune.relations.semeval import Example
 from maskedlm.finetune.tagging import token_lists
@@ -57,6 +57,7 @@ class Options:
     "markers_start",
     "How the two entities are marked.",
     choices=("markers", "markers_start", "spans"),
+    of_head=True,
   )
   other: str = task_option(
     "Other", "The relation that stands for none; it is not counted in f1."
@@ -287,21 +288,20 @@ def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
   return {"proposed_answers.txt": semeval.format_answers(ids, found)}
 
 
-TASK = FinetuneTask(
-  name="relations",
-  options=Options,
-  read_examples=read_examples,
-  parse_line=lambda line, options: parse_line(line),
-  describe_labels=describe_labels,
-  make_application=make_application,
-  format_prediction=format_prediction,
-  format_tables=format_tables,
-  export_predictions=lambda predictions, options: export_predictions(
-    predictions
-  ),
-  split_key=lambda example: example.text,  # A text may have several pairs.
-  head_options=("pair",),
-  demo_lines=(
-    "The <e1>child</e1> was carefully wrapped into the <e2>cradle</e2>.",
-  ),
-)
+def make_task(options: Options) -> FinetuneTask:
+  """Returns the task."""
+  return FinetuneTask(
+    name="relations",
+    options=options,
+    read_examples=functools.partial(read_examples, options=options),
+    parse_line=parse_line,
+    describe_labels=functools.partial(describe_labels, options=options),
+    make_application=functools.partial(make_application, options=options),
+    format_prediction=format_prediction,
+    format_tables=format_tables,
+    export_predictions=export_predictions,
+    split_key=lambda example: example.text,
+    demo_lines=(
+      "The <e1>child</e1> was carefully wrapped into the <e2>cradle</e2>.",
+    ),
+  )

@@ -13,6 +13,7 @@ which is correct. Files are read by files.py.
 """
 
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -54,18 +55,23 @@ class Options:
   """config.task: the columns of the files, and how a text becomes a vector."""
 
   query: str = task_option(
-    "", "Column of the query; '' for a usual one (files.py)."
+    "", "Column of the query; '' for a usual one (files.py).", overridable=True
   )
   passage: str = task_option(
-    "", "Column of the passage that answers it; '' for a usual one."
+    "",
+    "Column of the passage that answers it; '' for a usual one.",
+    overridable=True,
   )
   label: str = task_option(
     "",
     "Column of 1 for a right and 0 for a wrong passage; '' for a usual one, "
     "'none' if all are right.",
+    overridable=True,
   )
   header: tuple[str, ...] = task_option(
-    (), "Names of the columns, for files without a header line."
+    (),
+    "Names of the columns, for files without a header line.",
+    overridable=True,
   )
   query_prefix: str = task_option(
     "", "Written before each query, such as 'query: ' for E5."
@@ -163,7 +169,6 @@ def make_application(setup: Setup, options: Options) -> Application:
     init=lambda key: {},  # There is no head: only the encoder is trained.
     loss=loss,
     outputs=outputs,
-    ensemble_outputs=ensemble.over_members(outputs),
     decode=decode_ranks,
     score=evaluate_ranks,
     best="mrr@10",
@@ -359,24 +364,28 @@ def format_prediction(prediction: Prediction) -> str:
   )
 
 
-def format_tables(predictions: Sequence[Prediction]) -> dict[str, str]:
+def format_tables(
+  examples: Sequence[Example], predictions: Sequence[Prediction]
+) -> dict[str, str]:
   """Returns ranks.tsv: the share of queries whose passage is in the top k."""
+  del examples
   ranks = _ranks(predictions)
   lines = [f"{k}\t{np.mean(ranks <= k):.4f}" for k in CUTOFFS]
   return {"ranks.tsv": "\n".join(["k\trecall", *lines, ""])}
 
 
-TASK = FinetuneTask(
-  name="retrieval",
-  options=Options,
-  read_examples=read_examples,
-  parse_line=lambda line, options: files.parse_line(line),
-  describe_labels=lambda examples, options: describe_labels(examples),
-  make_application=make_application,
-  format_prediction=format_prediction,
-  format_tables=lambda examples, predictions: format_tables(predictions),
-  split_key=lambda example: example.passages[0],
-  sentence_pooling=sentence_pooling,
-  overridable=("query", "passage", "label", "header"),
-  demo_lines=("Who wrote it?\tThe author was Jane.\tIt rained for a week.",),
-)
+def make_task(options: Options) -> FinetuneTask:
+  """Returns the task."""
+  return FinetuneTask(
+    name="retrieval",
+    options=options,
+    read_examples=functools.partial(read_examples, options=options),
+    parse_line=files.parse_line,
+    describe_labels=describe_labels,
+    make_application=functools.partial(make_application, options=options),
+    format_prediction=format_prediction,
+    format_tables=format_tables,
+    split_key=lambda example: example.passages[0],
+    sentence_pooling=sentence_pooling(options),
+    demo_lines=("Who wrote it?\tThe author was Jane.\tIt rained for a week.",),
+  )

@@ -8,6 +8,7 @@ so that they are well-formed (Shi and Lin 2019, arXiv:1904.05255).
 """
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 
 import jax
@@ -249,7 +250,6 @@ def make_application(setup: Setup, options: Options) -> Application:
     decode=decode,
     score=score,
     best="srl_f1",
-    ensemble_outputs=ensemble.over_members(outputs),
     has_label=has_label,
     require_labels=require_labels,
   )
@@ -303,17 +303,17 @@ def _three(
   )
 
 
-TASK = FinetuneTask(
-  name="semantic_roles",
-  options=Options,
-  read_examples=lambda source, options: read_examples(source),
-  parse_line=lambda line, options: text.parse_line(line),
-  describe_labels=lambda examples, options: describe_labels(examples),
-  make_application=make_application,
-  format_prediction=text.format_prediction,
-  format_tables=format_tables,
-  export_predictions=lambda predictions, options: export_predictions(
-    predictions
-  ),
-  demo_lines=("Jane sold her old house to a company in Paris last year.",),
-)
+def make_task(options: Options) -> FinetuneTask:
+  """Returns the task."""
+  return FinetuneTask(
+    name="semantic_roles",
+    options=options,
+    read_examples=read_examples,
+    parse_line=text.parse_line,
+    describe_labels=describe_labels,
+    make_application=functools.partial(make_application, options=options),
+    format_prediction=text.format_prediction,
+    format_tables=format_tables,
+    export_predictions=export_predictions,
+    demo_lines=("Jane sold her old house to a company in Paris last year.",),
+  )

@@ -5,6 +5,7 @@ for every span to be whole in one of them, and each span is scored only in the
 row that keeps its first word.
 """
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -12,11 +13,10 @@ import numpy as np
 
 from maskedlm.core.counts import counted
 from maskedlm.data.labelled.windows import cut_span_windows
-from maskedlm.data.labelled.words import word_encoder
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import unseen_labels
 from maskedlm.finetune.common.bio import Entity
-from maskedlm.finetune.common.text_pairs import text_row
+from maskedlm.finetune.common.word_rows import WordWindow, word_rows
 from maskedlm.finetune.contract import Rows
 
 
@@ -53,71 +53,48 @@ def make_rows(
   Rows.values has first_word [n], the index of the row's first word in its
   sentence.
   """
-  encode_words = word_encoder(tokenizer)
   label_ids = {label: i for i, label in enumerate(labels)}
-  capacity = length - 2
-  tokens: dict[str, list[np.ndarray]] = {
-    "input_ids": [],
-    "token_type_ids": [],
-    "word_begins": [],
-    "word_ends": [],
-    "word_kept": [],
-    "span_labels": [],
-  }
-  owners, first_words, cut, unseen = [], [], [], []
-  wide = total = 0
-  for index, example in enumerate(examples):
-    word_ids = encode_words(example.words)
-    longest = max(map(len, word_ids), default=0)
-    if longest > capacity:  # A word that no row holds.
-      cut.append(longest + 2)
-    word_ids = [ids[:capacity] for ids in word_ids]
-    sizes = np.array([len(ids) for ids in word_ids], np.int64)
-    spans = _scored_spans(example, label_ids, max_words)
-    path = example.where.rpartition(":")[0]
-    total += len(example.spans or ())
-    wide += sum(s.end - s.begin > max_words for s in example.spans or ())
-    unseen += [
-      (span.type, f"{path}:{example.lines[span.begin]}")
-      for span in example.spans or ()
-      if span.type not in label_ids
-    ]
-    for window in cut_span_windows(
-      sizes, capacity, overlap=max_words - 1, stride=stride
-    ):
-      inside = slice(window.begin, window.end)
-      count = window.end - window.begin
-      ids = text_row(tokenizer, *word_ids[inside])
-      begins, ends, kept = np.zeros((3, len(ids)), np.int32)
-      ends[:count] = np.cumsum(sizes[inside])
-      begins[:count] = ends[:count] + 1 - sizes[inside]
-      kept[
-        window.keep_begin - window.begin : window.keep_end - window.begin
-      ] = 1
-      span_labels = np.zeros((max_words, len(ids)), np.int32)
-      for begin, end, label in spans:
-        if window.begin <= begin and end <= window.end:
-          span_labels[end - begin - 1, begin - window.begin] = label
-      tokens["input_ids"].append(ids)
-      tokens["token_type_ids"].append(np.zeros(len(ids), np.int32))
-      tokens["word_begins"].append(begins)
-      tokens["word_ends"].append(ends)
-      tokens["word_kept"].append(kept)
-      tokens["span_labels"].append(span_labels)
-      owners.append(index)
-      first_words.append(window.begin)
+  scored = [
+    _scored_spans(example, label_ids, max_words) for example in examples
+  ]
+
+  def targets(index: int, w: WordWindow):
+    span_labels = np.zeros((max_words, w.end - w.begin), np.int32)
+    for begin, end, label in scored[index]:
+      if w.begin <= begin and end <= w.end:
+        span_labels[end - begin - 1, begin - w.begin] = label
+    by_token = {
+      "word_begins": w.first,
+      "word_ends": w.last,
+      "word_kept": w.is_kept(),
+      "span_labels": span_labels,
+    }
+    yield by_token, {"first_word": w.begin}
+
+  rows = word_rows(
+    [example.words for example in examples],
+    tokenizer,
+    length=length,
+    windows=functools.partial(
+      cut_span_windows, overlap=max_words - 1, stride=stride
+    ),
+    targets=targets,
+  )
+  gold = [(x, span) for x in examples for span in x.spans or ()]
+  unseen = [
+    (span.type, f"{x.where.rpartition(':')[0]}:{x.lines[span.begin]}")
+    for x, span in gold
+    if span.type not in label_ids
+  ]
+  wide = sum(span.end - span.begin > max_words for _, span in gold)
   too_wide = (
-    f"{wide:,} of {counted(total, 'span')} have more words than "
+    f"{wide:,} of {counted(len(gold), 'span')} have more words than "
     f"task.max_span_words={max_words}; they can be neither learnt nor "
     "predicted; raise it"
   )
-  return Rows(
-    tokens=tokens,
-    values={"first_word": np.array(first_words, np.int32)},
-    example=np.array(owners, np.int64),
-    cut=cut,
+  return rows._replace(
     notes=(*unseen_labels.unseen_notes(unseen), *[too_wide] * (wide > 0)),
-    lost=too_wide if 0 < wide == total else "",
+    lost=too_wide if 0 < wide == len(gold) else "",
   )
 
 

@@ -8,6 +8,7 @@ and SPAN.
 """
 
 import dataclasses
+import functools
 import os
 from collections.abc import Mapping, Sequence
 
@@ -65,6 +66,7 @@ class Options:
     "endpoints_mean",
     "How the vector of a span is made.",
     choices=tuple(span_vectors.REPRESENTATIONS),
+    of_head=True,
   )
   nested: bool = task_option(
     False,
@@ -78,21 +80,28 @@ class Options:
     None,
     "The margin above which a span is labelled, instead of the calibrated one; "
     "0 for the argmax.",
+    overridable=True,
   )
   token_column: int = task_option(
     0,
     "Column of the word, from 0, or negative from the end. In CoNLL-U, 0 is "
     "FORM.",
+    overridable=True,
   )
-  tag_column: int = task_option(-1, "Column of the tags, unless nested.")
+  tag_column: int = task_option(
+    -1, "Column of the tags, unless nested.", overridable=True
+  )
   file_scheme: str = task_option(
     "auto",
     "How files write spans; auto recognises the scheme of each file, but not "
     "io (types alone).",
     choices=("auto", *bio.SCHEMES),
+    overridable=True,
   )
   repair_bio: bool = task_option(
-    False, "Read ill-formed BIO as conlleval does, instead of refusing it."
+    False,
+    "Read ill-formed BIO as conlleval does, instead of refusing it.",
+    overridable=True,
   )
   stride: int = task_option(
     0,
@@ -288,7 +297,6 @@ def make_application(setup: Setup, options: Options) -> Application:
     decode=decode,
     score=score,
     best="f1",
-    ensemble_outputs=ensemble.over_members(outputs),
     calibrate=calibrate,
     require_labels=require_labels,
   )
@@ -335,24 +343,19 @@ def without_effect(options: Options) -> dict[str, str]:
   return {"tag_column": reason} if options.nested else {}
 
 
-TASK = FinetuneTask(
-  name="spans",
-  options=Options,
-  read_examples=read_examples,
-  parse_line=lambda line, options: text.parse_line(line),
-  describe_labels=lambda examples, options: describe_labels(examples),
-  make_application=make_application,
-  format_prediction=format_prediction,
-  format_tables=format_tables,
-  export_predictions=lambda predictions, options: export_predictions(
-    predictions
-  ),
-  without_effect=without_effect,
-  split_key=lambda example: example.document,  # Splits by file.
-  overridable=(
-    *("token_column", "tag_column", "file_scheme", "repair_bio"),
-    "threshold",
-  ),
-  head_options=("representation",),
-  demo_lines=("The president of Harvard University spoke in New York.",),
-)
+def make_task(options: Options) -> FinetuneTask:
+  """Returns the task."""
+  return FinetuneTask(
+    name="spans",
+    options=options,
+    read_examples=functools.partial(read_examples, options=options),
+    parse_line=text.parse_line,
+    describe_labels=describe_labels,
+    make_application=functools.partial(make_application, options=options),
+    format_prediction=format_prediction,
+    format_tables=format_tables,
+    export_predictions=export_predictions,
+    without_effect=without_effect(options),
+    split_key=lambda example: example.document,
+    demo_lines=("The president of Harvard University spoke in New York.",),
+  )

@@ -4,16 +4,16 @@ A sentence that is longer than a row becomes several (data/labelled/windows.py).
 All tasks that tag words use this module.
 """
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from maskedlm.data.labelled import windows
-from maskedlm.data.labelled.words import word_encoder
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import unseen_labels
-from maskedlm.finetune.common.text_pairs import text_row
+from maskedlm.finetune.common.word_rows import WordWindow, word_rows
 from maskedlm.finetune.contract import Rows
 
 
@@ -60,60 +60,33 @@ def make_rows(
     length: L, the largest number of tokens in a row.
     stride: tokens from one window to the next; 0 for half a row.
   """
-  encode_words = word_encoder(tokenizer)
-  capacity = length - 2
-  tokens: dict[str, list[np.ndarray]] = {
-    "input_ids": [],
-    "token_type_ids": [],
-    "token_words": [],
-    "word_starts": [],
-    "word_tags": [],
-  }
-  owners, begins, ends, cut, unseen = [], [], [], [], []
-  for index, example in enumerate(examples):
-    word_ids = encode_words(example.words)
-    sizes = np.array([len(ids) for ids in word_ids], np.int64)
-    if np.any(sizes > capacity):  # Of a word that no row holds.
-      cut.append(int(sizes.max()) + 2)
-    word_ids = [ids[:capacity] for ids in word_ids]
-    sizes = np.minimum(sizes, capacity)
-    tags = _tag_ids(example, tag_ids)
-    unseen += [
-      (example.tags[i], f"{example.file}:{example.lines[i]}")
-      for i in np.flatnonzero(tags == unseen_labels.UNSEEN)
-    ]
-    for window in windows.cut_windows(sizes, capacity, stride=stride):
-      inside = slice(window.begin, window.end)
-      ids = text_row(tokenizer, *word_ids[inside])
-      starts = 1 + np.cumsum(sizes[inside]) - sizes[inside]
-      kept = slice(
-        window.keep_begin - window.begin, window.keep_end - window.begin
-      )
-      count = window.keep_end - window.keep_begin
-      indices = np.zeros(window.end - window.begin, np.int32)
-      indices[kept] = 1 + np.arange(count)
-      token_words, word_starts, word_tags = np.zeros((3, len(ids)), np.int32)
-      token_words[1:-1] = np.repeat(indices, sizes[inside])
-      word_starts[:count] = starts[kept]
-      word_tags[:count] = tags[window.keep_begin : window.keep_end]
-      tokens["input_ids"].append(ids)
-      tokens["token_type_ids"].append(np.zeros(len(ids), np.int32))
-      tokens["token_words"].append(token_words)
-      tokens["word_starts"].append(word_starts)
-      tokens["word_tags"].append(word_tags)
-      owners.append(index)
-      begins.append(window.keep_begin == 0)
-      ends.append(window.keep_end == len(sizes))
-  return Rows(
-    tokens=tokens,
-    values={
-      "begins": np.array(begins, np.int32),
-      "ends": np.array(ends, np.int32),
-    },
-    example=np.array(owners, np.int64),
-    cut=cut,
-    notes=unseen_labels.unseen_notes(unseen),
+  tags = [_tag_ids(example, tag_ids) for example in examples]
+
+  def targets(index: int, w: WordWindow):
+    count = w.keep_end - w.keep_begin
+    words = np.zeros(w.end - w.begin, np.int32)
+    words[w.kept] = 1 + np.arange(count)
+    by_token = {
+      "token_words": [0, *np.repeat(words, 1 + w.last - w.first)],
+      "word_starts": w.first[w.kept],
+      "word_tags": tags[index][w.keep_begin : w.keep_end],
+    }
+    is_end = w.keep_end == len(tags[index])
+    yield by_token, {"begins": w.keep_begin == 0, "ends": is_end}
+
+  rows = word_rows(
+    [example.words for example in examples],
+    tokenizer,
+    length=length,
+    windows=functools.partial(windows.cut_windows, stride=stride),
+    targets=targets,
   )
+  unseen = [
+    (example.tags[i], f"{example.file}:{example.lines[i]}")
+    for example, ids in zip(examples, tags, strict=True)
+    for i in np.flatnonzero(ids == unseen_labels.UNSEEN)
+  ]
+  return rows._replace(notes=unseen_labels.unseen_notes(unseen))
 
 
 def _tag_ids(example: Example, tag_ids: Mapping[str, int]) -> np.ndarray:

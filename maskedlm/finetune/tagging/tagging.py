@@ -7,6 +7,7 @@ so every word gets a tag.
 """
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
@@ -66,26 +67,31 @@ class Options:
     0,
     "Column of the word in CoNLL files, from 0, or negative from the end. "
     "In CoNLL-U, 0 is FORM.",
+    overridable=True,
   )
   tag_column: int = task_option(
-    -1, "Column of the tag. In CoNLL-U, -1 is conllu_tag."
+    -1, "Column of the tag. In CoNLL-U, -1 is conllu_tag.", overridable=True
   )
   conllu_tag: str = task_option(
     "upos",
     "Column of the tag in CoNLL-U, unless tag_column names another.",
     choices=tuple(conll.CONLLU_TAGS),
+    overridable=True,
   )
   file_scheme: str = task_option(
     "auto",
     "How files write entities; auto recognises the scheme of each file, but "
     "not io (types alone). bioes includes BILOU and BMES.",
     choices=("auto", *bio.SCHEMES),
+    overridable=True,
   )
   scheme: str = task_option(
     "bio", "The model's own tags of entities.", choices=("bio", "bioes")
   )
   repair_bio: bool = task_option(
-    False, "Read ill-formed BIO as conlleval does, instead of refusing it."
+    False,
+    "Read ill-formed BIO as conlleval does, instead of refusing it.",
+    overridable=True,
   )
   tag_all_subwords: bool = task_option(
     True, "Train the tag of a word on all of its subwords, not only the first."
@@ -106,6 +112,7 @@ class Options:
     "The CRF's transition scores are this times its parameters, so they learn "
     "faster by this factor.",
     above=0,
+    of_head=True,
   )
   stride: int = task_option(
     0,
@@ -285,7 +292,6 @@ def make_tagger(setup: Setup, options: Options, head: Head) -> Application:
     decode=decode,
     score=score,
     best="f1" if options.task == "ner" else "accuracy",
-    ensemble_outputs=ensemble.over_members(outputs),
     require_labels=require_labels,
   )
 
@@ -376,25 +382,19 @@ def _gold_labels(examples: Sequence[Example]) -> list[tuple[str, ...]]:
   return gold_labels(examples, "tags", "a column of tags")
 
 
-TASK = FinetuneTask(
-  name="tagging",
-  options=Options,
-  read_examples=read_examples,
-  parse_line=lambda line, options: parse_line(line),
-  describe_labels=describe_labels,
-  make_application=make_application,
-  format_prediction=format_prediction,
-  format_tables=format_tables,
-  check_options=check_options,
-  without_effect=without_effect,
-  export_predictions=export_predictions,
-  overridable=(
-    "token_column",
-    "tag_column",
-    "conllu_tag",
-    "file_scheme",
-    "repair_bio",
-  ),
-  head_options=("crf_rate",),
-  demo_lines=("Jane Villanueva of United Airlines spoke in New York.",),
-)
+def make_task(options: Options) -> FinetuneTask:
+  """Returns the task."""
+  check_options(options)
+  return FinetuneTask(
+    name="tagging",
+    options=options,
+    read_examples=functools.partial(read_examples, options=options),
+    parse_line=parse_line,
+    describe_labels=functools.partial(describe_labels, options=options),
+    make_application=functools.partial(make_application, options=options),
+    format_prediction=format_prediction,
+    format_tables=format_tables,
+    without_effect=without_effect(options),
+    export_predictions=functools.partial(export_predictions, options=options),
+    demo_lines=("Jane Villanueva of United Airlines spoke in New York.",),
+  )

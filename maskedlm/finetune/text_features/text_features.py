@@ -10,6 +10,7 @@ decay leaves it alone, too.
 """
 
 import dataclasses
+import functools
 
 import jax.numpy as jnp
 from flax import linen as nn
@@ -24,7 +25,12 @@ from maskedlm.finetune.common.layer_features import (
   example_layers,
   frozen_layers,
 )
-from maskedlm.finetune.contract import Application, Setup, task_option
+from maskedlm.finetune.contract import (
+  Application,
+  FinetuneTask,
+  Setup,
+  task_option,
+)
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import ROW_POOLS
@@ -35,13 +41,17 @@ class Options(classification.FileOptions):
   """config.task: classification's files, and the features."""
 
   layers: str = task_option(
-    "last", "The layers whose vectors are the features.", choices=CHOICES
+    "last",
+    "The layers whose vectors are the features.",
+    choices=CHOICES,
+    of_head=True,
   )
   vector: str = task_option(
     "cls",
     "The vector of a row: that of [CLS] (of a left-to-right encoder, of the "
     "last token), or the mean of its tokens'.",
     choices=tuple(ROW_POOLS),
+    of_head=True,
   )
 
 
@@ -95,9 +105,10 @@ def make_application(setup: Setup, options: Options) -> Application:
   return classification.make_labeller(setup, options, make_head)
 
 
-TASK = classification.TASK._replace(
-  name="text_features",
-  options=Options,
-  make_application=make_application,
-  head_options=("layers", "vector"),
-)
+def make_task(options: Options) -> FinetuneTask:
+  """Returns the task."""
+  return classification.make_task(options)._replace(
+    name="text_features",
+    options=options,
+    make_application=functools.partial(make_application, options=options),
+  )

@@ -156,7 +156,7 @@ def answer_label(models: Models, fields: Fields) -> dict[str, Any]:
   place = number_field(fields, "model", 0, len(models.tuned) - 1)
   model = models.tuned[place][1]
   parts = [line.strip() for line in text.splitlines() if line.strip()]
-  example = model.task.parse_line("\t".join(parts), model.options)
+  example = model.task.parse_line("\t".join(parts))
   cut: list[int] = []
   (prediction,) = predict.predict(model, [example], cut=cut)
   note = (
@@ -227,7 +227,7 @@ def example_of(model: predict.FineTunedModel) -> str:
   """Returns a demo example that the model accepts, in lines; "" if none."""
   for line in model.task.demo_lines:
     try:
-      model.app.make_rows([model.task.parse_line(line, model.options)])
+      model.app.make_rows([model.task.parse_line(line)])
     except DataError:
       continue
     return line.replace("\t", "\n")

@@ -3,14 +3,12 @@
 from helpers import odd_answers
 from maskedlm.core.errors import DataError
 from maskedlm.finetune import data_files
-from maskedlm.finetune.config import load_task
+from maskedlm.finetune.config import make_task
 
 
 def read(path):
-  task = load_task("question_answering")
-  return data_files.read_examples(
-    task, str(path), task.options(allow_impossible=True)
-  )
+  task = make_task("question_answering", {"allow_impossible": True})
+  return data_files.read_examples(task, str(path))
 
 
 def test_good_files_have_their_questions_and_answers(tmp_path):

@@ -8,7 +8,7 @@ from helpers import odd_columns
 from maskedlm.core.errors import DataError
 from maskedlm.finetune import data_files
 from maskedlm.finetune.common import bio
-from maskedlm.finetune.config import load_task
+from maskedlm.finetune.config import make_task
 
 TASKS = {
   "ner": ("tagging", {}),
@@ -23,10 +23,8 @@ ENTITIES = [entities for _, entities in odd_columns.SENTENCES]
 
 def read(path, name, options):
   task_name, more = TASKS[name]
-  task = load_task(task_name)
-  return data_files.read_examples(
-    task, str(path), task.options(**options, **more)
-  )
+  task = make_task(task_name, {**options, **more})
+  return data_files.read_examples(task, str(path))
 
 
 def found_entities(examples, name):

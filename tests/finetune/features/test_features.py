@@ -175,7 +175,9 @@ def test_the_encoder_has_no_dropout_the_head_has():
 
 
 def test_options_include_taggings():
-  options = predict.make_options(features.TASK, {"head": "linear", "crf": True})
+  options = configs.make_task(
+    "features", {"head": "linear", "crf": True}
+  ).options
   assert (options.layers, options.crf) == ("concat_last_four", True)
   assert options.lstm_width == 768
   params = make(crf=True)[1]
@@ -226,6 +228,6 @@ def test_a_run_learns_and_leaves_the_encoder_as_it_was(tmp_path):
   assert set(after) == {"encoder", "feature_head"}
   model = predict.open_model(tmp_path / "run")
   (made,) = predict.predict(
-    model, [model.task.parse_line("a house, the red dog red.", model.options)]
+    model, [model.task.parse_line("a house, the red dog red.")]
   )
   assert [e["text"] for e in made["entities"]] == ["dog red"]

@@ -12,7 +12,6 @@ from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 from maskedlm.finetune import config as configs
-from maskedlm.finetune import predict
 from maskedlm.finetune.classification.files import Example
 from maskedlm.finetune.common.head import Head
 from maskedlm.finetune.contract import Setup
@@ -240,7 +239,6 @@ def test_the_threshold_can_be_set_beside_a_checkpoint(
 
 
 def test_wrong_thresholds():
-  task = configs.load_task("multi_label")
   for share in (0, 1, 50, float("nan")):
     with pytest.raises(ConfigError, match=r"task\.threshold=.*: expected"):
-      predict.make_options(task, {"threshold": share})
+      configs.make_task("multi_label", {"threshold": share})

@@ -54,7 +54,7 @@ def test_a_run_learns_and_its_vectors_are_embeds(tmp_path, capsys):
   assert "a batch's 32 texts are put in" in log
   assert f"{1 - lengths.mean() / 24:.1%} if each were padded to 24" in log
   texts = ["the cat is a dog", "dog on a cat", "paris in the film"]
-  example = model.task.parse_line("\t".join(texts), model.options)
+  example = model.task.parse_line("\t".join(texts))
   (made,) = predict.predict(model, [example])
   assert made["passage"] == "dog on a cat"
   # The checkpoint knows the pooling.

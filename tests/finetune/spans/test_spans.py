@@ -320,7 +320,7 @@ def test_configs_read_the_real_data(
   options = Options(**options)
   path = c.data.dev or c.data.train.replace("*", "1342_*")
   examples = data_files.read_examples(
-    spans.TASK, path.replace(configs.data_dir(), str(data_dir)), options
+    spans.make_task(options), path.replace(configs.data_dir(), str(data_dir))
   )
   label_info = spans.describe_labels(examples)
   assert len(label_info["labels"]) == labels
@@ -346,7 +346,7 @@ def test_an_unknown_variant():
 
 
 def test_a_given_threshold_replaces_the_calibrated_one():
-  tokenizer, task = english_tokenizer("bpe"), spans.TASK
+  tokenizer = english_tokenizer("bpe")
   example = Example(tuple("abc"), (Entity("A", 0, 1), Entity("A", 2, 3)))
   margins = (2.0, 0.5, -0.25)
   outputs = {
@@ -359,11 +359,9 @@ def test_a_given_threshold_replaces_the_calibrated_one():
 
   def decoded(*tokens):
     """Returns the words that are labelled, and what is calibrated."""
-    options = data_files.override_options(
-      task, Options(max_span_words=2), tokens
-    )
+    task = data_files.with_overrides("spans", {"max_span_words": 2}, tokens)
     app = task.make_application(
-      Setup(tokenizer, architecture(tokenizer), {"labels": LABELS}, 24), options
+      Setup(tokenizer, architecture(tokenizer), {"labels": LABELS}, 24)
     )
     rows = app.make_rows([example])
     (made,) = app.decode([example], rows, outputs, {"threshold": 0.75})
@@ -379,7 +377,4 @@ def test_a_given_threshold_replaces_the_calibrated_one():
     with pytest.raises(ConfigError, match="threshold="):
       decoded(f"--config.task.threshold={value}")
   with pytest.raises(ConfigError, match=r"config\.task\.threshold: "):
-    tagging = configs.load_task("tagging")
-    data_files.override_options(
-      tagging, tagging.options(), ["--config.task.threshold=0"]
-    )
+    data_files.with_overrides("tagging", {}, ["--config.task.threshold=0"])

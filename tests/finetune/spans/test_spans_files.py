@@ -42,9 +42,9 @@ def test_files_are_documents(file, tmp_path):
   for name in ("b.tsv", "a.tsv"):
     file(TRAIN, name)
   examples = data_files.read_examples(
-    spans.TASK, str(tmp_path / "*.tsv"), Options()
+    spans.make_task(Options()), str(tmp_path / "*.tsv")
   )
-  assert list(map(spans.TASK.split_key, examples)) == [
+  assert list(map(spans.make_task(Options()).split_key, examples)) == [
     "a.tsv",
     "a.tsv",
     "b.tsv",
@@ -67,7 +67,7 @@ def test_nothing_to_learn(file, text, message):
 
 def test_predictions_have_offsets_into_the_text():
   text = " Jane Lee  left."
-  example = spans.TASK.parse_line(text, Options())
+  example = spans.make_task(Options()).parse_line(text)
   assert example.words == ("Jane", "Lee", "left", ".")
   found = candidates((2.0, "PER", 0, 2), (0.25, "NAME", 0, 1))
   made = span_prediction(example, found)
@@ -92,16 +92,18 @@ def test_predictions_have_offsets_into_the_text():
     },
   ]
   assert json.loads(json.dumps(made)) == made
-  assert spans.TASK.format_prediction(made).splitlines() == [
+  assert spans.make_task(Options()).format_prediction(made).splitlines() == [
     text,
     "     1-9    PER: Jane Lee (0.50)",
     "     1-5    NAME: Jane (0.50)",
   ]
-  example = spans.TASK.parse_line('{"tokens": ["a b", "", "c"]}', Options())
+  example = spans.make_task(Options()).parse_line(
+    '{"tokens": ["a b", "", "c"]}'
+  )
   made = span_prediction(example, candidates((1.0, "X", 2, 3)))
   assert made["text"] == "a b  c" and made["entities"][0]["start"] == 5
   with pytest.raises(DataError, match="expected"):
-    spans.TASK.parse_line('{"oops', Options())
+    spans.make_task(Options()).parse_line('{"oops')
 
 
 def test_exported_files_are_read_again(file):

@@ -60,12 +60,12 @@ def test_files_are_found_and_read(names, tmp_path, monkeypatch):
   values = config.task.to_dict()
   assert values.pop("kind") == "tagging"
   options = tagging.Options(**values)
-  examples = data_files.read_examples(tagging.TASK, data.train, options)
+  examples = data_files.read_examples(tagging.make_task(options), data.train)
   assert [e.tags for e in examples] == TAGS
   assert examples[1].words == ("Ulm", "won")
   assert examples[1].where == f"{folder / names[0]}:14"
   chunks = dataclasses.replace(options, task="pos", tag_column=2)
-  read = data_files.read_examples(tagging.TASK, data.train, chunks)
+  read = data_files.read_examples(tagging.make_task(chunks), data.train)
   assert read[1].tags == ("I-NP", "I-VP")
 
 

@@ -72,20 +72,20 @@ def test_repair_bio_reads_ill_formed_tags(file):
 
 
 def test_parse_line():
-  example = tagging.TASK.parse_line(" Jane  met @bob.", Options())
+  example = tagging.make_task(Options()).parse_line(" Jane  met @bob.")
   assert example.words == ("Jane", "met", "@bob", ".")
   assert example.offsets == ((1, 5), (7, 10), (11, 15), (15, 16))
-  assert tagging.TASK.parse_line(
-    '{"tokens": ["a b", ""]}', Options()
+  assert tagging.make_task(Options()).parse_line(
+    '{"tokens": ["a b", ""]}'
   ).words == (
     "a b",
     "",
   )
-  assert tagging.TASK.parse_line('{"text": "{a"}', Options()).words == (
+  assert tagging.make_task(Options()).parse_line('{"text": "{a"}').words == (
     "{",
     "a",
   )
-  laughing = tagging.TASK.parse_line("{laughs} no", Options())
+  laughing = tagging.make_task(Options()).parse_line("{laughs} no")
   assert laughing.words == ("{", "laughs", "}", "no")
   for line in (
     '{"tokens": "a b"}',
@@ -95,12 +95,12 @@ def test_parse_line():
     '{"text": 1}',
   ):
     with pytest.raises(DataError, match="expected"):
-      tagging.TASK.parse_line(line, Options())
+      tagging.make_task(Options()).parse_line(line)
 
 
 def test_predictions_have_offsets_into_the_text():
   text = " Jane  met Ann Lee."
-  example = tagging.TASK.parse_line(text, Options())
+  example = tagging.make_task(Options()).parse_line(text)
   tags = ["B-PER", "O", "B-PER", "I-PER", "O"]
   sure = [0.9, 0.8, 0.7, 0.6, 0.5]
   made = tag_prediction(example, tags, sure, has_entities=True)
@@ -126,7 +126,7 @@ def test_predictions_have_offsets_into_the_text():
   for entity in made["entities"]:
     assert text[entity["start"] : entity["end"]] == entity["text"]
   assert json.loads(json.dumps(made)) == made
-  assert tagging.TASK.format_prediction(made).splitlines() == [
+  assert tagging.make_task(Options()).format_prediction(made).splitlines() == [
     text,
     "     1-5    PER: Jane (0.90)",
     "    11-18   PER: Ann Lee (0.60)",
@@ -143,7 +143,8 @@ def test_predictions_have_offsets_into_the_text():
     Example(("a", "b")), ["X", "Y"], [1, 1], has_entities=False
   )
   assert (
-    "entities" not in made and tagging.TASK.format_prediction(made) == "a/X b/Y"
+    "entities" not in made
+    and tagging.make_task(Options()).format_prediction(made) == "a/X b/Y"
   )
 
 

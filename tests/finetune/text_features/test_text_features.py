@@ -110,7 +110,7 @@ def test_a_run_of_pairs_leaves_the_encoder_as_it_was(tmp_path):
   assert set(after) == {"encoder", "feature_head"}
   model = predict.open_model(tmp_path / "run")
   line = "the good cat\tthe end"
-  (made,) = predict.predict(model, [model.task.parse_line(line, model.options)])
+  (made,) = predict.predict(model, [model.task.parse_line(line)])
   assert made["label"] == "good"
 
 

@@ -11,7 +11,7 @@ from helpers import peers, workdirs
 from helpers.peers import assert_close
 from helpers.workdirs import assert_same_trees
 from maskedlm.core.errors import InteropError
-from maskedlm.finetune.config import load_task
+from maskedlm.finetune.config import make_task
 from maskedlm.interop.heads import compute_outputs
 from maskedlm.interop.huggingface import config_json, exporter, importer
 from maskedlm.modeling import masked_lm
@@ -143,7 +143,7 @@ def fine_tuned(kind, tokenizer, **changes):
   task = {
     "objective": kind,
     "kind": kind,
-    "options": dataclasses.asdict(load_task(kind).options(**options)),
+    "options": dataclasses.asdict(make_task(kind, options).options),
     "about": about,
     "length": workdirs.T,
   }

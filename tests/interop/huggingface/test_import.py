@@ -37,7 +37,7 @@ def imported(tmp_path, architecture, ending, **changes):
 def predict_line(path, line=TEXT):
   """Returns (fine-tuned model, its prediction)."""
   opened = predict.open_model(path)
-  example = opened.task.parse_line(line, opened.options)
+  example = opened.task.parse_line(line)
   return opened, predict.predict(opened, [example])[0]
 
 

@@ -74,9 +74,7 @@ MODELS = {
 def evaluate(path, source):
   """Returns (model, its scores on a file)."""
   model = predict.open_model(path)
-  examples = predict.read_labelled(
-    model.task, model.app, model.options, str(source)
-  )
+  examples = predict.read_labelled(model.task, model.app, str(source))
   predictions = predict.predict(model, examples)
   return model, model.app.score(examples, predictions)
 
@@ -103,9 +101,9 @@ def test_export_and_import_restore_the_task(name, tmp_path):
   path.write_text(text)
   a, of_a = evaluate(ours, path)
   b, of_b = evaluate(tmp_path / "again", path)
-  assert (b.task.name, b.options, b.length) == (
+  assert (b.task.name, b.task.options, b.length) == (
     a.task.name,
-    a.options,
+    a.task.options,
     a.length,
   )
   assert b.label_info == a.label_info

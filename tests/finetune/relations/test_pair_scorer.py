@@ -1,15 +1,12 @@
-"""Scores of pairs of spans: span means, and the scorer, in plain numpy."""
+"""Span means and the feedforward net, in plain numpy."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from helpers import encoder_reference as reference
-from maskedlm.finetune.common import span_vectors
-from maskedlm.finetune.common.pair_scorer import (
+from maskedlm.finetune.relations.pair_scorer import (
   FeedForward,
-  PairScorer,
   span_means,
 )
 
@@ -82,48 +79,3 @@ def test_dropout_applies_to_both_layers():
   # The unit is dropped or not; if it reads the input, that may be dropped too:
   # 0, act(1) and act(1 + 2 * 3), doubled.
   assert count_scores(kernel=0) == 2 and count_scores(kernel=3) == 3
-
-
-def test_pair_scorer():
-  """[p; a; p * a] with p = [z_i; z_j; mean] of the first span."""
-  cfg, x = reference.config(), vectors()
-  head = PairScorer(cfg, "endpoints_mean")
-  params = head.init(jax.random.key(0), x, SPANS, train=False)["params"]
-  params = reference.randomise(params)
-  found = head.apply({"params": params}, x, SPANS, train=False)
-  assert found.shape == (B, M - 1)
-  for i in range(B):
-    p, *others = (
-      np.concatenate([x[i, a], x[i, b], x[i, a : b + 1].mean(axis=0)])
-      for a, b in SPANS[i]
-    )
-    for j, a in enumerate(others):
-      pair = np.concatenate([p, a, p * a])
-      expected = ffn(params["ffn"], pair[None], cfg)[0, 0]
-      assert found[i, j] == pytest.approx(expected, rel=1e-3, abs=1e-4)
-
-
-@pytest.mark.parametrize("name", list(span_vectors.REPRESENTATIONS))
-def test_tokens_outside_all_spans_do_not_count(name):
-  """They influence no score and get no gradient."""
-  cfg, x = reference.config(), jnp.array(vectors())
-  head = PairScorer(cfg, name)
-  params = head.init(jax.random.key(0), x, SPANS, train=False)["params"]
-  params = reference.randomise(params)
-
-  def total(x):
-    return head.apply({"params": params}, x, SPANS, train=False)[0].sum()
-
-  gradient = np.abs(jax.grad(total)(x)).max(axis=-1)
-  inside = [False, True, True, True, True, False, True]
-  assert ((gradient[0] > 1e-6) == inside).all()
-  assert not gradient[1].any()
-
-
-def test_bfloat16_gives_float32_scores():
-  cfg = reference.config(dtype="bfloat16")
-  head = PairScorer(cfg, "endpoints_mean")
-  x = vectors().astype(jnp.bfloat16)
-  params = head.init(jax.random.key(0), x, SPANS, train=False)
-  found = head.apply(params, x, SPANS, train=False)
-  assert found.dtype == jnp.float32

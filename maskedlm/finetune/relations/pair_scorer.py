@@ -1,13 +1,12 @@
 """Scores of pairs of spans, by a feedforward net over their vectors.
 
 Span relation classification (Jurafsky & Martin, section 11.5.2): how are these
-two spans related? The heads of relations and coreference share this module.
+two spans related?
 """
 
 import jax.numpy as jnp
 from flax import linen as nn
 
-from maskedlm.finetune.common.span_vectors import ComponentLayer, span_vectors
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.layers import ACTIVATIONS, Dense, Dropout
 
@@ -46,29 +45,3 @@ class FeedForward(nn.Module):
     x = hidden(Dropout(cfg.dropout)(x, train=train))
     x = Dropout(cfg.dropout)(ACTIVATIONS[cfg.activation](x), train=train)
     return last(x).astype(jnp.float32)
-
-
-class PairScorer(nn.Module):
-  """Scores each other span against the first one: FFN([p; a; p * a]).
-
-  Lee et al. 2017 (arXiv:1707.07045), section 4, without distances. A span's
-  vector is one of span_vectors.REPRESENTATIONS.
-  """
-
-  cfg: EncoderConfig
-  representation: str
-
-  @nn.compact
-  def __call__(self, x, spans, *, train: bool):
-    """Maps x [B, L, D] and spans int32 [B, M, 2] to float32 [B, M - 1]."""
-    B, M, _ = spans.shape
-    components = ComponentLayer(self.cfg, self.representation, name="parts")(x)
-    vectors = span_vectors(
-      self.representation, components, spans[..., 0], spans[..., 1]
-    )
-    others = vectors[:, 1:]
-    first = jnp.broadcast_to(vectors[:, :1], others.shape)
-    pairs = jnp.concatenate([first, others, first * others], axis=-1)
-    X = pairs.shape[-1]
-    ffn = FeedForward(self.cfg, X, 1, name="ffn")
-    return ffn(pairs.reshape(-1, X), train=train).reshape(B, M - 1)
