@@ -14,6 +14,7 @@ from maskedlm.data import sampling
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 from maskedlm.finetune.common import bio, entity_metrics, text_pairs
 from maskedlm.finetune.common.bio import Entity
+from maskedlm.finetune.common.tag_head import first_subword_scores
 from maskedlm.finetune.spans import metrics as span_metrics
 from maskedlm.finetune.tagging import head, rows
 from maskedlm.modeling import masked_lm
@@ -88,7 +89,7 @@ def test_the_first_subword_decides_the_tag_of_mt_sanitas(tokenizer):
   logits = np.zeros((1, 11, 3), np.float32)
   # "." and "##itas" say O; they are ignored.
   logits[0, np.arange(1, 10), [b, o, i, o, o, o, b, i, o]] = 1
-  scores = head.first_subword_scores(jnp.asarray(logits), batch)
+  scores = first_subword_scores(jnp.asarray(logits), batch["word_starts"])
   found = np.asarray(jnp.argmax(scores, axis=-1))[0, :7]
   by_id = {i: tag for tag, i in of_tag.items()}
   assert [by_id[int(t)] for t in found] == SANITAS_TAGS.split()
@@ -111,7 +112,7 @@ def test_jim_henson_has_a_tag_at_first_subwords_alone(tokenizer):
   logits[0, [4, 5, 6], of_tag["O"]] = 60
   # Whatever "##son" and "##eer" get, the loss is that of the five words.
   logits[0, [3, 7], 0] = -60
-  scores = head.first_subword_scores(jnp.asarray(logits), batch)
+  scores = first_subword_scores(jnp.asarray(logits), batch["word_starts"])
   terms, _ = head.word_loss(scores, batch)
   (total, count) = next(iter(terms.values()))
   assert float(jnp.sum(count)) == 5

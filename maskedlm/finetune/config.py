@@ -13,7 +13,7 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
-from maskedlm.config import effects, presets
+from maskedlm.config import effects, names_elsewhere, presets
 from maskedlm.config.options import MeshOptions
 from maskedlm.core import options, own_file
 from maskedlm.core.errors import ConfigError, check_name
@@ -36,6 +36,12 @@ SECTIONS: Mapping[str, type] = {
   "train": TrainOptions,
   "sweep": SweepOptions,
   "mesh": MeshOptions,
+}
+# Tasks that are another way of doing one with a folder.
+_MODES = {
+  "features": "tagging.features",
+  "multi_label": "classification.multi_label",
+  "text_features": "classification.features",
 }
 # Tasks of earlier versions -> what there is instead.
 _REMOVED = {
@@ -184,7 +190,8 @@ def load_task(name: str) -> TaskModule:
   if name in _REMOVED:
     raise ConfigError(f"task.kind={name!r}: {_REMOVED[name]}")
   own = own_file.load("task.kind", name, task_names(), has=TaskModule._fields)
-  module = own or importlib.import_module(f"maskedlm.finetune.{name}.{name}")
+  path = _MODES.get(name, f"{name}.{name}")
+  module = own or importlib.import_module(f"maskedlm.finetune.{path}")
   return TaskModule(module.Options, module.make_task)
 
 
@@ -193,7 +200,8 @@ def make_task(kind: str, values: Mapping[str, Any]) -> FinetuneTask:
 
   Args:
     kind: its name, or a file's.
-    values: option -> value; a list becomes a tuple.
+    values: option -> value; a list becomes a tuple. An option of an earlier
+      version may be there with its default.
 
   Raises:
     ConfigError: there is no such task or option, a value is out of range, or
@@ -201,6 +209,7 @@ def make_task(kind: str, values: Mapping[str, Any]) -> FinetuneTask:
   """
   module = load_task(kind)
   known = [field.name for field in dataclasses.fields(module.Options)]
+  values = {n: x for n, x in values.items() if not _is_removed(n, x, known)}
   for name in values:
     check_name("task", name, known)
   made = module.Options(
@@ -210,6 +219,23 @@ def make_task(kind: str, values: Mapping[str, Any]) -> FinetuneTask:
   return module.make_task(made)
 
 
+def _is_removed(name: str, value: Any, known: Collection[str]) -> bool:
+  """Returns whether a value means what is done without its removed option.
+
+  Raises:
+    ConfigError: it means something else.
+  """
+  removed = names_elsewhere.REMOVED.get(f"task.{name}")
+  if name in known or removed is None:
+    return False
+  default, instead = removed
+  if value != default:
+    raise ConfigError(
+      f"task.{name}={value!r}: there is no such option any more: {instead}."
+    )
+  return True
+
+
 def task_of(config: ConfigDict) -> FinetuneTask:
   """Returns the task of a config, as make_task does."""
   values = config.task.to_dict()
@@ -217,11 +243,9 @@ def task_of(config: ConfigDict) -> FinetuneTask:
 
 
 def task_names() -> list[str]:
-  """Returns the names of all tasks: the folders with a file of their name."""
-  folder = pathlib.Path(__file__).parent
-  return sorted(
-    p.stem for p in folder.glob("*/*.py") if p.stem == p.parent.name
-  )
+  """Returns the names of all tasks: folders with a file of their name."""
+  files = pathlib.Path(__file__).parent.glob("*/*.py")
+  return sorted([*_MODES, *(p.stem for p in files if p.stem == p.parent.name)])
 
 
 def data_dir() -> str:

@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 
 from maskedlm.core.task import Array, Params
-from maskedlm.finetune.classification.head import ClassHead
+from maskedlm.finetune.common.row_head import ClassHead
+from maskedlm.finetune.common.tag_head import TagHead
 from maskedlm.finetune.question_answering.question_answering import SpanHead
-from maskedlm.finetune.tagging.head import TagHead
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import MlmHead, NspHead, Pooler, row_vector

@@ -108,11 +108,12 @@ def test_files_of_a_flag_that_is_given_twice_are_all_read():
 def test_a_finetuning_run_that_is_there_is_not_refused(tmp_path, capsys):
   argv = [
     *("finetune", "--config=configs/ner.py", f"--workdir={tmp_path}"),
-    *("--config.init_from=nowhere", "--config.task.crf_rate=7.0"),
+    "--config.init_from=nowhere",
+    *("--config.task.crf=True", "--config.task.tag_all_subwords=False"),
   ]
   assert main.main(argv) == 2
   error = capsys.readouterr().err
-  assert "task.crf_rate=7.0 has no effect without task.crf=True" in error
+  assert "task.tag_all_subwords=False has no effect beside" in error
   assert "nowhere: no such folder" in error  # It went on.
 
 

@@ -12,6 +12,7 @@ import pytest
 from helpers import finetune_runs as runs
 from helpers import task_files
 from maskedlm.cli import main
+from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import initial_params, predict, run
@@ -211,6 +212,20 @@ def test_options(name):
     if field.metadata["choices"]:
       with pytest.raises(ConfigError, match=f"task.{field.name}='xyz'"):
         configs.make_task(name, {field.name: "xyz"})
+
+
+def test_an_option_of_an_earlier_version_is_left_out_or_refused():
+  task = configs.make_task("tagging", {"crf_rate": 100.0, "crf": True})
+  assert task.options.crf and not hasattr(task.options, "crf_rate")
+  with pytest.raises(ConfigError, match=r"task\.crf_rate=3.*100 times"):
+    configs.make_task("tagging", {"crf_rate": 3})
+  config = configs.default("tagging")
+  with pytest.raises(ConfigError, match=r"crf_rate: .*any more.*100 times"):
+    overrides.change(
+      config, ["--config.task.crf_rate=3"], configs.validate, of="ner.py"
+    )
+  with pytest.raises(ConfigError, match=r"'coreference'.*coreference_chains"):
+    configs.default("coreference")
 
 
 @pytest.mark.parametrize("name", TASKS)

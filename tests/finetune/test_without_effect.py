@@ -13,11 +13,9 @@ from maskedlm.finetune import data_files
     ("tagging", {"task.task": "pos"}, {"task.file_scheme": "bio"}),
     ("tagging", {"task.task": "pos"}, {"task.scheme": "bioes"}),
     ("tagging", {"task.task": "pos"}, {"task.repair_bio": True}),
-    ("tagging", {}, {"task.crf_rate": 7.0}),
     ("tagging", {"task.crf": True}, {"task.tag_all_subwords": False}),
     ("features", {"task.head": "linear"}, {"task.lstm_width": 7}),
     ("features", {"task.head": "linear"}, {"task.lstm_layers": 3}),
-    ("features", {}, {"task.crf_rate": 7.0}),
     ("spans", {"task.nested": True}, {"task.tag_column": 2}),
     ("multi_label", {"task.columns": ("a", "b")}, {"task.label": "x"}),
     ("multi_label", {"task.columns": ("a", "b")}, {"task.separator": ";"}),
@@ -34,8 +32,6 @@ def test_an_option_without_an_effect_is_refused(task, changes, refused):
   config.update_from_flattened_dict(changes)
   assert not configs.contradictions(config, changes)
   config = configs.default(task)
-  if refused.keys() & {"task.crf_rate"}:
-    config.task.crf = True
   config.update_from_flattened_dict(refused)
   assert not configs.contradictions(config, refused)  # Alone it has one.
   config = configs.default(task)

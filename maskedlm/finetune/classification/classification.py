@@ -28,7 +28,6 @@ from maskedlm.finetune.classification.file_options import (
   read_examples,
 )
 from maskedlm.finetune.classification.files import Example
-from maskedlm.finetune.classification.head import make_row_head
 from maskedlm.finetune.common import (
   ensemble,
   label_metrics,
@@ -43,6 +42,7 @@ from maskedlm.finetune.common.gold_labels import (
   without_mark,
 )
 from maskedlm.finetune.common.head import Head
+from maskedlm.finetune.common.row_head import make_row_head
 from maskedlm.finetune.common.text_pairs import cut_sizes, pair_row
 from maskedlm.finetune.contract import (
   Application,

@@ -1,13 +1,59 @@
-"""A head on the encoder: its parameters, and logits from a batch."""
+"""Heads on the encoder: their parameters, and what they give for a batch."""
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
+import jax
 from flax import linen as nn
 
 from maskedlm.core.task import Array, Batch, Key, Params
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
+
+
+class Heads(NamedTuple):
+  """The heads of a task, each a subtree of the parameters by its name."""
+
+  cfg: EncoderConfig
+  # Name -> (the module, small inputs with which its parameters are made).
+  modules: Mapping[str, tuple[nn.Module, Sequence[Array]]]
+
+  def init(self, key: Key) -> Params:
+    """Returns {name: fresh parameters}."""
+    count = len(self.modules)
+    keys = jax.random.split(key, count) if count > 1 else [key]
+    return {
+      name: module.init(own, *example, train=False)["params"]
+      for own, (name, (module, example)) in zip(
+        keys, self.modules.items(), strict=True
+      )
+    }
+
+  def encode(
+    self, params: Params, batch: Batch, key: Key | None, train: bool
+  ) -> Array:
+    """Returns the encoder's vectors [B, L, D], which all heads read."""
+    return masked_lm.encode(self.cfg, params, batch, key, train)
+
+  def apply(
+    self, name: str, params: Params, *inputs: Any, key: Key | None, train: bool
+  ) -> Any:
+    """Returns a head's result for its inputs.
+
+    Args:
+      name: the head's.
+      params: those of the task.
+      *inputs: the module's.
+      key: for dropout; None where there is none.
+      train: whether dropout is active.
+    """
+    module, _ = self.modules[name]
+    return module.apply(
+      {"params": params[name]},
+      *inputs,
+      train=train,
+      rngs=masked_lm.head_rngs(key, train),
+    )
 
 
 class Head(NamedTuple):
@@ -34,17 +80,12 @@ def make_head(
     example: small inputs with which the parameters are initialised.
     inputs: (hidden states [B, L, D], batch) -> the module's inputs.
   """
-
-  def init(key: Key) -> Params:
-    return {name: module.init(key, *example, train=False)["params"]}
+  heads = Heads(cfg, {name: (module, example)})
 
   def logits(params: Params, batch: Batch, key: Key | None, train: bool):
-    hidden = masked_lm.encode(cfg, params, batch, key, train)
-    return module.apply(
-      {"params": params[name]},
-      *inputs(hidden, batch),
-      train=train,
-      rngs=masked_lm.head_rngs(key, train),
+    hidden = heads.encode(params, batch, key, train)
+    return heads.apply(
+      name, params, *inputs(hidden, batch), key=key, train=train
     )
 
-  return Head(init, logits)
+  return Head(heads.init, logits)

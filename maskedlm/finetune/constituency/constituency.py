@@ -30,6 +30,11 @@ from maskedlm.finetune.common import (
   unseen_labels,
 )
 from maskedlm.finetune.common.gold_labels import gold_labels
+from maskedlm.finetune.common.tag_head import (
+  TagHead,
+  first_subword_scores,
+  likeliest_tags,
+)
 from maskedlm.finetune.constituency import files, metrics, text, trees
 from maskedlm.finetune.constituency.decode import best_spans
 from maskedlm.finetune.constituency.rows import Example, make_rows
@@ -41,11 +46,6 @@ from maskedlm.finetune.contract import (
   Rows,
   Setup,
   task_option,
-)
-from maskedlm.finetune.tagging.head import (
-  TagHead,
-  first_subword_scores,
-  likeliest_tags,
 )
 from maskedlm.modeling import masked_lm
 
@@ -150,7 +150,7 @@ def make_application(setup: Setup, options: Options) -> Application:
       train=train,
       rngs=masked_lm.head_rngs(key, train),
     )
-    return first_subword_scores(scores, {"word_starts": batch["word_begins"]})
+    return first_subword_scores(scores, batch["word_begins"])
 
   def loss(params: Params, batch: Batch, key: Key, train: bool):
     hidden = masked_lm.encode(cfg, params, batch, key, train)

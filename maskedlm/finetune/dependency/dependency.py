@@ -10,6 +10,7 @@ that are predicted are the best tree, crossing arcs included, with one root.
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +21,7 @@ from maskedlm.core.errors import DataError
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.finetune.common import ensemble, entity_metrics, unseen_labels
 from maskedlm.finetune.common.gold_labels import gold_labels, labelled
+from maskedlm.finetune.common.head import Heads
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -35,7 +37,6 @@ from maskedlm.finetune.dependency.decode import best_tree
 from maskedlm.finetune.dependency.head import ArcHead, LabelHead
 from maskedlm.finetune.dependency.rows import make_rows
 from maskedlm.finetune.tagging import token_lists
-from maskedlm.modeling import masked_lm
 
 # Words that are looked at as a word's head, the likeliest. Each of a row's
 # pairs would be a table that is as large as the square of its length.
@@ -93,102 +94,118 @@ def make_application(setup: Setup, options: Options) -> Application:
   tokenizer, cfg, label_info, length = setup
   inner, outer = label_info["labels"], label_info["root_labels"]
   # The same name at the root and elsewhere is two labels.
-  names = [*inner, *outer]
+  names = (*inner, *outer)
   label_ids = {
     **{(False, label): i for i, label in enumerate(inner)},
     **{(True, label): i for i, label in enumerate(outer, len(inner))},
   }
-  arcs = ArcHead(cfg, options.arc_width)
+  vectors, place = jnp.zeros((1, 2, cfg.width)), jnp.zeros((1, 1, 1), int)
   labels = LabelHead(cfg, options.label_width, len(names))
+  heads = Heads(
+    cfg,
+    {
+      "arcs": (ArcHead(cfg, options.arc_width), (vectors,)),
+      "labels": (labels, (vectors, place)),
+    },
+  )
+  parser = Parser(names, len(inner), heads)
+  return Application(
+    make_rows=functools.partial(
+      make_rows, tokenizer=tokenizer, label_ids=label_ids, length=length
+    ),
+    init=heads.init,
+    loss=parser.loss,
+    outputs=parser.outputs,
+    decode=parser.decode,
+    score=_score,
+    best="las",
+    has_label=lambda example: example.heads is not None,
+    require_labels=parser.require_labels,
+  )
 
-  def init(key: Key) -> Params:
-    arc_key, label_key = jax.random.split(key)
-    vectors, place = jnp.zeros((1, 2, cfg.width)), jnp.zeros((1, 1, 1), int)
-    return {
-      "arcs": arcs.init(arc_key, vectors, train=False)["params"],
-      "labels": labels.init(label_key, vectors, place, train=False)["params"],
-    }
 
-  def candidates(params: Params, batch: Batch, key, train: bool):
+class Parser(NamedTuple):
+  """The task with given labels."""
+
+  names: tuple[str, ...]  # Of labels, by id; those of the root are the last.
+  num_inner: int  # How many labels are not the root's.
+  heads: Heads
+
+  def _candidates(self, params: Params, batch: Batch, key, train: bool):
     """Returns the vectors [B, L + 1, D] of [CLS] and words."""
-    hidden = masked_lm.encode(cfg, params, batch, key, train)
+    hidden = self.heads.encode(params, batch, key, train)
     starts = jnp.pad(batch["word_starts"], ((0, 0), (1, 0)))
     return jnp.take_along_axis(hidden, starts[..., None], axis=1)
 
-  def arc_logits(params: Params, vectors, batch: Batch, key, train: bool):
+  def _arc_logits(self, params: Params, vectors, batch: Batch, key, train):
     """Returns the logits [B, L, L + 1]; a word is not its own head."""
-    logits = arcs.apply(
-      {"params": params["arcs"]},
-      vectors,
-      train=train,
-      rngs=masked_lm.head_rngs(key, train),
-    )
+    logits = self.heads.apply("arcs", params, vectors, key=key, train=train)
     is_word = jnp.pad(
       batch["word_starts"] > 0, ((0, 0), (1, 0)), constant_values=True
     )
     is_other = ~jnp.eye(logits.shape[1], logits.shape[2], 1, dtype=bool)
     return jnp.where(is_word[:, None] & is_other, logits, _NO_ARC)
 
-  def label_logits(params: Params, vectors, places, key, train: bool):
-    return labels.apply(
-      {"params": params["labels"]},
-      vectors,
-      places,
-      train=train,
-      rngs=masked_lm.head_rngs(key, train),
-    )
-
-  def loss(params: Params, batch: Batch, key: Key, train: bool):
-    vectors = candidates(params, batch, key, train)
+  def loss(self, params: Params, batch: Batch, key: Key, train: bool):
+    """Returns the cross-entropies of heads, and of labels given the head."""
+    vectors = self._candidates(params, batch, key, train)
     heads = batch["word_heads"]
     weights = batch["word_kept"] * batch["example_weights"][:, None]
     arc_loss, head_accuracy = unseen_labels.loss_and_accuracy(
-      arc_logits(params, vectors, batch, key, train), heads, weights=weights
+      self._arc_logits(params, vectors, batch, key, train),
+      heads,
+      weights=weights,
     )
     places = jnp.maximum(heads, 0)[..., None]
+    logits = self.heads.apply(
+      "labels", params, vectors, places, key=key, train=train
+    )
     label_loss, label_accuracy = unseen_labels.loss_and_accuracy(
-      label_logits(params, vectors, places, key, train)[:, :, 0],
-      batch["word_labels"],
-      weights=weights,
+      logits[:, :, 0], batch["word_labels"], weights=weights
     )
     return {"heads": arc_loss, "labels": label_loss}, {
       "head_accuracy": head_accuracy,
       "gold_head_label_accuracy": label_accuracy,
     }
 
-  def outputs(params: Params, batch: Batch, every=ensemble.alone):
-    vectors = candidates(params, batch, None, False)
-    logits = arc_logits(params, vectors, batch, None, False)
+  def outputs(self, params: Params, batch: Batch, every=ensemble.alone):
+    """Returns each word's likeliest heads, the root first, and their labels."""
+    vectors = self._candidates(params, batch, None, False)
+    logits = self._arc_logits(params, vectors, batch, None, False)
     scores = jax.nn.log_softmax(ensemble.mean_softmax(every(logits)), axis=-1)
     best, places = jax.lax.top_k(
       scores[..., 1:], min(_CANDIDATES, scores.shape[1])
     )
     places = jnp.pad(places + 1, ((0, 0), (0, 0), (1, 0)))  # The root is 0.
-    found = label_logits(params, vectors, places, None, False)
-    is_root_label = jnp.arange(len(names)) >= len(inner)
+    labels = self.heads.apply(
+      "labels", params, vectors, places, key=None, train=False
+    )
+    is_root_label = jnp.arange(len(self.names)) >= self.num_inner
     is_root = places[..., None] == 0
-    found = jnp.where(is_root == is_root_label, found, _NO_ARC)
-    found = ensemble.mean_softmax(every(found))
+    labels = jnp.where(is_root == is_root_label, labels, _NO_ARC)
+    labels = ensemble.mean_softmax(every(labels))
     return {
       "heads": places.astype(jnp.int32),
       "scores": jnp.concatenate([scores[..., :1], best], axis=-1),
-      "labels": found.argmax(axis=-1).astype(jnp.int32),
-      "label_shares": jax.nn.softmax(found, axis=-1).max(axis=-1),
+      "labels": labels.argmax(axis=-1).astype(jnp.int32),
+      "label_shares": jax.nn.softmax(labels, axis=-1).max(axis=-1),
     }
 
   def decode(
+    self,
     examples: Sequence[Example],
     rows: Rows,
     outputs: Outputs,
     tuned: Mapping[str, float],
   ) -> list[Prediction]:
+    """Returns the sentences' predictions, as tree_prediction makes them."""
     each = zip(examples, rows.of_each(len(examples)), strict=True)
     return [
-      decode_sentence(example, rows, outputs, own) for example, own in each
+      self._best_tree(example, rows, outputs, own) for example, own in each
     ]
 
-  def decode_sentence(
-    example: Example, rows: Rows, outputs: Outputs, own: Sequence[int]
+  def _best_tree(
+    self, example: Example, rows: Rows, outputs: Outputs, own: Sequence[int]
   ) -> Prediction:
     heads, scores, ids, shares = (
       _by_word(outputs[name], rows, own)
@@ -217,12 +234,13 @@ def make_application(setup: Setup, options: Options) -> Application:
     return text.tree_prediction(
       example,
       chosen[:, 0].tolist(),
-      [names[label] for label in ids[word, column]],
+      [self.names[label] for label in ids[word, column]],
       np.where(is_chosen.any(axis=1), certain, 0.0),
     )
 
-  def require_labels(examples: Sequence[Example]) -> None:
-    gold_labels(examples, "heads", "HEAD in CoNLL-U, or 'head' in JSON")
+  def require_labels(self, examples: Sequence[Example]) -> None:
+    """Raises DataError if there is no tree, or the model knows no label."""
+    _gold(examples)
     gold = [
       (label, f"{example.file}:{line}")
       for example in examples
@@ -231,23 +249,13 @@ def make_application(setup: Setup, options: Options) -> Application:
       )
       if head
     ]
-    unseen_labels.check_known(gold, inner)
+    unseen_labels.check_known(gold, self.names[: self.num_inner])
 
-  return Application(
-    make_rows=lambda examples: make_rows(
-      examples, tokenizer, label_ids, length=length
-    ),
-    init=init,
-    loss=loss,
-    outputs=outputs,
-    decode=decode,
-    score=lambda examples, predictions: metrics.evaluate(
-      _gold(examples), _predicted(predictions)
-    ),
-    best="las",
-    has_label=lambda example: example.heads is not None,
-    require_labels=require_labels,
-  )
+
+def _score(
+  examples: Sequence[Example], predictions: Sequence[Prediction]
+) -> dict[str, float]:
+  return metrics.evaluate(_gold(examples), _predicted(predictions))
 
 
 def _by_word(

@@ -14,11 +14,11 @@ import numpy as np
 
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.finetune.classification.head import make_row_head
 from maskedlm.finetune.common import multi_sequence, single_label
 from maskedlm.finetune.common.confusion import confusion_table
 from maskedlm.finetune.common.gold_labels import gold_labels, labelled
 from maskedlm.finetune.common.head import Head
+from maskedlm.finetune.common.row_head import make_row_head
 from maskedlm.finetune.common.text_pairs import pair_row
 from maskedlm.finetune.contract import (
   Application,

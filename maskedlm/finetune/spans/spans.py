@@ -11,13 +11,13 @@ import dataclasses
 import functools
 import os
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import jax.numpy as jnp
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.core.task import Batch, Key, Params
-from maskedlm.data.labelled.words import word_encoder
 from maskedlm.finetune.common import (
   bio,
   ensemble,
@@ -26,12 +26,14 @@ from maskedlm.finetune.common import (
 )
 from maskedlm.finetune.common.bio import Entity
 from maskedlm.finetune.common.gold_labels import gold_labels
+from maskedlm.finetune.common.head import Heads
 from maskedlm.finetune.common.labelled_or_null import (
   expecting_null,
   likeliest_spans,
   loss_and_recall,
 )
 from maskedlm.finetune.common.span_vectors import SpanHead
+from maskedlm.finetune.common.word_rows import encode_words
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -179,127 +181,137 @@ def make_application(setup: Setup, options: Options) -> Application:
       "(beside a checkpoint, --length)."
     )
   labels = tuple(label_info["labels"])
-  head = SpanHead(cfg, options.representation, len(labels))
-  find_tokens = word_encoder(tokenizer)
-  select = without_crossings if options.nested else without_overlaps
+  module = SpanHead(cfg, options.representation, len(labels))
+  hidden, token = jnp.zeros((1, 1, cfg.width)), jnp.zeros((1, 1), jnp.int32)
+  heads = Heads(cfg, {"spans": (module, (hidden, token, token))})
+  labeller = SpanLabeller(setup, options, labels, heads)
+  return Application(
+    make_rows=functools.partial(
+      make_rows,
+      tokenizer=tokenizer,
+      labels=labels,
+      length=length,
+      max_words=max_words,
+      stride=options.stride,
+    ),
+    init=labeller.init,
+    loss=labeller.loss,
+    outputs=labeller.outputs,
+    decode=labeller.decode,
+    score=labeller.score,
+    best="f1",
+    calibrate=labeller.calibrate,
+    require_labels=labeller.require_labels,
+  )
 
-  def init(key: Key) -> Params:
-    hidden, token = jnp.zeros((1, 1, cfg.width)), jnp.zeros((1, 1), jnp.int32)
-    fresh = head.init(key, hidden, token, token, train=False)["params"]
-    return {"spans": expecting_null(fresh)}
 
-  def loss(params: Params, batch: Batch, key: Key, train: bool):
-    hidden = masked_lm.encode(cfg, params, batch, key, train)
+class SpanLabeller(NamedTuple):
+  """The task with given labels."""
 
-    term, found = loss_and_recall(
-      head,
+  setup: Setup
+  options: Options
+  labels: tuple[str, ...]
+  heads: Heads
+
+  def init(self, key: Key) -> Params:
+    """Returns the parameters of the head, to which most spans are NULL."""
+    return {"spans": expecting_null(self.heads.init(key)["spans"])}
+
+  def loss(self, params: Params, batch: Batch, key: Key, train: bool):
+    """Returns the cross-entropy of all spans, and the share that is found."""
+    module, _ = self.heads.modules["spans"]
+    term, recall = loss_and_recall(
+      module,
       params["spans"],
-      hidden,
+      self.heads.encode(params, batch, key, train),
       batch,
       jnp.moveaxis(batch["span_labels"], 1, 0),
       train=train,
       rngs=masked_lm.head_rngs(key, train),
     )
-    return {"spans": term}, {"span_recall": found}
+    return {"spans": term}, {"span_recall": recall}
 
-  def outputs(params: Params, batch: Batch, every=ensemble.alone):
-    hidden = masked_lm.encode(cfg, params, batch, None, False)
-
+  def outputs(self, params: Params, batch: Batch, every=ensemble.alone):
+    """Returns the spans of each row with the largest margins."""
+    module, _ = self.heads.modules["spans"]
     return likeliest_spans(
-      head,
+      module,
       params["spans"],
-      hidden,
+      self.heads.encode(params, batch, None, False),
       batch,
-      max_words=max_words,
+      max_words=self.options.max_span_words,
       count=batch["word_begins"].shape[1],
       mean=lambda logits: ensemble.mean_softmax(every(logits)),
     )
 
-  def compatible_spans(
-    examples: Sequence[Example], rows: Rows, outputs: Outputs
+  def _compatible_spans(
+    self, examples: Sequence[Example], rows: Rows, outputs: Outputs
   ) -> list[list[Candidate]]:
     """Returns each sentence's compatible spans, before the threshold."""
-    found: list[list[Candidate]] = [[] for _ in examples]
+    select = without_crossings if self.options.nested else without_overlaps
+    candidates: list[list[Candidate]] = [[] for _ in examples]
     for i, index in enumerate(rows.example):
       of_row = {name: values[i] for name, values in outputs.items()}
       first_word = int(rows.values["first_word"][i])
-      found[index] += row_candidates(of_row, labels, first_word)
-    return [select(candidates) for candidates in found]
+      candidates[index] += row_candidates(of_row, self.labels, first_word)
+    return [select(each) for each in candidates]
 
   def calibrate(
-    examples: Sequence[Example], rows: Rows, outputs: Outputs
+    self, examples: Sequence[Example], rows: Rows, outputs: Outputs
   ) -> dict[str, float]:
-    chosen = compatible_spans(examples, rows, outputs)
-    gold, threshold = _gold_labels(examples), options.threshold
+    """Returns the threshold of the highest F1, and the argmax's F1."""
+    chosen = self._compatible_spans(examples, rows, outputs)
+    gold, threshold = _gold_labels(examples), self.options.threshold
     if threshold is None:
       threshold, _ = calibrate_threshold(chosen, gold)
     argmax = [[c.span for c in select_above(cs, 0.0)] for cs in chosen]
-    return {
-      "threshold": threshold,
-      "argmax_f1": metrics.evaluate_spans(gold, argmax)["f1"],
-    }
+    argmax_f1 = metrics.evaluate_spans(gold, argmax)["f1"]
+    return {"threshold": threshold, "argmax_f1": argmax_f1}
 
   def decode(
+    self,
     examples: Sequence[Example],
     rows: Rows,
     outputs: Outputs,
     tuned: Mapping[str, float],
   ) -> list[Prediction]:
-    threshold = options.threshold
+    """Returns the sentences' predictions, as span_prediction makes them."""
+    threshold = self.options.threshold
     if threshold is None:
       threshold = tuned.get("threshold", 0.0)
+    chosen = self._compatible_spans(examples, rows, outputs)
     return [
-      text.span_prediction(example, select_above(chosen, threshold))
-      for example, chosen in zip(
-        examples, compatible_spans(examples, rows, outputs), strict=True
-      )
+      text.span_prediction(example, select_above(spans, threshold))
+      for example, spans in zip(examples, chosen, strict=True)
     ]
 
   def score(
-    examples: Sequence[Example], predictions: Sequence[Prediction]
+    self, examples: Sequence[Example], predictions: Sequence[Prediction]
   ) -> dict[str, float]:
+    """Returns the scores of spans, and which gold ones could be found."""
     gold, predicted = _gold_labels(examples), _predicted(predictions)
-    sizes = [
-      [min(len(ids), capacity) for ids in find_tokens(example.words)]
-      for example in examples
-    ]
-    return {
-      **metrics.evaluate_spans(gold, predicted),
-      **(
-        metrics.evaluate_inner_spans(gold, predicted) if options.nested else {}
-      ),
-      **metrics.evaluate_reach(
-        gold, sizes, labels=labels, max_words=max_words, capacity=capacity
-      ),
-    }
+    scores = metrics.evaluate_spans(gold, predicted)
+    if self.options.nested:
+      scores |= metrics.evaluate_inner_spans(gold, predicted)
+    length = self.setup.length
+    words = [example.words for example in examples]
+    return scores | metrics.evaluate_reach(
+      gold,
+      encode_words(words, self.setup.tokenizer, length).sizes,
+      labels=self.labels,
+      max_words=self.options.max_span_words,
+      capacity=length - 2,
+    )
 
-  def require_labels(examples: Sequence[Example]) -> None:
+  def require_labels(self, examples: Sequence[Example]) -> None:
+    """Raises DataError if there are no tags, or the model knows no label."""
     gold = [
       (span.type, example.where)
       for example, spans in zip(examples, _gold_labels(examples), strict=True)
       for span in spans
     ]
-    unseen_labels.check_known(gold, labels[1:])
+    unseen_labels.check_known(gold, self.labels[1:])
     unseen_labels.note_none(gold, examples, "entity")
-
-  return Application(
-    make_rows=lambda examples: make_rows(
-      examples,
-      tokenizer,
-      labels,
-      length=length,
-      max_words=max_words,
-      stride=options.stride,
-    ),
-    init=init,
-    loss=loss,
-    outputs=outputs,
-    decode=decode,
-    score=score,
-    best="f1",
-    calibrate=calibrate,
-    require_labels=require_labels,
-  )
 
 
 def format_tables(

@@ -18,6 +18,10 @@ from maskedlm.finetune.common import bio
 
 # The score of a forbidden transition: its exp is 0, but no gradient is NaN.
 FORBIDDEN = -1e4
+# Adam moves a parameter by about the learning rate a step, whatever the scale
+# of its gradient. Unscaled, and with a rate that suits an encoder, the scores
+# of transitions would hardly leave 0.
+RATE = 100.0
 
 
 class TransitionScores(NamedTuple):
@@ -53,18 +57,16 @@ def zero_transitions(num_tags: int) -> TransitionScores:
 
 
 def row_transitions(
-  params: Params, legal: TransitionScores, batch: Batch, rate: float
+  params: Params, legal: TransitionScores, batch: Batch
 ) -> TransitionScores:
-  """Returns the scores of a batch's rows: rate * params, plus `legal`.
+  """Returns the scores of a batch's rows: RATE * params, plus `legal`.
 
   Args:
     params: the learnt part, by the names of TransitionScores.
     legal: from legal_transitions or zero_transitions.
     batch: begins and ends [B], 0 where a row is a window that continues there.
-    rate: Adam's steps don't depend on the gradient's scale, so scaled
-      parameters learn faster; the gradient's norm, which is clipped, does.
   """
-  learnt = (rate * params[name] for name in legal._fields)
+  learnt = (RATE * params[name] for name in legal._fields)
   steps = TransitionScores(*(a + b for a, b in zip(learnt, legal, strict=True)))
   # The tag beyond a window's edge is unknown, so no transition is scored.
   begins, ends = batch["begins"][:, None], batch["ends"][:, None]

@@ -1,4 +1,4 @@
-"""The tagging head: from token scores to the loss and the tags of words.
+"""From the scores of tokens to the loss and the tags of words.
 
 A word's score is that of its first subword or of all its subwords combined, and
 a CRF may score the words of a row together. Dimensions: B rows, L tokens of a
@@ -7,38 +7,11 @@ row (also the space for its words), T tags. A batch has the arrays of rows.py.
 
 import jax
 import jax.numpy as jnp
-from flax import linen as nn
 
 from maskedlm.core.task import Array, Batch, Metrics
 from maskedlm.finetune.common import unseen_labels
+from maskedlm.finetune.common.tag_head import with_probabilities
 from maskedlm.finetune.tagging import crf
-from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.heads import head_input, head_stddevs
-from maskedlm.modeling.layers import Dense, Dropout
-
-
-class TagHead(nn.Module):
-  """Dropout and a dense layer: scores of all tags for each token."""
-
-  cfg: EncoderConfig
-  num_tags: int
-
-  @nn.compact
-  def __call__(self, x, *, train: bool):
-    """Maps x [B, L, D] to float32 logits [B, L, T]."""
-    cfg = self.cfg
-    B, L, D = x.shape
-    x = head_input(cfg, x.reshape(B * L, D))
-    x = Dropout(cfg.dropout)(x, train=train)
-    T = self.num_tags
-    _, stddev = head_stddevs(cfg)
-    x = Dense((D,), (T,), stddev, cfg.dtype, name="dense")(x)
-    return x.reshape(B, L, T).astype(jnp.float32)
-
-
-def first_subword_scores(logits, batch: Batch):
-  """Returns the logits [B, L, T] of words: those of their first tokens."""
-  return jnp.take_along_axis(logits, batch["word_starts"][..., None], axis=1)
 
 
 def combined_subword_scores(logits, batch: Batch):
@@ -92,22 +65,13 @@ def crf_loss(
   return {"tags": (loss * weights, lengths * weights)}, {}
 
 
-def likeliest_tags(scores) -> dict[str, Array]:
-  """Returns "tags" and "probabilities" [B, L] of words, given scores [B, L, T].
-
-  Each tag is the likeliest for its word.
-  """
-  tags = jnp.argmax(scores, axis=-1).astype(jnp.int32)
-  return _with_probabilities(tags, jax.nn.softmax(scores, axis=-1))
-
-
 def viterbi_tags(
   emissions, steps: crf.TransitionScores, batch: Batch
 ) -> dict[str, Array]:
   """Returns "tags" and "probabilities" [B, L] of the likeliest sequences."""
   lengths = num_words(batch)
   tags, _ = crf.viterbi(emissions, steps, lengths)
-  return _with_probabilities(tags, crf.marginals(emissions, steps, lengths))
+  return with_probabilities(tags, crf.marginals(emissions, steps, lengths))
 
 
 def num_words(batch: Batch):
@@ -122,9 +86,3 @@ def _cross_entropy(logits, labels, mask, batch: Batch):
     logits, labels, weights=weights
   )
   return {"tags": loss}, {"tag_accuracy": accuracy}
-
-
-def _with_probabilities(tags, probabilities) -> dict[str, Array]:
-  """Returns tags [B, L] with their probabilities, out of [B, L, T]."""
-  chosen = jnp.take_along_axis(probabilities, tags[..., None], axis=-1)
-  return {"tags": tags, "probabilities": chosen[..., 0]}

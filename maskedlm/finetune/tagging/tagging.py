@@ -10,6 +10,7 @@ import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +27,11 @@ from maskedlm.finetune.common import (
 from maskedlm.finetune.common.confusion import confusion_table
 from maskedlm.finetune.common.gold_labels import gold_labels
 from maskedlm.finetune.common.head import Head, make_head
+from maskedlm.finetune.common.tag_head import (
+  TagHead,
+  first_subword_scores,
+  likeliest_tags,
+)
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -37,11 +43,8 @@ from maskedlm.finetune.contract import (
 )
 from maskedlm.finetune.tagging import conll, crf, label_scheme
 from maskedlm.finetune.tagging.head import (
-  TagHead,
   combined_subword_scores,
   crf_loss,
-  first_subword_scores,
-  likeliest_tags,
   token_loss,
   viterbi_tags,
   word_loss,
@@ -104,15 +107,6 @@ class Options:
   )
   crf: bool = task_option(
     False, "Add a CRF over the words, each read at its first subword."
-  )
-  # Adam moves a parameter by about the learning rate per step. With crf_rate=1
-  # and a rate that suits an encoder, the scores would hardly leave 0.
-  crf_rate: float = task_option(
-    100.0,
-    "The CRF's transition scores are this times its parameters, so they learn "
-    "faster by this factor.",
-    above=0,
-    of_head=True,
   )
   stride: int = task_option(
     0,
@@ -204,96 +198,120 @@ def make_tagger(setup: Setup, options: Options, head: Head) -> Application:
     setup, options: as in FinetuneTask.make_application.
     head: gives the scores of the T tags of each token.
   """
-  tokenizer, _, label_info, length = setup
-  labels = tuple(label_info["labels"])
+  labels = tuple(setup.label_info["labels"])
   meaning = _meaning(labels, options)
+  legal = crf.zero_transitions(len(labels))
   if options.crf and options.task == "ner":
     legal = crf.legal_transitions(labels, options.scheme)
-  else:
-    legal = crf.zero_transitions(len(labels))
+  tagger = Tagger(options, head, meaning, legal)
+  return Application(
+    make_rows=functools.partial(
+      make_rows,
+      tokenizer=setup.tokenizer,
+      tag_ids=meaning.ids,
+      length=setup.length,
+      stride=options.stride,
+    ),
+    init=tagger.init,
+    loss=tagger.loss,
+    outputs=tagger.outputs,
+    decode=tagger.decode,
+    score=tagger.score,
+    best="f1" if options.task == "ner" else "accuracy",
+    require_labels=tagger.require_labels,
+  )
 
-  def init_all(key: Key) -> Params:
-    # A fresh CRF is a softmax over the legal sequences.
-    steps = crf.zero_transitions(len(labels))._asdict()
-    return {**head.init(key), **({"crf": steps} if options.crf else {})}
 
-  def steps_of(params: Params, batch: Batch) -> crf.TransitionScores:
-    return crf.row_transitions(params["crf"], legal, batch, options.crf_rate)
+class Tagger(NamedTuple):
+  """Tagging with given labels and a given head."""
 
-  def loss(params: Params, batch: Batch, key: Key, train: bool):
-    scores = head.logits(params, batch, key, train)
-    if options.crf:
-      emissions = first_subword_scores(scores, batch)
-      return crf_loss(emissions, steps_of(params, batch), batch)
-    if options.tag_all_subwords:
+  options: Options
+  head: Head  # With logits [B, L, T].
+  meaning: label_scheme.LabelMeanings
+  legal: crf.TransitionScores  # What the CRF's parameters are added to.
+
+  def init(self, key: Key) -> Params:
+    """Returns the head's parameters and, if options.crf, the CRF's."""
+    params = self.head.init(key)
+    if self.options.crf:
+      # A fresh CRF is a softmax over the legal sequences.
+      steps = crf.zero_transitions(len(self.meaning.tags))
+      params = {**params, "crf": steps._asdict()}
+    return params
+
+  def loss(self, params: Params, batch: Batch, key: Key, train: bool):
+    """Returns the loss of tokens, of words or of sequences of tags."""
+    scores = self.head.logits(params, batch, key, train)
+    if not self.options.crf and self.options.tag_all_subwords:
       return token_loss(scores, batch)
-    return word_loss(first_subword_scores(scores, batch), batch)
+    scores = first_subword_scores(scores, batch["word_starts"])
+    if not self.options.crf:
+      return word_loss(scores, batch)
+    return crf_loss(scores, self._steps(params, batch), batch)
 
-  def outputs(params: Params, batch: Batch, every=ensemble.alone):
-    scores = head.logits(params, batch, None, False)
-    if options.decode == "combine":
-      scores = every(combined_subword_scores(scores, batch))
+  def _steps(self, params: Params, batch: Batch) -> crf.TransitionScores:
+    return crf.row_transitions(params["crf"], self.legal, batch)
+
+  def outputs(self, params: Params, batch: Batch, every=ensemble.alone):
+    """Returns the tags of words and their probabilities, [B, L] each."""
+    scores = self.head.logits(params, batch, None, False)
+    if self.options.decode == "combine":
+      scores = combined_subword_scores(scores, batch)
+    else:
+      scores = first_subword_scores(scores, batch["word_starts"])
+    scores = every(scores)
+    if not self.options.crf:
       return likeliest_tags(ensemble.mean_softmax(scores))
-    scores = every(first_subword_scores(scores, batch))
-    if options.crf:
-      # A CRF, too: a sequence scores the mean of its members' scores.
-      steps = jax.tree.map(every, steps_of(params, batch))
-      scores, steps = jax.tree.map(ensemble.mean, (scores, steps))
-      return viterbi_tags(scores, steps, batch)
-    return likeliest_tags(ensemble.mean_softmax(scores))
+    # A sequence scores the mean of its members' scores.
+    steps = jax.tree.map(every, self._steps(params, batch))
+    scores, steps = jax.tree.map(ensemble.mean, (scores, steps))
+    return viterbi_tags(scores, steps, batch)
 
   def decode(
+    self,
     examples: Sequence[Example],
     rows: Rows,
     outputs: Outputs,
     tuned: Mapping[str, float],
   ) -> list[Prediction]:
+    """Returns the sentences' predictions, as tag_prediction makes them."""
     tags: list[list[str]] = [[] for _ in examples]
     probabilities: list[list[float]] = [[] for _ in examples]
     for i, index in enumerate(rows.example):
       count = int(np.sum(rows.tokens["word_starts"][i] > 0))
-      tags[index] += [meaning.tags[t] for t in outputs["tags"][i][:count]]
+      tags[index] += [self.meaning.tags[t] for t in outputs["tags"][i][:count]]
       probabilities[index] += outputs["probabilities"][i][:count].tolist()
+    has_entities = self.options.task == "ner"
     # A CRF's tags are legal within a window, but maybe not where two windows
     # meet.
-    if meaning.is_iob1 or (options.crf and options.task == "ner"):
-      tags = [bio.repair_tags(found, options.scheme) for found in tags]
+    if self.meaning.is_iob1 or (self.options.crf and has_entities):
+      tags = [bio.repair_tags(x, self.options.scheme) for x in tags]
     parts = zip(examples, tags, probabilities, strict=True)
-    has_entities = options.task == "ner"
     return [tag_prediction(*part, has_entities=has_entities) for part in parts]
 
   def score(
-    examples: Sequence[Example], predictions: Sequence[Prediction]
+    self, examples: Sequence[Example], predictions: Sequence[Prediction]
   ) -> dict[str, float]:
+    """Returns the scores of entities, or the accuracy of words."""
     gold = _gold_labels(examples)
     predicted = [p["tags"] for p in predictions]
-    if options.task == "ner":
-      return entity_metrics.evaluate_entities(gold, predicted, options.scheme)
+    if self.options.task == "ner":
+      return entity_metrics.evaluate_entities(
+        gold, predicted, self.options.scheme
+      )
     return {"accuracy": entity_metrics.word_accuracy(gold, predicted)}
 
-  def require_labels(examples: Sequence[Example]) -> None:
+  def require_labels(self, examples: Sequence[Example]) -> None:
+    """Raises DataError if there are no tags, or the model knows none."""
     gold = [
       (tag, f"{example.file}:{line}")
       for example, tags in zip(examples, _gold_labels(examples), strict=True)
       for tag, line in zip(tags, example.lines, strict=True)
       if tag != "O"
     ]
-    unseen_labels.check_known(gold, [t for t in meaning.ids if t != "O"])
-    if options.task == "ner":
+    unseen_labels.check_known(gold, [t for t in self.meaning.ids if t != "O"])
+    if self.options.task == "ner":
       unseen_labels.note_none(gold, examples, "entity")
-
-  return Application(
-    make_rows=lambda examples: make_rows(
-      examples, tokenizer, meaning.ids, length=length, stride=options.stride
-    ),
-    init=init_all,
-    loss=loss,
-    outputs=outputs,
-    decode=decode,
-    score=score,
-    best="f1" if options.task == "ner" else "accuracy",
-    require_labels=require_labels,
-  )
 
 
 def _meaning(
@@ -372,8 +390,6 @@ def without_effect(options: Options) -> dict[str, str]:
     found["tag_all_subwords"] = (
       "beside task.crf=True, which reads each word at its first subword"
     )
-  else:
-    found["crf_rate"] = "without task.crf=True"
   return found
 
 

@@ -11,7 +11,7 @@ from helpers import odd_tables
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import tables
 from maskedlm.finetune import config as configs
-from maskedlm.finetune.multi_label import label_lists
+from maskedlm.finetune.classification import label_lists
 
 _LEFT_OUT = re.compile(r"([\d,]+) (?:row|passage|repetition)[^:]* left out")
 

@@ -12,11 +12,11 @@ from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 from maskedlm.finetune import config as configs
+from maskedlm.finetune.classification import multi_label
 from maskedlm.finetune.classification.files import Example
+from maskedlm.finetune.classification.multi_label import Options
 from maskedlm.finetune.common.head import Head
 from maskedlm.finetune.contract import Setup
-from maskedlm.finetune.multi_label import multi_label
-from maskedlm.finetune.multi_label.multi_label import Options
 from maskedlm.training.checkpoints.load import open_checkpoint
 
 

@@ -17,8 +17,8 @@ from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import predict, run
+from maskedlm.finetune.classification import features as text_features
 from maskedlm.finetune.contract import Setup
-from maskedlm.finetune.text_features import text_features
 from maskedlm.interop import word_vectors
 from maskedlm.modeling import masked_lm
 from maskedlm.training.checkpoints import load

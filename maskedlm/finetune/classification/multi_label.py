@@ -19,9 +19,13 @@ from maskedlm.core.errors import DataError
 from maskedlm.core.parse_json import parse_json
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled import tables
-from maskedlm.finetune.classification import classification, files, glue
+from maskedlm.finetune.classification import (
+  classification,
+  files,
+  glue,
+  label_lists,
+)
 from maskedlm.finetune.classification.files import Example
-from maskedlm.finetune.classification.head import make_row_head
 from maskedlm.finetune.common import ensemble, entity_metrics, unseen_labels
 from maskedlm.finetune.common.gold_labels import (
   NO_LABEL,
@@ -30,6 +34,7 @@ from maskedlm.finetune.common.gold_labels import (
   labelled,
   require_two_labels,
 )
+from maskedlm.finetune.common.row_head import make_row_head
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -39,7 +44,6 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.finetune.multi_label import label_lists
 from maskedlm.modeling.losses import weighted_sum
 
 METRICS = ("micro_f1", "macro_f1", "exact_match")

@@ -1,4 +1,4 @@
-"""Tags from the vectors of a frozen encoder; LAYERS is for config files."""
+"""Where config files of earlier versions import LAYERS from."""
 
 from maskedlm.finetune.common.layer_features import LAYERS
 
