@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import tables
-from maskedlm.finetune.common import entity_metrics, mentions
+from maskedlm.data.labelled import mentions, tables
+from maskedlm.data.labelled.mentions import Mention
+from maskedlm.finetune.common import entity_metrics
 from maskedlm.finetune.common.gold_labels import NO_LABEL, NO_NUMBER
-from maskedlm.finetune.common.mentions import Mention
 
 ANSWERS = ("NEITHER", "A", "B")  # By the model's label id.
 _FIELDS = ("Pronoun", "A", "B")

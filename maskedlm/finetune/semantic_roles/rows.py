@@ -11,18 +11,18 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from maskedlm.core.counts import counted
-from maskedlm.data.labelled import windows
-from maskedlm.data.labelled.words import word_encoder
-from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.finetune.common import bio, unseen_labels
-from maskedlm.finetune.common.text_pairs import text_row
-from maskedlm.finetune.contract import Rows
-from maskedlm.finetune.semantic_roles.predicates import (
+from maskedlm.data.labelled import bio, windows
+from maskedlm.data.labelled.formats.predicates import (
   Example,
   Predicate,
-  clip,
   with_verb,
 )
+from maskedlm.data.labelled.words import word_encoder
+from maskedlm.data.tokenizers.tokenizer import Tokenizer
+from maskedlm.finetune.common import unseen_labels
+from maskedlm.finetune.common.text_pairs import text_row
+from maskedlm.finetune.contract import Rows
+from maskedlm.finetune.semantic_roles.predicates import clip
 
 PER_ROW = 6
 

@@ -5,32 +5,16 @@ All tasks that tag words use this module.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from maskedlm.data.labelled import windows
+from maskedlm.data.labelled.formats.tags import Example
 from maskedlm.data.labelled.words import word_encoder
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import unseen_labels
 from maskedlm.finetune.common.text_pairs import text_row
 from maskedlm.finetune.contract import Rows
-
-
-class Example(NamedTuple):
-  """A sentence and its tags."""
-
-  words: tuple[str, ...]
-  tags: tuple[str, ...] | None = None
-  text: str | None = None  # None: the words joined by spaces.
-  offsets: tuple[tuple[int, int], ...] = ()  # Characters of the words in text.
-  lines: tuple[int, ...] = ()  # Line numbers of the words.
-  where: str = ""  # FILE:LINE of the first word.
-
-  @property
-  def file(self) -> str:
-    """The name of the file."""
-    return self.where.rpartition(":")[0]
 
 
 def make_rows(

@@ -12,7 +12,7 @@ from helpers import encoder_reference as reference
 from helpers import letters
 from helpers.letters import CLS, SEP, TOKENIZER, make_params
 from maskedlm.core.errors import DataError
-from maskedlm.finetune.common.mentions import Mention
+from maskedlm.data.labelled.mentions import Mention
 from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.coreference import coreference
 from maskedlm.finetune.coreference.coreference import Options
