@@ -11,9 +11,10 @@ import pytest
 
 from helpers import encoder_reference
 from maskedlm.data import sampling
+from maskedlm.data.labelled import bio
+from maskedlm.data.labelled.bio import Entity
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
-from maskedlm.finetune.common import bio, entity_metrics, text_pairs
-from maskedlm.finetune.common.bio import Entity
+from maskedlm.finetune.common import entity_metrics, text_pairs
 from maskedlm.finetune.common.tag_head import first_subword_scores
 from maskedlm.finetune.spans import metrics as span_metrics
 from maskedlm.finetune.tagging import head, rows

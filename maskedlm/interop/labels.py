@@ -13,7 +13,7 @@ import numpy as np
 
 from maskedlm.core.errors import InteropError
 from maskedlm.core.task import Params
-from maskedlm.finetune.common import tag_forms
+from maskedlm.data.labelled import tag_forms
 from maskedlm.finetune.tagging import label_scheme
 from maskedlm.interop import own_task
 

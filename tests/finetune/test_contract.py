@@ -14,11 +14,11 @@ from helpers import task_files
 from maskedlm.cli import main
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.data.labelled.bio import Entity
+from maskedlm.data.labelled.formats.predicates import Predicate
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import initial_params, predict, run
-from maskedlm.finetune.common.bio import Entity
 from maskedlm.finetune.contract import Setup, options_that
-from maskedlm.finetune.semantic_roles.predicates import Predicate
 
 TASKS = configs.task_names()
 

@@ -12,8 +12,8 @@ import pytest
 
 from helpers.tfrecords import as_tfrecord
 from maskedlm.core.errors import DataError
+from maskedlm.data.labelled.bio import Entity
 from maskedlm.finetune import config as configs
-from maskedlm.finetune.common.bio import Entity
 
 
 def classes(*names):

@@ -8,7 +8,7 @@ import gzip
 import itertools
 import json
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 # (words, entities as (type, begin, end)); the second begins with a word "#".
 SENTENCES = (
@@ -57,7 +57,7 @@ class OddFile(NamedTuple):
 
   name: str
   content: bytes
-  options: dict[str, int]  # token_column and tag_column.
+  options: dict[str, Any]  # token_column, tag_column, file_scheme.
 
 
 def entity_tags(index: int, scheme: str, form) -> list[str]:
@@ -100,6 +100,8 @@ def good_files() -> Iterator[OddFile]:
     if number % 3 == 0:
       content = b"\xef\xbb\xbf" + content
     options = {"token_column": token, "tag_column": tag}
+    if rest[2] not in ("bio", "bioes") or rest[3] != "dash":
+      options["file_scheme"] = "any"
     yield OddFile(f"good{number}.conll", content, options)
     if number % 5 == 0:
       packed = gzip.compress(content, mtime=0)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from helpers import untrained
 from maskedlm.core.errors import InteropError
-from maskedlm.finetune.common import bio
+from maskedlm.data.labelled import bio
 from maskedlm.finetune.config import make_task
 from maskedlm.interop import labels, own_task
 from maskedlm.interop.huggingface import exporter

@@ -22,6 +22,8 @@ from typing import Any, NamedTuple
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError, did_you_mean
 
+# Values that mean that there is no gold label.
+NO_LABEL = ("", "-", "--", "?", "nan", "NaN", "<NA>")
 _SHOWN = 40  # Characters of a value, and names of fields, in a message.
 
 
@@ -44,6 +46,8 @@ class Format(NamedTuple):
   # The field without whose items an object says nothing: such objects are left
   # out, and counted.
   filled: str = ""
+  # Whether an object may also be a document, {"sentences": [object, ...]}.
+  documents: bool = False
 
 
 def values(fields: Mapping[str, Any], form: Format, where: str) -> dict:
@@ -136,7 +140,7 @@ def left_out(source: str, form: Format, count: int) -> str:
 
 def text(*names: str, optional: bool = False) -> Field:
   """Returns a field that holds a text, which may be empty."""
-  return Field(names, "a text", _text, optional)
+  return Field(names, "a text", text_of, optional)
 
 
 def texts(
@@ -154,16 +158,21 @@ def texts(
   """
 
   def parse(value: Any) -> tuple[str, ...]:
-    return tuple(map(of or _filled, map(_filled, _list(value))))
+    return tuple(map(of or _filled, map(_filled, list_of(value))))
 
   return Field(
     names, "a list of texts, none empty", parse, optional, same_length
   )
 
 
+def key(*names: str, optional: bool = False) -> Field:
+  """Returns a field that holds a name: a text or a whole number, as a text."""
+  return Field(names, "a text or a whole number", key_of, optional)
+
+
 def whole_number(*names: str, optional: bool = False) -> Field:
   """Returns a field that holds a whole number."""
-  return Field(names, "a whole number", _whole_number, optional)
+  return Field(names, "a whole number", whole_number_of, optional)
 
 
 def whole_numbers(
@@ -172,7 +181,7 @@ def whole_numbers(
   """Returns a field that holds a list of whole numbers."""
 
   def parse(value: Any) -> tuple[int, ...]:
-    return tuple(map(_whole_number, _list(value)))
+    return tuple(map(whole_number_of, list_of(value)))
 
   return Field(names, "a list of whole numbers", parse, optional, same_length)
 
@@ -199,30 +208,53 @@ def items(
   """
 
   def parse(value: Any) -> tuple:
-    return tuple(map(of, _list(value)))
+    return tuple(map(of, list_of(value)))
 
   return Field(names, expected, parse, optional, same_length)
 
 
-def _list(value: Any) -> list:
+def objects(*names: str, optional: bool = False) -> Field:
+  """Returns a field that holds a list of objects, each with a Format."""
+  return items(
+    *names, of=_object, expected="a list of objects", optional=optional
+  )
+
+
+def _object(value: Any) -> dict:
+  if not isinstance(value, dict):
+    raise ValueError(f"it has {value!r:.{_SHOWN}}")
+  return value
+
+
+def list_of(value: Any) -> list:
+  """Returns a list; raises ValueError for anything else."""
   if not isinstance(value, list):
     raise ValueError
   return value
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+  """Returns a text; raises ValueError for anything else."""
   if not isinstance(value, str):
     raise ValueError
   return value
 
 
 def _filled(value: Any) -> str:
-  if not isinstance(value, str) or not value.strip():
+  if not isinstance(value, str) or not value:
     raise ValueError(f"it has {value!r:.{_SHOWN}}")
   return value
 
 
-def _whole_number(value: Any) -> int:
+def key_of(value: Any) -> str:
+  """Returns a text or a whole number as a text, without spaces around it."""
+  if isinstance(value, str):
+    return value.strip()
+  return str(whole_number_of(value))
+
+
+def whole_number_of(value: Any) -> int:
+  """Returns a whole number; raises ValueError for anything else."""
   if isinstance(value, bool) or not isinstance(value, int):
     raise ValueError
   return value

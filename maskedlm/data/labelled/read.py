@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from maskedlm.core.parse_json import parse_json
-from maskedlm.data.labelled import fields, objects, tables
+from maskedlm.data.labelled import fields, objects, ontonotes, tables
 from maskedlm.data.labelled.lines import read_lines
 from maskedlm.runtime import console
 
@@ -54,7 +54,10 @@ def read_objects(source: str, form: fields.Format) -> Iterator[Row]:
       of its objects is filled.
   """
   empty, is_empty = 0, True
-  for number, found in objects.read_objects(source, such_as=form.such_as):
+  rows = objects.read_objects(source, such_as=form.such_as)
+  for number, found in (
+    ontonotes.each_sentence(rows) if form.documents else rows
+  ):
     where = f"{source}:{number}"
     values = fields.values(found, form, where)
     if form.filled and not values[form.filled]:

@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from maskedlm.finetune.common import bio
+from maskedlm.data.labelled import bio
 from maskedlm.runtime import console
 
 Tags = Sequence[Sequence[str]]  # One per word, for each sentence.

@@ -13,12 +13,11 @@ from typing import Any
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
+from maskedlm.data.labelled.fields import NO_LABEL
 from maskedlm.finetune.contract import Example
 from maskedlm.runtime.console import log
 
-# Values that mean that there is no gold label.
-NO_LABEL = ("", "-", "--", "?", "nan", "NaN", "<NA>")
-# So do these, if the labels are otherwise numbers from 0 on.
+# So do these, beside NO_LABEL, if the labels are otherwise numbers from 0 on.
 NO_NUMBER = ("-1", "-1.0", "-100", "-100.0")
 _MAYBE_NONE = ("none", "null", "na", "n/a", "#n/a", "\\n", "nil")
 # How programs write several labels, or a number, as a text.

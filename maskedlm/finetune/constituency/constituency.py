@@ -12,7 +12,6 @@ CKY finds the most probable tree under it.
 
 import dataclasses
 import functools
-import os
 from collections.abc import Mapping, Sequence
 
 import jax
@@ -22,6 +21,8 @@ import numpy as np
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.core.task import Batch, Key, Params
+from maskedlm.data.labelled.formats import treebanks, trees
+from maskedlm.data.labelled.formats.trees import Example
 from maskedlm.finetune.common import (
   ensemble,
   entity_metrics,
@@ -35,9 +36,9 @@ from maskedlm.finetune.common.tag_head import (
   first_subword_scores,
   likeliest_tags,
 )
-from maskedlm.finetune.constituency import files, metrics, text, trees
+from maskedlm.finetune.constituency import metrics, text
 from maskedlm.finetune.constituency.decode import best_spans
-from maskedlm.finetune.constituency.rows import Example, make_rows
+from maskedlm.finetune.constituency.rows import make_rows
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -75,25 +76,12 @@ class Options:
 
 
 def read_examples(source: str, options: Options) -> list[Example]:
-  """Returns the sentences of a file; files.py lists the formats.
+  """Returns the sentences of a file; treebanks.py lists the formats.
 
   Raises:
-    DataError: see files.read_trees.
+    DataError: see treebanks.read_file.
   """
-  return [
-    Example(
-      words=tree.words,
-      tags=tree.tags,
-      brackets=tree.brackets,
-      root=tree.root,
-      lines=tree.lines,
-      document=os.path.basename(source),
-      where=f"{source}:{tree.line}",
-    )
-    for tree in files.read_trees(
-      source, strip_functions=options.strip_functions
-    )
-  ]
+  return treebanks.read_file(source, strip_functions=options.strip_functions)
 
 
 def describe_labels(examples: Sequence[Example]) -> dict[str, object]:

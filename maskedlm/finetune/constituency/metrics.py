@@ -21,12 +21,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from maskedlm.data.labelled.formats.trees import Bracket
 from maskedlm.finetune.common.entity_metrics import (
   MatchCounts,
   sum_counts,
   word_accuracy,
 )
-from maskedlm.finetune.constituency.trees import Bracket
 
 PUNCTUATION = (",", ":", "``", "''", ".")
 _SAME = {"PRT": "ADVP"}

@@ -8,36 +8,19 @@ brackets in it then stand side by side in the one around it.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from maskedlm.core.counts import counted
+from maskedlm.data.labelled.formats import trees
+from maskedlm.data.labelled.formats.trees import Example
 from maskedlm.data.labelled.windows import Window, cut_windows
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import unseen_labels
 from maskedlm.finetune.common.word_rows import WordWindow, word_rows
-from maskedlm.finetune.constituency import trees
 from maskedlm.finetune.contract import Rows
 
 _GOLD = ("gold_begins", "gold_widths", "gold_labels")
-
-
-class Example(NamedTuple):
-  """A sentence and its tree."""
-
-  words: tuple[str, ...]  # As in trees: -LRB- may stand for a bracket.
-  tags: tuple[str, ...] | None = None
-  brackets: tuple[trees.Bracket, ...] | None = None  # As they open.
-  root: str | None = None  # The label around the tree, if there is one.
-  lines: tuple[int, ...] = ()  # Line numbers of the words.
-  document: str = ""  # The file's name.
-  where: str = ""  # FILE:LINE of the tree.
-
-  @property
-  def file(self) -> str:
-    """The name of the file."""
-    return self.where.rpartition(":")[0]
 
 
 def make_rows(

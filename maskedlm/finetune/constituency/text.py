@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import tables
-from maskedlm.finetune.common.spaced_words import spaced_words
-from maskedlm.finetune.constituency import trees
-from maskedlm.finetune.constituency.rows import Example
+from maskedlm.data.labelled.formats import trees
+from maskedlm.data.labelled.formats.trees import Example
+from maskedlm.data.labelled.sentences import parse_words
 from maskedlm.finetune.contract import Prediction
 
 # How a tree begins, on a line: (S (NP or ( (S.
@@ -25,7 +25,7 @@ def parse_line(line: str) -> Example:
       f"input {line[:60]!r} is a tree; expected words between spaces; give "
       'files of trees as --data, or such a text as {"text": "..."}.'
     )
-  return Example(words=spaced_words(line))
+  return Example(words=parse_words(line))
 
 
 def tree_prediction(

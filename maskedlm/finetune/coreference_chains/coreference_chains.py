@@ -3,7 +3,7 @@
 Mentions are found and linked in one model (Jurafsky & Martin, section 11.5;
 Lee et al. 2017, arXiv:1707.07045, and 2018, arXiv:1804.05392): head.py scores
 spans and links, rows.py cuts documents, linking.py decodes. The files are
-CoNLL-2012's (conll2012.py), and so are the metrics (metrics.py). The task
+CoNLL-2012's, and so are the metrics (metrics.py). The task
 `coreference` is GAP's, of one pronoun and two names.
 """
 
@@ -16,6 +16,8 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.core.task import Batch, Key, Params
+from maskedlm.data.labelled.formats import chains as chain_files
+from maskedlm.data.labelled.formats.chains import Chains, Example
 from maskedlm.finetune.common import ensemble, span_vectors, unseen_labels
 from maskedlm.finetune.common.gold_labels import gold_labels
 from maskedlm.finetune.contract import (
@@ -28,20 +30,17 @@ from maskedlm.finetune.contract import (
   task_option,
 )
 from maskedlm.finetune.coreference_chains import (
-  conll2012,
   head,
-  json_rows,
   linking,
   metrics,
 )
-from maskedlm.finetune.coreference_chains.rows import Chains, Example, make_rows
+from maskedlm.finetune.coreference_chains.rows import make_rows
 from maskedlm.finetune.coreference_chains.text import (
   chain_prediction,
   format_prediction,
   parse_line,
   predicted_chains,
 )
-from maskedlm.finetune.tagging import token_lists
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,11 +86,9 @@ def read_examples(source: str) -> list[Example]:
   """Returns the documents of a file: CoNLL-2012, JSON or Parquet.
 
   Raises:
-    DataError: see conll2012.read_documents and json_rows.read_documents.
+    DataError: see chain_files.read_file.
   """
-  if token_lists.is_format(source):
-    return json_rows.read_documents(source)
-  return conll2012.read_documents(source)
+  return chain_files.read_file(source)
 
 
 def describe_labels(examples: Sequence[Example]) -> dict[str, int]:
@@ -251,7 +248,7 @@ def format_tables(
   ]
   return {
     "scores.tsv": metrics.format_scores(metrics.evaluate_chains(gold, found)),
-    "gold.conll": conll2012.format_documents(documents),
+    "gold.conll": chain_files.format_documents(documents),
     **export_predictions(predictions),
   }
 
@@ -263,7 +260,7 @@ def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
     (p["id"], p["tokens"], p["sentence_ends"], found)
     for p, found in zip(predictions, chains, strict=True)
   ]
-  return {"predictions.conll": conll2012.format_documents(documents)}
+  return {"predictions.conll": chain_files.format_documents(documents)}
 
 
 def _gold_chains(examples: Sequence[Example]) -> list[Chains]:

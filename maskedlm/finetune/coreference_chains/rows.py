@@ -9,30 +9,16 @@ document.
 
 import itertools
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from maskedlm.core.counts import counted
+from maskedlm.data.labelled.formats.chains import Chains, Example
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import multi_sequence
 from maskedlm.finetune.common.text_pairs import PairRow, text_row
 from maskedlm.finetune.common.word_rows import encode_words
 from maskedlm.finetune.contract import Rows
-
-Chains = Sequence[Sequence[tuple[int, int]]]
-
-
-class Example(NamedTuple):
-  """A document and its chains: (first word, one after the last) of mentions."""
-
-  words: tuple[str, ...]
-  sentence_ends: tuple[int, ...]  # One after the last word of each sentence.
-  chains: tuple[tuple[tuple[int, int], ...], ...] | None = None
-  text: str | None = None  # None: the words joined by spaces.
-  offsets: tuple[tuple[int, int], ...] = ()  # Characters of the words in text.
-  id: str = ""  # As in #begin document: (NAME); part 000.
-  where: str = ""  # FILE:LINE.
 
 
 def cut_segments(

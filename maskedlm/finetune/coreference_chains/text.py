@@ -1,22 +1,23 @@
 """Input and output of coreference chains: texts in, mentions by chain out."""
 
+import itertools
 from collections.abc import Sequence
-from itertools import accumulate
 
-from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import objects, tables
-from maskedlm.data.tokenizers.training import replace_surrogates
+from maskedlm.data.labelled import fields, objects, sentences, tables
+from maskedlm.data.labelled.formats.chains import Chains, Example
 from maskedlm.finetune.contract import Prediction
-from maskedlm.finetune.coreference_chains.rows import (
-  Chains,
-  Example,
-  sentence_ends,
-)
-from maskedlm.finetune.tagging import text
+from maskedlm.finetune.coreference_chains.rows import sentence_ends
 
-_SUCH_AS = (
-  '{"sentences": [["a", "word", "each"], ["and", "so", "on"]]}, '
-  '{"tokens": ["a", "word", "each"]}, or {"text": "..."}'
+_SENTENCES = fields.Format(
+  {
+    "sentences": fields.items(
+      "sentences",
+      of=lambda value: tuple(map(fields.text_of, fields.list_of(value))),
+      expected="a list of lists of words",
+    )
+  },
+  such_as='{"sentences": [["a", "word", "each"], ["and", "so", "on"]]}, '
+  '{"tokens": ["a", "word", "each"]}, or {"text": "..."}',
 )
 
 
@@ -29,27 +30,18 @@ def parse_line(line: str) -> Example:
   Raises:
     DataError: the JSON has none of them.
   """
-  fields = {}
-  if tables.is_object(line):
-    fields = objects.parse_object(
-      line, f"input {line[:60]!r}", such_as=_SUCH_AS
-    )
-  if "sentences" in fields:
-    sentences = fields["sentences"]
-    if not isinstance(sentences, list) or not all(
-      isinstance(s, list) and all(isinstance(word, str) for word in s)
-      for s in sentences
-    ):
-      raise DataError(
-        f'input {line[:60]!r}: "sentences" is not a list of lists of words; '
-        f"expected {_SUCH_AS}."
+  where = f"input {line[:60]!r}"
+  if not tables.is_object(line):
+    made = sentences.split_text(line)
+  else:
+    value = objects.parse_object(line, where, such_as=_SENTENCES.such_as)
+    if "sentences" in value:
+      found = fields.values(value, _SENTENCES, where)["sentences"]
+      return Example(
+        words=tuple(itertools.chain(*found)),
+        sentence_ends=tuple(itertools.accumulate(len(x) for x in found if x)),
       )
-    filled = [s for s in sentences if s]
-    return Example(
-      words=tuple(replace_surrogates(word) for s in filled for word in s),
-      sentence_ends=tuple(accumulate(map(len, filled))),
-    )
-  made = text.parse_line(line)
+    made = sentences.of_object(value, where)
   return Example(
     words=made.words,
     sentence_ends=sentence_ends(made.words),
@@ -67,7 +59,7 @@ def chain_prediction(example: Example, chains: Chains) -> Prediction:
     mentions, each with text, start and end (characters of "text") and words
     (the first, and the one after the last).
   """
-  document, offsets = text.sentence_text(example)
+  document, offsets = sentences.sentence_text(example)
 
   def mention(begin: int, end: int) -> dict:
     start, stop = offsets[begin][0], offsets[end - 1][1]

@@ -19,6 +19,8 @@ import numpy as np
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.core.task import Batch, Key, Params
+from maskedlm.data.labelled.formats import conllu
+from maskedlm.data.labelled.formats.conllu import Example
 from maskedlm.finetune.common import ensemble, entity_metrics, unseen_labels
 from maskedlm.finetune.common.gold_labels import gold_labels, labelled
 from maskedlm.finetune.common.head import Heads
@@ -31,12 +33,10 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.finetune.dependency import conllu, json_rows, metrics, text
-from maskedlm.finetune.dependency.conllu import Example
+from maskedlm.finetune.dependency import metrics, text
 from maskedlm.finetune.dependency.decode import best_tree
 from maskedlm.finetune.dependency.head import ArcHead, LabelHead
 from maskedlm.finetune.dependency.rows import make_rows
-from maskedlm.finetune.tagging import token_lists
 
 # Words that are looked at as a word's head, the likeliest. Each of a row's
 # pairs would be a table that is as large as the square of its length.
@@ -60,11 +60,9 @@ def read_examples(source: str) -> list[Example]:
   """Returns the sentences of CoNLL-U, JSON, Parquet or "tfds:...".
 
   Raises:
-    DataError: see conllu.read_sentences and json_rows.read_sentences.
+    DataError: see conllu.read_file.
   """
-  if token_lists.is_format(source):
-    return json_rows.read_sentences(source)
-  return conllu.read_sentences(source)
+  return conllu.read_file(source)
 
 
 def describe_labels(examples: Sequence[Example]) -> dict[str, list[str]]:

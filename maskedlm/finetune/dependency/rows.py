@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from maskedlm.core.counts import counted
+from maskedlm.data.labelled.formats.conllu import Example
 from maskedlm.data.labelled.windows import cut_windows
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import unseen_labels
 from maskedlm.finetune.common.word_rows import WordWindow, word_rows
 from maskedlm.finetune.contract import Rows
-from maskedlm.finetune.dependency.conllu import Example
 
 
 def make_rows(

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from maskedlm.core.errors import DataError
-from maskedlm.finetune.common.spaced_words import spaced_words
+from maskedlm.data.labelled import columns
+from maskedlm.data.labelled.formats import conllu
+from maskedlm.data.labelled.sentences import parse_words
 from maskedlm.finetune.contract import Prediction
-from maskedlm.finetune.dependency import conllu
 
 
 def parse_line(line: str) -> conllu.Example:
@@ -15,12 +16,12 @@ def parse_line(line: str) -> conllu.Example:
     DataError: there are no words, or a line of CoNLL-U; the JSON has neither
       field.
   """
-  if line.count("\t") == conllu.COLUMNS - 1:
+  if line.count("\t") == columns.CONLLU_COLUMNS - 1:
     raise DataError(
       f"input {line[:60]!r} is a line of CoNLL-U; expected words between "
       "spaces; give files of CoNLL-U as --data."
     )
-  return conllu.of_words(spaced_words(line))
+  return conllu.of_words(parse_words(line))
 
 
 def tree_prediction(

@@ -22,7 +22,9 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError, did_you_mean
 from maskedlm.core.task import Array, Batch
-from maskedlm.data.labelled import tables
+from maskedlm.data.labelled import objects, tables
+from maskedlm.data.labelled.formats import relations as relation_files
+from maskedlm.data.labelled.formats.relations import Example
 from maskedlm.finetune.common import single_label, unseen_labels
 from maskedlm.finetune.common.confusion import confusion_table
 from maskedlm.finetune.common.gold_labels import (
@@ -39,11 +41,9 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.finetune.relations import object_rows, semeval
+from maskedlm.finetune.relations import semeval
 from maskedlm.finetune.relations.pair_scorer import FeedForward, span_means
 from maskedlm.finetune.relations.rows import make_markers, make_rows
-from maskedlm.finetune.relations.semeval import Example
-from maskedlm.finetune.tagging import token_lists
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import gather_positions, sentence_vector
 from maskedlm.runtime.console import log
@@ -70,26 +70,25 @@ class Options:
 def parse_line(line: str) -> Example:
   """Returns the example in a line: a text with <e1>...</e1> and <e2>...</e2>.
 
-  The line may also be a JSON object, as object_rows.py has it.
+  The line may also be a JSON object, as formats/relations.py has it.
 
   Raises:
     DataError: a field or a tag is missing, or an entity is not at its offset.
   """
   where = f"input {line[:40]!r}"
   if not tables.is_object(line):
-    return Example(*semeval.parse_entity_tags(line, where=where))
-  return object_rows.read_object(tables.parse_record(line, where))
+    return Example(*relation_files.parse_entity_tags(line, where=where))
+  found = objects.parse_object(line, where)
+  return relation_files.of_object(found, where)
 
 
 def read_examples(source: str, options: Options) -> list[Example]:
   """Returns the sentences of a file: SemEval's format, JSON, Parquet or TFDS.
 
   Raises:
-    DataError: see semeval.read_sentences and object_rows.read_file.
+    DataError: see relation_files.read_file.
   """
-  if token_lists.is_format(source):
-    return object_rows.read_file(source, other=options.other)
-  return semeval.read_sentences(source, other=options.other)
+  return relation_files.read_file(source, other=options.other)
 
 
 def describe_labels(

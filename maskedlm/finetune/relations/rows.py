@@ -8,11 +8,11 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.labelled import words
+from maskedlm.data.labelled.formats.relations import Example
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import mentions, unseen_labels
 from maskedlm.finetune.common.text_pairs import text_tokens
 from maskedlm.finetune.contract import Rows
-from maskedlm.finetune.relations.semeval import Example
 
 
 class Markers(NamedTuple):

@@ -1,129 +1,20 @@
-"""SemEval-2010 task 8: its files, its official metric and its output format.
+"""SemEval-2010 task 8: its labels, its official metric and its output format.
 
 Hendrickx et al. 2010 (https://aclanthology.org/S10-1006): how are two nominals
 of a sentence related? By one of nine relations, in either direction, or Other.
-
-  1 <TAB> "The <e1>child</e1> was wrapped and bound into the <e2>cradle</e2>."
-  Other
-  Comment: ...
 """
 
-import pathlib
-import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from maskedlm.core.errors import DataError
-from maskedlm.data.labelled.lines import read_lines
+from maskedlm.data.labelled.formats.relations import RELATION
 from maskedlm.finetune.common import entity_metrics
-from maskedlm.finetune.common.gold_labels import NO_LABEL
-from maskedlm.finetune.common.mentions import Mention
-
-_SENTENCE = re.compile(r"([0-9]+)[\t ]+(.*)")
-_RELATION = re.compile(r"([^\s()]+)(\(e1,e2\)|\(e2,e1\))?")
-_TAG = re.compile(r"</?e[12]>")
-_COMMENT = "Comment"
-
-
-class Example(NamedTuple):
-  """A sentence without its tags, and the relation between two parts of it."""
-
-  text: str
-  e1: Mention
-  e2: Mention
-  relation: str | None = None
-  id: str = ""
-  where: str = ""  # FILE:LINE of the sentence.
-
-
-def read_sentences(
-  path: str | pathlib.Path, *, other: str = "Other"
-) -> list[Example]:
-  """Reads the sentences of a file in the task's format.
-
-  The line after a sentence has its relation; blank lines and lines that begin
-  with "Comment" are skipped. In a file without relations, like the test set as
-  it was distributed, they are None; so is one that is - or ?, and not `other`.
-
-  Raises:
-    DataError: the file is missing, empty or not UTF-8; a line is malformed; a
-      sentence lacks an entity, or a relation although others have one.
-  """
-  examples: list[Example] = []
-  without: list[Example] = []
-  expects_relation = False
-  for number, line in enumerate(read_lines(pathlib.Path(path)), 1):
-    where = f"{path}:{number}"
-    line = line.strip()
-    if match := _SENTENCE.fullmatch(line):
-      without += examples[-1:] * expects_relation
-      if "\t" in match[2]:
-        raise DataError(
-          f"{where}: a tab within the sentence; expected the relation in the "
-          "next line, not in another column."
-        )
-      examples.append(_sentence(*match.groups(), where))
-      expects_relation = True
-    elif line and not line.startswith(_COMMENT):
-      if not expects_relation or not _RELATION.fullmatch(line):
-        raise DataError(
-          f"{where}: {line[:40]!r}; expected a sentence (number, tab, sentence "
-          "in quotes), then a relation such as Cause-Effect(e1,e2), "
-          "Cause-Effect(e2,e1) or Other, or a line that begins with Comment."
-        )
-      if line == other or line not in NO_LABEL:
-        examples[-1] = examples[-1]._replace(relation=line)
-      expects_relation = False
-  if not examples:
-    raise DataError(f"{path}: no sentences; expected at least one.")
-  without += examples[-1:] * expects_relation
-  if 0 < len(without) < len(examples):
-    raise DataError(
-      f"{without[0].where}: the sentence has no relation, but others do; "
-      "expected it on the next line, such as Cause-Effect(e1,e2) or Other."
-    )
-  return examples
-
-
-def parse_entity_tags(text: str, *, where: str) -> tuple[str, Mention, Mention]:
-  """Returns (text without tags, e1, e2), given <e1>...</e1> and <e2>...</e2>.
-
-  Raises:
-    DataError: a tag is missing or repeated, or an entity is empty or closed
-      before it is opened.
-  """
-  plain, begin, places = "", 0, {}
-  for match in _TAG.finditer(text):
-    if match.group() in places:
-      raise DataError(
-        f"{where}: the sentence has {match.group()} twice; expected each of "
-        "<e1>, </e1>, <e2> and </e2> once."
-      )
-    plain += text[begin : match.start()]
-    begin = match.end()
-    places[match.group()] = len(plain)
-  plain += text[begin:]
-  for tag in ("<e1>", "</e1>", "<e2>", "</e2>"):
-    if tag not in places:
-      raise DataError(
-        f"{where}: the sentence has no {tag}; expected tags around both "
-        "entities, such as The <e1>child</e1> in the <e2>cradle</e2>."
-      )
-  e1, e2 = (
-    Mention(places[f"<{name}>"], places[f"</{name}>"]) for name in ("e1", "e2")
-  )
-  for name, entity in (("e1", e1), ("e2", e2)):
-    if not plain[entity.begin : entity.end].strip():
-      raise DataError(
-        f"{where}: <{name}></{name}> is empty; expected the words of an entity."
-      )
-  return plain, e1, e2
 
 
 def strip_direction(relation: str) -> str:
   """Returns the relation without its (e1,e2) or (e2,e1)."""
-  match = _RELATION.fullmatch(relation)
+  match = RELATION.fullmatch(relation)
   return match.group(1) if match else relation
 
 
@@ -230,9 +121,3 @@ def format_answers(ids: Sequence[str], relations: Sequence[str]) -> str:
 
 def _mean(values: Sequence[float]) -> float:
   return sum(values) / len(values) if values else 0.0
-
-
-def _sentence(number: str, text: str, where: str) -> Example:
-  if len(text) > 1 and text[0] == text[-1] == '"':
-    text = text[1:-1]
-  return Example(*parse_entity_tags(text, where=where), id=number, where=where)

@@ -22,13 +22,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from maskedlm.finetune.common import entity_metrics
-from maskedlm.finetune.common.entity_metrics import MatchCounts
-from maskedlm.finetune.semantic_roles.predicates import (
+from maskedlm.data.labelled.formats.predicates import (
   VERB,
   Predicate,
   with_verb,
 )
+from maskedlm.finetune.common import entity_metrics
+from maskedlm.finetune.common.entity_metrics import MatchCounts
 
 Sentences = Sequence[Sequence[Predicate]]
 

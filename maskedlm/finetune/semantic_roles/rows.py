@@ -12,21 +12,22 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from maskedlm.core.counts import counted
+from maskedlm.data.labelled import bio
+from maskedlm.data.labelled.formats.predicates import (
+  Example,
+  Predicate,
+  with_verb,
+)
 from maskedlm.data.labelled.windows import cut_windows
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.finetune.common import bio, unseen_labels
+from maskedlm.finetune.common import unseen_labels
 from maskedlm.finetune.common.word_rows import (
   Targets,
   WordWindow,
   word_rows,
 )
 from maskedlm.finetune.contract import Rows
-from maskedlm.finetune.semantic_roles.predicates import (
-  Example,
-  Predicate,
-  clip,
-  with_verb,
-)
+from maskedlm.finetune.semantic_roles.predicates import clip
 
 PER_ROW = 6
 

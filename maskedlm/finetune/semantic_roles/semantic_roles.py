@@ -18,7 +18,10 @@ import numpy as np
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.core.task import Batch, Key, Params
-from maskedlm.finetune.common import bio, ensemble, unseen_labels
+from maskedlm.data.labelled import bio
+from maskedlm.data.labelled.formats import props, roles
+from maskedlm.data.labelled.formats.predicates import VERB, Example, Predicate
+from maskedlm.finetune.common import ensemble, unseen_labels
 from maskedlm.finetune.common.gold_labels import gold_labels
 from maskedlm.finetune.contract import (
   Application,
@@ -29,22 +32,10 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.finetune.semantic_roles import (
-  json_rows,
-  metrics,
-  props,
-  text,
-  viterbi,
-)
+from maskedlm.finetune.semantic_roles import metrics, text, viterbi
 from maskedlm.finetune.semantic_roles.head import RoleHead, WordHead
-from maskedlm.finetune.semantic_roles.predicates import (
-  VERB,
-  Example,
-  Predicate,
-  read_tags,
-)
+from maskedlm.finetune.semantic_roles.predicates import read_tags
 from maskedlm.finetune.semantic_roles.rows import make_rows
-from maskedlm.finetune.tagging import token_lists
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.heads import gather_positions
 from maskedlm.modeling.losses import weighted_sum
@@ -67,11 +58,9 @@ def read_examples(source: str) -> list[Example]:
   """Returns the sentences of a file: JSON, Parquet or CoNLL columns.
 
   Raises:
-    DataError: see json_rows.read_file and props.read_file.
+    DataError: see roles.read_file.
   """
-  if token_lists.is_format(source):
-    return json_rows.read_file(source)
-  return props.read_file(source)
+  return roles.read_file(source)
 
 
 def has_label(example: Example) -> bool:
@@ -277,9 +266,9 @@ def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
   """Returns the words, predicates and roles in the formats that are read."""
   pairs = [(p["words"], text.predicted(p["predicates"])) for p in predictions]
   return {
-    "roles.jsonl": json_rows.format_predictions(predictions),
-    "roles_2005.conll": props.format_2005(pairs),
-    "roles_2012.conll": props.format_2012(pairs),
+    "roles.jsonl": roles.format_rows(predictions),
+    "roles_2005.conll": props.format_sentences(pairs),
+    "roles_2012.conll": roles.format_2012(pairs),
   }
 
 

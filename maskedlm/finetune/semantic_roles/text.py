@@ -4,22 +4,15 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import objects, tables
-from maskedlm.finetune.common.bio import Entity
-from maskedlm.finetune.contract import Prediction
-from maskedlm.finetune.semantic_roles import json_rows
-from maskedlm.finetune.semantic_roles.predicates import (
+from maskedlm.data.labelled import fields, objects, sentences, tables
+from maskedlm.data.labelled.bio import Entity
+from maskedlm.data.labelled.formats import roles
+from maskedlm.data.labelled.formats.predicates import (
   Example,
   Predicate,
   with_verb,
 )
-from maskedlm.finetune.tagging import text as tagging_text
-
-_SUCH_AS = (
-  '{"words": ["Ann", "slept"], "predicates": [{"index": 1}]}, or {"text": '
-  '"..."} for a text that begins with {'
-)
+from maskedlm.finetune.contract import Prediction
 
 
 def parse_line(line: str) -> Example:
@@ -29,20 +22,17 @@ def parse_line(line: str) -> Example:
   arguments are then labelled; otherwise predicates are found.
 
   Raises:
-    DataError: the object has none of them; see also json_rows.read_object.
+    DataError: the object has none of them; see also roles.of_values.
   """
-  if tables.is_object(line):
-    where = f"input {line[:60]!r}"
-    fields = objects.parse_object(line, where, such_as=_SUCH_AS)
-    if "words" in fields or "predicates" in fields:
-      if "words" not in fields and "tokens" in fields:
-        fields["words"] = fields["tokens"]
-      if "words" not in fields:
-        raise DataError(
-          f"{where}: 'predicates' without 'words'; expected {_SUCH_AS}."
-        )
-      return json_rows.read_object(fields, where)
-  sentence = tagging_text.parse_line(line)
+  where = f"input {line[:60]!r}"
+  if not tables.is_object(line):
+    sentence = sentences.split_text(line)
+  else:
+    value = objects.parse_object(line, where, such_as=roles.SENTENCE.such_as)
+    if "text" not in value or "words" in value or "predicates" in value:
+      found = fields.values(value, roles.SENTENCE, where)
+      return roles.of_values(found, where)
+    sentence = sentences.of_object(value, where)
   return Example(sentence.words, text=sentence.text, offsets=sentence.offsets)
 
 
@@ -65,7 +55,7 @@ def role_prediction(
     model would have found them; "others" are those it found in addition.
   """
   words = list(example.words)
-  text, _ = tagging_text.sentence_text(example)
+  text, _ = sentences.sentence_text(example)
   given = {p.index: p.sense for p in example.predicates or ()}
   is_given = example.predicates is not None
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maskedlm.finetune.common.bio import Entity
+from maskedlm.data.labelled.bio import Entity
 
 
 class Candidate(NamedTuple):

@@ -6,8 +6,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from maskedlm.data.labelled.bio import Entity
 from maskedlm.finetune.common import entity_metrics
-from maskedlm.finetune.common.bio import Entity
 
 Spans = Sequence[Sequence[Entity]]  # One sequence per sentence.
 

@@ -7,29 +7,16 @@ row that keeps its first word.
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from maskedlm.core.counts import counted
+from maskedlm.data.labelled.formats.layers import Example
 from maskedlm.data.labelled.windows import cut_span_windows
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import unseen_labels
-from maskedlm.finetune.common.bio import Entity
 from maskedlm.finetune.common.word_rows import WordWindow, word_rows
 from maskedlm.finetune.contract import Rows
-
-
-class Example(NamedTuple):
-  """A sentence and its labelled spans."""
-
-  words: tuple[str, ...]
-  spans: tuple[Entity, ...] | None = None  # Each once; outer layers first.
-  text: str | None = None  # None: the words joined by spaces.
-  offsets: tuple[tuple[int, int], ...] = ()  # Characters of the words in text.
-  lines: tuple[int, ...] = ()  # Line numbers of the words.
-  document: str = ""  # The file's name.
-  where: str = ""  # FILE:LINE of the first word.
 
 
 def make_rows(

@@ -9,7 +9,6 @@ and SPAN.
 
 import dataclasses
 import functools
-import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -18,13 +17,11 @@ import jax.numpy as jnp
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.core.task import Batch, Key, Params
-from maskedlm.finetune.common import (
-  bio,
-  ensemble,
-  span_vectors,
-  unseen_labels,
-)
-from maskedlm.finetune.common.bio import Entity
+from maskedlm.data.labelled import bio, sentences
+from maskedlm.data.labelled.bio import Entity
+from maskedlm.data.labelled.formats import layers
+from maskedlm.data.labelled.formats.layers import Example
+from maskedlm.finetune.common import ensemble, span_vectors, unseen_labels
 from maskedlm.finetune.common.gold_labels import gold_labels
 from maskedlm.finetune.common.head import Heads
 from maskedlm.finetune.common.labelled_or_null import (
@@ -43,7 +40,7 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.finetune.spans import layered_files, metrics, text
+from maskedlm.finetune.spans import metrics, text
 from maskedlm.finetune.spans.decode import (
   Candidate,
   calibrate_threshold,
@@ -52,7 +49,7 @@ from maskedlm.finetune.spans.decode import (
   without_crossings,
   without_overlaps,
 )
-from maskedlm.finetune.spans.rows import Example, make_rows
+from maskedlm.finetune.spans.rows import make_rows
 from maskedlm.finetune.tagging.text import format_prediction
 from maskedlm.modeling import masked_lm
 
@@ -95,9 +92,9 @@ class Options:
   )
   file_scheme: str = task_option(
     "auto",
-    "How files write spans; auto recognises the scheme of each file, but not "
-    "io (types alone).",
-    choices=("auto", *bio.SCHEMES),
+    "How files write spans; auto recognises bio, iob1 and bioes, any also "
+    "BILOU, BMES, B_PER, b-per and PER-B; io: types alone.",
+    choices=bio.FILE_SCHEMES,
     overridable=True,
   )
   repair_bio: bool = task_option(
@@ -120,7 +117,7 @@ def read_examples(source: str, options: Options) -> list[Example]:
   """Returns the sentences of a file.
 
   Raises:
-    DataError: see layered_files.py.
+    DataError: see layers.py.
   """
   columns = {
     "token_column": options.token_column,
@@ -128,21 +125,17 @@ def read_examples(source: str, options: Options) -> list[Example]:
     "repair_bio": options.repair_bio,
   }
   if options.nested:
-    sentences = layered_files.read_layers(source, **columns)
+    examples = layers.read_layers(source, **columns)
   else:
-    sentences = layered_files.read_flat(
+    examples = layers.read_flat(
       source, tag_column=options.tag_column, **columns
     )
-  return [
-    Example(
-      words=sentence.words,
-      spans=_identified(sentence.spans, options),
-      lines=sentence.lines,
-      document=os.path.basename(source),
-      where=f"{source}:{sentence.lines[0]}",
-    )
-    for sentence in sentences
-  ]
+  return [x._replace(spans=_identified(x.spans, options)) for x in examples]
+
+
+def parse_line(line: str) -> Example:
+  """Returns the sentence in a line of input; see sentences.parse_line."""
+  return Example(**sentences.parse_line(line)._asdict())
 
 
 def describe_labels(examples: Sequence[Example]) -> dict[str, list[str]]:
@@ -326,7 +319,7 @@ def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
   """Returns a file for read_examples: words and predicted spans, in layers."""
   words = [prediction["tokens"] for prediction in predictions]
   pairs = zip(words, _predicted(predictions), strict=True)
-  return {"predictions.tsv": layered_files.format_layers(pairs)}
+  return {"predictions.tsv": layers.format_layers(pairs)}
 
 
 def _identified(
@@ -361,7 +354,7 @@ def make_task(options: Options) -> FinetuneTask:
     name="spans",
     options=options,
     read_examples=functools.partial(read_examples, options=options),
-    parse_line=text.parse_line,
+    parse_line=parse_line,
     describe_labels=describe_labels,
     make_application=functools.partial(make_application, options=options),
     format_prediction=format_prediction,

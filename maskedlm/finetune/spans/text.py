@@ -1,21 +1,11 @@
-"""Input and output of span labelling: text lines in, labelled spans out."""
+"""Output of span labelling: words and labelled spans."""
 
 from collections.abc import Sequence
 
+from maskedlm.data.labelled.formats.layers import Example
+from maskedlm.data.labelled.sentences import sentence_text
 from maskedlm.finetune.contract import Prediction
 from maskedlm.finetune.spans.decode import Candidate
-from maskedlm.finetune.spans.rows import Example
-from maskedlm.finetune.tagging import text
-
-
-def parse_line(line: str) -> Example:
-  """Parses a line of text, or JSON with "text" or "tokens", as taggers do.
-
-  Raises:
-    DataError: the JSON has neither.
-  """
-  sentence = text.parse_line(line)
-  return Example(sentence.words, text=sentence.text, offsets=sentence.offsets)
 
 
 def span_prediction(example: Example, spans: Sequence[Candidate]) -> Prediction:
@@ -27,7 +17,7 @@ def span_prediction(example: Example, spans: Sequence[Candidate]) -> Prediction:
     one after the last), score (the probability of the type) and margin (its
     log-odds against NULL).
   """
-  sentence, offsets = text.sentence_text(example)
+  sentence, offsets = sentence_text(example)
   entities = []
   for margin, (label, begin, end), probability in spans:
     start, stop = offsets[begin][0], offsets[end - 1][1]

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from maskedlm.core.task import Batch, Params
-from maskedlm.finetune.common import bio
+from maskedlm.data.labelled import bio
 
 # The score of a forbidden transition: its exp is 0, but no gradient is NaN.
 FORBIDDEN = -1e4

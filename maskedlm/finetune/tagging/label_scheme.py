@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from maskedlm.finetune.common import bio, tag_forms
+from maskedlm.data.labelled import bio, tag_forms
 
 # Labels of tokens that are not words, or not annotated.
 _NO_WORD = re.compile(r"X|_|-DOCSTART-|-?PAD-?|[\[<].*[\]>]", re.IGNORECASE)

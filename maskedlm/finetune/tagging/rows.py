@@ -6,31 +6,15 @@ All tasks that tag words use this module.
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from maskedlm.data.labelled import windows
+from maskedlm.data.labelled.formats.tags import Example
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import unseen_labels
 from maskedlm.finetune.common.word_rows import WordWindow, word_rows
 from maskedlm.finetune.contract import Rows
-
-
-class Example(NamedTuple):
-  """A sentence and its tags."""
-
-  words: tuple[str, ...]
-  tags: tuple[str, ...] | None = None
-  text: str | None = None  # None: the words joined by spaces.
-  offsets: tuple[tuple[int, int], ...] = ()  # Characters of the words in text.
-  lines: tuple[int, ...] = ()  # Line numbers of the words.
-  where: str = ""  # FILE:LINE of the first word.
-
-  @property
-  def file(self) -> str:
-    """The name of the file."""
-    return self.where.rpartition(":")[0]
 
 
 def make_rows(

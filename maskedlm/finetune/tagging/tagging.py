@@ -18,12 +18,10 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.core.task import Batch, Key, Params
-from maskedlm.finetune.common import (
-  bio,
-  ensemble,
-  entity_metrics,
-  unseen_labels,
-)
+from maskedlm.data.labelled import bio, sentences
+from maskedlm.data.labelled.formats import tags
+from maskedlm.data.labelled.formats.tags import Example
+from maskedlm.finetune.common import ensemble, entity_metrics, unseen_labels
 from maskedlm.finetune.common.confusion import confusion_table
 from maskedlm.finetune.common.gold_labels import gold_labels
 from maskedlm.finetune.common.head import Head, make_head
@@ -41,7 +39,7 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.finetune.tagging import conll, crf, label_scheme
+from maskedlm.finetune.tagging import crf, label_scheme
 from maskedlm.finetune.tagging.head import (
   combined_subword_scores,
   crf_loss,
@@ -49,10 +47,9 @@ from maskedlm.finetune.tagging.head import (
   viterbi_tags,
   word_loss,
 )
-from maskedlm.finetune.tagging.rows import Example, make_rows
+from maskedlm.finetune.tagging.rows import make_rows
 from maskedlm.finetune.tagging.text import (
   format_prediction,
-  parse_line,
   tag_prediction,
 )
 
@@ -78,14 +75,14 @@ class Options:
   conllu_tag: str = task_option(
     "upos",
     "Column of the tag in CoNLL-U, unless tag_column names another.",
-    choices=tuple(conll.CONLLU_TAGS),
+    choices=tuple(tags.CONLLU_TAGS),
     overridable=True,
   )
   file_scheme: str = task_option(
     "auto",
-    "How files write entities; auto recognises the scheme of each file, but "
-    "not io (types alone). bioes includes BILOU and BMES.",
-    choices=("auto", *bio.SCHEMES),
+    "How files write entities; auto recognises bio, iob1 and bioes, any also "
+    "BILOU, BMES, B_PER, b-per and PER-B; io: types alone.",
+    choices=bio.FILE_SCHEMES,
     overridable=True,
   )
   scheme: str = task_option(
@@ -117,36 +114,31 @@ class Options:
 
 
 def read_examples(source: str, options: Options) -> list[Example]:
-  """Returns the sentences of a file; conll.py lists the formats.
+  """Returns the sentences of a file; formats/tags.py lists the formats.
 
   Raises:
-    DataError: see conll.read_sentences and bio.py.
+    DataError: see tags.read_file and bio.convert_tags.
   """
-  sentences = conll.read_sentences(
+  examples = tags.read_file(
     source,
     token_column=options.token_column,
     tag_column=options.tag_column,
     conllu_tag=options.conllu_tag,
     entities=options.task == "ner",
   )
-  tags: Sequence[Sequence[str] | None] = [s.tags for s in sentences]
-  if options.task == "ner" and None not in tags:
-    tags = bio.convert_tags(
-      [(s.tags, s.lines) for s in sentences],
-      source,
-      file_scheme=options.file_scheme,
-      scheme=options.scheme,
-      repair_bio=options.repair_bio,
-    )
-  return [
-    Example(
-      words=sentence.words,
-      tags=None if sentence_tags is None else tuple(sentence_tags),
-      lines=sentence.lines,
-      where=f"{source}:{sentence.lines[0]}",
-    )
-    for sentence, sentence_tags in zip(sentences, tags, strict=True)
-  ]
+  if options.task != "ner":
+    return examples
+  return tags.read_entities(
+    examples,
+    file_scheme=options.file_scheme,
+    scheme=options.scheme,
+    repair_bio=options.repair_bio,
+  )
+
+
+def parse_line(line: str) -> Example:
+  """Returns the sentence in a line of input; see sentences.parse_line."""
+  return Example(**sentences.parse_line(line)._asdict())
 
 
 def describe_labels(
@@ -345,7 +337,7 @@ def format_tables(
   return {
     "report.txt": text,
     "confusion.tsv": confusion_table(chain(*gold), chain(*predicted)),
-    "predictions.conll": conll.format_columns(
+    "predictions.conll": tags.format_columns(
       list(zip(words, gold, predicted, strict=True))
     ),
   }
@@ -356,9 +348,9 @@ def export_predictions(
 ) -> dict[str, str]:
   """Returns files of words and predicted tags, for read_examples."""
   pairs = [(p["tokens"], p["tags"]) for p in predictions]
-  files = {"predictions.conll": conll.format_columns(pairs)}
+  files = {"predictions.conll": tags.format_columns(pairs)}
   if options.task == "pos":
-    files["predictions.conllu"] = conll.format_conllu(
+    files["predictions.conllu"] = tags.format_conllu(
       pairs, conllu_tag=options.conllu_tag
     )
   return files

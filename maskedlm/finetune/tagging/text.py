@@ -1,60 +1,11 @@
-"""Input and output of a tagger: lines of text in; words, tags, entities out."""
+"""Output of a tagger: words, tags and entities."""
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import objects, tables, words
-from maskedlm.data.tokenizers.training import replace_surrogates
-from maskedlm.finetune.common import bio
+from maskedlm.data.labelled import bio
+from maskedlm.data.labelled.formats.tags import Example
+from maskedlm.data.labelled.sentences import sentence_text
 from maskedlm.finetune.contract import Prediction
-from maskedlm.finetune.tagging.rows import Example
-
-
-def parse_line(line: str) -> Example:
-  """Parses a line of text, or {"text": ...} or {"tokens": [words]} in JSON.
-
-  Raises:
-    DataError: the JSON has neither.
-  """
-  if not tables.is_object(line):
-    return _split_text(line)
-  such_as = (
-    '{"tokens": ["a", "word", "each"]}, or {"text": "..."} for a text that '
-    "begins with {"
-  )
-  fields = objects.parse_object(line, f"input {line[:60]!r}", such_as=such_as)
-  tokens, text = fields.get("tokens"), fields.get("text")
-  if isinstance(tokens, list) and all(isinstance(t, str) for t in tokens):
-    return Example(words=tuple(map(replace_surrogates, tokens)))
-  if tokens is None and isinstance(text, str):
-    return _split_text(text)
-  raise DataError(f"input {line[:60]!r} has no words; expected {such_as}.")
-
-
-def _split_text(text: str) -> Example:
-  text = replace_surrogates(text)  # Surrogates could not be printed.
-  offsets = tuple(words.split_words(text))
-  return Example(
-    words=tuple(text[begin:end] for begin, end in offsets),
-    text=text,
-    offsets=offsets,
-  )
-
-
-def sentence_text(example) -> tuple[str, Sequence[tuple[int, int]]]:
-  """Returns the text and the offsets of the words of an Example (or a span's).
-
-  The words of an example without a text are joined by spaces.
-  """
-  if example.text is not None:
-    return example.text, example.offsets
-  ends = np.cumsum([len(word) + 1 for word in example.words], dtype=int) - 1
-  return " ".join(example.words), [
-    (int(end) - len(word), int(end))
-    for word, end in zip(example.words, ends, strict=True)
-  ]
 
 
 def tag_prediction(

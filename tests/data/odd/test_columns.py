@@ -6,8 +6,8 @@ import pytest
 
 from helpers import odd_columns
 from maskedlm.core.errors import DataError
+from maskedlm.data.labelled import bio
 from maskedlm.finetune import data_files
-from maskedlm.finetune.common import bio
 from maskedlm.finetune.config import make_task
 
 TASKS = {

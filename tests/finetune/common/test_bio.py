@@ -10,8 +10,8 @@ from seqeval.metrics.v1 import precision_recall_fscore_support
 from seqeval.scheme import IOB2, IOBES
 
 from maskedlm.core.errors import DataError
-from maskedlm.finetune.common import bio
-from maskedlm.finetune.common.bio import Entity
+from maskedlm.data.labelled import bio
+from maskedlm.data.labelled.bio import Entity
 
 
 def tags(text):

@@ -7,7 +7,8 @@ import warnings
 import pytest
 import seqeval.metrics
 
-from maskedlm.finetune.common import bio, entity_metrics
+from maskedlm.data.labelled import bio
+from maskedlm.finetune.common import entity_metrics
 from maskedlm.finetune.common.confusion import confusion_table
 
 LABELS = ["O", "B-A", "B-B", "I-A", "I-B"]

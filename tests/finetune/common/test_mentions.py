@@ -6,9 +6,9 @@ import types
 import numpy as np
 import pytest
 
+from maskedlm.data.labelled.mentions import Mention
 from maskedlm.data.tokenizers.tokenizer import train_tokenizer
 from maskedlm.finetune.common import mentions
-from maskedlm.finetune.common.mentions import Mention
 
 
 def encode(text):

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maskedlm.core.errors import DataError
-from maskedlm.finetune.common import bio, tag_forms
-from maskedlm.finetune.common.bio import Entity
+from maskedlm.data.labelled import bio, tag_forms
+from maskedlm.data.labelled.bio import Entity
 
 # How a tag with a prefix and a type is written.
 FORMS = {

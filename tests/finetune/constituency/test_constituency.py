@@ -10,11 +10,11 @@ import pytest
 from helpers.english_tokenizer import english_tokenizer
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import words
+from maskedlm.data.labelled.formats.trees import Bracket
 from maskedlm.finetune.common import batching
 from maskedlm.finetune.constituency import constituency, text
 from maskedlm.finetune.constituency.constituency import Example, Options
 from maskedlm.finetune.constituency.rows import make_rows
-from maskedlm.finetune.constituency.trees import Bracket
 from maskedlm.finetune.contract import Setup
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.encoder import Encoder

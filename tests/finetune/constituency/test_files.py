@@ -5,8 +5,8 @@ import json
 import pytest
 
 from maskedlm.core.errors import DataError
+from maskedlm.data.labelled.formats.trees import Bracket
 from maskedlm.finetune.constituency import files, trees
-from maskedlm.finetune.constituency.trees import Bracket
 
 CONLL = """#begin document (d); part 000
 d 0 0 The DT (TOP(S(NP* - - - * -

@@ -4,8 +4,9 @@ import random
 
 import pytest
 
-from maskedlm.finetune.constituency import metrics, trees
-from maskedlm.finetune.constituency.trees import Bracket
+from maskedlm.data.labelled.formats import trees
+from maskedlm.data.labelled.formats.trees import Bracket
+from maskedlm.finetune.constituency import metrics
 
 GOLD = (
   "(TOP (S (NP (DT The) (NN cat)) (, ,) (VP (VBD sat) (PRT (RP down))) (. .)))"

@@ -3,8 +3,8 @@
 import pytest
 
 from maskedlm.core.errors import DataError
+from maskedlm.data.labelled.formats.trees import Bracket
 from maskedlm.finetune.constituency import trees
-from maskedlm.finetune.constituency.trees import Bracket
 
 PTB = """
 ( (S (NP-SBJ-1 (NP (NNP Pierre)) (, ,) )

@@ -13,14 +13,15 @@ from helpers import encoder_reference as reference
 from helpers import letters
 from helpers.letters import CLS, SEP, make_params
 from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.data.labelled.formats.relations import Example
+from maskedlm.data.labelled.mentions import Mention
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer, train_tokenizer
-from maskedlm.finetune.common.mentions import Mention, TokenizedMentions
+from maskedlm.finetune.common.mentions import TokenizedMentions
 from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.relations import relations
 from maskedlm.finetune.relations import rows as relation_rows
 from maskedlm.finetune.relations.relations import Options
 from maskedlm.finetune.relations.rows import Markers
-from maskedlm.finetune.relations.semeval import Example
 from maskedlm.training.step import totals
 
 UNUSED = {3: "[unused1]", 4: "[unused3]", 5: "[unused2]", 6: "[unused10]"}

@@ -6,11 +6,11 @@ The script gave the same counts on the development set of English-EWT
 
 import pytest
 
-from maskedlm.finetune.common.bio import Entity
+from maskedlm.data.labelled.bio import Entity
+from maskedlm.data.labelled.formats.predicates import Predicate
 from maskedlm.finetune.common.entity_metrics import MatchCounts
 from maskedlm.finetune.semantic_roles import metrics
 from maskedlm.finetune.semantic_roles.metrics import Argument
-from maskedlm.finetune.semantic_roles.predicates import Predicate
 
 
 def predicate(index, *args):

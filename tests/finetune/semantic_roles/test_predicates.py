@@ -3,10 +3,10 @@
 import pytest
 
 from maskedlm.core.errors import DataError
-from maskedlm.finetune.common import bio
-from maskedlm.finetune.common.bio import Entity
+from maskedlm.data.labelled import bio
+from maskedlm.data.labelled.bio import Entity
+from maskedlm.data.labelled.formats.predicates import Predicate
 from maskedlm.finetune.semantic_roles import predicates
-from maskedlm.finetune.semantic_roles.predicates import Predicate
 
 
 def make(*args, index=3, count=7):

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from maskedlm.core.errors import DataError
-from maskedlm.finetune.common.bio import Entity
+from maskedlm.data.labelled.bio import Entity
+from maskedlm.data.labelled.formats.predicates import Predicate
 from maskedlm.finetune.semantic_roles import json_rows, props, semantic_roles
-from maskedlm.finetune.semantic_roles.predicates import Predicate
 
 WORDS = ["The", "shop", "they", "like", "shut", "its", "doors", "down", "."]
 LIKE = Predicate(3, (Entity("A1", 0, 2), Entity("A0", 2, 3)))

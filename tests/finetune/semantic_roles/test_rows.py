@@ -3,9 +3,9 @@
 import numpy as np
 
 from helpers.letters import CLS, SEP, TOKENIZER
-from maskedlm.finetune.common import bio
-from maskedlm.finetune.common.bio import Entity
-from maskedlm.finetune.semantic_roles.predicates import Example, Predicate
+from maskedlm.data.labelled import bio
+from maskedlm.data.labelled.bio import Entity
+from maskedlm.data.labelled.formats.predicates import Example, Predicate
 from maskedlm.finetune.semantic_roles.rows import PER_ROW, make_rows
 
 LABELS = bio.all_tags({"V", "A", "C-A"}, "bio")

@@ -8,11 +8,12 @@ import pytest
 from helpers import encoder_reference as reference
 from helpers import letters
 from maskedlm.core.errors import DataError
-from maskedlm.finetune.common import batching, bio
-from maskedlm.finetune.common.bio import Entity
+from maskedlm.data.labelled import bio
+from maskedlm.data.labelled.bio import Entity
+from maskedlm.data.labelled.formats.predicates import Example, Predicate
+from maskedlm.finetune.common import batching
 from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.semantic_roles import semantic_roles, text
-from maskedlm.finetune.semantic_roles.predicates import Example, Predicate
 from maskedlm.training.step import totals
 
 TOKENIZER = letters.TOKENIZER

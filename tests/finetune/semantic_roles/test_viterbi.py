@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from maskedlm.finetune.common import bio
+from maskedlm.data.labelled import bio
 from maskedlm.finetune.semantic_roles.viterbi import viterbi_bio
 from maskedlm.finetune.tagging import crf
 

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from maskedlm.finetune.common.bio import Entity
+from maskedlm.data.labelled.bio import Entity
 from maskedlm.finetune.spans import decode, metrics
 from maskedlm.finetune.spans.decode import Candidate
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from maskedlm.finetune.common.bio import Entity
+from maskedlm.data.labelled.bio import Entity
 from maskedlm.finetune.spans import metrics
 
 GOLD = [

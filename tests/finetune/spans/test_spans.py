@@ -14,10 +14,10 @@ from helpers.repository import ROOT
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.data.labelled import words
+from maskedlm.data.labelled.bio import Entity
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import data_files, predict
 from maskedlm.finetune.common import batching
-from maskedlm.finetune.common.bio import Entity
 from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.spans import spans
 from maskedlm.finetune.spans.rows import make_rows

@@ -6,8 +6,8 @@ import json
 import pytest
 
 from maskedlm.core.errors import DataError
+from maskedlm.data.labelled.bio import Entity
 from maskedlm.finetune import data_files
-from maskedlm.finetune.common.bio import Entity
 from maskedlm.finetune.spans import spans
 from maskedlm.finetune.spans.decode import Candidate
 from maskedlm.finetune.spans.spans import Example, Options

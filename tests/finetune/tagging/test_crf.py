@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from maskedlm.finetune.common import bio
+from maskedlm.data.labelled import bio
 from maskedlm.finetune.tagging import crf
 
 B, W, T = 5, 4, 3

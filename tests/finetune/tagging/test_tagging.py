@@ -10,9 +10,9 @@ import pytest
 from helpers import finetune_runs as runs
 from helpers.english_tokenizer import KINDS, english_tokenizer
 from maskedlm.core.errors import ConfigError, DataError
-from maskedlm.data.labelled import words
+from maskedlm.data.labelled import bio, words
 from maskedlm.finetune import predict
-from maskedlm.finetune.common import batching, bio
+from maskedlm.finetune.common import batching
 from maskedlm.finetune.common.head import Head
 from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.tagging import tagging

@@ -7,8 +7,8 @@ import pytest
 
 from helpers import task_files, untrained
 from maskedlm.core.errors import InteropError
+from maskedlm.data.labelled import bio
 from maskedlm.finetune import predict
-from maskedlm.finetune.common import bio
 from maskedlm.interop import labels as task_labels
 from maskedlm.interop import own_task
 from maskedlm.interop.huggingface import exporter, importer

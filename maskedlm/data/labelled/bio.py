@@ -5,10 +5,10 @@ B-PER begins an entity of type PER, I-PER continues it, O is outside any entity
 
   bio    every entity begins with B (IOB2).
   iob1   an entity begins with I, or with B right after one of its own type.
-  bioes  B, I ... I, E, and S for an entity of one word; also BILOU, BMES.
+  bioes  B, I ... I, E, and S for an entity of one word.
   io     types alone, or with I; entities of one type are never adjacent.
 
-tag_forms.py lists the ways in which files write the tags.
+Files may also have other forms, such as BILOU: tag_forms.py.
 
 `find_entities` reads any of them as conlleval does, which also interprets
 ill-formed tags; `find_strict_entities` returns only well-formed entities.
@@ -18,9 +18,11 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from maskedlm.core.errors import DataError
-from maskedlm.finetune.common import tag_forms
+from maskedlm.data.labelled import tag_forms
 
 SCHEMES = ("bio", "iob1", "bioes", "io")
+# config.task.file_scheme.
+FILE_SCHEMES = ("auto", *SCHEMES, "any")
 _PREFIXES = {"bio": "BI", "iob1": "BI", "bioes": "BIES", "io": "I"}
 _BILOU = {"L": "E", "U": "S"}
 
@@ -148,8 +150,8 @@ def convert_tags(
   Args:
     sentences: (tags, line number of each tag in the file).
     path: the file, for error messages.
-    file_scheme: bio, iob1, bioes, io, or auto to detect it among the first
-      three.
+    file_scheme: one of FILE_SCHEMES; auto detects bio, iob1 and bioes, and any
+      does so in other forms, too (tag_forms.py).
     scheme: the scheme of the returned tags, bio or bioes.
     repair_bio: read ill-formed tags as conlleval does instead of raising.
 
@@ -157,7 +159,7 @@ def convert_tags(
     DataError: a tag is unknown or ill-formed; names the file and line.
   """
   sentences = _standard(sentences, path, file_scheme)
-  if file_scheme == "auto":
+  if file_scheme in ("auto", "any"):
     file_scheme = detect_scheme(tags for tags, _ in sentences)
   if not repair_bio:
     for tags, lines in sentences:
@@ -190,16 +192,23 @@ def _standard(sentences, path: str, file_scheme: str) -> list:
     for tags, lines in sentences
     if unknown.tag in tags
   )
-  hint = ""
+  hint = (
+    "Other tags, such as parts of speech, are learnt by `finetune tagging` "
+    "with --config.task.task=pos."
+  )
   if "O" in found and tag_forms.are_types(found):
     hint = (
-      " If a tag is the type alone and adjacent words of a type are one "
-      "entity, set --config.task.file_scheme=io."
+      "If a tag is the type alone and adjacent words of a type are one "
+      f"entity, set --config.task.file_scheme=io. {hint}"
+    )
+  elif file_scheme == "auto" and tag_forms.are_other_forms(found):
+    hint = (
+      "If they are BILOU or BMES, or tags such as B_PER, b-per or PER-B, set "
+      "--config.task.file_scheme=any."
     )
   raise DataError(
     f"{path}:{line}: {unknown}; expected O, B-TYPE or I-TYPE (or S-, E-), in "
-    f"--config.task.tag_column.{hint} Other tags, such as parts of speech, are "
-    "learnt by `finetune tagging` with --config.task.task=pos."
+    f"--config.task.tag_column. {hint}"
   )
 
 

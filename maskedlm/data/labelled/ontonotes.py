@@ -11,23 +11,18 @@ Spans of a chain are [chain, first word, last word], within their sentence
 (https://huggingface.co/datasets/ontonotes/conll2012_ontonotesv5).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
-
-
-def sentences_of(fields: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
-  """Returns the sentences of a document; None if the row is no document."""
-  found = fields.get("sentences")
-  if isinstance(found, list) and all(isinstance(x, dict) for x in found):
-    return found
-  return None
 
 
 def each_sentence(
   rows: Iterable[tuple[int, dict[str, Any]]],
-) -> Iterator[tuple[int, Mapping[str, Any]]]:
+) -> Iterator[tuple[int, dict[str, Any]]]:
   """Yields (row, fields) of the sentences of documents, and of other rows."""
   for number, fields in rows:
-    found = sentences_of(fields)
-    for sentence in [fields] if found is None else found:
+    found = fields.get("sentences")
+    is_document = isinstance(found, list) and all(
+      isinstance(x, dict) for x in found
+    )
+    for sentence in found if is_document else [fields]:
       yield number, sentence

@@ -1,14 +1,16 @@
 """The forms in which files and models write entity tags.
 
   written                    means
-  B-PER, I-PER, O            the standard form: prefix, dash, type
-  B_PER, b-per, o            the same: an underscore, or lower case
+  B-PER, I-PER, E-, S-, O    the standard form: prefix, dash, type
   B, I                       entities without types
-  E-, S-; L-, U- (BILOU)     the last word of an entity; its only one
+  with file_scheme=any, and in the labels of models:
+  B_PER, b-per, o            an underscore, or lower case
+  L-, U- (BILOU)             the last word of an entity; its only one
   M-, W- (BMES, BMEWO)       a word in between; an entity of one word
   PER-B, PER_I               the type first, if all tags of a file are so
-  PER, O                     (scheme io) a type alone: adjacent words with the
-                             same one are one entity
+  with file_scheme=io:
+  PER, O                     a type alone: adjacent words with the same one are
+                             one entity
 
 Anything else is refused by its name: B-, PER beside B-ORG, B-PER|B-ORG (several
 tags), (PER* (brackets), _ (not annotated), numbers.
@@ -20,8 +22,10 @@ from collections.abc import Iterable
 _PREFIXES = {**dict(zip("BIES", "BIES", strict=True)), "M": "I"}
 _PREFIXES |= {"L": "E", "U": "S", "W": "S"}
 _LETTERS = "".join(_PREFIXES)
-_FIRST = re.compile(f"([{_LETTERS}{_LETTERS.lower()}])(?:[-_](.+))?")
-_LAST = re.compile(f"(.+)[-_]([{_LETTERS}{_LETTERS.lower()}])")
+# Of each form, the prefix and the type; neither for O.
+_STANDARD = re.compile("(?P<prefix>[BIES])(?:-(?P<type>.+))?|O")
+_FIRST = re.compile(f"(?i:(?P<prefix>[{_LETTERS}])(?:[-_](?P<type>.+))?|O)")
+_LAST = re.compile(f"(?i:(?P<type>.+)[-_](?P<prefix>[{_LETTERS}])|O)")
 _SEVERAL = re.compile(f"[|,;/+ ][{_LETTERS}][-_]|[|,;]O$")
 # What begins like a prefix is no type, whatever follows: B:PER, BEGIN-PER.
 _PREFIXED = re.compile(rf"(?:[{_LETTERS}]|(?i:begin|inside))[^\w\s]")
@@ -36,26 +40,28 @@ class UnknownTagError(ValueError):
     self.tag = tag
 
 
-def standard_tags(
-  tags: Iterable[str], *, scheme: str = "auto"
-) -> dict[str, str]:
+def standard_tags(tags: Iterable[str], *, scheme: str) -> dict[str, str]:
   """Returns tag -> standard tag, with the prefixes B, I, E, S, or O.
 
   Args:
     tags: all tags of a file or a model, in their order.
-    scheme: "io" if tags are types alone; others are told by their prefixes.
+    scheme: "io" if tags are types alone; "any" for all forms with prefixes;
+      another one for the standard form alone.
 
   Raises:
     UnknownTagError: a tag has none of these forms.
   """
   distinct = dict.fromkeys(tags)
+  forms = (_STANDARD,)
   if scheme == "io":
     return {tag: _of_type(tag) for tag in distinct}
-  for form in (_of_prefix, _of_suffix):
-    found = {tag: form(tag) for tag in distinct}
+  if scheme == "any":
+    forms = (_FIRST, _LAST)
+  for form in forms:
+    found = {tag: _read(form, tag) for tag in distinct}
     if None not in found.values():
       return found
-  return {tag: _of_prefix(tag) or _refused(tag) for tag in distinct}
+  return {tag: _read(forms[0], tag) or _refused(tag) for tag in distinct}
 
 
 def are_types(tags: Iterable[str]) -> bool:
@@ -67,30 +73,30 @@ def are_types(tags: Iterable[str]) -> bool:
     # Single letters are parts of speech in some tagsets, O among them.
     len(tag) > 1
     and _is_type(tag)
-    and not _of_prefix(tag)
-    and not _of_suffix(tag)
+    and not _read(_FIRST, tag)
+    and not _read(_LAST, tag)
     for tag in types
   )
 
 
-def _of_prefix(tag: str) -> str | None:
-  tag = tag.strip()
-  if tag in ("O", "o"):
-    return "O"
-  match = _FIRST.fullmatch(tag)
-  if not match or _SEVERAL.search(tag):
-    return None
-  return _joined(match[1], match[2] or "")
+def are_other_forms(tags: Iterable[str]) -> bool:
+  """Returns whether scheme="any" reads the tags."""
+  try:
+    standard_tags(tags, scheme="any")
+  except UnknownTagError:
+    return False
+  return True
 
 
-def _of_suffix(tag: str) -> str | None:
+def _read(form: re.Pattern, tag: str) -> str | None:
   tag = tag.strip()
-  if tag in ("O", "o"):
-    return "O"
-  match = _LAST.fullmatch(tag)
+  match = form.fullmatch(tag)
   if not match or _SEVERAL.search(tag):
     return None
-  return _joined(match[2], match[1])
+  if match["prefix"] is None:
+    return "O"
+  prefix = _PREFIXES[match["prefix"].upper()]
+  return f"{prefix}-{match['type']}" if match["type"] else prefix
 
 
 def _of_type(tag: str) -> str:
@@ -105,11 +111,6 @@ def _of_type(tag: str) -> str:
 
 def _is_type(tag: str) -> bool:
   return bool(_TYPE.fullmatch(tag)) and not _PREFIXED.match(tag)
-
-
-def _joined(letter: str, entity_type: str) -> str:
-  prefix = _PREFIXES[letter.upper()]
-  return f"{prefix}-{entity_type}" if entity_type else prefix
 
 
 def _refused(tag: str) -> str:

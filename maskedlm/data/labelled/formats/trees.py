@@ -42,16 +42,21 @@ class Bracket(NamedTuple):
   end: int
 
 
-class Tree(NamedTuple):
-  """A parsed tree, without the bracket around it and without traces."""
+class Example(NamedTuple):
+  """A sentence and its tree, without the bracket around it and traces."""
 
-  words: tuple[str, ...]
-  tags: tuple[str, ...]
-  brackets: tuple[Bracket, ...]  # In the order in which they open.
-  root: str | None  # The label around it, one of ROOTS; None if there is none.
-  lines: tuple[int, ...]  # Line numbers of the words.
-  line: int  # That of its first bracket.
-  traces: int  # Empty elements that were left out.
+  words: tuple[str, ...]  # As in trees: -LRB- may stand for a bracket.
+  tags: tuple[str, ...] | None = None
+  brackets: tuple[Bracket, ...] | None = None  # As they open.
+  root: str | None = None  # The label around it, one of ROOTS, if there is one.
+  lines: tuple[int, ...] = ()  # Line numbers of the words.
+  document: str = ""  # The file's name.
+  where: str = ""  # FILE:LINE of the tree.
+
+  @property
+  def file(self) -> str:
+    """The name of the file."""
+    return self.where.rpartition(":")[0]
 
 
 @dataclasses.dataclass(slots=True)
@@ -65,8 +70,13 @@ class _Open:
   has_brackets: bool = False
 
 
-def parse_trees(pieces: Iterable[tuple[int, str]], name: str) -> Iterator[Tree]:
-  """Yields the trees in pieces of text, which may begin and end anywhere.
+def parse_trees(
+  pieces: Iterable[tuple[int, str]], name: str
+) -> Iterator[tuple[Example, int]]:
+  """Yields each tree in pieces of text, and how many traces it had.
+
+  Trees may begin and end anywhere in a piece. One of nothing but traces has no
+  words.
 
   Args:
     pieces: (line number, text).
@@ -117,7 +127,8 @@ def parse_trees(pieces: Iterable[tuple[int, str]], name: str) -> Iterator[Tree]:
           tags.append(closed.label)
           lines.append(number)
         if not stack:
-          yield _finished(words, tags, brackets, lines, first, traces)
+          where = f"{name}:{first}"
+          yield _finished(words, tags, brackets, lines, where), traces
           words, tags, lines, brackets = [], [], [], []
           traces = suspect = 0
   if stack:
@@ -164,7 +175,7 @@ def _add_text(stack: Sequence[_Open], token: str, where: str) -> None:
     inner.word = token
 
 
-def _finished(words, tags, brackets, lines, first, traces) -> Tree:
+def _finished(words, tags, brackets, lines, where: str) -> Example:
   made = [bracket for bracket in brackets if bracket is not None]
   begin = 0
   while (
@@ -173,15 +184,13 @@ def _finished(words, tags, brackets, lines, first, traces) -> Tree:
     and made[begin][1:] == (0, len(words))
   ):
     begin += 1
-  root = made[begin - 1].label if begin else None
-  return Tree(
+  return Example(
     tuple(words),
     tuple(tags),
     tuple(made[begin:]),
-    root,
+    made[begin - 1].label if begin else None,
     tuple(lines),
-    first,
-    traces,
+    where=where,
   )
 
 

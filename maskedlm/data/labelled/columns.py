@@ -1,0 +1,237 @@
+"""Splits files of token columns: a word on each line, its columns beside it.
+
+CoNLL-2003, -2005, -2009 and -2012, CoNLL-U and layers of entities are split
+here into blocks, such as sentences. What files have:
+
+  between columns                  tabs, if half of the lines have one (words
+                                   may then contain spaces), or spaces
+  CoNLL-U                          10 columns between tabs
+  a blank line, -DOCSTART-,        end a block
+  #begin document, #end document
+  # text, #<tab>text               before a block: a comment, if it has another
+                                   number of columns than the block's words, or
+                                   the form "# key = value"; counted in a log
+                                   line
+  #, #tag with their columns       words
+  BOM, CRLF, spaces around         dropped
+  columns
+  commas (.csv)                    refused
+"""
+
+import itertools
+import pathlib
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from maskedlm.core.counts import counted
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled.lines import read_lines
+from maskedlm.runtime import console
+
+# ID, FORM, LEMMA, UPOS, XPOS, FEATS, HEAD, DEPREL, DEPS, MISC.
+CONLLU_COLUMNS = 10
+_CONLLU_ID = re.compile(r"[0-9]+([-.][0-9]+)?")
+_MARKS = ("-DOCSTART-", "#begin document", "#end document")
+_KEY = re.compile(r"#[ \t]*([\w.:-]+ = |(id|sent_id|newdoc|newpar)\b)")
+
+
+class Line(NamedTuple):
+  """The line of a word."""
+
+  number: int  # From 1.
+  fields: tuple[str, ...]
+
+
+class Block(NamedTuple):
+  """Words without a line between them that ends a sentence."""
+
+  lines: tuple[Line, ...]
+  # (line number, text) of the comments and the ends of documents before it.
+  before: tuple[tuple[int, str], ...] = ()
+
+
+class Columns(NamedTuple):
+  """A file of token columns."""
+
+  path: str
+  blocks: list[Block]
+  after: tuple[tuple[int, str], ...]  # As Block.before, after the last block.
+  count: int  # The number of columns that most lines have.
+  between: str  # "tabs" or "spaces".
+  is_conllu: bool
+
+
+def read_columns(source: str | pathlib.Path, *, between: str = "") -> Columns:
+  """Returns the blocks of a file.
+
+  A file is CoNLL-U if it is named .conllu, or if its first word's line has 10
+  columns between tabs, the first a number.
+
+  Args:
+    source: the file.
+    between: "spaces" (tabs, too), or "conllu"; "" if the file decides.
+
+  Raises:
+    DataError: the file is missing, can't be read as text or has no word; a line
+      of CoNLL-U has more or fewer columns; columns are between commas.
+  """
+  path = pathlib.Path(source)
+  lines = [(n, x.rstrip(" \t")) for n, x in enumerate(read_lines(path), 1)]
+  words = [x for _, x in lines if x and not x.startswith(_MARKS)]
+  # Comments may have any form, so the others decide.
+  plain = [x for x in words if not x.startswith(("# ", "#\t"))] or words
+  is_conllu = between == "conllu" or (not between and _is_conllu(path, words))
+  tabs = is_conllu or (
+    not between and 2 * sum("\t" in x for x in plain) >= len(plain)
+  )
+  if path.suffix.lower() == ".csv" and not tabs:
+    raise DataError(
+      f"{path}: columns between commas; expected a word per line, its columns "
+      "between tabs or spaces."
+    )
+  split = _between_tabs if tabs else _between_spaces
+  sizes = Counter(len(split(x)) for x in plain)
+  count = CONLLU_COLUMNS if is_conllu else max(sizes, key=sizes.get, default=0)
+  blocks: list[Block] = []
+  before: list[tuple[int, str]] = []
+  comments: list[int] = []
+  for ends, group in itertools.groupby(
+    lines, lambda x: not x[1] or (x[1].startswith(_MARKS))
+  ):
+    run = list(group)
+    if ends:
+      before += [x for x in run if x[1]]
+      continue
+    size = _comments(run, split, tabs, is_conllu, count)
+    before += run[:size]
+    comments += [number for number, _ in run[:size]]
+    if run[size:]:
+      found = tuple(Line(number, split(x)) for number, x in run[size:])
+      blocks.append(Block(found, tuple(before)))
+      before = []
+  columns = Columns(
+    str(source),
+    blocks,
+    tuple(before),
+    count,
+    "tabs" if tabs else "spaces",
+    is_conllu,
+  )
+  if not blocks:
+    raise DataError(
+      f"{source}: the file has no words; expected a word and its columns on "
+      "each line, and a blank line after each sentence."
+    )
+  if is_conllu:
+    check_columns(columns)
+  elif comments:
+    console.log(
+      f"{source}: comments (# ...): {len(comments):,}, the first in line "
+      f"{comments[0]}"
+    )
+  return columns
+
+
+def check_columns(columns: Columns) -> None:
+  """Raises DataError for a line with other columns than most have."""
+  for line in itertools.chain(*(block.lines for block in columns.blocks)):
+    if len(line.fields) != columns.count:
+      raise ragged_error(columns, line)
+
+
+def ragged_error(columns: Columns, line: Line) -> DataError:
+  """Returns the error for a line that lacks a column."""
+  text = shorten(" ".join(line.fields))
+  others = "CoNLL-U has" if columns.is_conllu else "most lines have"
+  hint = (
+    "; is it a comment? Then put it before a sentence, as '# text'"
+    if text.startswith("#")
+    else ""
+  )
+  return DataError(
+    f"{columns.path}:{line.number}: {counted(len(line.fields), 'column')} "
+    f"between {columns.between}; expected {columns.count}, as {others}: "
+    f"{text!r}{hint}."
+  )
+
+
+def check_block(path: str, lines: Sequence[Line]) -> None:
+  """Raises DataError for a line with other columns than a sentence's first."""
+  first = lines[0]
+  for line in lines:
+    if len(line.fields) != len(first.fields):
+      raise DataError(
+        f"{path}:{line.number}: {counted(len(line.fields), 'column')}; "
+        f"expected {len(first.fields)}, as in the sentence's first line "
+        f"({first.number}), or a blank line between sentences."
+      )
+
+
+def shorten(text: str) -> str:
+  """Returns at most 60 characters of a text."""
+  return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def format_columns(sentences, separator: str = "\t") -> str:
+  """Returns sentences, each a sequence of columns of text, and blank lines.
+
+  Characters that would end a field or a line become spaces, or _ between
+  spaces; so does an empty field.
+  """
+  blocks = (
+    "".join(
+      separator.join(_field(x, separator) for x in row) + "\n"
+      for row in zip(*columns, strict=True)
+    )
+    for columns in sentences
+  )
+  return "".join(f"{block}\n" for block in blocks)
+
+
+def _field(text: str, separator: str) -> str:
+  if separator == "\t":
+    return re.sub(r"[\t\n\r]", " ", text) or "_"
+  return "_".join(text.split()) or "_"
+
+
+def _is_conllu(path: pathlib.Path, words: Sequence[str]) -> bool:
+  if path.suffix.lower() == ".conllu":
+    return True
+  first = next((x for x in words if not x.startswith("#")), "").split("\t")
+  return len(first) == CONLLU_COLUMNS and bool(_CONLLU_ID.fullmatch(first[0]))
+
+
+def _comments(
+  run: Sequence[tuple[int, str]],
+  split: Callable[[str], tuple[str, ...]],
+  tabs: bool,
+  is_conllu: bool,
+  count: int,
+) -> int:
+  """Returns how many of the first lines of a run are comments."""
+  if is_conllu:  # Words begin with their number.
+    return next((i for i, x in enumerate(run) if x[1][0] != "#"), len(run))
+  marked = ("# ", "#\t")
+  first = next((x for _, x in run if not x.startswith(marked)), None)
+  size = count if first is None else len(split(first))
+
+  def is_comment(text: str) -> bool:
+    return text.startswith(marked) and (
+      len(split(text)) != size
+      or _KEY.match(text) is not None
+      or ("\t" in text and not tabs)
+      or (" " in split(text)[-1])  # A tag has no spaces.
+    )
+
+  return next((i for i, x in enumerate(run) if not is_comment(x[1])), len(run))
+
+
+def _between_tabs(text: str) -> tuple[str, ...]:
+  # A word may be a space.
+  return tuple(field.strip(" ") or field for field in text.split("\t"))
+
+
+def _between_spaces(text: str) -> tuple[str, ...]:
+  return tuple(re.split("[ \t]+", text.lstrip(" \t")))

@@ -1,0 +1,233 @@
+"""Coreference chains: CoNLL-2012, whose last column marks them, and OntoNotes.
+
+  bc/cnn/00/cnn_0001 0 0 Ann   NNP * - - - - * (7)
+  bc/cnn/00/cnn_0001 0 1 lost  VBD * - - - - * -
+  bc/cnn/00/cnn_0001 0 2 her   PRP * - - - - * (12|(7)
+  bc/cnn/00/cnn_0001 0 3 keys  NNS * - - - - * 12)
+
+"(7" begins a mention of chain 7 and "7)" ends the chain's latest one that is
+open. Of OntoNotes in JSON or Parquet (ontonotes.py), words, coref_spans and
+part_id are read; each part is a document.
+"""
+
+import itertools
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from maskedlm.core.counts import counted
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled import columns, fields, read
+from maskedlm.data.labelled.formats import conll2012
+from maskedlm.runtime import console
+
+Chains = Sequence[Sequence[tuple[int, int]]]
+_MARK = re.compile(r"(\()?(\d+)(\))?")
+
+
+class Example(NamedTuple):
+  """A document and its chains: (first word, one after the last) of mentions."""
+
+  words: tuple[str, ...]
+  sentence_ends: tuple[int, ...]  # One after the last word of each sentence.
+  chains: tuple[tuple[tuple[int, int], ...], ...] | None = None
+  text: str | None = None  # None: the words joined by spaces.
+  offsets: tuple[tuple[int, int], ...] = ()  # Characters of the words in text.
+  id: str = ""  # As in #begin document: (NAME); part 000.
+  where: str = ""  # FILE:LINE.
+
+
+def _span(value: Any) -> tuple[int, int, int]:
+  if not isinstance(value, list) or len(value) != 3:
+    raise ValueError(f"it has the span {value!r:.40}")
+  chain, begin, last = map(fields.whole_number_of, value)
+  return chain, begin, last
+
+
+_SENTENCE = fields.Format(
+  {
+    "words": fields.texts("words"),
+    "spans": fields.items(
+      "coref_spans",
+      of=_span,
+      expected="a list of [chain, first word, last word]",
+      optional=True,
+    ),
+    "part": fields.whole_number("part_id", optional=True),
+  },
+  such_as='{"words": ["Ann", "slept"], "coref_spans": [[7, 0, 0]]}',
+)
+_DOCUMENT = fields.Format(
+  {
+    "id": fields.key("document_id", optional=True),
+    "sentences": fields.objects("sentences"),
+  },
+  such_as=f'{{"document_id": "a", "sentences": [{_SENTENCE.such_as}]}}',
+  filled="sentences",
+)
+
+
+def read_file(source: str) -> list[Example]:
+  """Returns the documents of a file.
+
+  A mention that is marked twice in a chain counts once, and a log line counts
+  them. One in two chains is in both, as in the official scorer. In JSON and
+  Parquet, a document without words is left out, and counted; without the field
+  coref_spans its chains are not known.
+
+  Raises:
+    DataError: the file can't be read; the last column is not of brackets, or
+      they are not balanced; a span is not within its sentence; see
+      conll2012.read_documents.
+  """
+  if read.has_objects(source):
+    return _read_rows(source)
+  found = columns.read_columns(source, between="spaces")
+  examples, twice = [], []
+  for document in conll2012.read_documents(found):
+    lines = [x for sentence in document.sentences for x in sentence.lines]
+    ends = itertools.accumulate(len(x.lines) for x in document.sentences)
+    example = Example(
+      words=tuple(line.fields[conll2012.WORD] for line in lines),
+      sentence_ends=tuple(ends),
+      chains=_read_marks(source, lines, twice),
+      id=document.id,
+      where=document.where,
+    )
+    examples.append(example)
+  if twice:
+    console.log(
+      f"{source}: {counted(len(twice), 'mention')} marked twice in a chain, "
+      f"counted once; such as {twice[0]}"
+    )
+  return examples
+
+
+def _read_marks(
+  source: str, lines: Sequence[columns.Line], twice: list[str]
+) -> tuple[tuple[tuple[int, int], ...], ...]:
+  """Returns the chains of a document; appends FILE:LINE to `twice`."""
+  begun = defaultdict(list)  # Chain -> (first word, FILE:LINE).
+  chains: dict[int, set[tuple[int, int]]] = {}
+  for place, line in enumerate(lines):
+    where, cell = f"{source}:{line.number}", line.fields[conll2012.CHAINS]
+    for mark in cell.split("|") if cell not in ("-", "_") else ():
+      match = _MARK.fullmatch(mark)
+      if not match or not (match[1] or match[3]):
+        raise DataError(
+          f"{where}: the last column is {cell!r}; expected -, or marks such as "
+          "(7, 7) and (7), separated by |, with the number of a chain."
+        )
+      chain = int(match[2])
+      if match[1]:
+        begun[chain].append((place, where))
+      if not match[3]:
+        continue
+      if not begun[chain]:
+        raise DataError(
+          f"{where}: {mark!r} ends a mention of chain {chain}, but none is "
+          f"open; expected ({chain} at its first word."
+        )
+      mention = begun[chain].pop()[0], place + 1
+      mentions = chains.setdefault(chain, set())
+      twice += [where] * (mention in mentions)
+      mentions.add(mention)
+  for chain, still in begun.items():
+    if still:
+      raise DataError(
+        f"{still[-1][1]}: ({chain} begins a mention that does not end in its "
+        f"document; expected {chain}) at its last word."
+      )
+  return tuple(tuple(sorted(chain)) for chain in chains.values())
+
+
+def _read_rows(source: str) -> list[Example]:
+  examples, empty = [], []
+  for row in read.read_objects(source, _DOCUMENT):
+    name = row.values["id"] or f"row {row.line}"
+    sentences = [
+      fields.values(x, _SENTENCE, row.where) for x in row.values["sentences"]
+    ]
+    for part, group in itertools.groupby(sentences, lambda x: x["part"] or 0):
+      made = _of_part([*group], f"({name}); part {part:03}", row.where)
+      (examples if made.words else empty).append(made)
+  if empty:
+    console.log(
+      f"{source}: {counted(len(empty), 'document')} without words, left out, "
+      f"such as {empty[0].id}"
+    )
+  if not examples:
+    raise fields.no_rows(source, _DOCUMENT)
+  return examples
+
+
+def _of_part(
+  sentences: Sequence[Mapping[str, Any]], name: str, where: str
+) -> Example:
+  words: list[str] = []
+  ends: list[int] = []
+  chains = defaultdict(set)
+  for sentence in sentences:
+    count, first = len(sentence["words"]), len(words)
+    for chain, begin, last in sentence["spans"] or ():
+      if not 0 <= begin <= last < count:
+        raise DataError(
+          f"{where}: the span {[chain, begin, last]} of coref_spans, but its "
+          f"sentence has {counted(count, 'word')}; expected words from 0 to "
+          f"{count - 1}, the last one included."
+        )
+      chains[chain].add((first + begin, first + last + 1))
+    words += sentence["words"]
+    ends += [len(words)] * (count > 0)
+  is_known = any(sentence["spans"] is not None for sentence in sentences)
+  made = tuple(tuple(sorted(chain)) for chain in chains.values())
+  return Example(
+    words=tuple(words),
+    sentence_ends=tuple(ends),
+    chains=made if is_known else None,
+    id=name,
+    where=where,
+  )
+
+
+def format_documents(
+  documents: Iterable[tuple[str, Sequence[str], Sequence[int], Chains]],
+) -> str:
+  """Returns documents as CoNLL-2012, with placeholders in unknown columns.
+
+  Args:
+    documents: (id, words, ends of the sentences, chains) of each. No two
+      mentions of a chain may cross.
+  """
+  made = []
+  for name, words, ends, chains in documents:
+    cells = _cells(chains)
+    marks = ["|".join(cells.get(i, ["-"])) for i in range(len(words))]
+    bounds = itertools.pairwise([0, *ends])
+    made.append(
+      (
+        name,
+        [
+          conll2012.sentence_columns(words[a:b], chains=marks[a:b])
+          for a, b in bounds
+        ],
+      )
+    )
+  return conll2012.format_documents(made)
+
+
+def _cells(chains: Chains) -> dict[int, list[str]]:
+  """Returns the marks of each word, outer mentions around inner ones."""
+  cells = defaultdict(list)
+  mentions = [(b, e, i) for i, chain in enumerate(chains) for b, e in chain]
+  for begin, end, chain in sorted(mentions, key=lambda m: (m[0], -m[1])):
+    if end - begin > 1:
+      cells[begin].append(f"({chain}")
+  for begin, end, chain in sorted(mentions):
+    if end - begin == 1:
+      cells[begin].append(f"({chain})")
+  for begin, end, chain in sorted(mentions, key=lambda m: (m[1], -m[0])):
+    if end - begin > 1:
+      cells[end - 1].append(f"{chain})")
+  return cells

@@ -1,0 +1,207 @@
+"""CoNLL-2012: documents of sentences, with trees, roles, entities and chains.
+
+  #begin document (bc/cnn/00/cnn_0001); part 000
+  bc/cnn/00/cnn_0001 0 0 Ann  NNP (TOP(S(NP*) - - - Ann (PERSON*) (ARG0*) (7)
+  bc/cnn/00/cnn_0001 0 1 lost VBD (VP* lose 02 - Ann * (V*) -
+  bc/cnn/00/cnn_0001 0 2 it   PRP (NP*)))) - - - Ann * (ARG1*) (12)
+
+  #end document
+
+The columns are document, part, word number, word, part of speech, tree, lemma,
+frameset, sense, speaker, entity, one of arguments for each word with a
+frameset, and marks of chains. Files may lack the last ones: a reader asks for
+those that it needs. https://conll.cemantix.org/2012/data.html
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from maskedlm.core.counts import counted
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled.bio import Entity
+from maskedlm.data.labelled.columns import (
+  Block,
+  Columns,
+  Line,
+  check_block,
+  format_columns,
+)
+from maskedlm.data.labelled.formats.span_columns import read_spans, span_column
+
+PART, NUMBER, WORD, TAG, BIT, LEMMA, FRAMESET = 1, 2, 3, 4, 5, 6, 7
+ENTITY, FIRST_ROLES, ALL = 10, 11, 12
+CHAINS = -1
+_LEAST = 5  # Columns.
+_BEGIN, _END = "#begin document", "#end document"
+_NAME = re.compile(r"\((.*)\); part (\d+)")
+
+
+class Sentence(NamedTuple):
+  """The lines of a sentence."""
+
+  path: str
+  lines: tuple[Line, ...]
+
+  @property
+  def where(self) -> str:
+    """FILE:LINE of the first word."""
+    return f"{self.path}:{self.lines[0].number}"
+
+  def column(self, number: int) -> tuple[str, ...]:
+    """Returns a column; raises DataError if there is none."""
+    count = len(self.lines[0].fields)
+    if number >= count:
+      raise DataError(
+        f"{self.where}: {counted(count, 'column')}; expected CoNLL-2012 "
+        f"with at least {number + 1}: document, part, number, word, part of "
+        "speech, tree, lemma, frameset, sense, speaker, entity, arguments, "
+        "chains."
+      )
+    return tuple(line.fields[number] for line in self.lines)
+
+  def spans(self, number: int) -> list[Entity]:
+    """Returns the spans of a column; see read_spans for errors."""
+    return read_spans(self.path, self.lines, number)
+
+
+class Document(NamedTuple):
+  """The sentences between #begin document and #end document."""
+
+  id: str  # (NAME); part 000.
+  where: str  # FILE:LINE of its beginning.
+  sentences: list[Sentence]
+
+
+def is_format(columns: Columns) -> bool:
+  """Returns whether columns are CoNLL-2012's, by the first word's."""
+  fields = columns.blocks[0].lines[0].fields
+  return (
+    len(fields) >= ALL and fields[PART].isdecimal() and fields[NUMBER] == "0"
+  )
+
+
+def read_sentences(columns: Columns) -> list[Sentence]:
+  """Returns the sentences, whether or not they are in documents.
+
+  Raises:
+    DataError: a sentence's lines differ in their numbers of columns, there are
+      fewer than 5; with all columns, words are not numbered 0, 1, 2, ...
+  """
+  found = [_sentence(columns.path, block) for block in columns.blocks]
+  if is_format(columns):
+    for sentence in found:
+      _check_numbers(sentence)
+  return found
+
+
+def read_documents(columns: Columns) -> list[Document]:
+  """Returns the documents.
+
+  Raises:
+    DataError: see read_sentences; a sentence is not in a document, or a
+      document doesn't begin or end.
+  """
+  documents: list[Document] = []
+  is_open = False
+  for block in (*columns.blocks, Block((), columns.after)):
+    for number, text in block.before:
+      where = f"{columns.path}:{number}"
+      if text.startswith(_BEGIN):
+        if is_open:
+          raise DataError(
+            f"{where}: {_BEGIN}, but the document of {documents[-1].where} has "
+            f"not ended; expected a line {_END} before it."
+          )
+        name = text.removeprefix(_BEGIN).strip()
+        documents.append(Document(name, where, []))
+      elif text.startswith(_END) and not is_open:
+        raise DataError(
+          f"{where}: {_END}, but no document is open; expected a line "
+          f"{_BEGIN} (NAME); part 000 before its words."
+        )
+      is_open = text.startswith(_BEGIN) or (
+        is_open and not text.startswith(_END)
+      )
+    if block.lines and not is_open:
+      raise DataError(
+        f"{columns.path}:{block.lines[0].number}: a word outside a document; "
+        f"expected a line {_BEGIN} (NAME); part 000 before the first one. Is "
+        "the file CoNLL-2012?"
+      )
+    if block.lines:
+      documents[-1].sentences.append(_sentence(columns.path, block))
+  if is_open:
+    raise DataError(
+      f"{documents[-1].where}: the document does not end; expected a line "
+      f"{_END} after its last word. Is the file complete?"
+    )
+  return documents
+
+
+def _sentence(path: str, block: Block) -> Sentence:
+  check_block(path, block.lines)
+  found = Sentence(path, block.lines)
+  found.column(_LEAST - 1)
+  return found
+
+
+def _check_numbers(sentence: Sentence) -> None:
+  for i, line in enumerate(sentence.lines):
+    if line.fields[NUMBER] != str(i):
+      raise DataError(
+        f"{sentence.path}:{line.number}: the word number "
+        f"{line.fields[NUMBER]!r}; expected {i}, or a blank line before a new "
+        "sentence."
+      )
+
+
+def format_documents(
+  documents: Iterable[tuple[str, Iterable[Sequence[Sequence[str]]]]],
+) -> str:
+  """Returns documents, (id, sentences as of format_sentence), as a file."""
+  text = []
+  for name, sentences in documents:
+    found = _NAME.fullmatch(name)
+    key, part = (found[1], int(found[2])) if found else (name or "input", 0)
+    blocks = (
+      [[key] * len(x[0]), [str(part)] * len(x[0]), *x] for x in sentences
+    )
+    text.append(f"{_BEGIN} ({key}); part {part:03d}\n")
+    text += [format_columns(blocks, " "), f"{_END}\n"]
+  return "".join(text)
+
+
+def sentence_columns(
+  words: Sequence[str],
+  *,
+  senses: Sequence[str] = (),
+  roles: Sequence[Sequence[Entity]] = (),
+  chains: Sequence[str] = (),
+) -> list[Sequence[str]]:
+  """Returns the columns of a sentence from the word's number on.
+
+  Those that are unknown have - or *.
+
+  Args:
+    words: the words.
+    senses: of each word, LEMMA.FRAMESET, or "" for no predicate.
+    roles: of each predicate, the spans of its arguments.
+    chains: the words' marks.
+  """
+  count = len(words)
+  blank, star = ["-"] * count, ["*"] * count
+  split = [sense.rpartition(".") for sense in senses or [""] * count]
+  return [
+    [str(i) for i in range(count)],
+    words,
+    blank,
+    star,
+    [lemma or "-" for lemma, _, _ in split],
+    [frameset or "-" for _, _, frameset in split],
+    blank,
+    blank,
+    star,
+    *(span_column(spans, count) for spans in roles),
+    chains or blank,
+  ]

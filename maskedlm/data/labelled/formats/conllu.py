@@ -1,0 +1,274 @@
+"""Dependency trees: CoNLL-U (universaldependencies.org/format.html) and JSON.
+
+  ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC    a word, between tabs
+  3-4   don't  _ ...       a token of several words: kept, it is in no tree
+  8.1   left   _ ...       an empty node: left out with DEPS, which alone refer
+                           to it, and counted
+  # text = ...             comments, before a sentence: kept
+  (blank)                  ends a sentence
+
+  {"tokens": ["He", "left"], "head": ["2", "0"], "deprel": ["nsubj", "root"]}
+
+The JSON is that of Hugging Face's and TFDS's universal_dependencies, and of
+`predict --json`. A head that is none ("None" there) is that of a token of
+several words, such as don't beside do and n't: it is left out, and counted. A
+file without heads, which has _ as every HEAD, is read, too.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from maskedlm.core.counts import counted
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled import columns, fields, read
+from maskedlm.data.labelled.columns import Line
+from maskedlm.runtime import console
+
+_ID, FORM, _HEAD, _DEPREL, _DEPS = 0, 1, 6, 7, 8
+_RANGE = re.compile(r"([0-9]+)-([0-9]+)")
+_EMPTY = re.compile(r"([0-9]+)\.[0-9]+")
+_SPACES = re.compile(r"[\s\x00-\x1f]+")
+_NONE = (None, "None", "_")
+
+
+class Example(NamedTuple):
+  """A sentence and its tree."""
+
+  words: tuple[str, ...]
+  heads: tuple[int, ...] | None = None  # From 1; 0 is the root.
+  labels: tuple[str, ...] | None = None  # Of the arcs: nsubj, nmod:poss.
+  fields: tuple[tuple[str, ...], ...] = ()  # Of words and ranges, 10 each.
+  comments: tuple[str, ...] = ()
+  lines: tuple[int, ...] = ()  # Line numbers of the words.
+  where: str = ""  # FILE:LINE of the first word.
+
+  @property
+  def file(self) -> str:
+    """The name of the file."""
+    return self.where.rpartition(":")[0]
+
+
+def _head(value: Any) -> str:
+  """Returns HEAD as CoNLL-U has it."""
+  return "_" if value in _NONE else fields.key_of(value)
+
+
+_TREE = fields.Format(
+  {
+    "words": fields.texts("tokens", "words"),
+    "heads": fields.items(
+      "head",
+      "heads",
+      of=_head,
+      expected="a list of words, from 1, and 0 for the root",
+      optional=True,
+      same_length="words",
+    ),
+    "labels": fields.texts(
+      "deprel", "labels", optional=True, same_length="words"
+    ),
+  },
+  such_as='{"tokens": ["He", "left"], "head": [2, 0], "deprel": ["nsubj", '
+  '"root"]}',
+  filled="words",
+)
+
+
+def read_file(source: str) -> list[Example]:
+  """Returns the sentences of CoNLL-U, JSON, Parquet or "tfds:...".
+
+  Raises:
+    DataError: the file is missing, can't be read as text or has no sentence; a
+      line has other than 10 columns, or an ID that is out of order; a row has
+      other heads and labels than words; words have heads that are no tree with
+      one root.
+  """
+  if read.has_objects(source):
+    return _read_rows(source)
+  found = columns.read_columns(source, between="conllu")
+  examples, empty = [], []
+  for block in found.blocks:
+    words, others = syntactic_words(found.path, block.lines)
+    empty += [x for x in others if _EMPTY.fullmatch(x.fields[_ID])]
+    heads, labels = _read_tree(
+      [(f"{source}:{n}", x[_HEAD], x[_DEPREL]) for n, x in words]
+    )
+    example = Example(
+      words=tuple(x[FORM] for _, x in words),
+      heads=heads,
+      labels=labels,
+      fields=tuple(x for _, x in block.lines if not _EMPTY.fullmatch(x[_ID])),
+      comments=tuple(text for _, text in block.before),
+      lines=tuple(number for number, _ in words),
+      where=f"{source}:{words[0].number}",
+    )
+    examples.append(example)
+  if empty:
+    console.log(
+      f"{source}: {counted(len(empty), 'empty node')} (such as "
+      f"{empty[0].fields[_ID]} in line {empty[0].number}), left out: no tree "
+      "has them"
+    )
+  if found.after:
+    console.log(f"{source}: comments after the last sentence, left out")
+  return examples
+
+
+def syntactic_words(
+  path: str, lines: Sequence[Line]
+) -> tuple[list[Line], list[Line]]:
+  """Returns the words of a sentence, and its ranges and empty nodes.
+
+  Raises:
+    DataError: an ID is out of order, or a word is empty; there is none.
+  """
+  words: list[Line] = []
+  others: list[Line] = []
+  end = 0  # The end of the last range.
+  for line in lines:
+    identity, expected = line.fields[_ID], len(words) + 1
+    where = f"{path}:{line.number}"
+    if not line.fields[FORM]:
+      raise DataError(f"{where}: the word is empty; expected a FORM.")
+    if parts := _RANGE.fullmatch(identity):
+      begin, stop = map(int, parts.groups())
+      if begin != expected or not max(begin, end) < stop:
+        raise DataError(
+          f"{where}: ID {identity!r}; expected a range of words that begins "
+          f"with the next one, {expected}, after the last range."
+        )
+      end = stop
+      others.append(line)
+    elif _EMPTY.fullmatch(identity):
+      others.append(line)
+    elif identity != str(expected):
+      raise DataError(
+        f"{where}: ID {identity[:40]!r}; expected {expected}, or a blank line "
+        "before a new sentence."
+      )
+    else:
+      words.append(line)
+  if not words:
+    raise DataError(f"{path}:{lines[0].number}: a sentence without words.")
+  if end > len(words):
+    raise DataError(
+      f"{path}:{lines[-1].number}: a range of words ends with {end}, but the "
+      f"sentence with {len(words)}."
+    )
+  return words, others
+
+
+def of_words(words: Sequence[str]) -> Example:
+  """Returns the Example of words that come from no file."""
+  plain = [_SPACES.sub(" ", word).strip() for word in words]
+  return Example(
+    tuple(words),
+    fields=tuple(
+      (str(i), word or "_", *["_"] * 8) for i, word in enumerate(plain, 1)
+    ),
+    comments=(f"# text = {_SPACES.sub(' ', ' '.join(words)).strip()}",),
+  )
+
+
+def format_sentence(
+  example: Example, heads: Sequence[int], labels: Sequence[str]
+) -> str:
+  """Returns a sentence with this tree, without the blank line after it.
+
+  All else is as it was read, but for DEPS, which is _: it would be of another
+  tree.
+
+  Args:
+    example: the sentence.
+    heads: from 1, 0 for the root.
+    labels: those of the arcs.
+  """
+  lines, tree = [*example.comments], zip(heads, labels, strict=True)
+  for of_word in example.fields:
+    made = list(of_word)
+    made[_DEPS] = "_"
+    if not _RANGE.fullmatch(made[_ID]):
+      head, made[_DEPREL] = next(tree)
+      made[_HEAD] = str(head)
+    lines.append("\t".join(made))
+  return "".join(f"{line}\n" for line in lines)
+
+
+def _read_rows(source: str) -> list[Example]:
+  examples, ranges = [], 0
+  for row in read.read_objects(source, _TREE):
+    words, heads, labels = (row.values[x] for x in ("words", "heads", "labels"))
+    blank = ("_",) * len(words)
+    arcs = [*zip(words, heads or blank, labels or blank, strict=True)]
+    kept = [x for x in arcs if x[1] != "_"] or arcs
+    ranges += len(arcs) - len(kept)
+    tree = _read_tree([(row.where, head, label) for _, head, label in kept])
+    example = of_words([word for word, _, _ in kept])
+    examples.append(
+      example._replace(
+        heads=tree[0],
+        labels=tree[1],
+        lines=(row.line,) * len(kept),
+        where=row.where,
+      )
+    )
+  if ranges:
+    console.log(
+      f"{source}: {counted(ranges, 'word')} without a head beside others, left "
+      "out, as tokens of several words"
+    )
+  return examples
+
+
+def _read_tree(
+  arcs: Sequence[tuple[str, str, str]],
+) -> tuple[tuple[int, ...] | None, tuple[str, ...] | None]:
+  """Returns the heads and labels of words, or None twice if all heads are _.
+
+  Args:
+    arcs: (FILE:LINE, HEAD, DEPREL) of each word.
+
+  Raises:
+    DataError: the heads are no tree with one root; a label is empty or _.
+  """
+  if all(head == "_" for _, head, _ in arcs):
+    return None, None
+  heads, labels = [], []
+  for where, head, label in arcs:
+    if not re.fullmatch("[0-9]+", head) or int(head) > len(arcs):
+      raise DataError(
+        f"{where}: HEAD {head[:40]!r}; expected a word from 1 to {len(arcs)}, "
+        "or 0 for the root."
+      )
+    if label.strip() in ("", "_"):
+      raise DataError(
+        f"{where}: DEPREL {label!r}; expected a label, such as nsubj."
+      )
+    if int(head) == 0 and 0 in heads:
+      raise DataError(
+        f"{where}: a second root (HEAD 0), word {len(heads) + 1}, beside word "
+        f"{heads.index(0) + 1}; expected one in each sentence."
+      )
+    heads.append(int(head))
+    labels.append(label.strip())
+  _check_no_cycle([where for where, _, _ in arcs], heads)
+  return tuple(heads), tuple(labels)
+
+
+def _check_no_cycle(places: Sequence[str], heads: Sequence[int]) -> None:
+  """Raises DataError unless all words lead to the root, 0."""
+  done = {0}
+  for word in range(1, len(heads) + 1):
+    trail: dict[int, None] = {}
+    while word not in done:
+      if word in trail:
+        seen = [*trail]
+        cycle = " -> ".join(map(str, [*seen[seen.index(word) :], word]))
+        raise DataError(
+          f"{places[word - 1]}: a cycle of heads, {cycle[:60]}; expected a "
+          "tree, in which all words lead to the root."
+        )
+      trail[word] = None
+      word = heads[word - 1]
+    done.update(trail)

@@ -1,0 +1,162 @@
+"""Files of labelled spans: one BIO column, or several as layers.
+
+LitBank's format (Bamman et al. 2019; also that of meizhiju/layered-bilstm-crf)
+has a word per line, followed by a column for each layer of entities, inner ones
+further right:
+
+  the	B-FAC	O
+  house	I-FAC	O
+  of	I-FAC	O
+  the	I-FAC	B-PER
+  king	I-FAC	I-PER
+
+A single layer is an ordinary file of tags (tags.py). A column that numbers the
+words (GermEval 2014) is no layer. In JSON and Parquet, the tags are the only
+layer.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled import bio, columns, read
+from maskedlm.data.labelled.formats import tags
+
+
+class Example(NamedTuple):
+  """A sentence and its labelled spans."""
+
+  words: tuple[str, ...]
+  # Each once, outer layers first; None if the file has no column of tags.
+  spans: tuple[bio.Entity, ...] | None = None
+  text: str | None = None  # None: the words joined by spaces.
+  offsets: tuple[tuple[int, int], ...] = ()  # Characters of the words in text.
+  lines: tuple[int, ...] = ()  # Line numbers of the words.
+  document: str = ""  # The file's name.
+  where: str = ""  # FILE:LINE of the first word.
+
+
+def read_layers(
+  source: str,
+  *,
+  token_column: int = 0,
+  file_scheme: str = "auto",
+  repair_bio: bool = False,
+) -> list[Example]:
+  """Returns the sentences of a file in which all other columns are layers.
+
+  Raises:
+    DataError: see read_flat; the file is CoNLL-U.
+  """
+  options = {"file_scheme": file_scheme, "repair_bio": repair_bio}
+  if read.has_objects(source):
+    return read_flat(source, token_column=token_column, **options)
+  found = columns.read_columns(source)
+  if found.is_conllu:
+    raise DataError(
+      f"{source}: CoNLL-U, whose columns are no layers of entities; expected "
+      "columns of BIO, or set --config.task.nested=False and task.tag_column."
+    )
+  columns.check_columns(found)
+  layers = [
+    _with_spans(
+      tags.select_columns(found, token_column=token_column, tag_column=column),
+      **options,
+    )
+    for column in _layer_columns(found, token_column)
+  ]
+  return [
+    of_sentence[0]._replace(spans=_joined([x.spans for x in of_sentence]))
+    for of_sentence in zip(*layers, strict=True)
+  ]
+
+
+def read_flat(
+  source: str,
+  *,
+  token_column: int = 0,
+  tag_column: int = -1,
+  file_scheme: str = "auto",
+  repair_bio: bool = False,
+) -> list[Example]:
+  """Returns the sentences of a file with at most one column of entity tags.
+
+  Raises:
+    DataError: see tags.read_file and bio.convert_tags.
+  """
+  sentences = tags.read_file(
+    source, token_column=token_column, tag_column=tag_column, entities=True
+  )
+  return _with_spans(sentences, file_scheme=file_scheme, repair_bio=repair_bio)
+
+
+def _with_spans(
+  sentences: Sequence[tags.Example], *, file_scheme: str, repair_bio: bool
+) -> list[Example]:
+  sentences = tags.read_entities(
+    sentences, file_scheme=file_scheme, repair_bio=repair_bio
+  )
+  return [
+    Example(
+      x.words,
+      None if x.tags is None else tuple(bio.find_entities(x.tags)),
+      lines=x.lines,
+      document=os.path.basename(x.file),
+      where=x.where,
+    )
+    for x in sentences
+  ]
+
+
+def _layer_columns(found: columns.Columns, token_column: int) -> list[int]:
+  """Returns the columns of tags; without any, the last one, which is absent."""
+  count = found.count
+
+  def numbers(column: int) -> bool:
+    return all(
+      line.fields[column] in (str(i), str(i + 1))
+      for block in found.blocks
+      for i, line in enumerate(block.lines)
+    )
+
+  chosen = [i for i in range(count) if i != token_column % count]
+  return [i for i in chosen if not numbers(i)] or [-1]
+
+
+def format_layers(
+  sentences: Iterable[tuple[Sequence[str], Iterable[bio.Entity]]],
+) -> str:
+  """Returns (words, spans) as text, with as many layers as needed."""
+  layered = [(words, _layers(spans)) for words, spans in sentences]
+  depth = max([1, *(len(layers) for _, layers in layered)])
+  return columns.format_columns(
+    [
+      words,
+      *(bio.entity_tags(layer, len(words)) for layer in layers),
+      *[["O"] * len(words)] * (depth - len(layers)),
+    ]
+    for words, layers in layered
+  )
+
+
+def _layers(spans: Iterable[bio.Entity]) -> list[list[bio.Entity]]:
+  """Puts each span, widest first, in the first layer that has room for it."""
+  layers: list[list[bio.Entity]] = []
+  for span in sorted(spans, key=lambda s: (s.begin - s.end, s.begin)):
+    for layer in layers:
+      if all(s.end <= span.begin or span.end <= s.begin for s in layer):
+        layer.append(span)
+        break
+    else:
+      layers.append([span])
+  return layers
+
+
+def _joined(
+  layers: Sequence[tuple[bio.Entity, ...] | None],
+) -> tuple[bio.Entity, ...] | None:
+  """Returns the spans of all layers, each once."""
+  if None in layers:
+    return None
+  return tuple(dict.fromkeys(span for layer in layers for span in layer))

@@ -1,0 +1,149 @@
+"""Predicates in the columns of CoNLL-2005, and of srl-eval.pl.
+
+  The   DT  -     (A1*  (A0*
+  shop  NN  -     *)    *
+  they  PRP -     (A0*) *
+  like  VBP like  (V*)  *)
+  shut  VBD shut  *     (V*)
+
+That is the word, any columns (part of speech, parse, entity, sense), the
+predicate's lemma or -, and for each predicate of the sentence, in the order of
+their words, the spans of its arguments (span_columns.py). The column of
+predicates is the last without a bracket or *.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from maskedlm.core.counts import counted
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled.columns import (
+  Block,
+  Columns,
+  check_block,
+  format_columns,
+)
+from maskedlm.data.labelled.formats import span_columns
+from maskedlm.data.labelled.formats.predicates import (
+  Example,
+  Predicate,
+  make_predicate,
+  with_verb,
+)
+
+NONE = ("-", "_")  # What words without a predicate have.
+_Sentences = Iterable[tuple[Sequence[str], Sequence[Predicate]]]
+
+
+def read_sentences(columns: Columns) -> list[Example]:
+  """Returns the sentences of a file.
+
+  Raises:
+    DataError: the lines of a sentence differ in their numbers of columns; there
+      is no column of predicates; see also make_example.
+  """
+  path = columns.path
+  for block in columns.blocks:
+    check_block(path, block.lines)
+  target = _target_column(columns.blocks)
+  if not target:
+    raise DataError(
+      f"{path}:{columns.blocks[0].lines[0].number}: no column of predicates "
+      "after the word's; expected the word, any columns, the predicate's lemma "
+      "or -, and a column of arguments for each predicate."
+    )
+  return [_sentence(path, block, target) for block in columns.blocks]
+
+
+def make_example(
+  path: str,
+  block: Block,
+  word_column: int,
+  senses: dict[int, str],
+  columns: Sequence[int],
+) -> Example:
+  """Returns a sentence, given its predicates and the columns of arguments.
+
+  Args:
+    path: the file, for errors.
+    block: the sentence's lines.
+    word_column: the column of words.
+    senses: the places of the predicates, and their senses or "".
+    columns: those of the arguments.
+
+  Raises:
+    DataError: there are more or fewer columns than predicates; see
+      span_columns.read_spans and predicates.make_predicate.
+  """
+  where = f"{path}:{block.lines[0].number}"
+  if len(senses) != len(columns):
+    raise DataError(
+      f"{where}: {counted(len(senses), 'predicate')}, but "
+      f"{counted(len(columns), 'column')} of arguments; expected a column for "
+      "each predicate of the sentence."
+    )
+  return Example(
+    words=tuple(line.fields[word_column] for line in block.lines),
+    predicates=tuple(
+      make_predicate(
+        index,
+        span_columns.read_spans(path, block.lines, column),
+        count=len(block.lines),
+        where=where,
+        sense=sense,
+      )
+      for (index, sense), column in zip(senses.items(), columns, strict=True)
+    ),
+    where=where,
+  )
+
+
+def _target_column(blocks: Sequence[Block]) -> int:
+  """Returns the column of predicates: the last without any bracket or *."""
+  found: Counter[int] = Counter()
+  for block in blocks:
+    column = len(block.lines[0].fields)
+    while column and any(
+      set("()*") & set(line.fields[column - 1]) for line in block.lines
+    ):
+      column -= 1
+    found[column - 1] += 1
+  return max(found.most_common(1)[0][0], 0)
+
+
+def _sentence(path: str, block: Block, target: int) -> Example:
+  first = block.lines[0]
+  if len(first.fields) <= target:
+    raise DataError(
+      f"{path}:{first.number}: {counted(len(first.fields), 'column')}; "
+      f"expected at least {target + 1}, the last of them the predicates', as "
+      "in other sentences."
+    )
+  targets = (line.fields[target] for line in block.lines)
+  # Columns before may have senses (01) or rolesets (go.01).
+  senses = {i: "" for i, x in enumerate(targets) if x not in NONE}
+  return make_example(
+    path, block, 0, senses, range(target + 1, len(first.fields))
+  )
+
+
+def format_sentences(sentences: _Sentences) -> str:
+  """Returns words, a column of predicates and the arguments' columns."""
+  return format_columns(
+    ([words, *_columns(words, found)] for words, found in sentences), " "
+  )
+
+
+def format_props(sentences: _Sentences) -> str:
+  """Returns the input of srl-eval.pl: predicates and arguments, no words."""
+  return format_columns((_columns(*sentence) for sentence in sentences), " ")
+
+
+def _columns(
+  words: Sequence[str], predicates: Sequence[Predicate]
+) -> list[Sequence[str]]:
+  places = {p.index for p in predicates}
+  return [
+    [word if i in places else "-" for i, word in enumerate(words)],
+    *(span_columns.span_column(with_verb(p), len(words)) for p in predicates),
+  ]

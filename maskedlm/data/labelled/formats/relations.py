@@ -1,0 +1,199 @@
+"""Relations of two parts of a text: SemEval-2010 task 8 and JSON or Parquet.
+
+  1 <TAB> "The <e1>child</e1> was wrapped and bound into the <e2>cradle</e2>."
+  Other
+  Comment: ...
+
+  {"sentence": "The <e1>child</e1> in the <e2>cradle</e2>.",
+   "relation": "Other"}                                        the Hub's SemEval
+  {"text": "The child ...", "e1": "child", "e1_offset": 4, "e2": "cradle",
+   "e2_offset": 17, "relation": "Other"}                       predict's output
+
+In JSON a text is in text or sentence, a relation in relation or label; offsets
+count characters. Hendrickx et al. 2010 (https://aclanthology.org/S10-1006) are
+the source of the first format.
+"""
+
+import pathlib
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled import fields, mentions, read
+from maskedlm.data.labelled.lines import read_lines
+from maskedlm.data.labelled.mentions import Mention
+
+RELATION = re.compile(r"([^\s()]+)(\(e1,e2\)|\(e2,e1\))?")
+_SENTENCE = re.compile(r"([0-9]+)[\t ]+(.*)")
+_TAG = re.compile(r"</?e[12]>")
+_COMMENT = "Comment"
+
+
+class Example(NamedTuple):
+  """A sentence without its tags, and the relation between two parts of it."""
+
+  text: str
+  e1: Mention
+  e2: Mention
+  relation: str | None = None
+  id: str = ""
+  where: str = ""  # FILE:LINE of the sentence.
+
+
+_PLACES = ("e1", "e1_offset", "e2", "e2_offset")
+_FORM = fields.Format(
+  {
+    "text": fields.text("text", "sentence"),
+    "relation": fields.key("relation", "label", optional=True),
+    "id": fields.key("id", optional=True),
+    "e1": fields.text("e1", optional=True),
+    "e1_offset": fields.key("e1_offset", optional=True),
+    "e2": fields.text("e2", optional=True),
+    "e2_offset": fields.key("e2_offset", optional=True),
+  },
+  such_as='{"text": "The <e1>child</e1> in the <e2>cradle</e2>.", "relation": '
+  '"Other"}, or one with text, e1, e1_offset, e2 and e2_offset',
+)
+
+
+def read_file(source: str, *, other: str = "Other") -> list[Example]:
+  """Returns the sentences of a file: SemEval's format, JSON, Parquet or TFDS.
+
+  A relation that is null, empty, - or ?, and not `other`, is None. A row
+  without an id is named by its file and its number.
+
+  Raises:
+    DataError: see read_semeval and of_object.
+  """
+  if not read.has_objects(source):
+    return read_semeval(source, other=other)
+  name = pathlib.Path(source).name
+  return [
+    _of_values(row.values, row.where, f"{name}:{row.line}", other)
+    for row in read.read_objects(source, _FORM)
+  ]
+
+
+def read_semeval(source: str, *, other: str = "Other") -> list[Example]:
+  """Returns the sentences of a file in the task's format.
+
+  The line after a sentence has its relation; blank lines and lines that begin
+  with "Comment" are skipped. In a file without relations, like the test set as
+  it was distributed, they are None.
+
+  Raises:
+    DataError: the file is missing, empty or not UTF-8; a line is malformed; a
+      sentence lacks an entity, or a relation although others have one.
+  """
+  examples: list[Example] = []
+  without: list[Example] = []
+  expects_relation = False
+  for number, line in enumerate(read_lines(pathlib.Path(source)), 1):
+    where = f"{source}:{number}"
+    line = line.strip()
+    if match := _SENTENCE.fullmatch(line):
+      without += examples[-1:] * expects_relation
+      if "\t" in match[2]:
+        raise DataError(
+          f"{where}: a tab within the sentence; expected the relation in the "
+          "next line, not in another column."
+        )
+      text = match[2]
+      if len(text) > 1 and text[0] == text[-1] == '"':
+        text = text[1:-1]
+      parts = parse_entity_tags(text, where=where)
+      examples.append(Example(*parts, id=match[1], where=where))
+      expects_relation = True
+    elif line and not line.startswith(_COMMENT):
+      if not expects_relation or not RELATION.fullmatch(line):
+        raise DataError(
+          f"{where}: {line[:40]!r}; expected a sentence (number, tab, sentence "
+          "in quotes), then a relation such as Cause-Effect(e1,e2), "
+          "Cause-Effect(e2,e1) or Other, or a line that begins with Comment."
+        )
+      examples[-1] = examples[-1]._replace(relation=_relation(line, other))
+      expects_relation = False
+  if not examples:
+    raise DataError(f"{source}: no sentences; expected at least one.")
+  without += examples[-1:] * expects_relation
+  if 0 < len(without) < len(examples):
+    raise DataError(
+      f"{without[0].where}: the sentence has no relation, but others do; "
+      "expected it on the next line, such as Cause-Effect(e1,e2) or Other."
+    )
+  return examples
+
+
+def of_object(value: Mapping[str, Any], where: str) -> Example:
+  """Returns the example of an object without its relation and id.
+
+  Raises:
+    DataError: a field or a tag is missing, or an entity is not at its offset.
+  """
+  found = _of_values(fields.values(value, _FORM, where), where, "", "")
+  return found._replace(relation=None, id="", where="")
+
+
+def parse_entity_tags(text: str, *, where: str) -> tuple[str, Mention, Mention]:
+  """Returns (text without tags, e1, e2), given <e1>...</e1> and <e2>...</e2>.
+
+  Raises:
+    DataError: a tag is missing or repeated, or an entity is empty or closed
+      before it is opened.
+  """
+  plain, begin, places = "", 0, {}
+  for match in _TAG.finditer(text):
+    if match.group() in places:
+      raise DataError(
+        f"{where}: the sentence has {match.group()} twice; expected each of "
+        "<e1>, </e1>, <e2> and </e2> once."
+      )
+    plain += text[begin : match.start()]
+    begin = match.end()
+    places[match.group()] = len(plain)
+  plain += text[begin:]
+  for tag in ("<e1>", "</e1>", "<e2>", "</e2>"):
+    if tag not in places:
+      raise DataError(
+        f"{where}: the sentence has no {tag}; expected tags around both "
+        "entities, such as The <e1>child</e1> in the <e2>cradle</e2>."
+      )
+  e1, e2 = (
+    Mention(places[f"<{name}>"], places[f"</{name}>"]) for name in ("e1", "e2")
+  )
+  for name, entity in (("e1", e1), ("e2", e2)):
+    if not plain[entity.begin : entity.end].strip():
+      raise DataError(
+        f"{where}: <{name}></{name}> is empty; expected the words of an entity."
+      )
+  return plain, e1, e2
+
+
+def _relation(text: str, other: str) -> str | None:
+  return text if text == other or text not in fields.NO_LABEL else None
+
+
+def _of_values(
+  values: Mapping[str, Any], where: str, name: str, other: str
+) -> Example:
+  text = values["text"]
+  absent = [place for place in _PLACES if values[place] is None]
+  if len(absent) == len(_PLACES):
+    parts = parse_entity_tags(text, where=where)
+  elif absent:
+    raise DataError(f"{where}: no {absent[0]!r}; expected {_FORM.such_as}.")
+  else:
+    e1, e2 = (
+      mentions.find_mention(
+        text, values[x], values[f"{x}_offset"], what=x, where=where
+      )
+      for x in ("e1", "e2")
+    )
+    parts = text, e1, e2
+  return Example(
+    *parts,
+    _relation(values["relation"] or "", other),
+    values["id"] or name,
+    where,
+  )

@@ -1,0 +1,352 @@
+"""Sentences of words with tags: token columns, CoNLL-U, CoNLL-2012 and JSON.
+
+  columns            CoNLL-2003 and its many variants: the columns that are
+                     asked for, in lines that have them
+  CoNLL-U            FORM, and UPOS, XPOS or the column asked for (conllu.py)
+  CoNLL-2012         the words, and their entities or parts of speech, unless
+                     columns are asked for (conll2012.py)
+  JSON, Parquet      {"tokens": ["Ann", "went"], "ner_tags": ["B-PER", "O"]}
+
+In JSON, which Hugging Face's datasets have, a tag is a text, or a number from 0
+on where the names of the classes are missing. OntoNotes is read, too. What
+entity tags mean is in bio.py.
+"""
+
+import itertools
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from maskedlm.core.counts import counted
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled import bio, columns, fields, read
+from maskedlm.data.labelled.columns import Columns, Line
+from maskedlm.data.labelled.formats import conll2012, conllu
+from maskedlm.runtime import console
+
+CONLLU_TAGS = {"upos": 3, "xpos": 4}
+TOKEN_COLUMN, TAG_COLUMN = 0, -1  # The defaults; CoNLL-U has its own.
+_HEADERS = (
+  {"word", "words", "token", "tokens", "form"},
+  {"tag", "tags", "label", "labels", "ner", "ner_tag", "ner_tags", "pos"},
+)
+_ENTITIES = ("ner_tags", "tags", "labels", "ner", "named_entities")
+_NAMES = {
+  "upos": ("pos_tags", "upos", "tags", "labels", "pos"),
+  "xpos": ("xpos", "xpos_tags"),
+}
+
+
+class Example(NamedTuple):
+  """A sentence and its tags."""
+
+  words: tuple[str, ...]
+  tags: tuple[str, ...] | None = None  # None if the file has none.
+  text: str | None = None  # None: the words joined by spaces.
+  offsets: tuple[tuple[int, int], ...] = ()  # Characters of the words in text.
+  lines: tuple[int, ...] = ()  # Line numbers of the words.
+  where: str = ""  # FILE:LINE of the first word.
+
+  @property
+  def file(self) -> str:
+    """The name of the file."""
+    return self.where.rpartition(":")[0]
+
+
+def read_file(
+  source: str,
+  *,
+  token_column: int = TOKEN_COLUMN,
+  tag_column: int = TAG_COLUMN,
+  conllu_tag: str = "upos",
+  entities: bool = False,
+) -> list[Example]:
+  """Returns the sentences of a file of any of the formats.
+
+  Args:
+    source: the file, or "tfds:...".
+    token_column, tag_column: from 0, or from the end: -1 is the last. A file
+      with a single column has words without tags. In CoNLL-U, 0 and -1 are FORM
+      and conllu_tag.
+    conllu_tag: upos or xpos.
+    entities: whether tags are entities'.
+
+  Raises:
+    DataError: the file is missing, can't be read as text or has no word; a line
+      lacks a column, or has an empty word or no tag, but others have one; an
+      option doesn't apply to the format.
+  """
+  is_default = (token_column, tag_column) == (TOKEN_COLUMN, TAG_COLUMN)
+  if read.has_objects(source):
+    if not is_default:
+      raise DataError(
+        f"{source}: its fields have names, so task.token_column={token_column} "
+        f"and task.tag_column={tag_column} have no effect: leave them out, or "
+        "beside a checkpoint set --config.task.token_column=0 "
+        "--config.task.tag_column=-1."
+      )
+    form = _format(_ENTITIES if entities else _NAMES[conllu_tag])
+    rows = read.read_objects(source, form)
+    return _checked_tags([_of_row(row) for row in rows])
+  found = columns.read_columns(source)
+  if is_default and conll2012.is_format(found):
+    return _of_2012(found, entities)
+  by_name = conllu_tag != "upos" and tag_column == TAG_COLUMN
+  if by_name and not found.is_conllu and found.count > 1:
+    raise DataError(
+      f"{source}: not CoNLL-U, so task.conllu_tag={conllu_tag} has no effect: "
+      "set --config.task.tag_column to the tag's column, or "
+      "--config.task.conllu_tag=upos for the last one."
+    )
+  ragged = [
+    x.number
+    for b in found.blocks
+    for x in b.lines
+    if len(x.fields) != found.count
+  ]
+  if ragged:
+    console.log(
+      f"{source}: lines with other than {counted(found.count, 'column')}: "
+      f"{len(ragged):,}, the first in line {ragged[0]}"
+    )
+  return select_columns(
+    found,
+    token_column=token_column,
+    tag_column=tag_column,
+    conllu_tag=conllu_tag,
+  )
+
+
+def read_entities(
+  examples: Sequence[Example],
+  *,
+  file_scheme: str,
+  repair_bio: bool,
+  scheme: str = "bio",
+) -> list[Example]:
+  """Returns a file's examples with the tags of their entities in a scheme.
+
+  Those without tags are returned as they are; arguments and errors as for
+  bio.convert_tags.
+  """
+  if any(example.tags is None for example in examples):
+    return list(examples)
+  tags = bio.convert_tags(
+    [(x.tags, x.lines) for x in examples],
+    examples[0].file,
+    file_scheme=file_scheme,
+    scheme=scheme,
+    repair_bio=repair_bio,
+  )
+  return [
+    x._replace(tags=tuple(made)) for x, made in zip(examples, tags, strict=True)
+  ]
+
+
+def select_columns(
+  found: Columns,
+  *,
+  token_column: int = TOKEN_COLUMN,
+  tag_column: int = TAG_COLUMN,
+  conllu_tag: str = "upos",
+) -> list[Example]:
+  """Returns the words and tags of a file; arguments as for read_file.
+
+  Raises:
+    DataError: as for read_file.
+  """
+  sentences = [block.lines for block in found.blocks]
+  if found.is_conllu:
+    sentences = [conllu.syntactic_words(found.path, x)[0] for x in sentences]
+    if token_column == TOKEN_COLUMN:
+      token_column = conllu.FORM
+    if tag_column == TAG_COLUMN:
+      tag_column = CONLLU_TAGS[conllu_tag]
+  count = found.count
+  in_range = all(-count <= i < count for i in (token_column, tag_column))
+  if in_range and count > 1 and token_column % count == tag_column % count:
+    raise DataError(
+      f"{found.path}: token_column={token_column} and tag_column={tag_column} "
+      f"are the same one of {count} columns; set --config.task.tag_column."
+    )
+  made = [_of_lines(found, x, token_column, tag_column) for x in sentences]
+  made = _without_header(made)
+  _check_words(found, made, token_column)
+  return _checked_tags(made)
+
+
+def format_columns(sentences: Iterable[Sequence[Sequence[str]]]) -> str:
+  """Returns sentences, each columns of words, tags, ..., for read_file."""
+  return columns.format_columns(sentences)
+
+
+def format_conllu(
+  sentences: Iterable[tuple[Sequence[str], Sequence[str]]],
+  *,
+  conllu_tag: str = "upos",
+) -> str:
+  """Returns (words, tags) as CoNLL-U text, with _ in the unknown columns.
+
+  Each word becomes one line: ranges and empty nodes are not restored.
+  """
+  text = []
+  for words, tags in sentences:
+    blank = [["_"] * len(words)]
+    made = blank * columns.CONLLU_COLUMNS
+    made[0] = [str(i) for i in range(1, len(words) + 1)]
+    made[conllu.FORM], made[CONLLU_TAGS[conllu_tag]] = words, tags
+    plain = (re.sub(r"[\t\n\r]", " ", word) or "_" for word in words)
+    text += [f"# text = {' '.join(plain)}\n", columns.format_columns([made])]
+  return "".join(text)
+
+
+def _format(names: tuple[str, ...]) -> fields.Format:
+  """Returns the format of rows whose tags have one of these names."""
+  return fields.Format(
+    {
+      "words": fields.texts("tokens", "words"),
+      "tags": fields.items(
+        *names,
+        of=_tag,
+        expected="a list of tags, for every word or for none",
+        optional=True,
+        same_length="words",
+      ),
+    },
+    such_as='{"tokens": ["Ann", "went"], "ner_tags": ["B-PER", "O"]}',
+    filled="words",
+    documents=True,
+  )
+
+
+def _tag(value: Any) -> str:
+  tag = fields.key_of(value)
+  if not tag or (isinstance(value, int) and value < 0):
+    raise ValueError(f"the tag {value!r} is none")
+  return tag
+
+
+def _of_row(row: read.Row) -> Example:
+  words, tags = row.values["words"], row.values["tags"]
+  return Example(words, tags, lines=(row.line,) * len(words), where=row.where)
+
+
+def _of_2012(found: Columns, entities: bool) -> list[Example]:
+  made = []
+  for sentence in conll2012.read_sentences(found):
+    words = sentence.column(conll2012.WORD)
+    tags = sentence.column(conll2012.TAG)
+    if entities:
+      spans = sentence.spans(conll2012.ENTITY)
+      tags = tuple(bio.entity_tags(spans, len(words)))
+    lines = tuple(line.number for line in sentence.lines)
+    made.append(Example(words, tags, lines=lines, where=sentence.where))
+  return made
+
+
+def _of_lines(
+  found: Columns, lines: Sequence[Line], token_column: int, tag_column: int
+) -> Example:
+  words, tags = [], []
+  for line in lines:
+    words.append(_field_of(found, line, "token", token_column))
+    if not words[-1]:
+      raise DataError(
+        f"{found.path}:{line.number}: the word is empty; expected one on each "
+        "line, and a blank line after each sentence."
+      )
+    tags.append(_field_of(found, line, "tag", tag_column).strip())
+    if not tags[-1]:
+      raise DataError(f"{found.path}:{line.number}: the tag is empty.")
+  return Example(
+    tuple(words),
+    tuple(tags) if found.count > 1 else None,
+    lines=tuple(line.number for line in lines),
+    where=f"{found.path}:{lines[0].number}",
+  )
+
+
+def _field_of(found: Columns, line: Line, name: str, column: int) -> str:
+  count = len(line.fields)
+  if count == found.count and not -count <= column < count:
+    raise DataError(
+      f"{found.path}:{line.number}: {name}_column={column}, but the line has "
+      f"{counted(count, 'column')}: "
+      f"{columns.shorten(' '.join(line.fields))!r}; set "
+      f"--config.task.{name}_column."
+    )
+  # Columns of other lines are counted from the left alone.
+  if count != found.count and not 0 <= column < count:
+    raise columns.ragged_error(found, line)
+  return line.fields[column]
+
+
+def _without_header(examples: list[Example]) -> list[Example]:
+  """Returns the sentences without a first line of names of columns."""
+  first = examples[0]
+  if first.tags is None or any(
+    text.lower() not in names
+    for text, names in zip(
+      (first.words[0], first.tags[0]), _HEADERS, strict=True
+    )
+  ):
+    return examples
+  console.log(f"{first.where}: left out, the names of the columns")
+  rest = first._replace(
+    words=first.words[1:], tags=first.tags[1:], lines=first.lines[1:]
+  )
+  kept = examples[1:]
+  if rest.words:
+    kept = [rest._replace(where=f"{first.file}:{rest.lines[0]}"), *kept]
+  if not kept:
+    raise DataError(f"{first.file}: has no words but the names of the columns.")
+  return kept
+
+
+def _check_words(
+  found: Columns, examples: Sequence[Example], column: int
+) -> None:
+  """Checks that a column of words is not one of numbers, or a file's name.
+
+  Raises:
+    DataError: each sentence counts from a number; all words are the same.
+  """
+  if found.count < 3 or max(len(x.words) for x in examples) < 2:
+    return
+  words = {word for x in examples for word in x.words}
+  if all(_are_consecutive(x.words) for x in examples):
+    what = "numbers the words"
+  elif len(words) == 1 and "/" in min(words):
+    what = f"is always {min(words)!r}"
+  else:
+    return
+  raise DataError(
+    f"{examples[0].where}: column {column} {what}; set "
+    "--config.task.token_column to the column of the words, from 0."
+  )
+
+
+def _are_consecutive(words: Sequence[str]) -> bool:
+  # As in CoNLL-U, but for ranges (2-3) and empty nodes (5.1).
+  whole = [x for x in words if not re.fullmatch("[0-9]+[-.][0-9]+", x)]
+  return all(re.fullmatch("[0-9]+", word) for word in whole) and all(
+    int(b) == int(a) + 1 for a, b in itertools.pairwise(whole)
+  )
+
+
+def _checked_tags(examples: list[Example]) -> list[Example]:
+  """Returns the sentences, without tags if all are _ (not annotated).
+
+  Raises:
+    DataError: some words have a tag, others don't.
+  """
+  if all(x.tags is None or set(x.tags) == {"_"} for x in examples):
+    return [x._replace(tags=None) for x in examples]
+  for example in examples:
+    if example.tags is None or "_" in example.tags:
+      place = 0 if example.tags is None else example.tags.index("_")
+      raise DataError(
+        f"{example.file}:{example.lines[place]}: the word has no tag (_), but "
+        "others do; expected one for every word or for none."
+      )
+  return examples

@@ -1,0 +1,163 @@
+"""Files of trees: bracketed text, CoNLL-2012 columns, or JSON and Parquet.
+
+  brackets          a tree on each line, several on one, or one over many lines
+  CoNLL-2012        the word, its tag and its bit of the tree, "(NP*" or "*))"
+                    (conll2012.py)
+  JSON, Parquet     {"tree": "(S ...)"}, as `predict --json` writes it, or
+                    OntoNotes of the Hub (ontonotes.py)
+
+The format is recognised by the content.
+"""
+
+import itertools
+import os
+import pathlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from maskedlm.core.counts import counted
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled import columns, fields, read
+from maskedlm.data.labelled.formats import conll2012, trees
+from maskedlm.data.labelled.lines import read_lines
+from maskedlm.runtime import console
+
+_LONGEST_CHAIN = 100  # Brackets around the same words; treebanks have 4 or 5.
+_TREE = fields.Format(
+  {
+    "tree": fields.text("tree", "parse_tree"),
+    "words": fields.texts("words", "tokens", optional=True),
+    "tags": fields.items(
+      "pos_tags", of=fields.key_of, expected="a list of tags", optional=True
+    ),
+  },
+  such_as='{"tree": "(S (NP (PRP He)) (VP (VBD left)))"}',
+  documents=True,
+)
+
+
+def read_file(
+  source: str, *, strip_functions: bool = True
+) -> list[trees.Example]:
+  """Returns the trees of a file, without traces.
+
+  Trees that are nothing but traces are left out, and counted.
+
+  Args:
+    source: the file.
+    strip_functions: NP-SBJ is read as NP.
+
+  Raises:
+    DataError: the file is missing, can't be read as text or has no tree; a tree
+      is ill-formed (trees.parse_trees); over 100 brackets are around the same
+      words.
+  """
+  found = list(_parse_file(source))
+  empty = [tree for tree, _ in found if not tree.words]
+  traces = sum(count for _, count in found)
+  if traces:
+    console.log(f"{source}: {counted(traces, 'trace')} (-NONE-), left out")
+  if empty:
+    console.log(
+      f"{source}: {counted(len(empty), 'tree')} without words, left out, the "
+      f"first in line {empty[0].where.rpartition(':')[2]}"
+    )
+  if len(empty) == len(found):
+    raise DataError(
+      f"{source}: the file has no tree with words; expected trees such as "
+      "(S (NP (PRP He)) (VP (VBD left)))."
+    )
+  document = os.path.basename(source)
+  return [
+    _plain(tree, strip_functions)._replace(document=document)
+    for tree, _ in found
+    if tree.words
+  ]
+
+
+def _parse_file(source: str) -> Iterator[tuple[trees.Example, int]]:
+  if read.has_objects(source):
+    for row in read.read_objects(source, _TREE):
+      text = _with_words(row.values, row.where)
+      yield _only_tree([(row.line, text)], source)
+    return
+  lines = enumerate(read_lines(pathlib.Path(source)), 1)
+  filled = ((number, text) for number, text in lines if text.strip())
+  first = next(filled, (0, "("))
+  if first[1].lstrip().startswith("(") or not _is_columns(first[1]):
+    rest = itertools.chain([first] if first[0] else [], filled)
+    yield from trees.parse_trees(rest, source)
+    return
+  found = columns.read_columns(source, between="spaces")
+  for sentence in conll2012.read_sentences(found):
+    yield _only_tree(_pieces(sentence), source)
+
+
+def _is_columns(line: str) -> bool:
+  return line.startswith("#") or len(line.split()) > conll2012.BIT
+
+
+def _pieces(sentence: conll2012.Sentence) -> list[tuple[int, str]]:
+  """Returns (line number, "(NP (DT the)" of a line with (NP*) of each word."""
+  named = (conll2012.WORD, conll2012.TAG, conll2012.BIT)
+  each = zip(*map(sentence.column, named), strict=True)
+  pieces = []
+  for line, (word, tag, bit) in zip(sentence.lines, each, strict=True):
+    if bit.count("*") != 1:
+      raise DataError(
+        f"{sentence.path}:{line.number}: {bit[:40]!r}; expected bracketed "
+        "trees, or CoNLL-2012 with a part of a tree, such as (NP* or *)), in "
+        f"column {conll2012.BIT + 1}."
+      )
+    pieces.append((line.number, bit.replace("*", _leaf(tag, word))))
+  return pieces
+
+
+def _leaf(tag: str, word: str) -> str:
+  return f"({trees.escape(tag)} {trees.escape(word)})"
+
+
+def _with_words(values: Mapping[str, Any], where: str) -> str:
+  """Returns a bracketed tree; OntoNotes' has * for each of the words."""
+  text = values["tree"]
+  if " " in text or "*" not in text:  # It has its words.
+    return text
+  pairs = [values["tags"] or (), values["words"] or ()]
+  if any(len(x) != text.count("*") for x in pairs):
+    raise DataError(
+      f"{where}: the parse_tree has {text.count('*')} words; expected as many "
+      "'words' and 'pos_tags'."
+    )
+  leaves = (_leaf(*pair) for pair in zip(*pairs, strict=True))
+  return re.sub(r"\*", lambda _: f" {next(leaves)}", text)
+
+
+def _only_tree(
+  pieces: Sequence[tuple[int, str]], source: str
+) -> tuple[trees.Example, int]:
+  found = list(trees.parse_trees(pieces, source))
+  if len(found) != 1:
+    raise DataError(
+      f"{source}:{pieces[0][0]}: {counted(len(found), 'tree')} for a sentence; "
+      "expected one, with a bracket around all of its words."
+    )
+  return found[0]
+
+
+def _plain(tree: trees.Example, strip_functions: bool) -> trees.Example:
+  """Returns a tree with plain labels; raises DataError for a long chain."""
+  brackets = tuple(
+    bracket._replace(
+      label=trees.plain_label(bracket.label, strip_functions=strip_functions)
+    )
+    for bracket in tree.brackets
+  )
+  for chain in trees.join_chains(brackets).values():
+    count = chain.count(" ") + 1
+    if count > _LONGEST_CHAIN:
+      raise DataError(
+        f"{tree.where}: {count:,} brackets around the same words; expected at "
+        f"most {_LONGEST_CHAIN}."
+      )
+  return tree._replace(brackets=brackets)

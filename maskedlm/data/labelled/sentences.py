@@ -1,0 +1,121 @@
+"""Sentences of words: in a line of input of predict, and as a text.
+
+The examples of tasks that label words have these fields, and their labels. A
+line of input is a text, or a JSON object with "tokens" or "text".
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled import fields, objects, tables, words
+
+_LINE = fields.Format(
+  {
+    "words": fields.items(
+      "tokens", of=fields.text_of, expected="a list of texts", optional=True
+    ),
+    "text": fields.text("text", optional=True),
+  },
+  such_as='{"tokens": ["a", "word", "each"]}, or {"text": "..."} for a text '
+  "that begins with {",
+)
+
+
+class Sentence(NamedTuple):
+  """Words, and where they are from."""
+
+  words: tuple[str, ...]
+  text: str | None = None  # None: the words joined by spaces.
+  offsets: tuple[tuple[int, int], ...] = ()  # Characters of the words in text.
+  lines: tuple[int, ...] = ()  # Line numbers of the words.
+  where: str = ""  # FILE:LINE of the first word.
+
+
+def split_text(text: str) -> Sentence:
+  """Returns the words of a text, with punctuation apart (words.py)."""
+  text = objects.encodable(text)  # Surrogates could not be printed.
+  offsets = tuple(words.split_words(text))
+  return Sentence(tuple(text[a:b] for a, b in offsets), text, offsets)
+
+
+def parse_line(
+  line: str, split: Callable[[str], Sentence] = split_text
+) -> Sentence:
+  """Returns the sentence in a line of input.
+
+  Args:
+    line: a text, or a JSON object with "tokens" or "text".
+    split: text -> its words.
+
+  Raises:
+    DataError: the object has neither; see also `split`.
+  """
+  if not tables.is_object(line):
+    return split(line)
+  return of_object(parse_object(line, _LINE.such_as), _where(line), split)
+
+
+def parse_words(line: str) -> tuple[str, ...]:
+  """Returns the words of a line, between spaces, for tasks that parse them.
+
+  Raises:
+    DataError: there are none, or one is blank; see also parse_line.
+  """
+  found = parse_line(
+    line, lambda text: Sentence(tuple(objects.encodable(text).split()))
+  ).words
+  if not found or not all(map(str.strip, found)):
+    raise DataError(
+      f"{_where(line)} has no words, or a blank one; expected {_LINE.such_as}."
+    )
+  return found
+
+
+def parse_object(line: str, such_as: str) -> dict[str, Any]:
+  """Returns the JSON object in a line of input.
+
+  Raises:
+    DataError: it is none; `such_as` shows one.
+  """
+  return objects.parse_object(line, _where(line), such_as=such_as)
+
+
+def of_object(
+  value: dict[str, Any],
+  where: str,
+  split: Callable[[str], Sentence] = split_text,
+) -> Sentence:
+  """Returns the sentence of {"tokens": [...]} or {"text": ...}.
+
+  Raises:
+    DataError: the object has neither; see also `split`.
+  """
+  found = fields.values(value, _LINE, where)
+  if found["words"] is not None:
+    return Sentence(found["words"])
+  if found["text"] is not None:
+    return split(found["text"])
+  raise DataError(
+    fields.missing(
+      where, ("tokens", "text"), value, f"expected {_LINE.such_as}."
+    )
+  )
+
+
+def sentence_text(example) -> tuple[str, Sequence[tuple[int, int]]]:
+  """Returns the text and the offsets of the words of a Sentence or an example.
+
+  The words of an example without a text are joined by spaces.
+  """
+  if example.text is not None:
+    return example.text, example.offsets
+  offsets, begin = [], 0
+  for word in example.words:
+    offsets.append((begin, begin + len(word)))
+    begin += len(word) + 1
+  return " ".join(example.words), offsets
+
+
+def _where(line: str) -> str:
+  return f"input {line[:60]!r}"
