@@ -1,0 +1,223 @@
+"""Gold labels: which examples have one, and what a model knows of them.
+
+A test set may have labels that the training set lacks, and official scorers
+count them. As the model has no id for such a label, its id is UNSEEN: it
+contributes to no loss, and every accuracy counts it as wrong. Metrics on the
+host compare labels as strings and need no special case.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maskedlm.core.counts import counted
+from maskedlm.core.errors import DataError, did_you_mean
+from maskedlm.finetune.common.gold_labels import canonical
+from maskedlm.finetune.contract import Example
+from maskedlm.modeling import losses
+from maskedlm.runtime.console import log
+
+UNSEEN = -1
+
+
+class Gold(NamedTuple):
+  """Where a task's examples have their gold label, and the labels in it."""
+
+  field: str  # Of an example; None where there is no gold label.
+  expected: str  # Where the label should be; ends an error message.
+  # example -> (label, FILE:LINE) of each label that the model may not know.
+  labels: Callable[[Example], Iterable[tuple[str, str]]] = lambda example: ()
+  # What the metric counts, if it is 0 without any: "entity".
+  thing: str = ""
+  metric: str = "f1"
+
+  def has(self, example: Example) -> bool:
+    """Returns whether an example has a gold label."""
+    return getattr(example, self.field) is not None
+
+  def of(self, examples: Sequence[Example]) -> list[Any]:
+    """Returns the gold label of each example.
+
+    Raises:
+      DataError: one has none.
+    """
+    for example in examples:
+      if not self.has(example):
+        where = example.where or "input"
+        raise DataError(f"{where}: no {self.field}; expected {self.expected}.")
+    return [getattr(example, self.field) for example in examples]
+
+  def labelled(self, examples: Sequence[Example]) -> list:
+    """Returns the examples with a gold label; all of them if none has one."""
+    return [e for e in examples if self.has(e)] or list(examples)
+
+  def pairs(self, examples: Sequence[Example]) -> list[tuple[str, str]]:
+    """Returns (label, FILE:LINE) of each label of all examples."""
+    return [x for e in examples if self.has(e) for x in self.labels(e)]
+
+  def require(self, examples: Sequence[Example], known: Sequence[str]) -> None:
+    """Checks that examples can be scored; reports if none has a `thing`.
+
+    Args:
+      examples: those that are to be scored.
+      known: the labels that the model knows.
+
+    Raises:
+      DataError: see `of` and check_known.
+    """
+    self.of(examples)
+    gold = self.pairs(examples)
+    check_known(gold, known)
+    if self.thing:
+      note_none(gold, examples, self.thing, self.metric)
+
+  def unseen_notes(
+    self, examples: Sequence[Example], known: Collection[str]
+  ) -> tuple[str, ...]:
+    """Returns Rows.notes about labels that the model doesn't know."""
+    return unseen_notes([x for x in self.pairs(examples) if x[0] not in known])
+
+
+def keep_labelled(
+  examples: Sequence[Example], has_label: Callable[[Example], bool], name: str
+) -> list:
+  """Returns the examples with a gold label, and reports how many have none.
+
+  If none has one, all are returned; Application.require_labels then raises.
+
+  Args:
+    examples: the examples.
+    has_label: Application.has_label.
+    name: the set's name, for the report.
+  """
+  kept = [example for example in examples if has_label(example)]
+  if kept and len(kept) < len(examples):
+    first = next(e for e in examples if not has_label(e))
+    lost = len(examples) - len(kept)
+    log(
+      f"{name}: {lost:,} of {counted(len(examples), 'example')} "
+      f"{'has' if lost == 1 else 'have'} no gold label, left out, such as "
+      f"{first.where}"
+    )
+  return kept or list(examples)
+
+
+def require_two_labels(
+  examples: Sequence[Example], labels: Sequence[Any], name: str
+) -> None:
+  """Checks that a training set has different labels.
+
+  Args:
+    examples: the training set; the error names the first example's file.
+    labels: a label for each example.
+    name: the kind of label, such as "relation".
+
+  Raises:
+    DataError: all labels are the same.
+  """
+  if len(set(labels)) < 2:
+    who = f"all {len(examples):,} examples for training have"
+    if len(examples) == 1:
+      who = "the only example for training has"
+    raise DataError(
+      f"{examples[0].where.rpartition(':')[0]}: {who} the {name} "
+      f"{labels[0]!r}; expected at least two."
+    )
+
+
+def label_ids(gold: Sequence[str | None], labels: Sequence[str]) -> np.ndarray:
+  """Returns ids int32 [n] of labels: 0 of None, UNSEEN of an unknown one.
+
+  Args:
+    gold: the labels.
+    labels: the training set's, by id.
+  """
+  known = {None: 0, **{label: i for i, label in enumerate(labels)}}
+  return np.array([known.get(label, UNSEEN) for label in gold], np.int32)
+
+
+def loss_and_accuracy(logits, labels, *, weights):
+  """Returns cross-entropy and accuracy as pairs (sum [B], weight [B]).
+
+  Args:
+    logits: [B, ..., V].
+    labels: [B, ...] ids; UNSEEN is allowed.
+    weights: [B, ...], 0 for labels to ignore entirely.
+  """
+  is_known = labels != UNSEEN
+  loss, correct = losses.loss_and_correct(logits, labels)
+  return (
+    losses.weighted_sum(loss, weights * is_known),
+    losses.weighted_sum(correct & is_known, weights),
+  )
+
+
+def check_known(gold: Sequence[tuple[str, str]], labels: Sequence[str]) -> None:
+  """Checks that gold labels that are to be scored mean what the model's mean.
+
+  Args:
+    gold: (label, FILE:LINE) of each label.
+    labels: the labels that the model knows.
+
+  Raises:
+    DataError: the model knows none of them, or one of them is the same number
+      or truth value as one of the model's, but written in another way.
+  """
+  known = set(labels)
+  unknown: dict[str, str] = {}  # label -> where it is first.
+  for label, where in gold:
+    if label not in known:
+      unknown.setdefault(label, where)
+  twins = {canonical(label): label for label in labels}
+  for label, where in unknown.items():
+    if twin := twins.get(canonical(label)):
+      raise DataError(
+        f"{where}: the gold label {label!r} is the model's {twin!r}, in "
+        f"another form; expected the model's labels: {_names(labels)}."
+      )
+  if unknown and all(label in unknown for label, _ in gold):
+    label, where = next(iter(unknown.items()))
+    near = did_you_mean(label, labels)
+    raise DataError(
+      f"{where}: the model knows none of the gold labels: they are "
+      f"{_names([*unknown])}; the model's are {_names(labels)}. "
+      f"Write them as in the training data{near or '.'}"
+    )
+
+
+def note_none(
+  gold: Collection, examples: Sequence[Example], thing: str, metric: str
+) -> None:
+  """Logs that examples to be scored hold none of what their metric counts.
+
+  Args:
+    gold: what it counts, such as all entities.
+    examples: the examples.
+    thing: one of them, in words.
+    metric: it is 0 without any.
+  """
+  if examples and not gold:
+    file = examples[0].where.rpartition(":")[0]
+    log(
+      f"warning: {file}: no {thing} in {counted(len(examples), 'example')} to "
+      f"be scored, so {metric} is 0 whatever is predicted"
+    )
+
+
+def unseen_notes(unseen: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+  """Returns Rows.notes about these (label, FILE:LINE): one line or none."""
+  if not unseen:
+    return ()
+  label, where = unseen[0]
+  different = len({label for label, _ in unseen})
+  return (
+    f"gold labels that are not in the training set: {len(unseen):,} "
+    f"({different:,} different), such as {label!r} ({where}); they are left "
+    "out of the loss and count as wrong",
+  )
+
+
+def _names(labels: Sequence[str], most: int = 8) -> str:
+  shown = ", ".join(map(repr, labels[:most]))
+  return f"{shown}, ..." if len(labels) > most else shown
