@@ -114,7 +114,7 @@ class Application(NamedTuple):
   """
 
   # Examples -> rows. The id of a label is 0 if the label is None, and
-  # unseen_labels.UNSEEN if the training set doesn't have it.
+  # labels.UNSEEN if the training set doesn't have it.
   make_rows: Callable[[Sequence[Example]], Rows]
   # key -> fresh parameters of the heads. A subtree "pooler" is replaced by the
   # checkpoint's, if it has one.

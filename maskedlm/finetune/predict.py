@@ -16,7 +16,7 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Params
 from maskedlm.finetune import data_files
 from maskedlm.finetune.common import batching, cut_texts
-from maskedlm.finetune.common.gold_labels import keep_labelled
+from maskedlm.finetune.common.labels import keep_labelled
 from maskedlm.finetune.contract import (
   Application,
   Example,

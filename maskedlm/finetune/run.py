@@ -24,7 +24,7 @@ from maskedlm.core.task import Params, Task
 from maskedlm.data.tokenizers.tokenizer import save_if_absent
 from maskedlm.finetune import initial_params, learnable, predict, splits
 from maskedlm.finetune.common import batching, cut_texts, packing
-from maskedlm.finetune.common.gold_labels import keep_labelled
+from maskedlm.finetune.common.labels import keep_labelled
 from maskedlm.finetune.common.unknown_tokens import unknown_notes
 from maskedlm.finetune.config import frozen_options, task_of
 from maskedlm.finetune.contract import (

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from maskedlm.core.task import Array, Batch, Key, Params
-from maskedlm.finetune.common import unseen_labels
+from maskedlm.finetune.common.labels import loss_and_accuracy
 from maskedlm.finetune.common.span_vectors import SpanHead, score_all_spans
 from maskedlm.modeling.losses import weighted_sum
 
@@ -58,7 +58,7 @@ def loss_and_recall(
 
   def add(sums, labels, logits, scored):
     weights = scored * batch["example_weights"][:, None]
-    terms, _ = unseen_labels.loss_and_accuracy(logits, labels, weights=weights)
+    terms, _ = loss_and_accuracy(logits, labels, weights=weights)
     gold = weights * (labels != NULL)
     right = jnp.argmax(logits, axis=-1) == labels
     added = (terms, weighted_sum(right, gold))

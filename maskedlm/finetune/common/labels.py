@@ -6,7 +6,14 @@ contributes to no loss, and every accuracy counts it as wrong. Metrics on the
 host compare labels as strings and need no special case.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import (
+  Callable,
+  Collection,
+  Hashable,
+  Iterable,
+  Mapping,
+  Sequence,
+)
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -126,14 +133,16 @@ def require_two_labels(
     )
 
 
-def label_ids(gold: Sequence[str | None], labels: Sequence[str]) -> np.ndarray:
-  """Returns ids int32 [n] of labels: 0 of None, UNSEEN of an unknown one.
+def ids_of(labels: Iterable[Hashable]) -> dict[Any, int]:
+  """Returns label -> id of labels that are listed by id."""
+  return {label: i for i, label in enumerate(labels)}
 
-  Args:
-    gold: the labels.
-    labels: the training set's, by id.
-  """
-  known = {None: 0, **{label: i for i, label in enumerate(labels)}}
+
+def label_ids(
+  gold: Iterable[Hashable | None], ids: Mapping[Any, int]
+) -> np.ndarray:
+  """Returns the ids int32 [n] of labels: 0 of None, UNSEEN of one without."""
+  known = {None: 0, **ids}
   return np.array([known.get(label, UNSEEN) for label in gold], np.int32)
 
 

@@ -1,7 +1,7 @@
 """One label per example: the Application of a task that chooses among labels.
 
 Such a task has a Head and, in Rows.values, "labels" [n]: ids of the correct
-ones of C labels, or unseen_labels.UNSEEN.
+ones of C labels, or labels.UNSEEN.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from maskedlm.core.task import Batch, Key, Params
-from maskedlm.finetune.common import unseen_labels
 from maskedlm.finetune.common.ensemble import (
   alone,
   mean_softmax,
 )
 from maskedlm.finetune.common.head import Head
+from maskedlm.finetune.common.labels import loss_and_accuracy
 from maskedlm.finetune.contract import (
   Application,
   Example,
@@ -48,7 +48,7 @@ def make_classifier(
   """
 
   def loss(params: Params, batch: Batch, key: Key, train: bool):
-    loss, accuracy = unseen_labels.loss_and_accuracy(
+    loss, accuracy = loss_and_accuracy(
       head.logits(params, batch, key, train),
       batch["labels"],
       weights=batch["example_weights"],

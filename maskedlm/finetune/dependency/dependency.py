@@ -21,9 +21,9 @@ from maskedlm.core.errors import DataError
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled.formats import conllu
 from maskedlm.data.labelled.formats.conllu import Example
-from maskedlm.finetune.common import ensemble, entity_metrics, unseen_labels
-from maskedlm.finetune.common.gold_labels import gold_labels, labelled
+from maskedlm.finetune.common import ensemble, entity_metrics
 from maskedlm.finetune.common.head import Heads
+from maskedlm.finetune.common.labels import ids_of, loss_and_accuracy
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -36,7 +36,7 @@ from maskedlm.finetune.contract import (
 from maskedlm.finetune.dependency import metrics, text
 from maskedlm.finetune.dependency.decode import best_tree
 from maskedlm.finetune.dependency.head import ArcHead, LabelHead
-from maskedlm.finetune.dependency.rows import make_rows
+from maskedlm.finetune.dependency.rows import GOLD, make_rows
 
 # Words that are looked at as a word's head, the likeliest. Each of a row's
 # pairs would be a table that is as large as the square of its length.
@@ -72,7 +72,7 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, list[str]]:
     DataError: no sentence has an arc between words.
   """
   found: dict[bool, set[str]] = {True: set(), False: set()}
-  for example in labelled(examples, "heads"):
+  for example in GOLD.labelled(examples):
     for head, label in zip(
       example.heads or (), example.labels or (), strict=True
     ):
@@ -93,10 +93,9 @@ def make_application(setup: Setup, options: Options) -> Application:
   inner, outer = label_info["labels"], label_info["root_labels"]
   # The same name at the root and elsewhere is two labels.
   names = (*inner, *outer)
-  label_ids = {
-    **{(False, label): i for i, label in enumerate(inner)},
-    **{(True, label): i for i, label in enumerate(outer, len(inner))},
-  }
+  ids = ids_of(
+    [*((False, label) for label in inner), *((True, label) for label in outer)]
+  )
   vectors, place = jnp.zeros((1, 2, cfg.width)), jnp.zeros((1, 1, 1), int)
   labels = LabelHead(cfg, options.label_width, len(names))
   heads = Heads(
@@ -109,7 +108,7 @@ def make_application(setup: Setup, options: Options) -> Application:
   parser = Parser(names, len(inner), heads)
   return Application(
     make_rows=functools.partial(
-      make_rows, tokenizer=tokenizer, label_ids=label_ids, length=length
+      make_rows, tokenizer=tokenizer, ids=ids, length=length
     ),
     init=heads.init,
     loss=parser.loss,
@@ -117,8 +116,8 @@ def make_application(setup: Setup, options: Options) -> Application:
     decode=parser.decode,
     score=_score,
     best="las",
-    has_label=lambda example: example.heads is not None,
-    require_labels=parser.require_labels,
+    has_label=GOLD.has,
+    require_labels=functools.partial(GOLD.require, known=inner),
   )
 
 
@@ -149,7 +148,7 @@ class Parser(NamedTuple):
     vectors = self._candidates(params, batch, key, train)
     heads = batch["word_heads"]
     weights = batch["word_kept"] * batch["example_weights"][:, None]
-    arc_loss, head_accuracy = unseen_labels.loss_and_accuracy(
+    arc_loss, head_accuracy = loss_and_accuracy(
       self._arc_logits(params, vectors, batch, key, train),
       heads,
       weights=weights,
@@ -158,7 +157,7 @@ class Parser(NamedTuple):
     logits = self.heads.apply(
       "labels", params, vectors, places, key=key, train=train
     )
-    label_loss, label_accuracy = unseen_labels.loss_and_accuracy(
+    label_loss, label_accuracy = loss_and_accuracy(
       logits[:, :, 0], batch["word_labels"], weights=weights
     )
     return {"heads": arc_loss, "labels": label_loss}, {
@@ -236,19 +235,6 @@ class Parser(NamedTuple):
       np.where(is_chosen.any(axis=1), certain, 0.0),
     )
 
-  def require_labels(self, examples: Sequence[Example]) -> None:
-    """Raises DataError if there is no tree, or the model knows no label."""
-    _gold(examples)
-    gold = [
-      (label, f"{example.file}:{line}")
-      for example in examples
-      for head, label, line in zip(
-        example.heads, example.labels, example.lines, strict=True
-      )
-      if head
-    ]
-    unseen_labels.check_known(gold, self.names[: self.num_inner])
-
 
 def _score(
   examples: Sequence[Example], predictions: Sequence[Prediction]
@@ -267,7 +253,7 @@ def _by_word(
 
 def _gold(examples: Sequence[Example]) -> list[metrics.Tree]:
   """Returns the trees; raises DataError for an example without one."""
-  gold_labels(examples, "heads", "HEAD in CoNLL-U, or 'head' in JSON")
+  GOLD.of(examples)
   return [metrics.Tree(x.heads, x.labels) for x in examples]
 
 

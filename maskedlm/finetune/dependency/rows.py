@@ -13,15 +13,29 @@ from maskedlm.core.counts import counted
 from maskedlm.data.labelled.formats.conllu import Example
 from maskedlm.data.labelled.windows import cut_windows
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.finetune.common import unseen_labels
+from maskedlm.finetune.common.labels import (
+  UNSEEN,
+  Gold,
+  label_ids,
+  unseen_notes,
+)
 from maskedlm.finetune.common.word_rows import WordWindow, word_rows
 from maskedlm.finetune.contract import Rows
+
+
+def _labels(example: Example) -> list[tuple[str, str]]:
+  """Returns (label, FILE:LINE) of each arc between words."""
+  arcs = zip(example.heads, example.labels, example.lines, strict=True)
+  return [(label, f"{example.file}:{n}") for head, label, n in arcs if head]
+
+
+GOLD = Gold("heads", "HEAD in CoNLL-U, or 'head' in JSON", _labels)
 
 
 def make_rows(
   examples: Sequence[Example],
   tokenizer: Tokenizer,
-  label_ids: Mapping[tuple[bool, str], int],
+  ids: Mapping[tuple[bool, str], int],
   *,
   length: int,
 ) -> Rows:
@@ -40,17 +54,17 @@ def make_rows(
   Args:
     examples: the sentences.
     tokenizer: the encoder's.
-    label_ids: (whether the head is the root, label) -> id.
+    ids: (whether the head is the root, label) -> id.
     length: the largest number of tokens in a row.
   """
-  trees = [_tree_ids(example, label_ids) for example in examples]
+  trees = [_tree_ids(example, ids) for example in examples]
 
   def targets(index: int, w: WordWindow):
     heads, labels = (x[w.keep_begin : w.keep_end] for x in trees[index])
     is_far = (heads > 0) & ((heads <= w.begin) | (heads > w.end))
     own = np.zeros((2, w.end - w.begin), np.int32)
     own[:, w.kept] = np.where(heads > 0, heads - w.begin, 0), labels
-    own[:, w.kept][:, is_far] = unseen_labels.UNSEEN
+    own[:, w.kept][:, is_far] = UNSEEN
     by_token = {
       "word_starts": w.first,
       "word_kept": w.is_kept(),
@@ -69,10 +83,10 @@ def make_rows(
   unseen = [
     (example.labels[i], f"{example.file}:{example.lines[i]}")
     for example, (_, labels) in zip(examples, trees, strict=True)
-    for i in np.flatnonzero(labels == unseen_labels.UNSEEN)
+    for i in np.flatnonzero(labels == UNSEEN)
   ]
   heads = rows.tokens["word_heads"]
-  far = sum(int(np.sum(x == unseen_labels.UNSEEN)) for x in heads)
+  far = sum(int(np.sum(x == UNSEEN)) for x in heads)
   total = sum(len(example.words) for example in examples)
   too_far = (
     f"{far:,} of {counted(total, 'word')} have their head in no row of "
@@ -80,18 +94,16 @@ def make_rows(
     "data.length (beside a checkpoint, --length) holds more"
   )
   return rows._replace(
-    notes=(*unseen_labels.unseen_notes(unseen), *[too_far] * (far > 0)),
+    notes=(*unseen_notes(unseen), *[too_far] * (far > 0)),
   )
 
 
 def _tree_ids(
-  example: Example, label_ids: Mapping[tuple[bool, str], int]
+  example: Example, ids: Mapping[tuple[bool, str], int]
 ) -> tuple[np.ndarray, np.ndarray]:
   """Returns the heads, from 1, and the labels' ids; zeros without a tree."""
   if example.heads is None:
     return np.zeros((2, len(example.words)), np.int32)
-  labels = [
-    label_ids.get((head == 0, label), unseen_labels.UNSEEN)
-    for head, label in zip(example.heads, example.labels, strict=True)
-  ]
-  return np.array(example.heads, np.int32), np.array(labels, np.int32)
+  at_root = [head == 0 for head in example.heads]
+  labels = label_ids(zip(at_root, example.labels, strict=True), ids)
+  return np.array(example.heads, np.int32), labels

@@ -25,15 +25,11 @@ from maskedlm.core.task import Array, Batch
 from maskedlm.data.labelled import objects, tables
 from maskedlm.data.labelled.formats import relations as relation_files
 from maskedlm.data.labelled.formats.relations import Example
-from maskedlm.finetune.common import single_label, unseen_labels
+from maskedlm.finetune.common import single_label
 from maskedlm.finetune.common.confusion import confusion_table
-from maskedlm.finetune.common.gold_labels import (
-  check_distinct,
-  gold_labels,
-  labelled,
-  require_two_labels,
-)
+from maskedlm.finetune.common.gold_labels import check_distinct
 from maskedlm.finetune.common.head import make_head
+from maskedlm.finetune.common.labels import require_two_labels
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -43,7 +39,7 @@ from maskedlm.finetune.contract import (
 )
 from maskedlm.finetune.relations import semeval
 from maskedlm.finetune.relations.pair_scorer import FeedForward, span_means
-from maskedlm.finetune.relations.rows import make_markers, make_rows
+from maskedlm.finetune.relations.rows import GOLD, make_markers, make_rows
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import gather_positions, sentence_vector
 from maskedlm.runtime.console import log
@@ -100,8 +96,8 @@ def describe_labels(
     DataError: no example has a relation, or all have the same one.
     ConfigError: task.other differs from a relation only in its case.
   """
-  examples = labelled(examples, "relation")
-  relations = _gold_labels(examples)
+  examples = GOLD.labelled(examples)
+  relations = GOLD.of(examples)
   require_two_labels(examples, relations, "relation")
   path = examples[0].where.rpartition(":")[0]
   check_distinct(sorted(set(relations)), path)
@@ -196,44 +192,36 @@ def make_application(setup: Setup, options: Options) -> Application:
     examples: Sequence[Example], predictions: Sequence[Prediction]
   ) -> dict[str, float]:
     return semeval.evaluate_relations(
-      _gold_labels(examples),
+      GOLD.of(examples),
       [p["relation"] for p in predictions],
       other=options.other,
     )
 
+  # Other says nothing about whether the relations have the model's names.
+  related = GOLD._replace(
+    labels=lambda x: [y for y in GOLD.labels(x) if y[0] != options.other],
+    thing=f"relation other than {options.other!r}",
+  )
+
   def require_labels(examples: Sequence[Example]) -> None:
-    wheres = [example.where for example in examples]
-    gold = [*zip(_gold_labels(examples), wheres, strict=True)]
-    unseen_labels.check_known(gold, labels)
-    # Other says nothing about whether the relations have the model's names.
-    related = [pair for pair in gold if pair[0] != options.other]
-    unseen_labels.check_known(
-      related, [label for label in labels if label != options.other]
-    )
-    unseen_labels.note_none(
-      related, examples, f"relation other than {options.other!r}"
-    )
+    GOLD.require(examples, labels)
+    related.require(examples, [x for x in labels if x != options.other])
 
   return single_label.make_classifier(
     head,
-    make_rows=lambda examples: make_rows(
-      examples, tokenizer, labels, markers=markers, length=length
+    make_rows=functools.partial(
+      make_rows,
+      tokenizer=tokenizer,
+      labels=labels,
+      markers=markers,
+      length=length,
     ),
     predict=functools.partial(_prediction, labels),
     score=score,
     best="f1",
-    has_label=lambda example: example.relation is not None,
+    has_label=GOLD.has,
     require_labels=require_labels,
     term="relation",
-  )
-
-
-def _gold_labels(examples: Sequence[Example]) -> list[str]:
-  """Returns the relations; raises DataError if an example has none."""
-  return gold_labels(
-    examples,
-    "relation",
-    "it in the next line, such as Cause-Effect(e1,e2) or Other",
   )
 
 
@@ -270,7 +258,7 @@ def format_tables(
 
   relations.tsv has the direction-aware counts of each relation and of Other.
   """
-  gold = _gold_labels(examples)
+  gold = GOLD.of(examples)
   found = [p["relation"] for p in predictions]
   ids = [example.id for example in examples]
   return {

@@ -10,9 +10,16 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.data.labelled import words
 from maskedlm.data.labelled.formats.relations import Example
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.finetune.common import mentions, unseen_labels
+from maskedlm.finetune.common.labels import Gold, ids_of, label_ids
 from maskedlm.finetune.common.text_pairs import text_tokens
 from maskedlm.finetune.contract import Rows
+from maskedlm.finetune.relations import mentions
+
+GOLD = Gold(
+  "relation",
+  "it in the next line, such as Cause-Effect(e1,e2) or Other",
+  lambda example: [(example.relation, example.where)],
+)
 
 
 class Markers(NamedTuple):
@@ -117,8 +124,6 @@ def make_rows(
     marked.append(insert_markers(piece, markers))
     if piece.size > capacity:
       cut.append(piece.size + length - capacity)
-  gold = [(example.relation, example.where) for example in examples]
-  label_ids, notes = unseen_labels.label_ids(gold, labels)
   starts = np.array([x for _, x, _ in marked], np.int32).reshape(-1, 2)
   spans = np.array([x for _, _, x in marked], np.int32).reshape(-1, 2, 2)
   return Rows(
@@ -126,9 +131,9 @@ def make_rows(
     values={
       "starts": starts + 1,  # [CLS] precedes them.
       "spans": spans + 1,
-      "labels": label_ids,
+      "labels": label_ids([x.relation for x in examples], ids_of(labels)),
     },
     example=np.arange(len(marked)),
     cut=cut,
-    notes=notes,
+    notes=GOLD.unseen_notes(examples, labels),
   )

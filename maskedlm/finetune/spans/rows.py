@@ -14,9 +14,18 @@ from maskedlm.core.counts import counted
 from maskedlm.data.labelled.formats.layers import Example
 from maskedlm.data.labelled.windows import cut_span_windows
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.finetune.common import unseen_labels
+from maskedlm.finetune.common.labels import UNSEEN, Gold, ids_of
 from maskedlm.finetune.common.word_rows import WordWindow, word_rows
 from maskedlm.finetune.contract import Rows
+
+
+def _labels(example: Example) -> list[tuple[str, str]]:
+  """Returns (label, FILE:LINE) of each span."""
+  path = example.where.rpartition(":")[0]
+  return [(s.type, f"{path}:{example.lines[s.begin]}") for s in example.spans]
+
+
+GOLD = Gold("spans", "a column of BIO tags", _labels, thing="entity")
 
 
 def make_rows(
@@ -40,10 +49,8 @@ def make_rows(
   Rows.values has first_word [n], the index of the row's first word in its
   sentence.
   """
-  label_ids = {label: i for i, label in enumerate(labels)}
-  scored = [
-    _scored_spans(example, label_ids, max_words) for example in examples
-  ]
+  ids = ids_of(labels)
+  scored = [_scored_spans(example, ids, max_words) for example in examples]
 
   def targets(index: int, w: WordWindow):
     span_labels = np.zeros((max_words, w.end - w.begin), np.int32)
@@ -67,34 +74,29 @@ def make_rows(
     ),
     targets=targets,
   )
-  gold = [(x, span) for x in examples for span in x.spans or ()]
-  unseen = [
-    (span.type, f"{x.where.rpartition(':')[0]}:{x.lines[span.begin]}")
-    for x, span in gold
-    if span.type not in label_ids
-  ]
-  wide = sum(span.end - span.begin > max_words for _, span in gold)
+  widths = [s.end - s.begin for x in examples for s in x.spans or ()]
+  wide = sum(width > max_words for width in widths)
   too_wide = (
-    f"{wide:,} of {counted(len(gold), 'span')} have more words than "
+    f"{wide:,} of {counted(len(widths), 'span')} have more words than "
     f"task.max_span_words={max_words}; they can be neither learnt nor "
     "predicted; raise it"
   )
   return rows._replace(
-    notes=(*unseen_labels.unseen_notes(unseen), *[too_wide] * (wide > 0)),
-    lost=too_wide if 0 < wide == len(gold) else "",
+    notes=(*GOLD.unseen_notes(examples, ids), *[too_wide] * (wide > 0)),
+    lost=too_wide if 0 < wide == len(widths) else "",
   )
 
 
 def _scored_spans(
-  example: Example, label_ids: Mapping[str, int], max_words: int
+  example: Example, ids: Mapping[str, int], max_words: int
 ) -> list[tuple[int, int, int]]:
   """Returns (begin, end, label) of each span of at most max_words words."""
   places: dict[tuple[int, int], int] = {}
   for span in example.spans or ():
     place = span.begin, span.end
     # Takes the first of several labels that the model has.
-    if places.get(place, unseen_labels.UNSEEN) == unseen_labels.UNSEEN:
-      places[place] = label_ids.get(span.type, unseen_labels.UNSEEN)
+    if places.get(place, UNSEEN) == UNSEEN:
+      places[place] = ids.get(span.type, UNSEEN)
   return [
     (begin, end, label)
     for (begin, end), label in places.items()

@@ -21,8 +21,7 @@ from maskedlm.data.labelled import bio, sentences
 from maskedlm.data.labelled.bio import Entity
 from maskedlm.data.labelled.formats import layers
 from maskedlm.data.labelled.formats.layers import Example
-from maskedlm.finetune.common import ensemble, span_vectors, unseen_labels
-from maskedlm.finetune.common.gold_labels import gold_labels
+from maskedlm.finetune.common import ensemble, span_vectors
 from maskedlm.finetune.common.head import Heads
 from maskedlm.finetune.common.labelled_or_null import (
   expecting_null,
@@ -49,7 +48,7 @@ from maskedlm.finetune.spans.decode import (
   without_crossings,
   without_overlaps,
 )
-from maskedlm.finetune.spans.rows import make_rows
+from maskedlm.finetune.spans.rows import GOLD, make_rows
 from maskedlm.finetune.tagging.text import format_prediction
 from maskedlm.modeling import masked_lm
 
@@ -194,7 +193,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     score=labeller.score,
     best="f1",
     calibrate=labeller.calibrate,
-    require_labels=labeller.require_labels,
+    require_labels=functools.partial(GOLD.require, known=labels[1:]),
   )
 
 
@@ -254,7 +253,7 @@ class SpanLabeller(NamedTuple):
   ) -> dict[str, float]:
     """Returns the threshold of the highest F1, and the argmax's F1."""
     chosen = self._compatible_spans(examples, rows, outputs)
-    gold, threshold = _gold_labels(examples), self.options.threshold
+    gold, threshold = GOLD.of(examples), self.options.threshold
     if threshold is None:
       threshold, _ = calibrate_threshold(chosen, gold)
     argmax = [[c.span for c in select_above(cs, 0.0)] for cs in chosen]
@@ -282,7 +281,7 @@ class SpanLabeller(NamedTuple):
     self, examples: Sequence[Example], predictions: Sequence[Prediction]
   ) -> dict[str, float]:
     """Returns the scores of spans, and which gold ones could be found."""
-    gold, predicted = _gold_labels(examples), _predicted(predictions)
+    gold, predicted = GOLD.of(examples), _predicted(predictions)
     scores = metrics.evaluate_spans(gold, predicted)
     if self.options.nested:
       scores |= metrics.evaluate_inner_spans(gold, predicted)
@@ -296,22 +295,12 @@ class SpanLabeller(NamedTuple):
       capacity=length - 2,
     )
 
-  def require_labels(self, examples: Sequence[Example]) -> None:
-    """Raises DataError if there are no tags, or the model knows no label."""
-    gold = [
-      (span.type, example.where)
-      for example, spans in zip(examples, _gold_labels(examples), strict=True)
-      for span in spans
-    ]
-    unseen_labels.check_known(gold, self.labels[1:])
-    unseen_labels.note_none(gold, examples, "entity")
-
 
 def format_tables(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, str]:
   """Returns report.txt: scores by label, by width and of inner spans."""
-  gold = _gold_labels(examples)
+  gold = GOLD.of(examples)
   return {"report.txt": metrics.format_report(gold, _predicted(predictions))}
 
 
@@ -329,11 +318,6 @@ def _identified(
   if spans is None or not options.identify:
     return spans
   return tuple(dict.fromkeys(s._replace(type=_ANY_LABEL) for s in spans))
-
-
-def _gold_labels(examples: Sequence[Example]) -> list[tuple[Entity, ...]]:
-  """Returns the spans; raises DataError for an example without tags."""
-  return gold_labels(examples, "spans", "a column of BIO tags")
 
 
 def _predicted(predictions: Sequence[Prediction]) -> list[list[Entity]]:

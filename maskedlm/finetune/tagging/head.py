@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from maskedlm.core.task import Array, Batch, Metrics
-from maskedlm.finetune.common import unseen_labels
+from maskedlm.finetune.common.labels import UNSEEN
 from maskedlm.finetune.common.tag_head import with_probabilities
 from maskedlm.finetune.tagging import crf
 
@@ -57,7 +57,7 @@ def crf_loss(
   """
   lengths = num_words(batch)
   tags = batch["word_tags"]
-  is_known = jnp.all(tags != unseen_labels.UNSEEN, axis=1)
+  is_known = jnp.all(tags != UNSEEN, axis=1)
   weights = batch["example_weights"] * is_known
   loss = crf.log_partition(emissions, steps, lengths) - crf.path_score(
     emissions, steps, jnp.maximum(tags, 0), lengths
@@ -82,7 +82,5 @@ def num_words(batch: Batch):
 def _cross_entropy(logits, labels, mask, batch: Batch):
   """Returns the loss and metrics of labels [B, L] where mask [B, L] is True."""
   weights = mask * batch["example_weights"][:, None]
-  loss, accuracy = unseen_labels.loss_and_accuracy(
-    logits, labels, weights=weights
-  )
+  loss, accuracy = labels.loss_and_accuracy(logits, labels, weights=weights)
   return {"tags": loss}, {"tag_accuracy": accuracy}

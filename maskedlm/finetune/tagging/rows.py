@@ -12,9 +12,19 @@ import numpy as np
 from maskedlm.data.labelled import windows
 from maskedlm.data.labelled.formats.tags import Example
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.finetune.common import unseen_labels
+from maskedlm.finetune.common.labels import Gold, label_ids
 from maskedlm.finetune.common.word_rows import WordWindow, word_rows
 from maskedlm.finetune.contract import Rows
+
+
+def _tags(example: Example) -> list[tuple[str, str]]:
+  """Returns (tag, FILE:LINE) of each word that has one but O."""
+  tags = zip(example.tags, example.lines, strict=True)
+  return [(tag, f"{example.file}:{line}") for tag, line in tags if tag != "O"]
+
+
+GOLD = Gold("tags", "a column of tags", _tags)
+ENTITIES = GOLD._replace(thing="entity")
 
 
 def make_rows(
@@ -44,7 +54,10 @@ def make_rows(
     length: L, the largest number of tokens in a row.
     stride: tokens from one window to the next; 0 for half a row.
   """
-  tags = [_tag_ids(example, tag_ids) for example in examples]
+  tags = [
+    label_ids(example.tags or [None] * len(example.words), tag_ids)
+    for example in examples
+  ]
 
   def targets(index: int, w: WordWindow):
     count = w.keep_end - w.keep_begin
@@ -65,17 +78,4 @@ def make_rows(
     windows=functools.partial(windows.cut_windows, stride=stride),
     targets=targets,
   )
-  unseen = [
-    (example.tags[i], f"{example.file}:{example.lines[i]}")
-    for example, ids in zip(examples, tags, strict=True)
-    for i in np.flatnonzero(ids == unseen_labels.UNSEEN)
-  ]
-  return rows._replace(notes=unseen_labels.unseen_notes(unseen))
-
-
-def _tag_ids(example: Example, tag_ids: Mapping[str, int]) -> np.ndarray:
-  """Returns the tags' ids [n] int32; zeros if there are no tags."""
-  if example.tags is None:
-    return np.zeros(len(example.words), np.int32)
-  ids = [tag_ids.get(tag, unseen_labels.UNSEEN) for tag in example.tags]
-  return np.array(ids, np.int32)
+  return rows._replace(notes=GOLD.unseen_notes(examples, tag_ids))

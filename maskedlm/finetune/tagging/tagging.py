@@ -21,9 +21,8 @@ from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled import bio, sentences
 from maskedlm.data.labelled.formats import tags
 from maskedlm.data.labelled.formats.tags import Example
-from maskedlm.finetune.common import ensemble, entity_metrics, unseen_labels
+from maskedlm.finetune.common import ensemble, entity_metrics
 from maskedlm.finetune.common.confusion import confusion_table
-from maskedlm.finetune.common.gold_labels import gold_labels
 from maskedlm.finetune.common.head import Head, make_head
 from maskedlm.finetune.common.tag_head import (
   TagHead,
@@ -47,7 +46,7 @@ from maskedlm.finetune.tagging.head import (
   viterbi_tags,
   word_loss,
 )
-from maskedlm.finetune.tagging.rows import make_rows
+from maskedlm.finetune.tagging.rows import ENTITIES, GOLD, make_rows
 from maskedlm.finetune.tagging.text import (
   format_prediction,
   tag_prediction,
@@ -210,7 +209,10 @@ def make_tagger(setup: Setup, options: Options, head: Head) -> Application:
     decode=tagger.decode,
     score=tagger.score,
     best="f1" if options.task == "ner" else "accuracy",
-    require_labels=tagger.require_labels,
+    require_labels=functools.partial(
+      (ENTITIES if options.task == "ner" else GOLD).require,
+      known=[tag for tag in meaning.ids if tag != "O"],
+    ),
   )
 
 
@@ -285,25 +287,13 @@ class Tagger(NamedTuple):
     self, examples: Sequence[Example], predictions: Sequence[Prediction]
   ) -> dict[str, float]:
     """Returns the scores of entities, or the accuracy of words."""
-    gold = _gold_labels(examples)
+    gold = GOLD.of(examples)
     predicted = [p["tags"] for p in predictions]
     if self.options.task == "ner":
       return entity_metrics.evaluate_entities(
         gold, predicted, self.options.scheme
       )
     return {"accuracy": entity_metrics.word_accuracy(gold, predicted)}
-
-  def require_labels(self, examples: Sequence[Example]) -> None:
-    """Raises DataError if there are no tags, or the model knows none."""
-    gold = [
-      (tag, f"{example.file}:{line}")
-      for example, tags in zip(examples, _gold_labels(examples), strict=True)
-      for tag, line in zip(tags, example.lines, strict=True)
-      if tag != "O"
-    ]
-    unseen_labels.check_known(gold, [t for t in self.meaning.ids if t != "O"])
-    if self.options.task == "ner":
-      unseen_labels.note_none(gold, examples, "entity")
 
 
 def _meaning(
@@ -324,7 +314,7 @@ def format_tables(
   The last has the word, the gold tag and the predicted tag, separated by tabs,
   which the script conlleval reads with -d "\\t".
   """
-  gold = _gold_labels(examples)
+  gold = GOLD.of(examples)
   predicted = [p["tags"] for p in predictions]
   by_tag = entity_metrics.format_table(
     entity_metrics.count_words(gold, predicted), "tag"
@@ -383,11 +373,6 @@ def without_effect(options: Options) -> dict[str, str]:
       "beside task.crf=True, which reads each word at its first subword"
     )
   return found
-
-
-def _gold_labels(examples: Sequence[Example]) -> list[tuple[str, ...]]:
-  """Returns the tags; raises DataError for an example without tags."""
-  return gold_labels(examples, "tags", "a column of tags")
 
 
 def make_task(options: Options) -> FinetuneTask:

@@ -16,10 +16,10 @@ from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.data.labelled.formats.relations import Example
 from maskedlm.data.labelled.mentions import Mention
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer, train_tokenizer
-from maskedlm.finetune.common.mentions import TokenizedMentions
 from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.relations import relations
 from maskedlm.finetune.relations import rows as relation_rows
+from maskedlm.finetune.relations.mentions import TokenizedMentions
 from maskedlm.finetune.relations.relations import Options
 from maskedlm.finetune.relations.rows import Markers
 from maskedlm.training.step import totals

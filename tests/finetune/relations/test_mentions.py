@@ -8,7 +8,7 @@ import pytest
 
 from maskedlm.data.labelled.mentions import Mention
 from maskedlm.data.tokenizers.tokenizer import train_tokenizer
-from maskedlm.finetune.common import mentions
+from maskedlm.finetune.relations import mentions
 
 
 def encode(text):

@@ -1,7 +1,7 @@
-"""Mentions: the parts of a text that a task is about, in characters and tokens.
+"""Mentions: the two parts of a text that are related, among its tokens.
 
-Relations and coreference both ask how two mentions are related. A text that is
-longer than a row is cut around its mentions, so none is ever left out.
+A text that is longer than a row is cut around its mentions, so none is ever
+left out.
 """
 
 from collections.abc import Sequence
