@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from maskedlm.core.errors import ConfigError, did_you_mean
+from maskedlm.data.labelled.labels import find_classes, without_mark
 from maskedlm.finetune.classification import (
   files,
   glue,
@@ -36,10 +37,8 @@ from maskedlm.finetune.common import (
 )
 from maskedlm.finetune.common.confusion import confusion_table
 from maskedlm.finetune.common.gold_labels import (
-  find_classes,
   labelled,
   require_two_labels,
-  without_mark,
 )
 from maskedlm.finetune.common.head import Head
 from maskedlm.finetune.common.text_pairs import cut_sizes, pair_row
@@ -80,7 +79,7 @@ def describe_labels(
 
   Raises:
     DataError: no example has a label, all have the same one, or two classes
-      can't be told apart (gold_labels.find_classes).
+      can't be told apart (labels.find_classes).
   """
   examples = labelled(examples)
   labels = files.gold_labels(examples)

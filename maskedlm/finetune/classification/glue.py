@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from maskedlm.core.errors import ConfigError, did_you_mean
-from maskedlm.finetune.common.gold_labels import NO_LABEL, NO_NUMBER
+from maskedlm.data.labelled.labels import NO_LABEL, NO_NUMBER
 
 
 class FileLayout(NamedTuple):

@@ -21,7 +21,7 @@ from typing import Any
 from maskedlm.core.errors import DataError
 from maskedlm.core.parse_json import parse_json
 from maskedlm.data.labelled.objects import as_text
-from maskedlm.finetune.common.gold_labels import NO_LABEL
+from maskedlm.data.labelled.labels import NO_LABEL
 
 IS_TRUE = {"1": True, "1.0": True, "true": True}
 IS_TRUE |= {"0": False, "0.0": False, "false": False}

@@ -18,14 +18,12 @@ from maskedlm.core.errors import DataError
 from maskedlm.core.parse_json import parse_json
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled import tables
+from maskedlm.data.labelled.labels import NO_LABEL, NO_NUMBER, check_distinct
 from maskedlm.finetune.classification import classification, files, glue
 from maskedlm.finetune.classification.files import Example
 from maskedlm.finetune.classification.head import make_row_head
 from maskedlm.finetune.common import ensemble, entity_metrics, unseen_labels
 from maskedlm.finetune.common.gold_labels import (
-  NO_LABEL,
-  NO_NUMBER,
-  check_distinct,
   labelled,
   require_two_labels,
 )

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from maskedlm.core.errors import DataError
-from maskedlm.finetune.common.gold_labels import NO_LABEL, NO_NUMBER
+from maskedlm.data.labelled.labels import NO_LABEL, NO_NUMBER
 
 _NONE = frozenset((*NO_LABEL, *NO_NUMBER))
 _NUMBER = re.compile(r"(\d+)(?:\.0*)?")
