@@ -20,8 +20,8 @@ from typing import Any
 
 from maskedlm.core.errors import DataError
 from maskedlm.core.parse_json import parse_json
-from maskedlm.data.labelled.objects import as_text
 from maskedlm.data.labelled.labels import NO_LABEL
+from maskedlm.data.labelled.objects import as_text
 
 IS_TRUE = {"1": True, "1.0": True, "true": True}
 IS_TRUE |= {"0": False, "0.0": False, "false": False}

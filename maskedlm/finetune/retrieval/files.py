@@ -21,9 +21,9 @@ from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.core.parse_json import parse_json
 from maskedlm.data.labelled import tables, tfds_rows
+from maskedlm.data.labelled.labels import NO_LABEL, NO_NUMBER
 from maskedlm.data.labelled.lines import read_head
 from maskedlm.data.tokenizers.training import replace_surrogates
-from maskedlm.data.labelled.labels import NO_LABEL, NO_NUMBER
 from maskedlm.finetune.question_answering import squad
 from maskedlm.runtime.console import log
 
