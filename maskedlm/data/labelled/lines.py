@@ -20,7 +20,6 @@ from maskedlm.runtime import storage_errors
 
 _BOM = b"\xef\xbb\xbf"
 _HEAD = 4096  # Bytes that show what a file is.
-_SAMPLE = 1000  # Lines that show a text's encoding.
 
 
 def read_lines(path: pathlib.Path) -> Iterator[str]:
@@ -102,8 +101,7 @@ def decode_lines(
     try:
       text = line.decode("utf-8")
     except UnicodeDecodeError as error:
-      sample = [line, *itertools.islice(lines, _SAMPLE)]
-      remedy = encodings.remedy_for_invalid(sample, is_utf8=is_utf8)
+      remedy = encodings.remedy_for_invalid(is_utf8=is_utf8)
       raise DataError(
         f"{name}:{number}: not UTF-8 (byte 0x{line[error.start]:02x} at "
         f"{error.start + 1} of the line); expected UTF-8; {remedy}."
