@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from ml_collections import ConfigDict
 
-from maskedlm.config import overrides
+from maskedlm.config import overrides, removed
 from maskedlm.core import options as option_checks
 from maskedlm.core.errors import ConfigError, DataError, did_you_mean
 from maskedlm.data.labelled import tfds_rows
@@ -114,10 +114,11 @@ def override_options(
     name = re.match(r"--config\.task\.(\w+)", token).group(1)
     if name not in task.overridable:
       allowed = ", ".join(task.overridable) or "none"
+      near = did_you_mean(name, task.overridable)
       raise ConfigError(
         f"--config.task.{name}: only options that say how a file is read, or a "
         f"threshold, can be set beside a checkpoint; of {task.name}: {allowed}"
-        f"{did_you_mean(name, task.overridable)}"
+        f"{removed.remedy(f'task.{name}') or near}"
       )
   config = ConfigDict({"task": option_checks.to_config(options)})
   config = overrides.apply_overrides(config, tokens)

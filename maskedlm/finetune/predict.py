@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from maskedlm.config import removed
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, check_name
 from maskedlm.core.task import Params
@@ -129,10 +130,17 @@ def check_length(length: int, positions: int) -> None:
 def make_options(task: FinetuneTask, values: Mapping[str, Any]) -> Options:
   """Returns the task's options with the given values; lists become tuples.
 
+  Options that were removed are passed over, as older checkpoints have them.
+
   Raises:
     ConfigError: the task has no such option; a value is wrong.
   """
   known = [field.name for field in dataclasses.fields(task.options)]
+  values = {
+    name: value
+    for name, value in values.items()
+    if name in known or not removed.remedy(f"task.{name}")
+  }
   for name in values:
     check_name("task", name, known)
   options = task.options(

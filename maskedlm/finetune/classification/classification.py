@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 
 from maskedlm.core.errors import ConfigError, did_you_mean
+from maskedlm.data.labelled.formats import glue
+from maskedlm.data.labelled.formats import texts as files
+from maskedlm.data.labelled.formats.texts import Example
 from maskedlm.data.labelled.labels import find_classes, without_mark
-from maskedlm.finetune.classification import (
-  files,
-  glue,
-  glue_table,
-  nsp_start,
-)
+from maskedlm.finetune.classification import glue_table, nsp_start
 from maskedlm.finetune.classification.file_options import (
   OWN_LAYOUTS,
   FileOptions,
@@ -27,7 +25,6 @@ from maskedlm.finetune.classification.file_options import (
   parse_line,
   read_examples,
 )
-from maskedlm.finetune.classification.files import Example
 from maskedlm.finetune.classification.head import make_row_head
 from maskedlm.finetune.common import (
   ensemble,
@@ -334,7 +331,7 @@ def export_predictions(
 ) -> dict[str, str]:
   """Returns GLUE's submission, or predictions.tsv in the same format."""
   task = "" if options.layout in OWN_LAYOUTS else options.layout
-  return dict([glue.format_submission(task, predictions)])
+  return dict([glue.write_submission(task, predictions)])
 
 
 def without_effect(options: FileOptions) -> dict[str, str]:

@@ -3,7 +3,8 @@
 Each choice is a row with the context, [CLS] context [SEP] choice [SEP]; its
 score is w z_CLS, and a softmax over an example's choices gives their
 probabilities (Devlin et al. 2019, arXiv:1810.04805, section 4.4). Dimensions: B
-examples, C choices, L tokens in a row. Files are read by files.py.
+examples, C choices, L tokens in a row. data/labelled/formats/choices.py reads
+the files.
 """
 
 import dataclasses
@@ -12,6 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from maskedlm.core.task import Batch, Key, Params
+from maskedlm.data.labelled.formats import choices as files
+from maskedlm.data.labelled.formats.choices import Example
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.classification.head import make_row_head
 from maskedlm.finetune.common import multi_sequence, single_label
@@ -27,8 +30,6 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.finetune.multiple_choice import files
-from maskedlm.finetune.multiple_choice.files import Example
 from maskedlm.modeling.architecture import EncoderConfig
 
 _EXAMPLE = (
@@ -43,8 +44,11 @@ class Options:
 
   first_label: str = task_option(
     "",
-    "The label of the first choice; '' for what the file shows (labels.py).",
+    "The label of the first choice; '' for 0, or what the data set has.",
     choices=("", "0", "1", "A"),
+  )
+  header: tuple[str, ...] = task_option(
+    (), "Names of the columns, for files without a header line."
   )
   pooler: bool = task_option(
     True, "Pass z_CLS through the pretrained dense layer and tanh of BERT."
@@ -152,8 +156,7 @@ def _gold_labels(examples: Sequence[Example]) -> list[int]:
   return gold_labels(
     examples,
     "label",
-    'the index of the correct choice, from 0, in a column "label" (for ComVE, '
-    "a file of answers beside the data)",
+    'the index of the correct choice, from 0, in a column "label"',
   )
 
 
@@ -181,31 +184,22 @@ def format_tables(
   return texts
 
 
-def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
-  """Returns answers.csv as in ComVE: id (or line number from 0) and letter."""
-  lines = [
-    f"{prediction.get('id', i)},{chr(ord('A') + prediction['label'])}\n"
-    for i, prediction in enumerate(predictions)
-  ]
-  return {"answers.csv": "".join(lines)}
-
-
 TASK = FinetuneTask(
   name="multiple_choice",
   options=Options,
   read_examples=lambda source, options: files.read_examples(
-    source, first_label=options.first_label
+    source, first_label=options.first_label, header=options.header
   ),
   parse_line=lambda line, options: files.parse_line(line),
   describe_labels=lambda examples, options: describe_labels(examples),
   make_application=make_application,
   format_prediction=format_prediction,
   format_tables=format_tables,
-  export_predictions=lambda predictions, options: export_predictions(
+  export_predictions=lambda predictions, options: files.write_answers(
     predictions
   ),
   split_key=lambda example: example.context,
-  overridable=("first_label",),
+  overridable=("first_label", "header"),
   # With 2 to 5 choices, as each model accepts only one number of choices.
   head_options=("pooler",),
   demo_lines=tuple("\t".join(_EXAMPLE[:stop]) for stop in range(3, 7)),
