@@ -17,8 +17,8 @@ The paper tried 5e-5, 4e-5, 3e-5 and 2e-5 for each task:
 import pathlib
 
 from maskedlm.core.errors import check_name
+from maskedlm.data.labelled.formats import glue
 from maskedlm.finetune import config as base
-from maskedlm.finetune.classification import glue
 
 # Task -> learning rate, epochs. The rates lie in the range that the BERT paper
 # searched; batches of 32 and 3 epochs are the paper's unless noted.

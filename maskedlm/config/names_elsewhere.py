@@ -1,7 +1,6 @@
-"""Options by other names: those of other libraries, and of earlier versions."""
+"""Suggests the option that has another name in other libraries."""
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection
 
 from maskedlm.core.errors import did_you_mean
 
@@ -43,21 +42,14 @@ _NAMES = {
   "wd": "weight_decay",
 }
 
-# Options that earlier versions had -> (their default, what there is instead).
-REMOVED: Mapping[str, tuple[Any, str]] = {
-  "task.crf_rate": (100.0, "a CRF's scores are 100 times its parameters"),
-}
-
 
 def suggest(name: str, known: Collection[str]) -> str:
-  """Returns what follows "has no such option": what there is instead, or "".
+  """Returns '; did you mean "optimizer.learning_rate"?', or "".
 
   Args:
     name: the unknown option, such as "optimizer.lr".
     known: the options of the config, by their full names.
   """
-  if name in REMOVED:
-    return f" any more: {REMOVED[name][1]}."
   section, _, last = name.rpartition(".")
   wanted = _NAMES.get(last.lower(), last)
   found = [each for each in known if each.rpartition(".")[2] == wanted]

@@ -24,6 +24,7 @@ from maskedlm.config import (
   existing,
   names_elsewhere,
   presets,
+  removed,
   resumed,
 )
 from maskedlm.config.defaults import objective_section, validate
@@ -203,7 +204,7 @@ def change(config: ConfigDict, overrides, validate, *, of: str) -> ConfigDict:
   for token in overrides:
     name = _name(token)
     if _OPTION.match(token) and name not in known:
-      near = names_elsewhere.suggest(name, known)
+      near = removed.remedy(name) or names_elsewhere.suggest(name, known)
       raise ConfigError(f"--config.{name}: {of} has no such option{near}")
   config = apply_overrides(config, overrides)
   validate(config)

@@ -10,7 +10,7 @@ from maskedlm import FinetuneFolder
 
 def __getattr__(name: str):
   if name == "glue":  # Where earlier config files import it from.
-    from maskedlm.finetune.classification import glue
+    from maskedlm.data.labelled.formats import glue
 
     return glue
   raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,7 +13,7 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
-from maskedlm.config import effects, names_elsewhere, presets
+from maskedlm.config import effects, presets, removed
 from maskedlm.config.options import MeshOptions
 from maskedlm.core import options, own_file
 from maskedlm.core.errors import ConfigError, check_name
@@ -209,7 +209,11 @@ def make_task(kind: str, values: Mapping[str, Any]) -> FinetuneTask:
   """
   module = load_task(kind)
   known = [field.name for field in dataclasses.fields(module.Options)]
-  values = {n: x for n, x in values.items() if not _is_removed(n, x, known)}
+  values = {
+    name: value
+    for name, value in values.items()
+    if name in known or not removed.is_removed(f"task.{name}", value)
+  }
   for name in values:
     check_name("task", name, known)
   made = module.Options(
@@ -217,23 +221,6 @@ def make_task(kind: str, values: Mapping[str, Any]) -> FinetuneTask:
   )
   options.check_options("task", module.Options, made)
   return module.make_task(made)
-
-
-def _is_removed(name: str, value: Any, known: Collection[str]) -> bool:
-  """Returns whether a value means what is done without its removed option.
-
-  Raises:
-    ConfigError: it means something else.
-  """
-  removed = names_elsewhere.REMOVED.get(f"task.{name}")
-  if name in known or removed is None:
-    return False
-  default, instead = removed
-  if value != default:
-    raise ConfigError(
-      f"task.{name}={value!r}: there is no such option any more: {instead}."
-    )
-  return True
 
 
 def task_of(config: ConfigDict) -> FinetuneTask:

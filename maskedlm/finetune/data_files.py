@@ -14,7 +14,7 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
-from maskedlm.config import overrides
+from maskedlm.config import overrides, removed
 from maskedlm.core import options as option_checks
 from maskedlm.core.errors import ConfigError, DataError, did_you_mean
 from maskedlm.data.labelled import tfds_rows
@@ -121,7 +121,8 @@ def with_overrides(
       raise ConfigError(
         f"--config.task.{name}: only options that say how a file is read, or a "
         f"threshold, can be set beside a checkpoint; of {task.name}: "
-        f"{', '.join(allowed) or 'none'}{did_you_mean(name, allowed)}"
+        f"{', '.join(allowed) or 'none'}"
+        f"{removed.remedy(f'task.{name}') or did_you_mean(name, allowed)}"
       )
   config = ConfigDict({"task": option_checks.to_config(task.options)})
   config = overrides.apply_overrides(config, tokens)

@@ -220,7 +220,7 @@ def test_an_option_of_an_earlier_version_is_left_out_or_refused():
   with pytest.raises(ConfigError, match=r"task\.crf_rate=3.*100 times"):
     configs.make_task("tagging", {"crf_rate": 3})
   config = configs.default("tagging")
-  with pytest.raises(ConfigError, match=r"crf_rate: .*any more.*100 times"):
+  with pytest.raises(ConfigError, match=r"crf_rate: .*removed.*100 times"):
     overrides.change(
       config, ["--config.task.crf_rate=3"], configs.validate, of="ner.py"
     )

@@ -2,10 +2,10 @@
 
 from helpers import encoder_reference as reference
 from helpers.letters import TOKENIZER
+from maskedlm.data.labelled.formats.questions import Example, GoldAnswer
 from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.question_answering import question_answering
 from maskedlm.finetune.question_answering.question_answering import Options
-from maskedlm.finetune.question_answering.squad import Example, GoldAnswer
 
 LENGTH = 13
 SMALL = {"max_query": 3, "stride": 4, "max_answer_length": 3, "n_best": 4}

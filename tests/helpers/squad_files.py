@@ -1,6 +1,6 @@
 """Questions in SQuAD's format on a text with an emoji."""
 
-from maskedlm.finetune.question_answering import squad
+from maskedlm.data.labelled.formats import squad
 
 CONTEXT = "Ada met Bob. Then Bob, of Köln, left 😀 with Bob."
 #          0       8         18        26          38     45
@@ -11,7 +11,5 @@ def question(key="q1", text="Who?", answers=(("Bob", 8),), **more):
   return {"id": key, "question": text, "answers": answers, **more}
 
 
-def read(path, *, allow_impossible=False, fix_offsets=False):
-  return squad.read_questions(
-    path, allow_impossible=allow_impossible, fix_offsets=fix_offsets
-  )
+def read(path, *, allow_impossible=False):
+  return squad.read_questions(path, allow_impossible=allow_impossible)

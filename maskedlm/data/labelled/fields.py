@@ -16,7 +16,7 @@ format is refused here, in one of four sentences: a field is missing, or is
 something else, or two differ in length, or the whole file is empty.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from maskedlm.core.counts import counted
@@ -103,7 +103,7 @@ def value_of(
 
 
 def missing(
-  where: str, names: tuple[str, ...], fields: Mapping[str, Any], remedy: str
+  where: str, names: Sequence[str], fields: Mapping[str, Any], remedy: str
 ) -> str:
   """Returns the error message for a row that has none of some fields.
 
@@ -224,6 +224,28 @@ def _object(value: Any) -> dict:
   if not isinstance(value, dict):
     raise ValueError(f"it has {value!r:.{_SHOWN}}")
   return value
+
+
+def rows_of(value: Any, *names: str) -> list[dict[str, Any]]:
+  """Returns the values of these names in each object of a list.
+
+  On the Hub a list of objects is an object of lists: {"text": ["a", "b"],
+  "start": [0, 2]}.
+
+  Raises:
+    ValueError: it is neither, or one of the names is missing.
+  """
+  if isinstance(value, Mapping):
+    columns = [list_of(value.get(name)) for name in names]
+    if len({*map(len, columns)}) > 1:
+      sizes = " and ".join(f"{len(x):,}" for x in columns)
+      raise ValueError(f"{' and '.join(names)} have {sizes} values")
+    rows = zip(*columns, strict=True)
+    return [dict(zip(names, row, strict=True)) for row in rows]
+  for row in list_of(value):
+    if not isinstance(row, Mapping) or not {*names} <= {*row}:
+      raise ValueError(f"it has {str(row)[:_SHOWN]}")
+  return [{name: row[name] for name in names} for row in value]
 
 
 def list_of(value: Any) -> list:

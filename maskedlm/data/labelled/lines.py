@@ -4,6 +4,7 @@ The first bytes decide what a file is, not its name: sources/encodings.py.
 """
 
 import bz2
+import contextlib
 import gzip
 import itertools
 import lzma
@@ -20,7 +21,6 @@ from maskedlm.runtime import storage_errors
 
 _BOM = b"\xef\xbb\xbf"
 _HEAD = 4096  # Bytes that show what a file is.
-_SAMPLE = 1000  # Lines that show a text's encoding.
 
 
 def read_lines(path: pathlib.Path) -> Iterator[str]:
@@ -32,17 +32,10 @@ def read_lines(path: pathlib.Path) -> Iterator[str]:
     DataError: the file is missing, empty or not UTF-8 text.
   """
   is_empty = True
-  try:
-    with open_file(path) as file:
-      for _, line in decode_lines(_decompressed(file, path), str(path)):
-        is_empty = False
-        yield line
-  except OSError as error:
-    storage_errors.raise_if_temporary(path, error)
-    raise DataError(
-      f"{path}: {error.strerror or error}; expected a file of labelled "
-      "examples."
-    ) from None
+  with _opened(path) as file:
+    for _, line in decode_lines(_decompressed(file, path), str(path)):
+      is_empty = False
+      yield line
   if is_empty:
     raise DataError(f"{path}: the file is empty; expected labelled examples.")
 
@@ -53,21 +46,28 @@ def read_head(path: pathlib.Path) -> bytes:
   Raises:
     DataError: the file is missing, or can't be read.
   """
-  try:
-    with open_file(path) as file:
-      return next(iter(_decompressed(file, path)), b"")[:_HEAD]
-  except OSError as error:
-    storage_errors.raise_if_temporary(path, error)
-    raise DataError(
-      f"{path}: {error.strerror or error}; expected a file of labelled "
-      "examples."
-    ) from None
+  with _opened(path) as file:
+    return next(iter(_decompressed(file, path)), b"")[:_HEAD]
 
 
 def is_plain(path: pathlib.Path) -> bool:
   """Returns whether a file is not compressed."""
   with open_file(path) as file:
     return not file.read(8).startswith(tuple(encodings.COMPRESSED))
+
+
+@contextlib.contextmanager
+def _opened(path: pathlib.Path) -> Iterator:
+  """Opens a file; an OSError becomes a DataError, or is tried again."""
+  try:
+    with open_file(path) as file:
+      yield file
+  except OSError as error:
+    storage_errors.raise_if_temporary(path, error)
+    raise DataError(
+      f"{path}: {error.strerror or error}; expected a file of labelled "
+      "examples."
+    ) from None
 
 
 def decode_lines(
@@ -102,11 +102,10 @@ def decode_lines(
     try:
       text = line.decode("utf-8")
     except UnicodeDecodeError as error:
-      sample = [line, *itertools.islice(lines, _SAMPLE)]
-      remedy = encodings.remedy_for_invalid(sample, is_utf8=is_utf8)
       raise DataError(
         f"{name}:{number}: not UTF-8 (byte 0x{line[error.start]:02x} at "
-        f"{error.start + 1} of the line); expected UTF-8; {remedy}."
+        f"{error.start + 1} of the line); expected UTF-8; "
+        f"{encodings.remedy_for_invalid(is_utf8=is_utf8)}."
       ) from None
     is_utf8 = is_utf8 or not text.isascii()
     yield number, text.removesuffix("\n").removesuffix("\r")

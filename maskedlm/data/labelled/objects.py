@@ -2,7 +2,8 @@
 
   {...} on each line       JSON Lines: pandas' lines=True, datasets
   [{...}, {...}]           JSON, on one line or many: pandas' orient="records"
-  {"data": [{...}, ...]}   JSON with one list of objects
+  {"data": [{...}, ...]}   JSON with a list of objects, as in SQuAD
+  {...} on several lines   one object
   PAR1 ...                 Parquet: pandas, datasets, Spark
   tfds:...                 a TFDS dataset: tfds_rows.py
 
@@ -28,7 +29,7 @@ from maskedlm.data.sources import encodings, parquet
 
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_SKIPPED = re.compile(r"[\s,]*")
+_SPACES = re.compile(r"\s*")
 _SUCH_AS = '{"text": "...", "label": "..."}'
 
 
@@ -72,72 +73,61 @@ def read_json(
   Raises:
     DataError: see read_lines; something is not JSON, or no object.
   """
-  lines = enumerate(read_lines(path), 1)
-  filled = ((n, x) for n, x in lines if x.strip())
-  first = next(filled, None)
-  if first is None:
-    return
-  if first[1].lstrip().startswith("["):
-    yield from _read_list(path, "", such_as)
-  elif ".json" in pathlib.Path(path.name.lower()).suffixes and (
-    name := _name_of_list(path)
-  ):
-    yield from _read_list(path, name, such_as)
-  else:
-    for number, line in itertools.chain([first], filled):
+  lines = ((n, x) for n, x in enumerate(read_lines(path), 1) if x.strip())
+  begin = list(itertools.islice(lines, 2))
+  if len(begin) == 2 and _is_object(begin[0][1]):
+    for number, line in itertools.chain(begin, lines):
       yield number, parse_object(line, f"{path}:{number}", such_as=such_as)
+  elif begin:
+    yield from _read_whole("\n".join(read_lines(path)), path, such_as)
 
 
-def _whole(path: pathlib.Path) -> str:
-  return "\n".join(read_lines(path))
-
-
-def _name_of_list(path: pathlib.Path) -> str:
-  """Returns "data" of {"data": [{...}, ...]}, or the name of an only field."""
+def _is_object(line: str) -> bool:
   try:
-    whole = parse_json(_whole(path))
+    return isinstance(parse_json(line), dict)
   except ValueError:
-    return ""  # An object on each line, or an error that is reported later.
-  lists = [
-    name
-    for name, value in (whole if isinstance(whole, dict) else {}).items()
-    if isinstance(value, list)
-    and all(isinstance(x, dict) for x in value)
-    and (name == "data" or len(whole) == 1)
-  ]
-  return lists[0] if lists else ""
+    return False
 
 
-def _read_list(
-  path: pathlib.Path, name: str, such_as: str
+def _read_whole(
+  text: str, path: pathlib.Path, such_as: str
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-  """Yields (line, fields) of the objects in a list, the field `name` if any."""
-  text = _whole(path)
-  after = (
-    re.search(f"{re.escape(json.dumps(name))}\\s*:", text) if name else None
-  )
-  place = text.index("[", after.end() if after else 0) + 1
+  """Yields (line, fields) of a list of objects, of one in "data", or of one."""
+  try:
+    whole = parse_json(text, object_pairs_hook=_unique)
+  except ValueError as error:
+    line = getattr(error, "lineno", 1)
+    raise DataError(
+      f"{path}:{line}: not JSON ({error}); expected objects, such as {such_as}."
+    ) from None
+  items, begin = [whole], _SPACES.match(text).end()
+  places = iter([begin])
+  if isinstance(whole, dict) and isinstance(whole.get("data"), list):
+    inside = list(_places(text, begin))  # Of names and values by turns.
+    begin = inside[1 + 2 * list(whole).index("data")]
+    whole = whole["data"]
+  if isinstance(whole, list):
+    items, places = whole, _places(text, begin)
   number, counted = 1, 0
-  while True:
-    place = _SKIPPED.match(text, place).end()
+  for item, place in zip(items, places, strict=True):
     number += text.count("\n", counted, place)
     counted = place
-    if text[place : place + 1] == "]":
-      break
-    where = f"{path}:{number}"
-    try:
-      value, place = parse_json_at(text, place, object_pairs_hook=_unique)
-    except ValueError as error:
-      raise DataError(
-        f"{where}: not JSON ({error}); expected a list of objects, such as "
-        f"[{such_as}, ...]."
-      ) from None
-    yield number, _checked(value, where, such_as)
-  if not name and text[place + 1 :].strip():
-    raise DataError(
-      f"{path}:{number}: more follows after the list; expected one list of "
-      "objects."
-    )
+    yield number, _checked(item, f"{path}:{number}", such_as)
+
+
+def _places(text: str, place: int) -> Iterator[int]:
+  """Yields where each value of a list, or name and value of an object, begins.
+
+  Args:
+    text: valid JSON.
+    place: where the list or object begins.
+  """
+  while text[place := _SPACES.match(text, place + 1).end()] not in "]}":
+    yield place
+    _, place = parse_json_at(text, place)
+    place = _SPACES.match(text, place).end()
+    if text[place] in "]}":
+      return
 
 
 def parse_object(

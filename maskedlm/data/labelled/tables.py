@@ -1,7 +1,7 @@
 """Reads tables of labelled examples: CSV, TSV, JSON, Parquet and TFDS.
 
-All tasks read users' files through this module, so that errors name the file,
-the line and its columns. The forms of files, and how each is read:
+Errors name the file, the line and its columns. What is read, and what is
+refused in one line:
 
   files
     .csv, .tsv, .txt           rows of fields: delimited.py
@@ -10,18 +10,15 @@ the line and its columns. The forms of files, and how each is read:
     gzip, zstd, bzip2, xz      decompressed, whatever the name; Parquet is
                                known by its first bytes, too
     zip, Excel, SQLite, PDF,
-    HTML, UTF-16, UTF-32       refused by name (data/sources/encodings.py)
-    not UTF-8                  refused, with the encoding that keeps the text
+    HTML, UTF-16, not UTF-8    refused (data/sources/encodings.py)
     a byte order mark, \\r\\n,
     \\r alone, blank lines      dropped
   columns
-    without a name             dropped: pandas' index, R's row names
+    without a name             dropped: pandas' index
     a name twice               refused, in an object as well
-    a header, though names
-    are given; a second one    recognised by its names, and reported
+    a header line again        refused
   rows
-    too few or many fields     refused, unless those too many are empty
-    only empty fields          left out, and reported
+    too few or many fields     refused
   texts (get_text)
     null, empty, blank;
     a list or an object        refused, in every format
@@ -36,8 +33,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from maskedlm.core.counts import counted
-from maskedlm.core.errors import DataError, did_you_mean
-from maskedlm.data.labelled import delimited, objects, tfds_rows
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled import delimited, fields, objects, tfds_rows
 from maskedlm.data.labelled.lines import is_plain, read_head
 from maskedlm.data.labelled.objects import as_text
 from maskedlm.data.sources import encodings, tfds
@@ -46,8 +43,7 @@ from maskedlm.runtime import console
 _COMPRESSED = (".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz")
 # What a line of input begins with if it is meant to be an object.
 _OBJECT = re.compile(r"\s*\{\s*([\"'}]|$)")
-_SHOWN = 40  # Names of columns in a message.
-_LISTED = re.compile(r"[\[{]\s*[\"']")
+_LISTED = re.compile(r"[\[{]\s*[\"'].*[\]}]", re.DOTALL)
 # Texts that may be what a program wrote for a missing one.
 _MISSING = {"nan", "na", "n/a", "none", "null", "<na>"}
 
@@ -72,7 +68,6 @@ def read_records(
   *,
   header: Sequence[str] = (),
   ragged: Callable[[DataError], None] | None = None,
-  told: Callable[[str], None] = console.log,
 ) -> Iterator[Record]:
   """Yields the rows of a file, in bounded memory; a .json file is read whole.
 
@@ -81,7 +76,6 @@ def read_records(
     header: names of the columns, for a file without a header row.
     ragged: called with the error of a row that has too few or too many columns,
       which is then skipped; if None, the error is raised.
-    told: called with what a user should know about the file, in one line.
 
   Raises:
     DataError: the file is missing, empty or has no row, or is not of a known
@@ -89,38 +83,22 @@ def read_records(
       is not closed.
   """
   suffix = find_suffix(path)
-  if suffix in delimited.SUFFIXES:
+  if suffix in delimited.SEPARATORS:
     path = pathlib.Path(path)
-    found = _with_columns(path, suffix, tuple(header), ragged, told)
+    records = _with_columns(path, suffix, tuple(header), ragged)
   else:
     if header:
-      told(f"{path}: task.header has no effect, as its rows name their columns")
+      console.log(
+        f"{path}: task.header has no effect, as its rows name their columns"
+      )
     rows = objects.read_objects(path)
-    found = (Record(n, x, str(path)) for n, x in rows)
-  count = 0
-  for count, record in enumerate(found, 1):  # noqa: B007 - used below.
+    records = (Record(n, x, str(path)) for n, x in rows)
+  is_empty = True
+  for record in records:
+    is_empty = False
     yield record
-  if not count:
-    raise _no_row(path)
-
-
-def read_first_row(path: str | pathlib.Path) -> list[str]:
-  """Returns the fields of the first row; of objects, the names of the fields.
-
-  Raises:
-    DataError: as for read_records.
-  """
-  suffix = find_suffix(path)
-  if suffix in delimited.SUFFIXES:
-    path = pathlib.Path(path)
-    dialect = delimited.find_dialect(path, suffix)
-    found = (row for _, row in delimited.read_rows(path, dialect))
-  else:
-    found = (list(fields) for _, fields in objects.read_objects(path))
-  first = next(found, None)
-  if first is None:
-    raise _no_row(path)
-  return first
+  if is_empty:
+    raise DataError(f"{path}: has no row; expected at least one example.")
 
 
 def named_suffix(path: str | pathlib.Path) -> str:
@@ -142,24 +120,20 @@ def find_suffix(path: str | pathlib.Path) -> str:
   if tfds_rows.is_source(path):
     return tfds.PREFIX
   path, suffix = pathlib.Path(path), named_suffix(path)
-  known = (*delimited.SUFFIXES, *objects.JSON_SUFFIXES, ".parquet")
+  known = (*delimited.SEPARATORS, *objects.JSON_SUFFIXES, ".parquet")
   head = read_head(path) if path.exists() or suffix in known else b""
   if head.startswith(encodings.PARQUET):
     if not is_plain(path):
       raise DataError(f"{path} is compressed Parquet; decompress it.")
     return ".parquet"
   if suffix not in known:
-    is_name = encodings.name_of_binary(head)
+    name = encodings.name_of_binary(head)
     raise DataError(
       f"{path}: the name ends in {suffix!r}"
-      f"{f', and the file is {is_name}' if is_name else ''}; expected .tsv or "
+      f"{f', and the file is {name}' if name else ''}; expected .tsv or "
       ".txt (columns between tabs), .csv, .jsonl, .json or .parquet."
     )
   return suffix
-
-
-def _no_row(path: str | pathlib.Path) -> DataError:
-  return DataError(f"{path}: has no row; expected at least one example.")
 
 
 def _with_columns(
@@ -167,40 +141,27 @@ def _with_columns(
   suffix: str,
   header: tuple[str, ...],
   ragged: Callable[[DataError], None] | None,
-  told: Callable[[str], None],
 ) -> Iterator[Record]:
-  dialect = delimited.find_dialect(path, suffix, width=len(header))
-  if dialect.note:
-    told(dialect.note)
-  names, rows = delimited.name_columns(
-    path, delimited.read_rows(path, dialect), header, told
-  )
-  empty, repeated = [], []
+  rows = delimited.read_rows(path, suffix)
+  names, rows = delimited.name_columns(path, suffix, rows, header)
   for line, row in rows:
-    if not any(map(str.strip, row)):
-      empty += [line] * (len(row) > 1)  # Not a blank line.
-    elif row == names and len(row) > 1:
-      repeated.append(line)
-    elif len(row) == len(names) or (
-      len(row) > len(names) and not any(map(str.strip, row[len(names) :]))
-    ):
-      fields = zip(names, row, strict=False)
-      yield Record(line, {n: x for n, x in fields if n}, str(path))
-    else:
-      error = DataError(
-        f"{path}:{line}: the row has {counted(len(row), 'column')}; expected "
-        f"{len(names)} ({', '.join(names)}); is there a missing or extra tab "
-        "or quote?"
+    if row == names and len(row) > 1:
+      raise DataError(
+        f"{path}:{line}: the header line again; expected one in a file: delete "
+        "the others."
       )
-      if ragged is None:
-        raise error
-      ragged(error)
-  for lines, what in (
-    (empty, ("row of empty fields", "rows of empty fields")),
-    (repeated, ("repetition of the header", "repetitions of the header")),
-  ):
-    if lines:
-      told(f"{path}:{lines[0]}: {counted(len(lines), *what)}; left out")
+    if len(row) == len(names):
+      by_name = zip(names, row, strict=True)
+      yield Record(line, {n: x for n, x in by_name if n}, str(path))
+      continue
+    error = DataError(
+      f"{path}:{line}: the row has {counted(len(row), 'column')}; expected "
+      f"{len(names)} ({', '.join(names)}); is there a missing or extra tab "
+      "or quote?"
+    )
+    if ragged is None:
+      raise error
+    ragged(error)
 
 
 # --- Values ---
@@ -256,40 +217,33 @@ def get_text(record: Record, *names: str, odd: Odd | None = None) -> str:
       "row or leave it out."
     )
   if odd is not None:
-    _count_odd(odd, name, text, record.where)
+    if text.strip().casefold() in _MISSING:
+      count_odd(odd, name, f"are {text.strip()!r}", record)
+    elif _LISTED.fullmatch(text.strip()):
+      count_odd(odd, name, "look like a list or an object", record)
   return text
 
 
-def _count_odd(odd: Odd, name: str, text: str, where: str) -> None:
-  short = text.strip()
-  what = ""
-  if short.casefold() in _MISSING:
-    what = f"are {short!r}"
-  elif _LISTED.match(short) and short.endswith(("]", "}")):
-    what = "look like a list or an object"
-  if what:
-    odd.setdefault((name, what), [0, where])[0] += 1
+def count_odd(odd: Odd, name: str, what: str, record: Record) -> None:
+  """Counts a text of a column that may be something else, for report_odd."""
+  odd.setdefault((name, what), [0, record.where])[0] += 1
 
 
-def report_odd(odd: Odd, told: Callable[[str], None] = console.log) -> None:
-  """Reports the texts that get_text counted, a line for each kind."""
+def report_odd(odd: Odd) -> None:
+  """Reports the texts that were counted, a line for each kind."""
   for (name, what), (count, where) in odd.items():
-    told(f"{where}: {count:,} of the column {name!r} {what}; read as texts")
+    console.log(
+      f"{where}: {count:,} of the column {name!r} {what}; read as texts"
+    )
 
 
-def missing_column(record: Record, names: Sequence[str]) -> str:
+def missing_column(
+  record: Record,
+  names: Sequence[str],
+  remedy: str = "expected a column of that name.",
+) -> str:
   """Returns the error message for a record that has none of these columns."""
-  near = did_you_mean(names[0], record.fields)
-  suffixes = pathlib.Path(record.path.lower()).suffixes
-  if not near and not delimited.SUFFIXES.keys().isdisjoint(suffixes):
-    near = "; is the first line a header?"
-  named = list(record.fields)[:_SHOWN]
-  left = len(record.fields) - len(named)
-  more = f" and {left:,} more" if left else ""
-  return (
-    f"{record.where}: no column {' or '.join(map(repr, names))}; there are "
-    f"{', '.join(map(repr, named))}{more}{near}"
-  )
+  return fields.missing(record.where, names, record.fields, remedy)
 
 
 # --- Lines of input ---

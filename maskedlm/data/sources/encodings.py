@@ -1,21 +1,18 @@
-"""Recognises what a file holds: by its first bytes, or by its invalid UTF-8.
+"""Recognises what a file holds by its first bytes, and what is not UTF-8.
 
 1f 8b, 28 b5 2f fd, BZh, fd 37 7a   gzip, zstd, bzip2, xz
 PAR1                                Parquet
 ff fe, fe ff; many NULs             UTF-16 or UTF-32; binary data
 PK 03 04, d0 cf 11 e0               zip or Excel, old Excel
 SQLite format 3, %PDF-, ...         SQLite, PDF, Arrow, HDF5, numpy, pickle
+
+Which older encoding a text has is not guessed: a wrong guess would damage it
+when it is converted.
 """
 
 import pathlib
 import re
 import shlex
-from collections.abc import Sequence
-
-from maskedlm.data.sources.legacy_encodings import (
-  guess_encoding,
-  guess_wide_encoding,
-)
 
 COMPRESSED = {
   b"\x1f\x8b": "gzip",
@@ -46,12 +43,6 @@ _BINARY = {
 }
 _HTML = re.compile(rb"\s*<(!doctype html|html|head|body)\b", re.IGNORECASE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# For people who know an encoding by another name.
-_KNOWN_AS = {
-  "gbk": "gbk (GB2312)",
-  "cp932": "cp932 (Shift-JIS)",
-  "cp1252": "cp1252 (Windows, Latin-1)",
-}
 WARN_SHARE = 0.01  # Share of invalid characters above which a file is reported,
 MAX_SHARE = 0.2  # and above which it is refused.
 _MAX_NULLS = 0.05  # Maximum share of NULs in the first bytes of a text.
@@ -64,8 +55,7 @@ def name_of_binary(head: bytes) -> str:
       return name
   if head.count(0) <= max(_MAX_NULLS * len(head), 1):
     return ""
-  wide = guess_wide_encoding(head)
-  return wide.upper() if wide else "binary data (many bytes are NUL)"
+  return "binary data, or UTF-16 without a mark (many bytes are NUL)"
 
 
 def is_html(head: bytes) -> bool:
@@ -77,33 +67,19 @@ def remedy_for_binary(name: str) -> str:
   """Returns how a file becomes UTF-8 text, given its name_of_binary."""
   if name in COMPRESSED.values():
     return "decompress it"
-  if re.fullmatch(r"UTF-\d+[BL]?E?", name):
+  if name in ("UTF-16", "UTF-32"):
     return f"convert it: iconv -f {name.lower()} -t utf-8"
   return "export or convert it to text"
 
 
-def remedy_for_invalid(lines: Sequence[bytes], *, is_utf8: bool) -> str:
+def remedy_for_invalid(*, is_utf8: bool = False) -> str:
   """Returns how a text that is not UTF-8 becomes it, without damage.
 
-  Bytes 0x80 to 0x9f are letters and quotation marks in Windows' cp1252, which
-  is latin-1 otherwise, and control characters in latin-1, which tokenizers
-  drop.
-
   Args:
-    lines: some of its lines, at least one of them invalid.
     is_utf8: whether other lines are UTF-8 and not ASCII only.
   """
-  invalid = []
-  for line in lines:
-    try:
-      is_utf8 |= not line.decode("utf-8").isascii()
-    except UnicodeDecodeError:
-      invalid.append(line)
   if is_utf8:
     return "other lines are UTF-8: repair this one"
-  data = b"\n".join(invalid)
-  if encoding := guess_encoding(data):
-    return f"convert it, for example with iconv -f {encoding} -t utf-8"
   return (
     "convert it from its own encoding (`file -i` may name it): "
     "iconv -f ENCODING -t utf-8"
@@ -119,28 +95,33 @@ def count_invalid(text: str) -> int:
   return 0
 
 
-def lines_beyond_ascii(data: bytes) -> bytes:
-  """Returns the lines with characters beyond ASCII, for describe_invalid."""
-  lines = data.split(b"\n")
-  return b"\n".join(line for line in lines if not line.isascii())
+def first_invalid(text: str, before: int) -> str:
+  """Returns the first byte that was not UTF-8, and its place in a file.
+
+  Args:
+    text: a text with such bytes, as lone surrogates.
+    before: the characters that precede it in the file.
+  """
+  match = _SURROGATE.search(text)
+  return f"byte 0x{ord(match[0]) & 0xFF:02x} at {before + match.start() + 1:,}"
 
 
-def describe_invalid(path: str, data: bytes, share: float) -> str:
-  """Returns a clause: the file is not UTF-8, its likely encoding, the remedy.
+def describe_invalid(path: str, first: str, share: float) -> str:
+  """Returns a clause: the file is not UTF-8, where, and the remedy.
 
   Args:
     path: the file's; the remedy for Parquet is to write its texts again.
-    data: bytes of its text, decompressed.
+    first: see first_invalid; the place is in characters.
     share: of its characters that are invalid.
   """
-  what = f"{path} is not UTF-8: {share:.1%} of its characters are invalid"
-  found = guess_encoding(data)
-  if found in (None, "utf-8"):  # A part of it is UTF-8.
-    return f"{what}, and no other encoding fits: check the file"
-  remedy = iconv_command(path, found)
+  remedy = iconv_command(path, "ENCODING")
   if path.lower().endswith(".parquet"):
-    remedy = f"decode its texts as {found}, and write them as UTF-8"
-  return f"{what}; it looks like {_KNOWN_AS.get(found, found)}: {remedy}"
+    remedy = "decode its texts from their own encoding, and write UTF-8"
+  return (
+    f"{path} is not UTF-8: {share:.1%} of its characters are invalid, the "
+    f"first is {first}; if it has another encoding (`file -i` may name it): "
+    f"{remedy}"
+  )
 
 
 def iconv_command(path: str, encoding: str) -> str:

@@ -17,7 +17,7 @@ import zstandard
 
 from maskedlm.core.errors import CorpusError
 from maskedlm.core.open_file import open_file
-from maskedlm.data.sources import encodings, legacy_encodings
+from maskedlm.data.sources import encodings
 from maskedlm.runtime import storage_errors
 
 _BLOCK = 1 << 20  # Bytes read at a time.
@@ -129,8 +129,8 @@ def read_text(path: str, report: Counter) -> Iterator[str]:
       if index == 0:
         _check_beginning(path, block)
       report["bytes read"] += len(block)
-      yield block, decoder.decode(block)
-    yield b"", decoder.decode(b"", final=True)
+      yield decoder.decode(block)
+    yield decoder.decode(b"", final=True)
 
   yield from check_encoding(decoded(), path, report)
   if decoder.newlines not in (None, "\n"):
@@ -151,12 +151,12 @@ def _check_beginning(path: str, block: bytes) -> None:
 
 
 def check_encoding(
-  texts: Iterable[tuple[bytes, str]], path: str, report: Counter
+  texts: Iterable[str], path: str, report: Counter
 ) -> Iterator[str]:
   """Yields the texts of a file, and reports it if it is not UTF-8.
 
   Args:
-    texts: pairs (bytes, the text that they are; invalid bytes are surrogates).
+    texts: its parts; invalid bytes are surrogates.
     path: the file's name, for messages.
     report: gets a warning if over encodings.WARN_SHARE of the characters are
       invalid. It names at most _MAX_WARNINGS files.
@@ -164,19 +164,19 @@ def check_encoding(
   Raises:
     CorpusError: over encodings.MAX_SHARE of the characters are invalid.
   """
-  sample, invalid, characters = b"", 0, 0
+  first, invalid, characters = "", 0, 0
 
   def problem():
-    return encodings.describe_invalid(path, sample, invalid / characters)
+    return encodings.describe_invalid(path, first, invalid / characters)
 
   def check(at_least):
     if invalid > encodings.MAX_SHARE * max(characters, at_least):
       raise CorpusError(problem())
 
-  for data, text in texts:
-    if len(sample) < legacy_encodings.SAMPLE:
-      sample += encodings.lines_beyond_ascii(data)
-    invalid += encodings.count_invalid(text)
+  for text in texts:
+    if count := encodings.count_invalid(text):
+      first = first or encodings.first_invalid(text, characters)
+    invalid += count
     characters += len(text)
     check(at_least=_BLOCK)
     yield text

@@ -381,7 +381,7 @@ def _tfds_texts(
   try:
     found = tfds.read_records(records, source, indices)
     texts = (record[text_field] for record in found)
-    for _, text in _decoded(texts, text_field, report):
+    for text in _decoded(texts, text_field, report):
       yield _lines([text], report)
   except tfds.TfdsError as error:
     raise CorpusError(f"corpus.source={error}") from error
@@ -389,11 +389,11 @@ def _tfds_texts(
 
 def _decoded(
   texts: Iterable[bytes | None], text_field: str, report: Counter
-) -> Iterator[tuple[bytes, str]]:
-  """Yields each text as bytes and as a string."""
+) -> Iterator[str]:
+  """Yields the texts that are there; invalid bytes are surrogates."""
   for text in texts:
     if isinstance(text, bytes):
       report["bytes read"] += len(text)
-      yield text, _unix(text.decode("utf-8", "surrogateescape"))
+      yield _unix(text.decode("utf-8", "surrogateescape"))
     else:
       report[f"records dropped without a text in {text_field!r}"] += 1

@@ -93,12 +93,9 @@ def _lines(content: bytes, path: pathlib.Path) -> list[str]:
   try:
     text = content.decode("utf-8-sig")
   except UnicodeDecodeError as error:
-    remedy = encodings.remedy_for_invalid(
-      content.split(b"\n")[:1000], is_utf8=False
-    )
     raise CorpusError(
       f"tokenizer {path}: not UTF-8 ({error}); expected one token per line; "
-      f"{remedy}."
+      f"{encodings.remedy_for_invalid()}."
     ) from error
   return [line.rstrip() for line in text.removesuffix("\n").split("\n")]
 

@@ -1,0 +1,2 @@
+# Where earlier config files import it from.
+from maskedlm.data.labelled.formats import glue as glue

@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from maskedlm.core.errors import ConfigError, did_you_mean
-from maskedlm.finetune.classification import (
-  files,
-  glue,
-  glue_table,
-  nsp_start,
-)
+from maskedlm.data.labelled.formats import glue
+from maskedlm.data.labelled.formats import texts as files
+from maskedlm.data.labelled.formats.texts import Example
+from maskedlm.data.labelled.labels import find_classes, without_mark
+from maskedlm.finetune.classification import glue_table, nsp_start
 from maskedlm.finetune.classification.file_options import (
   OWN_LAYOUTS,
   FileOptions,
@@ -27,7 +26,6 @@ from maskedlm.finetune.classification.file_options import (
   parse_line,
   read_examples,
 )
-from maskedlm.finetune.classification.files import Example
 from maskedlm.finetune.common import (
   ensemble,
   label_metrics,
@@ -36,10 +34,8 @@ from maskedlm.finetune.common import (
 )
 from maskedlm.finetune.common.confusion import confusion_table
 from maskedlm.finetune.common.gold_labels import (
-  find_classes,
   labelled,
   require_two_labels,
-  without_mark,
 )
 from maskedlm.finetune.common.head import Head
 from maskedlm.finetune.common.row_head import make_row_head
@@ -88,7 +84,7 @@ def describe_labels(
 
   Raises:
     DataError: no example has a label, all have the same one, or two classes
-      can't be told apart (gold_labels.find_classes).
+      can't be told apart (labels.find_classes).
   """
   examples = labelled(examples)
   labels = files.gold_labels(examples)
@@ -342,7 +338,7 @@ def export_predictions(
 ) -> dict[str, str]:
   """Returns GLUE's submission, or predictions.tsv in the same format."""
   task = "" if options.layout in OWN_LAYOUTS else options.layout
-  return dict([glue.format_submission(task, predictions)])
+  return dict([glue.write_submission(task, predictions)])
 
 
 def without_effect(options: FileOptions) -> dict[str, str]:

@@ -3,8 +3,8 @@
 import dataclasses
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.finetune.classification import files, glue
-from maskedlm.finetune.classification.files import Example
+from maskedlm.data.labelled.formats import glue, texts
+from maskedlm.data.labelled.formats.texts import Example, FileLayout
 from maskedlm.finetune.contract import task_option
 
 
@@ -55,14 +55,14 @@ class FileOptions:
   )
 
 
-_COLUMNS = glue.FileLayout(text=("text",))
+_COLUMNS = FileLayout(text=("text",))
 OWN_LAYOUTS = {
   "columns": _COLUMNS,
   "texts": _COLUMNS._replace(text_b=("text_b",), alone=True),
 }
 
 
-def layout_of(options: FileOptions) -> glue.FileLayout:
+def layout_of(options: FileOptions) -> FileLayout:
   """Returns the columns, labels and metric that the options specify.
 
   Raises:
@@ -102,15 +102,15 @@ def read_examples(source: str, options: FileOptions) -> list[Example]:
   """Returns the examples of a file or of "tfds:NAME/CONFIG:SPLIT".
 
   Raises:
-    DataError: see files.read_examples.
+    DataError: see texts.read_examples.
   """
-  return files.read_examples(source, layout_of(options))
+  return texts.read_examples(source, layout_of(options))
 
 
 def parse_line(line: str, options: FileOptions) -> Example:
   """Returns the example in a line of input: text, pair or JSON object.
 
   Raises:
-    DataError: see files.parse_line.
+    DataError: see texts.parse_line.
   """
-  return files.parse_line(line, layout_of(options))
+  return texts.parse_line(line, layout_of(options))

@@ -2,12 +2,11 @@
 
 Each label is a separate decision, p = sigmoid(w z_CLS), trained by binary
 cross-entropy, like problem_type="multi_label_classification" in transformers.
-Rows and head are shared with classification.py; tables.py reads the files.
+Rows and head are shared with classification.py; label_lists.py reads the files.
 """
 
 import dataclasses
 import functools
-import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -15,22 +14,14 @@ import jax
 import numpy as np
 import optax
 
-from maskedlm.core.errors import DataError
-from maskedlm.core.parse_json import parse_json
 from maskedlm.core.task import Batch, Key, Params
-from maskedlm.data.labelled import tables
-from maskedlm.finetune.classification import (
-  classification,
-  files,
-  glue,
-  label_lists,
-)
-from maskedlm.finetune.classification.files import Example
+from maskedlm.data.labelled.formats import label_lists
+from maskedlm.data.labelled.formats import texts as files
+from maskedlm.data.labelled.formats.texts import Example, FileLayout
+from maskedlm.data.labelled.labels import check_distinct
+from maskedlm.finetune.classification import classification
 from maskedlm.finetune.common import ensemble, entity_metrics, unseen_labels
 from maskedlm.finetune.common.gold_labels import (
-  NO_LABEL,
-  NO_NUMBER,
-  check_distinct,
   labelled,
   require_two_labels,
 )
@@ -61,7 +52,7 @@ class Options:
   )
   label: str = task_option(
     "labels",
-    "Column of the labels: a list, or joined by `separator`.",
+    "Column of the labels: a JSON list, or names joined by `separator`.",
     overridable=True,
   )
   separator: str = task_option(
@@ -100,12 +91,12 @@ class Options:
 # --- Files ---
 
 
-def _layout(options: Options) -> glue.FileLayout:
-  return glue.FileLayout(
+def _layout(options: Options) -> FileLayout:
+  return FileLayout(
     text=(options.text,),
     text_b=(options.text_b,),
     alone=True,
-    label=options.columns[:1] or (options.label,),
+    label=(options.label,),
     header=tuple(options.header),
     language=options.language,
   )
@@ -115,60 +106,14 @@ def read_examples(source: str, options: Options) -> list[Example]:
   """Returns the examples of a file; their labels are sorted tuples.
 
   Raises:
-    DataError: see files.read_examples; a list of labels can't be read
-      (label_lists.py); the column of a label has a value other than 1 and 0.
+    DataError: see label_lists.read_examples.
   """
-  plain: list[tuple[str, str]] = []  # Fields that are not lists.
-
-  def with_list(record: tables.Record) -> tables.Record:
-    record = _join_columns(record, options.columns)
-    name = layout.label[0]
-    if name not in record.fields:
-      return record
-    value = record.fields[name]
-    if isinstance(value, str) and value.strip()[:1] not in ("[", "(", "{"):
-      plain.append((value, record.where))
-    labels = label_lists.parse_labels(value, options.separator, record.where)
-    text = json.dumps(labels) if labels is not None else None
-    return record._replace(fields={**record.fields, name: text})
-
-  layout = _layout(options)
-  examples = files.read_examples(source, layout, with_list)
-  label_lists.check_separator(plain, options.separator)
-  return [
-    example._replace(
-      label=None if example.label is None else tuple(parse_json(example.label))
-    )
-    for example in examples
-  ]
-
-
-def _join_columns(
-  record: tables.Record, columns: Sequence[str]
-) -> tables.Record:
-  """Replaces the first of `columns` by a list of the columns that are 1.
-
-  It is None, no gold label, if all of them are empty or -1, as in the test set
-  of Kaggle's toxic comments. A record without any of the columns, as in a test
-  set, is returned unchanged.
-
-  Raises:
-    DataError: a column is missing or has a value other than 1 and 0.
-  """
-  if not set(columns) & set(record.fields):
-    return record
-  values = {name: tables.get_field(record, name).strip() for name in columns}
-  labels: list[str] | None = []
-  if all(x in (*NO_LABEL, *NO_NUMBER) for x in values.values()):
-    labels = None
-  for name, value in values.items() if labels is not None else ():
-    if value.lower() not in label_lists.IS_TRUE:
-      raise DataError(
-        f"{record.where}: {name} is {value!r:.40}; expected 1 if the text has "
-        "the label, else 0."
-      )
-    labels += [name] * label_lists.IS_TRUE[value.lower()]
-  return record._replace(fields={**record.fields, columns[0]: labels})
+  return label_lists.read_examples(
+    source,
+    _layout(options),
+    separator=options.separator,
+    columns=options.columns,
+  )
 
 
 def parse_line(line: str, options: Options) -> Example:

@@ -12,7 +12,7 @@ import numpy as np
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError, did_you_mean
-from maskedlm.finetune.common.gold_labels import canonical
+from maskedlm.data.labelled.labels import canonical
 from maskedlm.finetune.contract import Example
 from maskedlm.modeling import losses
 from maskedlm.runtime.console import log

@@ -3,7 +3,8 @@
 Each choice is a row with the context, [CLS] context [SEP] choice [SEP]; its
 score is w z_CLS, and a softmax over an example's choices gives their
 probabilities (Devlin et al. 2019, arXiv:1810.04805, section 4.4). Dimensions: B
-examples, C choices, L tokens in a row. Files are read by files.py.
+examples, C choices, L tokens in a row. data/labelled/formats/choices.py reads
+the files.
 """
 
 import dataclasses
@@ -13,6 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from maskedlm.core.task import Batch, Key, Params
+from maskedlm.data.labelled.formats import choices as files
+from maskedlm.data.labelled.formats.choices import Example
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import multi_sequence, single_label
 from maskedlm.finetune.common.confusion import confusion_table
@@ -28,8 +31,6 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.finetune.multiple_choice import files
-from maskedlm.finetune.multiple_choice.files import Example
 from maskedlm.modeling.architecture import EncoderConfig
 
 _EXAMPLE = (
@@ -44,8 +45,13 @@ class Options:
 
   first_label: str = task_option(
     "",
-    "The label of the first choice; '' for what the file shows (labels.py).",
+    "The label of the first choice; '' for 0, or what the data set has.",
     choices=("", "0", "1", "A"),
+    overridable=True,
+  )
+  header: tuple[str, ...] = task_option(
+    (),
+    "Names of the columns, for files without a header line.",
     overridable=True,
   )
   pooler: bool = task_option(
@@ -156,8 +162,7 @@ def _gold_labels(examples: Sequence[Example]) -> list[int]:
   return gold_labels(
     examples,
     "label",
-    'the index of the correct choice, from 0, in a column "label" (for ComVE, '
-    "a file of answers beside the data)",
+    'the index of the correct choice, from 0, in a column "label"',
   )
 
 
@@ -185,29 +190,22 @@ def format_tables(
   return texts
 
 
-def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
-  """Returns answers.csv as in ComVE: id (or line number from 0) and letter."""
-  lines = [
-    f"{prediction.get('id', i)},{chr(ord('A') + prediction['label'])}\n"
-    for i, prediction in enumerate(predictions)
-  ]
-  return {"answers.csv": "".join(lines)}
-
-
 def make_task(options: Options) -> FinetuneTask:
   """Returns the task."""
   return FinetuneTask(
     name="multiple_choice",
     options=options,
     read_examples=functools.partial(
-      files.read_examples, first_label=options.first_label
+      files.read_examples,
+      first_label=options.first_label,
+      header=options.header,
     ),
     parse_line=files.parse_line,
     describe_labels=describe_labels,
     make_application=functools.partial(make_application, options=options),
     format_prediction=format_prediction,
     format_tables=format_tables,
-    export_predictions=export_predictions,
+    export_predictions=files.write_answers,
     split_key=lambda example: example.context,
     demo_lines=tuple("\t".join(_EXAMPLE[:stop]) for stop in range(3, 7)),
   )

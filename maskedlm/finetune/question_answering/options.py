@@ -33,20 +33,3 @@ class Options:
   n_best: int = task_option(
     20, "Answers in a prediction, with their probabilities.", low=1, high=10_000
   )
-  fix_offsets: bool = task_option(
-    False,
-    "If an answer in a file is not at its offset, take the nearest occurrence.",
-    overridable=True,
-  )
-  evidence: str = task_option(
-    "",
-    "TriviaQA: the folder of the texts; '' for evidence/ beside the file's "
-    "folder.",
-    overridable=True,
-  )
-  evidence_words: int = task_option(
-    800,
-    "TriviaQA: words of a text that are read, from its start; 0 for all.",
-    low=0,
-    overridable=True,
-  )

@@ -3,8 +3,8 @@
 A head scores each token as the first and as the last of the answer (Devlin et
 al. 2019, arXiv:1810.04805, sections 4.2 and 4.3; google-research/bert,
 run_squad.py). The span from [CLS] to [CLS] means that there is no answer. Files
-are SQuAD's (squad.py), MRQA's (mrqa.py) or TriviaQA's (triviaqa.py), scored as
-by SQuAD's scripts (metrics.py); long texts are read in windows (rows.py).
+are SQuAD's or MRQA's (data/labelled/formats/squad.py), scored as by SQuAD's
+scripts (metrics.py); long texts are read in windows (rows.py).
 """
 
 import functools
@@ -17,6 +17,8 @@ from flax import linen as nn
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.data.labelled.formats import squad
+from maskedlm.data.labelled.formats.questions import Example
 from maskedlm.finetune.common import ensemble
 from maskedlm.finetune.contract import (
   Application,
@@ -25,14 +27,13 @@ from maskedlm.finetune.contract import (
   Prediction,
   Setup,
 )
-from maskedlm.finetune.question_answering import metrics, squad
+from maskedlm.finetune.question_answering import metrics
 from maskedlm.finetune.question_answering.best_spans import (
   MASKED,
   best_spans,
   positions_within,
 )
 from maskedlm.finetune.question_answering.options import Options
-from maskedlm.finetune.question_answering.questions import Example
 from maskedlm.finetune.question_answering.rows import (
   answer_characters,
   cached_encoder,
@@ -53,13 +54,7 @@ def read_examples(source: str, options: Options) -> list[Example]:
   Raises:
     DataError: see squad.read_questions.
   """
-  return squad.read_questions(
-    source,
-    allow_impossible=options.allow_impossible,
-    fix_offsets=options.fix_offsets,
-    evidence=options.evidence,
-    evidence_words=options.evidence_words,
-  )
+  return squad.read_questions(source, allow_impossible=options.allow_impossible)
 
 
 def describe_labels(examples: Sequence[Example]) -> dict[str, Any]:
@@ -309,7 +304,7 @@ def format_tables(
   """Returns the official files, mistakes.tsv and by_question.txt."""
   is_v2 = "null_odds" in predictions[0]
   return {
-    **squad.format_predictions(predictions),
+    **squad.write_predictions(predictions),
     **metrics.format_error_tables(
       {example.id: example.question for example in examples},
       squad.gold_answers(examples),
@@ -322,8 +317,8 @@ def format_tables(
 def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
   """Returns the files of run_squad.py: predictions, n-best and null_odds."""
   return {
-    **squad.format_predictions(predictions),
-    **squad.format_n_best(predictions),
+    **squad.write_predictions(predictions),
+    **squad.write_n_best(predictions),
   }
 
 

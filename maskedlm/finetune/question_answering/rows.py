@@ -14,9 +14,9 @@ import numpy as np
 
 from maskedlm.core.counts import counted
 from maskedlm.data.labelled import windows
+from maskedlm.data.labelled.formats.questions import ABSENT, Example
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.contract import Rows
-from maskedlm.finetune.question_answering.questions import ABSENT, Example
 
 _CACHED = 1 << 15  # Number of texts whose tokens are cached, 3 KB each.
 

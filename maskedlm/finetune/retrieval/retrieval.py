@@ -9,7 +9,7 @@ others in the batch, and from hard negatives if there are any (Karpukhin et al.
   -log softmax_j(cos(q_i, p_j) / temperature)[i]
 
 Dimensions: B examples, C texts in each: a query and K passages, the first of
-which is correct. Files are read by files.py.
+which is correct. data/labelled/formats/passages.py reads the files.
 """
 
 import dataclasses
@@ -25,6 +25,8 @@ import numpy as np
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.core.task import Batch, Key, Params
+from maskedlm.data.labelled.formats import passages as files
+from maskedlm.data.labelled.formats.passages import Example
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import ensemble, multi_sequence
 from maskedlm.finetune.common.text_pairs import PairRow, pair_row
@@ -37,8 +39,6 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.finetune.retrieval import files
-from maskedlm.finetune.retrieval.files import Example
 from maskedlm.modeling import losses, masked_lm
 from maskedlm.modeling.heads import ROW_POOLS
 
@@ -55,7 +55,9 @@ class Options:
   """config.task: the columns of the files, and how a text becomes a vector."""
 
   query: str = task_option(
-    "", "Column of the query; '' for a usual one (files.py).", overridable=True
+    "",
+    "Column of the query; '' for query, question or anchor.",
+    overridable=True,
   )
   passage: str = task_option(
     "",
@@ -64,8 +66,8 @@ class Options:
   )
   label: str = task_option(
     "",
-    "Column of 1 for a right and 0 for a wrong passage; '' for a usual one, "
-    "'none' if all are right.",
+    "Column of 1 for a right and 0 for a wrong passage; '' for label, if there "
+    "is one; 'none' if all are right.",
     overridable=True,
   )
   header: tuple[str, ...] = task_option(
@@ -91,14 +93,12 @@ def read_examples(source: str, options: Options) -> list[Example]:
   Raises:
     DataError: see files.read_examples.
   """
-  label = (options.label,) if options.label else files.LABEL_COLUMNS
-  return files.read_examples(
-    source,
-    label=() if options.label == files.NO_COLUMN else label,
-    query=(options.query,) if options.query else files.QUERY_COLUMNS,
-    passage=(options.passage,) if options.passage else files.PASSAGE_COLUMNS,
-    header=tuple(options.header),
+  columns = files.Columns(
+    (options.query,) if options.query else files.QUERY_COLUMNS,
+    (options.passage,) if options.passage else files.PASSAGE_COLUMNS,
+    options.label,
   )
+  return files.read_examples(source, columns, header=options.header)
 
 
 def describe_labels(examples: Sequence[Example]) -> dict[str, Any]:

@@ -13,8 +13,8 @@ import numpy as np
 
 from maskedlm.core.errors import DataError
 from maskedlm.data import hashing
+from maskedlm.data.labelled.formats import glue, texts
 from maskedlm.data.labelled.text_lines import Text
-from maskedlm.finetune.classification import files, glue
 from maskedlm.finetune.common import label_metrics
 from maskedlm.inference.vectors import (
   similarity,
@@ -196,8 +196,8 @@ def read_pairs(path: str) -> list[ScoredPair]:
   Raises:
     DataError: the file has another format, or a score is not a number.
   """
-  examples = files.read_examples(str(path), glue.get_layout("stsb"))
-  scores = files.gold_labels(examples)
+  examples = texts.read_examples(str(path), glue.get_layout("stsb"))
+  scores = texts.gold_labels(examples)
   return [
     ScoredPair(example.text, example.text_b, score)
     for example, score in zip(examples, scores, strict=True)

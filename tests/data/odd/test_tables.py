@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from helpers import odd_tables
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import tables
+from maskedlm.data.labelled.formats import label_lists
 from maskedlm.finetune import config as configs
-from maskedlm.finetune.classification import label_lists
 
 _LEFT_OUT = re.compile(r"([\d,]+) (?:row|passage|repetition)[^:]* left out")
 

@@ -177,9 +177,9 @@ def test_a_damaged_file_is_named(tmp_path):
   "data, name",
   [
     ("Hi.".encode("utf-16"), "UTF-16; .*iconv -f utf-16 "),
-    ("Hi.\n".encode("utf-16-le"), "UTF-16LE"),
-    ("Привет, мир.\n".encode("utf-16-be"), "UTF-16BE"),
-    ("Hi.\n".encode("utf-32-le"), "UTF-32LE"),
+    ("Hi.\n".encode("utf-16-le"), "binary data"),
+    ("Привет, мир.\n".encode("utf-16-be"), "binary data"),
+    ("Hi.\n".encode("utf-32-le"), "binary data"),
     (b"Some\0NULs\0in\0a\0text.", "binary"),
     (gzip.compress(b"Hi.", mtime=0), "gzip"),
     (zstandard.compress(b"Hi."), "zstd"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from maskedlm.core.errors import DataError
-from maskedlm.finetune.classification import label_lists
+from maskedlm.data.labelled.formats import label_lists
 
 
 def parse(value, separator=","):

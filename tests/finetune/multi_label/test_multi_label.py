@@ -10,10 +10,10 @@ from sklearn import metrics
 from helpers import finetune_runs as runs
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.data.labelled.formats.texts import Example
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 from maskedlm.finetune import config as configs
 from maskedlm.finetune.classification import multi_label
-from maskedlm.finetune.classification.files import Example
 from maskedlm.finetune.classification.multi_label import Options
 from maskedlm.finetune.common.head import Head
 from maskedlm.finetune.contract import Setup

@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from maskedlm.core.errors import DataError
-from maskedlm.finetune.multiple_choice import files
-from maskedlm.finetune.multiple_choice.files import Example
+from maskedlm.data.labelled.formats import choices as files
+from maskedlm.data.labelled.formats.choices import Example
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from maskedlm.core.errors import DataError
-from maskedlm.finetune.multiple_choice import files
-from maskedlm.finetune.multiple_choice.labels import Label, find_indices
+from maskedlm.data.labelled.formats import choices as files
+from maskedlm.data.labelled.formats.choice_labels import Label, find_indices
 
 CHOICES = ("one", "two", "three")
 

@@ -13,10 +13,10 @@ from helpers.letters import CLS, PAD, SEP, TOKENIZER, make_params
 from helpers.repository import ROOT
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.data.labelled.formats.choices import Example
 from maskedlm.finetune import config as configs
 from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.multiple_choice import multiple_choice
-from maskedlm.finetune.multiple_choice.files import Example
 from maskedlm.finetune.multiple_choice.multiple_choice import Options
 from maskedlm.training.step import totals
 

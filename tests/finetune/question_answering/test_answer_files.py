@@ -6,7 +6,7 @@ import pytest
 
 from helpers.squad_files import CONTEXT, question, read
 from maskedlm.core.errors import DataError
-from maskedlm.finetune.question_answering.squad import GoldAnswer
+from maskedlm.data.labelled.formats.questions import GoldAnswer
 
 BOB, EMOJI = GoldAnswer("Bob", 8), GoldAnswer("😀", 37)
 

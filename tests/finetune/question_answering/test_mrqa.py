@@ -7,8 +7,8 @@ import pytest
 
 from helpers.squad_files import CONTEXT, read
 from maskedlm.core.errors import DataError
-from maskedlm.finetune.question_answering import squad
-from maskedlm.finetune.question_answering.questions import ABSENT, GoldAnswer
+from maskedlm.data.labelled.formats import squad
+from maskedlm.data.labelled.formats.questions import ABSENT, GoldAnswer
 
 HEADER = {"header": {"dataset": "TriviaQA", "split": "train"}}
 # "Bob" is at 8 to 10, 18 to 20 and 45 to 47; "Köln" at 26 to 29.

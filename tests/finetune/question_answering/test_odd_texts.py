@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from helpers import tokenizer_kinds
 from helpers.tokenizer_texts import ODD_TEXTS
+from maskedlm.data.labelled.formats.questions import Example, GoldAnswer
 from maskedlm.data.tokenizers.tokenizer import train_tokenizer
 from maskedlm.finetune.question_answering import question_answering
 from maskedlm.finetune.question_answering.rows import (
   answer_characters,
   answer_tokens,
 )
-from maskedlm.finetune.question_answering.squad import Example, GoldAnswer
 
 ODD = [
   "NFC caf\u00e9 na\u00efve \u1ec7 \u00c5",

@@ -15,9 +15,9 @@ from helpers.questions import EXAMPLES, LENGTH, make
 from helpers.repository import CONFIGS
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.data.labelled.formats.questions import Example
 from maskedlm.finetune import config as config_lib
 from maskedlm.finetune.question_answering import question_answering
-from maskedlm.finetune.question_answering.squad import Example
 from maskedlm.training.step import totals
 
 make_batch = functools.partial(

@@ -6,8 +6,8 @@ import pytest
 
 from helpers.squad_files import CONTEXT, question, read
 from maskedlm.core.errors import DataError
-from maskedlm.finetune.question_answering import squad
-from maskedlm.finetune.question_answering.squad import Example, GoldAnswer
+from maskedlm.data.labelled.formats import squad
+from maskedlm.data.labelled.formats.questions import Example, GoldAnswer
 
 
 def write(path, *questions, context=CONTEXT):

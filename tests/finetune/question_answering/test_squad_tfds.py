@@ -5,7 +5,7 @@ import pytest
 
 from helpers.squad_files import CONTEXT, question, read
 from maskedlm.core.errors import DataError
-from maskedlm.finetune.question_answering.squad import Example, GoldAnswer
+from maskedlm.data.labelled.formats.questions import Example, GoldAnswer
 
 
 @pytest.fixture(scope="module")

@@ -5,12 +5,12 @@ import json
 import pytest
 
 from maskedlm.core.errors import DataError
-from maskedlm.finetune.retrieval import files, retrieval
-from maskedlm.finetune.retrieval.files import (
+from maskedlm.data.labelled.formats.passages import (
   PASSAGE_COLUMNS,
   QUERY_COLUMNS,
   Example,
 )
+from maskedlm.finetune.retrieval import files, retrieval
 
 
 def read(path, text, query=QUERY_COLUMNS, passage=PASSAGE_COLUMNS):

@@ -5,30 +5,11 @@ gluebenchmark.com, or with the same columns from elsewhere (TFDS, a subset).
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from maskedlm.core.errors import ConfigError, did_you_mean
-from maskedlm.finetune.common.gold_labels import NO_LABEL, NO_NUMBER
-
-
-class FileLayout(NamedTuple):
-  """The columns and labels of a labelled file, and its metric."""
-
-  text: tuple[str, ...]  # Names of the column; the first one present is used.
-  text_b: tuple[str, ...] = ()  # () = single texts.
-  alone: bool = False  # Rows without text_b are allowed: single texts.
-  label: tuple[str, ...] = ("label",)
-  labels: tuple[str, ...] = ()  # All allowed labels; () = any.
-  aliases: Mapping[str, str] = {}  # TFDS's label -> GLUE's.
-  # Values that mean no gold label, unless they are in `labels`.
-  unlabelled: tuple[str, ...] = NO_LABEL
-  regression: bool = False  # The label is a number.
-  header: tuple[str, ...] = ()  # Columns of files without a header line.
-  language: str = ""  # Rows to read of several languages (XNLI); "" = all.
-  # Ragged rows are skipped, and empty texts are read, with a warning.
-  corrupt_rows: bool = False
-  best: str = "accuracy"  # The metric that chooses the best checkpoint.
-
+from maskedlm.data.labelled.formats.texts import FileLayout, write_predictions
+from maskedlm.data.labelled.labels import NO_LABEL, NO_NUMBER
 
 _PAIR = {"text": ("sentence1",), "text_b": ("sentence2",)}
 # As in TFDS's test splits.
@@ -129,7 +110,7 @@ def get_layout(task: str) -> FileLayout:
   return LAYOUTS[task]
 
 
-def format_submission(
+def write_submission(
   task: str, predictions: Sequence[Mapping[str, Any]]
 ) -> tuple[str, str]:
   """Returns (file name, text) of a submission to gluebenchmark.com.
@@ -146,6 +127,5 @@ def format_submission(
     score = prediction["score"]
     return f"{min(max(score, 0.0), 5.0) if task == 'stsb' else score:.3f}"
 
-  lines = [f"{i}\t{answer(p)}" for i, p in enumerate(predictions)]
   name = _FILES.get(task) or FOLDERS[task]
-  return f"{name}.tsv", "\n".join(["index\tprediction", *lines, ""])
+  return f"{name}.tsv", write_predictions([answer(p) for p in predictions])

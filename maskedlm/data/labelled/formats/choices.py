@@ -1,0 +1,276 @@
+"""Multiple choice: a context, the choices, and which of them is right.
+
+The columns that data/labelled/tables.py reads identify the layout: a column for
+each choice, or a list of choices. choice_labels.py reads the labels.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from maskedlm.core.counts import counted
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled import fields, tables
+from maskedlm.data.labelled.formats.choice_labels import Label, find_indices
+from maskedlm.data.labelled.objects import encodable
+
+
+class Example(NamedTuple):
+  """A context and the choices that may continue, explain or answer it."""
+
+  context: str
+  choices: tuple[str, ...]
+  question: str = ""  # Text that precedes each choice; "" = none.
+  label: int | None = None
+  key: str = ""  # The id in the official files, not unique; "" = none.
+  category: str = ""  # For accuracies by category; "" = none.
+  where: str = ""  # FILE:LINE.
+
+
+class Layout(NamedTuple):
+  """The names of a file's columns; "" = there is none."""
+
+  context: str
+  # A list of choices, or {"text": [...], "label": ["A", "B", ...]}; or, with
+  # `many`, a regular expression for their columns, in the file's order.
+  choices: str
+  many: bool = False
+  question: str = ""
+  label: str = "label"
+  id: str = ""
+  category: str = ""
+  # The number that means the first choice; "": 0, if its column has it.
+  first: str = ""
+  has_empty: bool = False  # Whether an empty choice is one.
+
+
+def _list(context: str, choices: str, label: str = "label", question: str = ""):
+  return Layout(
+    context, choices, False, question, label, "id", "category", first="0"
+  )
+
+
+def _columns(context: str, choice: str, **names):
+  return Layout(context, choice, many=True, **names)
+
+
+LAYOUTS = (
+  _list("context", "choices", question="question"),
+  # HellaSwag (arXiv:1905.07830): on the Hub, and in TFDS.
+  _list("ctx", "endings"),
+  _list("context", "endings"),
+  # RACE (arXiv:1704.04683).
+  _list("article", "options", "answer", "question"),
+  # ARC (arXiv:1803.05457), CommonsenseQA (arXiv:1811.00937), OpenBookQA
+  # (arXiv:1809.02789), MMLU (arXiv:2009.03300) and CoS-E (arXiv:1906.02361).
+  _list("question", "choices", "answerKey"),
+  _list("question_stem", "choices", "answerKey"),
+  _list("question", "choices", "answer"),
+  # SWAG (arXiv:1808.05326); sent2 is the beginning of each ending.
+  _columns("sent1", r"ending\d+", question="sent2"),
+  # ComVE, subtask B (SemEval-2020 task 4). It has an empty choice or two.
+  _columns("FalseSent", "Option[A-Z]", id="id", has_empty=True),
+  # CODAH (W19-2008), whose files have no header line: task.header.
+  _columns("prompt", r"ending\d+", category="category"),
+  _columns("context", r"choice\d+", question="question"),
+  # COPA, whose question is "cause" or "effect" (SuperGLUE, arXiv:1905.00537).
+  _columns("premise", r"choice\d+", question="question", id="idx", first="0"),
+  # Cosmos QA (arXiv:1909.00277), and Social IQa (arXiv:1904.09728).
+  _columns("context", r"answer\d", question="question"),
+  _columns("context", "answer[A-Z]", question="question", first="1"),
+  _columns("goal", r"sol\d", first="0"),  # PIQA (arXiv:1911.11641).
+  # WinoGrande (arXiv:1907.10641): on the Hub, and in TFDS.
+  _columns("sentence", r"option\d", label="answer", first="1"),
+  _columns("sentence", r"option\d", first="0"),
+)
+_EXPECTED = (
+  "expected context, choices (a list of at least two texts) or choice0, "
+  "choice1, ..., and label, or the columns of a data set "
+  "(docs/guides/finetune/multiple-choice.md); a file without a header line "
+  "needs --config.task.header, such as "
+  "('category','prompt','ending0','ending1','label') for CODAH."
+)
+
+
+def read_examples(
+  path: str, *, first_label: str = "", header: Sequence[str] = ()
+) -> list[Example]:
+  """Reads the examples of a file in one of LAYOUTS.
+
+  In a test set, labels are None. Empty choices at the end of a row are none.
+
+  Args:
+    path: the file, or "tfds:...".
+    first_label: the label of the first choice; "" for what the layout says.
+    header: names of the columns, for a file without a header line.
+
+  Raises:
+    DataError: see tables.read_records; unknown columns, fewer than two choices,
+      an empty text, or labels that don't say which choice is correct.
+  """
+  odd: tables.Odd = {}
+  records = tables.read_records(path, header=header)
+  pairs = [_read(record, odd) for record in records]
+  tables.report_odd(odd)
+  indices = find_indices([x for _, x in pairs], first_label=first_label)
+  return [
+    example._replace(label=index)
+    for (example, _), index in zip(pairs, indices, strict=True)
+  ]
+
+
+def parse_line(line: str) -> Example:
+  """Parses a line of predict's input: context and choices, separated by tabs.
+
+  A JSON object is read like a line of a .jsonl file.
+
+  Raises:
+    DataError: there are fewer than two choices, or the object is malformed.
+  """
+  if tables.is_object(line):
+    return _read(tables.parse_record(line), {})[0]
+  context, *choices = map(encodable, line.split("\t"))
+  if len(choices) < 2:
+    raise DataError(
+      f"input {line[:40]!r} has {counted(len(choices), 'choice')}; expected "
+      "the context and two choices or more, with tabs between them."
+    )
+  return Example(context, tuple(choices))
+
+
+def check_num_choices(
+  examples: Sequence[Example], expected: int | None = None
+) -> int:
+  """Returns the number of choices that all examples have.
+
+  Raises:
+    DataError: an example's number is not `expected`, or not that of the first.
+  """
+  if expected is None:
+    expected = len(examples[0].choices) if examples else 2
+  for example in examples:
+    if len(example.choices) != expected:
+      raise DataError(
+        f"{example.where or 'input'} has "
+        f"{counted(len(example.choices), 'choice')}; "
+        f"expected {expected}, as in the examples before it or in training: "
+        "change the examples, or train one model for each number."
+      )
+  return expected
+
+
+def _read(record: tables.Record, odd: tables.Odd) -> tuple[Example, Label]:
+  """Returns an example without its label, and the label."""
+  layout = _layout(record)
+  value = record.fields.get(layout.label)
+  if isinstance(value, list | dict | bool):
+    raise DataError(
+      f"{record.where}: label {tables.as_text(value):.40}; expected the index "
+      "of the correct choice, from 0, or its letter."
+    )
+  letters, first = (), layout.first
+  names = _choice_names(layout, record.fields) if layout.many else ()
+  if layout.many:
+    texts = [tables.as_text(record.fields[name]) for name in names]
+    if not re.search(r"[1-9]$", names[0]):
+      first = first or "0"
+  else:
+    texts, letters = _listed(record, layout.choices)
+  choices = tuple(texts) if layout.has_empty else _filled(texts, record)
+  field = {
+    name: tables.as_text(record.fields.get(getattr(layout, name)))
+    for name in ("question", "label", "id", "category")
+  }
+  example = Example(
+    context=_context(record, layout.context, field["question"], odd),
+    choices=choices,
+    question=field["question"],
+    key=field["id"],
+    category=field["category"],
+    where=record.where,
+  )
+  label = field["label"].strip()
+  names = names[: len(choices)]
+  return example, Label(label, choices, record.where, names, letters, first)
+
+
+def _layout(record: tables.Record) -> Layout:
+  """Returns the first layout with a row's columns, rather one with its label.
+
+  Raises:
+    DataError: there is none.
+  """
+  names = record.fields
+  layouts = [
+    x
+    for x in LAYOUTS
+    if x.context in names
+    and (len(_choice_names(x, names)) > 1 if x.many else x.choices in names)
+  ]
+  if not layouts:
+    lacks = ("choices",) if "context" in names else ("context",)
+    raise DataError(fields.missing(record.where, lacks, names, _EXPECTED))
+  return next((x for x in layouts if x.label in names), layouts[0])
+
+
+def _choice_names(layout: Layout, names: Mapping[str, Any]) -> tuple[str, ...]:
+  return tuple(x for x in names if re.fullmatch(layout.choices, x))
+
+
+def _listed(
+  record: tables.Record, name: str
+) -> tuple[list[str], tuple[str, ...]]:
+  """Returns the choices and their letters, if they have any.
+
+  Raises:
+    DataError: the field is not a list of texts, or an object with two.
+  """
+  value, letters = record.fields[name], []
+  if isinstance(value, dict):
+    value, letters = value.get("text"), value.get("label")
+  for items in (value, letters):
+    if not isinstance(items, list) or not all(
+      x is None or isinstance(x, str) for x in items
+    ):
+      raise DataError(
+        f"{record.where}: {name} is {tables.as_text(record.fields[name]):.40};"
+        " expected a list of at least two texts."
+      )
+  return [text or "" for text in value], tuple(letters)
+
+
+def _filled(texts: Sequence[str], record: tables.Record) -> tuple[str, ...]:
+  """Returns the choices without empty ones at the end.
+
+  Raises:
+    DataError: fewer than two are left, or one of them is empty.
+  """
+  count = len(texts)
+  while count and not texts[count - 1].strip():
+    count -= 1
+  if count < 2 or not all(text.strip() for text in texts[:count]):
+    raise DataError(
+      f"{record.where}: a choice is empty; expected at least two texts; only "
+      "the last ones may be empty, in a row with fewer choices."
+    )
+  return tuple(map(encodable, texts[:count]))
+
+
+def _context(
+  record: tables.Record, name: str, question: str, odd: tables.Odd
+) -> str:
+  """Returns the context; an empty one is reported if there is no question."""
+  if tables.get_field(record, name).strip():
+    return tables.get_text(record, name, odd=odd)
+  if not question.strip():
+    tables.count_odd(odd, name, "are empty", record)
+  return ""
+
+
+def write_answers(predictions: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+  """Returns answers.csv as in ComVE: id (or line number from 0) and letter."""
+  lines = [
+    f"{prediction.get('id', i)},{chr(ord('A') + prediction['label'])}\n"
+    for i, prediction in enumerate(predictions)
+  ]
+  return {"answers.csv": "".join(lines)}

@@ -1,0 +1,177 @@
+"""Any number of labels of a text: a JSON list, a separator, or columns.
+
+  ["a", "b"], [3, 10]          a list, also as the text of a field
+  a, b                         names with task.separator between them
+  a column for each label      1 or 0 (task.columns)
+  "", []                       no label
+  null, -, ?, NaN              not annotated: no gold labels
+
+Lists as pandas and numpy write them, objects, and lists of 1 and 0 are refused.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from maskedlm.core.errors import DataError
+from maskedlm.core.parse_json import parse_json
+from maskedlm.data.labelled import tables
+from maskedlm.data.labelled.formats import texts
+from maskedlm.data.labelled.labels import NO_LABEL, NO_NUMBER, TRUTHS
+
+# Texts that a program wrote for a list, or begun as one.
+_WRITTEN = re.compile(
+  r"\[.*|\(\)|\{\}|[({]\s*[bu]?['\"\d].*[)}]|[A-Za-z_.]+\([\[({].*\)|set\(\)",
+  re.DOTALL,
+)
+_OTHER_SEPARATORS = re.compile(r"[;|]")
+
+
+def read_examples(
+  source: str,
+  layout: texts.FileLayout,
+  *,
+  separator: str,
+  columns: Sequence[str] = (),
+) -> list[texts.Example]:
+  """Returns the examples of a file; a label is a sorted tuple of names.
+
+  Args:
+    source: the file.
+    layout: its columns.
+    separator: between the labels in a text that is no list; "" for whitespace.
+    columns: instead of the layout's label, a column for each label.
+
+  Raises:
+    DataError: see texts.read_examples; a field is no list of labels, its labels
+      have other separators, or a label's column is neither 1 nor 0.
+  """
+  plain: list[tuple[str, str]] = []  # Fields that are not lists.
+
+  def in_field(record: tables.Record, layout: texts.FileLayout):
+    name = layout.label[0]
+    if name not in record.fields:
+      return None, texts.no_column(record, layout)
+    value = record.fields[name]
+    if isinstance(value, str) and value.strip()[:1] != "[":
+      plain.append((value, record.where))
+    labels = parse_labels(value, separator, record.where)
+    why = texts.means_none(record, tables.as_text(value))
+    return labels, why if labels is None else ""
+
+  def in_columns(record: tables.Record, layout: texts.FileLayout):
+    if not {*columns} & {*record.fields}:  # A test set.
+      return None, texts.no_column(record, layout._replace(label=columns[:1]))
+    labels = parse_columns(record, columns)
+    why = texts.means_none(record, "")
+    return labels, why if labels is None else ""
+
+  read_label = in_columns if columns else in_field
+  examples = texts.read_examples(source, layout, read_label)
+  check_separator(plain, separator)
+  return examples
+
+
+def parse_labels(
+  value: Any, separator: str, where: str
+) -> tuple[str, ...] | None:
+  """Returns the labels in a field, sorted, each once; None for no gold.
+
+  Args:
+    value: a value of JSON's types.
+    separator: between the labels in a str that is no list; "" for whitespace.
+    where: FILE:LINE, for errors.
+
+  Raises:
+    DataError: the value is not a list of labels.
+  """
+  if value is None or value in NO_LABEL[1:]:
+    return None
+  names = value
+  if isinstance(value, str):
+    names = _parse_list(value.strip())
+    if names is None and _WRITTEN.fullmatch(value.strip()):
+      raise _no_list(value, where)
+    names = value.split(separator or None) if names is None else names
+  names = names if isinstance(names, list) else [names]
+  if any(x is None or isinstance(x, list | dict) for x in names):
+    raise _no_list(value, where)
+  names = [tables.as_text(x).strip() for x in names]
+  _check_names(names, value, where)
+  return tuple(sorted({*names} - {""}))
+
+
+def _parse_list(text: str) -> list | None:
+  try:
+    value = parse_json(text)
+  except ValueError:
+    return None
+  return value if isinstance(value, list) else None
+
+
+def _no_list(value: Any, where: str) -> DataError:
+  return DataError(
+    f"{where}: the labels {tables.as_text(value)!r:.60}; expected a list of "
+    'JSON such as ["a", "b"] (json.dumps writes it), or names with '
+    "task.separator between them."
+  )
+
+
+def _check_names(names: Sequence[str], value: Any, where: str) -> None:
+  """Raises DataError for a multi-hot list: 1 and 0 in an order, or repeated."""
+  words = names
+  if len(names) == 1:  # Between spaces, where the separator is a comma.
+    words = names[0].split()
+  truths = [TRUTHS.get(name.lower()) for name in words]
+  if len(words) < 2 or None in truths:
+    return
+  if words is not names or truths != [False, True]:  # That may be 0 and 1.
+    raise DataError(
+      f"{where}: the labels {tables.as_text(value)!r:.60} are a list of 1 and "
+      "0, not of names; write the names, or give each label a column "
+      "(task.columns)."
+    )
+
+
+def parse_columns(
+  record: tables.Record, columns: Sequence[str]
+) -> tuple[str, ...] | None:
+  """Returns the columns that are 1, sorted; None for no gold labels.
+
+  There are none if all are empty or -1, as in the test set of Kaggle's toxic
+  comments.
+
+  Raises:
+    DataError: a column is missing or has a value other than 1 and 0.
+  """
+  values = {name: tables.get_field(record, name).strip() for name in columns}
+  if all(x in (*NO_LABEL, *NO_NUMBER) for x in values.values()):
+    return None
+  for name, value in values.items():
+    if value.lower() not in TRUTHS:
+      raise DataError(
+        f"{record.where}: {name} is {value!r:.40}; expected 1 if the text has "
+        "the label, else 0."
+      )
+  return tuple(sorted(n for n, x in values.items() if TRUTHS[x.lower()]))
+
+
+def check_separator(fields: Sequence[tuple[str, str]], separator: str) -> None:
+  """Checks that a file's labels are not between other separators.
+
+  Args:
+    fields: (text, FILE:LINE) of each field that is no list.
+    separator: task.separator.
+
+  Raises:
+    DataError: some have ; or | within, and none has the separator.
+  """
+  if any(separator in text if separator else " " in text for text, _ in fields):
+    return
+  for text, where in fields:
+    if other := _OTHER_SEPARATORS.search(text):
+      raise DataError(
+        f"{where}: the labels {text!r:.60} have {other[0]!r} within; set "
+        f'--config.task.separator="{other[0]}" if it is between labels, or '
+        'write ["..."] if it is part of a name.'
+      )

@@ -1,0 +1,287 @@
+"""Questions on texts: SQuAD's files, the Hub's rows, MRQA's, and predictions.
+
+Rajpurkar et al. 2016 (arXiv:1606.05250) for 1.1, where each question has an
+answer in its paragraph, and 2018 (arXiv:1806.03822) for 2.0, where it may have
+none. Offsets count characters (code points), as in the official files.
+
+  {"data": [{"paragraphs": [{"context", "qas"}]}]}   SQuAD's own; also a list of
+                                                     such articles or paragraphs
+  {"context", "qas"} in lines                        MRQA's: mrqa.py
+  {"id", "question", "context", "answers"}           the Hub's rows: in lines, a
+                                                     list, Parquet, or TFDS
+
+and in them
+
+  id             a text or a number, as text; none: FILE:N, counted
+  answers        a list of {text, answer_start}, or {text: [...],
+                 answer_start: [...]}; null or absent: unknown
+  text           empty: no answer, counted
+  answer_start   a whole number: the answer is there
+  is_impossible  true or false; null or absent: no answers
+
+Other fields, such as version, title and plausible_answers, are ignored.
+"""
+
+import pathlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from maskedlm.core.errors import DataError
+from maskedlm.core.measured import to_json
+from maskedlm.data.labelled import fields, objects, tables, tfds_rows
+from maskedlm.data.labelled.formats import mrqa
+from maskedlm.data.labelled.formats.questions import Example, GoldAnswer
+from maskedlm.runtime.console import log
+
+NO_ID = "questions without an id, which are numbered"
+EMPTY = "empty answers, which are none"
+_SUCH_AS = (
+  '{"id": "1", "question": "...", "context": "...", "answers": [{"text": '
+  '"...", "answer_start": 0}]}'
+)
+
+
+def _id(value: Any) -> str:
+  if isinstance(value, bool) or not isinstance(value, str | int | float):
+    raise ValueError
+  is_whole = isinstance(value, float) and value.is_integer()
+  return str(int(value) if is_whole else value)
+
+
+def _answers(value: Any) -> tuple[GoldAnswer, ...]:
+  answers = []
+  for row in fields.rows_of(value, "text", "answer_start"):
+    text, start = row["text"], row["answer_start"]
+    is_empty = isinstance(text, str) and not text.strip()
+    if not isinstance(text, str) or not (is_empty or type(start) is int):
+      raise ValueError(f"it has {str(row)[:60]}")
+    answers.append(GoldAnswer(text, start))
+  return tuple(answers)
+
+
+def _objects(value: Any) -> list[Mapping[str, Any]]:
+  if not isinstance(value, list) or any(not isinstance(x, dict) for x in value):
+    raise ValueError
+  return value
+
+
+_ID = fields.Field(("qid", "id"), "a text or a number", _id, optional=True)
+QUESTION = fields.Format(
+  {"id": _ID, "question": fields.text("question")}, such_as=_SUCH_AS
+)
+CONTEXT = fields.Format({"context": fields.text("context")}, such_as=_SUCH_AS)
+ANSWERS = fields.Format(
+  {
+    "answers": fields.Field(
+      ("answers",), "a list of such objects", _answers, optional=True
+    ),
+    "is_impossible": fields.truth("is_impossible", optional=True),
+  },
+  such_as=_SUCH_AS,
+)
+
+
+def read_questions(source: str, *, allow_impossible: bool) -> list[Example]:
+  """Reads the questions of a file, or of "tfds:squad/v1.1:train".
+
+  Args:
+    source: see above. If no question has answers, they are unknown, and the
+      file is only good for prediction.
+    allow_impossible: whether a question may have no answer (2.0).
+
+  Raises:
+    DataError: the file is missing, empty or not JSON; a field is missing or has
+      the wrong type; an answer is not at its offset; a question has no answer,
+      but allow_impossible is False.
+  """
+  seen: Counter = Counter()
+  contexts: dict[str, str] = {}  # Equal ones become one string.
+  examples = []
+  for entry, text, place in _entries(source):
+    asked = fields.values(entry, QUESTION, place)
+    where, key = place, asked["id"]
+    if not key:
+      seen[NO_ID] += 1
+      key = f"{pathlib.Path(source).name}:{len(examples) + 1}"
+    elif text is not entry or place == source:
+      where = f"{source}: question {key}"
+    if not asked["question"].strip():
+      raise DataError(f"{where}: the question is empty; expected a text.")
+    context = fields.values(text, CONTEXT, where)["context"]
+    context = contexts.setdefault(context, context)
+    if mrqa.is_question(entry):
+      answers = mrqa.gold_answers(entry, context, where)
+    else:
+      answers = _gold_answers(entry, context, where, allow_impossible, seen)
+    examples.append(Example(asked["question"], context, key, answers, where))
+  for what, count in seen.items():
+    if count:
+      log(f"{source}: {what}: {count:,}")
+  if not examples:
+    raise DataError(f"{source}: no questions; expected {_SUCH_AS}.")
+  unknown = [e for e in examples if e.answers is None]
+  if unknown and len(unknown) < len(examples):
+    raise DataError(
+      f"{unknown[0].where}: no 'answers', but other questions have them; "
+      "expected a list in every question, or in none."
+    )
+  return examples
+
+
+def _entries(
+  source: str,
+) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any], str]]:
+  """Yields (question, the object with its context, place) of a source."""
+  is_tfds = tfds_rows.is_source(source)  # It shuffles: a number says nothing.
+  for number, value in objects.read_objects(source, such_as=_SUCH_AS):
+    where = source if is_tfds else f"{source}:{number}"
+    if value.keys() == {"header"}:
+      continue  # MRQA's first line.
+    if "Data" in value:
+      raise DataError(
+        f"{where}: TriviaQA's own files are not read; expected its copy in "
+        "MRQA's format (docs/guides/finetune/question-answering.md)."
+      )
+    for paragraph in _inner(value, "paragraphs", where):
+      for entry in _inner(paragraph, "qas", where):
+        yield entry, paragraph, where
+
+
+def _inner(
+  value: Mapping[str, Any], name: str, where: str
+) -> list[Mapping[str, Any]]:
+  """Returns the objects in a field; the object itself without the field."""
+  if name not in value:
+    return [value]
+  field = fields.Field((name,), "a list of objects", _objects)
+  return fields.value_of(value, field, _SUCH_AS, where)
+
+
+def _gold_answers(
+  entry: Mapping[str, Any],
+  context: str,
+  where: str,
+  allow_impossible: bool,
+  seen: Counter,
+) -> tuple[GoldAnswer, ...] | None:
+  answers, impossible = fields.values(entry, ANSWERS, where).values()
+  if answers is None:
+    if not impossible:
+      return None
+    answers = ()
+  kept = tuple(answer for answer in answers if answer.text.strip())
+  seen[EMPTY] += len(answers) - len(kept)
+  if impossible and kept:
+    raise DataError(
+      f"{where}: is_impossible is true, but there is the answer "
+      f"{kept[0].text!r}; expected one or the other."
+    )
+  if not kept and impossible is False:
+    raise DataError(
+      f"{where}: no answer, but is_impossible is false; expected one or the "
+      "other."
+    )
+  if not kept and not allow_impossible:
+    raise DataError(
+      f"{where}: no answer; expected at least one (SQuAD 1.1). For SQuAD 2.0, "
+      "use configs/squad.py:v2 or set --config.task.allow_impossible=True."
+    )
+  for answer in kept:
+    _check_place(answer, context, where)
+  return kept
+
+
+def _check_place(answer: GoldAnswer, context: str, where: str) -> None:
+  """Raises DataError if an answer is not at its offset."""
+  text, start = answer
+  if start >= 0 and context.startswith(text, start):
+    return
+  places = [str(i) for i in range(len(context)) if context.startswith(text, i)]
+  remedy = (
+    "the context doesn't contain it: correct the answer; does it differ in "
+    "case, in whitespace or in the form of a character?"
+  )
+  if places:
+    remedy = (
+      f"it is at {', '.join(places[:5])}{', ...' * bool(places[5:])}: correct "
+      "answer_start (characters, not bytes)."
+    )
+  there = context[max(start, 0) : max(start, 0) + len(text)]
+  raise DataError(
+    f"{where}: the answer {text!r} is not at its answer_start={start}, where "
+    f"the context has {there!r}; {remedy}"
+  )
+
+
+def parse_question(line: str) -> Example:
+  """Parses a line of predict's input.
+
+  It is JSON with "question", "context" and optionally "id", or the question, a
+  tab and the context.
+
+  Raises:
+    DataError: the line has neither form.
+  """
+  such_as = (
+    '{"question": "...", "context": "..."}, or both in a line with a tab '
+    "between them"
+  )
+  if tables.is_object(line):
+    form = fields.Format(QUESTION.fields | CONTEXT.fields, such_as)
+    entry = objects.parse_object(line, "input", such_as=such_as)
+    asked = fields.values(entry, form, f"input {line[:40]!r}")
+    return Example(asked["question"], asked["context"], asked["id"] or "")
+  question, tab, context = line.partition("\t")
+  if not tab:
+    raise DataError(f"input {line[:40]!r} is one text; expected {such_as}.")
+  return Example(objects.encodable(question), objects.encodable(context))
+
+
+def gold_answers(examples: Sequence[Example]) -> dict[str, list[str]]:
+  """Returns {id: gold answers}, for the metrics.
+
+  Raises:
+    DataError: the answers of a question are unknown.
+  """
+  for example in examples:
+    if example.answers is None:
+      raise DataError(
+        f"{example.where or 'input'}: no answers; expected "
+        '[{"text": ..., "answer_start": ...}].'
+      )
+  return {x.id: [answer.text for answer in x.answers] for x in examples}
+
+
+# --- Files of predictions ---
+
+
+def write_predictions(
+  predictions: Sequence[Mapping[str, Any]],
+) -> dict[str, str]:
+  """Returns {file name: JSON}, as run_squad.py writes and evaluate-v*.py reads.
+
+  predictions.json has the answers; for SQuAD 2.0, null_odds.json is the input
+  of evaluate-v2.0.py's --na-prob-file.
+  """
+  files = {"predictions.json": {p["id"]: p["answer"] for p in predictions}}
+  if predictions and "null_odds" in predictions[0]:
+    files["null_odds.json"] = {p["id"]: p["null_odds"] for p in predictions}
+  return {name: _json(table) for name, table in files.items()}
+
+
+def write_n_best(predictions: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+  """Returns {"nbest_predictions.json": JSON}, larger than the other files."""
+  table = {
+    p["id"]: [
+      {"text": best["answer"], "probability": best["score"]}
+      for best in p["nbest"]
+    ]
+    for p in predictions
+  }
+  return {"nbest_predictions.json": _json(table)}
+
+
+def _json(table: Mapping[str, Any]) -> str:
+  # ASCII, as the scripts open files in the locale's encoding.
+  return to_json(table, indent=2, ascii=True) + "\n"

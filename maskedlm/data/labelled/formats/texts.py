@@ -1,0 +1,281 @@
+"""Texts and pairs of texts, with a label or a number: named columns.
+
+A FileLayout names the columns of a file that data/labelled/tables.py reads;
+glue.py has those of GLUE. A label is a text or a number; label_lists.py reads
+several.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maskedlm.core.counts import counted
+from maskedlm.core.errors import DataError, did_you_mean
+from maskedlm.data.labelled import fields, tables
+from maskedlm.data.labelled.labels import NO_LABEL
+from maskedlm.runtime.console import log
+
+
+class FileLayout(NamedTuple):
+  """The columns and labels of a labelled file, and its metric."""
+
+  text: tuple[str, ...]  # Names of the column; the first one present is used.
+  text_b: tuple[str, ...] = ()  # () = single texts.
+  alone: bool = False  # Rows without text_b are allowed: single texts.
+  label: tuple[str, ...] = ("label",)
+  labels: tuple[str, ...] = ()  # All allowed labels; () = any.
+  aliases: Mapping[str, str] = {}  # TFDS's label -> GLUE's.
+  # Values that mean no gold label, unless they are in `labels`.
+  unlabelled: tuple[str, ...] = NO_LABEL
+  regression: bool = False  # The label is a number.
+  header: tuple[str, ...] = ()  # Columns of files without a header line.
+  language: str = ""  # Rows to read of several languages (XNLI); "" = all.
+  # Ragged rows are skipped, and empty texts are read, with a warning.
+  corrupt_rows: bool = False
+  best: str = "accuracy"  # The metric that chooses the best checkpoint.
+
+
+class Example(NamedTuple):
+  """A text or a pair of texts, and its label."""
+
+  text: str
+  text_b: str | None = None
+  label: Any = None  # A str, a float, or a tuple of several labels.
+  where: str = ""  # FILE:LINE.
+  no_label: str = ""  # The error message if a missing label is needed.
+
+
+# (record, layout) -> the label, or None and why there is none.
+ReadLabel = Callable[[tables.Record, FileLayout], tuple[Any, str]]
+
+# Usual names of the second text of a pair.
+_SECOND_TEXTS = ("text_b", "text_pair", "text2", "sentence2", "hypothesis")
+_SECOND_TEXTS += ("question2", "sentence_b")
+
+
+def one_label(
+  record: tables.Record, layout: FileLayout
+) -> tuple[str | float | None, str]:
+  """Returns a row's label, or None and why there is none.
+
+  Raises:
+    DataError: the label is a list, not one of the layout's, or not a number.
+  """
+  name = next((x for x in layout.label if x in record.fields), None)
+  if name is None:
+    return None, no_column(record, layout)
+  value = record.fields[name]
+  if isinstance(value, list | dict):
+    raise DataError(
+      f"{record.where}: the {name} is {tables.as_text(value):.60}; "
+      "expected one label; maskedlm finetune multi_label reads several."
+    )
+  label = tables.as_text(value).strip()
+  if label in layout.unlabelled and label not in layout.labels:
+    return None, means_none(record, label)
+  label = layout.aliases.get(label, label)
+  if layout.regression:
+    return _number(label, record.where), ""
+  if layout.labels and label not in layout.labels:
+    raise DataError(
+      f"{record.where}: label {label!r}; expected one of "
+      f"{', '.join(layout.labels)}."
+    )
+  return label, ""
+
+
+def no_column(record: tables.Record, layout: FileLayout) -> str:
+  """Returns why a row without the label's column has no label."""
+  return tables.missing_column(record, layout.label, "expected a label here.")
+
+
+def means_none(record: tables.Record, label: str) -> str:
+  """Returns why a row with a mark has no label."""
+  return f"{record.where}: label {label!r} means no label; expected one here."
+
+
+def read_examples(
+  source: str, layout: FileLayout, read_label: ReadLabel = one_label
+) -> list[Example]:
+  """Reads the examples of a source that tables.py reads.
+
+  Labels are None if there is no such column, as in a test set. If the layout
+  has a language and the file a column "language", other rows are skipped.
+
+  Args:
+    source: the file.
+    layout: its columns and labels.
+    read_label: what the label of a row is.
+
+  Raises:
+    DataError: see tables.read_records and read_label; a text column is missing,
+      or no row has the language.
+  """
+  records = tables.read_records(
+    source,
+    header=layout.header,
+    ragged=_leave_out if layout.corrupt_rows else None,
+  )
+  if layout.language:
+    records = _in_language(records, source, layout.language)
+  odd: tables.Odd = {}
+  examples = []
+  for record in records:
+    if not examples:
+      _check_second_text(record, layout)
+    text_b = None
+    text = _text(record, layout.text, layout, odd)
+    if _is_pair(record, layout):
+      text_b = _text(record, layout.text_b, layout, odd)
+    label, why = read_label(record, layout)
+    examples.append(Example(text, text_b, label, record.where, why))
+  tables.report_odd(odd)
+  return examples
+
+
+def _leave_out(error: DataError) -> None:
+  log(f"left out: {error}")
+
+
+def _in_language(
+  records: Iterable[tables.Record], source: str, language: str
+) -> Iterator[tables.Record]:
+  languages: Counter[str] = Counter()
+  named = False
+  for record in records:
+    named |= "language" in record.fields
+    of_row = tables.as_text(record.fields.get("language", language))
+    languages[of_row] += 1
+    if of_row == language:
+      yield record
+  others = languages.total() - languages[language]
+  if not languages[language]:
+    raise DataError(
+      f"{source}: no row has the language {language!r}"
+      f"{did_you_mean(language, languages)}; known: "
+      f"{', '.join(sorted(languages))}."
+    )
+  if not named:
+    log(f"{source}: no column 'language'; all rows are taken as {language!r}")
+  if others:
+    log(f"{source}: {counted(others, 'row')} in other languages left out")
+
+
+def _check_second_text(record: tables.Record, layout: FileLayout) -> None:
+  """Reports a column that may be the second text of pairs, and is not read.
+
+  Raises:
+    DataError: it is named text_b, as in predict's input.
+  """
+  if layout.text_b:
+    return
+  for name in _SECOND_TEXTS:
+    if name in record.fields:
+      message = (
+        f"{record.where}: the column {name!r} is not read; if the texts are "
+        f"pairs, --config.task.text_b={name}"
+      )
+      if name == "text_b":
+        raise DataError(f"{message}; if not, rename it.")
+      log(message)
+
+
+def _text(
+  record: tables.Record,
+  names: Sequence[str],
+  layout: FileLayout,
+  odd: tables.Odd,
+) -> str:
+  if layout.corrupt_rows and not tables.get_field(record, *names).strip():
+    tables.count_odd(odd, names[0], "are empty", record)
+    return ""
+  return tables.get_text(record, *names, odd=odd)
+
+
+def _is_pair(record: tables.Record, layout: FileLayout) -> bool:
+  """Tells whether a second text is expected in this row."""
+  if not layout.alone:
+    return bool(layout.text_b)
+  names = {"text_b", *layout.text_b} & {*record.fields}
+  return any(tables.get_field(record, name).strip() for name in names)
+
+
+def _number(label: str, where: str) -> float:
+  try:
+    value = float(label if re.fullmatch(r"[-+.\deE]+", label) else "nan")
+  except ValueError:
+    value = float("nan")
+  if not np.isfinite(value):
+    raise DataError(
+      f"{where}: score {label!r:.60} is not a number; expected one such as 3.8."
+    )
+  return value
+
+
+def gold_labels(examples: Sequence[Example]) -> list[Any]:
+  """Returns the label of each example.
+
+  Raises:
+    DataError: an example has no label; the message is its `no_label`.
+  """
+  for example in examples:
+    if example.label is None:
+      raise DataError(example.no_label or "an example has no label.")
+  return [example.label for example in examples]
+
+
+# --- predict ---
+
+
+def parse_line(line: str, layout: FileLayout) -> Example:
+  """Parses a line of predict's input: a text, or two separated by a tab.
+
+  A line may also be a JSON object with "text" and "text_b", or with the names
+  of the layout's columns.
+
+  Raises:
+    DataError: the object lacks a text, half of a pair is missing, or a pair is
+      given where a single text is expected.
+  """
+  if tables.is_object(line):
+    record = tables.parse_record(line)
+    text = _json_text(record, ("text", *layout.text))
+    if _is_pair(record, layout):
+      return Example(text, _json_text(record, ("text_b", *layout.text_b)))
+    if not layout.text_b and "text_b" in record.fields:
+      raise DataError(
+        f"input {line[:40]!r} has 'text_b', but this model takes single texts."
+      )
+    return Example(text)
+  if not layout.text_b:
+    return Example(line)
+  text, tab, text_b = line.partition("\t")
+  if not tab and layout.alone:
+    return Example(line)
+  if not tab:
+    raise DataError(
+      f"input {line[:40]!r} is one text, but this model takes pairs; expected "
+      "two texts with a tab between them."
+    )
+  return Example(text, text_b)
+
+
+def _json_text(record: tables.Record, names: Sequence[str]) -> str:
+  if not {*names} & {*record.fields}:
+    shown = f"input {json.dumps(record.fields)[:40]}"
+    such_as = 'expected {"text": "..."}, with "text_b" for a pair.'
+    raise DataError(fields.missing(shown, names[:1], record.fields, such_as))
+  return tables.get_text(record, *names)
+
+
+# --- Files of predictions ---
+
+
+def write_predictions(labels: Sequence[str]) -> str:
+  """Returns the text of a file: "index" and "prediction", a row for each."""
+  lines = [f"{i}\t{label}" for i, label in enumerate(labels)]
+  return "\n".join(["index\tprediction", *lines, ""])
