@@ -15,9 +15,9 @@ from maskedlm.interop import own_task
 from maskedlm.objectives import load_objective
 from maskedlm.training.checkpoints import load
 
-STARS = ["text\tstars"] + [
-  f"the film is {word}, number {i}\t{i % 3 + 1}"
-  for i, word in enumerate(["awful", "fine", "great"] * 5)
+SENTENCES = [
+  {"words": f"the {word} is number {i}".split(), "scores": [0.5, i, 0, 0, 1]}
+  for i, word in enumerate(["parser", "logger", "json"] * 5)
 ]
 
 
@@ -31,10 +31,11 @@ def program(page: str) -> str:
 def here(tmp_path_factory):
   """Returns a folder with both programs, and a run of the first, run."""
   folder = tmp_path_factory.mktemp("own")
-  pages = {"summary": "add-an-objective.md", "stars": "add-a-task.md"}
+  pages = {"summary": "add-an-objective.md", "complexity": "add-a-task.md"}
   for name, page in pages.items():
     (folder / f"{name}.py").write_text(program(page))
-  (folder / "stars.tsv").write_text("\n".join(STARS))
+  lines = map(json.dumps, SENTENCES)
+  (folder / "words.jsonl").write_text("\n".join(lines))
   with pytest.MonkeyPatch.context() as patch:
     patch.chdir(folder)
     options = {
@@ -99,15 +100,20 @@ def test_its_checkpoint_needs_no_file(here, tmp_path, monkeypatch, capsys):
 
 def test_the_task(here, monkeypatch, capsys):
   monkeypatch.chdir(here)
-  data = ["--config.data.train=stars.tsv", "--config.data.dev=stars.tsv"]
+  assert len((here / "complexity.py").read_text().splitlines()) <= 200
+  data = ["--config.data.train=words.jsonl", "--config.data.dev=words.jsonl"]
   few = ["--config.train.num_steps=2", "--config.data.length=40"]
-  argv = ["--config=stars.py", "--config.init_from=run", "--workdir=tuned"]
+  argv = ["--config=complexity.py", "--config.init_from=run", "--workdir=tuned"]
   assert main.main(["finetune", *argv, *data, *few]) == 0
-  assert main.main(["evaluate", "--checkpoint=tuned", "--data=stars.tsv"]) == 0
+  assert (
+    main.main(["evaluate", "--checkpoint=tuned", "--data=words.jsonl"]) == 0
+  )
   capsys.readouterr()
-  argv = ["--checkpoint=tuned", "--json", "It is great."]
+  argv = ["--checkpoint=tuned,tuned", "--json", "It is great. " * 40]
   assert main.main(["predict", *argv]) == 0
-  assert json.loads(capsys.readouterr().out)["stars"] in (1, 2, 3)
+  made = json.loads(capsys.readouterr().out)
+  # The sentence is longer than a row; each of its words has a number.
+  assert len(made["scores"]) == len(made["words"]) == 160
   argv = ["--checkpoint=tuned", "--to=hf", "--out=hf"]
   assert main.main(["export", *argv]) == 2
   assert "--part=encoder" in capsys.readouterr().err
@@ -134,7 +140,12 @@ def test_a_file_that_is_none(tmp_path, monkeypatch):
 def test_an_import_runs_no_file(here, monkeypatch):
   """What is downloaded may name a file that is there, too."""
   monkeypatch.chdir(here)
-  own = {"kind": "stars.py", "options": {}, "about": {"most": 3}, "length": 9}
+  own = {
+    "kind": "complexity.py",
+    "options": {},
+    "about": {"mean": 3},
+    "length": 9,
+  }
   lines = []
   found = own_task.read_own_task(
     {own_task.KEY: own}, {}, max_positions=9, log=lines.append

@@ -80,6 +80,15 @@ def test_imports_point_down(path):
     assert not [n for n in names if n.split(".")[0] in ("jax", "flax", "grain")]
 
 
+def test_no_task_imports_another():
+  tasks = {p.parent.name for p in PACKAGE.glob("finetune/*/*.py")} - {"common"}
+  for path in PACKAGE.glob("finetune/*/*.py"):
+    for name in imported(path):
+      parts = name.split(".")
+      if parts[:2] == ["maskedlm", "finetune"] and parts[2] in tasks:
+        assert parts[2] == path.parent.name, f"{path}: {name}"
+
+
 def test_no_two_files_import_each_other():
   modules = {
     ".".join(p.relative_to(ROOT).with_suffix("").parts).removesuffix(

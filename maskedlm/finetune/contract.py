@@ -171,7 +171,7 @@ class FinetuneTask(NamedTuple):
   # (examples, predictions) -> {file name: text}: tables written into a workdir.
   format_tables: Callable[
     [Sequence[Example], Sequence[Prediction]], dict[str, str]
-  ]
+  ] = lambda examples, predictions: {}
   # predictions -> {file name: text}: the task's official files.
   export_predictions: (
     Callable[[Sequence[Prediction]], dict[str, str]] | None
