@@ -34,20 +34,15 @@ from maskedlm.runtime import console
 CONLLU_COLUMNS = 10
 _CONLLU_ID = re.compile(r"[0-9]+([-.][0-9]+)?")
 _MARKS = ("-DOCSTART-", "#begin document", "#end document")
+_COMMENT = ("# ", "#\t")
 _KEY = re.compile(r"#[ \t]*([\w.:-]+ = |(id|sent_id|newdoc|newpar)\b)")
-
-
-class Line(NamedTuple):
-  """The line of a word."""
-
-  number: int  # From 1.
-  fields: tuple[str, ...]
 
 
 class Block(NamedTuple):
   """Words without a line between them that ends a sentence."""
 
-  lines: tuple[Line, ...]
+  rows: tuple[tuple[str, ...], ...]  # The fields of each word.
+  numbers: tuple[int, ...]  # The line numbers, from 1.
   # (line number, text) of the comments and the ends of documents before it.
   before: tuple[tuple[int, str], ...] = ()
 
@@ -79,71 +74,59 @@ def read_columns(source: str | pathlib.Path, *, between: str = "") -> Columns:
   """
   path = pathlib.Path(source)
   lines = [(n, x.rstrip(" \t")) for n, x in enumerate(read_lines(path), 1)]
-  words = [x for _, x in lines if x and not x.startswith(_MARKS)]
-  # Comments may have any form, so the others decide.
-  plain = [x for x in words if not x.startswith(("# ", "#\t"))] or words
-  is_conllu = between == "conllu" or (not between and _is_conllu(path, words))
-  tabs = is_conllu or (
-    not between and 2 * sum("\t" in x for x in plain) >= len(plain)
-  )
-  if path.suffix.lower() == ".csv" and not tabs:
-    raise DataError(
-      f"{path}: columns between commas; expected a word per line, its columns "
-      "between tabs or spaces."
-    )
-  split = _between_tabs if tabs else _between_spaces
-  sizes = Counter(len(split(x)) for x in plain)
-  count = CONLLU_COLUMNS if is_conllu else max(sizes, key=sizes.get, default=0)
+  layout = _layout(path, [x for _, x in lines if not _ends(x)], between)
   blocks: list[Block] = []
   before: list[tuple[int, str]] = []
   comments: list[int] = []
-  for ends, group in itertools.groupby(
-    lines, lambda x: not x[1] or (x[1].startswith(_MARKS))
-  ):
+  for ends, group in itertools.groupby(lines, lambda line: _ends(line[1])):
     run = list(group)
     if ends:
-      before += [x for x in run if x[1]]
+      before += [line for line in run if line[1]]
       continue
-    size = _comments(run, split, tabs, is_conllu, count)
+    size = _comments([text for _, text in run], layout)
     before += run[:size]
     comments += [number for number, _ in run[:size]]
     if run[size:]:
-      found = tuple(Line(number, split(x)) for number, x in run[size:])
-      blocks.append(Block(found, tuple(before)))
+      numbers, texts = zip(*run[size:], strict=True)
+      rows = tuple(map(layout.split, texts))
+      blocks.append(Block(rows, numbers, tuple(before)))
       before = []
-  columns = Columns(
-    str(source),
-    blocks,
-    tuple(before),
-    count,
-    "tabs" if tabs else "spaces",
-    is_conllu,
-  )
   if not blocks:
     raise DataError(
       f"{source}: the file has no words; expected a word and its columns on "
       "each line, and a blank line after each sentence."
     )
-  if is_conllu:
-    check_columns(columns)
+  found = Columns(
+    path=str(source),
+    blocks=blocks,
+    after=tuple(before),
+    count=layout.count,
+    between=layout.between,
+    is_conllu=layout.is_conllu,
+  )
+  if found.is_conllu:
+    check_columns(found)
   elif comments:
     console.log(
       f"{source}: comments (# ...): {len(comments):,}, the first in line "
       f"{comments[0]}"
     )
-  return columns
+  return found
 
 
 def check_columns(columns: Columns) -> None:
   """Raises DataError for a line with other columns than most have."""
-  for line in itertools.chain(*(block.lines for block in columns.blocks)):
-    if len(line.fields) != columns.count:
-      raise ragged_error(columns, line)
+  for block in columns.blocks:
+    for row, number in zip(block.rows, block.numbers, strict=True):
+      if len(row) != columns.count:
+        raise ragged_error(columns, row, number)
 
 
-def ragged_error(columns: Columns, line: Line) -> DataError:
+def ragged_error(
+  columns: Columns, row: Sequence[str], number: int
+) -> DataError:
   """Returns the error for a line that lacks a column."""
-  text = shorten(" ".join(line.fields))
+  text = shorten(" ".join(row))
   others = "CoNLL-U has" if columns.is_conllu else "most lines have"
   hint = (
     "; is it a comment? Then put it before a sentence, as '# text'"
@@ -151,21 +134,21 @@ def ragged_error(columns: Columns, line: Line) -> DataError:
     else ""
   )
   return DataError(
-    f"{columns.path}:{line.number}: {counted(len(line.fields), 'column')} "
+    f"{columns.path}:{number}: {counted(len(row), 'column')} "
     f"between {columns.between}; expected {columns.count}, as {others}: "
     f"{text!r}{hint}."
   )
 
 
-def check_block(path: str, lines: Sequence[Line]) -> None:
+def check_block(path: str, block: Block) -> None:
   """Raises DataError for a line with other columns than a sentence's first."""
-  first = lines[0]
-  for line in lines:
-    if len(line.fields) != len(first.fields):
+  count = len(block.rows[0])
+  for row, number in zip(block.rows, block.numbers, strict=True):
+    if len(row) != count:
       raise DataError(
-        f"{path}:{line.number}: {counted(len(line.fields), 'column')}; "
-        f"expected {len(first.fields)}, as in the sentence's first line "
-        f"({first.number}), or a blank line between sentences."
+        f"{path}:{number}: {counted(len(row), 'column')}; expected {count}, as "
+        f"in the sentence's first line ({block.numbers[0]}), or a blank line "
+        "between sentences."
       )
 
 
@@ -196,6 +179,38 @@ def _field(text: str, separator: str) -> str:
   return "_".join(text.split()) or "_"
 
 
+class _Layout(NamedTuple):
+  """How a file's lines are split."""
+
+  split: Callable[[str], tuple[str, ...]]
+  between: str
+  is_conllu: bool
+  count: int  # The number of columns that most lines have.
+
+
+def _ends(text: str) -> bool:
+  """Returns whether a line ends a block."""
+  return not text or text.startswith(_MARKS)
+
+
+def _layout(path: pathlib.Path, words: Sequence[str], between: str) -> _Layout:
+  """Returns the layout of lines of words and comments."""
+  if between == "conllu" or (not between and _is_conllu(path, words)):
+    return _Layout(_between_tabs, "tabs", True, CONLLU_COLUMNS)
+  # Comments may have any form, so the others decide.
+  plain = [x for x in words if not x.startswith(_COMMENT)] or words
+  tabs = not between and 2 * sum("\t" in x for x in plain) >= len(plain)
+  if path.suffix.lower() == ".csv" and not tabs:
+    raise DataError(
+      f"{path}: columns between commas; expected a word per line, its columns "
+      "between tabs or spaces."
+    )
+  split = _between_tabs if tabs else _between_spaces
+  counts = Counter(len(split(x)) for x in plain)
+  count = max(counts, key=counts.get, default=0)
+  return _Layout(split, "tabs" if tabs else "spaces", False, count)
+
+
 def _is_conllu(path: pathlib.Path, words: Sequence[str]) -> bool:
   if path.suffix.lower() == ".conllu":
     return True
@@ -203,34 +218,30 @@ def _is_conllu(path: pathlib.Path, words: Sequence[str]) -> bool:
   return len(first) == CONLLU_COLUMNS and bool(_CONLLU_ID.fullmatch(first[0]))
 
 
-def _comments(
-  run: Sequence[tuple[int, str]],
-  split: Callable[[str], tuple[str, ...]],
-  tabs: bool,
-  is_conllu: bool,
-  count: int,
-) -> int:
+def _comments(run: Sequence[str], layout: _Layout) -> int:
   """Returns how many of the first lines of a run are comments."""
-  if is_conllu:  # Words begin with their number.
-    return next((i for i, x in enumerate(run) if x[1][0] != "#"), len(run))
-  marked = ("# ", "#\t")
-  first = next((x for _, x in run if not x.startswith(marked)), None)
-  size = count if first is None else len(split(first))
+  if layout.is_conllu:  # Words begin with their number.
+    return next((i for i, x in enumerate(run) if x[0] != "#"), len(run))
+  first = next((x for x in run if not x.startswith(_COMMENT)), None)
+  count = layout.count if first is None else len(layout.split(first))
 
   def is_comment(text: str) -> bool:
-    return text.startswith(marked) and (
-      len(split(text)) != size
+    return text.startswith(_COMMENT) and (
+      len(layout.split(text)) != count
       or _KEY.match(text) is not None
-      or ("\t" in text and not tabs)
-      or (" " in split(text)[-1])  # A tag has no spaces.
+      or ("\t" in text and layout.between != "tabs")
+      or (" " in layout.split(text)[-1])  # A tag has no spaces.
     )
 
-  return next((i for i, x in enumerate(run) if not is_comment(x[1])), len(run))
+  return next((i for i, x in enumerate(run) if not is_comment(x)), len(run))
 
 
 def _between_tabs(text: str) -> tuple[str, ...]:
   # A word may be a space.
-  return tuple(field.strip(" ") or field for field in text.split("\t"))
+  fields = text.split("\t")
+  if " " in text:
+    fields = [field.strip(" ") or field for field in fields]
+  return tuple(fields)
 
 
 def _between_spaces(text: str) -> tuple[str, ...]:

@@ -86,12 +86,14 @@ def read_file(source: str) -> list[Example]:
   found = columns.read_columns(source, between="spaces")
   examples, twice = [], []
   for document in conll2012.read_documents(found):
-    lines = [x for sentence in document.sentences for x in sentence.lines]
-    ends = itertools.accumulate(len(x.lines) for x in document.sentences)
+    blocks = [sentence.block for sentence in document.sentences]
+    rows = [row for block in blocks for row in block.rows]
+    numbers = [number for block in blocks for number in block.numbers]
+    ends = itertools.accumulate(len(block.rows) for block in blocks)
     example = Example(
-      words=tuple(line.fields[conll2012.WORD] for line in lines),
+      words=tuple(row[conll2012.WORD] for row in rows),
       sentence_ends=tuple(ends),
-      chains=_read_marks(source, lines, twice),
+      chains=_read_marks(source, rows, numbers, twice),
       id=document.id,
       where=document.where,
     )
@@ -105,13 +107,16 @@ def read_file(source: str) -> list[Example]:
 
 
 def _read_marks(
-  source: str, lines: Sequence[columns.Line], twice: list[str]
+  source: str,
+  rows: Sequence[Sequence[str]],
+  numbers: Sequence[int],
+  twice: list[str],
 ) -> tuple[tuple[tuple[int, int], ...], ...]:
   """Returns the chains of a document; appends FILE:LINE to `twice`."""
   begun = defaultdict(list)  # Chain -> (first word, FILE:LINE).
   chains: dict[int, set[tuple[int, int]]] = {}
-  for place, line in enumerate(lines):
-    where, cell = f"{source}:{line.number}", line.fields[conll2012.CHAINS]
+  for place, row in enumerate(rows):
+    where, cell = f"{source}:{numbers[place]}", row[conll2012.CHAINS]
     for mark in cell.split("|") if cell not in ("-", "_") else ():
       match = _MARK.fullmatch(mark)
       if not match or not (match[1] or match[3]):

@@ -23,7 +23,6 @@ from maskedlm.data.labelled.bio import Entity
 from maskedlm.data.labelled.columns import (
   Block,
   Columns,
-  Line,
   check_block,
   format_columns,
 )
@@ -41,16 +40,16 @@ class Sentence(NamedTuple):
   """The lines of a sentence."""
 
   path: str
-  lines: tuple[Line, ...]
+  block: Block
 
   @property
   def where(self) -> str:
     """FILE:LINE of the first word."""
-    return f"{self.path}:{self.lines[0].number}"
+    return f"{self.path}:{self.block.numbers[0]}"
 
   def column(self, number: int) -> tuple[str, ...]:
     """Returns a column; raises DataError if there is none."""
-    count = len(self.lines[0].fields)
+    count = len(self.block.rows[0])
     if number >= count:
       raise DataError(
         f"{self.where}: {counted(count, 'column')}; expected CoNLL-2012 "
@@ -58,11 +57,11 @@ class Sentence(NamedTuple):
         "speech, tree, lemma, frameset, sense, speaker, entity, arguments, "
         "chains."
       )
-    return tuple(line.fields[number] for line in self.lines)
+    return tuple(row[number] for row in self.block.rows)
 
   def spans(self, number: int) -> list[Entity]:
     """Returns the spans of a column; see read_spans for errors."""
-    return read_spans(self.path, self.lines, number)
+    return read_spans(self.path, self.block, number)
 
 
 class Document(NamedTuple):
@@ -75,7 +74,7 @@ class Document(NamedTuple):
 
 def is_format(columns: Columns) -> bool:
   """Returns whether columns are CoNLL-2012's, by the first word's."""
-  fields = columns.blocks[0].lines[0].fields
+  fields = columns.blocks[0].rows[0]
   return (
     len(fields) >= ALL and fields[PART].isdecimal() and fields[NUMBER] == "0"
   )
@@ -104,7 +103,7 @@ def read_documents(columns: Columns) -> list[Document]:
   """
   documents: list[Document] = []
   is_open = False
-  for block in (*columns.blocks, Block((), columns.after)):
+  for block in (*columns.blocks, Block((), (), columns.after)):
     for number, text in block.before:
       where = f"{columns.path}:{number}"
       if text.startswith(_BEGIN):
@@ -123,13 +122,13 @@ def read_documents(columns: Columns) -> list[Document]:
       is_open = text.startswith(_BEGIN) or (
         is_open and not text.startswith(_END)
       )
-    if block.lines and not is_open:
+    if block.rows and not is_open:
       raise DataError(
-        f"{columns.path}:{block.lines[0].number}: a word outside a document; "
+        f"{columns.path}:{block.numbers[0]}: a word outside a document; "
         f"expected a line {_BEGIN} (NAME); part 000 before the first one. Is "
         "the file CoNLL-2012?"
       )
-    if block.lines:
+    if block.rows:
       documents[-1].sentences.append(_sentence(columns.path, block))
   if is_open:
     raise DataError(
@@ -140,19 +139,18 @@ def read_documents(columns: Columns) -> list[Document]:
 
 
 def _sentence(path: str, block: Block) -> Sentence:
-  check_block(path, block.lines)
-  found = Sentence(path, block.lines)
+  check_block(path, block)
+  found = Sentence(path, block)
   found.column(_LEAST - 1)
   return found
 
 
 def _check_numbers(sentence: Sentence) -> None:
-  for i, line in enumerate(sentence.lines):
-    if line.fields[NUMBER] != str(i):
+  for i, number in enumerate(sentence.column(NUMBER)):
+    if number != str(i):
       raise DataError(
-        f"{sentence.path}:{line.number}: the word number "
-        f"{line.fields[NUMBER]!r}; expected {i}, or a blank line before a new "
-        "sentence."
+        f"{sentence.path}:{sentence.block.numbers[i]}: the word number "
+        f"{number!r}; expected {i}, or a blank line before a new sentence."
       )
 
 

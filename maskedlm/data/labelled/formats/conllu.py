@@ -15,6 +15,7 @@ several words, such as don't beside do and n't: it is left out, and counted. A
 file without heads, which has _ as every HEAD, is read, too.
 """
 
+import itertools
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -22,7 +23,7 @@ from typing import Any, NamedTuple
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import columns, fields, read
-from maskedlm.data.labelled.columns import Line
+from maskedlm.data.labelled.columns import Block
 from maskedlm.runtime import console
 
 _ID, FORM, _HEAD, _DEPREL, _DEPS = 0, 1, 6, 7, 8
@@ -89,49 +90,56 @@ def read_file(source: str) -> list[Example]:
   found = columns.read_columns(source, between="conllu")
   examples, empty = [], []
   for block in found.blocks:
-    words, others = syntactic_words(found.path, block.lines)
-    empty += [x for x in others if _EMPTY.fullmatch(x.fields[_ID])]
+    words = syntactic_words(found.path, block)
     heads, labels = _read_tree(
-      [(f"{source}:{n}", x[_HEAD], x[_DEPREL]) for n, x in words]
+      [
+        (f"{source}:{number}", row[_HEAD], row[_DEPREL])
+        for row, number in zip(words.rows, words.numbers, strict=True)
+      ]
+    )
+    is_empty = [_EMPTY.fullmatch(row[_ID]) is not None for row in block.rows]
+    empty += itertools.compress(
+      zip(block.rows, block.numbers, strict=True), is_empty
     )
     example = Example(
-      words=tuple(x[FORM] for _, x in words),
+      words=tuple(row[FORM] for row in words.rows),
       heads=heads,
       labels=labels,
-      fields=tuple(x for _, x in block.lines if not _EMPTY.fullmatch(x[_ID])),
+      fields=tuple(
+        row for row, x in zip(block.rows, is_empty, strict=True) if not x
+      ),
       comments=tuple(text for _, text in block.before),
-      lines=tuple(number for number, _ in words),
-      where=f"{source}:{words[0].number}",
+      lines=words.numbers,
+      where=f"{source}:{words.numbers[0]}",
     )
     examples.append(example)
   if empty:
+    row, number = empty[0]
     console.log(
-      f"{source}: {counted(len(empty), 'empty node')} (such as "
-      f"{empty[0].fields[_ID]} in line {empty[0].number}), left out: no tree "
-      "has them"
+      f"{source}: {counted(len(empty), 'empty node')} (such as {row[_ID]} in "
+      f"line {number}), left out: no tree has them"
     )
   if found.after:
     console.log(f"{source}: comments after the last sentence, left out")
   return examples
 
 
-def syntactic_words(
-  path: str, lines: Sequence[Line]
-) -> tuple[list[Line], list[Line]]:
-  """Returns the words of a sentence, and its ranges and empty nodes.
+def syntactic_words(path: str, block: Block) -> Block:
+  """Returns a sentence without its ranges and empty nodes.
 
   Raises:
     DataError: an ID is out of order, or a word is empty; there is none.
   """
-  words: list[Line] = []
-  others: list[Line] = []
+  places: list[int] = []  # Of the words.
   end = 0  # The end of the last range.
-  for line in lines:
-    identity, expected = line.fields[_ID], len(words) + 1
-    where = f"{path}:{line.number}"
-    if not line.fields[FORM]:
+  for place, row in enumerate(block.rows):
+    identity, expected = row[_ID], len(places) + 1
+    where = f"{path}:{block.numbers[place]}"
+    if not row[FORM]:
       raise DataError(f"{where}: the word is empty; expected a FORM.")
-    if parts := _RANGE.fullmatch(identity):
+    if identity == str(expected):
+      places.append(place)
+    elif parts := _RANGE.fullmatch(identity):
       begin, stop = map(int, parts.groups())
       if begin != expected or not max(begin, end) < stop:
         raise DataError(
@@ -139,24 +147,25 @@ def syntactic_words(
           f"with the next one, {expected}, after the last range."
         )
       end = stop
-      others.append(line)
-    elif _EMPTY.fullmatch(identity):
-      others.append(line)
-    elif identity != str(expected):
+    elif not _EMPTY.fullmatch(identity):
       raise DataError(
         f"{where}: ID {identity[:40]!r}; expected {expected}, or a blank line "
         "before a new sentence."
       )
-    else:
-      words.append(line)
-  if not words:
-    raise DataError(f"{path}:{lines[0].number}: a sentence without words.")
-  if end > len(words):
+  if not places:
+    raise DataError(f"{path}:{block.numbers[0]}: a sentence without words.")
+  if end > len(places):
     raise DataError(
-      f"{path}:{lines[-1].number}: a range of words ends with {end}, but the "
-      f"sentence with {len(words)}."
+      f"{path}:{block.numbers[-1]}: a range of words ends with {end}, but the "
+      f"sentence with {len(places)}."
     )
-  return words, others
+  if len(places) == len(block.rows):
+    return block
+  return Block(
+    tuple(block.rows[i] for i in places),
+    tuple(block.numbers[i] for i in places),
+    block.before,
+  )
 
 
 def of_words(words: Sequence[str]) -> Example:

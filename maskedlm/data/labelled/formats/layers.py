@@ -115,9 +115,9 @@ def _layer_columns(found: columns.Columns, token_column: int) -> list[int]:
 
   def numbers(column: int) -> bool:
     return all(
-      line.fields[column] in (str(i), str(i + 1))
+      row[column] in (str(i), str(i + 1))
       for block in found.blocks
-      for i, line in enumerate(block.lines)
+      for i, row in enumerate(block.rows)
     )
 
   chosen = [i for i in range(count) if i != token_column % count]

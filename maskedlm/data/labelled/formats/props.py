@@ -44,11 +44,11 @@ def read_sentences(columns: Columns) -> list[Example]:
   """
   path = columns.path
   for block in columns.blocks:
-    check_block(path, block.lines)
+    check_block(path, block)
   target = _target_column(columns.blocks)
   if not target:
     raise DataError(
-      f"{path}:{columns.blocks[0].lines[0].number}: no column of predicates "
+      f"{path}:{columns.blocks[0].numbers[0]}: no column of predicates "
       "after the word's; expected the word, any columns, the predicate's lemma "
       "or -, and a column of arguments for each predicate."
     )
@@ -75,7 +75,7 @@ def make_example(
     DataError: there are more or fewer columns than predicates; see
       span_columns.read_spans and predicates.make_predicate.
   """
-  where = f"{path}:{block.lines[0].number}"
+  where = f"{path}:{block.numbers[0]}"
   if len(senses) != len(columns):
     raise DataError(
       f"{where}: {counted(len(senses), 'predicate')}, but "
@@ -83,12 +83,12 @@ def make_example(
       "each predicate of the sentence."
     )
   return Example(
-    words=tuple(line.fields[word_column] for line in block.lines),
+    words=tuple(row[word_column] for row in block.rows),
     predicates=tuple(
       make_predicate(
         index,
-        span_columns.read_spans(path, block.lines, column),
-        count=len(block.lines),
+        span_columns.read_spans(path, block, column),
+        count=len(block.rows),
         where=where,
         sense=sense,
       )
@@ -102,9 +102,9 @@ def _target_column(blocks: Sequence[Block]) -> int:
   """Returns the column of predicates: the last without any bracket or *."""
   found: Counter[int] = Counter()
   for block in blocks:
-    column = len(block.lines[0].fields)
+    column = len(block.rows[0])
     while column and any(
-      set("()*") & set(line.fields[column - 1]) for line in block.lines
+      set("()*") & set(row[column - 1]) for row in block.rows
     ):
       column -= 1
     found[column - 1] += 1
@@ -112,19 +112,17 @@ def _target_column(blocks: Sequence[Block]) -> int:
 
 
 def _sentence(path: str, block: Block, target: int) -> Example:
-  first = block.lines[0]
-  if len(first.fields) <= target:
+  count = len(block.rows[0])
+  if count <= target:
     raise DataError(
-      f"{path}:{first.number}: {counted(len(first.fields), 'column')}; "
+      f"{path}:{block.numbers[0]}: {counted(count, 'column')}; "
       f"expected at least {target + 1}, the last of them the predicates', as "
       "in other sentences."
     )
-  targets = (line.fields[target] for line in block.lines)
+  targets = (row[target] for row in block.rows)
   # Columns before may have senses (01) or rolesets (go.01).
   senses = {i: "" for i, x in enumerate(targets) if x not in NONE}
-  return make_example(
-    path, block, 0, senses, range(target + 1, len(first.fields))
-  )
+  return make_example(path, block, 0, senses, range(target + 1, count))
 
 
 def format_sentences(sentences: _Sentences) -> str:

@@ -18,7 +18,6 @@ from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import bio, columns, fields, read
 from maskedlm.data.labelled.bio import Entity
-from maskedlm.data.labelled.columns import Block
 from maskedlm.data.labelled.formats import conll2012, props
 from maskedlm.data.labelled.formats.predicates import (
   Example,
@@ -173,10 +172,10 @@ def _of_2012(sentence: conll2012.Sentence) -> Example:
     if frameset not in props.NONE
   }
   sentence.column(conll2012.ALL - 1)
-  last = len(sentence.lines[0].fields) - 1
+  last = len(sentence.block.rows[0]) - 1
   return props.make_example(
     sentence.path,
-    Block(sentence.lines),
+    sentence.block,
     conll2012.WORD,
     senses,
     range(conll2012.FIRST_ROLES, last),

@@ -6,16 +6,16 @@ The spans of a column don't overlap.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled.bio import Entity
-from maskedlm.data.labelled.columns import Line
+from maskedlm.data.labelled.columns import Block
 
 _FIELD = re.compile(r"((?:\([^()*\s]+)*)\*((?:[^()*\s]*\))*)")
 
 
-def read_spans(path: str, lines: Sequence[Line], column: int) -> list[Entity]:
+def read_spans(path: str, block: Block, column: int) -> list[Entity]:
   """Returns the spans of a column of a sentence.
 
   Raises:
@@ -24,9 +24,9 @@ def read_spans(path: str, lines: Sequence[Line], column: int) -> list[Entity]:
   """
   found: list[Entity] = []
   label, begin = "", 0
-  for i, line in enumerate(lines):
-    field = line.fields[column]
-    where = f"{path}:{line.number}: {field!r} in column {column + 1}"
+  for i, row in enumerate(block.rows):
+    field = row[column]
+    where = f"{path}:{block.numbers[i]}: {field!r} in column {column + 1}"
     match = _FIELD.fullmatch(field)
     if not match:
       raise DataError(f"{where}; expected *, (LABEL*, *) or (LABEL*).")
@@ -48,7 +48,7 @@ def read_spans(path: str, lines: Sequence[Line], column: int) -> list[Entity]:
       label = ""
   if label:
     raise DataError(
-      f"{path}:{lines[begin].number}: ({label}* in column {column + 1} is not "
+      f"{path}:{block.numbers[begin]}: ({label}* in column {column + 1} is not "
       "closed in the sentence; expected *) at its last word."
     )
   return found

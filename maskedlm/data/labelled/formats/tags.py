@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import bio, columns, fields, read
-from maskedlm.data.labelled.columns import Columns, Line
+from maskedlm.data.labelled.columns import Block, Columns
 from maskedlm.data.labelled.formats import conll2012, conllu
 from maskedlm.runtime import console
 
@@ -98,17 +98,7 @@ def read_file(
       "set --config.task.tag_column to the tag's column, or "
       "--config.task.conllu_tag=upos for the last one."
     )
-  ragged = [
-    x.number
-    for b in found.blocks
-    for x in b.lines
-    if len(x.fields) != found.count
-  ]
-  if ragged:
-    console.log(
-      f"{source}: lines with other than {counted(found.count, 'column')}: "
-      f"{len(ragged):,}, the first in line {ragged[0]}"
-    )
+  _report_ragged(found)
   return select_columns(
     found,
     token_column=token_column,
@@ -155,9 +145,9 @@ def select_columns(
   Raises:
     DataError: as for read_file.
   """
-  sentences = [block.lines for block in found.blocks]
+  blocks = found.blocks
   if found.is_conllu:
-    sentences = [conllu.syntactic_words(found.path, x)[0] for x in sentences]
+    blocks = [conllu.syntactic_words(found.path, x) for x in blocks]
     if token_column == TOKEN_COLUMN:
       token_column = conllu.FORM
     if tag_column == TAG_COLUMN:
@@ -169,7 +159,7 @@ def select_columns(
       f"{found.path}: token_column={token_column} and tag_column={tag_column} "
       f"are the same one of {count} columns; set --config.task.tag_column."
     )
-  made = [_of_lines(found, x, token_column, tag_column) for x in sentences]
+  made = [_of_block(found, x, token_column, tag_column) for x in blocks]
   made = _without_header(made)
   _check_words(found, made, token_column)
   return _checked_tags(made)
@@ -239,46 +229,62 @@ def _of_2012(found: Columns, entities: bool) -> list[Example]:
     if entities:
       spans = sentence.spans(conll2012.ENTITY)
       tags = tuple(bio.entity_tags(spans, len(words)))
-    lines = tuple(line.number for line in sentence.lines)
+    lines = sentence.block.numbers
     made.append(Example(words, tags, lines=lines, where=sentence.where))
   return made
 
 
-def _of_lines(
-  found: Columns, lines: Sequence[Line], token_column: int, tag_column: int
+def _of_block(
+  found: Columns, block: Block, token_column: int, tag_column: int
 ) -> Example:
   words, tags = [], []
-  for line in lines:
-    words.append(_field_of(found, line, "token", token_column))
+  for row, number in zip(block.rows, block.numbers, strict=True):
+    words.append(_field(found, row, number, "token", token_column))
     if not words[-1]:
       raise DataError(
-        f"{found.path}:{line.number}: the word is empty; expected one on each "
-        "line, and a blank line after each sentence."
+        f"{found.path}:{number}: the word is empty; expected one on each line, "
+        "and a blank line after each sentence."
       )
-    tags.append(_field_of(found, line, "tag", tag_column).strip())
+    tags.append(_field(found, row, number, "tag", tag_column).strip())
     if not tags[-1]:
-      raise DataError(f"{found.path}:{line.number}: the tag is empty.")
+      raise DataError(f"{found.path}:{number}: the tag is empty.")
   return Example(
     tuple(words),
     tuple(tags) if found.count > 1 else None,
-    lines=tuple(line.number for line in lines),
-    where=f"{found.path}:{lines[0].number}",
+    lines=block.numbers,
+    where=f"{found.path}:{block.numbers[0]}",
   )
 
 
-def _field_of(found: Columns, line: Line, name: str, column: int) -> str:
-  count = len(line.fields)
+def _field(
+  found: Columns, row: Sequence[str], number: int, name: str, column: int
+) -> str:
+  count = len(row)
   if count == found.count and not -count <= column < count:
     raise DataError(
-      f"{found.path}:{line.number}: {name}_column={column}, but the line has "
-      f"{counted(count, 'column')}: "
-      f"{columns.shorten(' '.join(line.fields))!r}; set "
+      f"{found.path}:{number}: {name}_column={column}, but the line has "
+      f"{counted(count, 'column')}: {columns.shorten(' '.join(row))!r}; set "
       f"--config.task.{name}_column."
     )
   # Columns of other lines are counted from the left alone.
   if count != found.count and not 0 <= column < count:
-    raise columns.ragged_error(found, line)
-  return line.fields[column]
+    raise columns.ragged_error(found, row, number)
+  return row[column]
+
+
+def _report_ragged(found: Columns) -> None:
+  """Logs how many lines have other columns than most."""
+  numbers = [
+    number
+    for block in found.blocks
+    for row, number in zip(block.rows, block.numbers, strict=True)
+    if len(row) != found.count
+  ]
+  if numbers:
+    console.log(
+      f"{found.path}: lines with other than {counted(found.count, 'column')}: "
+      f"{len(numbers):,}, the first in line {numbers[0]}"
+    )
 
 
 def _without_header(examples: list[Example]) -> list[Example]:

@@ -103,14 +103,16 @@ def _pieces(sentence: conll2012.Sentence) -> list[tuple[int, str]]:
   named = (conll2012.WORD, conll2012.TAG, conll2012.BIT)
   each = zip(*map(sentence.column, named), strict=True)
   pieces = []
-  for line, (word, tag, bit) in zip(sentence.lines, each, strict=True):
+  for number, (word, tag, bit) in zip(
+    sentence.block.numbers, each, strict=True
+  ):
     if bit.count("*") != 1:
       raise DataError(
-        f"{sentence.path}:{line.number}: {bit[:40]!r}; expected bracketed "
+        f"{sentence.path}:{number}: {bit[:40]!r}; expected bracketed "
         "trees, or CoNLL-2012 with a part of a tree, such as (NP* or *)), in "
         f"column {conll2012.BIT + 1}."
       )
-    pieces.append((line.number, bit.replace("*", _leaf(tag, word))))
+    pieces.append((number, bit.replace("*", _leaf(tag, word))))
   return pieces
 
 
