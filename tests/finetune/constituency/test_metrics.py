@@ -14,7 +14,7 @@ GOLD = (
 
 
 def parse(text):
-  (tree,) = trees.parse_trees([(1, text)], "t")
+  ((tree, _),) = trees.parse_trees([(1, text)], "t")
   return metrics.Parse(tree.tags, tree.brackets)
 
 
