@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.core.parse_json import parse_json
-from maskedlm.data.tokenizers import sentence_starts, spelling
+from maskedlm.data.tokenizers import sentence_starts
 from maskedlm.data.tokenizers.libraries import Backend
 
 WINDOW = 1 << 17  # Characters encoded at a time, in 20 MB of memory.
@@ -97,15 +97,6 @@ def make_encoder(
     return encoded
 
   return encode_words if separable else encode_any
-
-
-def line_separator(library: Backend) -> str:
-  """Returns Tokenizer.line_separator."""
-  newline, space = (library.encode(f"a{mark}b")[0] for mark in "\n ")
-  if newline == space:
-    return "\n"
-  spelled = spelling.token_bytes(library)
-  return "\n" if any(b"\n" in spelled[index] for index in newline) else " "
 
 
 def _join(parts: Sequence[Encoded]) -> Encoded:

@@ -87,6 +87,15 @@ def has_step(library: Backend, name: str) -> bool:
   return f'"{name}"' in json.dumps(steps)
 
 
+def line_separator(library: Backend) -> str:
+  """Returns Tokenizer.line_separator."""
+  newline, space = (library.encode(f"a{mark}b")[0] for mark in "\n ")
+  if newline == space:
+    return "\n"
+  spelled = token_bytes(library)
+  return "\n" if any(b"\n" in spelled[index] for index in newline) else " "
+
+
 def begins_word(library: Backend) -> np.ndarray:
   """Returns which tokens begin a word without a space before it, bool [V].
 
