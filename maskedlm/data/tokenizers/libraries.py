@@ -178,6 +178,19 @@ def read_tokenizer_json(content: bytes, path) -> Backend:
   )
 
 
+def without_training(definition: dict) -> dict:
+  """Returns a tokenizer.json without truncation, padding and BPE dropout.
+
+  With dropout, the library would leave out merges at random each time that it
+  encodes a text.
+  """
+  definition = definition | {"truncation": None, "padding": None}
+  model = definition.get("model")
+  if isinstance(model, dict) and model.get("dropout"):
+    definition["model"] = model | {"dropout": None}
+  return definition
+
+
 def build(definition: dict, path) -> tokenizers.Tokenizer:
   """Returns the library's tokenizer, to which specials' spellings are text.
 
@@ -185,7 +198,7 @@ def build(definition: dict, path) -> tokenizers.Tokenizer:
     CorpusError: the definition is not one.
   """
   # The post-processor would add [CLS] and [SEP] and shift offsets.
-  definition = definition | {"post_processor": None}
+  definition = without_training(definition) | {"post_processor": None}
   try:
     library = tokenizers.Tokenizer.from_str(json.dumps(definition))
   except KeyboardInterrupt:

@@ -34,8 +34,15 @@ _TOKENS = (
   "extra_special_tokens",
 )
 _PARTS = ("vocab.json", "merges.txt")  # Of BPEs without a tokenizer.json.
+# The names by which transformers finds files.
+_NAMES = {
+  ".json": "tokenizer.json",
+  ".txt": "vocab.txt",
+  ".model": "sentencepiece.bpe.model",
+}
 # Classes whose ids are not those of their sentencepiece model, and model_types.
 _SHIFTED = ("xlm-roberta", "XLMRoberta", "camembert", "Camembert")
+_GENERIC = ("TokenizersBackend", "PreTrainedTokenizer")  # Read it as it is.
 _BERT = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer")
 
 
@@ -152,11 +159,15 @@ def _convert(
       f"tokenizer {file}: {why}; transformers converts it: pip install "
       "'maskedlm[hf]'."
     ) from error
-  parts = _PARTS if file.name in _PARTS else ()
+  files = {name: name for name in _BESIDE}
+  if file.name in _PARTS:
+    files |= {name: name for name in _PARTS}
+  else:
+    files[file.name] = _NAMES[file.suffix]
   with tempfile.TemporaryDirectory() as folder:
-    for name in (file.name, *parts, *_BESIDE):
+    for name, usual in files.items():
       if file.with_name(name).is_file():
-        shutil.copyfile(file.with_name(name), f"{folder}/{name}")
+        shutil.copyfile(file.with_name(name), f"{folder}/{usual}")
     try:
       library = transformers.AutoTokenizer.from_pretrained(
         folder, local_files_only=True, trust_remote_code=False, **options
@@ -248,7 +259,10 @@ def _contradictions(
   backend: Backend, beside: Beside, file: pathlib.Path
 ) -> list[str]:
   """Returns clauses on what the files beside a tokenizer say otherwise."""
+  class_name = beside.class_name.removesuffix("Fast")
   options, clauses = beside.options, []
+  if class_name in _GENERIC and file.suffix == ".json":
+    options = {}
   for name, shows in _SHOWN.items():
     asked = options.get(name)
     if name == "strip_accents" and name in options and asked is None:
@@ -260,9 +274,9 @@ def _contradictions(
   if lacks := _lacks(backend, beside):
     more = f" and {len(lacks) - 5} more" * (len(lacks) > 5)
     clauses.append(f"files beside it add {', '.join(lacks[:5])}{more}")
-  name = beside.class_name.removesuffix("Fast")
-  if file.suffix == ".txt" and "Tokenizer" in name and name not in _BERT:
-    clauses.append(f"the class {name!r} may add its own rules to it")
+  is_other = "Tokenizer" in class_name and class_name not in _BERT
+  if file.suffix == ".txt" and is_other:
+    clauses.append(f"the class {class_name!r} may add its own rules to it")
   return clauses
 
 

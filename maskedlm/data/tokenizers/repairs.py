@@ -26,7 +26,7 @@ def read_tokenizer_json(content: str | bytes, path) -> Backend:
       lacks special tokens, or doesn't mark the beginnings of words.
   """
   stated = libraries.parse_object(content, path)
-  definition = without_training(stated)
+  definition = libraries.without_training(stated)
   library = libraries.build(definition, path)
   name = type(library.model).__name__
   if name not in ("WordPiece", "BPE", "Unigram"):
@@ -50,19 +50,6 @@ def read_tokenizer_json(content: str | bytes, path) -> Backend:
   backend = libraries.read_tokenizer_json(content, path)
   check_word_starts(backend, path)
   return backend._replace(notes=tuple(notes))
-
-
-def without_training(definition: dict) -> dict:
-  """Returns a tokenizer.json without truncation, padding and BPE dropout.
-
-  With dropout, the library would leave out merges at random each time that it
-  encodes a text.
-  """
-  definition = definition | {"truncation": None, "padding": None}
-  model = definition.get("model")
-  if isinstance(model, dict) and model.get("dropout"):
-    definition["model"] = model | {"dropout": None}
-  return definition
 
 
 def check_word_starts(backend: Backend, path) -> None:

@@ -16,7 +16,7 @@ from tokenizers import processors
 from maskedlm.core.errors import InteropError
 from maskedlm.core.parse_json import parse_json
 from maskedlm.data.tokenizers import tokenizer
-from maskedlm.data.tokenizers.repairs import without_training
+from maskedlm.data.tokenizers.libraries import without_training
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.interop.huggingface import json_files, unigram_json
 from maskedlm.modeling.architecture import EncoderConfig
