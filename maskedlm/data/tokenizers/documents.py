@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maskedlm.core.parse_json import parse_json
 from maskedlm.data.tokenizers import sentence_starts
 from maskedlm.data.tokenizers.libraries import Backend
 
@@ -124,7 +123,7 @@ def _is_separable(library: Backend) -> bool:
   """Returns whether words are encoded by themselves, split as BERT does."""
   if library.kind != "wordpiece":
     return False
-  definition = parse_json(library.content)
+  definition = library.definition
   normalizer = definition.get("normalizer") or {"type": "Sequence"}
   steps = [normalizer, *normalizer.get("normalizers", ())]
   splits = definition.get("pre_tokenizer") or {}

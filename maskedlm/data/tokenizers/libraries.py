@@ -47,6 +47,7 @@ class Backend(NamedTuple):
   kind: str  # wordpiece | bpe | unigram.
   file: str  # One of FILE_NAMES.
   content: bytes
+  definition: dict  # What a tokenizer.json says; {} for sentencepiece.
   tokens: list[str]  # By id; "" if the file has no token for an id.
   special: Special
   control: frozenset[int]  # Ids that the file marks as special.
@@ -164,6 +165,7 @@ def read_tokenizer_json(content: bytes, path) -> Backend:
     kind=kind,
     file="tokenizer.json",
     content=content,
+    definition=definition,
     tokens=tokens,
     special=special,
     control=frozenset(index for index, token in added if token.special),

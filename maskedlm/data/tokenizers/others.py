@@ -40,7 +40,6 @@ _NAMES = {
   ".txt": "vocab.txt",
   ".model": "sentencepiece.bpe.model",
 }
-# Classes whose ids are not those of their sentencepiece model, and model_types.
 _SHIFTED = ("xlm-roberta", "XLMRoberta", "camembert", "Camembert")
 _GENERIC = ("TokenizersBackend", "PreTrainedTokenizer")  # Read it as it is.
 _BERT = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer")
@@ -54,6 +53,11 @@ class Beside(NamedTuple):
   added: dict[str, str | None]
   class_name: str  # tokenizer_class, or the model_type in config.json; or "".
 
+  @property
+  def shifts_ids(self) -> bool:
+    """Whether a model's ids are not those of its sentencepiece model."""
+    return self.class_name.startswith(_SHIFTED)
+
 
 def read(path: str | os.PathLike, *, lowercase: bool | None = None) -> Backend:
   """Returns tokenizer.load_tokenizer's backend; arguments and errors are its.
@@ -66,11 +70,14 @@ def read(path: str | os.PathLike, *, lowercase: bool | None = None) -> Backend:
   beside = _read_beside(file.parent)
   if file.name in _PARTS:
     why = [f"{' and '.join(_PARTS)} don't say how text is split"]
-  elif place.is_dir() and file.suffix == ".model" and _has_rules(beside):
+  elif (
+    place.is_dir()
+    and file.suffix == ".model"
+    and (beside.shifts_ids or "Tokenizer" in beside.class_name)
+  ):
     why = [f"the class {beside.class_name!r} adds its own rules to it"]
   else:
-    stated = beside.options.get("do_lower_case")
-    backend = _read_alone(content, file, lowercase, stated)
+    backend = _read_alone(content, file, lowercase, beside)
     why = _contradictions(backend, beside, file)
   if why:
     # Of a vocab.txt, whose case transformers doesn't guess.
@@ -97,19 +104,14 @@ def _file_in(folder: pathlib.Path) -> pathlib.Path:
 
 
 def _read_alone(
-  content: bytes,
-  file: pathlib.Path,
-  lowercase: bool | None,
-  stated: bool | None,
+  content: bytes, file: pathlib.Path, lowercase: bool | None, beside: Beside
 ) -> Backend:
-  """Reads a file by itself; `stated` is do_lower_case beside a vocab.txt.
-
-  Raises:
-    CorpusError: as for tokenizer.load_tokenizer.
-  """
+  """Reads a file; of those beside it, a vocab.txt needs do_lower_case."""
   if file.suffix == ".json":
     return repairs.read_tokenizer_json(content, file)
   if file.suffix == ".txt":
+    stated = beside.options.get("do_lower_case")
+    stated = stated if isinstance(stated, bool) else None
     made, note = vocab_txt.to_json(content, file, lowercase, stated)
     return repairs.read_tokenizer_json(made, file)._replace(notes=(note,))
   if file.suffix == ".model":
@@ -121,12 +123,6 @@ def _read_alone(
     f"tokenizer {file}: the name must end in .json (Hugging Face), .model "
     "(sentencepiece) or .txt (BERT's vocabulary)."
   )
-
-
-def _has_rules(beside: Beside) -> bool:
-  """Returns whether the class adds rules to a sentencepiece .model."""
-  name = beside.class_name
-  return "Tokenizer" in name or name.startswith(_SHIFTED)
 
 
 def _convert(
@@ -146,7 +142,7 @@ def _convert(
     CorpusError: transformers is not installed or can't convert it, or the file
       is a .model of which it would make other ids.
   """
-  if file.suffix == ".model" and not beside.class_name.startswith(_SHIFTED):
+  if file.suffix == ".model" and not beside.shifts_ids:
     raise CorpusError(
       f"tokenizer {file}: {why}; give the path of the file in a folder of its "
       "own to use it as it is, or fetch a tokenizer.json."
@@ -194,7 +190,7 @@ def _read_beside(folder: pathlib.Path) -> Beside:
   """Reads the files that transformers writes beside a tokenizer's file.
 
   Raises:
-    CorpusError: one is broken, or an option or a token is of a wrong type.
+    CorpusError: one is broken.
   """
   config, roles, added, model = (
     libraries.parse_object((folder / name).read_bytes(), folder / name)
@@ -203,25 +199,14 @@ def _read_beside(folder: pathlib.Path) -> Beside:
     for name in _BESIDE
   )
   options = roles | config
-  for flag in _SHOWN:
-    if not isinstance(options.get(flag), bool | None):
-      raise CorpusError(
-        f"{folder / CONFIG}: {flag}={json.dumps(options[flag])}; expected "
-        "true, false or null."
-      )
-  tokens: dict[str, str | None] = {t: str(at) for t, at in added.items()}
+  # What is of a wrong type contradicts the vocabulary, and transformers fails.
+  tokens = {token: str(at) for token, at in added.items()}
   for key in _TOKENS:
     listed = options.get(key) or {}
-    if isinstance(listed, list):
-      listed = dict(enumerate(listed))
-    texts = isinstance(listed, dict) and [*map(_text_of, listed.values())]
-    if texts is False or not all(isinstance(x, str) and x for x in texts):
-      raise CorpusError(
-        f"{folder}: {key}={json.dumps(options[key])} in {_BESIDE[0]} or "
-        f"{_BESIDE[1]}; expected tokens with their texts: correct it, or leave "
-        "it out."
-      )
-    for at, text in zip(listed, texts, strict=True):
+    if not isinstance(listed, dict):
+      listed = dict(enumerate(listed if isinstance(listed, list) else [listed]))
+    for at, token in listed.items():
+      text = str(_text_of(token))
       tokens[text] = at if key == _TOKENS[0] else tokens.get(text)
   names = (options.get("tokenizer_class"), model.get("tokenizer_class"))
   class_name = next(filter(None, (*names, model.get("model_type"))), "")

@@ -75,6 +75,7 @@ def read(content: bytes, path) -> Backend:
     kind="unigram",
     file="tokenizer.model",
     content=content,
+    definition={},
     tokens=tokens,
     special=_special_pieces(library),
     control=frozenset(control),

@@ -44,7 +44,8 @@ def to_json(
   accent = next((word for word in words if word != _without_marks(word)), None)
   reason = "tokenizer.lowercase"
   if stated is not None:
-    lowercase, accent, reason = stated, None, "do_lower_case beside it"
+    lowercase, accent = stated, None
+    reason = "do_lower_case in tokenizer_config.json"
   elif lowercase is None:
     lowercase, word = capital is None, capital or accent
     reason = (

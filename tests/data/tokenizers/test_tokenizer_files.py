@@ -106,16 +106,6 @@ def test_damaged_definitions(trained, tmp_path, step, changes, message):
   assert "\n" not in str(error.value)
 
 
-def test_dropout_of_another_type_is_off(trained, tmp_path):
-  trained["bpe", False][0].save(tmp_path)
-  path = tmp_path / "tokenizer.json"
-  definition = json.loads(path.read_text())
-  definition["model"]["dropout"] = "0.1"
-  path.write_text(json.dumps(definition))
-  [note] = load_tokenizer(path).notes
-  assert "dropout (0.1) is off" in note
-
-
 def test_truncated_and_missing_files(trained, tmp_path):
   for key, name in (
     (("bpe", False), "tokenizer.json"),
