@@ -8,7 +8,7 @@ import maskedlm
 from helpers import untrained
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, DataError
-from maskedlm.inference import masked_words
+from maskedlm.inference import fill_mask
 from maskedlm.modeling import heads
 
 
@@ -19,9 +19,7 @@ def model(tmp_path_factory):
 
 
 def predict(model, text, top_k=3):
-  return masked_words.predict_masked(
-    model.opened, model.path, text, top_k=top_k
-  )
+  return fill_mask.predict_masked(model.opened, model.path, text, top_k=top_k)
 
 
 def test_all_tokens_of_masked_words_are_hidden(model):

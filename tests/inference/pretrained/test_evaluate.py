@@ -62,7 +62,7 @@ def test_masks_hide_a_share_of_the_tokens_and_depend_on_the_seed(model):
   rows = [np.r_[special.cls, ids[:n], special.sep] for n in (10, 26, 1)]
   made = mask(model, rows)
   assert [len(row.labels) for row in made] == [3, 7, 1]  # 12, 28 and 3 / 4.
-  for row, (ids, positions, labels) in zip(rows, made, strict=True):
+  for row, (ids, positions, labels, _) in zip(rows, made, strict=True):
     assert np.all(ids[positions] == special.mask)
     np.testing.assert_array_equal(labels, row[positions])
     seen = np.ones(len(row), bool)

@@ -97,17 +97,7 @@ def test_pooling_must_match_for_units_of_several_tokens():
     standardise.check_standardiser(fitted._replace(about=tokens), cls, width=3)
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"text"])
-def test_a_malformed_file(tmp_path, content):
-  path = tmp_path / "fitted.npz"
-  path.write_bytes(content)
-  with pytest.raises(ConfigError, match=r"fitted\.npz.*--fit"):
-    standardise.load_standardiser(path)
-
-
-def test_a_missing_file_or_one_without_the_arrays(tmp_path):
-  with pytest.raises(ConfigError, match="No such file"):
-    standardise.load_standardiser(tmp_path / "none.npz")
+def test_a_file_without_the_arrays(tmp_path):
   np.savez(tmp_path / "other.npz", a=np.zeros(2))
   with pytest.raises(ConfigError, match="--fit"):
     standardise.load_standardiser(tmp_path / "other.npz")

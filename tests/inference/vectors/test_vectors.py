@@ -193,7 +193,7 @@ def test_results_do_not_depend_on_the_batch_size(model, unit):
   options = VectorOptions(unit=unit)
   texts = TEXTS * 4
   once = collect(embed(model, texts, options))
-  pieces = list(embed(model, texts, options, batch_tokens=2))
+  pieces = list(embed(model._replace(batch_tokens=2), texts, options))
   assert len(pieces) >= (3 if unit == "sentence" else 6)
   pieces = collect(pieces)
   np.testing.assert_allclose(once.values, pieces.values, **CLOSE)
@@ -210,7 +210,7 @@ def test_input_is_read_as_needed(model):
       read.append(i)
       yield "the cat sat on the mat"
 
-  made = embed(model, texts(), batch_tokens=64)
+  made = embed(model._replace(batch_tokens=64), texts())
   for _ in range(3):
     next(made)
   assert len(read) < 3 * 64 * 64 // 8

@@ -13,7 +13,7 @@ import maskedlm
 from helpers import finetune_runs
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, DataError
-from maskedlm.inference.vectors import standardise, vectors, word_standardiser
+from maskedlm.inference.vectors import standardise, vectors
 from maskedlm.inference.words_in_context import compare, pairs
 
 PAIRS = [
@@ -36,7 +36,7 @@ def fitted(workdir, tmp_path):
 def test_cosines_of_word_vectors(model, fitted, monkeypatch):
   monkeypatch.setattr(compare, "PAIRS_AT_ONCE", 2)
   options = vectors.VectorOptions()
-  found = word_standardiser.open_word_standardiser(str(fitted), model, options)
+  found = standardise.open_word_standardiser(str(fitted), model, options)
   made = list(
     compare.compare(
       model,
@@ -84,7 +84,7 @@ def cosine(u, v):
 def test_other_vectors_are_refused(model, fitted):
   options = vectors.VectorOptions(layers=(0,))
   with pytest.raises(ConfigError, match="fitted with layers"):
-    word_standardiser.open_word_standardiser(str(fitted), model, options)
+    standardise.open_word_standardiser(str(fitted), model, options)
   file = standardise.load_standardiser(fitted)
   assert file.about["unit"] == "word"
 
