@@ -80,6 +80,3 @@ def test_the_list_of_pictures(capsys):
   assert main.main(["plot"]) == 2
   assert main.main(["plot", "--help"]) == 0
   assert "  instances  " in capsys.readouterr().out
-  assert main.main(["plot", "atention"]) == 2
-  err = capsys.readouterr().err
-  assert "'atention' is unknown; did you mean \"attention\"?" in err

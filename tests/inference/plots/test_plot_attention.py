@@ -79,16 +79,3 @@ def test_the_verb(workdir, tmp_path, size, capsys):
 
   assert main.main([*command, "--values=scores", sentence]) == 0
   assert size(out) == one
-
-  for bad, message in (
-    (["--values=score", sentence], "--values='score' is unknown; did you"),
-    (["--layers=3", sentence], "--layers=3: attention is in layers 1 to 2"),
-    (["--layers=0", sentence], "--layers=0: attention is in layers 1 to 2"),
-    (["--layers=-3", sentence], "--layers=-3: attention is in layers 1 to 2"),
-    (["--layers=first", sentence], "--layers='first': expected last, all"),
-    ([" "], "has no token"),
-    (["the " * 47], "has 49 tokens"),
-  ):
-    assert main.main([*command, *bad]) == 2
-    err = capsys.readouterr().err
-    assert message in err and err.count("\n") == 1

@@ -44,5 +44,3 @@ def test_the_verb(workdir, text, tmp_path, size, capsys):
   # A second measure adds a panel; a second table a line in the legend.
   assert size(out)[0] == narrow + round(150 * (4.6 + 0.8))
   assert size(out)[1] - height in (25, 26)
-  assert main.main(["plot", "isotropy", "none.json", f"--out={out}"]) == 2
-  assert "none.json: No such file" in capsys.readouterr().err

@@ -6,9 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-import maskedlm
 from helpers import bert_peer, untrained
-from maskedlm.core.errors import ConfigError
 from maskedlm.inference import fill_mask, token_model
 from maskedlm.inference.score import rows, texts
 from maskedlm.modeling import heads
@@ -22,16 +20,9 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-  folder = tmp_path_factory.mktemp("score") / "run"
-  return maskedlm.load(untrained.pretrained(folder))
-
-
-@pytest.fixture(scope="module")
-def causal(tmp_path_factory):
-  folder = tmp_path_factory.mktemp("score") / "causal"
-  return maskedlm.load(untrained.causal(folder))
+@pytest.fixture
+def model(pretrained):
+  return pretrained
 
 
 def word_ends(tokenizer, words):
@@ -44,12 +35,6 @@ def word_ends(tokenizer, words):
     count = len(ids) - (added and bool(ends))
     ends += [len(ends) + count] * count
   return ends
-
-
-@pytest.fixture(scope="module")
-def from_right(tmp_path_factory):
-  folder = tmp_path_factory.mktemp("score") / "from_right"
-  return maskedlm.load(untrained.causal(folder, right_to_left=True))
 
 
 def loop(model, ids, ends, log_softmax):
@@ -290,31 +275,6 @@ def test_words_end_at_spaces_and_punctuation(model):
 def test_what_is_unknown_is_reported(model, capsys):
   model.score(["the cat ☃ sat"])
   assert "1 of 5 tokens are [UNK]" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-  ("ask", "words"),
-  [
-    (lambda m, c: m.score("a text"), "texts is one string"),
-    (lambda m, c: m.score(["a"], pll="r2l"), r"pll='r2l'.*original"),
-    (lambda m, c: c.score(["a"], pll="l2r"), r"pll='l2r'.*causal"),
-    (lambda m, c: m.next_sentence([("a", "b")]), "no NSP head"),
-    (lambda m, c: m.next_sentence(["ab"]), r"pairs\[0\] is 'ab'"),
-    (lambda m, c: m.next_sentence([("a", "b", "c")]), r"pairs\[0\]"),
-    (lambda m, c: c.evaluate(["a text"]), "no MLM head"),
-  ],
-)
-def test_wrong_arguments(model, causal, ask, words):
-  with pytest.raises(ConfigError, match=words) as found:
-    ask(model, causal)
-  assert "\n" not in str(found.value)
-
-
-def test_a_fine_tuned_model_has_no_scores(model):
-  params = {"encoder": model.opened.params["encoder"], "head": {}}
-  opened = model.opened._replace(params=params)
-  with pytest.raises(ConfigError, match="here has no MLM head"):
-    token_model.make_token_model(opened, "here")
 
 
 # A causal model fills masks.

@@ -172,13 +172,3 @@ def test_the_verb(workdir, tmp_path, capsys):
 
   assert main.main([*command, *more, "--json"]) == 0
   assert json.loads(capsys.readouterr().out) == layers
-
-  for old in (["--json", "a.json"], ["--json=a.json"]):
-    assert main.main([*command, *old]) == 2
-    assert "give --out=a.json" in capsys.readouterr().err
-  assert main.main([*command, "--sample=1"]) == 2
-  assert "--sample=1: expected 2" in capsys.readouterr().err
-  assert main.main([*command, f"--out={tmp_path}/none/a.json"]) == 2
-  assert "there is no folder" in capsys.readouterr().err
-  assert main.main([*command, "--unit=words"]) == 2
-  assert "unit='words' is unknown" in capsys.readouterr().err
