@@ -23,6 +23,7 @@ TABLE = {
     ("--out=v.csv", "ends in '.csv'; expected .npz or"),
     ("--fit=v.json", "--fit=v.json: the name ends in '.json'; expected .npz"),
     ("--out=none/v.npz", "there is no folder none"),
+    ("--out=folder.npz", "--out=folder.npz is a folder; name a file"),
     ("", "give --out=FILE"),
     ("--fit=a.npz --standardise=b.npz", "--fit measures"),
     ("--out=v.npz --standardise=none.npz", "No such file"),
@@ -92,7 +93,10 @@ TABLE = {
     ("--projection=umap", "pip install 'maskedlm[umap]'"),
     ("--layers=3", "layers has 3: the encoder has 2 layers"),
     ("--combine=stack", "expected mean, sum or concat"),
-    ("--out=a.txt", "ends in '.txt'; expected .png"),
+    ("--out=a.txt", "ends in '.txt'; expected .png or .svg or .pdf"),
+    ("--out=a", "ends in ''"),
+    ("--out=none/a.png", "there is no folder"),
+    ("--out=folder.png", "is a folder; name a file"),
     ("--html=a.htm", "ends in '.htm'; expected .html"),
     ("--checkpoint=none", "no such folder; expected the work"),
   ],
@@ -107,6 +111,7 @@ TABLE = {
     ("--layers=0 'the cat'", "--layers=0: attention is in layers 1 to 2"),
     ("--layers=-3 'the cat'", "--layers=-3: attention is in layers 1 to 2"),
     ("--layers=first 'the cat'", "--layers='first': expected last, all"),
+    ("--layers=5 'the cat'", "--layers=5: attention is in layers 1 to 2"),
     ("' '", "has no token"),
     (f"'{'the ' * 47}'", "has 49 tokens"),
   ],
@@ -147,6 +152,8 @@ def named(workdir, run, other, text, tmp_path):
   paths = {name: tmp_path / name for name in files}
   for name, content in files.items():
     paths[name].write_text(content)
+  for name in ("folder.npz", "folder.png"):
+    (tmp_path / name).mkdir()
   paths["metrics"] = tmp_path / "logged"
   paths["metrics"].mkdir()
   (paths["metrics"] / "metrics.jsonl").write_text('{"step": 1, "loss": 2.0}\n')
