@@ -15,7 +15,7 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Batch
-from maskedlm.data.batches.bin_packing import SHARED_LENGTH
+from maskedlm.data.batches import bin_packing
 from maskedlm.data.batches.row_source import host_slice, shuffle
 from maskedlm.finetune.common import packing
 from maskedlm.finetune.common.packing import PackingLayout
@@ -72,10 +72,9 @@ def plan_batches(
 ) -> Iterator[PlannedBatch]:
   """Yields batches that hold each row once, those of the longest rows first.
 
-  So a lack of memory shows at once. A batch has rows of the same bucket, where
-  those of up to SHARED_LENGTH tokens count as one. It is an even sample of
-  their lengths, so that all batches fill about as many encoder rows, and few
-  shapes are compiled.
+  A batch has rows of the same bucket (bin_packing.shared_buckets). It is an
+  even sample of their lengths, so that all batches fill about as many encoder
+  rows, and few shapes are compiled.
 
   Args:
     lengths: [R, C], from sequence_lengths.
@@ -84,10 +83,7 @@ def plan_batches(
       512.
   """
   buckets = np.array(buckets)
-  shared = np.maximum(lengths.max(axis=1), min(SHARED_LENGTH, buckets[-1]))
-  needed = buckets[np.searchsorted(buckets, shared)]
-  for L in map(int, np.unique(needed)[::-1]):
-    (group,) = np.nonzero(needed == L)
+  for L, group in bin_packing.shared_buckets(lengths.max(axis=1), buckets):
     sizes = lengths[group].sum(axis=1)
     if sizes.sum() <= L:  # A single encoder row, which may be shorter.
       L = int(buckets[np.searchsorted(buckets, sizes.sum())])
