@@ -15,13 +15,14 @@ import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
+from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.core.measured import from_json, to_json
 from maskedlm.core.parse_json import parse_json
 from maskedlm.core.task import Params, Task
 from maskedlm.data.tokenizers.tokenizer import save_if_absent
-from maskedlm.finetune import initial_params, predict, row_report, splits
-from maskedlm.finetune.common import batching, packing
+from maskedlm.finetune import initial_params, predict, row_checks, splits
+from maskedlm.finetune.common import batching, cut_texts, packing
 from maskedlm.finetune.common.labels import keep_labelled
 from maskedlm.finetune.config import frozen_options, task_of
 from maskedlm.finetune.contract import (
@@ -165,9 +166,15 @@ def prepare_run(config: ConfigDict) -> Prepared:
     ("train", examples, run.train_rows),
     ("dev", dev, run.dev_rows),
   ):
-    row_report.log_rows(
-      name, part, rows, tokenizer=start.tokenizer, length=data.length
+    console.log(
+      f"{name}: {counted(len(part), 'example')} in "
+      f"{counted(len(rows.example), 'row')}, "
+      f"{float(np.mean(rows.lengths)):.1f} tokens on average; "
+      f"{cut_texts.cut_count(rows.cut)} data.length={data.length}"
     )
+    unknown = row_checks.unknown_notes(rows, start.tokenizer)
+    for note in (*rows.notes, *unknown):
+      console.log(f"{name}: {note}")
   return run
 
 
@@ -224,7 +231,7 @@ def make_task(
     score=score,
     best=app.best,
   )
-  row_report.check_batches(
+  row_checks.check_batches(
     task, num_batches=batches.num_steps, accumulate=config.train.accumulate
   )
   return task, config
@@ -241,7 +248,7 @@ def _train_batches(
     mesh.shape["data"] * mesh.shape["fsdp"],
     config.train.accumulate,
   )
-  sequences = batching.sequence_lengths(rows, np.array([0])).shape[1]
+  lengths = rows.sequence_lengths(np.arange(len(rows.example)))
   # Heads read each example in a row of its own, padded to this length.
   length = min(-(-int(rows.lengths.max()) // 8) * 8, data.length)
   if data.pack:
@@ -255,7 +262,7 @@ def _train_batches(
     )
   else:
     layout = packing.unpacked_layout(
-      microbatches.shape[1] * sequences, data.length
+      microbatches.shape[1] * lengths.shape[1], data.length
     )
   batches = batching.train_batches(
     rows,
@@ -265,13 +272,13 @@ def _train_batches(
     microbatches=microbatches,
     **shape,
   )
-  row_report.log_padding(
-    rows,
-    batches,
-    layout,
-    microbatches=len(microbatches),
-    texts=data.batch_size * sequences,
-    length=data.length,
+  share = batching.estimate_padding_share(rows, batches)
+  unpacked = 1 - float(np.mean(lengths)) / data.length
+  counts = sorted({len(microbatches) * count for count in layout.counts})
+  of_rows = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else counts[0]
+  console.log(
+    f"padding: {share:.1%} ({lengths.shape[1] * data.batch_size} texts share "
+    f"{of_rows} rows of {layout.length} tokens); without packing {unpacked:.1%}"
   )
   return batches
 
