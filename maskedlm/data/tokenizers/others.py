@@ -118,7 +118,9 @@ def _read_alone(
     backend = sentencepiece_model.read(content, file)
     if any("▁" in token for token in backend.tokens):
       repairs.check_word_starts(backend, file)
-    return backend
+    lacks = [token for token in beside.added if token not in backend.tokens]
+    note = f"left out are tokens of the files beside it: {_first(lacks)}"
+    return backend._replace(notes=(note,)) if lacks else backend
   raise CorpusError(
     f"tokenizer {file}: the name must end in .json (Hugging Face), .model "
     "(sentencepiece) or .txt (BERT's vocabulary)."
@@ -179,7 +181,7 @@ def _convert(
   backend = repairs.read_tokenizer_json(content, file)
   if lacks := _lacks(backend, beside):
     raise CorpusError(
-      f"tokenizer {file}: transformers leaves out {', '.join(lacks[:5])}, or "
+      f"tokenizer {file}: transformers leaves out {_first(lacks)}, or "
       "gives other ids than the files beside it: correct those files."
     )
   note = f"{why}: converted by transformers"
@@ -256,9 +258,9 @@ def _contradictions(
     if shown is not None and asked not in (None, shown):
       stated = f"{name}={json.dumps(options[name])}"
       clauses.append(f"{CONFIG} states {stated}, unlike {file.name}")
-  if lacks := _lacks(backend, beside):
-    more = f" and {len(lacks) - 5} more" * (len(lacks) > 5)
-    clauses.append(f"files beside it add {', '.join(lacks[:5])}{more}")
+  lacks = _lacks(backend, beside)
+  if lacks and file.suffix != ".model":  # For which they are a note.
+    clauses.append(f"files beside it add {_first(lacks)}")
   is_other = "Tokenizer" in class_name and class_name not in _BERT
   if file.suffix == ".txt" and is_other:
     clauses.append(f"the class {class_name!r} may add its own rules to it")
@@ -284,6 +286,10 @@ def _lacks(backend: Backend, beside: Beside) -> list[str]:
     for token, at in beside.added.items()
     if token not in ids or at not in (None, ids[token])
   ]
+
+
+def _first(names: list[str]) -> str:
+  return ", ".join(names[:5]) + f" and {len(names) - 5} more" * (len(names) > 5)
 
 
 def _check_roles(backend: Backend, beside: Beside, file: pathlib.Path) -> None:

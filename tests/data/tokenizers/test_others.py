@@ -154,8 +154,8 @@ def test_the_shifted_ids_of_a_sentencepiece_model(tmp_path, stated, shift):
   path = tmp_path / "sentencepiece.bpe.model"
   train_sentencepiece(path)
   library = sentencepiece.SentencePieceProcessor(model_file=str(path))
-  alone = load_tokenizer(path)  # Named as a file, it is used as it is.
   write(tmp_path, {"config.json": {"model_type": stated}})
+  alone = load_tokenizer(path)  # Named as a file, it is used as it is.
   made = assert_as_transformers(tmp_path)
   for text in TEXTS:
     pieces = library.encode(text)
@@ -216,7 +216,6 @@ def test_a_vocab_txt_is_refused(tmp_path, files, message):
       {CONFIG: {"do_lower_case": True}},
       "states do_lower_case=true, unlike",
     ),
-    ({ADDED: {"<e1>": 9}}, "add <e1>; give the path of the file"),
     (
       {CONFIG: {"tokenizer_class": "T5Tokenizer"}},
       "'T5Tokenizer' adds its",
@@ -225,8 +224,9 @@ def test_a_vocab_txt_is_refused(tmp_path, files, message):
 )
 def test_a_sentencepiece_model_is_refused(tmp_path, files, message):
   train_sentencepiece(tmp_path / "t.model")
-  write(tmp_path, {CONFIG: {"do_lower_case": False}})
-  load_tokenizer(tmp_path)
+  write(tmp_path, {CONFIG: {"do_lower_case": False}, ADDED: {"<e1>": 9}})
+  [note] = load_tokenizer(tmp_path).notes
+  assert "left out are tokens of the files beside it: <e1>" in note
   write(tmp_path, files)
   with pytest.raises(CorpusError, match=message):
     load_tokenizer(tmp_path)
