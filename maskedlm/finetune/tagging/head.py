@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from maskedlm.core.task import Array, Batch, Metrics
-from maskedlm.finetune.common.labels import UNSEEN
+from maskedlm.finetune.common.labels import UNSEEN, loss_and_accuracy
 from maskedlm.finetune.common.tag_head import with_probabilities
 from maskedlm.finetune.tagging import crf
 
