@@ -11,6 +11,7 @@ from maskedlm.finetune.common import span_vectors
 from maskedlm.finetune.common.span_vectors import (
   ComponentLayer,
   SpanHead,
+  SpanScorer,
   score_all_spans,
 )
 from maskedlm.modeling.architecture import EncoderConfig
@@ -167,8 +168,7 @@ def test_all_spans_of_words(name, hidden, batch):
   per_width = jnp.arange(10, 10 + WIDEST)
   count, (given, logits, scored) = jax.jit(
     lambda p: score_all_spans(
-      head,
-      p,
+      SpanScorer(head, p),
       hidden,
       batch,
       collect,
@@ -209,8 +209,7 @@ def test_gradient_is_that_of_given_spans(name, hidden, batch):
   def scanned(given):
     params, x = given
     (total, weight), _ = score_all_spans(
-      head,
-      params,
+      SpanScorer(head, params),
       x,
       batch,
       add,
@@ -283,15 +282,12 @@ def test_dropout_applies_to_the_vectors_in_training_only(hidden, batch):
 
   def run(seed, train):
     return score_all_spans(
-      head,
-      params,
+      SpanScorer(head, params, jax.random.key(seed), train),
       hidden,
       batch,
       collect,
       0,
       max_words=2,
-      train=train,
-      rngs={"dropout": jax.random.key(seed)},
     )[1][1]
 
   np.testing.assert_array_equal(run(0, False), run(1, False))
@@ -336,8 +332,7 @@ def test_memory_does_not_grow_with_the_widest_span(name):
       return total + loss.sum(), None
 
     return score_all_spans(
-      head,
-      params,
+      SpanScorer(head, params),
       x,
       batch,
       add,
