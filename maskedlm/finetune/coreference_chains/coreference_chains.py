@@ -32,11 +32,7 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.finetune.coreference_chains import (
-  head,
-  linking,
-  metrics,
-)
+from maskedlm.finetune.coreference_chains import head, linking, metrics
 from maskedlm.finetune.coreference_chains.rows import make_rows
 from maskedlm.finetune.coreference_chains.text import (
   chain_prediction,

@@ -78,4 +78,8 @@ def test_a_long_document_takes_linear_time():
     linking.without_crossings(spans), DISTANCES, np.zeros(11), 200
   )
   assert len(found) > 10_000
+  begins = np.arange(20_000)
+  spans = Spans(begins, begins + 1, *np.zeros((3, 20_000, 1)))
+  (chain,) = linking.make_chains(spans, begins - 1)
+  assert len(chain) == 20_000
   assert time.process_time() - began < 15
