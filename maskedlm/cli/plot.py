@@ -255,10 +255,10 @@ def plot_masks(argv: Sequence[str]) -> int:
   figure.check_picture(args.out)
   options.check_at_least(args, top_k=1)
 
-  from maskedlm.inference import masked_words as predicting
+  from maskedlm.inference import fill_mask
   from maskedlm.training.checkpoints import load
 
-  made = predicting.predict_masked(
+  made = fill_mask.predict_masked(
     load.open_checkpoint(args.checkpoint),
     args.checkpoint,
     args.text,
@@ -267,7 +267,7 @@ def plot_masks(argv: Sequence[str]) -> int:
   (name,) = figure.short_names([args.checkpoint])
   title = f"{name}, mean loss {made.loss:.2f} nats"
   masked_words.draw_masked(args.out, made, title=title)
-  print("\n".join([f"{args.out}:", *predicting.format_masked(made)]))
+  print("\n".join([f"{args.out}:", *fill_mask.format_masked(made)]))
   return 0
 
 

@@ -15,7 +15,7 @@ from maskedlm.cli import finetune as verb
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
-from maskedlm.finetune import continued, initial_params, predict, run
+from maskedlm.finetune import initial_params, predict, run, start
 from maskedlm.training.checkpoints import load
 
 WORDS = {"good": ("film", "cat", "book"), "bad": ("end", "dog", "table")}
@@ -69,11 +69,11 @@ def finished(folder):
 
 def test_a_run_continues_with_the_config_of_its_workdir(finished, tmp_path):
   workdir, result, _ = finished
-  config = continued.load_config(workdir, [])
+  config = start.continued_config(workdir, [])
   runs.check_resumed(config, workdir, result, tmp_path / "copy")
   for option in ("suite=('a', 'b')", "sweep.seeds=(1, 2)"):
     with pytest.raises(ConfigError, match=option.partition("=")[0]):
-      continued.load_config(workdir, [f"--config.{option}"])
+      start.continued_config(workdir, [f"--config.{option}"])
 
 
 def test_a_run_learns_and_leaves_its_files(finished):
@@ -149,7 +149,7 @@ def test_packing_does_not_change_the_loss(config, tmp_path, capsys):
     workdir = tmp_path / str(config.data.pack)
     run.finetune(config, workdir)
     made = capsys.readouterr().err
-    found = r"a batch's 32 texts are put in (.+) rows of \d+ tokens;"
+    found = r"\(32 texts share (.+) rows of \d+ tokens\)"
     (count,) = re.findall(found, made)
     assert re.fullmatch(r"\d+ to 32" if config.data.pack else "32", count)
     assert (count == "32") != config.data.pack
@@ -179,7 +179,7 @@ def test_predictions_do_not_depend_on_the_batch(finished):
   """An example alone and one among longer ones get the same prediction."""
   workdir, _, config = finished
   model = predict.open_model(workdir)
-  examples = model.task.read_examples(config.data.dev, model.options)
+  examples = model.task.read_examples(config.data.dev)
   together = predict.predict(model, examples, batch_size=16)
   for i in (0, 4, 11):
     (alone,) = predict.predict(model, [examples[i]])

@@ -62,9 +62,9 @@ def test_a_grid_is_run_and_the_best_result_returned(runs, tmp_path, capsys):
 
 def test_the_standard_deviation_of_few_runs():
   made = [{"best_metric": "f1", "f1": x, "degenerate": False} for x in (0.5, 1)]
-  assert sweep.summarise_runs((1e-5, 8, 1), made[:1]).stddev == 0.0
+  assert sweep.summarise_runs((1e-5, 8, 1), made[:1]).scores.stddev == 0.0
   two = sweep.summarise_runs((1e-5, 8, 1), made)
-  assert two.stddev == pytest.approx(
+  assert two.scores.stddev == pytest.approx(
     0.125**0.5
   )  # Divided by n - 1: 2 * 0.25 ** 2.
 

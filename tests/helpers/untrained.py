@@ -13,7 +13,7 @@ from maskedlm.training.checkpoints import manager
 
 D, H, N, POSITIONS, LENGTH = 24, 3, 2, 48, 32
 SIZES = {"width": D, "num_heads": H, "num_layers": N}
-VOCAB = {"wordpiece": 90, "bpe": 300}
+VOCAB = {"wordpiece": 90, "bpe": 300, "unigram": 56}
 # name -> (task, options, facts that a training set would have decided).
 TUNED = {
   "pos": ("tagging", {"task": "pos"}, {"labels": ["ADJ", "NOUN", "VERB"]}),

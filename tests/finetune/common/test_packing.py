@@ -8,6 +8,7 @@ import pytest
 from helpers import encoder_reference as reference
 from maskedlm.finetune.common import packing
 from maskedlm.finetune.common.packing import PackingLayout
+from maskedlm.finetune.contract import Rows
 from maskedlm.modeling import masked_lm
 
 
@@ -96,12 +97,18 @@ def test_microbatches_follow_devices_and_accumulation():
 def pack(lengths, choices=1, *, microbatches, layout, length, own=None):
   """Packs rows; choice c of row i holds 100 i + 10 c, ..., with types i."""
   ids = [
-    [100 * i + 10 * c + np.arange(n) for c in range(choices)]
+    100 * i + 10 * np.arange(choices)[:, None] + np.arange(n)
     for i, n in enumerate(lengths)
   ]
-  types = [[x * 0 + i for x in row] for i, row in enumerate(ids)]
+  types = [x * 0 + i for i, x in enumerate(ids)]
+  sizes = np.repeat(np.array(lengths)[:, None], choices, axis=1)
   return packing.pack_batch(
-    {"input_ids": ids, "token_type_ids": types},
+    Rows(
+      {"input_ids": ids, "token_type_ids": types},
+      {"sequence_lengths": sizes},
+      np.arange(len(lengths)),
+    ),
+    np.arange(len(lengths)),
     microbatches,
     layout,
     own=np.arange(len(microbatches)) if own is None else own,
@@ -178,18 +185,19 @@ def test_packed_rows_get_the_vectors_that_they_have_alone(position):
   params = masked_lm.init(cfg, *jax.random.split(jax.random.key(1)))
   params = reference.randomise(params)
   rng, lengths, L = np.random.default_rng(0), [7, 3, 5, 2, 4, 6], 8
-  ids = [[rng.integers(5, 17, n, dtype=np.int32)] for n in lengths]
-  types = [[rng.integers(0, 2, n, dtype=np.int32)] for n in lengths]
+  ids = [rng.integers(5, 17, n, dtype=np.int32) for n in lengths]
+  types = [rng.integers(0, 2, n, dtype=np.int32) for n in lengths]
   alone = {
     name: np.zeros((6, L), np.int32)
     for name in ("input_ids", "token_type_ids", "segment_ids")
   }
   for i, n in enumerate(lengths):
-    alone["input_ids"][i, :n] = ids[i][0]
-    alone["token_type_ids"][i, :n] = types[i][0]
+    alone["input_ids"][i, :n] = ids[i]
+    alone["token_type_ids"][i, :n] = types[i]
     alone["segment_ids"][i, :n] = 1
   fields = packing.pack_batch(
-    {"input_ids": ids, "token_type_ids": types},
+    Rows({"input_ids": ids, "token_type_ids": types}, {}, np.arange(6)),
+    np.arange(6),
     packing.microbatch_rows(6, 1, 2),
     PackingLayout(12, (2,)),
     own=np.arange(2),

@@ -1,10 +1,11 @@
-"""Bracketed trees: parsing, writing, and what is ill-formed."""
+"""Trees in brackets, CoNLL-2012 and JSON: parsing and writing."""
+
+import json
 
 import pytest
 
-from maskedlm.core.errors import DataError
+from maskedlm.data.labelled.formats import treebanks, trees
 from maskedlm.data.labelled.formats.trees import Bracket
-from maskedlm.finetune.constituency import trees
 
 PTB = """
 ( (S (NP-SBJ-1 (NP (NNP Pierre)) (, ,) )
@@ -14,11 +15,13 @@ PTB = """
 
 
 def parse(text, name="t.ptb"):
-  return list(trees.parse_trees(enumerate(text.split("\n"), 1), name))
+  """Returns the trees of a text."""
+  pieces = enumerate(text.split("\n"), 1)
+  return [tree for tree, _ in trees.parse_trees(pieces, name)]
 
 
 def test_a_tree_over_several_lines_by_hand():
-  (tree,) = parse(PTB)
+  ((tree, traces),) = trees.parse_trees(enumerate(PTB.split("\n"), 1), "t")
   assert tree.words == ("Pierre", ",", "will", "join", "-LRB-", "61", ".")
   assert tree.tags == ("NNP", ",", "MD", "VB", "-LRB-", "CD", ".")
   assert tree.brackets == (
@@ -29,7 +32,7 @@ def test_a_tree_over_several_lines_by_hand():
     Bracket("VP", 3, 6),
     Bracket("PRN", 4, 6),
   )
-  assert (tree.root, tree.traces, tree.line) == ("", 1, 2)
+  assert (tree.root, traces, tree.where) == ("", 1, "t:2")
   assert tree.lines == (2, 2, 3, 4, 4, 4, 4)
 
 
@@ -90,32 +93,6 @@ def test_functions_and_indices(label, stripped, kept):
   assert trees.plain_label(label, strip_functions=False) == kept
 
 
-@pytest.mark.parametrize(
-  ("text", "line", "told"),
-  [
-    ("(S (NN a)))", 1, "closes no bracket"),
-    (")", 1, "closes no bracket"),
-    ("(S (NN a)\n(S (NN b))\n", 1, "not closed: a ) missing, perhaps before"),
-    ("(S (NN a))\n(S (NP (NN b)", 2, "not closed: 2 ) missing"),
-    ("\n()", 2, "() has no word"),
-    ("(S (NN a) (NP ))", 1, "(NP) has no word"),
-    ("(S)", 1, "(S) has no word"),
-    ("(S ((NN a)))", 1, "no label"),
-    ("(S (NP the dog))", 1, "'dog' is beside"),
-    ("(S\n the (NN dog))", 2, "'the' is beside"),
-    ("(S (DT the) dog)", 1, "'dog' is beside"),
-    ("(S (NN a)) dog", 1, "'dog' is outside"),
-    ("dog (NN a)", 1, "'dog' is outside"),
-  ],
-)
-def test_ill_formed_trees_are_one_line(text, line, told):
-  with pytest.raises(DataError) as error:
-    parse(text)
-  message = str(error.value)
-  assert message.startswith(f"t.ptb:{line}: ") and told in message
-  assert "\n" not in message and "expected" in message
-
-
 def test_brackets_nest_as_deep_as_they_like():
   deep = 100_000
   text = "(S " * deep + "(NN a)" + ")" * deep + " (NN b)"
@@ -124,5 +101,66 @@ def test_brackets_nest_as_deep_as_they_like():
   assert len(tree.words) == 2 and len(tree.brackets) == deep + 1
   written = trees.format_tree(tree.words, tree.tags, tree.brackets, "TOP")
   assert written == f"(TOP {text})"
-  with pytest.raises(DataError, match="not closed: 100,000 \\) missing"):
-    parse("(S " * deep)
+
+
+# --- Files ---
+
+CONLL = """#begin document (d); part 000
+d 0 0 The DT (TOP(S(NP* - - - * -
+d 0 1 cat NN *) - - - * * -
+d 0 2 ( -LRB- (VP* - - - * -
+d 0 3 sat VBD *) - - - * -
+d 0 4 . . *)) - - - * -
+
+d 0 0 No UH (TOP(INTJ*)) - - - * -
+#end document
+"""
+
+
+def test_columns_by_hand(file):
+  text = CONLL.replace("cat NN *) - - - * * -", "cat NN *) - - - * -")
+  path = file(text, "x.conll")
+  first, second = treebanks.read_file(path)
+  assert first.words == ("The", "cat", "-LRB-", "sat", ".")
+  assert first.tags == ("DT", "NN", "-LRB-", "VBD", ".")
+  assert first.brackets == (
+    Bracket("S", 0, 5),
+    Bracket("NP", 0, 2),
+    Bracket("VP", 2, 4),
+  )
+  assert first.lines == (2, 3, 4, 5, 6) and first.root == "TOP"
+  assert (second.words, second.where) == (("No",), f"{path}:8")
+  assert first.document == "x.conll"
+
+
+def test_what_predict_writes_is_read(file):
+  line = "(ROOT (S (NP-SBJ (PRP He)) (VP (VBD left))))"
+  text = json.dumps({"tokens": ["He", "left"], "tree": line}) + "\n"
+  (tree,) = treebanks.read_file(file(text, "p.jsonl"))
+  assert tree.brackets[1] == Bracket("NP", 0, 1)
+  path = file(f"\n{line}\r\n\n", "p.ptb")
+  (same,) = treebanks.read_file(path)
+  assert same.brackets == tree.brackets and same.where == f"{path}:2"
+
+
+def test_functions_traces_and_empty_trees(file, capsys):
+  text = "(S (NP-SBJ (-NONE- *)) (VP-X=1 (VB Go)))\n(S (NP (-NONE- *)))\n"
+  path = file(text, "t.mrg")
+  (tree,) = treebanks.read_file(path)
+  assert tree.brackets == (Bracket("S", 0, 1), Bracket("VP", 0, 1))
+  (kept,) = treebanks.read_file(path, strip_functions=False)
+  assert kept.brackets[1].label == "VP-X"
+  said = capsys.readouterr().err
+  assert f"{path}: 2 traces (-NONE-), left out" in said
+  assert f"{path}: 1 tree without words, left out, the first in line 2" in said
+
+
+def test_gum_comes_back_to_the_byte(data_dir):
+  path = data_dir / "parsing/gum/dev.ptb"
+  if not path.exists():
+    pytest.skip("there is no parsing/gum in MASKEDLM_DATA")
+  found = treebanks.read_file(str(path), strip_functions=False)
+  written = [
+    trees.format_tree(x.words, x.tags, x.brackets, x.root) for x in found
+  ]
+  assert written == path.read_text().splitlines()

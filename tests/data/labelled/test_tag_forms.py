@@ -64,10 +64,14 @@ def test_every_scheme_in_every_form_means_its_entities(
     # A type B with a prefix looks like a prefix B, unless another tag tells.
     entities = [e for e in entities if e.type != "B"]
     tags = written(length, entities, scheme, FORMS[form])
-  (made,) = bio.convert_tags([(tags, range(1, length + 1))], "f", scheme=target)
+  (made,) = bio.convert_tags(
+    [(tags, range(1, length + 1))], "f", file_scheme="any", scheme=target
+  )
   assert bio.find_strict_entities(made, target) == entities
   # What is made is standard, and reads as itself.
-  assert tag_forms.standard_tags(made) == {tag: tag for tag in made}
+  for form_of_file in ("auto", "any"):
+    standard = tag_forms.standard_tags(made, scheme=form_of_file)
+    assert standard == {tag: tag for tag in made}
 
 
 @settings(max_examples=60, deadline=None)
@@ -96,9 +100,16 @@ def convert(text, **options):
 
 def test_tags_by_hand():
   assert convert("B I O B") == "B I O B"
-  assert convert("B M E S o") == "B I I B O"
-  assert convert("b-per i-per o") == "B-per I-per O"
-  assert convert("PER-B PER-I O S-B") == "B-PER I-PER O B-S"
+  for text, made in (
+    ("B M E S o", "B I I B O"),
+    ("B-X L-X U-X", "B-X I-X B-X"),
+    ("b-per i-per o", "B-per I-per O"),
+    ("B_X I_X O", "B-X I-X O"),
+    ("PER-B PER-I O S-B", "B-PER I-PER O B-S"),
+  ):
+    assert convert(text, file_scheme="any") == made
+    with pytest.raises(DataError, match=r"set --config\.task\.file_scheme=any"):
+      convert(text)
   assert convert("person-actor O person-x", file_scheme="io") == (
     "B-person-actor O B-person-x"
   )
@@ -140,15 +151,16 @@ def test_what_begins_like_a_prefix_is_no_type(tags):
 
 def test_spaces_around_a_tag_are_not_of_its_type():
   tags = ["B-X\xa0", " I-X", "O "]
-  assert tag_forms.standard_tags(tags) == dict(
+  assert tag_forms.standard_tags(tags, scheme="auto") == dict(
     zip(tags, ["B-X", "I-X", "O"], strict=True)
   )
-  assert tag_forms.standard_tags(["X_B ", "O"]) == {"X_B ": "B-X", "O": "O"}
+  found = tag_forms.standard_tags(["X_B ", "O"], scheme="any")
+  assert found == {"X_B ": "B-X", "O": "O"}
 
 
 def test_several_tags_are_no_type_before_a_prefix():
   with pytest.raises(tag_forms.UnknownTagError, match="several tags"):
-    tag_forms.standard_tags(["B-X|B-B", "O"])
+    tag_forms.standard_tags(["B-X|B-B", "O"], scheme="any")
 
 
 def test_a_scheme_that_is_given_is_obeyed_or_refused():

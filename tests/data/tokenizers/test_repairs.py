@@ -49,10 +49,11 @@ def _tokens(tokenizer, text):
   return list(map(tokenizer.tokens, ids))
 
 
-def test_dropout_is_off_also_in_what_is_saved(tmp_path):
+@pytest.mark.parametrize("dropout", [0.9, "0.9"])
+def test_dropout_is_off_also_in_what_is_saved(tmp_path, dropout):
   definition = _byte_level(unk_token="<unk>")
   plain = _load(tmp_path, definition)
-  definition["model"]["dropout"] = 0.9
+  definition["model"]["dropout"] = dropout
   tokenizer = _load(tmp_path, definition)
   assert tokenizer.sha256 == plain.sha256
   assert not plain.notes

@@ -118,7 +118,7 @@ def test_schemes_are_detected_and_converted():
     tags("B-A I-A B-A O B-B"),
     tags("O B-A"),
   ]
-  assert check("S-A O B-B E-B", "B-A I-A L-A") == [
+  assert check("S-A O B-B E-B", "B-A I-A E-A") == [
     tags("B-A O B-B I-B"),
     tags("B-A I-A I-A"),
   ]

@@ -1,9 +1,8 @@
-"""CoNLL-2012: reading, writing, and each kind of bad input."""
+"""Coreference chains of CoNLL-2012: reading and writing."""
 
 import pytest
 
-from maskedlm.core.errors import DataError
-from maskedlm.finetune.coreference_chains import conll2012
+from maskedlm.data.labelled.formats import chains as chain_files
 
 
 def document(*sentences, name="(d); part 000", end="#end document"):
@@ -23,7 +22,7 @@ def test_read(file):
     + document("Ann/(7) lost her/(12|(7) keys/12)", "They/(12)")
     + document("no chains", name="(d); part 001").replace("\n", "\r\n")
   )
-  first, second = conll2012.read_documents(path)
+  first, second = chain_files.read_file(path)
   assert first.words == ("Ann", "lost", "her", "keys", "They")
   assert first.sentence_ends == (4, 5)
   assert {frozenset(chain) for chain in first.chains} == {
@@ -38,49 +37,23 @@ def test_read(file):
 def test_a_mention_in_a_mention_of_its_chain(file):
   """A bracket ends the latest open one, so a stack is needed."""
   path = file(document("the/(3 man/(3 and/3) his/(3) dog/3)"))
-  (found,) = conll2012.read_documents(path)
+  (found,) = chain_files.read_file(path)
   assert found.chains == (((0, 5), (1, 3), (3, 4)),)
 
 
 def test_a_mention_that_is_marked_twice(file, capsys):
   """In two chains it is in both; in one, once."""
   path = file(document("Ann/(1)|(2) she/(1)|(1) he/(2)"))
-  (found,) = conll2012.read_documents(path)
+  (found,) = chain_files.read_file(path)
   assert found.chains == (((0, 1), (1, 2)), ((0, 1), (2, 3)))
   assert "1 mention marked twice" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-  ("content", "line", "message"),
-  [
-    (document("a/(1 b", "c"), 2, "does not end"),
-    (document("a b/1)"), 3, "none is open"),
-    (document("a/(1 b/(2)|1)|1)"), 3, "none is open"),
-    (document("a/(x)"), 2, r"'\(x\)'"),
-    (document("a/7"), 2, "'7'"),
-    (document("a/(1)|"), 2, "expected -, or marks"),
-    (document("a/*"), 2, "'\\*'"),
-    (document("a", end=""), 1, "does not end"),
-    (document("a", end="") + document("b"), 4, "has not ended"),
-    ("d 0 0 a NN -\n", 1, "outside a document"),
-    ("#end document\n", 1, "no document is open"),
-    ("#begin document (d); part 000\nd 0 0 a\n", 2, "4 columns"),
-  ],
-)
-def test_bad_input_is_one_line(file, content, line, message):
-  path = file(content)
-  with pytest.raises(DataError, match=message) as caught:
-    conll2012.read_documents(path)
-  assert str(caught.value).startswith(f"{path}:{line}: ")
-  assert "expected" in str(caught.value) and "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-  ("content", "message"), [("", "empty"), ("\n\n", "no document")]
-)
-def test_nothing_in_the_file(file, content, message):
-  with pytest.raises(DataError, match=message):
-    conll2012.read_documents(file(content))
+def test_chains_need_the_word_and_the_last_column_alone(file):
+  text = "#begin document x\nx 0 7 Ann (1)\nx 0 7 she (1)\n#end document\n"
+  (found,) = chain_files.read_file(file(text))
+  assert found.words == ("Ann", "she") and found.chains == (((0, 1), (1, 2)),)
+  assert found.id == "x"
 
 
 def test_what_is_written_is_read_again(file):
@@ -94,9 +67,9 @@ def test_what_is_written_is_read_again(file):
     ("(x/y); part 002", words, (4, 7), chains),
     ("", ("a",), (1,), ()),
   ]
-  text = conll2012.format_documents(documents)
+  text = chain_files.format_documents(documents)
   assert text.startswith("#begin document (x/y); part 002\nx/y 2 0 a - *")
-  first, second = conll2012.read_documents(file(text))
+  first, second = chain_files.read_file(file(text))
   assert first.words == ("a", "b_c", *words[2:])
   assert first.sentence_ends == (4, 7)
   assert sorted(first.chains) == sorted(chains)
@@ -108,14 +81,14 @@ def test_ontogum(data_dir, file):
   path = data_dir / "coref" / "ontogum" / "dev.conll"
   if not path.exists():
     pytest.skip(f"{path} is absent")
-  documents = conll2012.read_documents(path)
+  documents = chain_files.read_file(str(path))
   chains = [d.chains for d in documents]
   assert (len(documents), sum(map(len, chains))) == (12, 296)
   assert sum(len(d.words) for d in documents) == 10_631
   assert sum(len(d.sentence_ends) for d in documents) == 438
   assert sum(len(c) for cs in chains for c in cs) == 1_234
-  text = conll2012.format_documents(
+  text = chain_files.format_documents(
     [(d.id, d.words, d.sentence_ends, d.chains) for d in documents]
   )
-  again = conll2012.read_documents(file(text))
+  again = chain_files.read_file(file(text))
   assert [set(d.chains) for d in again] == [set(d.chains) for d in documents]

@@ -4,24 +4,17 @@ import jax
 import numpy as np
 import pytest
 
-import maskedlm
-from helpers import untrained
-from maskedlm.cli import main
-from maskedlm.core.errors import ConfigError, DataError
-from maskedlm.inference import masked_words
+from maskedlm.inference import fill_mask
 from maskedlm.modeling import heads
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-  folder = tmp_path_factory.mktemp("masked") / "run"
-  return maskedlm.load(untrained.pretrained(folder))
+@pytest.fixture
+def model(pretrained):
+  return pretrained
 
 
 def predict(model, text, top_k=3):
-  return masked_words.predict_masked(
-    model.opened, model.path, text, top_k=top_k
-  )
+  return fill_mask.predict_masked(model.opened, model.path, text, top_k=top_k)
 
 
 def test_all_tokens_of_masked_words_are_hidden(model):
@@ -69,40 +62,9 @@ def test_a_word_in_the_place_of_another(model):
   assert the.probability == pytest.approx(p[label] / p.sum(), rel=1e-4)
 
 
-@pytest.mark.parametrize(
-  ("text", "message"),
-  [
-    ("the cat", "no word is marked"),
-    ("the *cat", "one is not closed"),
-    ("the ** cat", r"\*\* is not a marked word; expected"),
-    ("the *a|b|c* cat", r"\*a\|b\|c\* is not a marked word; expected"),
-    ("the *cat|roasted* sat", "'roasted' has .* 'cat', .* 1; expected as many"),
-    ("the *cat|* sat", "'' has 0 tokens"),
-    ("the *\u200b* sat", "has no token"),
-    ("the " * 50 + "*cat*", "has 53 tokens with .* at most 48"),
-  ],
-  ids=range(8),
-)
-def test_wrong_texts(model, text, message):
-  with pytest.raises((ConfigError, DataError), match=message) as found:
-    predict(model, text)
-  assert "\n" not in str(found.value)
-
-
-def test_the_picture(tmp_path, capsys):
-  workdir = untrained.pretrained(tmp_path / "run")
-  command = ["plot", "masks", f"--checkpoint={workdir}"]
-  out = f"--out={tmp_path}/a.png"
+def test_the_picture(run, tmp_path, verb):
+  command = ["plot", "masks", f"--checkpoint={run}", f"--out={tmp_path}/a.png"]
   text = "The *$cat* sat on *the|a* mat and a *dog* ran *on* it ."
-  assert main.main([*command, out, "--top_k=2", text]) == 0
-  shown = capsys.readouterr().out
+  shown = verb(*command, "--top_k=2", text).out
   assert shown.startswith(f"{tmp_path}/a.png:\n") and "mean loss" in shown
   assert "  the  " in shown and (tmp_path / "a.png").stat().st_size > 9_000
-  for more, message in (
-    ([out, "--top_k=0", text], "--top_k=0"),
-    ([f"--out={tmp_path}/a.gif", text], "'.gif'"),
-    ([out, "the cat"], "no word is marked"),
-  ):
-    assert main.main([*command, *more]) == 2
-    printed = capsys.readouterr().err
-    assert message in printed and printed.count("\n") == 1

@@ -1,28 +1,35 @@
-"""Checks, before the first step, that the training rows teach something.
+"""Checks the rows of a run before its first step: do they teach something?"""
 
-Otherwise the loss is 0, or that of rows which hold nothing to find, and no step
-fails.
-"""
+from collections.abc import Iterator
 
 import jax
+import numpy as np
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.core.task import Task
+from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.contract import Rows
 from maskedlm.training.step import split_batch
 
 
-def check_rows(rows: Rows) -> None:
-  """Raises DataError if no row holds what is to be learnt."""
-  if rows.lost:
-    raise DataError(f"train: nothing can be learnt: {rows.lost}")
+def unknown_notes(rows: Rows, tokenizer: Tokenizer) -> Iterator[str]:
+  """Yields a line if tokens of the rows are [UNK]."""
+  unk = tokenizer.special.unk
+  count = sum(int(np.sum(ids == unk)) for ids in rows.tokens["input_ids"])
+  if count:
+    total = int(np.sum(rows.lengths))
+    yield (
+      f"{count:,} of {counted(total, 'token')} ({count / total:.1%}) are "
+      f"{tokenizer.tokens(unk)}, which stands for what the vocabulary lacks"
+    )
 
 
 def check_batches(task: Task, *, num_batches: int, accumulate: int) -> None:
   """Checks that some row of an epoch counts in the loss.
 
-  On several hosts nothing is checked, as a host has a part of each batch.
+  Otherwise the loss would be 0, and no step would fail. On several hosts
+  nothing is checked, as a host has a part of each batch.
 
   Args:
     task: the Task of fine-tuning.
@@ -48,9 +55,8 @@ def check_batches(task: Task, *, num_batches: int, accumulate: int) -> None:
     if any(weight_of(batch, i) > 0 for i in range(accumulate)):
       return
   raise DataError(
-    f"train: no example counts in the loss of any of "
-    f"{counted(num_batches, 'batch')} of {task.describe['kind']}, "
-    "so nothing can be learnt. Where examples are told apart from others of "
-    "their batch, raise --config.data.batch_size (or lower train.accumulate), "
-    "or give other examples."
+    f"train: every batch of {task.describe['kind']} has weight 0 in the loss, "
+    "so nothing can be learnt. In-batch negatives need two examples in a "
+    "microbatch: raise --config.data.batch_size, or lower train.accumulate; or "
+    "give other examples."
   )
