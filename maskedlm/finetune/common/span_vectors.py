@@ -227,19 +227,6 @@ class ComponentLayer(nn.Module):
     )
 
 
-def span_vectors(representation: str, components: SpanComponents, begins, ends):
-  """Returns spanRep [B, P, 3X] of spans.
-
-  Args:
-    representation: a key of REPRESENTATIONS.
-    components: from a ComponentLayer.
-    begins, ends: [B, P], the first and the last token of each span.
-  """
-  first, last = first_ends(components, begins), last_ends(components, ends)
-  summary = REPRESENTATIONS[representation].summary(components, first, last)
-  return jnp.concatenate([first.vectors, last.vectors, summary], axis=-1)
-
-
 class SpanHead(nn.Module):
   """FFN(spanRep): dense, activation, dense to T labels (11.27).
 

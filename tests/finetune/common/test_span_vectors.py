@@ -74,6 +74,14 @@ def head_and_params(name, hidden, **options):
   return head, jax.tree.unflatten(tree, leaves)
 
 
+def vectors_of(name, components, begins, ends):
+  """Returns spanRep [B, P, 3X]."""
+  first = span_vectors.first_ends(components, begins)
+  last = span_vectors.last_ends(components, ends)
+  summary = span_vectors.REPRESENTATIONS[name].summary(components, first, last)
+  return jnp.concatenate([first.vectors, last.vectors, summary], axis=-1)
+
+
 def gelu(x):
   return np.vectorize(lambda v: v * 0.5 * (1 + math.erf(v / math.sqrt(2))))(x)
 
@@ -136,7 +144,7 @@ SPANS = np.array([[[1, 1], [2, 7], [0, 12]], [[3, 4]] * 3, [[12, 12]] * 3])
 def test_vectors_match_the_equations(name, hidden):
   parts = ComponentLayer(config(), name)
   params = parts.init(jax.random.key(0), hidden).get("params", {})
-  made = span_vectors.span_vectors(
+  made = vectors_of(
     name, parts.apply({"params": params}, hidden), SPANS[..., 0], SPANS[..., 1]
   )
   assert made.shape == (B, 3, 3 * D)
@@ -299,7 +307,7 @@ def test_running_totals_are_float32():
   ones = jnp.ones((1, 300, 1), jnp.bfloat16)
   parts = span_vectors.SpanComponents(ones, ones, ones, ())
   at = jnp.array([[279]]), jnp.array([[299]])
-  made = span_vectors.span_vectors("endpoints_mean", parts, *at)
+  made = vectors_of("endpoints_mean", parts, *at)
   assert made.tolist() == [[[1, 1, 1]]]
 
 
