@@ -36,7 +36,7 @@ def detect_label_scheme(labels: Sequence[str]) -> str | None:
   if "O" in words and tag_forms.are_types(words):
     return "bio"
   try:
-    tags = tag_forms.standard_tags(words).values()
+    tags = tag_forms.standard_tags(words, scheme="any").values()
   except tag_forms.UnknownTagError:
     if any(map(_TYPED.match, words)):
       raise
@@ -79,7 +79,7 @@ def _standard(labels: Sequence[str]) -> Mapping[str, str | None]:
   if tag_forms.are_types(labels):
     return tag_forms.standard_tags(labels, scheme="io")
   try:
-    return tag_forms.standard_tags(labels)
+    return tag_forms.standard_tags(labels, scheme="any")
   except tag_forms.UnknownTagError:
     return {label: _read_label(label) for label in labels}
 
