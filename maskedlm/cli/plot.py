@@ -256,14 +256,9 @@ def plot_masks(argv: Sequence[str]) -> int:
   options.check_at_least(args, top_k=1)
 
   from maskedlm.inference import fill_mask
-  from maskedlm.training.checkpoints import load
 
-  made = fill_mask.predict_masked(
-    load.open_checkpoint(args.checkpoint),
-    args.checkpoint,
-    args.text,
-    top_k=args.top_k,
-  )
+  model = fill_mask.load_mask_filler(args.checkpoint)
+  made = fill_mask.predict_masked(model, args.text, top_k=args.top_k)
   (name,) = figure.short_names([args.checkpoint])
   title = f"{name}, mean loss {made.loss:.2f} nats"
   masked_words.draw_masked(args.out, made, title=title)

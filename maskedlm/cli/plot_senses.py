@@ -77,11 +77,9 @@ def _place(args: argparse.Namespace) -> scatter.Scatter:
   vector_options = senses.word_vector_options(
     model.cfg, tuple(learned.about["layers"]), learned.about["combine"]
   )
-  fitted = None
-  if args.standardise:
-    fitted = standardise.open_word_standardiser(
-      args.standardise, model, vector_options
-    )
+  fitted = standardise.open_word_standardiser(
+    args.standardise, model, vector_options
+  )
   groups, projected, total = placing.place_senses(
     model,
     learned,

@@ -34,11 +34,7 @@ def main(argv: Sequence[str]) -> int:
     combine=args.combine,
   )
   vectors.resolve_layers(options, model.cfg)
-  fitted = None
-  if args.standardise:
-    fitted = standardise.open_word_standardiser(
-      args.standardise, model, options
-    )
+  fitted = standardise.open_word_standardiser(args.standardise, model, options)
 
   words: Counter = Counter()
 

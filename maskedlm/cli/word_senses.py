@@ -333,11 +333,7 @@ def _answer(args, learned, model, options, sentences):
   from maskedlm.inference.vectors import standardise
   from maskedlm.inference.word_senses import discourse, senses
 
-  fitted = None
-  if args.standardise:
-    fitted = standardise.open_word_standardiser(
-      args.standardise, model, options
-    )
+  fitted = standardise.open_word_standardiser(args.standardise, model, options)
   rank = senses.make_ranker(learned, fitted)
   answered = (
     (sentence, target, rank(sentence, target, x))

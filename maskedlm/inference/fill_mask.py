@@ -242,43 +242,34 @@ class _Word(NamedTuple):
   is_masked: bool
 
 
-def predict_masked(
-  opened: load.LoadedCheckpoint,
-  path: str | pathlib.Path,
-  text: str,
-  *,
-  top_k: int,
-) -> MaskedText:
+def predict_masked(model: TokenModel, text: str, *, top_k: int) -> MaskedText:
   """Returns the probabilities of the words that a text hides.
 
   Args:
-    opened: the checkpoint.
-    path: where it is, for errors.
+    model: from make_mask_filler.
     text: its marked words are masked: "So *long*"; or replaced: "*the|apricot*"
       is the word "the", where the model reads "apricot", or "*the|the*" as it
       is. An asterisk of the text is written "\\*".
     top_k: the number of tokens in `best`.
 
   Raises:
-    ConfigError: the model has no head that predicts tokens, is causal, or has
-      too few positions.
+    ConfigError: the model is causal, or has too few positions.
     DataError: no word is marked, a marked word has no token, or what replaces
       it doesn't have as many.
   """
-  task, tokenizer = opened.meta["task"], opened.tokenizer
-  params, cfg = token_model.token_model(opened.params, task, path)
+  cfg, tokenizer = model.cfg, model.tokenizer
   if cfg.causal:
     raise ConfigError(
-      f"{path} is a causal model, which reads no masks: `maskedlm score` has "
-      "the probabilities of its tokens."
+      f"{model.path} is a causal model, which reads no masks: `maskedlm score` "
+      "has the probabilities of its tokens."
     )
   row = _hidden_row(tokenizer, text)
-  if len(row.ids) > cfg.max_positions:
+  if len(row.ids) > model.length:
     raise ConfigError(
       f"{text[:40]!r}... has {len(row.ids)} tokens with "
       f"{tokenizer.tokens(tokenizer.special.cls)} and "
       f"{tokenizer.tokens(tokenizer.special.sep)}; expected at most "
-      f"{cfg.max_positions}: shorten it."
+      f"{model.length}: shorten it."
     )
   batch = {
     "input_ids": row.ids[None],
@@ -290,7 +281,8 @@ def predict_masked(
   def log_probabilities(params, batch, positions):
     return jax.nn.log_softmax(heads.mlm_logits(params, cfg, batch, positions))
 
-  table = np.asarray(log_probabilities(params, batch, row.positions[None]))[0]
+  table = log_probabilities(model.params, batch, row.positions[None])
+  table = np.asarray(table)[0]
   masked = []
   for position, label, p in zip(row.positions, row.labels, table, strict=True):
     best = np.argsort(-p, kind="stable")[:top_k]

@@ -101,17 +101,25 @@ def long_note(
   )
 
 
-def take_chunk(
-  rows: Iterator[Any], num_tokens: int, length: Callable[[Any], int]
-) -> list:
-  """Returns the next rows: at least num_tokens in total, if there are."""
+def chunk_rows(
+  rows: Iterable[Any], num_tokens: int, length: Callable[[Any], int]
+) -> Iterator[list]:
+  """Yields lists of rows with at least num_tokens tokens in total.
+
+  Args:
+    rows: consumed as needed.
+    num_tokens: the last list may have fewer.
+    length: returns the tokens of a row.
+  """
   chunk, held = [], 0
   for row in rows:
     chunk.append(row)
     held += length(row)
     if held >= num_tokens:
-      break
-  return chunk
+      yield chunk
+      chunk, held = [], 0
+  if chunk:
+    yield chunk
 
 
 # Which rows make a batch.

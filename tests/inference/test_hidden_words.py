@@ -14,7 +14,9 @@ def model(pretrained):
 
 
 def predict(model, text, top_k=3):
-  return fill_mask.predict_masked(model.opened, model.path, text, top_k=top_k)
+  return fill_mask.predict_masked(
+    fill_mask.make_mask_filler(model.opened, model.path), text, top_k=top_k
+  )
 
 
 def test_all_tokens_of_masked_words_are_hidden(model):

@@ -6,7 +6,9 @@ from maskedlm.inference import fill_mask
 
 
 def hide(model, text):
-  return fill_mask.predict_masked(model.opened, model.path, text, top_k=3)
+  return fill_mask.predict_masked(
+    fill_mask.make_mask_filler(model.opened, model.path), text, top_k=3
+  )
 
 
 TABLE = {

@@ -97,12 +97,8 @@ def score(
       _count(model, made, seen)
       yield made
 
-  def take() -> list:
-    size = _BATCHES * model.batch_tokens
-    return rows.take_chunk(unread, size, lambda each: len(each[0].ids))
-
-  unread = read()
-  while chunk := take():
+  size = _BATCHES * model.batch_tokens
+  for chunk in rows.chunk_rows(read(), size, lambda each: len(each[0].ids)):
     for i, found in rows.compute_padded(
       log_probabilities,
       [row for row, _, _ in chunk],

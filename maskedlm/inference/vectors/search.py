@@ -102,10 +102,9 @@ def _embed(model, index: Index, queries: Sequence[str]) -> np.ndarray:
     normalize=about["normalize"],
   )
   made = vectors.collect(vectors.embed(model, queries, options))
-  if path := about.get("standardised"):
-    fitted = standardise.load_standardiser(path)
-    return standardise.apply_standardiser(fitted, made.values)
-  return made.values
+  path = about.get("standardised")
+  fitted = standardise.load_standardiser(path) if path else None
+  return standardise.apply_standardiser(fitted, made.values)
 
 
 def nearest(

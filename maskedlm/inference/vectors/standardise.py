@@ -77,11 +77,15 @@ def fit_standardiser(x: np.ndarray) -> Standardiser:
   return make_standardiser(update_moments(None, x), {})
 
 
-def apply_standardiser(fitted: Standardiser, x: np.ndarray) -> np.ndarray:
+def apply_standardiser(
+  fitted: Standardiser | None, x: np.ndarray
+) -> np.ndarray:
   """Returns x [n, C] standardised (equation 11.12), float32 [n, C].
 
-  Dimensions that were constant in fitting become 0.
+  Dimensions that were constant in fitting become 0. None leaves x as it is.
   """
+  if fitted is None:
+    return x
   constant = fitted.stddev == 0
   scaled = (x - fitted.mean) / np.where(constant, 1, fitted.stddev)
   return np.where(constant, 0, scaled).astype(np.float32)
@@ -171,18 +175,20 @@ def check_standardiser(
 
 
 def open_word_standardiser(
-  path: str, model: TextEncoder, options: VectorOptions
-) -> Standardiser:
+  path: str | None, model: TextEncoder, options: VectorOptions
+) -> Standardiser | None:
   """Returns the Standardiser of `embed --unit=word --fit`, checked.
 
   Args:
-    path: the file.
+    path: the file; None or "" = no Standardiser.
     model: the encoder.
     options: layers and combine of the words' vectors.
 
   Raises:
     ConfigError: the file is missing, or was fitted to other vectors.
   """
+  if not path:
+    return None
   fitted = load_standardiser(path)
   _check_words(fitted, model, options)
   return fitted

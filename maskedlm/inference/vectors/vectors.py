@@ -245,9 +245,8 @@ def embed(
     return rows.compute_packed(encode, ids, plan, pad=pad)
 
   cut = make_row_cutter(model.tokenizer, options.unit, length=length)
-  numbered = number_units(texts, cut, long)
-  chunks = iter(
-    lambda: rows.take_chunk(numbered, num_tokens, lambda x: len(x[0].ids)), []
+  chunks = rows.chunk_rows(
+    number_units(texts, cut, long), num_tokens, lambda each: len(each[0].ids)
   )
   units = pooling.pool_chunks(chunks, encode_chunk, options.pool, cfg)
   made = (Vectors(values, *about) for values, about in units)

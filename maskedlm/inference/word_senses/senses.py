@@ -177,8 +177,7 @@ def make_ranker(
   """
 
   def direct(x: np.ndarray) -> np.ndarray:
-    z = apply_standardiser(standardiser, x) if standardiser else x
-    return similarity.unit_length(z)
+    return similarity.unit_length(apply_standardiser(standardiser, x))
 
   directions = direct(senses.vectors)
 

@@ -103,9 +103,7 @@ def compare_texts(
     DataError: a text has not exactly one marked word, or it has no token.
   """
   options = vectors.VectorOptions(layers=tuple(layers), combine=combine)
-  fitted = None
-  if standardise:
-    fitted = open_word_standardiser(str(standardise), model, options)
+  fitted = open_word_standardiser(str(standardise), model, options)
   found = (make_pair(*pair) for pair in texts)
   made = compare(model, found, options, standardiser=fitted)
   return [found for _, found in made]

@@ -7,7 +7,6 @@ from helpers import finetune_runs
 from maskedlm.data.labelled import text_lines
 from maskedlm.data.labelled.text_lines import Text
 from maskedlm.data.tokenizers.tokenizer import train_tokenizer
-from maskedlm.inference import rows as batching
 from maskedlm.inference.vectors import rows, units
 
 TEXTS = [
@@ -126,54 +125,3 @@ def test_a_sentence_includes_the_outer_special_tokens(tokenizer):
   assert (
     rows.make_row_cutter(tokenizer, "word", length=19)(Text(" ")).rows == []
   )
-
-
-def test_only_words_longer_than_a_row_are_split():
-  words = np.array([0, 0, 0, 1, -1, 2, 2, 2, 2, 2, 2, 2, 3])
-  made = batching.token_windows(len(words), 5, lambda: words)
-  # Its pieces have 3, 1, 1, 5, 2 and 1 tokens.
-  assert [(w.begin, w.end) for w in made] == [(0, 5), (5, 10), (10, 13)]
-
-
-def test_batch_plan_by_hand():
-  lengths = [5, 40, 9, 48, 7, 8, 3]
-  plan = batching.plan_padded_batches(lengths, (8, 16, 48), batch_tokens=32)
-  # 48: one row each, as 32 // 48 is 0; 16: two; 8: four, of which two remain.
-  assert [(which.tolist(), B, L) for which, B, L in plan] == [
-    ([3], 1, 48),
-    ([1], 1, 48),
-    ([2, 5], 2, 16),
-    ([4, 0, 6], 4, 8),
-  ]
-
-
-def test_packed_batch_plan_by_hand():
-  lengths = [5, 40, 9, 50, 7, 8, 3]
-  plan = list(
-    batching.plan_packed_batches(lengths, (8, 16, 52), batch_tokens=110)
-  )
-  # First fit, longest first: 50 | 40 + 9 + 3 | 8 + 7 + 5. Two rows at a time.
-  found = [
-    (dict(zip(which.tolist(), starts.tolist(), strict=True)), shape)
-    for which, starts, shape in plan
-  ]
-  assert found == [
-    ({3: 0, 1: 52, 2: 92, 6: 101}, (2, 52)),
-    ({5: 0, 4: 8, 0: 15}, (1, 52)),
-  ]
-  # 3 + 9 tokens are one row, as short as a bucket allows.
-  (plan,) = batching.plan_packed_batches([3, 9], (8, 16, 52), batch_tokens=110)
-  assert plan.shape == (1, 16) and plan.starts.tolist() == [9, 0]
-  # A row longer than SHARED_LENGTH is in the bucket that holds it.
-  plan = batching.plan_packed_batches(
-    [130, 9], (16, 128, 160), batch_tokens=110
-  )
-  assert [batch.shape for batch in plan] == [(1, 160), (1, 16)]
-
-
-def test_bucket_lengths():
-  small = (8, 16, 24, 32, 40, 48)
-  assert batching.bucket_lengths(50) == (*small, 50)
-  assert batching.bucket_lengths(128) == (*small, 56, 64, 80, 96, 112, 128)
-  assert batching.bucket_lengths(512)[-5:] == (256, 320, 384, 448, 512)
-  assert batching.bucket_lengths(7) == (7,)
