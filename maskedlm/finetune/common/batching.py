@@ -55,8 +55,9 @@ def _quarters(length: int) -> set[int]:
 
   If they are above 128, quarters of the first are among them, and so on.
   """
-  found = {max(-(-length * i // 32) * 8, 8) for i in (1, 2, 3)}
-  return found | _quarters(min(found)) if min(found) > 128 else found
+  lengths = {max(-(-length * i // 32) * 8, 8) for i in (1, 2, 3)}
+  shortest = min(lengths)
+  return lengths | _quarters(shortest) if shortest > 128 else lengths
 
 
 class PlannedBatch(NamedTuple):
