@@ -221,7 +221,7 @@ def make_task(
       "objective": config.task.kind,
       "kind": config.task.kind,
       "options": dataclasses.asdict(run.task.options),
-      "about": run.label_info,
+      "about": run.label_info,  # Its name in every checkpoint.
       "length": data.length,
       "encoder": dataclasses.asdict(cfg),
       **({"sentences": pooling} if run.task.sentence_pooling else {}),

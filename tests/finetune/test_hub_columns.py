@@ -197,37 +197,28 @@ LETTERED = {"text": [*AB], "label": ["A", "B"]}
 NUMBERED = {"text": [*AB], "label": ["1", "2"]}
 
 
+SWAG = {"video-id": "v", "fold-ind": "1", "gold-source": "gold"}
+SWAG |= {"startphrase": "He sat. He", "sent1": "He sat.", "sent2": "He"}
+SWAG |= {"ending0": AB[0], "ending1": AB[1], "label": 1}
+HELLASWAG = {"ind": 4, "ctx_a": "x", "endings": [*AB]}
+RACE = {"example_id": "h", "article": "t", "answer": "B", "question": "q"}
+WINOGRANDE = {"sentence": "The _ is", "option1": AB[0], "option2": AB[1]}
+COPA = {"premise": "p", "question": "cause", "idx": 0, "label": 1}
+
+
 @pytest.mark.parametrize(
   ("rows", "features", "expected"),
   [
-    pytest.param(
+    ([SWAG], {"label": classes("0", "1")}, [("He sat.", "He", AB, 1)]),
+    (
       [
-        {
-          "video-id": "v",
-          "fold-ind": "1",
-          "startphrase": "He sat. He",
-          "sent1": "He sat.",
-          "sent2": "He",
-          "gold-source": "gold",
-          "ending0": AB[0],
-          "ending1": AB[1],
-          "label": 1,
-        }
-      ],
-      {"label": classes("0", "1")},
-      [("He sat.", "He", AB, 1)],
-      id="swag",
-    ),
-    pytest.param(
-      [
-        {"ind": 4, "ctx_a": "x", "ctx": "x y", "endings": [*AB], "label": "1"},
-        {"ind": 5, "ctx_a": "x", "ctx": "x z", "endings": [*AB], "label": ""},
+        {**HELLASWAG, "ctx": "x y", "label": "1"},
+        {**HELLASWAG, "ctx": "x z", "label": ""},
       ],
       {},
       [("x y", "", AB, 1), ("x z", "", AB, None)],
-      id="hellaswag",
     ),
-    pytest.param(
+    (  # ARC.
       [
         {"id": "1", "question": "q?", "choices": LETTERED, "answerKey": "B"},
         {"id": "2", "question": "r?", "choices": NUMBERED, "answerKey": "1"},
@@ -235,41 +226,22 @@ NUMBERED = {"text": [*AB], "label": ["1", "2"]}
       ],
       {},
       [("q?", "", AB, 1), ("r?", "", AB, 0), ("s?", "", AB, None)],
-      id="arc",
     ),
-    pytest.param(
-      [{"example_id": "h", "article": "t", "answer": "B", "question": "q"}],
-      {},
-      [("t", "q", AB, 1)],
-      id="race",
-    ),
-    pytest.param(
+    ([{**RACE, "options": [*AB]}], {}, [("t", "q", AB, 1)]),
+    (  # PIQA.
       [{"goal": "g", "sol1": AB[0], "sol2": AB[1], "label": 0}],
       {"label": classes("0", "1")},
       [("g", "", AB, 0)],
-      id="piqa",
     ),
-    pytest.param(
-      [{"sentence": "The _ is", "option1": AB[0], "option2": AB[1]}],
-      {},
-      [("The _ is", "", AB, 1)],
-      id="winogrande",
-    ),
-    pytest.param(
-      [{"premise": "p", "choice1": AB[0], "choice2": AB[1]}],
+    ([{**WINOGRANDE, "answer": "2"}], {}, [("The _ is", "", AB, 1)]),
+    (
+      [{**COPA, "choice1": AB[0], "choice2": AB[1]}],
       {"label": classes("choice1", "choice2")},
       [("p", "cause", AB, 1)],
-      id="copa",
     ),
   ],
 )
-def test_multiple_choice_of_the_hub(path, rows, features, expected, request):
-  more = {
-    "race": {"options": [*AB]},
-    "winogrande": {"answer": "2"},
-    "copa": {"question": "cause", "idx": 0, "label": 1},
-  }
-  rows = [row | more.get(request.node.callspec.id, {}) for row in rows]
+def test_multiple_choice_of_the_hub(path, rows, features, expected):
   assert choices(write(path, rows, **features)) == expected
 
 

@@ -55,8 +55,9 @@ def _quarters(length: int) -> set[int]:
 
   If they are above 128, quarters of the first are among them, and so on.
   """
-  found = {max(-(-length * i // 32) * 8, 8) for i in (1, 2, 3)}
-  return found | _quarters(min(found)) if min(found) > 128 else found
+  lengths = {max(-(-length * i // 32) * 8, 8) for i in (1, 2, 3)}
+  shortest = min(lengths)
+  return lengths | _quarters(shortest) if shortest > 128 else lengths
 
 
 class PlannedBatch(NamedTuple):
@@ -90,12 +91,9 @@ def plan_batches(
     group = group[np.argsort(sizes, kind="stable")][_spread(len(group))]
     B = max(batch_size * 512 // max(L, 512), 1)
     every = range(1, B * lengths.shape[1] + 1)
-    for first in range(0, len(group), B):
-      which = np.full(B, -1, np.int64)
-      taken = group[first : first + B]
-      which[: len(taken)] = taken
+    for which in _in_batches(group, B):
       # The last batch may be of any size, so its counts are powers of 2.
-      counts = every if len(taken) == B else _powers_up_to(every[-1])
+      counts = every if which[-1] >= 0 else _powers_up_to(every[-1])
       yield PlannedBatch(which, L, PackingLayout(L, tuple(counts)))
 
 

@@ -1,5 +1,7 @@
 """Packing of short rows: the layout, the batch, and the unpacked vectors."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,20 +14,18 @@ from maskedlm.finetune.contract import Rows
 from maskedlm.modeling import masked_lm
 
 
-@pytest.mark.parametrize(
-  ("needed", "counts"),
-  [
-    # Two counts, the last 9. With 2: 3 * 2 + 2 * 9 = 24; 5: 4 * 5 + 9 = 29.
-    ([2, 2, 2, 5, 8], (2, 9)),
-    # With 2: 2 + 4 * 9 = 38; 5: 5 * 5 = 25.
-    ([2, 5, 5, 5, 4], (5, 9)),
-    ([9, 9], (9,)),
-    ([3], (3, 9)),
-  ],
-)
-def test_compiled_row_counts_minimise_padding(monkeypatch, needed, counts):
-  monkeypatch.setattr(packing, "MAX_ROW_COUNTS", 2)
-  assert packing.choose_row_counts(np.array(needed), 9) == counts
+@pytest.mark.parametrize("seed", range(3))
+def test_compiled_row_counts_minimise_padding(seed):
+  needed = np.random.default_rng(seed).integers(1, 10, 7)
+
+  def padded(counts):
+    return np.array(counts)[np.searchsorted(counts, needed)].sum()
+
+  counts = packing.choose_row_counts(needed, 10)
+  assert len(counts) <= 4 and counts[-1] == 10
+  assert padded(counts) == min(
+    padded((*some, 10)) for some in itertools.combinations(range(1, 10), 3)
+  )
 
 
 def test_four_counts_are_compiled():
@@ -84,12 +84,8 @@ def test_microbatches_follow_devices_and_accumulation():
   # are in its first microbatch.
   microbatches = packing.microbatch_rows(12, 2, 3)
   assert microbatches.tolist() == [
-    [0, 3],
-    [1, 4],
-    [2, 5],
-    [6, 9],
-    [7, 10],
-    [8, 11],
+    *([0, 3], [1, 4], [2, 5]),
+    *([6, 9], [7, 10], [8, 11]),
   ]
   assert packing.microbatch_rows(4, 1, 1).tolist() == [[0, 1, 2, 3]]
 
