@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from maskedlm.core.task import Array, Batch, Metrics
-from maskedlm.finetune.common.labels import UNSEEN
+from maskedlm.finetune.common.labels import UNSEEN, loss_and_accuracy
 from maskedlm.finetune.common.tag_head import with_probabilities
 from maskedlm.finetune.tagging import crf
 
@@ -82,5 +82,5 @@ def num_words(batch: Batch):
 def _cross_entropy(logits, labels, mask, batch: Batch):
   """Returns the loss and metrics of labels [B, L] where mask [B, L] is True."""
   weights = mask * batch["example_weights"][:, None]
-  loss, accuracy = labels.loss_and_accuracy(logits, labels, weights=weights)
+  loss, accuracy = loss_and_accuracy(logits, labels, weights=weights)
   return {"tags": loss}, {"tag_accuracy": accuracy}
