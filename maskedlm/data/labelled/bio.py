@@ -221,7 +221,8 @@ def _check(tags, lines, path: str, scheme: str) -> None:
       what = tag or "the end of the sentence"
       hint = ""
       if scheme == "bio" and tag:
-        hint = f"; expected {join_tag('B', split_tag(tag)[1])}"
+        begin = join_tag("B", split_tag(tag)[1])
+        hint = f"; expected {begin} where an entity begins"
       raise DataError(
         f"{path}:{line}: {what} {before} is ill-formed {scheme.upper()}{hint}. "
         "Correct the file, or set --config.task.repair_bio=True to read it as "
