@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from maskedlm.core.errors import ConfigError, did_you_mean
-from maskedlm.data.labelled.formats import glue
-from maskedlm.data.labelled.formats import texts as files
+from maskedlm.data.labelled.formats import glue, texts
 from maskedlm.data.labelled.formats.texts import Example
 from maskedlm.data.labelled.labels import find_classes, without_mark
 from maskedlm.finetune.classification import glue_table, nsp_start
@@ -87,7 +86,7 @@ def describe_labels(
       can't be told apart (labels.find_classes).
   """
   examples = labelled(examples)
-  labels = files.gold_labels(examples)
+  labels = texts.gold_labels(examples)
   require_two_labels(examples, labels, "label")
   layout = layout_of(options)
   if layout.regression:
@@ -181,12 +180,12 @@ def _classification(
     }
 
   def require_labels(examples: Sequence[Example]) -> None:
-    gold = files.gold_labels(examples)
+    gold = texts.gold_labels(examples)
     wheres = [example.where for example in examples]
     unseen_labels.check_known([*zip(gold, wheres, strict=True)], labels)
 
   def score(examples, predictions):
-    gold = files.gold_labels(examples)
+    gold = texts.gold_labels(examples)
     return label_metrics.evaluate_labels(
       gold, [p["label"] for p in predictions], positive=positive
     )
@@ -236,7 +235,7 @@ def _regression(
     ]
 
   def score(examples, predictions):
-    gold = files.gold_labels(examples)
+    gold = texts.gold_labels(examples)
     return label_metrics.evaluate_scores(
       gold, [p["score"] for p in predictions]
     )
@@ -254,7 +253,7 @@ def _regression(
     score=score,
     best=best,
     has_label=lambda example: example.label is not None,
-    require_labels=files.gold_labels,
+    require_labels=texts.gold_labels,
   )
 
 
@@ -322,7 +321,7 @@ def format_tables(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, str]:
   """Returns confusion.tsv and labels.txt, or scores.tsv."""
-  gold = files.gold_labels(examples)
+  gold = texts.gold_labels(examples)
   if "score" in predictions[0]:
     found = [prediction["score"] for prediction in predictions]
     return {"scores.tsv": label_metrics.format_errors_by_range(gold, found)}

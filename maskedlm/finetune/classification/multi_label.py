@@ -15,8 +15,7 @@ import numpy as np
 import optax
 
 from maskedlm.core.task import Batch, Key, Params
-from maskedlm.data.labelled.formats import label_lists
-from maskedlm.data.labelled.formats import texts as files
+from maskedlm.data.labelled.formats import label_lists, texts
 from maskedlm.data.labelled.formats.texts import Example, FileLayout
 from maskedlm.data.labelled.labels import check_distinct
 from maskedlm.finetune.classification import classification
@@ -120,9 +119,9 @@ def parse_line(line: str, options: Options) -> Example:
   """Returns the example in a line of input: text, pair or JSON object.
 
   Raises:
-    DataError: see files.parse_line.
+    DataError: see texts.parse_line.
   """
-  return files.parse_line(line, _layout(options))
+  return texts.parse_line(line, _layout(options))
 
 
 # --- The labels of the training set ---
@@ -137,7 +136,7 @@ def describe_labels(
     DataError: no example has labels, or all have the same ones.
   """
   examples = labelled(examples)
-  gold = files.gold_labels(examples)
+  gold = texts.gold_labels(examples)
   require_two_labels(examples, list(map(", ".join, gold)), "labels")
   labels = sorted(set(options.columns).union(*gold))
   check_distinct(labels, examples[0].where.rpartition(":")[0])
@@ -175,7 +174,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     gold = [
       (name, example.where)
       for names, example in zip(
-        files.gold_labels(examples), examples, strict=True
+        texts.gold_labels(examples), examples, strict=True
       )
       for name in names
     ]
@@ -212,7 +211,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     outputs=outputs,
     decode=decode,
     score=lambda examples, predictions: evaluate_label_sets(
-      files.gold_labels(examples), [p["labels"] for p in predictions]
+      texts.gold_labels(examples), [p["labels"] for p in predictions]
     ),
     best=options.metric,
     has_label=lambda example: example.label is not None,
@@ -271,7 +270,7 @@ def format_tables(
 ) -> dict[str, str]:
   """Returns labels.txt: precision, recall and F1 of each label and of all."""
   each = count_labels(
-    files.gold_labels(examples), [p["labels"] for p in predictions]
+    texts.gold_labels(examples), [p["labels"] for p in predictions]
   )
   return {"labels.txt": entity_metrics.format_table(each, "label")}
 

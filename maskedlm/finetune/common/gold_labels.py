@@ -8,11 +8,6 @@ from typing import Any
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled.labels import (  # noqa: F401 - for relations.
-  NO_LABEL,
-  NO_NUMBER,
-  check_distinct,
-)
 from maskedlm.finetune.contract import Example
 from maskedlm.runtime.console import log
 
