@@ -54,12 +54,15 @@ setuptools.setup(
     # WordPiece at many times the speed; the release whose ids were compared.
     "fast": ["nanotoken==0.1.0"],
     "gcs": ["gcsfs"],  # Runs and corpora at gs://...
+    "hf": [
+      "transformers>=5"
+    ],  # Converting tokenizers of others, without torch.
     "http": ["aiohttp"],  # Corpora at http://... and https://..., by fsspec.
     # The same at s3://...; runtime/s3.py replaces functions of this Orbax.
     "s3": ["s3fs>=2026.1", "orbax-checkpoint>=0.12.8"],
     "tpu": ["jax[tpu]"],
     # The peer of tests and benchmarks; this release has a CPU-only build.
-    "peer": ["torch==2.13.0", "transformers", "sentence-transformers"],
+    "peer": ["torch==2.13.0", "transformers>=5", "sentence-transformers"],
     # maskedlm export --to=onnx; the first releases with opset 20.
     "onnx": ["onnx>=1.15", "onnxruntime>=1.17"],
     "static": ["gensim>=4.4"],  # maskedlm static train.

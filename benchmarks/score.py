@@ -30,8 +30,10 @@ import trained
 import maskedlm
 from maskedlm.data.labelled import text_lines
 from maskedlm.data.sources import reader
+from maskedlm.inference import rows, token_model
 from maskedlm.inference.batch_tokens import BATCH_TOKENS
-from maskedlm.inference.score import rows, texts
+from maskedlm.inference.score import texts
+from maskedlm.inference.score.rows import make_row_cutter
 from maskedlm.interop.huggingface import exporter
 
 CONFIG = "bert.py:tiny"
@@ -79,17 +81,16 @@ def main() -> None:
       theirs = _load_peer(str(folder / "hf"))
   given = list(itertools.islice(_lines(args.input), args.texts))
   few = given[: args.loop_texts]
+  scorer = token_model.make_token_model(
+    model.opened, model.path, batch_tokens=args.batch_tokens
+  )
 
   def batched():
-    options = {"batch_tokens": args.batch_tokens}
-    return [
-      made.log_probabilities
-      for made in texts.score(model._scorer, given, **options)
-    ]
+    return [made.log_probabilities for made in texts.score(scorer, given)]
 
   found = {
     "batched": _time(batched),
-    "one row": _time(lambda: [_one_row(model._scorer, text) for text in few]),
+    "one row": _time(lambda: [_one_row(scorer, text) for text in few]),
     "fill_mask": _time(lambda: [_fill(model, text) for text in few]),
   }
   if theirs:
@@ -138,16 +139,17 @@ def _time(call: Callable) -> tuple[float, float, list]:
   return time.perf_counter() - clock, time.process_time() - processor, made
 
 
-def _one_row(model: texts.TextScorer, text: str) -> np.ndarray:
+def _one_row(model: token_model.TokenModel, text: str) -> np.ndarray:
   """Returns the log-probabilities [n] of a text, one call for each."""
-  cut = rows.make_row_cutter(
+  cut = make_row_cutter(
     model.tokenizer, length=model.length, reads="both", pll="original"
   )
+  log_probabilities = texts.make_log_probabilities(model.cfg)
   found = []
-  for row in cut(text, model.tokenizer.encode(text)):
-    L = min(1 << (len(row.ids) - 1).bit_length(), model.length)
-    batch = texts._make_batch([row], 1, L, model.tokenizer.special.pad)
-    found.append(float(model.log_probabilities(batch)[0, 0]))
+  for row, _ in cut(text, model.tokenizer.encode(text)):
+    L = min(rows.power_of_2(len(row.ids)), model.length)
+    batch = rows.pad_rows([row], 1, L, pad=model.tokenizer.special.pad)
+    found.append(float(log_probabilities(model.params, batch)[0, 0]))
   return np.array(found, np.float32)
 
 

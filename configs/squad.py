@@ -8,8 +8,8 @@ google-research/bert, run_squad.py).
   maskedlm finetune question_answering --config=configs/squad.py:v1 \\
     --config.init_from=runs/bert
 
-triviaqa (Joshi et al. 2017, https://arxiv.org/abs/1705.03551; its Wikipedia
-part) may come first, as in the BERT paper's table 2. Its head is taken over:
+triviaqa (Joshi et al. 2017, https://arxiv.org/abs/1705.03551; MRQA's copy) may
+come first, as in the BERT paper's table 2. Its head is taken over:
 
   maskedlm finetune question_answering --config=configs/squad.py:triviaqa \\
     --config.init_from=runs/bert --workdir=runs/triviaqa
@@ -17,7 +17,7 @@ part) may come first, as in the BERT paper's table 2. Its head is taken over:
     --config.init_from=runs/triviaqa
 
 Files: MASKEDLM_DATA/squad/{train,dev}-{v1.1,v2.0}.json, and
-MASKEDLM_DATA/triviaqa/{qa,evidence}/ as in triviaqa-rc.tar.gz. Without a
+MASKEDLM_DATA/triviaqa/{train,dev}/TriviaQA-web.jsonl.gz, as in MRQA. Without a
 development set, the questions on a tenth of the texts are held out.
 """
 
@@ -31,7 +31,7 @@ from maskedlm.finetune import config as base
 VERSIONS = {
   "v1": ("squad", "{}-v1.1.json", 32, 3),
   "v2": ("squad", "{}-v2.0.json", 48, 2),
-  "triviaqa": ("triviaqa/qa", "wikipedia-{}.json", 32, 2),
+  "triviaqa": ("triviaqa", "{}/TriviaQA-web.jsonl.gz", 32, 2),
 }
 
 

@@ -64,17 +64,18 @@ def open_models(
 
   Raises:
     CheckpointError, ConfigError: see model.load, predict.open_model and
-      word_standardiser.open_layer_standardisers.
+      standardise.open_layer_standardisers.
   """
   from maskedlm.finetune import predict
   from maskedlm.inference import model
   from maskedlm.inference.demo import answers
-  from maskedlm.inference.vectors import vectors, word_standardiser
+  from maskedlm.inference.vectors import vectors
+  from maskedlm.inference.vectors.standardise import open_layer_standardisers
 
   encoder = model.load(checkpoint)
   fitted = {}
   if standardise:
-    fitted = word_standardiser.open_layer_standardisers(
+    fitted = open_layer_standardisers(
       standardise, vectors.make_text_encoder(encoder.opened)
     )
   tuned = [(path, predict.open_model(path)) for path in finetuned]

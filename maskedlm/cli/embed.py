@@ -25,7 +25,11 @@ def main(argv: Sequence[str]) -> int:
     else None
   )
   startup.enable_compile_cache()
-  model = vectors.open_text_encoder(args.checkpoint, length=args.length or 0)
+  model = vectors.open_text_encoder(
+    args.checkpoint,
+    length=args.length or 0,
+    batch_tokens=args.batch_tokens,
+  )
   options = vectors.VectorOptions(
     unit=args.unit,
     pool=args.pool,
@@ -34,17 +38,12 @@ def main(argv: Sequence[str]) -> int:
     normalize=args.normalize,
   )
   options = vectors.resolve_options(options, model)
-  layers = vectors.resolve_layers(options, model.cfg)
   about = {
-    **options._asdict(),
-    "layers": list(layers),
-    "checkpoint": args.checkpoint,
-    "encoder": vectors.fingerprint(model),
+    **standardise.describe(model, options, checkpoint=args.checkpoint),
     "standardised": args.standardise or "",
   }
   if fitted:
-    width = model.cfg.width * (len(layers) if args.combine == "concat" else 1)
-    standardise.check_standardiser(fitted, about, width=width)
+    standardise.check_standardiser(fitted, about, width=model.cfg.width)
   seen = Counter()
   show = shared.make_progress(text_lines.total_bytes(args.input), seen)
   texts = text_lines.read_texts(
@@ -56,9 +55,7 @@ def main(argv: Sequence[str]) -> int:
     write = None
     if args.out:
       write = stack.enter_context(writers.open_writer(args.out, about))
-    for made in vectors.embed(
-      model, texts, options, batch_tokens=args.batch_tokens, long=long
-    ):
+    for made in vectors.embed(model, texts, options, long=long):
       if args.fit:
         moments = standardise.update_moments(moments, made.values)
       if fitted:

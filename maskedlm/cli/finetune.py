@@ -12,7 +12,7 @@ from ml_collections import ConfigDict
 
 from maskedlm.config import overrides as config_overrides
 from maskedlm.core.errors import ConfigError
-from maskedlm.finetune import continued, start
+from maskedlm.finetune import start
 from maskedlm.finetune.config import (
   contradictions,
   load_task,
@@ -48,7 +48,7 @@ def main(argv: Sequence[str]) -> int:
     return config_overrides.load_config(path, overrides, validate=validate)
 
   if args.config is None:
-    config = continued.load_config(args.workdir, overrides)
+    config = start.continued_config(args.workdir, overrides)
   else:
     config = load(args.config)
   if task and task != config.task.kind:

@@ -53,7 +53,9 @@ def main(argv: Sequence[str]) -> int:
 
   pairs = isotropy.read_pairs(args.sts) if args.sts else []
   startup.enable_compile_cache()
-  model = vectors.open_text_encoder(args.checkpoint)
+  model = vectors.open_text_encoder(
+    args.checkpoint, batch_tokens=args.batch_tokens
+  )
   seen = Counter()
   texts = text_lines.read_texts(
     args.input, form=args.format, field=args.field, seen=seen
@@ -69,7 +71,6 @@ def main(argv: Sequence[str]) -> int:
     count=args.sample,
     seed=args.seed,
     progress=options.make_progress(text_lines.total_bytes(args.input), seen),
-    batch_tokens=args.batch_tokens,
   )
   layers = isotropy.measure_layers(drawn)
   if pairs:
@@ -79,7 +80,6 @@ def main(argv: Sequence[str]) -> int:
       drawn,
       layers,
       counts=counts,
-      batch_tokens=args.batch_tokens,
     )
   console.clear_progress()
   unknown_words.log_unknown(model.tokenizer, words, console.log)

@@ -255,19 +255,14 @@ def plot_masks(argv: Sequence[str]) -> int:
   figure.check_picture(args.out)
   options.check_at_least(args, top_k=1)
 
-  from maskedlm.inference import masked_words as predicting
-  from maskedlm.training.checkpoints import load
+  from maskedlm.inference import fill_mask
 
-  made = predicting.predict_masked(
-    load.open_checkpoint(args.checkpoint),
-    args.checkpoint,
-    args.text,
-    top_k=args.top_k,
-  )
+  model = fill_mask.load_mask_filler(args.checkpoint)
+  made = fill_mask.predict_masked(model, args.text, top_k=args.top_k)
   (name,) = figure.short_names([args.checkpoint])
   title = f"{name}, mean loss {made.loss:.2f} nats"
   masked_words.draw_masked(args.out, made, title=title)
-  print("\n".join([f"{args.out}:", *predicting.format_masked(made)]))
+  print("\n".join([f"{args.out}:", *fill_mask.format_masked(made)]))
   return 0
 
 

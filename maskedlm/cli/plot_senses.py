@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
 def _place(args: argparse.Namespace) -> scatter.Scatter:
   """Returns the points to draw."""
   from maskedlm.inference.plots import senses as placing
-  from maskedlm.inference.vectors import vectors, word_standardiser
+  from maskedlm.inference.vectors import standardise, vectors
   from maskedlm.inference.word_senses import senses
   from maskedlm.runtime import startup
 
@@ -77,11 +77,9 @@ def _place(args: argparse.Namespace) -> scatter.Scatter:
   vector_options = senses.word_vector_options(
     model.cfg, tuple(learned.about["layers"]), learned.about["combine"]
   )
-  fitted = None
-  if args.standardise:
-    fitted = word_standardiser.open_word_standardiser(
-      args.standardise, model, vector_options
-    )
+  fitted = standardise.open_word_standardiser(
+    args.standardise, model, vector_options
+  )
   groups, projected, total = placing.place_senses(
     model,
     learned,

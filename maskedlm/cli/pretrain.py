@@ -320,7 +320,7 @@ def _keep_tokenizer(
   path = workdir / "tokenizer"
   tokenizer.save_if_absent(corpus.tokenizer, path)
   try:
-    found = tokenizer.load_tokenizer(path).sha256
+    found = tokenizer.open_tokenizer(path).sha256
   except CorpusError as error:
     raise ConfigError(
       f"{path} is damaged ({error}): remove it, and the same command writes it "

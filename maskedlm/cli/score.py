@@ -29,6 +29,7 @@ def main(argv: Sequence[str]) -> int:
   args = _parser().parse_args(argv)
   _check(args)
 
+  from maskedlm.inference import token_model
   from maskedlm.inference.score import texts
   from maskedlm.runtime import startup
   from maskedlm.training.checkpoints import load
@@ -36,8 +37,9 @@ def main(argv: Sequence[str]) -> int:
   judge_pairs = _minimal_pairs(args) if args.minimal_pairs else None
   startup.enable_compile_cache()
   opened = load.open_best(args.checkpoint)
+  shape = {"length": args.length or 0, "batch_tokens": args.batch_tokens}
   scorer = functools.cache(
-    lambda: texts.make_scorer(opened, args.checkpoint, length=args.length or 0)
+    lambda: token_model.make_token_model(opened, args.checkpoint, **shape)
   )
   seen: Counter = Counter()
   with _writer(args) as write:
@@ -136,7 +138,9 @@ def _minimal_pairs(args) -> Callable:
 
   def judged(model, seen: Counter, write) -> Iterator[minimal_pairs.Judged]:
     show = _make_progress(seen)
-    for one in minimal_pairs.judge(model, pairs, **_scoring(args), seen=seen):
+    for one in minimal_pairs.judge(
+      model, pairs, pll=args.pll or "original", seen=seen
+    ):
       show()
       if write:
         write(_pair_record(one))
@@ -181,10 +185,6 @@ def format_accuracy(values: dict[str, Any]) -> list[str]:
   return console.table(columns, rows, align="<<")
 
 
-def _scoring(args) -> dict[str, Any]:
-  return {"pll": args.pll or "original", "batch_tokens": args.batch_tokens}
-
-
 def _score_lines(args, opened, scorer, seen: Counter, write) -> None:
   """Answers the lines of the input, some at a time."""
   from maskedlm.data.labelled import text_lines
@@ -192,7 +192,10 @@ def _score_lines(args, opened, scorer, seen: Counter, write) -> None:
 
   pair_scorer = functools.cache(
     lambda: next_sentence.make_pair_scorer(
-      opened, args.checkpoint, length=args.length or 0
+      opened,
+      args.checkpoint,
+      length=args.length or 0,
+      batch_tokens=args.batch_tokens,
     )
   )
   paths = args.input or [text_lines.STDIN]
@@ -206,14 +209,12 @@ def _score_lines(args, opened, scorer, seen: Counter, write) -> None:
     single = [one.text for one in some if one.text_b is None]
     pairs = [(one.text, one.text_b) for one in some if one.text_b is not None]
     scores = iter(
-      texts.score(scorer(), single, **_scoring(args), seen=seen)
+      texts.score(scorer(), single, pll=args.pll or "original", seen=seen)
       if single
       else ()
     )
     shares = iter(
-      next_sentence.next_sentence(
-        pair_scorer(), pairs, batch_tokens=args.batch_tokens, cut=cut
-      )
+      next_sentence.next_sentence(pair_scorer(), pairs, cut=cut)
       if pairs
       else ()
     )
@@ -221,8 +222,8 @@ def _score_lines(args, opened, scorer, seen: Counter, write) -> None:
       where = {"line": one.line} if one.line else {}
       if one.text_b is None:
         made = next(scores)
-        record = _text_record(made, causal=scorer().causal)
-        lines = format_score(made, causal=scorer().causal)
+        record = _text_record(made, causal=scorer().cfg.causal)
+        lines = format_score(made, causal=scorer().cfg.causal)
       else:
         p = float(next(shares))
         record = {"text": one.text, "text_b": one.text_b, "probability": p}
@@ -241,7 +242,7 @@ def _score_lines(args, opened, scorer, seen: Counter, write) -> None:
     raise DataError(f"{names}: no line with text; expected at least one.")
   if seen["scored"] > 1:
     total, n = seen["log_likelihood"], seen["tokens"]
-    name = "perplexity" if scorer().causal else "pseudo-perplexity"
+    name = "perplexity" if scorer().cfg.causal else "pseudo-perplexity"
     console.log(
       f"{counted(seen['scored'], 'text')}, {counted(n, 'token')}: {name} "
       f"{texts.perplexity(total, n):,.2f}"

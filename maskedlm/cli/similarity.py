@@ -18,25 +18,23 @@ def main(argv: Sequence[str]) -> int:
   args = _parser().parse_args(shared.join_layers(argv))
   _check(args)
   from maskedlm.inference.vectors import (
+    standardise,
     unknown_words,
     vectors,
-    word_standardiser,
   )
   from maskedlm.inference.words_in_context import compare
   from maskedlm.runtime import startup
 
   startup.enable_compile_cache()
-  model = vectors.open_text_encoder(args.checkpoint)
+  model = vectors.open_text_encoder(
+    args.checkpoint, batch_tokens=args.batch_tokens
+  )
   options = vectors.VectorOptions(
     layers=shared.parse_layers(args.layers, model.cfg.num_layers),
     combine=args.combine,
   )
   vectors.resolve_layers(options, model.cfg)
-  fitted = None
-  if args.standardise:
-    fitted = word_standardiser.open_word_standardiser(
-      args.standardise, model, options
-    )
+  fitted = standardise.open_word_standardiser(args.standardise, model, options)
 
   words: Counter = Counter()
 
@@ -47,7 +45,6 @@ def main(argv: Sequence[str]) -> int:
       pairs,
       options,
       standardiser=fitted,
-      batch_tokens=args.batch_tokens,
     )
 
   code = (_score_wic if args.wic else _print_pairs)(args, compared)

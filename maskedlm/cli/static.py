@@ -136,7 +136,9 @@ def average(args: argparse.Namespace) -> int:
   report, seen = Counter(), Counter()
   documents = _documents(args, report)
   startup.enable_compile_cache()
-  model = vectors.open_text_encoder(args.checkpoint)
+  model = vectors.open_text_encoder(
+    args.checkpoint, batch_tokens=args.batch_tokens
+  )
 
   def texts():
     for line in itertools.chain.from_iterable(documents):
@@ -153,7 +155,6 @@ def average(args: argparse.Namespace) -> int:
     ),
     lowercase=not args.cased,
     min_count=args.min_count,
-    batch_tokens=args.batch_tokens,
     progress=shared.make_progress(0, seen, what="instance"),
   )
   console.clear_progress()

@@ -174,7 +174,9 @@ def train(args: argparse.Namespace) -> int:
   if args.first_senses:
     first = data.read_first_senses(args.first_senses)
   digest = _sha256(args.data)
-  model = vectors.open_text_encoder(args.checkpoint)
+  model = vectors.open_text_encoder(
+    args.checkpoint, batch_tokens=args.batch_tokens
+  )
   N = model.cfg.num_layers
   layers = shared.parse_layers(args.layers, N) if args.layers else ()
   seen, words, documents = Counter(), Counter(), {True: set(), False: set()}
@@ -192,7 +194,6 @@ def train(args: argparse.Namespace) -> int:
     ),
     senses.word_vector_options(model.cfg, layers, args.combine),
     first_senses=first,
-    batch_tokens=args.batch_tokens,
     progress=shared.make_progress(text_lines.total_bytes([args.data]), seen),
   )
   _log_unknown(model, words)
@@ -329,20 +330,14 @@ def _log_unknown(model, words: Counter) -> None:
 
 def _answer(args, learned, model, options, sentences):
   """Yields (sentence, target, answer), as the options of _add_senses say."""
-  from maskedlm.inference.vectors import word_standardiser
+  from maskedlm.inference.vectors import standardise
   from maskedlm.inference.word_senses import discourse, senses
 
-  fitted = None
-  if args.standardise:
-    fitted = word_standardiser.open_word_standardiser(
-      args.standardise, model, options
-    )
+  fitted = standardise.open_word_standardiser(args.standardise, model, options)
   rank = senses.make_ranker(learned, fitted)
   answered = (
     (sentence, target, rank(sentence, target, x))
-    for targets, values in senses.embed_targets(
-      model, sentences, options, batch_tokens=args.batch_tokens
-    )
+    for targets, values in senses.embed_targets(model, sentences, options)
     for (sentence, target), x in zip(targets, values, strict=True)
   )
   if args.one_sense_per_discourse:
@@ -356,7 +351,9 @@ def _open(args):
   from maskedlm.inference.word_senses import senses
 
   learned = senses.load_senses(args.senses)
-  model = vectors.open_text_encoder(args.checkpoint)
+  model = vectors.open_text_encoder(
+    args.checkpoint, batch_tokens=args.batch_tokens
+  )
   senses.check_encoder(learned, model, path=args.senses)
   about = learned.about
   layers = tuple(about["layers"])

@@ -6,6 +6,7 @@ differs.
 
 import dataclasses
 import importlib
+import itertools
 import os
 import pathlib
 from collections.abc import Collection, Mapping
@@ -95,12 +96,13 @@ def contradictions(config: ConfigDict, given: Collection[str]) -> list[str]:
       a config file may be without effect, since it is shared by several runs.
   """
   steps, every = config.optimizer.warmup_steps, config.train.eval_every
+  from_scratch = not config.pretrained and "beside pretrained=False"
   reasons: dict[str, Any] = {
     "data.dev_share": config.data.dev and "beside data.dev",
     "train.warmup_share": steps and f"beside optimizer.warmup_steps={steps}",
     "train.evals_per_epoch": every and f"beside train.eval_every={every}",
-    "model.reinit_layers": not config.pretrained and "beside pretrained=False",
-    "model.fresh_head": not config.pretrained and "beside pretrained=False",
+    "model.reinit_layers": from_scratch,
+    "model.fresh_head": from_scratch,
   }
   if not config.suite:
     unused = task_of(config).without_effect
@@ -110,8 +112,7 @@ def contradictions(config: ConfigDict, given: Collection[str]) -> list[str]:
     section, _, option = name.partition(".")
     if reason := reasons.get(name):
       value = config[section][option]
-      default = sections(config)[section].__dataclass_fields__[option].default
-      if value != default:
+      if value != getattr(sections(config)[section], option):  # The default.
         messages.append(f"{name}={value!r} has no effect {reason}")
   return messages
 
@@ -122,32 +123,19 @@ def unused_options(config: ConfigDict) -> dict[str, str]:
   Args:
     config: the whole config, validated.
   """
-  grids = (
-    ("optimizer.learning_rate", "learning_rate"),
-    ("data.batch_size", "batch_size"),
-    ("train.epochs", "epochs"),
-    ("seed", "seeds"),
-  )
-  warmup = config.optimizer.warmup_steps
+  grid, share = config.sweep, config.train.warmup_share
+  by_share = not config.optimizer.warmup_steps  # 0 follows train.warmup_share.
   rules = (
     *effects.of_optimizer(config.optimizer),
     *effects.of_training(config.train),
-    *(
-      (name, f"sweep.{grid}", bool(config.sweep[grid])) for name, grid in grids
-    ),
-    ("train.epochs", "train.num_steps", bool(config.train.num_steps)),
+    ("optimizer.learning_rate", "sweep.learning_rate", grid.learning_rate),
+    ("data.batch_size", "sweep.batch_size", grid.batch_size),
+    ("train.epochs", "sweep.epochs", grid.epochs),
+    ("seed", "sweep.seeds", grid.seeds),
+    ("train.epochs", "train.num_steps", config.train.num_steps),
     ("suite_without", "suite", not config.suite),
-    # 0 follows train.warmup_share.
-    (
-      "optimizer.warmup_steps",
-      "train.warmup_share",
-      not warmup and config.train.warmup_share > 0,
-    ),
-    (
-      "optimizer.start_factor",
-      "train.warmup_share",
-      not warmup and not config.train.warmup_share,
-    ),
+    ("optimizer.warmup_steps", "train.warmup_share", by_share and share > 0),
+    ("optimizer.start_factor", "train.warmup_share", by_share and not share),
   )
   return effects.describe(config, rules)
 
@@ -175,10 +163,8 @@ def sections(config: ConfigDict) -> dict[str, type]:
 
 def frozen_options(config: ConfigDict) -> frozenset[str]:
   """Returns the names of the options that a resumed run must keep."""
-  names = {"task.kind"}
-  for name, section in sections(config).items():
-    names.update(options.frozen(name, section))
-  return frozenset(names)
+  names = [options.frozen(*section) for section in sections(config).items()]
+  return frozenset(["task.kind", *itertools.chain.from_iterable(names)])
 
 
 def load_task(name: str) -> TaskModule:
@@ -216,11 +202,11 @@ def make_task(kind: str, values: Mapping[str, Any]) -> FinetuneTask:
   }
   for name in values:
     check_name("task", name, known)
-  made = module.Options(
+  task_options = module.Options(
     **{n: tuple(x) if isinstance(x, list) else x for n, x in values.items()}
   )
-  options.check_options("task", module.Options, made)
-  return module.make_task(made)
+  options.check_options("task", module.Options, task_options)
+  return module.make_task(task_options)
 
 
 def task_of(config: ConfigDict) -> FinetuneTask:

@@ -95,6 +95,19 @@ class Rows(NamedTuple):
     """The number of tokens of each row, int64 [n]."""
     return np.array([x.shape[-1] for x in self.tokens["input_ids"]], np.int64)
 
+  def sequence_lengths(self, which: np.ndarray) -> np.ndarray:
+    """Returns the lengths [b, C] of rows `which` [b]; C is usually 1.
+
+    C is the number of sequences in a row (common/multi_sequence.py). A filler,
+    -1, is a single [PAD].
+    """
+    if "sequence_lengths" in self.values:
+      lengths = self.values["sequence_lengths"][which]
+    else:
+      ids = self.tokens["input_ids"]
+      lengths = np.array([[ids[row].shape[-1]] for row in which])
+    return np.where(which[:, None] < 0, 1, lengths)
+
 
 class Setup(NamedTuple):
   """The inputs, apart from options, that a task builds an Application from."""

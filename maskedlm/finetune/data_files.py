@@ -21,6 +21,7 @@ from maskedlm.data.labelled import tfds_rows
 from maskedlm.finetune.config import data_dir, make_task
 from maskedlm.finetune.contract import Example, FinetuneTask, options_that
 
+_OVERRIDE = re.compile(r"--config\.task\.(\w+)=")
 HELP = (
   "--config.task.NAME=VALUE: how the file is read, if its layout differs from "
   "the training data's (task.tag_column, task.label, ...), or task.threshold, "
@@ -38,7 +39,7 @@ def read_examples(task: FinetuneTask, source: str) -> list[Example]:
   examples = [
     x for path in find_files(source) for x in task.read_examples(path)
   ]
-  seen: dict[str, str] = {}
+  seen: dict[str, str] = {}  # id -> where it is.
   for example in examples:
     if not hasattr(example, "id"):
       break
@@ -64,7 +65,7 @@ def find_files(source: str) -> list[str]:
   """
   if tfds_rows.is_source(source) or pathlib.Path(source).exists():
     return [source]
-  found = []
+  paths = []
   for name in filter(None, map(str.strip, source.split(","))):
     is_glob = glob.has_magic(name) and not pathlib.Path(name).exists()
     matches = sorted(glob.glob(name, recursive=True)) if is_glob else [name]
@@ -77,10 +78,10 @@ def find_files(source: str) -> list[str]:
       )
     if not matches:
       raise DataError(f"{name}: no file matches; expected labelled files.")
-    found += matches
-  if not found:
+    paths += matches
+  if not paths:
     raise DataError(f"{source!r} names no file; expected labelled files.")
-  return list(dict.fromkeys(found))
+  return list(dict.fromkeys(paths))
 
 
 def split_arguments(argv: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -91,7 +92,7 @@ def split_arguments(argv: Sequence[str]) -> tuple[list[str], list[str]]:
   """
   tokens = [x for x in argv if re.match(r"--?(no)?config\b", x)]
   for token in tokens:
-    if not re.match(r"--config\.task\.\w+=", token):
+    if not _OVERRIDE.match(token):
       raise ConfigError(
         f"{token}: expected --config.task.NAME=VALUE, an option that says how "
         "the file is read, or a threshold; the checkpoint sets all others."
@@ -115,7 +116,7 @@ def with_overrides(
   """
   task = make_task(kind, values)
   allowed = options_that(type(task.options), "overridable")
-  names = [re.match(r"--config\.task\.(\w+)", x).group(1) for x in tokens]
+  names = [_OVERRIDE.match(token).group(1) for token in tokens]
   for name in names:
     if name not in allowed:
       raise ConfigError(

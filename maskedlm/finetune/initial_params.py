@@ -70,13 +70,13 @@ def check_sentence_pooling(
     log: called with the line.
   """
   before = start.meta["task"].get("sentences", {})
-  others = [
+  differences = [
     f"{name} {before[name]!r} (here {value!r})"
     for name, value in pooling.items()
     if before.get(name, value) != value
   ]
-  if others:
-    log(f"init_from made the vectors of texts with {', '.join(others)}")
+  if differences:
+    log(f"init_from made the vectors of texts with {', '.join(differences)}")
 
 
 def initial_heads(
@@ -104,14 +104,8 @@ def initial_heads(
   if fresh:
     return {}
   shapes = jax.eval_shape(lambda: app.init(jax.random.key(0)))
-  return take_heads(
-    start,
-    config.task.kind,
-    task,
-    label_info,
-    {name: x for name, x in shapes.items() if name not in SHARED},
-    log,
-  )
+  shapes = {name: x for name, x in shapes.items() if name not in SHARED}
+  return take_heads(start, config.task.kind, task, label_info, shapes, log)
 
 
 def from_checkpoint(
@@ -122,24 +116,18 @@ def from_checkpoint(
   It takes the encoder and the pooler from the checkpoint, except for the last
   `reinit_layers` layers of the encoder, and the heads that are given.
   """
+  kept = start.cfg.num_layers - reinit_layers
 
   def begin(fresh: Params) -> Params:
-    params = {**fresh, **heads}
-    for name in SHARED:
-      if name in fresh and name in start.params:
-        params[name] = start.params[name]
+    shared = fresh.keys() & start.params.keys() & {*SHARED}
+    params = {**fresh, **heads, **{n: start.params[n] for n in shared}}
     if reinit_layers:
-      keep = start.cfg.num_layers - reinit_layers
       layers = jax.tree.map(
-        lambda old, new: join(old, new, keep),
+        lambda old, new: jnp.concatenate([jnp.asarray(old[:kept]), new[kept:]]),
         params["encoder"]["layers"],
         fresh["encoder"]["layers"],
       )
       params["encoder"] = {**params["encoder"], "layers": layers}
     return params
-
-  def join(old: Any, new: Any, keep: int):
-    """Takes the first `keep` stacked layers from old, the others from new."""
-    return jnp.concatenate([jnp.asarray(old[:keep]), new[keep:]])
 
   return begin

@@ -92,9 +92,9 @@ def open_model(
 
 def _check_alike(paths, facts: Sequence[Mapping[str, Any]]) -> None:
   """Raises ConfigError for the first fact that differs among the members."""
-  for path, own in zip(paths, facts, strict=True):
-    for name in [*facts[0], *own]:
-      a, b = (values.get(name, "missing") for values in (facts[0], own))
+  for path, other in zip(paths, facts, strict=True):
+    for name in [*facts[0], *other]:
+      a, b = (values.get(name, "missing") for values in (facts[0], other))
       if a != b:
         raise ConfigError(
           f"--checkpoint: {paths[0]} and {path} differ in {name}: {a!s:.80} "
@@ -109,20 +109,14 @@ def _model_facts(start: LoadedCheckpoint, length: int) -> dict[str, Any]:
   return {
     "task": meta.get("kind", "none, as one is not fine-tuned"),
     "tokenizer": start.tokenizer.sha256,
-    **{
-      f"encoder.{name}": value
-      for name, value in encoder.items()
-      if name not in _TRAINING_ONLY
-    },
-    **{f"labels.{name}": x for name, x in meta.get("about", {}).items()},
+    **{f"encoder.{n}": encoder[n] for n in encoder if n not in _TRAINING_ONLY},
+    **{f"labels.{n}": x for n, x in meta.get("about", {}).items()},
     "length": length or meta.get("length"),
   }
 
 
 def _task_facts(
-  start: LoadedCheckpoint,
-  path: str | pathlib.Path,
-  overrides: Sequence[str],
+  start: LoadedCheckpoint, path: str | pathlib.Path, overrides: Sequence[str]
 ) -> dict[str, Any]:
   """Returns the options of the task, and what follows from them, by name."""
   values = dataclasses.asdict(predict.task_of(start, path, overrides).options)

@@ -7,8 +7,11 @@ training/optimizer.py, config.mesh in config/options.py.
 import dataclasses
 
 from maskedlm.config import options as pretraining
-from maskedlm.core.options import copy_option, option
+from maskedlm.core.options import changed_default, copy_option, option
 from maskedlm.modeling import architecture
+
+_DATA, _TRAIN = pretraining.DataOptions, pretraining.TrainOptions
+_MODEL = architecture.ModelOptions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,13 +71,7 @@ class DataOptions:
   max_dev: int = option(
     0, "Development examples, at most; 0 for all.", low=0, frozen=True
   )
-  length: int = option(
-    128,
-    "Tokens in a row, L, special ones included.",
-    low=8,
-    high=1_048_576,
-    frozen=True,
-  )
+  length: int = copy_option(_DATA, "length")
   pack: bool = option(
     True,
     "In training, several short examples share one row of the encoder, each "
@@ -88,26 +85,18 @@ class DataOptions:
     "are above 128, quarters of the first.",
     frozen=True,
   )
-  batch_size: int = option(
-    32,
-    "Rows in a step, over all devices.",
-    low=1,
-    high=1_048_576,
-    frozen=True,
-  )
+  batch_size: int = changed_default(_DATA, "batch_size", 32)
 
 
 @dataclasses.dataclass(frozen=True)
 class ModelOptions:
   """config.model: what may differ from the checkpoint's architecture."""
 
-  dropout: float = copy_option(architecture.ModelOptions, "dropout")
-  attention_dropout: float = copy_option(
-    architecture.ModelOptions, "attention_dropout"
-  )
-  dtype: str = copy_option(architecture.ModelOptions, "dtype")
-  remat: str = copy_option(architecture.ModelOptions, "remat")
-  unroll: bool = copy_option(architecture.ModelOptions, "unroll")
+  dropout: float = copy_option(_MODEL, "dropout")
+  attention_dropout: float = copy_option(_MODEL, "attention_dropout")
+  dtype: str = copy_option(_MODEL, "dtype")
+  remat: str = copy_option(_MODEL, "remat")
+  unroll: bool = copy_option(_MODEL, "unroll")
   reinit_layers: int = option(
     0, "The top layers that start from random parameters.", frozen=True
   )
@@ -132,10 +121,8 @@ class TrainOptions:
   num_steps: int = option(
     0, "Updates, instead of epochs; 0 to follow epochs.", low=0
   )
-  accumulate: int = option(
-    1, "Microbatches in a step; the update is the same.", low=1
-  )
-  log_every: int = option(20, "Steps between log lines.", low=1)
+  accumulate: int = copy_option(_TRAIN, "accumulate")
+  log_every: int = changed_default(_TRAIN, "log_every", 20)
   evals_per_epoch: int = option(
     1, "Evaluations; each may become the best checkpoint.", low=1
   )
@@ -145,26 +132,20 @@ class TrainOptions:
   checkpoint_every: int = option(
     0, "Steps between checkpoints; 0 for eval_every.", low=0
   )
-  keep_last: int = option(1, "Newest checkpoints kept.", low=1)
+  keep_last: int = changed_default(_TRAIN, "keep_last", 1)
   keep_best: int = option(
     1,
     "Best checkpoints kept, by the task's metric on the development set.",
     low=1,
   )
-  keep_every: int = copy_option(pretraining.TrainOptions, "keep_every")
-  resume_unverified: bool = copy_option(
-    pretraining.TrainOptions, "resume_unverified"
-  )
-  nonfinite_limit: int = option(
-    10, "Consecutive non-finite steps after which the run stops.", low=1
-  )
-  spike_sigma: float = copy_option(pretraining.TrainOptions, "spike_sigma")
-  on_spike: str = copy_option(pretraining.TrainOptions, "on_spike")
-  prefetch: int = option(
-    4, "Batches made ahead by background threads.", low=1, high=1_024
-  )
-  watch_every: int = copy_option(pretraining.TrainOptions, "watch_every")
-  tracker: str = copy_option(pretraining.TrainOptions, "tracker")
+  keep_every: int = copy_option(_TRAIN, "keep_every")
+  resume_unverified: bool = copy_option(_TRAIN, "resume_unverified")
+  nonfinite_limit: int = copy_option(_TRAIN, "nonfinite_limit")
+  spike_sigma: float = copy_option(_TRAIN, "spike_sigma")
+  on_spike: str = copy_option(_TRAIN, "on_spike")
+  prefetch: int = copy_option(_TRAIN, "prefetch")
+  watch_every: int = copy_option(_TRAIN, "watch_every")
+  tracker: str = copy_option(_TRAIN, "tracker")
 
 
 @dataclasses.dataclass(frozen=True)

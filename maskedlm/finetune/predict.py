@@ -196,16 +196,16 @@ def compute_outputs(
   """
   # A small input gets a small batch, a power of 2, so that few are compiled.
   size = min(batch_size, 1 << math.ceil(math.log2(max(len(rows.example), 1))))
-  lengths = batching.sequence_lengths(rows, np.arange(len(rows.example)))
+  lengths = rows.sequence_lengths(np.arange(len(rows.example)))
   plan = list(batching.plan_batches(lengths, buckets, batch_size=size))
   step = jax.jit(app.outputs)
-  found = []
+  outputs = []
   for i, batch in enumerate(plan):
-    found.append(step(params, batching.gather_batch(rows, batch, pad)))
+    outputs.append(step(params, batching.gather_batch(rows, batch, pad)))
     if i:  # One batch stays on the device; the others move to the host.
-      found[i - 1] = jax.device_get(found[i - 1])
+      outputs[i - 1] = jax.device_get(outputs[i - 1])
     progress(i + 1, len(plan))
-  return by_row([batch.which for batch in plan], jax.device_get(found))
+  return by_row([batch.which for batch in plan], jax.device_get(outputs))
 
 
 def by_row(
@@ -217,15 +217,12 @@ def by_row(
     order: for each batch, the indices of its rows, where -1 is a filler.
     outputs: for each batch, name -> [B, ...].
   """
-  order = np.concatenate(order)
-  names = outputs[0] if outputs else ()
-  rows: dict[str, list] = {}
-  for name in names:
+  ids = np.concatenate(order)
+  rows = {}
+  for name in outputs[0] if outputs else ():
     flat = [row for batch in outputs for row in np.asarray(batch[name])]
-    rows[name] = [None] * int(np.sum(order >= 0))
-    for index, row in zip(order, flat, strict=True):
-      if index >= 0:
-        rows[name][index] = row
+    of_id = dict(zip(ids.tolist(), flat, strict=True))
+    rows[name] = [of_id[i] for i in range(np.sum(ids >= 0))]
   return rows
 
 

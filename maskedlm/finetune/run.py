@@ -5,7 +5,6 @@ Tasks are used through contract.py, never by name.
 
 import dataclasses
 import functools
-import math
 import pathlib
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,15 +16,14 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from maskedlm.core.counts import counted
-from maskedlm.core.errors import ConfigError
+from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.core.measured import from_json, to_json
 from maskedlm.core.parse_json import parse_json
 from maskedlm.core.task import Params, Task
 from maskedlm.data.tokenizers.tokenizer import save_if_absent
-from maskedlm.finetune import initial_params, learnable, predict, splits
+from maskedlm.finetune import initial_params, predict, row_checks, splits
 from maskedlm.finetune.common import batching, cut_texts, packing
 from maskedlm.finetune.common.labels import keep_labelled
-from maskedlm.finetune.common.unknown_tokens import unknown_notes
 from maskedlm.finetune.config import frozen_options, task_of
 from maskedlm.finetune.contract import (
   Application,
@@ -34,6 +32,7 @@ from maskedlm.finetune.contract import (
   Rows,
   Setup,
 )
+from maskedlm.finetune.step_counts import with_steps
 from maskedlm.modeling import flops, masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.runtime import console, multihost, output_files
@@ -134,10 +133,9 @@ def prepare_run(config: ConfigDict) -> Prepared:
   app = task.make_application(
     Setup(start.tokenizer, cfg, label_info, data.length)
   )
-  if task.sentence_pooling:
-    initial_params.check_sentence_pooling(
-      start, task.sentence_pooling, console.log
-    )
+  initial_params.check_sentence_pooling(
+    start, task.sentence_pooling, console.log
+  )
   examples, dev = (
     keep_labelled(part, app.has_label, name)
     for name, part in (("train", examples), ("dev", dev))
@@ -162,7 +160,8 @@ def prepare_run(config: ConfigDict) -> Prepared:
     dev_rows=app.make_rows(dev),
     buckets=batching.make_buckets(data.length, data.buckets),
   )
-  learnable.check_rows(run.train_rows)
+  if run.train_rows.lost:
+    raise DataError(f"train: nothing can be learnt: {run.train_rows.lost}")
   for name, part, rows in (
     ("train", examples, run.train_rows),
     ("dev", dev, run.dev_rows),
@@ -173,7 +172,8 @@ def prepare_run(config: ConfigDict) -> Prepared:
       f"{float(np.mean(rows.lengths)):.1f} tokens on average; "
       f"{cut_texts.cut_count(rows.cut)} data.length={data.length}"
     )
-    for note in (*rows.notes, *unknown_notes(rows, start.tokenizer)):
+    unknown = row_checks.unknown_notes(rows, start.tokenizer)
+    for note in (*rows.notes, *unknown):
       console.log(f"{name}: {note}")
   return run
 
@@ -190,8 +190,9 @@ def make_task(
   }
   batches = _train_batches(run, config, mesh, shape)
   heldout = batching.heldout_batches(run.dev_rows, buckets=run.buckets, **shape)
-  config = _with_steps(config, batches.num_steps)
+  config = with_steps(config, batches.num_steps)
   parts = {"train": batches, "heldout": heldout}
+  pooling = {**run.task.sentence_pooling, "length": data.length}
 
   def score(outputs):
     order = [heldout.row_ids(i) for i in range(heldout.num_steps)]
@@ -220,17 +221,17 @@ def make_task(
       "objective": config.task.kind,
       "kind": config.task.kind,
       "options": dataclasses.asdict(run.task.options),
-      "about": run.label_info,
+      "about": run.label_info,  # Its name in every checkpoint.
       "length": data.length,
       "encoder": dataclasses.asdict(cfg),
-      **_sentence_pooling(run, data.length),
+      **({"sentences": pooling} if run.task.sentence_pooling else {}),
     },
     rows_per_epoch=len(run.train_rows.example),
     outputs=app.outputs,
     score=score,
     best=app.best,
   )
-  learnable.check_batches(
+  row_checks.check_batches(
     task, num_batches=batches.num_steps, accumulate=config.train.accumulate
   )
   return task, config
@@ -247,8 +248,7 @@ def _train_batches(
     mesh.shape["data"] * mesh.shape["fsdp"],
     config.train.accumulate,
   )
-  lengths = batching.sequence_lengths(rows, np.arange(len(rows.example)))
-  count = data.batch_size * lengths.shape[1]
+  lengths = rows.sequence_lengths(np.arange(len(rows.example)))
   # Heads read each example in a row of its own, padded to this length.
   length = min(-(-int(rows.lengths.max()) // 8) * 8, data.length)
   if data.pack:
@@ -273,22 +273,14 @@ def _train_batches(
     **shape,
   )
   share = batching.estimate_padding_share(rows, batches)
-  naive = 1 - float(np.mean(lengths)) / data.length
-  rows = sorted({len(microbatches) * count for count in layout.counts})
-  shared = f"{rows[0]} to {rows[-1]}" if len(rows) > 1 else f"{rows[0]}"
+  unpacked = 1 - float(np.mean(lengths)) / data.length
+  counts = sorted({len(microbatches) * count for count in layout.counts})
+  of_rows = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else counts[0]
   console.log(
-    f"padding: {share:.1%} of the positions, as a batch's {count} texts are "
-    f"put in {shared} rows of {layout.length} tokens; {naive:.1%} if each were "
-    f"padded to {data.length}"
+    f"padding: {share:.1%} ({lengths.shape[1] * data.batch_size} texts share "
+    f"{of_rows} rows of {layout.length} tokens); without packing {unpacked:.1%}"
   )
   return batches
-
-
-def _sentence_pooling(run: Prepared, length: int) -> dict[str, Any]:
-  """Returns {"sentences": ...} if the task trains text vectors, else {}."""
-  if not run.task.sentence_pooling:
-    return {}
-  return {"sentences": {**run.task.sentence_pooling, "length": length}}
 
 
 def init_params(app: Application, cfg: EncoderConfig, key):
@@ -296,23 +288,6 @@ def init_params(app: Application, cfg: EncoderConfig, key):
   encoder_key, head_key = jax.random.split(key)
   encoder = masked_lm.init_encoder(cfg, encoder_key)
   return {"encoder": encoder, **app.init(head_key)}
-
-
-def _with_steps(config: ConfigDict, steps_per_epoch: int) -> ConfigDict:
-  """Returns the config with the step counts that the number of rows implies."""
-  config = config.copy_and_resolve_references()
-  options = config.train
-  if not options.num_steps:
-    options.num_steps = max(math.ceil(options.epochs * steps_per_epoch), 1)
-  if not config.optimizer.warmup_steps:
-    config.optimizer.warmup_steps = round(
-      options.warmup_share * options.num_steps
-    )
-  every = max(steps_per_epoch // max(options.evals_per_epoch, 1), 1)
-  every = min(every, options.num_steps)
-  options.eval_every = options.eval_every or every
-  options.checkpoint_every = options.checkpoint_every or options.eval_every
-  return config
 
 
 def _facts(run: Prepared) -> dict[str, str]:

@@ -32,15 +32,10 @@ def split_examples(
   if data.dev:
     dev = data_files.read_examples(task, data.dev)
   else:
-    keys = (
-      [task.split_key(example) for example in examples]
-      if task.split_key
-      else ()
-    )
+    keys = [*map(task.split_key, examples)] if task.split_key else []
     if len(set(keys)) < 2:  # One group can't be split: split by example.
       keys = range(len(examples))
-    share = np.array([float(hashing.uniform(0, "dev", key)) for key in keys])
-    held = share < data.dev_share
+    held = [hashing.uniform(0, "dev", key) < data.dev_share for key in keys]
     dev = [x for x, is_held in zip(examples, held, strict=True) if is_held]
     examples = [x for x, h in zip(examples, held, strict=True) if not h]
   for name, part in (("train", examples), ("dev", dev)):

@@ -1,13 +1,16 @@
 """Does a run of fine-tuning, or a sweep: `maskedlm finetune` and Python."""
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from ml_collections import ConfigDict
 
-from maskedlm.config import overrides
+from maskedlm.config import overrides, resumed
 from maskedlm.core.errors import ConfigError
-from maskedlm.finetune.config import validate
+from maskedlm.finetune.config import default, validate
+from maskedlm.finetune.options import SweepOptions
+from maskedlm.finetune.step_counts import without_steps
 from maskedlm.runtime import buckets, startup
 
 
@@ -45,24 +48,51 @@ def run_or_sweep(
 ) -> dict[str, Any]:
   """Does what `finetune` does, with a validated config."""
   with startup.connected(profile=config.profile):
-    return _run_or_sweep(config, workdir)
+    # After the hosts are connected, as these import jax.
+    from maskedlm.finetune import run, sweep
+    from maskedlm.runtime import multihost
+
+    startup.enable_compile_cache()
+    with multihost.workdir(workdir) as folder:
+      if any(config.sweep[name] for name in config.sweep):
+        multihost.check_alone("a sweep")
+        return sweep.sweep(config, folder)
+      result = run.finetune(config, folder)
+    if not multihost.is_primary():
+      return {}
+    print(f"{config.name}, best checkpoint on the development set:")
+    run.log_result(result, print)
+    print(f"  these figures        {buckets.origin(workdir) / 'result.json'}")
+    return result
 
 
-def _run_or_sweep(
-  config: ConfigDict, workdir: str | os.PathLike
-) -> dict[str, Any]:
-  from maskedlm.finetune import run, sweep
-  from maskedlm.runtime import multihost
+def continued_config(
+  workdir: str | os.PathLike, changes: Sequence[str]
+) -> ConfigDict:
+  """Returns the config of the run in a workdir, changed by the command line.
 
-  startup.enable_compile_cache()
-  with multihost.workdir(workdir) as folder:
-    if any(config.sweep[name] for name in config.sweep):
-      multihost.check_alone("a sweep")
-      return sweep.sweep(config, folder)
-    result = run.finetune(config, folder)
-  if not multihost.is_primary():
-    return {}
-  print(f"{config.name}, best checkpoint on the development set:")
-  run.log_result(result, print)
-  print(f"  these figures        {buckets.origin(workdir) / 'result.json'}")
-  return result
+  Args:
+    workdir: the workdir of a single run, also of one in a sweep or a suite.
+    changes: arguments such as "--config.train.epochs=4".
+
+  Raises:
+    ConfigError: there is no run of fine-tuning, or a change is wrong or asks
+      for several runs.
+    StorageError: the address can't be read now.
+  """
+  config = resumed.load_config(
+    workdir,
+    kind="fine-tuning",
+    default=lambda values: default(values["task"]["kind"]),
+  )
+  config.sweep.update(vars(SweepOptions()))  # It is one of the sweep's runs.
+  given = overrides.given_options(changes)
+  for name in given:
+    if name.startswith(("suite", "sweep.")):
+      raise ConfigError(
+        f"--config.{name} asks for several runs, but --workdir={workdir} is "
+        "that of one: leave it out, or give --config=FILE and another "
+        "--workdir."
+      )
+  without_steps(config, given)
+  return overrides.change(config, changes, validate, of=str(workdir))

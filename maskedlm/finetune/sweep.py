@@ -41,9 +41,7 @@ class Summary(NamedTuple):
   """The results of a setting's runs, by the task's metric."""
 
   setting: Setting
-  values: tuple[float, ...]  # In the order of the seeds.
-  mean: float
-  stddev: float  # Sample standard deviation; 0 for one run.
+  scores: Scores
   median: float
   degenerate: int  # Number of runs whose training loss never fell.
   also_scored: Mapping[str, Scores]  # The same of each of data.also_score.
@@ -104,8 +102,10 @@ def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
     "best": run_folder(setting, seed),
     "settings": [
       {
-        **s._asdict(),
         "setting": s.setting._asdict(),
+        **s.scores._asdict(),
+        "median": s.median,
+        "degenerate": s.degenerate,
         "also_scored": {n: x._asdict() for n, x in s.also_scored.items()},
       }
       for s in summaries
@@ -138,15 +138,14 @@ def summarise_runs(setting: Setting, results: Sequence[Mapping]) -> Summary:
   """Returns the summary of a setting's runs, given their results."""
   metric = results[0]["best_metric"]
   scores = _scores(results, metric)
-  files = results[0].get("also_scored", {})
   return Summary(
-    setting=setting,
-    **scores._asdict(),
+    setting,
+    scores,
     median=float(np.median(scores.values)),
     degenerate=sum(bool(r["degenerate"]) for r in results),
     also_scored={
       name: _scores([r["also_scored"][name] for r in results], metric)
-      for name in files
+      for name in results[0].get("also_scored", {})
     },
   )
 
@@ -159,8 +158,7 @@ def _scores(results: Sequence[Mapping], metric: str) -> Scores:
 
 
 def _rank(value: float) -> float:
-  """Returns the value to compare: what is not a number is never the best."""
-  return -math.inf if math.isnan(value) else value
+  return -math.inf if math.isnan(value) else value  # NaN is never the best.
 
 
 def format_table(summaries: Sequence[Summary], metric: str) -> list[str]:
@@ -169,34 +167,20 @@ def format_table(summaries: Sequence[Summary], metric: str) -> list[str]:
   For the files of data.also_score, it has the mean and deviation of the runs;
   the best run is chosen without them.
   """
-  columns = ("learning rate", "batch", "epochs", "runs", f"{metric}: mean")
-  also = [
-    heading
-    for name in (summaries[0].also_scored if summaries else ())
-    for heading in (f"{pathlib.Path(name).name}: mean", "sd")
-  ]
-  return console.markdown_table(
-    (*columns, "sd", "median", "best", "degenerate", *also),
-    (
-      (
-        f"{s.setting.learning_rate:g}",
-        s.setting.batch_size,
-        f"{s.setting.epochs:g}",
-        len(s.values),
-        *(
-          f"{x:.4f}"
-          for x in (s.mean, s.stddev, s.median, max(s.values, key=_rank))
-        ),
-        s.degenerate,
-        *(
-          f"{x:.4f}"
-          for scores in s.also_scored.values()
-          for x in (scores.mean, scores.stddev)
-        ),
-      )
-      for s in summaries
-    ),
-  )
+  columns = ["learning rate", "batch", "epochs", "runs", f"{metric}: mean"]
+  columns += ["sd", "median", "best", "degenerate"]
+  for name in summaries[0].also_scored if summaries else ():
+    columns += [f"{pathlib.Path(name).name}: mean", "sd"]
+  rows = []
+  for (rate, size, epochs), scores, median, degenerate, also in summaries:
+    best = max(scores.values, key=_rank)
+    row = [f"{rate:g}", size, f"{epochs:g}", len(scores.values)]
+    row += [f"{x:.4f}" for x in (scores.mean, scores.stddev, median, best)]
+    row.append(degenerate)
+    for of_file in also.values():
+      row += [f"{of_file.mean:.4f}", f"{of_file.stddev:.4f}"]
+    rows.append(row)
+  return console.markdown_table(columns, rows)
 
 
 def _configured(config: ConfigDict, setting: Setting, seed: int) -> ConfigDict:

@@ -7,6 +7,7 @@ start from random parameters. A line says which it is, and why.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -46,9 +47,18 @@ def take_heads(
   names = ", ".join(sorted(heads))
   if before["kind"] == kind:
     differences = [
-      *_label_differences(before["about"], _plain(label_info)),
-      *_option_differences(before["options"], task.options),
-      *_shape_differences(start.params, heads),
+      *_differences(
+        _without_counts(before["about"]), _without_counts(_plain(label_info))
+      ),
+      *_differences(*_options_of_heads(before["options"], task.options)),
+      # The first shape tells enough.
+      *itertools.islice(
+        _differences(
+          _shapes({name: start.params.get(name, {}) for name in heads}),
+          _shapes(heads),
+        ),
+        1,
+      ),
     ]
   else:
     differences = [f"task {before['kind']} (here {kind})"]
@@ -65,35 +75,23 @@ def take_heads(
   return {name: start.params[name] for name in heads}
 
 
-def _label_differences(
+def _differences(
   old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> Iterator[str]:
-  old, new = _without_counts(old), _without_counts(new)
   for name in sorted(old.keys() | new.keys()):
     if old.get(name) != new.get(name):
       yield f"{name}: {_compared(old.get(name), new.get(name))}"
 
 
-def _option_differences(
+def _options_of_heads(
   old: Mapping[str, Any], options: Options
-) -> Iterator[str]:
-  defaults, new = (
-    _plain(dataclasses.asdict(x)) for x in (type(options)(), options)
-  )
-  for name in options_that(type(options), "of_head"):
-    # A checkpoint from before the option was made with the default.
-    value = old.get(name, defaults[name])
-    if value != new[name]:
-      yield f"task.{name}: {_compared(value, new[name])}"
-
-
-def _shape_differences(params: Params, heads: Params) -> Iterator[str]:
-  old = _shapes({name: params[name] for name in heads if name in params})
-  new = _shapes(heads)
-  for name in sorted(old.keys() | new.keys()):
-    if old.get(name) != new.get(name):
-      yield f"{name}: {_compared(old.get(name), new.get(name))}"
-      return  # The first one tells enough.
+) -> tuple[dict[str, Any], dict[str, Any]]:
+  """Returns the options, by name, that heads of before and now depend on."""
+  # A checkpoint from before an option was made with the default.
+  old = {**_plain(dataclasses.asdict(type(options)())), **old}
+  new = _plain(dataclasses.asdict(options))
+  names = options_that(type(options), "of_head")
+  return tuple({f"task.{name}": x[name] for name in names} for x in (old, new))
 
 
 def _shapes(tree: Params) -> dict[str, tuple[int, ...]]:

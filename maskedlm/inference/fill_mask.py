@@ -1,13 +1,17 @@
-"""Predicts the most probable words for each mask of a text.
+"""Predicts the words that masks, or the marked words of a text, hide.
 
 A causal model fills masks from left to right, each from the text before it, in
 which earlier masks have become their most probable token. Masks at the end of a
 text are therefore its greedy continuation. One that reads from right to left
 does the same from the other end.
+
+Of a marked text, `predict_masked` measures how probable a masked model finds
+the words that it hides: the example of masked language modelling in Jurafsky &
+Martin, Figure 11.4. Words between asterisks are masked, or another word stands
+in their place, and the loss is -log P of the true tokens.
 """
 
 import functools
-import math
 import pathlib
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -16,10 +20,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.core.errors import ConfigError
+from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.modeling import encoder, heads, masked_lm
-from maskedlm.modeling.architecture import restored
+from maskedlm.inference import token_model
+from maskedlm.inference.rows import Row, pad_rows, power_of_2, with_ends
+from maskedlm.inference.token_model import TokenModel
+from maskedlm.inference.word_senses.inputs import split_marks
+from maskedlm.modeling import heads
+from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.runtime import console
 from maskedlm.training.checkpoints import load
 
@@ -30,18 +38,10 @@ EXAMPLES = (
   "Return True if all elements are [MASK].",
 )
 MAX_TEXTS = 16  # The most in a batch.
-
-
-class MaskFiller(NamedTuple):
-  """A checkpoint that is ready to fill masks."""
-
-  tokenizer: Tokenizer
-  mask_token: str
-  max_length: int
-  reads: str  # The side of a mask: left, right or both.
-  # (input_ids [B, L], segment_ids [B, L], positions [B, P]) -> [B, P, V]; 0 for
-  # special tokens and for ids without a token.
-  probabilities: Callable
+_HOW = (
+  "expected the hidden words between asterisks, such as: So *long* and thanks "
+  "for *all|apricot* the fish"
+)
 
 
 class FilledText(NamedTuple):
@@ -51,7 +51,7 @@ class FilledText(NamedTuple):
   masks: list[list[tuple[str, float]]]
 
 
-def load_mask_filler(path: pathlib.Path) -> MaskFiller:
+def load_mask_filler(path: pathlib.Path) -> TokenModel:
   """Loads the newest checkpoint of a workdir, or the checkpoint at `path`.
 
   Raises:
@@ -64,99 +64,18 @@ def load_mask_filler(path: pathlib.Path) -> MaskFiller:
 
 def make_mask_filler(
   opened: load.LoadedCheckpoint, path: str | pathlib.Path
-) -> MaskFiller:
-  """Returns a MaskFiller for a loaded checkpoint; errors name `path`.
+) -> TokenModel:
+  """Returns the TokenModel of a loaded checkpoint that reads long rows.
 
   Raises:
     ConfigError: the checkpoint has no head that predicts tokens.
   """
-  made = opened.tokenizer
-  params, config = token_model(opened.params, opened.meta["task"], path)
-  params = jax.device_put(params)
-
-  # The parameters are an argument: jit would make constants of an array that
-  # it finds in a closure, and compile anew for each checkpoint.
-  def at_once(params, input_ids, segment_ids, positions):
-    batch = {
-      "input_ids": input_ids,
-      "token_type_ids": jnp.zeros_like(input_ids),
-      "segment_ids": segment_ids,
-    }
-    logits = heads.mlm_logits(params, config, batch, positions)
-    # Training never predicts these, so their logits are arbitrary.
-    logits = logits.at[..., made.special_ids].set(-jnp.inf)
-    return jax.nn.softmax(logits)
-
-  def one_by_one(params, input_ids, segment_ids, positions):
-    before = {"left": -1, "right": 1}[config.reads]
-
-    def fill(input_ids, position):  # [B, L], [B]
-      places = position[:, None] + before
-      p = at_once(params, input_ids, segment_ids, places)[:, 0]
-      rows = jnp.arange(len(input_ids))
-      return input_ids.at[rows, position].set(jnp.argmax(p, axis=-1)), p
-
-    # Places after a row's masks are 0. From the left they are filled last; from
-    # the right nothing reads place 0. So they change nothing.
-    reverse = config.reads == "right"
-    _, filled = jax.lax.scan(fill, input_ids, positions.T, reverse=reverse)
-    return jnp.swapaxes(filled, 0, 1)
-
-  return MaskFiller(
-    tokenizer=made,
-    mask_token=made.tokens(made.special.mask),
-    max_length=config.max_positions,
-    reads=config.reads,
-    probabilities=functools.partial(
-      jax.jit(at_once if config.reads == "both" else one_by_one), params
-    ),
-  )
-
-
-def token_model(params, task, path) -> tuple[dict, encoder.EncoderConfig]:
-  """Returns params of encoder and head, config, of any model of tokens.
-
-  Arguments and errors are those of `masked_model`. The head of a causal model
-  is named "mlm_head", as it is the same module.
-  """
-  if "lm_head" not in params:
-    return masked_model(params, task, path)
-  parts = {"encoder": params["encoder"], "mlm_head": params["lm_head"]}
-  return parts, restored(task["encoder"])
-
-
-def masked_model(params, task, path) -> tuple[dict, encoder.EncoderConfig]:
-  """Returns params of encoder and MLM head (ELECTRA: the generator's), config.
-
-  Args:
-    params: a checkpoint's.
-    task: meta["task"] of the checkpoint.
-    path: where it is, for errors.
-
-  Raises:
-    ConfigError: there is no MLM head.
-  """
-  if "bilm_head" in params:
-    raise ConfigError(
-      f"{path} has two language models (bilm_head), of which each reads one "
-      "side of a token: it fills no masks and scores no texts; expected a "
-      "masked or causal model."
-    )
-  if "mlm_head" not in params:
-    raise ConfigError(
-      f"{path} has no MLM head (it has {', '.join(params)}): it can't fill "
-      "masks until one is trained, by `maskedlm pretrain "
-      f"--config=configs/continued.py --config.init_from={path}`."
-    )
-  if "generator" in params:
-    generator = restored(task["generator"])
-    return masked_lm.with_generator(params), generator
-  parts = {name: params[name] for name in ("encoder", "mlm_head")}
-  return parts, restored(task["encoder"])
+  model = token_model.make_token_model(opened, path)
+  return model._replace(length=model.cfg.max_positions)
 
 
 def fill_masks(
-  model: MaskFiller, texts: Sequence[str], *, top_k: int
+  model: TokenModel, texts: Sequence[str], *, top_k: int
 ) -> list[FilledText]:
   """Returns the top_k words for each mask of each text, in one batch.
 
@@ -168,69 +87,101 @@ def fill_masks(
     ConfigError: a text has no mask, or its masks are further apart than the
       model's positions.
   """
-  special = model.tokenizer.special
-  words = np.delete(
-    np.arange(model.tokenizer.vocab_size), model.tokenizer.special_ids
-  )
-  rows = [_row(model, text) for text in texts]
+  tokenizer, special = model.tokenizer, model.tokenizer.special
+  words = np.delete(np.arange(tokenizer.vocab_size), tokenizer.special_ids)
+  rows = []
+  for text in texts:
+    ids = mask_row(tokenizer, text, length=model.length, reads=model.cfg.reads)
+    rows.append(Row(ids, np.flatnonzero(ids == special.mask)))
   # Padding to a few shapes lets many texts share a compilation.
-  length = min(_ceil_power(max(map(len, rows))), model.max_length)
-  num_masks = [int(np.sum(row == special.mask)) for row in rows]
-  num_predictions = _ceil_power(max(num_masks))
-  input_ids = np.full((_ceil_power(len(rows)), length), special.pad, np.int32)
-  segment_ids = np.zeros_like(input_ids)
-  positions = np.zeros((len(input_ids), num_predictions), np.int32)
-  for i, row in enumerate(rows):
-    input_ids[i, : len(row)] = row
-    segment_ids[i, : len(row)] = 1
-    positions[i, : num_masks[i]] = np.flatnonzero(row == special.mask)
-  table = np.asarray(model.probabilities(input_ids, segment_ids, positions))
+  B, L = map(power_of_2, (len(rows), max(len(row.ids) for row in rows)))
+  batch = pad_rows(rows, B, min(L, model.length), pad=special.pad)
+  probabilities = make_probabilities(model.cfg, (*tokenizer.special_ids,))
+  table = np.asarray(probabilities(model.params, batch))
   filled = []
-  for i, text in enumerate(texts):
+  for text, row, of_text in zip(texts, rows, table, strict=False):
     masks = []
-    for p in table[i, : num_masks[i]]:
+    for p in of_text[: len(row.positions)]:
       best = words[np.argsort(-p[words], kind="stable")[:top_k]]
-      masks.append(
-        [(token_text(model.tokenizer, k), float(p[k])) for k in best]
-      )
+      masks.append([(token_text(tokenizer, k), float(p[k])) for k in best])
     filled.append(FilledText(text, masks))
   return filled
 
 
-def _row(model: MaskFiller, text: str) -> np.ndarray:
-  """Returns [CLS] text [SEP] as ids, cut around the masks if it is too long.
+@functools.lru_cache(maxsize=8)  # So that a second call compiles nothing.
+def make_probabilities(cfg: EncoderConfig, special_ids: tuple) -> Callable:
+  """Returns a function (params, batch) -> [B, P, V]; 0 for special tokens."""
+
+  def at_once(params, batch, positions):
+    logits = heads.mlm_logits(params, cfg, batch, positions)
+    # Training never predicts these, so their logits are arbitrary.
+    return jax.nn.softmax(logits.at[..., special_ids].set(-jnp.inf))
+
+  def one_by_one(params, batch, positions):
+    before = {"left": -1, "right": 1}[cfg.reads]
+
+    def fill(input_ids, position):  # [B, L], [B]
+      places = position[:, None] + before
+      p = at_once(params, {**batch, "input_ids": input_ids}, places)[:, 0]
+      rows = jnp.arange(len(input_ids))
+      return input_ids.at[rows, position].set(jnp.argmax(p, axis=-1)), p
+
+    # Places after a row's masks are 0. From the left they are filled last; from
+    # the right nothing reads place 0. So they change nothing.
+    reverse = cfg.reads == "right"
+    input_ids = batch["input_ids"]
+    _, filled = jax.lax.scan(fill, input_ids, positions.T, reverse=reverse)
+    return jnp.swapaxes(filled, 0, 1)
+
+  fill = at_once if cfg.reads == "both" else one_by_one
+  return jax.jit(
+    lambda params, batch: fill(params, batch, batch["masked_positions"])
+  )
+
+
+def mask_row(
+  tokenizer: Tokenizer, text: str, *, length: int, reads: str
+) -> np.ndarray:
+  """Returns [CLS] text [SEP] as ids [l], cut around the masks if too long.
+
+  Args:
+    tokenizer: the model's.
+    text: a text with masks.
+    length: the most tokens.
+    reads: what the model reads of a text beside a mask: left, right or both.
 
   Raises:
     ConfigError: see fill_masks.
   """
-  special = model.tokenizer.special
-  ids = np.asarray(model.tokenizer.encode(text, specials=True).ids)
+  special = tokenizer.special
+  mask_token = tokenizer.tokens(special.mask)
+  ids = np.asarray(tokenizer.encode(text, specials=True).ids)
   masks = np.flatnonzero(ids == special.mask)
   if not len(masks):
     raise ConfigError(
-      f"no {model.mask_token} in {text[:60]!r}: write it where a word is "
+      f"no {mask_token} in {text[:60]!r}: write it where a word is "
       "to be filled in."
     )
   read = {
     "both": slice(None),
     "left": slice(masks[-1] + 1),
     "right": slice(masks[0], None),
-  }[model.reads]
+  }[reads]
   if len(ids[read]) < len(ids):
     ids = ids[read]
     masks = np.flatnonzero(ids == special.mask)
     console.log(
       f"{text[:60]!r}: the model is causal and read only what is to the "
-      f"{model.reads} of {model.mask_token}"
+      f"{reads} of {mask_token}"
     )
-  size, capacity = len(ids), model.max_length - 2
+  size, capacity = len(ids), length - 2
   if size > capacity:
     needed = int(masks[-1] - masks[0]) + 1
     if needed > capacity:
       raise ConfigError(
         f"{text[:60]!r}... has {size + 2:,} tokens, and {needed + 2:,} from its"
-        f" first {model.mask_token} to its last; the model takes "
-        f"{model.max_length:,}: cut it, or fill the masks one by one."
+        f" first {mask_token} to its last; the model takes "
+        f"{length:,}: cut it, or fill the masks one by one."
       )
     # As much on either side; at an end of the text, more on the other.
     start = int(masks[0]) - (capacity - needed) // 2
@@ -238,10 +189,10 @@ def _row(model: MaskFiller, text: str) -> np.ndarray:
     ids = ids[start : start + capacity]
     console.log(
       f"{text[:60]!r}... has {size + 2:,} tokens: the model read "
-      f"{model.max_length:,} around {model.mask_token}, as it has no more "
+      f"{length:,} around {mask_token}, as it has no more "
       "positions"
     )
-  return np.concatenate([[special.cls], ids, [special.sep]])
+  return with_ends(ids, special)
 
 
 def format_filled(filled: FilledText) -> str:
@@ -265,6 +216,150 @@ def token_text(tokenizer: Tokenizer, token_id: int) -> str:
   return tokenizer.tokens(int(token_id))
 
 
-def _ceil_power(n: int) -> int:
-  """Returns the smallest power of 2 that is at least n, and at least 1."""
-  return 1 << math.ceil(math.log2(max(n, 1)))
+class MaskedToken(NamedTuple):
+  """A token that the model has to find."""
+
+  position: int  # In MaskedText.tokens.
+  token: str  # The true one.
+  probability: float
+  loss: float  # -log of the probability, in nats.
+  best: list[tuple[str, float]]  # The most probable tokens, best first.
+
+
+class MaskedText(NamedTuple):
+  """A text of l tokens, some of which are hidden."""
+
+  tokens: tuple[str, ...]  # [l], as the model reads them, [CLS] and [SEP] too.
+  masked: list[MaskedToken]
+  loss: float  # Mean of -log P(true token), in nats.
+
+
+class _Word(NamedTuple):
+  """A marked word: its characters in the text, and in the text as read."""
+
+  true: tuple[int, int]
+  shown: tuple[int, int]
+  is_masked: bool
+
+
+def predict_masked(model: TokenModel, text: str, *, top_k: int) -> MaskedText:
+  """Returns the probabilities of the words that a text hides.
+
+  Args:
+    model: from make_mask_filler.
+    text: its marked words are masked: "So *long*"; or replaced: "*the|apricot*"
+      is the word "the", where the model reads "apricot", or "*the|the*" as it
+      is. An asterisk of the text is written "\\*".
+    top_k: the number of tokens in `best`.
+
+  Raises:
+    ConfigError: the model is causal, or has too few positions.
+    DataError: no word is marked, a marked word has no token, or what replaces
+      it doesn't have as many.
+  """
+  cfg, tokenizer = model.cfg, model.tokenizer
+  if cfg.causal:
+    raise ConfigError(
+      f"{model.path} is a causal model, which reads no masks: `maskedlm score` "
+      "has the probabilities of its tokens."
+    )
+  row = _hidden_row(tokenizer, text)
+  if len(row.ids) > model.length:
+    raise ConfigError(
+      f"{text[:40]!r}... has {len(row.ids)} tokens with "
+      f"{tokenizer.tokens(tokenizer.special.cls)} and "
+      f"{tokenizer.tokens(tokenizer.special.sep)}; expected at most "
+      f"{model.length}: shorten it."
+    )
+  batch = {
+    "input_ids": row.ids[None],
+    "token_type_ids": np.zeros_like(row.ids)[None],
+    "segment_ids": np.ones_like(row.ids)[None],
+  }
+
+  @jax.jit
+  def log_probabilities(params, batch, positions):
+    return jax.nn.log_softmax(heads.mlm_logits(params, cfg, batch, positions))
+
+  table = log_probabilities(model.params, batch, row.positions[None])
+  table = np.asarray(table)[0]
+  masked = []
+  for position, label, p in zip(row.positions, row.labels, table, strict=True):
+    best = np.argsort(-p, kind="stable")[:top_k]
+    masked.append(
+      MaskedToken(
+        int(position),
+        token_text(tokenizer, label),
+        float(np.exp(p[label])),
+        float(-p[label]),
+        [(token_text(tokenizer, k), float(np.exp(p[k]))) for k in best],
+      )
+    )
+  return MaskedText(
+    tuple(token_text(tokenizer, i) for i in row.ids),
+    masked,
+    float(np.mean([token.loss for token in masked])),
+  )
+
+
+def _hidden_row(tokenizer: Tokenizer, text: str) -> Row:
+  """Returns a marked text as the model reads it, with the true tokens."""
+  true, shown, words = _parse(text)
+  special = tokenizer.special
+  of_true, of_shown = (
+    tokenizer.encode(x, specials=True) for x in (true, shown)
+  )
+  ids, positions, labels = of_shown.ids.copy(), [], []
+  for word in words:
+    wanted = _tokens_within(of_true.offsets, word.true)
+    given = _tokens_within(of_shown.offsets, word.shown)
+    form, other = true[slice(*word.true)], shown[slice(*word.shown)]
+    if not len(wanted):
+      raise DataError(f"{form!r:.40} of {text!r:.60} has no token.")
+    if len(wanted) != len(given):
+      raise DataError(
+        f"{other!r:.40} has {len(given)} tokens and {form!r:.40}, whose place "
+        f"it takes, {len(wanted)}; expected as many."
+      )
+    if word.is_masked:
+      ids[given] = special.mask
+    positions += (given + 1).tolist()
+    labels += of_true.ids[wanted].tolist()
+  places, true_ids = (np.array(x, np.int32) for x in (positions, labels))
+  return Row(with_ends(ids, special), places, true_ids)
+
+
+def _parse(text: str) -> tuple[str, str, list[_Word]]:
+  """Returns the text, the text as the model reads it before masking, words."""
+  true = shown = ""
+  words = []
+  for i, part in enumerate(split_marks(text, "", how=_HOW)):
+    form, *others = part.split("|") if i % 2 else [part]
+    if i % 2 and (not form.strip() or len(others) > 1):
+      raise DataError(f"*{part}* is not a marked word; {_HOW}.")
+    other = others[0] if others else form
+    if i % 2:
+      words.append(
+        _Word(
+          (len(true), len(true) + len(form)),
+          (len(shown), len(shown) + len(other)),
+          not others,
+        )
+      )
+    true, shown = true + form, shown + other
+  return true, shown, words
+
+
+def _tokens_within(offsets: np.ndarray, span: tuple[int, int]) -> np.ndarray:
+  """Returns the indices of tokens that share a character with a span."""
+  return np.flatnonzero((offsets[:, 0] < span[1]) & (offsets[:, 1] > span[0]))
+
+
+def format_masked(made: MaskedText) -> list[str]:
+  """Returns a line for each hidden token, and one for the loss."""
+  lines = [
+    f"  {x.token}  {x.probability:.1%}  loss {x.loss:.3f}  "
+    f"(most probable: {', '.join(f'{w} {p:.1%}' for w, p in x.best)})"
+    for x in made.masked
+  ]
+  return [*lines, f"  mean loss {made.loss:.3f} nats"]

@@ -21,18 +21,13 @@ from maskedlm.data.tokenizers.tokenizer import Encoding, Tokenizer
 from maskedlm.finetune import predict
 from maskedlm.finetune.contract import Prediction
 from maskedlm.finetune.predict import FineTunedModel
-from maskedlm.inference import arguments, fill_mask, labelling
-from maskedlm.inference.fill_mask import MaskFiller
+from maskedlm.inference import arguments, fill_mask, labelling, token_model
 from maskedlm.inference.pretrained import evaluate as pretrained
 from maskedlm.inference.score import next_sentence
 from maskedlm.inference.score import texts as text_scores
 from maskedlm.inference.score.next_sentence import PairScorer
-from maskedlm.inference.vectors import (
-  attention_maps,
-  in_memory,
-  search,
-  vectors,
-)
+from maskedlm.inference.token_model import TokenModel
+from maskedlm.inference.vectors import attention_maps, search, vectors
 from maskedlm.inference.vectors.vectors import TextEncoder, Vectors
 from maskedlm.inference.words_in_context import compare
 from maskedlm.modeling.architecture import EncoderConfig
@@ -129,7 +124,8 @@ class Model:
     """
     arguments.check_positive("top", top)
     texts = [arguments.text(text)]
-    return fill_mask.fill_masks(self._filler, texts, top_k=top)[0].masks
+    filler = self._tokens._replace(length=self._tokens.cfg.max_positions)
+    return fill_mask.fill_masks(filler, texts, top_k=top)[0].masks
 
   def encode(
     self,
@@ -211,7 +207,7 @@ class Model:
       ConfigError: an unknown option or layer; a string instead of a list.
     """
     texts = arguments.each("texts", texts, str)
-    return in_memory.make_vectors(
+    return vectors.embed_list(
       self._encoder,
       texts,
       vectors.VectorOptions(unit, pool, layers, combine, normalize),
@@ -328,8 +324,8 @@ class Model:
         or given for a causal model.
     """
     texts, seen = arguments.each("texts", texts, str), Counter()
-    made = list(text_scores.score(self._scorer, texts, pll=pll, seen=seen))
-    text_scores.log_summary(self._scorer, seen, option=_LENGTH)
+    made = list(text_scores.score(self._tokens, texts, pll=pll, seen=seen))
+    text_scores.log_summary(self._tokens, seen, option=_LENGTH)
     return made
 
   def next_sentence(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
@@ -369,16 +365,13 @@ class Model:
     return attention_maps.attend(self._encoder, arguments.text(text))
 
   @functools.cached_property
-  def _filler(self) -> MaskFiller:
-    return fill_mask.make_mask_filler(self.opened, self.path)
+  def _tokens(self) -> TokenModel:
+    length = self.length
+    return token_model.make_token_model(self.opened, self.path, length=length)
 
   @functools.cached_property
   def _pretrained(self) -> pretrained.PretrainedModel:
     return pretrained.make_model(self.opened, self.path, length=self.length)
-
-  @functools.cached_property
-  def _scorer(self) -> text_scores.TextScorer:
-    return text_scores.make_scorer(self.opened, self.path, length=self.length)
 
   @functools.cached_property
   def _pair_scorer(self) -> PairScorer:

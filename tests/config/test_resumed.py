@@ -8,7 +8,7 @@ import pytest
 from maskedlm.config import defaults, overrides, resumed
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import config as finetune_config
-from maskedlm.finetune import continued
+from maskedlm.finetune import start
 
 
 def write(folder, config):
@@ -125,7 +125,7 @@ def test_what_is_no_run_of_pretraining(tmp_path, text, words):
 def test_a_run_of_pretraining_is_not_fine_tuned(tmp_path):
   write(tmp_path, defaults.default())
   with pytest.raises(ConfigError, match="with `maskedlm pretrain`"):
-    continued.load_config(tmp_path, [])
+    start.continued_config(tmp_path, [])
 
 
 def test_without_a_workdir_the_file_is_required(capsys):
@@ -148,28 +148,28 @@ def effective(**train):
 def test_computed_steps_of_fine_tuning_are_computed_again(tmp_path):
   """What follows from an option stays so when the option changes."""
   write(tmp_path, effective())
-  found = continued.load_config(tmp_path, [])
+  found = start.continued_config(tmp_path, [])
   assert found.train.num_steps == 30 and found.train.eval_every == 10
   assert found.train.checkpoint_every == 0  # As eval_every.
   assert found.optimizer.warmup_steps == 0  # By warmup_share.
-  found = continued.load_config(tmp_path, ["--config.train.epochs=5"])
+  found = start.continued_config(tmp_path, ["--config.train.epochs=5"])
   assert found.train.num_steps == 0 and found.train.epochs == 5
-  found = continued.load_config(tmp_path, ["--config.train.evals_per_epoch=2"])
+  found = start.continued_config(tmp_path, ["--config.train.evals_per_epoch=2"])
   assert found.train.eval_every == 0
-  found = continued.load_config(tmp_path, ["--config.train.num_steps=40"])
+  found = start.continued_config(tmp_path, ["--config.train.num_steps=40"])
   assert found.train.num_steps == 40
 
 
 def test_given_steps_of_fine_tuning_stay(tmp_path):
   config = effective(checkpoint_every=4)
   config.optimizer.warmup_steps = 7
-  found = continued.load_config(write(tmp_path, config), [])
+  found = start.continued_config(write(tmp_path, config), [])
   assert found.train.checkpoint_every == 4
   assert found.optimizer.warmup_steps == 7
   # Its config has values that validate() refuses together.
   config = effective(warmup_share=0.2, evals_per_epoch=3)
   config.optimizer.warmup_steps = 6
-  found = continued.load_config(write(tmp_path, config), [])
+  found = start.continued_config(write(tmp_path, config), [])
   assert found.train.warmup_share == 0.2 and found.train.evals_per_epoch == 3
 
 
@@ -177,5 +177,5 @@ def test_a_run_of_a_sweep_is_continued_alone(tmp_path):
   config = effective()
   config.sweep.seeds = (1, 2)
   config.sweep.learning_rate = (1e-5,)
-  found = continued.load_config(write(tmp_path, config), [])
+  found = start.continued_config(write(tmp_path, config), [])
   assert not any(found.sweep[name] for name in found.sweep)

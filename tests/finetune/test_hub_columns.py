@@ -115,23 +115,6 @@ def test_semeval_of_the_hub(path):
   assert [e.id for e in found] == [f"{path.name}:{n}" for n in (1, 2, 3)]
 
 
-def test_relations_as_predict_writes_them(tmp_path):
-  row = {"text": "A fire made smoke.", "e1": "fire", "e1_offset": 2}
-  row |= {"e2": "smoke", "e2_offset": 12, "relation": "Cause", "id": 7}
-  path = tmp_path / "a.jsonl"
-  path.write_text(json.dumps(row))
-  [found] = read("relations", str(path))
-  assert found[:5] == (row["text"], (2, 6), (12, 17), "Cause", "7")
-  for change, message in (
-    ({"relation": ["a"]}, "a.jsonl:1: the relation is"),
-    ({"e2_offset": None}, "a.jsonl:1: the offset"),
-    ({"text": None}, "a.jsonl:1: the text is null"),
-  ):
-    path.write_text(json.dumps(row | change))
-    with pytest.raises(DataError, match=message):
-      read("relations", str(path))
-
-
 ONTONOTES = {
   "document_id": "nw/x",
   "sentences": [
@@ -195,26 +178,6 @@ def test_ontonotes_of_the_hub(path):
   assert found[1].chains == ()
 
 
-@pytest.mark.parametrize(
-  ("change", "task", "message"),
-  [
-    (
-      {"coref_spans": [[7, 0, 1]]},
-      "coreference_chains",
-      r"1: the span \[7, 0, 1",
-    ),
-    ({"coref_spans": [[7, 0]]}, "coreference_chains", r"1: the span \[7, 0\]"),
-    ({"words": "a"}, "coreference_chains", "1: 'words' is a"),
-    ({"srl_frames": [{"verb": "a"}]}, "semantic_roles", "1: the frame"),
-    ({"parse_tree": "(TOP(NP**))"}, "constituency", "1: the parse_tree has 2"),
-  ],
-)
-def test_ontonotes_that_is_damaged(path, change, task, message):
-  last = ONTONOTES["sentences"][2] | change
-  with pytest.raises(DataError, match=f"parquet:{message}"):
-    read(task, write(path, [ONTONOTES | {"sentences": [last]}]))
-
-
 def test_goemotions_of_the_hub(path):
   rows = [{"text": "Oh!", "labels": [2, 0], "id": "a"}]
   rows += [{"text": "Hm.", "labels": [1], "id": "b"}]
@@ -234,37 +197,28 @@ LETTERED = {"text": [*AB], "label": ["A", "B"]}
 NUMBERED = {"text": [*AB], "label": ["1", "2"]}
 
 
+SWAG = {"video-id": "v", "fold-ind": "1", "gold-source": "gold"}
+SWAG |= {"startphrase": "He sat. He", "sent1": "He sat.", "sent2": "He"}
+SWAG |= {"ending0": AB[0], "ending1": AB[1], "label": 1}
+HELLASWAG = {"ind": 4, "ctx_a": "x", "endings": [*AB]}
+RACE = {"example_id": "h", "article": "t", "answer": "B", "question": "q"}
+WINOGRANDE = {"sentence": "The _ is", "option1": AB[0], "option2": AB[1]}
+COPA = {"premise": "p", "question": "cause", "idx": 0, "label": 1}
+
+
 @pytest.mark.parametrize(
   ("rows", "features", "expected"),
   [
-    pytest.param(
+    ([SWAG], {"label": classes("0", "1")}, [("He sat.", "He", AB, 1)]),
+    (
       [
-        {
-          "video-id": "v",
-          "fold-ind": "1",
-          "startphrase": "He sat. He",
-          "sent1": "He sat.",
-          "sent2": "He",
-          "gold-source": "gold",
-          "ending0": AB[0],
-          "ending1": AB[1],
-          "label": 1,
-        }
-      ],
-      {"label": classes("0", "1")},
-      [("He sat.", "He", AB, 1)],
-      id="swag",
-    ),
-    pytest.param(
-      [
-        {"ind": 4, "ctx_a": "x", "ctx": "x y", "endings": [*AB], "label": "1"},
-        {"ind": 5, "ctx_a": "x", "ctx": "x z", "endings": [*AB], "label": ""},
+        {**HELLASWAG, "ctx": "x y", "label": "1"},
+        {**HELLASWAG, "ctx": "x z", "label": ""},
       ],
       {},
       [("x y", "", AB, 1), ("x z", "", AB, None)],
-      id="hellaswag",
     ),
-    pytest.param(
+    (  # ARC.
       [
         {"id": "1", "question": "q?", "choices": LETTERED, "answerKey": "B"},
         {"id": "2", "question": "r?", "choices": NUMBERED, "answerKey": "1"},
@@ -272,48 +226,23 @@ NUMBERED = {"text": [*AB], "label": ["1", "2"]}
       ],
       {},
       [("q?", "", AB, 1), ("r?", "", AB, 0), ("s?", "", AB, None)],
-      id="arc",
     ),
-    pytest.param(
-      [{"example_id": "h", "article": "t", "answer": "B", "question": "q"}],
-      {},
-      [("t", "q", AB, 1)],
-      id="race",
-    ),
-    pytest.param(
+    ([{**RACE, "options": [*AB]}], {}, [("t", "q", AB, 1)]),
+    (  # PIQA.
       [{"goal": "g", "sol1": AB[0], "sol2": AB[1], "label": 0}],
       {"label": classes("0", "1")},
       [("g", "", AB, 0)],
-      id="piqa",
     ),
-    pytest.param(
-      [{"sentence": "The _ is", "option1": AB[0], "option2": AB[1]}],
-      {},
-      [("The _ is", "", AB, 1)],
-      id="winogrande",
-    ),
-    pytest.param(
-      [{"premise": "p", "choice1": AB[0], "choice2": AB[1]}],
+    ([{**WINOGRANDE, "answer": "2"}], {}, [("The _ is", "", AB, 1)]),
+    (
+      [{**COPA, "choice1": AB[0], "choice2": AB[1]}],
       {"label": classes("choice1", "choice2")},
       [("p", "cause", AB, 1)],
-      id="copa",
     ),
   ],
 )
-def test_multiple_choice_of_the_hub(path, rows, features, expected, request):
-  more = {
-    "race": {"options": [*AB]},
-    "winogrande": {"answer": "2"},
-    "copa": {"question": "cause", "idx": 0, "label": 1},
-  }
-  rows = [row | more.get(request.node.callspec.id, {}) for row in rows]
+def test_multiple_choice_of_the_hub(path, rows, features, expected):
   assert choices(write(path, rows, **features)) == expected
-
-
-def test_a_label_that_is_no_choice(path):
-  row = {"question": "q", "choices": LETTERED, "answerKey": "C"}
-  with pytest.raises(DataError, match=r"parquet:1: label 'choices.label=C'"):
-    choices(write(path, [row]))
 
 
 # --- TFDS ---

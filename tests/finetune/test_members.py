@@ -1,96 +1,31 @@
-"""Ensembles of every task: members' scores are averaged, then decoded."""
+"""Several checkpoints as one: their scores are averaged, or they differ."""
 
-import dataclasses
 import json
 
-import jax
-import numpy as np
 import pytest
 
 import maskedlm
-from helpers import applications, untrained
-from helpers import finetune_runs as runs
+from helpers import untrained
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError
-from maskedlm.finetune import config as configs
-from maskedlm.finetune import members, predict
-from maskedlm.finetune.common import batching, ensemble
-from maskedlm.training.checkpoints import load
+from maskedlm.finetune import members
+
+# A task whose outputs are those of one model only.
+NO_MEAN = """
+from maskedlm.finetune.classification import classification
+
+Options = classification.Options
 
 
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory):
-  folder = tmp_path_factory.mktemp("members") / "encoder"
-  return load.open_checkpoint(runs.make_encoder(folder, init_stddev=0.2))
+def make_task(options):
+  task = classification.make_task(options)
 
+  def make_application(setup):
+    app = task.make_application(setup)
+    return app._replace(outputs=lambda params, batch: {})
 
-def stacked(*params):
-  return jax.tree.map(lambda *x: np.stack(x), *params)
-
-
-@pytest.mark.parametrize("name", configs.task_names())
-def test_every_task_combines_its_members(name, encoder, tmp_path):
-  """That outputs are of no single member is checked by over_members."""
-  examples, app, own = applications.make(name, encoder, tmp_path)
-  rows = app.make_rows(examples)
-  batch = batching.gather_rows(
-    rows, np.arange(len(rows.example)), 24, encoder.tokenizer.special.pad
-  )
-  found = jax.eval_shape(
-    ensemble.over_members(app.outputs), stacked(*own), batch
-  )
-  assert found and {x.shape[0] for x in found.values()} == {len(rows.example)}
-
-
-LOGITS = ("classification", "multiple_choice", "relations")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", configs.task_names())
-def test_predictions(name, encoder, tmp_path):
-  """One thrice is that one; of two, the order doesn't matter."""
-  examples, app, own = applications.make(name, encoder, tmp_path)
-  rows = app.make_rows(examples)
-
-  def predictions(outputs, params):
-    found = predict.compute_outputs(
-      app._replace(outputs=outputs),
-      params,
-      rows,
-      batch_size=8,
-      buckets=(24,),
-      pad=encoder.tokenizer.special.pad,
-    )
-    return app.decode(examples, rows, found, {}), found
-
-  one, first = predictions(app.outputs, own[0])
-  thrice, _ = predictions(
-    ensemble.over_members(app.outputs), stacked(*own[:1] * 3)
-  )
-  applications.check_close(thrice, one)
-  _, second = predictions(app.outputs, own[1])
-  both, joint = predictions(ensemble.over_members(app.outputs), stacked(*own))
-  applications.check_close(
-    predictions(ensemble.over_members(app.outputs), stacked(*own[::-1]))[0],
-    both,
-  )
-  if name in LOGITS:
-    expected = (
-      jax.nn.softmax(np.stack(first["logits"]))
-      + jax.nn.softmax(np.stack(second["logits"]))
-    ) / 2
-    found = jax.nn.softmax(np.stack(joint["logits"]))
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-  if name == "retrieval":
-    x, y, z = (np.stack(o["vectors"]) for o in (first, second, joint))
-    np.testing.assert_allclose(
-      np.einsum("nd,mkd->nmk", z[:, 0], z[:, 1:]),
-      sum(np.einsum("nd,mkd->nmk", v[:, 0], v[:, 1:]) for v in (x, y)) / 2,
-      atol=1e-5,
-    )
-
-
-# The verbs and Python.
+  return task._replace(make_application=make_application)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -146,15 +81,18 @@ def different(moods, tmp_path_factory):
   folder = tmp_path_factory.mktemp("different")
   task, options, about = untrained.TUNED["mood"]
 
-  def save(name, task, options, about, heldout=None):
+  def save(name, task, options, about, heldout=None, **encoder):
+    heldout = heldout or {"a": 1.0}
     untrained.save_tuned(
-      folder / name, task, options, about, heldout=heldout or {"a": 1.0}
+      folder / name, task, options, about, heldout=heldout, **encoder
     )
 
   save("labels", task, options, {"labels": ["bad", "good", "fair"]})
   save("task.pooler", task, {**options, "pooler": False}, about)
   save("task", "text_features", {}, about)
   save("held-out figures", task, options, about, {"b": 1.0})
+  save("encoder.width", task, options, about, width=12)
+  save("only in training", task, options, about, dropout=0.3)
   untrained.pretrained(folder / "pretrained")
   return folder
 
@@ -166,6 +104,7 @@ def different(moods, tmp_path_factory):
     ("task.pooler", "differ in task.pooler: True and False"),
     ("task", "differ in task: classification and text_features"),
     ("held-out figures", "differ in held-out figures: "),
+    ("encoder.width", "differ in encoder.width: 24 and 12"),
     ("pretrained", "not fine-tuned"),
   ],
 )
@@ -178,6 +117,10 @@ def test_a_difference_is_one_line(name, said, moods, different, capsys):
   assert moods[0] in error and other in error
   with pytest.raises(ConfigError, match=said.partition(":")[0]):
     maskedlm.load_ensemble([moods[0], other])
+
+
+def test_what_only_training_reads_may_differ(moods, different):
+  members.open_model([moods[0], different / "only in training"])
 
 
 def test_odd_checkpoints_are_refused(moods, different, tmp_path, capsys):
@@ -200,23 +143,10 @@ def test_odd_checkpoints_are_refused(moods, different, tmp_path, capsys):
   assert members.split_paths("x , y") == ["x", "y"]
 
 
-def test_a_task_without_a_mean_is_refused(moods, monkeypatch):
-  task = configs.make_task("classification", {})
-
-  def make_application(setup):
-    made = task.make_application(setup)
-    return made._replace(outputs=lambda params, batch: {})
-
-  monkeypatch.setattr(
-    predict.data_files,
-    "make_task",
-    lambda kind, values: task._replace(make_application=make_application),
-  )
+def test_a_task_without_a_mean_is_refused(tmp_path):
+  path = tmp_path / "no_mean.py"
+  path.write_text(NO_MEAN)
+  _, options, about = untrained.TUNED["mood"]
+  untrained.save_tuned(tmp_path / "run", str(path), options, about)
   with pytest.raises(ConfigError, match="task classification defines no mean"):
-    members.open_model(moods)
-
-
-def test_what_only_training_reads_may_differ(moods):
-  start = load.open_checkpoint(moods[0])
-  other = start._replace(cfg=dataclasses.replace(start.cfg, dropout=0.3))
-  assert members._model_facts(start, 0) == members._model_facts(other, 0)
+    members.open_model([tmp_path / "run"] * 2)

@@ -15,7 +15,7 @@ from maskedlm.cli import finetune as verb
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
-from maskedlm.finetune import continued, initial_params, predict, run
+from maskedlm.finetune import initial_params, predict, run, start
 from maskedlm.training.checkpoints import load
 
 WORDS = {"good": ("film", "cat", "book"), "bad": ("end", "dog", "table")}
@@ -69,11 +69,11 @@ def finished(folder):
 
 def test_a_run_continues_with_the_config_of_its_workdir(finished, tmp_path):
   workdir, result, _ = finished
-  config = continued.load_config(workdir, [])
+  config = start.continued_config(workdir, [])
   runs.check_resumed(config, workdir, result, tmp_path / "copy")
   for option in ("suite=('a', 'b')", "sweep.seeds=(1, 2)"):
     with pytest.raises(ConfigError, match=option.partition("=")[0]):
-      continued.load_config(workdir, [f"--config.{option}"])
+      start.continued_config(workdir, [f"--config.{option}"])
 
 
 def test_a_run_learns_and_leaves_its_files(finished):
@@ -149,7 +149,7 @@ def test_packing_does_not_change_the_loss(config, tmp_path, capsys):
     workdir = tmp_path / str(config.data.pack)
     run.finetune(config, workdir)
     made = capsys.readouterr().err
-    found = r"a batch's 32 texts are put in (.+) rows of \d+ tokens;"
+    found = r"\(32 texts share (.+) rows of \d+ tokens\)"
     (count,) = re.findall(found, made)
     assert re.fullmatch(r"\d+ to 32" if config.data.pack else "32", count)
     assert (count == "32") != config.data.pack
@@ -179,7 +179,7 @@ def test_predictions_do_not_depend_on_the_batch(finished):
   """An example alone and one among longer ones get the same prediction."""
   workdir, _, config = finished
   model = predict.open_model(workdir)
-  examples = model.task.read_examples(config.data.dev, model.options)
+  examples = model.task.read_examples(config.data.dev)
   together = predict.predict(model, examples, batch_size=16)
   for i in (0, 4, 11):
     (alone,) = predict.predict(model, [examples[i]])
@@ -211,38 +211,27 @@ def test_evaluate_and_predict_from_the_command_line(finished, tmp_path, capsys):
   assert len(shown) == 17 and "line" not in json.loads(shown[0])
 
 
-def test_evaluate_checks_labels_before_it_predicts(
-  finished, tmp_path, capsys, monkeypatch
-):
-  bare = tmp_path / "bare.tsv"
-  bare.write_text("text\nthe good cat\n")
-  monkeypatch.setattr(predict, "predict", None)
-  argv = ["evaluate", "--checkpoint", str(finished[0]), "--data", str(bare)]
-  assert main.main(argv) == 2
-  assert "bare.tsv:2: no column 'label'" in capsys.readouterr().err
+def test_input_is_reported_by_line(finished, tmp_path, capsys, monkeypatch):
+  def refused(verb, *args):
+    capsys.readouterr()
+    assert main.main([verb, "--checkpoint", str(finished[0]), *args]) == 2
+    return capsys.readouterr().err
 
-
-def test_input_that_is_not_utf8_is_reported_by_line(
-  finished, tmp_path, capsys, monkeypatch
-):
-  argv = ["predict", "--checkpoint", str(finished[0])]
   stdin = io.TextIOWrapper(io.BytesIO(b"the cat\ncaf\xe9\n"))
   monkeypatch.setattr(sys, "stdin", stdin)
-  assert main.main(argv) == 2
-  assert "error: stdin:2: not UTF-8" in capsys.readouterr().err
-  assert main.main([*argv, "--input", str(tmp_path / "none.txt")]) == 2
-  assert "none.txt: no such file" in capsys.readouterr().err
-
-
-def test_input_without_a_field_is_reported_by_line(finished, tmp_path, capsys):
+  assert "error: stdin:2: not UTF-8" in refused("predict")
+  missing = refused("predict", "--input", str(tmp_path / "none.txt"))
+  assert "none.txt: no such file" in missing
   path = tmp_path / "lines.jsonl"
   path.write_text('{"text": "the cat"}\n\n{"txt": "a dog"}\n')
-  argv = ["predict", "--checkpoint", str(finished[0])]
-  assert main.main([*argv, "--input", str(path)]) == 2
-  error = capsys.readouterr().err
-  assert f'error: {path}:3: input {{"txt": "a dog"}} has no \'text\'' in error
-  assert main.main([*argv, '{"txt": "a dog"}']) == 2
-  assert "error: input {" in capsys.readouterr().err
+  assert (
+    f'error: {path}:3: input {{"txt": "a dog"}} has no \'text\''
+  ) in refused("predict", "--input", str(path))
+  assert "error: input {" in refused("predict", '{"txt": "a dog"}')
+  path = tmp_path / "bare.tsv"
+  path.write_text("text\nthe good cat\n")
+  error = refused("evaluate", "--data", str(path))
+  assert "bare.tsv:2: no column 'label'" in error
 
 
 def test_the_held_out_share_does_not_depend_on_the_seed(config):
@@ -265,14 +254,20 @@ def test_the_held_out_share_does_not_depend_on_the_seed(config):
     ({"init_from": "nowhere"}, "nowhere: no such folder"),
     ({"data.train": ""}, "data.train is empty"),
     ({"data.length": 64}, "data.length=64 is more than the 48 positions"),
-    ({"model.reinit_layers": 3}, "model.reinit_layers=3: expected 0 to 2"),
     ({"data.buckets": (25,)}, "data.buckets contains 25"),
+    ({"data.dev": "", "data.dev_share": 0.0}, "no example is left for dev"),
+    ({"model.reinit_layers": 3}, "model.reinit_layers=3: expected 0 to 2"),
+    # Before training, and before other files are predicted.
+    ({"data.dev": "bare.tsv"}, "bare.tsv:2: no column 'label'"),
+    ({"data.also_score": ("bare.tsv",)}, "bare.tsv:2: no column 'label'"),
+    ({"data.also_score": ("none.tsv",)}, "none.tsv: No such file"),
   ],
 )
-def test_errors_are_one_line(config, change, message):
-  for name, value in change.items():
-    config.update_from_flattened_dict({name: value})
-  with pytest.raises(ConfigError) as error:
+def test_errors_are_one_line(config, change, message, tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  (tmp_path / "bare.tsv").write_text("text\nthe good cat\n")
+  config.update_from_flattened_dict(change)
+  with pytest.raises((ConfigError, DataError)) as error:
     run.prepare_run(config)
   assert message in str(error.value)
   assert "\n" not in str(error.value)
@@ -284,30 +279,6 @@ def test_a_workdir_of_pretraining_is_left_alone(config, tmp_path):
     run.finetune(config, tmp_path)
   assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
   assert (tmp_path / "config.json").read_text() == '{"objective": {}}'
-
-
-def test_a_development_set_without_labels_is_noticed_at_once(config, tmp_path):
-  bare = tmp_path / "bare.tsv"
-  bare.write_text("text\nthe good cat\n")
-  config.data.dev = str(bare)
-  with pytest.raises(DataError, match=r"bare\.tsv.*label"):
-    run.prepare_run(config)
-
-
-@pytest.mark.parametrize(
-  ("text", "message"),
-  [
-    (None, r"other\.tsv: No such file"),
-    ("text\nthe good cat\n", r"other\.tsv.*label"),
-  ],
-)
-def test_also_score_is_checked_before_training(config, tmp_path, text, message):
-  other = tmp_path / "other.tsv"
-  if text:
-    other.write_text(text)
-  config.data.also_score = (str(other),)
-  with pytest.raises(DataError, match=message):
-    run.prepare_run(config)
 
 
 def test_also_score(finished, tmp_path):
@@ -348,13 +319,6 @@ def test_the_result_is_written_before_also_score(
   written = json.loads((copy / "result.json").read_text())
   assert written["accuracy"] == result["accuracy"]
   assert "also_scored" not in written
-
-
-def test_an_empty_development_share_is_refused(config):
-  config.data.dev = ""
-  config.data.dev_share = 0.0
-  with pytest.raises(DataError, match="no example is left for dev"):
-    run.prepare_run(config)
 
 
 def test_a_pretrained_checkpoint_can_not_predict(folder, capsys):

@@ -23,18 +23,24 @@ SCORES = {
 
 
 @pytest.fixture
-def runs(monkeypatch):
+def more():
+  """Seed -> what its runs end with besides SCORES: results, or an error."""
+  return {}
+
+
+@pytest.fixture
+def runs(monkeypatch, more):
   """Replaces run.finetune; returns the runs it was called with."""
   made = []
 
   def finetune(config, workdir):
     made.append((config, workdir))
-    key = config.optimizer.learning_rate, config.seed
-    return {
-      "best_metric": "mcc",
-      "mcc": SCORES[key],
-      "degenerate": SCORES[key] == 0.5,
-    }
+    ending = more.get(config.seed, {})
+    if isinstance(ending, Exception):
+      raise ending
+    score = SCORES[config.optimizer.learning_rate, config.seed]
+    degenerate = {"degenerate": score == 0.5}
+    return {"best_metric": "mcc", "mcc": score, **degenerate, **ending}
 
   monkeypatch.setattr(run, "finetune", finetune)
   return made
@@ -62,26 +68,19 @@ def test_a_grid_is_run_and_the_best_result_returned(runs, tmp_path, capsys):
 
 def test_the_standard_deviation_of_few_runs():
   made = [{"best_metric": "f1", "f1": x, "degenerate": False} for x in (0.5, 1)]
-  assert sweep.summarise_runs((1e-5, 8, 1), made[:1]).stddev == 0.0
+  assert sweep.summarise_runs((1e-5, 8, 1), made[:1]).scores.stddev == 0.0
   two = sweep.summarise_runs((1e-5, 8, 1), made)
-  assert two.stddev == pytest.approx(
-    0.125**0.5
-  )  # Divided by n - 1: 2 * 0.25 ** 2.
+  # Divided by n - 1: 2 * 0.25 ** 2.
+  assert two.scores.stddev == pytest.approx(0.125**0.5)
 
 
 def test_the_test_figures_of_restarts_are_averaged_too(
-  runs, tmp_path, capsys, monkeypatch
+  runs, more, tmp_path, capsys
 ):
-  ends = run.finetune
-  tested = {3: 0.1, 5: 0.5, 8: 0.6}  # The best on the development set is not
-  # the best here.
-
-  def finetune(config, workdir):
-    result = ends(config, workdir)
-    scores = {"mcc": tested[config.seed], "accuracy": 0.9}
-    return {**result, "also_scored": {"/x/eng.testb": scores}}
-
-  monkeypatch.setattr(run, "finetune", finetune)
+  # The best on the development set is not the best here.
+  for seed, value in ((3, 0.1), (5, 0.5), (8, 0.6)):
+    scores = {"mcc": value, "accuracy": 0.9}
+    more[seed] = {"also_scored": {"/x/eng.testb": scores}}
   config = configs.default("tagging")
   config.optimizer.learning_rate = 1e-5
   config.sweep.seeds = (3, 5, 8)
@@ -113,19 +112,9 @@ def test_a_metric_that_is_not_a_number_is_never_the_best(
   assert "| 0.7000 |" in capsys.readouterr().out  # The best of its setting.
 
 
-def test_a_run_that_diverges_stops_no_other(
-  runs, tmp_path, capsys, monkeypatch
-):
-  ends = run.finetune
-
-  def finetune(config, workdir):
-    if config.seed == 5:
-      raise nonfinite_rows.NonFiniteError(
-        "steps 3 to 12: the loss was not finite"
-      )
-    return ends(config, workdir)
-
-  monkeypatch.setattr(run, "finetune", finetune)
+def test_a_run_that_diverges_stops_no_other(runs, more, tmp_path, capsys):
+  error = "steps 3 to 12: the loss was not finite"
+  more[5] = nonfinite_rows.NonFiniteError(error)
   config = configs.default("classification")
   config.sweep.learning_rate = (0.5, 1e-5)
   config.sweep.seeds = (3, 5, 8)

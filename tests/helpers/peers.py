@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from maskedlm.data.tokenizers import tokenizer as tokenizers
-from maskedlm.interop.huggingface import parameter_names, tokenizer_files
+from maskedlm.interop.huggingface import tokenizer_files
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -180,7 +180,6 @@ def import_tokenizer(folder, out, **changes):
   """Imports BERT's tokenizer of 131 tokens, unless `changes` differ."""
   options = {
     "vocab_size": 131,
-    "architecture": parameter_names.BERT,
     "log": print,
   }
   return tokenizer_files.import_tokenizer(folder, out, **options | changes)

@@ -13,7 +13,7 @@ from maskedlm.training.checkpoints import manager
 
 D, H, N, POSITIONS, LENGTH = 24, 3, 2, 48, 32
 SIZES = {"width": D, "num_heads": H, "num_layers": N}
-VOCAB = {"wordpiece": 90, "bpe": 300}
+VOCAB = {"wordpiece": 90, "bpe": 300, "unigram": 56}
 # name -> (task, options, facts that a training set would have decided).
 TUNED = {
   "pos": ("tagging", {"task": "pos"}, {"labels": ["ADJ", "NOUN", "VERB"]}),
@@ -52,7 +52,14 @@ def finetuned(folder, name, *, metrics=(None,)):
 
 
 def save_tuned(
-  folder, task_name, options, label_info, *, metrics=(None,), heldout=None
+  folder,
+  task_name,
+  options,
+  label_info,
+  *,
+  metrics=(None,),
+  heldout=None,
+  **changes,
 ):
   """Saves a workdir of any task; returns its path.
 
@@ -63,9 +70,11 @@ def save_tuned(
     label_info: facts that a training set would have decided.
     metrics: as for `finetuned`.
     heldout: thresholds and metrics of each checkpoint.
+    **changes: further fields of EncoderConfig.
   """
   tokenizer = make_tokenizer()
-  cfg = workdirs.config(tokenizer, max_positions=POSITIONS, **SIZES)
+  sizes = {"max_positions": POSITIONS, **SIZES, **changes}
+  cfg = workdirs.config(tokenizer, **sizes)
   bound = make_task(task_name, options)
   app = bound.make_application(Setup(tokenizer, cfg, label_info, LENGTH))
   shapes = {

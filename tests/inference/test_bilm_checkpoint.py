@@ -3,38 +3,18 @@
 import numpy as np
 import pytest
 
-import maskedlm
 from helpers import untrained, vector_encoder
-from maskedlm.core.errors import ConfigError, InteropError
-from maskedlm.inference.vectors import attention_maps, vectors
+from maskedlm.core.errors import InteropError
+from maskedlm.inference.vectors import vectors
 from maskedlm.interop import stablehlo
 from maskedlm.interop.huggingface import exporter
 
 W = untrained.D // 2
 
 
-@pytest.fixture(scope="module")
-def path(tmp_path_factory):
-  return untrained.bilm(tmp_path_factory.mktemp("bilm") / "run")
-
-
-@pytest.mark.parametrize(
-  "ask",
-  [
-    lambda model: model.fill_mask("the [MASK] sat"),
-    lambda model: model.score(["the cat sat"]),
-    lambda model: model.evaluate(["the cat sat"]),
-  ],
-)
-def test_it_fills_no_masks_and_scores_no_texts(path, ask):
-  with pytest.raises(ConfigError, match="bilm_head") as found:
-    ask(maskedlm.load(path))
-  assert "\n" not in str(found.value)
-
-
-def test_it_has_no_attention(path):
-  with pytest.raises(ConfigError, match=r"'bilm'.*no attention"):
-    attention_maps.attend(vectors.open_text_encoder(path), "the cat sat")
+@pytest.fixture
+def path(bilm):
+  return bilm.path
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.tokenizers import tokenizer
-from maskedlm.inference import fill_mask
+from maskedlm.inference import fill_mask, token_model
 from maskedlm.modeling import heads
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.objectives import causal, electra
@@ -34,7 +34,7 @@ def test_electra_fills_masks_with_its_generator():
     "encoder": dataclasses.asdict(cfg),
     "generator": dataclasses.asdict(small),
   }
-  filler, architecture = fill_mask.masked_model(params, task, "here")
+  filler, architecture = token_model.masked_model(params, task, "here")
   assert architecture == small
   batch = {
     name: np.ones((1, 5), np.int32)
@@ -50,7 +50,7 @@ def test_a_causal_model_is_refused():
   params = jax.eval_shape(lambda key: causal.init(cfg, key), jax.random.key(0))
   task = {"objective": "causal", "encoder": dataclasses.asdict(cfg)}
   with pytest.raises(ConfigError, match=r"lm_head.* can't fill masks"):
-    fill_mask.masked_model(params, task, "here")
+    token_model.masked_model(params, task, "here")
 
 
 def test_pieces_of_byte_level_bpe_are_shown_as_text():
@@ -81,14 +81,15 @@ def test_a_long_text_is_read_around_its_masks(capsys, words, kept):
   made = tokenizer.train_tokenizer(
     ["a b c d e f g h i"] * 9, kind="wordpiece", vocab_size=60, lowercase=False
   )
-  filler = fill_mask.MaskFiller(
-    made, "[MASK]", 7, reads="both", probabilities=None
-  )
+
+  def read():
+    return fill_mask.mask_row(made, words, length=7, reads="both")
+
   if kept is None:
     with pytest.raises(ConfigError, match=r"has 8 tokens, .* takes 7: cut it"):
-      fill_mask._row(filler, words)
+      read()
     return
-  row = fill_mask._row(filler, words)
+  row = read()
   assert [made.tokens(int(x)) for x in row] == ["[CLS]", *kept.split(), "[SEP]"]
   shown = capsys.readouterr().err.splitlines()
   if kept == words:

@@ -23,7 +23,8 @@ from maskedlm.data.tokenizers.tokenizer import train_tokenizer
 from maskedlm.finetune.config import make_task
 from maskedlm.finetune.contract import Setup
 from maskedlm.inference import fill_mask
-from maskedlm.inference.pretrained import evaluate, masked_rows
+from maskedlm.inference.pretrained import evaluate
+from maskedlm.inference.rows import Row, pad_rows
 from maskedlm.inference.vectors import vectors
 from maskedlm.training.checkpoints.load import LoadedCheckpoint
 
@@ -72,9 +73,11 @@ def pretrained():
 
 
 def rows():
-  """Returns input_ids, token_type_ids and segment_ids, [B, L] each."""
+  """Returns a batch [B, L] with P places, of which 5 are used."""
+  places = np.arange(1, 6)
   some = [np.arange(5, 5 + L - i, dtype=np.int32) for i in range(B)]
-  return masked_rows.pad_rows(some, (B, L), 0)
+  made = [Row(ids, places, ids[places]) for ids in some]
+  return pad_rows(made, B, L, pad=0, least=P)
 
 
 def embed():
@@ -99,19 +102,14 @@ def predict(name, label_info):
 def measured():
   opened = pretrained()
   model = evaluate.make_model(opened, "here")
-  ids = rows()["input_ids"]
-  masked = [
-    masked_rows.MaskedRow(ids[i], np.arange(1, 6), ids[i, 1:6])
-    for i in range(B)
-  ]
-  batch = masked_rows.make_batch(masked, batch_size=B, length=L, pad=0)
-  return model.scores.func, *model.scores.args, batch
+  return model.scores.func, *model.scores.args, rows()
 
 
 def filled():
-  fill = fill_mask.make_mask_filler(pretrained(), "here").probabilities
-  batch, places = rows(), np.zeros((B, P), np.int32)
-  return fill.func, *fill.args, batch["input_ids"], batch["segment_ids"], places
+  model = fill_mask.make_mask_filler(pretrained(), "here")
+  special_ids = (*model.tokenizer.special_ids,)
+  fill = fill_mask.make_probabilities(model.cfg, special_ids)
+  return fill, model.params, rows()
 
 
 CALLS = {

@@ -13,37 +13,24 @@ import numpy as np
 import pytest
 
 import maskedlm
-from helpers import untrained
 from helpers.repository import ROOT
 from helpers.untrained import D, H, N
 from maskedlm.cli import main
-from maskedlm.core.errors import CheckpointError, ConfigError, DataError
+from maskedlm.core.errors import CheckpointError, ConfigError
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 TEXTS = ["The cat sat on the mat.", " \t", "she sold a red book to the man"]
 MASKED = "the [MASK] sat on the [MASK] ."
 
 
-@pytest.fixture(scope="module")
-def workdir(tmp_path_factory):
-  return untrained.pretrained(tmp_path_factory.mktemp("api") / "pretrained")
+@pytest.fixture
+def model(pretrained):
+  return pretrained
 
 
-@pytest.fixture(scope="module")
-def model(workdir):
-  return maskedlm.load(workdir)
-
-
-@pytest.fixture(scope="module")
-def tagged(tmp_path_factory):
-  """Returns a workdir of fine-tuning whose second checkpoint is the best."""
-  folder = tmp_path_factory.mktemp("api") / "pos"
-  return untrained.finetuned(folder, "pos", metrics=(0.5, 0.2, 0.9))
-
-
-@pytest.fixture(scope="module")
-def tagger(tagged):
-  return maskedlm.load(str(tagged))
+@pytest.fixture
+def workdir(run):
+  return run
 
 
 # The package.
@@ -277,66 +264,6 @@ def test_predict_equals_the_verb(tagger, tagged, capsys):
   assert tagger.predict([]) == []
   numpys = {"tokens": np.array(["a", "red", "book"]), "id": np.int64(7)}
   assert tagger.predict([numpys])[0]["tags"] == made[1]["tags"]
-
-
-# Errors.
-
-
-@pytest.mark.parametrize(
-  ("ask", "message"),
-  [
-    (lambda m: m.fill_mask("no mask"), r"no \[MASK\] in 'no mask'"),
-    (
-      lambda m: m.fill_mask("[MASK] " + "the " * 45 + "[MASK]"),
-      "has 49 tokens, and 49 from its first .MASK. to its last; the model takes"
-      " 48: cut it",
-    ),
-    (lambda m: m.fill_mask("[MASK]", top=0), "top=0: expected at least 1"),
-    (lambda m: m.embed("a text"), "texts is one string, 'a text'"),
-    (lambda m: m.encode([None]), r"texts\[0\] is None: expected a string"),
-    (lambda m: m.embed(["a", float("nan")]), r"texts\[1\] is nan"),
-    (lambda m: m.embed(["a"], layers=-1), r"layers=-1: .* such as \(-1,\)"),
-    (lambda m: m.embed(["a"], layers=(3,)), "layers has 3: the encoder has 2"),
-    (lambda m: m.embed([], layers=(3,)), "layers has 3: the encoder has 2"),
-    (lambda m: m.vectors(["a"], unit="wrd"), 'did you mean "word"'),
-    (lambda m: m.embed(["a"], combine="sun"), 'did you mean "sum"'),
-    (lambda m: m.embed(["a"], layers=None), "layers=None: expected numbers"),
-    (lambda m: m.embed(["a"], layers=[1.5]), r"layers=\[1.5\]: expected num"),
-    (lambda m: m.embed(None), "texts is None: expected a list"),
-    (lambda m: m.fill_mask(None), "text is None: expected a string"),
-    (
-      lambda m: m.fill_mask(["[MASK]"]),
-      r"text is \['\[MASK\]'\]: expected a s",
-    ),
-    (lambda m: m.attend(None), "text is None: expected a string"),
-    (lambda m: m.tokenize(7), "text is 7: expected a string"),
-    (lambda m: m.attend(""), "has no token"),
-    (lambda m: m.predict(["a"]), "was pretrained, not fine-tuned: run"),
-  ],
-  ids=range(20),
-)
-def test_wrong_arguments(model, ask, message):
-  with pytest.raises(ConfigError, match=message) as found:
-    ask(model)
-  assert "\n" not in str(found.value)
-
-
-@pytest.mark.parametrize(
-  ("ask", "error", "message"),
-  [
-    (lambda m: m.fill_mask("[MASK]"), ConfigError, "can't fill masks"),
-    (lambda m: m.predict("x"), ConfigError, "examples is one string"),
-    (lambda m: m.predict([3]), ConfigError, "expected a string or a dict"),
-    (lambda m: m.predict([{"a": {1}}]), ConfigError, "written as JSON: exp"),
-    (lambda m: m.predict([{"txt": ""}]), DataError, "has no words; expected"),
-    (lambda m: m.predict(["a"], batch_size=0), ConfigError, "batch_size=0"),
-  ],
-  ids=range(6),
-)
-def test_wrong_arguments_to_a_tagger(tagger, ask, error, message):
-  with pytest.raises(error, match=message) as found:
-    ask(tagger)
-  assert "\n" not in str(found.value)
 
 
 def test_odd_unicode(model, tagger):

@@ -161,8 +161,10 @@ def test_embedding_compiles_one_shape_once(tmp_path):
   texts = [the(n) for n in range(1, 31)] * 2
   options = vectors.VectorOptions("sentence")
 
+  encoder = vectors.make_text_encoder(model.opened, batch_tokens=128)
+
   def embed(texts):
-    made = vectors.embed(model._encoder, texts, options, batch_tokens=128)
+    made = vectors.embed(encoder, texts, options)
     return len(vectors.collect(made).values)
 
   jax.clear_caches()

@@ -8,6 +8,7 @@ of a batch at every step and needs the number of bins: `first_fit`.
 """
 
 from collections import deque
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -33,6 +34,23 @@ def first_fit(
     starts[i] = capacity - room[bins[i]]
     room[bins[i]] -= lengths[i]
   return bins, starts, int(bins.max()) + 1
+
+
+def shared_buckets(lengths, buckets) -> Iterator[tuple[int, np.ndarray]]:
+  """Yields (L, the rows that are read at length L), longest first.
+
+  So a lack of memory shows at once. A row is read at the smallest bucket that
+  holds it; rows of up to SHARED_LENGTH tokens have one bucket.
+
+  Args:
+    lengths: [n], tokens of each row.
+    buckets: increasing; the last holds every row.
+  """
+  buckets = np.asarray(buckets)
+  shared = np.maximum(lengths, min(SHARED_LENGTH, buckets[-1]))
+  needed = buckets[np.searchsorted(buckets, shared)]
+  for L in map(int, np.unique(needed)[::-1]):
+    yield L, np.flatnonzero(needed == L)
 
 
 def best_fit(

@@ -17,7 +17,7 @@ import numpy as np
 from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data.corpus import integrity, manifest, shards
 from maskedlm.data.corpus.concat import Concat, concatenate, take
-from maskedlm.data.tokenizers.tokenizer import Tokenizer, load_tokenizer
+from maskedlm.data.tokenizers.tokenizer import Tokenizer, open_tokenizer
 from maskedlm.runtime import output_files, storage_errors
 
 _COLUMNS = ("documents", "sentences", "tokens")  # A domain is a range of each.
@@ -134,15 +134,15 @@ def open_corpus(path, tokens: Mapping[str, Any] | None = None) -> Corpus:
 
 def _tokenizer_of(path: str, meta: Mapping) -> Tokenizer:
   """Returns a corpus's tokenizer, by which its runs find words."""
-  tokenizer = _load_tokenizer(path)
+  tokenizer = _open_tokenizer(path)
   if meta["version"] > 1:
     return tokenizer
   # Runs that began with a corpus of version 1 go on with the same masks.
   return tokenizer._replace(starts_word=tokenizer.follows_space)
 
 
-def _load_tokenizer(path: str) -> Tokenizer:
-  return load_tokenizer(os.path.join(path, "tokenizer"))
+def _open_tokenizer(path: str) -> Tokenizer:
+  return open_tokenizer(os.path.join(path, "tokenizer"))
 
 
 def _open_split(path: str, meta: Mapping, split: str, tokens) -> Split:
@@ -323,7 +323,7 @@ def _wrong_content(path: str, meta: Mapping) -> Iterator[str]:
   """Yields the problems of a corpus whose checksums are right."""
   if meta["fingerprint"] != manifest.fingerprint(meta):
     yield f"{path}: meta.json: the fingerprint is not that of the files."
-  tokenizer = _load_tokenizer(path)
+  tokenizer = _open_tokenizer(path)
   if meta["tokenizer"]["sha256"] != tokenizer.sha256:
     yield f"{path}: tokenizer: not the one recorded in meta.json."
   splits, vocab_size = meta["splits"], meta["vocab_size"]

@@ -11,7 +11,7 @@ from maskedlm.data.corpus import shards
 from maskedlm.data.prepare import lost_text
 from maskedlm.data.sources import sentences
 from maskedlm.data.tokenizers.documents import Text
-from maskedlm.data.tokenizers.tokenizer import load_tokenizer
+from maskedlm.data.tokenizers.tokenizer import open_tokenizer
 
 
 class Encoded(NamedTuple):
@@ -31,11 +31,11 @@ def make_encoder(
   """Returns a function from a chunk of (split, document) to Encoded.
 
   Args:
-    tokenizer_path: path for tokenizer.load_tokenizer.
+    tokenizer_path: path for tokenizer.open_tokenizer.
     mode: corpus.sentences, "split" or "lines".
     max_tokens: longer sentences are cut.
   """
-  tokenizer = load_tokenizer(tokenizer_path)
+  tokenizer = open_tokenizer(tokenizer_path)
   dtype = shards.token_dtype(tokenizer.vocab_size)
   count_lost = lost_text.make_counter(tokenizer)
 

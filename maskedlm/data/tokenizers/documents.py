@@ -21,8 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maskedlm.core.parse_json import parse_json
-from maskedlm.data.tokenizers import sentence_starts, spelling
+from maskedlm.data.tokenizers import sentence_starts
 from maskedlm.data.tokenizers.libraries import Backend
 
 WINDOW = 1 << 17  # Characters encoded at a time, in 20 MB of memory.
@@ -99,15 +98,6 @@ def make_encoder(
   return encode_words if separable else encode_any
 
 
-def line_separator(library: Backend) -> str:
-  """Returns Tokenizer.line_separator."""
-  newline, space = (library.encode(f"a{mark}b")[0] for mark in "\n ")
-  if newline == space:
-    return "\n"
-  spelled = spelling.token_bytes(library)
-  return "\n" if any(b"\n" in spelled[index] for index in newline) else " "
-
-
 def _join(parts: Sequence[Encoded]) -> Encoded:
   ids = [np.empty(0, np.int32), *(ids for ids, _ in parts)]
   counts = itertools.chain.from_iterable(counts for _, counts in parts)
@@ -133,7 +123,7 @@ def _is_separable(library: Backend) -> bool:
   """Returns whether words are encoded by themselves, split as BERT does."""
   if library.kind != "wordpiece":
     return False
-  definition = parse_json(library.content)
+  definition = library.definition
   normalizer = definition.get("normalizer") or {"type": "Sequence"}
   steps = [normalizer, *normalizer.get("normalizers", ())]
   splits = definition.get("pre_tokenizer") or {}

@@ -1,12 +1,14 @@
 """Reads tokenizer.json with the library `tokenizers`, into a Backend.
 
-tokenizer.py builds the public interface on it. vocab_txt.py reads BERT's
-vocabularies, and sentencepiece_model.py those of sentencepiece, into the same.
+tokenizer.py builds the public interface on it; sentencepiece_model.py reads
+sentencepiece's models into the same. A file of others is repaired before
+(repairs.py).
 """
 
 import functools
 import json
 import os
+import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -14,9 +16,10 @@ import numpy as np
 import tokenizers
 
 from maskedlm.core.errors import CorpusError
+from maskedlm.core.open_file import open_file
 from maskedlm.core.parse_json import parse_json
-from maskedlm.data.tokenizers import definition as corrections
 from maskedlm.data.tokenizers import fast_wordpiece, word_starts
+from maskedlm.runtime import storage_errors
 
 # prepare runs one process per core: the library must not start threads in each,
 # nor warn about forks. It reads the variable when it encodes; a value set by
@@ -44,6 +47,7 @@ class Backend(NamedTuple):
   kind: str  # wordpiece | bpe | unigram.
   file: str  # One of FILE_NAMES.
   content: bytes
+  definition: dict  # What a tokenizer.json says; {} for sentencepiece.
   tokens: list[str]  # By id; "" if the file has no token for an id.
   special: Special
   control: frozenset[int]  # Ids that the file marks as special.
@@ -56,7 +60,6 @@ class Backend(NamedTuple):
   notes: tuple[str, ...] = ()  # What differs from the file, or is a guess.
 
 
-CONFIG_NAME = "tokenizer_config.json"  # Hugging Face's, next to a vocab.txt.
 FILE_NAMES = ("tokenizer.json", "tokenizer.model")  # In a saved directory.
 # Common names, the preferred one first.
 SPECIAL_NAMES = Special(
@@ -66,6 +69,23 @@ SPECIAL_NAMES = Special(
   sep=("[SEP]", "<sep>", "<eos>", "</s>"),
   mask=("[MASK]", "<mask>"),
 )
+
+
+def read_content(path: pathlib.Path) -> bytes:
+  """Returns the bytes of a tokenizer's file.
+
+  Raises:
+    CorpusError, StorageError: it is absent, or can't be read now.
+  """
+  try:
+    with open_file(path) as file:
+      return file.read()
+  except OSError as error:
+    storage_errors.raise_if_temporary(path, error)
+    raise CorpusError(
+      f"tokenizer {path}: {error.strerror}; expected a tokenizer.json, a "
+      "vocab.txt, a sentencepiece .model or a directory with one of them."
+    ) from error
 
 
 def parse_object(content: str | bytes, path) -> dict:
@@ -85,52 +105,32 @@ def parse_object(content: str | bytes, path) -> dict:
   return definition
 
 
-def read_tokenizer_json(content: str | bytes, path) -> Backend:
-  """Reads a tokenizer.json with WordPiece, BPE (byte-level or ▁) or Unigram.
+def canonical(definition: dict) -> bytes:
+  """Returns a tokenizer.json in the form that is saved and hashed."""
+  return json.dumps(
+    definition, ensure_ascii=False, sort_keys=True, separators=(",", ":")
+  ).encode()
+
+
+def read_tokenizer_json(content: bytes, path) -> Backend:
+  """Reads a tokenizer.json that maskedlm saved.
 
   Raises:
-    CorpusError: the file is broken, has another model or lacks special tokens.
+    CorpusError: the file is broken.
   """
-  stated = parse_object(content, path)
-  definition = corrections.without_training(stated)
-  library = _hugging_face(definition, path)
+  definition = parse_object(content, path)
+  library = build(definition, path)
   kind = type(library.model).__name__.lower()
-  if kind not in ("wordpiece", "bpe", "unigram"):
-    raise CorpusError(
-      f"tokenizer {path}: its model is {kind}; expected wordpiece, bpe or "
-      "unigram."
-    )
-  # Older files leave out the type.
-  definition["model"] = {
-    "type": type(library.model).__name__,
-    **definition["model"],
-  }
   ids = library.get_vocab(with_added_tokens=True)
-  unknown = corrections.unknown_token(definition)
-  special = find_special(ids, path, unknown=unknown)
-  definition, new = corrections.with_unknown_token(
-    definition, SPECIAL_NAMES.unk, path
-  )
-  if new:
-    library = _hugging_face(definition, path)
-    special = special._replace(unk=ids[new])
-  size = max(ids.values(), default=-1) + 1
-  if size > 10 * len(ids) + 1000:
-    token = max(ids, key=ids.__getitem__)
-    raise CorpusError(
-      f"tokenizer {path}: the id of {token!r} is {size - 1}, but there are "
-      f"only {len(ids)} tokens; expected ids without such a gap: correct it."
-    )
-  tokens = [""] * size
+  special = find_special(ids, path, unknown=unknown_token(definition))
+  tokens = [""] * (max(ids.values()) + 1)
   for token, index in ids.items():
     tokens[index] = token
   added = library.get_added_tokens_decoder().items()
   without_prefix = _without_prefix(definition)
   continuing = functools.cache(  # Rarely needed, so built on demand.
     lambda: (
-      library
-      if without_prefix == definition
-      else _hugging_face(without_prefix, path)
+      library if without_prefix == definition else build(without_prefix, path)
     )
   )
   # The space that byte-level BPE puts before a text is not part of it.
@@ -161,26 +161,15 @@ def read_tokenizer_json(content: str | bytes, path) -> Backend:
     encodings = library.encode_batch_fast(texts, add_special_tokens=False)
     return [np.array(encoding.ids, np.int32) for encoding in encodings]
 
-  starts_word = word_starts.from_definition(definition, tokens, path)
-  word_starts.check_word_starts(
-    starts_word, tokens, lambda text: encode(library, text)[0], path
-  )
-  notes = []
-  if dropout := stated["model"].get("dropout"):
-    notes.append(f"BPE dropout ({dropout}) is off")
-  if new:
-    notes.append(f"{new} is set as its unknown token")
-
   return Backend(
     kind=kind,
     file="tokenizer.json",
-    content=json.dumps(
-      definition, ensure_ascii=False, sort_keys=True, separators=(",", ":")
-    ).encode(),
+    content=content,
+    definition=definition,
     tokens=tokens,
     special=special,
     control=frozenset(index for index, token in added if token.special),
-    starts_word=starts_word,
+    starts_word=word_starts.from_definition(definition, tokens, path),
     normalize=library.normalizer.normalize_str if library.normalizer else str,
     encode=functools.partial(encode, library),
     encode_continued=encode_continued,
@@ -188,13 +177,30 @@ def read_tokenizer_json(content: str | bytes, path) -> Backend:
     decode=lambda ids: library.decode(
       ids, skip_special_tokens=False
     ).removeprefix(prefix),
-    notes=tuple(notes),
   )
 
 
-def _hugging_face(definition: dict, path) -> tokenizers.Tokenizer:
+def without_training(definition: dict) -> dict:
+  """Returns a tokenizer.json without truncation, padding and BPE dropout.
+
+  With dropout, the library would leave out merges at random each time that it
+  encodes a text.
+  """
+  definition = definition | {"truncation": None, "padding": None}
+  model = definition.get("model")
+  if isinstance(model, dict) and model.get("dropout"):
+    definition["model"] = model | {"dropout": None}
+  return definition
+
+
+def build(definition: dict, path) -> tokenizers.Tokenizer:
+  """Returns the library's tokenizer, to which specials' spellings are text.
+
+  Raises:
+    CorpusError: the definition is not one.
+  """
   # The post-processor would add [CLS] and [SEP] and shift offsets.
-  definition = definition | {"post_processor": None}
+  definition = without_training(definition) | {"post_processor": None}
   try:
     library = tokenizers.Tokenizer.from_str(json.dumps(definition))
   except KeyboardInterrupt:
@@ -206,6 +212,16 @@ def _hugging_face(definition: dict, path) -> tokenizers.Tokenizer:
     ) from error
   library.encode_special_tokens = True  # Their spellings are ordinary text.
   return library
+
+
+def unknown_token(definition: dict) -> str | None:
+  """Returns the token that the model gives for unknown characters, or None."""
+  model, vocab = definition["model"], definition["model"]["vocab"]
+  if model.get("type") != "Unigram":
+    token = model.get("unk_token")
+    return token if token in vocab else None
+  index = model.get("unk_id")
+  return None if index is None else vocab[index][0]
 
 
 _NO_PREFIX = {"add_prefix_space": False, "prepend_scheme": "never"}

@@ -8,7 +8,6 @@ import numpy as np
 import sentencepiece
 
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.tokenizers import word_starts
 from maskedlm.data.tokenizers.libraries import SPECIAL_NAMES, Backend, Special
 
 
@@ -42,8 +41,6 @@ def read(content: bytes, path) -> Backend:
       "(treat_whitespace_as_suffix), so none begins a word; train it without "
       "that option."
     )
-  if any("▁" in token for token in tokens):
-    word_starts.check_word_starts(starts_word, tokens, library.encode, path)
   spaces = [" " if starts else "" for starts in starts_word]
   shown = control | {library.unk_id()}
   # Protobuf merges appended fields: normalizer_spec.add_dummy_prefix.
@@ -78,6 +75,7 @@ def read(content: bytes, path) -> Backend:
     kind="unigram",
     file="tokenizer.model",
     content=content,
+    definition={},
     tokens=tokens,
     special=_special_pieces(library),
     control=frozenset(control),

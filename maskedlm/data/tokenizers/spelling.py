@@ -4,13 +4,12 @@ Libraries write tokens in different ways (##ing, Ġthe, ▁the, <0xC3>); here a
 token is the bytes of normalized text, with the space before a word.
 """
 
-import json
 import re
 import unicodedata
 
 import numpy as np
 
-from maskedlm.core.parse_json import parse_json
+from maskedlm.data.tokenizers import word_starts
 from maskedlm.data.tokenizers.libraries import Backend
 
 # Byte-level BPE writes a byte as the character with that code point if it is
@@ -70,8 +69,8 @@ def token_bytes(library: Backend) -> list[bytes]:
       named_byte(token) or token.replace("▁", " ").encode()
       for token in library.tokens
     ]
-  definition = parse_json(library.content)
-  added = {token["content"] for token in definition.get("added_tokens", ())}
+  added = library.definition.get("added_tokens", ())
+  added = {token["content"] for token in added}
   return [
     (b"" if token in added else byte_level_bytes(token)) or token.encode()
     for token in library.tokens
@@ -80,11 +79,18 @@ def token_bytes(library: Backend) -> list[bytes]:
 
 def has_step(library: Backend, name: str) -> bool:
   """Returns whether a tokenizer.json has such a normalizer or pre-tokenizer."""
-  if library.file != "tokenizer.json":
-    return False
-  definition = parse_json(library.content)
-  steps = [definition.get("normalizer"), definition.get("pre_tokenizer")]
-  return f'"{name}"' in json.dumps(steps)
+  return any(
+    s["type"] == name for s in word_starts.steps_of(library.definition)
+  )
+
+
+def line_separator(library: Backend) -> str:
+  """Returns Tokenizer.line_separator."""
+  newline, space = (library.encode(f"a{mark}b")[0] for mark in "\n ")
+  if newline == space:
+    return "\n"
+  spelled = token_bytes(library)
+  return "\n" if any(b"\n" in spelled[index] for index in newline) else " "
 
 
 def begins_word(library: Backend) -> np.ndarray:

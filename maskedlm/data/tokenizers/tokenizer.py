@@ -5,10 +5,12 @@ This module adds offsets and words with the same meaning for all kinds, and
 special tokens that no text can forge.
 
 A tokenizer is defined by its file, a tokenizer.json or a sentencepiece .model:
-`train_tokenizer` makes it (training.py), `load_tokenizer` reads it, `save`
-writes it, and its SHA-256 identifies the tokenizer in corpora and checkpoints.
+`train_tokenizer` makes it (training.py), `load_tokenizer` reads those of others
+(others.py), `save` writes it and `open_tokenizer` opens it again. Its SHA-256
+identifies the tokenizer in corpora and checkpoints.
 """
 
+import functools
 import hashlib
 import os
 import pathlib
@@ -20,20 +22,18 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.core.errors import CorpusError, check_name
-from maskedlm.core.open_file import open_file
 from maskedlm.data.tokenizers import (
-  agreement,
-  companions,
   documents,
   libraries,
+  others,
   plain_text,
+  repairs,
   sentencepiece_model,
   spelling,
   training,
-  vocab_txt,
 )
 from maskedlm.data.tokenizers.libraries import Backend, Special
-from maskedlm.runtime import buckets, output_files, storage_errors
+from maskedlm.runtime import buckets, output_files
 
 _UNUSED = re.compile(r"\[unused.*\]|")  # An id without a token is "".
 
@@ -87,8 +87,8 @@ class Tokenizer(NamedTuple):
   # Saves to a directory, replacing a tokenizer that was saved there before.
   save: Callable[[str | os.PathLike], None]
   sha256: str  # Hash of the saved file.
-  # How the file was read where it is corrected or leaves something open, as
-  # short clauses; empty for a saved tokenizer.
+  # How a file of others was read where it is repaired or leaves something
+  # open, as short clauses; empty for a saved tokenizer.
   notes: tuple[str, ...] = ()
 
 
@@ -124,12 +124,9 @@ def train_tokenizer(
       or the kind doesn't support an option.
   """
   trainers = {
-    "wordpiece": (training.train_wordpiece, libraries.read_tokenizer_json),
-    "bpe": (training.train_bpe, libraries.read_tokenizer_json),
-    "unigram": (
-      training.train_unigram,
-      sentencepiece_model.read,
-    ),
+    "wordpiece": (training.train_wordpiece, repairs.read_tokenizer_json),
+    "bpe": (training.train_bpe, repairs.read_tokenizer_json),
+    "unigram": (training.train_unigram, sentencepiece_model.read),
   }
   check_name("tokenizer.kind", kind, trainers, CorpusError)
   train, read = trainers[kind]
@@ -145,63 +142,42 @@ def train_tokenizer(
 def load_tokenizer(
   path: str | os.PathLike, *, lowercase: bool | None = None
 ) -> Tokenizer:
-  """Loads a tokenizer from a file or a directory.
+  """Reads a tokenizer of others, or one that maskedlm saved.
 
   Args:
     path: a tokenizer.json, a BERT vocab.txt, a sentencepiece .model, or a
       directory with one of them, saved by maskedlm or from Hugging Face; also
-      an address (gs://...). Files beside it are read, too (agreement.py).
+      an address (gs://...). What others.py says of files beside it holds.
       Special tokens that a .model lacks (T5's has no mask) become its last ids.
     lowercase: whether a vocab.txt lowercases text; other files define that, and
-      must agree. None: the value in tokenizer_config.json next to it, else
-      whether it has no capitals (vocab_txt.py).
+      must agree. None: whether it has no capitals (vocab_txt.py).
 
   Raises:
     ConfigError, StorageError: an address has nothing, or can't be read.
-    CorpusError: the file is absent or damaged, lacks special tokens, or doesn't
-      agree with `lowercase` or the files beside it.
+    CorpusError: the file is absent or damaged, lacks special tokens, doesn't
+      agree with `lowercase`, or transformers would have to convert it and
+      can't or is not installed.
   """
-  path = buckets.local_copy(path, beside=companions.NAMES)
-  if path.is_dir():
-    path = _file_in(path)
-  try:
-    with open_file(path) as file:
-      content = file.read()
-  except OSError as error:
-    storage_errors.raise_if_temporary(path, error)
-    raise CorpusError(
-      f"tokenizer {path}: {error.strerror}; expected a tokenizer.json, a "
-      "vocab.txt, a sentencepiece .model or a directory with one of them."
-    ) from error
-  if path.name in _PARTS:
-    raise _incomplete(path.parent)
-  if path.suffix == ".txt":
-    return _make_tokenizer(vocab_txt.read(content, path, lowercase=lowercase))
-  readers = {
-    ".json": libraries.read_tokenizer_json,
-    ".model": sentencepiece_model.read,
-  }
-  if path.suffix not in readers:
-    raise CorpusError(
-      f"tokenizer {path}: the name must end in .json (Hugging Face), .model "
-      "(sentencepiece) or .txt (BERT's vocabulary)."
-    )
-  stated, notes = companions.read_stated(path.parent), []
-  if path.suffix == ".json":
-    content, notes = agreement.follow(content, stated, path)
-  backend = readers[path.suffix](content, path)
-  notes += agreement.compare(backend, stated, path)
-  if note := companions.left_out(path.parent, backend.tokens):
-    notes.append(note)
-  backend = backend._replace(notes=(*backend.notes, *notes))
-  lowercases = "A" not in backend.normalize("A")
-  if lowercase not in (None, lowercases):
-    raise CorpusError(
-      f"tokenizer.lowercase={lowercase}, but {path} "
-      f"{'lowercases' if lowercases else 'keeps capitals in'} text by itself: "
-      "leave the option out."
-    )
-  return _make_tokenizer(backend)
+  return _make_tokenizer(others.read(path, lowercase=lowercase))
+
+
+def open_tokenizer(folder: str | os.PathLike) -> Tokenizer:
+  """Opens a tokenizer that `save` wrote, in a checkpoint or a corpus.
+
+  Raises:
+    ConfigError, StorageError: an address has nothing, or can't be read.
+    CorpusError: the file is absent or damaged.
+  """
+  folder = buckets.local_copy(folder)
+  path = folder / next(
+    (name for name in libraries.FILE_NAMES if (folder / name).is_file()),
+    libraries.FILE_NAMES[0],
+  )
+  read = {
+    "tokenizer.json": libraries.read_tokenizer_json,
+    "tokenizer.model": sentencepiece_model.read,
+  }[path.name]
+  return _make_tokenizer(read(libraries.read_content(path), path))
 
 
 def save_if_absent(tokenizer: Tokenizer, path: pathlib.Path) -> None:
@@ -209,28 +185,6 @@ def save_if_absent(tokenizer: Tokenizer, path: pathlib.Path) -> None:
   if not os.path.lexists(path):
     with output_files.whole_folder(path) as folder:
       tokenizer.save(folder)
-
-
-_PARTS = ("vocab.json", "merges.txt")  # Files of older BPEs.
-
-
-def _file_in(folder: pathlib.Path) -> pathlib.Path:
-  for pattern in (*libraries.FILE_NAMES, "*.model", "vocab.txt"):
-    if found := sorted(folder.glob(pattern)):
-      return found[0]
-  if all((folder / name).is_file() for name in _PARTS):
-    raise _incomplete(folder)
-  raise CorpusError(
-    f"tokenizer {folder}: the directory has no tokenizer.json, *.model or "
-    "vocab.txt; give the path of the file."
-  )
-
-
-def _incomplete(folder: pathlib.Path) -> CorpusError:
-  return CorpusError(
-    f"tokenizer {folder}: {' and '.join(_PARTS)} don't say how text is split; "
-    f"expected a tokenizer.json; {companions.convert_command(folder)}."
-  )
 
 
 def _make_tokenizer(library: Backend) -> Tokenizer:
@@ -283,6 +237,10 @@ def _make_tokenizer(library: Backend) -> Tokenizer:
       ]
     return batch
 
+  documents_encoder = functools.cache(  # Inference needs none.
+    lambda: documents.make_encoder(library, encode, encode_batch)
+  )
+
   def decode(ids: Sequence[int]) -> str:
     ids = [int(index) for index in ids]
     if ids and not 0 <= min(ids) <= max(ids) < V:
@@ -305,12 +263,12 @@ def _make_tokenizer(library: Backend) -> Tokenizer:
     special_ids=np.array(special_ids, np.int32),
     follows_space=follows_space,
     starts_word=starts_word,
-    line_separator=documents.line_separator(library),
+    line_separator=spelling.line_separator(library),
     tokens=tokens.__getitem__,
     normalize=library.normalize,
     encode=encode,
     encode_batch=encode_batch,
-    encode_documents=documents.make_encoder(library, encode, encode_batch),
+    encode_documents=lambda texts, report: documents_encoder()(texts, report),
     decode=decode,
     save=save,
     sha256=hashlib.sha256(library.content).hexdigest(),

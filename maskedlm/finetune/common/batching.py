@@ -15,7 +15,7 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Batch
-from maskedlm.data.batches.bin_packing import SHARED_LENGTH
+from maskedlm.data.batches import bin_packing
 from maskedlm.data.batches.row_source import host_slice, shuffle
 from maskedlm.finetune.common import packing
 from maskedlm.finetune.common.packing import PackingLayout
@@ -55,8 +55,9 @@ def _quarters(length: int) -> set[int]:
 
   If they are above 128, quarters of the first are among them, and so on.
   """
-  found = {max(-(-length * i // 32) * 8, 8) for i in (1, 2, 3)}
-  return found | _quarters(min(found)) if min(found) > 128 else found
+  lengths = {max(-(-length * i // 32) * 8, 8) for i in (1, 2, 3)}
+  shortest = min(lengths)
+  return lengths | _quarters(shortest) if shortest > 128 else lengths
 
 
 class PlannedBatch(NamedTuple):
@@ -72,34 +73,27 @@ def plan_batches(
 ) -> Iterator[PlannedBatch]:
   """Yields batches that hold each row once, those of the longest rows first.
 
-  So a lack of memory shows at once. A batch has rows of the same bucket, where
-  those of up to SHARED_LENGTH tokens count as one. It is an even sample of
-  their lengths, so that all batches fill about as many encoder rows, and few
-  shapes are compiled.
+  A batch has rows of the same bucket (bin_packing.shared_buckets). It is an
+  even sample of their lengths, so that all batches fill about as many encoder
+  rows, and few shapes are compiled.
 
   Args:
-    lengths: [R, C], from sequence_lengths.
+    lengths: [R, C], from Rows.sequence_lengths.
     buckets: from make_buckets; the last holds every row.
     batch_size: B; less for L > 512: as many positions as batch_size rows of
       512.
   """
   buckets = np.array(buckets)
-  shared = np.maximum(lengths.max(axis=1), min(SHARED_LENGTH, buckets[-1]))
-  needed = buckets[np.searchsorted(buckets, shared)]
-  for L in map(int, np.unique(needed)[::-1]):
-    (group,) = np.nonzero(needed == L)
+  for L, group in bin_packing.shared_buckets(lengths.max(axis=1), buckets):
     sizes = lengths[group].sum(axis=1)
     if sizes.sum() <= L:  # A single encoder row, which may be shorter.
       L = int(buckets[np.searchsorted(buckets, sizes.sum())])
     group = group[np.argsort(sizes, kind="stable")][_spread(len(group))]
     B = max(batch_size * 512 // max(L, 512), 1)
     every = range(1, B * lengths.shape[1] + 1)
-    for first in range(0, len(group), B):
-      which = np.full(B, -1, np.int64)
-      taken = group[first : first + B]
-      which[: len(taken)] = taken
+    for which in _in_batches(group, B):
       # The last batch may be of any size, so its counts are powers of 2.
-      counts = every if len(taken) == B else _powers_up_to(every[-1])
+      counts = every if which[-1] >= 0 else _powers_up_to(every[-1])
       yield PlannedBatch(which, L, PackingLayout(L, tuple(counts)))
 
 
@@ -122,7 +116,8 @@ def gather_batch(rows: Rows, batch: PlannedBatch, pad: int) -> Batch:
   return {
     **gather_rows(rows, batch.which, batch.length, pad),
     **packing.pack_batch(
-      _sequences(rows, batch.which, pad),
+      rows,
+      batch.which,
       np.arange(len(batch.which))[None],
       batch.layout,
       own=np.array([0]),
@@ -169,21 +164,15 @@ def train_batches(
 
   def batch_at(step: int) -> Batch:
     which = row_ids(step)
-    packed = packing.pack_batch(
-      _sequences(rows, which, pad),
-      microbatches,
-      layout,
-      own=own,
-      length=length,
-      pad=pad,
-    )
     return {
       **gather_rows(rows, host_slice(which, shard), length, pad),
-      **packed,
+      **packing.pack_batch(
+        rows, which, microbatches, layout, own=own, length=length, pad=pad
+      ),
     }
 
   def shape_at(step: int) -> tuple[int, int]:
-    lengths = sequence_lengths(rows, row_ids(step))
+    lengths = rows.sequence_lengths(row_ids(step))
     r = packing.rows_needed(lengths, microbatches, layout)
     return len(microbatches) * r, layout.length
 
@@ -208,7 +197,7 @@ def fit_layout(
   for epoch in range(3):
     order = _shuffled(len(rows.lengths), batch_size, seed=0, epoch=epoch)
     for which in order[:_SAMPLE]:
-      lengths = sequence_lengths(rows, which)
+      lengths = rows.sequence_lengths(which)
       sample += list(lengths[microbatches].reshape(len(microbatches), -1))
   return packing.cheapest_layout(
     sample, length=length, width=width, costs=costs
@@ -216,43 +205,15 @@ def fit_layout(
 
 
 def _shuffled(size: int, batch_size: int, *, seed: int, epoch: int):
+  order = shuffle(np.arange(size), size, seed=seed, epoch=epoch)
+  return _in_batches(order, batch_size)
+
+
+def _in_batches(order: np.ndarray, batch_size: int) -> np.ndarray:
   """Returns the row ids of each step, int64 [steps, B]; -1 is a filler."""
-  rows = np.full(-(-size // batch_size) * batch_size, -1, np.int64)
-  rows[:size] = shuffle(np.arange(size), size, seed=seed, epoch=epoch)
-  return rows.reshape(-1, batch_size)
-
-
-def sequence_lengths(rows: Rows, which: np.ndarray) -> np.ndarray:
-  """Returns the lengths [b, C] of rows `which` [b]; C is usually 1.
-
-  C is the number of sequences in a row; a filler's are 1.
-  """
-  if "sequence_lengths" in rows.values:
-    lengths = rows.values["sequence_lengths"][which]
-  else:
-    ids = rows.tokens["input_ids"]
-    lengths = np.array([[ids[row].shape[-1]] for row in which])
-  return np.where(which[:, None] < 0, 1, lengths)  # A filler is a single [PAD].
-
-
-def _sequences(rows: Rows, which: np.ndarray, pad: int):
-  """Returns the sequences to pack: name -> [B][C] arrays [l]."""
-  lengths = sequence_lengths(rows, which)
-  sequences = {}
-  for name in packing.PACKED_ARRAYS:
-    filler = np.array([pad if name == "input_ids" else 0], np.int32)
-    sequences[name] = [
-      [filler] * len(sizes)
-      if row < 0
-      else [
-        x[:size]
-        for x, size in zip(
-          np.atleast_2d(rows.tokens[name][row]), sizes, strict=True
-        )
-      ]
-      for row, sizes in zip(which, lengths, strict=True)
-    ]
-  return sequences
+  steps = np.full(-(-len(order) // batch_size) * batch_size, -1, np.int64)
+  steps[: len(order)] = order
+  return steps.reshape(-1, batch_size)
 
 
 def heldout_batches(
@@ -271,11 +232,7 @@ def heldout_batches(
     buckets: from make_buckets; the last holds every row.
     pad, shard: as in train_batches.
   """
-  order = np.argsort(rows.lengths, kind="stable")
-  steps = -(-len(order) // batch_size)
-  plan = np.full(steps * batch_size, -1, np.int64)
-  plan[: len(order)] = order
-  plan = plan.reshape(steps, batch_size)
+  plan = _in_batches(np.argsort(rows.lengths, kind="stable"), batch_size)
   longest = np.where(plan >= 0, rows.lengths[plan], 0).max(axis=1)
   lengths = np.array(buckets)[np.searchsorted(buckets, longest)]
 
@@ -287,7 +244,7 @@ def heldout_batches(
     batch_at=batch_at,
     row_ids=lambda step: plan[step],
     shape_at=lambda step: (batch_size, int(lengths[step])),
-    num_steps=steps,
+    num_steps=len(plan),
   )
 
 
@@ -298,7 +255,7 @@ def estimate_padding_share(rows: Rows, batches: RowBatches) -> float:
   real = 0
   for step in steps:
     which = batches.row_ids(step)
-    real += int(sequence_lengths(rows, which[which >= 0]).sum())
+    real += int(rows.sequence_lengths(which[which >= 0]).sum())
   return 1 - real / positions
 
 
@@ -318,7 +275,7 @@ def gather_rows(rows: Rows, which: np.ndarray, length: int, pad: int) -> Batch:
       if row >= 0:
         out[i, ..., : arrays[row].shape[-1]] = arrays[row]
     batch[name] = out
-  is_token = np.arange(length) < sequence_lengths(rows, which)[..., None]
+  is_token = np.arange(length) < rows.sequence_lengths(which)[..., None]
   for name, values in rows.values.items():
     batch[name] = np.array(values[which])
     batch[name][~is_real] = 0

@@ -8,7 +8,7 @@ counts are over all sentences, and bio.find_entities reads ill-formed tags.
 
 import collections
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from maskedlm.data.labelled import bio
@@ -41,20 +41,45 @@ class MatchCounts(NamedTuple):
     both = self.predicted + self.gold
     return 2 * self.correct / both if both else 0.0
 
+  def scores(self, prefix: str = "") -> dict[str, float]:
+    """Returns f1, precision and recall, whose names begin with `prefix`."""
+    return {
+      f"{prefix}{name}": getattr(self, name)
+      for name in ("f1", "precision", "recall")
+    }
+
+
+def count_matches(
+  pairs: Iterable[tuple[Collection[tuple], Collection[tuple]]],
+) -> dict[str, MatchCounts]:
+  """Returns the counts of each label, sorted by label.
+
+  Args:
+    pairs: the gold and the predicted items of each sentence. The first field of
+      an item is its label. Equal ones match, each as often as it is in both.
+  """
+  truths, predictions, correct = (collections.Counter() for _ in range(3))
+  for pair in pairs:
+    gold, predicted = map(collections.Counter, pair)
+    for total, items in (
+      (truths, gold),
+      (predictions, predicted),
+      (correct, gold & predicted),
+    ):
+      for item, count in items.items():
+        total[item[0]] += count
+  labels = sorted({*predictions, *truths})
+  return {x: MatchCounts(correct[x], predictions[x], truths[x]) for x in labels}
+
 
 def count_entities(
   gold: Tags, predicted: Tags, find_entities: FindEntities
 ) -> dict[str, MatchCounts]:
   """Returns the counts of each type of entity, sorted by type."""
-  correct, predictions, truths = (collections.Counter() for _ in range(3))
-  for gold_tags, predicted_tags in zip(gold, predicted, strict=True):
-    truth = set(find_entities(gold_tags))
-    found = set(find_entities(predicted_tags))
-    truths.update(entity.type for entity in truth)
-    predictions.update(entity.type for entity in found)
-    correct.update(entity.type for entity in truth & found)
-  types = sorted({*predictions, *truths})
-  return {t: MatchCounts(correct[t], predictions[t], truths[t]) for t in types}
+  return count_matches(
+    (set(find_entities(a)), set(find_entities(b)))
+    for a, b in zip(gold, predicted, strict=True)
+  )
 
 
 def count_words(gold: Tags, predicted: Tags) -> dict[str, MatchCounts]:
@@ -90,12 +115,8 @@ def evaluate_entities(
   lenient = sum_counts(count_entities(gold, predicted, bio.find_entities))
   strict = sum_counts(count_entities(gold, predicted, find_strict))
   return {
-    "f1": lenient.f1,
-    "precision": lenient.precision,
-    "recall": lenient.recall,
-    "strict_f1": strict.f1,
-    "strict_precision": strict.precision,
-    "strict_recall": strict.recall,
+    **lenient.scores(),
+    **strict.scores("strict_"),
     "accuracy": word_accuracy(gold, predicted),
   }
 

@@ -5,14 +5,14 @@ A span's margin is the log-odds of its best label against NULL.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 
-from maskedlm.core.task import Array, Batch, Key, Params
+from maskedlm.core.task import Array, Batch, Params
 from maskedlm.finetune.common.labels import loss_and_accuracy
-from maskedlm.finetune.common.span_vectors import SpanHead, score_all_spans
+from maskedlm.finetune.common.span_vectors import SpanScorer, score_all_spans
 from maskedlm.modeling.losses import weighted_sum
 
 NULL = 0
@@ -25,31 +25,28 @@ def expecting_null(params: Params) -> Params:
   Nearly all spans are NULL, and without the bias the first steps would only
   learn that (Lin et al., arXiv:1708.02002, section 4.1).
   """
+  others = len(params["label_dense"]["bias"]) - 1
+  return with_odds(params, NULL, (1 - _SPAN_SHARE) / _SPAN_SHARE * others)
+
+
+def with_odds(params: Params, label: int, odds: float) -> Params:
+  """Returns parameters of a SpanHead whose bias of a label is log(odds)."""
   dense = params["label_dense"]
-  odds = (1 - _SPAN_SHARE) / _SPAN_SHARE * (len(dense["bias"]) - 1)
-  bias = dense["bias"].at[NULL].set(math.log(odds))
+  bias = dense["bias"].at[label].set(math.log(odds))
   return {**params, "label_dense": {**dense, "bias": bias}}
 
 
 def loss_and_recall(
-  head: SpanHead,
-  params: Params,
-  hidden,
-  batch: Batch,
-  labels,
-  *,
-  train: bool,
-  rngs: Mapping[str, Key] | None,
+  head: SpanScorer, hidden, batch: Batch, labels
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
   """Returns the cross-entropy of all spans, and how many labels are found.
 
   Args:
-    head, params: the module and its parameters.
+    head: gives the logits.
     hidden: [B, L, D], the encoder's vectors.
     batch: as for score_all_spans, with example_weights [B].
     labels: [widths, B, W], at [i, b, j] the label of the span of i + 1 words
       that begins with word j; may be UNSEEN.
-    train, rngs: for dropout.
 
   Returns:
     (sum [B], weight [B]) of the loss over spans, and of the gold labels that
@@ -66,23 +63,13 @@ def loss_and_recall(
 
   zeros = ((jnp.zeros(len(hidden)), jnp.zeros(len(hidden))),) * 2
   sums, _ = score_all_spans(
-    head,
-    params,
-    hidden,
-    batch,
-    add,
-    zeros,
-    per_width=labels,
-    max_words=len(labels),
-    train=train,
-    rngs=rngs,
+    head, hidden, batch, add, zeros, per_width=labels, max_words=len(labels)
   )
   return sums
 
 
 def likeliest_spans(
-  head: SpanHead,
-  params: Params,
+  head: SpanScorer,
   hidden,
   batch: Batch,
   *,
@@ -93,7 +80,7 @@ def likeliest_spans(
   """Returns the spans of each row with the largest margins, [B, count] each.
 
   Args:
-    head, params, hidden, batch: as for loss_and_recall.
+    head, hidden, batch: as for loss_and_recall.
     max_words: the words of the widest span.
     count: how many spans; fewer if a row has fewer places.
     mean: logits [B, W, T] -> those of an ensemble's members together.
@@ -112,7 +99,7 @@ def likeliest_spans(
     return carry, (margin, best.astype(jnp.int32), probability)
 
   _, best = score_all_spans(
-    head, params, hidden, batch, best_labels, (), max_words=max_words
+    head, hidden, batch, best_labels, (), max_words=max_words
   )
   widths, B, W = best[0].shape
   margins, labels, probabilities = (

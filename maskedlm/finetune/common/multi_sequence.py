@@ -31,12 +31,8 @@ def stack_rows(
   lengths = [[len(row.input_ids) for row in rows] for rows in examples]
   return Rows(
     tokens={
-      "input_ids": [
-        _pad([r.input_ids for r in rows], pad) for rows in examples
-      ],
-      "token_type_ids": [
-        _pad([r.token_type_ids for r in rows], 0) for rows in examples
-      ],
+      name: [_pad([getattr(r, name) for r in rows], fill) for rows in examples]
+      for name, fill in (("input_ids", pad), ("token_type_ids", 0))
     },
     values={"sequence_lengths": np.array(lengths, np.int32), **values},
     example=np.arange(len(examples)),

@@ -13,7 +13,7 @@ separately, so no data moves between devices. A microbatch has n rows, which are
 packed into r encoder rows of S tokens.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ import numpy as np
 from maskedlm.data.batches.bin_packing import first_fit
 from maskedlm.data.batches.packed_rows import segment_arrays
 from maskedlm.data.batches.token_spans import span_indices
+from maskedlm.finetune.contract import Rows
 
 MAX_ROW_COUNTS = 4  # In a layout; each is compiled.
 # Packing pays for its compilations only below this share of the unpacked cost.
@@ -135,24 +136,20 @@ def rows_needed(
     microbatches: [G, n], from microbatch_rows.
     layout: from cheapest_layout or unpacked_layout.
   """
-  return _row_count(_fit_all(lengths, microbatches, layout), layout)
+  return _fit(lengths, microbatches, layout)[2]
 
 
-def _fit_all(lengths, microbatches, layout: PackingLayout):
-  """Returns first_fit of each microbatch."""
-  return [
-    first_fit(lengths[rows].ravel(), layout.length) for rows in microbatches
-  ]
-
-
-def _row_count(fits, layout: PackingLayout) -> int:
-  """Returns the layout's smallest count that every microbatch fits into."""
-  needed = max(count for _, _, count in fits)
-  return layout.counts[np.searchsorted(layout.counts, needed)]
+def _fit(lengths, microbatches, layout: PackingLayout):
+  """Returns (bins, starts [G, n C] in them, r) by first_fit."""
+  fits = [first_fit(lengths[x].ravel(), layout.length) for x in microbatches]
+  bins, starts, needed = zip(*fits, strict=True)
+  r = layout.counts[np.searchsorted(layout.counts, max(needed))]
+  return np.stack(bins), np.stack(starts), r
 
 
 def pack_batch(
-  sequences: Mapping[str, Sequence[Sequence[np.ndarray]]],
+  rows: Rows,
+  which: np.ndarray,
   microbatches: np.ndarray,
   layout: PackingLayout,
   *,
@@ -163,8 +160,8 @@ def pack_batch(
   """Returns the fields `packed` and `places` of a batch.
 
   Args:
-    sequences: for each of PACKED_ARRAYS, [B][C] arrays [l]; C is 1 except in
-      tasks whose rows have several sequences, such as choices.
+    rows: those of the split. They may have C sequences each, such as choices.
+    which: [B], the rows of the batch; -1 is a filler.
     microbatches: [G, n], from microbatch_rows.
     layout: from cheapest_layout or unpacked_layout.
     own: indices of the microbatches to pack: this host's.
@@ -177,20 +174,15 @@ def pack_batch(
       among the r * S of its microbatch.
   """
   S = layout.length
-  ids = sequences["input_ids"]
-  lengths = np.array([[len(x) for x in row] for row in ids])
-  fits = _fit_all(lengths, microbatches, layout)
-  r = _row_count(fits, layout)
-  rows = microbatches[own]  # [g, n], g of them this host's.
-  sizes = lengths[rows].reshape(len(own), -1)  # [g, n C]
-  bins, starts = (np.stack([fits[g][i] for g in own]) for i in (0, 1))
-  starts += S * bins  # Within the microbatch.
+  lengths = rows.sequence_lengths(which)
+  bins, starts, r = _fit(lengths, microbatches, layout)
+  taken = microbatches[own].ravel()  # Of g microbatches.
+  sizes = lengths[taken].reshape(len(own), -1)  # [g, n C]
+  starts = starts[own] + S * bins[own]  # Within the microbatch.
   packed = segment_arrays(
     {
-      name: np.concatenate(
-        [x for i in rows.ravel() for x in sequences[name][i]]
-      )
-      for name in PACKED_ARRAYS
+      name: _joined(rows.tokens[name], which[taken], lengths[taken], fill)
+      for name, fill in zip(PACKED_ARRAYS, (pad, 0), strict=True)
     },
     (starts + r * S * np.arange(len(own))[:, None]).ravel(),
     sizes.ravel(),
@@ -202,3 +194,17 @@ def pack_batch(
   real = np.arange(length) < sizes[..., None]
   places[real] = span_indices(starts.ravel(), sizes.ravel())
   return {"packed": packed, "places": places}
+
+
+def _joined(arrays, which, lengths, fill: int) -> np.ndarray:
+  """Returns the sequences of these rows, one after the other."""
+  filler = np.full((lengths.shape[1], 1), fill, np.int32)
+  return np.concatenate(
+    [
+      sequence[:size]
+      for row, sizes in zip(which, lengths, strict=True)
+      for sequence, size in zip(
+        np.atleast_2d(arrays[row]) if row >= 0 else filler, sizes, strict=True
+      )
+    ]
+  )

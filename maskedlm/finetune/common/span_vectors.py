@@ -17,7 +17,7 @@ Dimensions: B rows, L tokens, P spans, X components, T labels.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -25,6 +25,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from maskedlm.core.task import Array, Batch, Key, Params
+from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.layers import ACTIVATIONS, Dense, Dropout
 
@@ -226,19 +227,6 @@ class ComponentLayer(nn.Module):
     )
 
 
-def span_vectors(representation: str, components: SpanComponents, begins, ends):
-  """Returns spanRep [B, P, 3X] of spans.
-
-  Args:
-    representation: a key of REPRESENTATIONS.
-    components: from a ComponentLayer.
-    begins, ends: [B, P], the first and the last token of each span.
-  """
-  first, last = first_ends(components, begins), last_ends(components, ends)
-  summary = REPRESENTATIONS[representation].summary(components, first, last)
-  return jnp.concatenate([first.vectors, last.vectors, summary], axis=-1)
-
-
 class SpanHead(nn.Module):
   """FFN(spanRep): dense, activation, dense to T labels (11.27).
 
@@ -295,9 +283,35 @@ class SpanHead(nn.Module):
     )
 
 
+class SpanScorer(NamedTuple):
+  """A head with its parameters: a SpanHead, or a module with its methods."""
+
+  module: nn.Module
+  params: Params
+  key: Key | None = None  # For dropout.
+  train: bool = False
+
+  def project(self, x) -> SpanComponents:
+    """Returns the components of vectors [B, L, D]; see SpanHead.project."""
+    return self.module.apply(
+      {"params": self.params},
+      x,
+      train=self.train,
+      rngs=masked_lm.head_rngs(self.key, self.train),
+      method="project",
+    )
+
+  def classify(
+    self, components: SpanComponents, first: SpanEnds, last: SpanEnds
+  ):
+    """Returns the logits [B, P, T] of spans; see SpanHead.classify."""
+    return self.module.apply(
+      {"params": self.params}, components, first, last, method="classify"
+    )
+
+
 def score_all_spans(
-  head: SpanHead,
-  params: Params,
+  head: SpanScorer,
   x,
   batch: Batch,
   step: Callable[[Any, Any, Array, Array], tuple[Any, Any]],
@@ -305,8 +319,6 @@ def score_all_spans(
   *,
   max_words: int,
   per_width: Any = None,
-  train: bool = False,
-  rngs: Mapping[str, Key] | None = None,
 ) -> tuple[Any, Any]:
   """Scores all spans of 1, 2, ... max_words words.
 
@@ -315,7 +327,7 @@ def score_all_spans(
   each, and the backward pass recomputes them.
 
   Args:
-    head, params: the module and its parameters.
+    head: gives the logits.
     x: [B, L, D], the encoder's vectors.
     batch: word_begins and word_ends [B, W], the first and the last token of
       each word, 0 after the last word; word_kept [B, W], 1 where the spans that
@@ -326,17 +338,14 @@ def score_all_spans(
       that of each step.
     max_words: the width of the widest span.
     per_width: a tree of arrays [max_words, ...].
-    train, rngs: for dropout.
 
   Returns:
     (carry, outputs stacked to [max_words, ...]).
   """
-  components = head.apply(
-    {"params": params}, x, train=train, rngs=rngs, method="project"
-  )
+  components = head.project(x)
   first = first_ends(components, batch["word_begins"])
   last = last_ends(components, batch["word_ends"])
-  W = batch["word_begins"].shape[1]
+  B, W = batch["word_begins"].shape
   num_words = jnp.sum(batch["word_begins"] > 0, axis=1, keepdims=True)
   padded = jax.tree.map(
     lambda x: jnp.pad(
@@ -344,7 +353,6 @@ def score_all_spans(
     ),
     last,
   )
-
   # Wider spans leave every row: their logits are zeros, and cost nothing.
   most_words = jnp.max(num_words)
 
@@ -356,10 +364,8 @@ def score_all_spans(
     )
     logits = jax.lax.cond(
       width < most_words,
-      lambda: head.apply(
-        {"params": params}, components, first, ahead, method="classify"
-      ),
-      lambda: jnp.zeros((*first.tokens.shape, head.num_labels), jnp.float32),
+      lambda: head.classify(components, first, ahead),
+      lambda: jnp.zeros((B, W, head.module.num_labels), jnp.float32),
     )
     scored = (batch["word_kept"] > 0) & (jnp.arange(W) + width < num_words)
     return step(carry, of_width, logits, scored)

@@ -1,8 +1,5 @@
 """Runs `maskedlm finetune constituency`, as a module."""
 
-import sys
-
 from maskedlm.cli import main
 
-if __name__ == "__main__":
-  sys.exit(main.main(["finetune", "constituency", *sys.argv[1:]]))
+main.run_task("constituency")

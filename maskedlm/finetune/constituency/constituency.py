@@ -12,47 +12,50 @@ CKY finds the most probable tree under it.
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.core.task import Batch, Key, Params
+from maskedlm.data.labelled import sentences, tables
 from maskedlm.data.labelled.formats import treebanks, trees
 from maskedlm.data.labelled.formats.trees import Example
-from maskedlm.finetune.common import (
-  ensemble,
-  entity_metrics,
-  labelled_or_null,
-  span_vectors,
-  unseen_labels,
+from maskedlm.finetune.common import ensemble, entity_metrics, span_vectors
+from maskedlm.finetune.common.decoding import Row, by_example
+from maskedlm.finetune.common.head import Heads
+from maskedlm.finetune.common.labelled_or_null import (
+  expecting_null,
+  likeliest_spans,
+  loss_and_recall,
 )
-from maskedlm.finetune.common.gold_labels import gold_labels
+from maskedlm.finetune.common.labels import ids_of, loss_and_accuracy
+from maskedlm.finetune.common.span_vectors import SpanHead, SpanScorer
 from maskedlm.finetune.common.tag_head import (
   TagHead,
   first_subword_scores,
   likeliest_tags,
 )
-from maskedlm.finetune.constituency import metrics, text
+from maskedlm.finetune.constituency import metrics
 from maskedlm.finetune.constituency.decode import best_spans
-from maskedlm.finetune.constituency.rows import make_rows
+from maskedlm.finetune.constituency.rows import GOLD, TAGS, make_rows
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
-  Outputs,
   Prediction,
-  Rows,
   Setup,
   task_option,
 )
-from maskedlm.modeling import masked_lm
 
 # Spans of a row that decoding looks at, as a multiple of its tokens. A tree has
 # fewer than two for each word.
 _CANDIDATES = 4
+# How a tree begins, on a line: (S (NP or ( (S.
+_TREE = re.compile(r"\([A-Z0-9=|-]* *\([A-Z][A-Z0-9=|$-]* [^ ]")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,13 +78,18 @@ class Options:
   )
 
 
-def read_examples(source: str, options: Options) -> list[Example]:
-  """Returns the sentences of a file; treebanks.py lists the formats.
+def parse_line(line: str) -> Example:
+  """Parses words between spaces, or {"tokens": [words]}, {"text": ...} in JSON.
 
   Raises:
-    DataError: see treebanks.read_file.
+    DataError: there are no words, or a tree; the JSON has neither field.
   """
-  return treebanks.read_file(source, strip_functions=options.strip_functions)
+  if not tables.is_object(line) and _TREE.match(line):
+    raise DataError(
+      f"input {line[:60]!r} is a tree; expected words between spaces; give "
+      'files of trees as --data, or such a text as {"text": "..."}.'
+    )
+  return Example(words=sentences.parse_words(line))
 
 
 def describe_labels(examples: Sequence[Example]) -> dict[str, object]:
@@ -93,11 +101,7 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, object]:
   Raises:
     DataError: no tree has a bracket.
   """
-  chains = {
-    chain
-    for example in examples
-    for chain in trees.join_chains(example.brackets or ()).values()
-  }
+  chains = {chain for chain, _ in GOLD.pairs(examples)}
   if not chains:
     where = examples[0].file if examples else "training set"
     raise DataError(
@@ -108,7 +112,7 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, object]:
   roots = [x.root for x in examples if x.root is not None]
   return {
     "labels": ["NULL", *sorted(chains)],
-    "tags": sorted({tag for x in examples for tag in x.tags or ()}),
+    "tags": sorted({tag for tag, _ in TAGS.pairs(examples)}),
     "root": max(sorted(set(roots)), key=roots.count, default="TOP"),
   }
 
@@ -116,141 +120,147 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, object]:
 def make_application(setup: Setup, options: Options) -> Application:
   """Returns the Application: a SpanHead over all spans, and a TagHead."""
   tokenizer, cfg, label_info, length = setup
-  labels, tags = tuple(label_info["labels"]), tuple(label_info["tags"])
-  label_ids = {label: i for i, label in enumerate(labels)}
-  tag_ids = {tag: i for i, tag in enumerate(tags)}
-  head = span_vectors.SpanHead(cfg, options.representation, len(labels))
-  tagger = TagHead(cfg, len(tags))
+  labels, tags, root = (label_info[name] for name in ("labels", "tags", "root"))
+  hidden, token = jnp.zeros((1, 1, cfg.width)), jnp.zeros((1, 1), jnp.int32)
+  spans = SpanHead(cfg, options.representation, len(labels))
+  heads = Heads(
+    cfg,
+    {
+      "spans": (spans, (hidden, token, token)),
+      "tagger": (TagHead(cfg, len(tags)), (hidden,)),
+    },
+  )
+  parser = Parser(labels, tags, root, heads, options)
+  return Application(
+    make_rows=functools.partial(
+      make_rows,
+      tokenizer=tokenizer,
+      chain_ids=ids_of(labels),
+      tag_ids=ids_of(tags),
+      length=length,
+    ),
+    init=parser.init,
+    loss=parser.loss,
+    outputs=parser.outputs,
+    decode=by_example(parser.predict),
+    score=parser.score,
+    best="bracket_f1",
+    require_labels=functools.partial(GOLD.require, known=labels[1:]),
+  )
 
-  def init(key: Key) -> Params:
-    span_key, tag_key = jax.random.split(key)
-    hidden, token = jnp.zeros((1, 1, cfg.width)), jnp.zeros((1, 1), jnp.int32)
-    spans = head.init(span_key, hidden, token, token, train=False)["params"]
-    return {
-      "spans": labelled_or_null.expecting_null(spans),
-      "tagger": tagger.init(tag_key, hidden, train=False)["params"],
-    }
 
-  def tag_scores(params: Params, hidden, batch: Batch, key, train: bool):
-    scores = tagger.apply(
-      {"params": params["tagger"]},
-      hidden,
-      train=train,
-      rngs=masked_lm.head_rngs(key, train),
-    )
+class Parser(NamedTuple):
+  """The task with given labels."""
+
+  labels: Sequence[str]  # Chains, by id; the first is NULL.
+  tags: Sequence[str]
+  root: str
+  heads: Heads
+  options: Options
+
+  def init(self, key: Key) -> Params:
+    """Returns the parameters of the heads, to which most spans are NULL."""
+    params = self.heads.init(key)
+    return {**params, "spans": expecting_null(params["spans"])}
+
+  def _tag_scores(self, params: Params, hidden, batch: Batch, key, train: bool):
+    scores = self.heads.apply("tagger", params, hidden, key=key, train=train)
     return first_subword_scores(scores, batch["word_begins"])
 
-  def loss(params: Params, batch: Batch, key: Key, train: bool):
-    hidden = masked_lm.encode(cfg, params, batch, key, train)
-    (span_loss, _), found = labelled_or_null.loss_and_recall(
-      head,
-      params["spans"],
+  def loss(self, params: Params, batch: Batch, key: Key, train: bool):
+    """Returns the cross-entropies of all spans and of tags, per word."""
+    hidden = self.heads.encode(params, batch, key, train)
+    module, _ = self.heads.modules["spans"]
+    (span_loss, _), recall = loss_and_recall(
+      SpanScorer(module, params["spans"], key, train),
       hidden,
       batch,
       _dense_labels(batch),
-      train=train,
-      rngs=masked_lm.head_rngs(key, train),
     )
     words = batch["word_kept"] * batch["example_weights"][:, None]
-    tag_term, tag_accuracy = unseen_labels.loss_and_accuracy(
-      tag_scores(params, hidden, batch, key, train),
+    tag_term, tag_accuracy = loss_and_accuracy(
+      self._tag_scores(params, hidden, batch, key, train),
       batch["word_tags"],
       weights=words,
     )
     # Per word: nearly all spans are NULL, and a mean over spans would leave the
     # encoder to the tags.
     return {"spans": (span_loss, words.sum(axis=1)), "tags": tag_term}, {
-      "span_recall": found,
+      "span_recall": recall,
       "word_tag_accuracy": tag_accuracy,
     }
 
-  def outputs(params: Params, batch: Batch, every=ensemble.alone):
-    hidden = masked_lm.encode(cfg, params, batch, None, False)
-    L = hidden.shape[1]
-    best = labelled_or_null.likeliest_spans(
-      head,
-      params["spans"],
+  def outputs(self, params: Params, batch: Batch, every=ensemble.alone):
+    """Returns the spans of each row with the largest margins, and the tags."""
+    hidden = self.heads.encode(params, batch, None, False)
+    module, _ = self.heads.modules["spans"]
+    best = likeliest_spans(
+      SpanScorer(module, params["spans"]),
       hidden,
       batch,
       max_words=_most_words(batch),
-      count=_CANDIDATES * L,
+      count=_CANDIDATES * hidden.shape[1],
       # A tree then scores the mean of its members' scores.
       mean=lambda logits: ensemble.mean(every(logits)),
     )
-    scores = every(tag_scores(params, hidden, batch, None, False))
-    found = likeliest_tags(ensemble.mean_softmax(scores))
+    scores = every(self._tag_scores(params, hidden, batch, None, False))
+    tags = likeliest_tags(ensemble.mean_softmax(scores))
     return {
       **best,
-      "tags": found["tags"],
-      "tag_probabilities": found["probabilities"],
+      "tags": tags["tags"],
+      "tag_probabilities": tags["probabilities"],
     }
 
-  def decode(
-    examples: Sequence[Example],
-    rows: Rows,
-    outputs: Outputs,
-    tuned: Mapping[str, float],
-  ) -> list[Prediction]:
-    each = zip(examples, rows.of_each(len(examples)), strict=True)
-    return [
-      decode_sentence(example, rows, outputs, own) for example, own in each
-    ]
+  def predict(self, example: Example, rows: Sequence[Row]) -> Prediction:
+    """Returns the prediction for a sentence, JSON-able.
 
-  def decode_sentence(
-    example: Example, rows: Rows, outputs: Outputs, own: Sequence[int]
-  ) -> Prediction:
-    names = ("widths", "margins", "labels", "probabilities")
-    widths, margins, ids, shares = (
-      np.concatenate([outputs[name][i] for i in own]) for name in names
+    Returns:
+      tokens, tags, probabilities (of the tags), brackets (outer ones first),
+      each with label, text, words (the first, and the one after the last) and
+      score (the probability of all labels of these words), and tree.
+    """
+    words = example.words
+    widths, margins, labels, shares = (
+      np.concatenate([row[name] for row in rows])
+      for name in ("widths", "margins", "labels", "probabilities")
     )
-    begins = np.concatenate(
-      [rows.values["first_word"][i] + outputs["begins"][i] for i in own]
+    begins = np.concatenate([x["first_word"] + x["begins"] for x in rows])
+    chosen = {
+      (int(begins[i]), int(begins[i] + widths[i])): i
+      for i in best_spans(len(words), begins, widths, margins)
+    }
+    brackets = trees.split_chains(
+      {span: self.labels[labels[i]] for span, i in chosen.items()}
     )
-    chosen = best_spans(len(example.words), begins, widths, margins)
-    spans = [(int(begins[i]), int(begins[i] + widths[i])) for i in chosen]
-    kept = [int(np.sum(rows.tokens["word_kept"][i])) for i in own]
-    found, certain = (
-      np.concatenate(
-        [outputs[name][i][:n] for i, n in zip(own, kept, strict=True)]
-      )
+    ids, certain = (
+      np.concatenate([x[name][np.flatnonzero(x["word_kept"])] for x in rows])
       for name in ("tags", "tag_probabilities")
     )
-    return text.tree_prediction(
-      example.words,
-      [tags[tag] for tag in found],
-      certain,
-      {s: labels[ids[i]] for s, i in zip(spans, chosen, strict=True)},
-      {s: shares[i] for s, i in zip(spans, chosen, strict=True)},
-      root=label_info["root"],
+    tags = [self.tags[i] for i in ids]
+    return {
+      "tokens": list(words),
+      "tags": tags,
+      "probabilities": [round(float(p), 4) for p in certain],
+      "brackets": [
+        {
+          "label": label,
+          "text": " ".join(words[begin:end]),
+          "words": [begin, end],
+          "score": round(float(shares[chosen[begin, end]]), 4),
+        }
+        for label, begin, end in brackets
+      ],
+      "tree": trees.format_tree(words, tags, brackets, self.root),
+    }
+
+  def score(
+    self, examples: Sequence[Example], predictions: Sequence[Prediction]
+  ) -> dict[str, float]:
+    """Returns the scores of brackets and of tags."""
+    GOLD.of(examples)
+    return metrics.evaluate(
+      examples, _predicted(predictions), self.options.punctuation
     )
-
-  def require_labels(examples: Sequence[Example]) -> None:
-    gold = [
-      (chain, example.where)
-      for example, brackets in zip(
-        examples,
-        gold_labels(examples, "brackets", "a bracketed tree"),
-        strict=True,
-      )
-      for chain in trees.join_chains(brackets).values()
-    ]
-    unseen_labels.check_known(gold, labels[1:])
-    unseen_labels.note_none(gold, examples, "bracket", "bracket_f1")
-
-  return Application(
-    make_rows=lambda examples: make_rows(
-      examples, tokenizer, label_ids, tag_ids, length=length
-    ),
-    init=init,
-    loss=loss,
-    outputs=outputs,
-    decode=decode,
-    score=lambda examples, predictions: metrics.evaluate(
-      _gold(examples), _predicted(predictions), options.punctuation
-    ),
-    best="bracket_f1",
-    require_labels=require_labels,
-  )
 
 
 def _most_words(batch: Batch) -> int:
@@ -273,12 +283,6 @@ def _dense_labels(batch: Batch):
   return zeros.at[jnp.maximum(widths - 1, 0), rows, begins].add(labels)
 
 
-def _gold(examples: Sequence[Example]) -> list[metrics.Parse]:
-  """Returns the trees; raises DataError for an example without one."""
-  gold_labels(examples, "brackets", "a bracketed tree")
-  return [metrics.Parse(x.tags, x.brackets) for x in examples]
-
-
 def _predicted(predictions: Sequence[Prediction]) -> list[metrics.Parse]:
   return [
     metrics.Parse(
@@ -296,11 +300,12 @@ def format_tables(
 
   Both have a tree on each line, as EVALB reads them, with the same root.
   """
-  gold, predicted = _gold(examples), _predicted(predictions)
+  GOLD.of(examples)
+  predicted = _predicted(predictions)
+  brackets = metrics.count_brackets(examples, predicted)
   tags = entity_metrics.count_words(
-    [x.tags for x in gold], [x.tags for x in predicted]
+    [x.tags for x in examples], [x.tags for x in predicted]
   )
-  brackets = metrics.count_brackets(gold, predicted)
   gold_trees = (
     trees.format_tree(x.words, x.tags, x.brackets, x.root or "TOP")
     for x in examples
@@ -324,8 +329,10 @@ def make_task(options: Options) -> FinetuneTask:
   return FinetuneTask(
     name="constituency",
     options=options,
-    read_examples=functools.partial(read_examples, options=options),
-    parse_line=text.parse_line,
+    read_examples=functools.partial(
+      treebanks.read_file, strip_functions=options.strip_functions
+    ),
+    parse_line=parse_line,
     describe_labels=describe_labels,
     make_application=functools.partial(make_application, options=options),
     format_prediction=lambda prediction: prediction["tree"],

@@ -16,14 +16,14 @@ so every sentence counts. Tags are scored for all words, punctuation included.
 """
 
 import collections
-from collections.abc import Collection, Iterator, Sequence
+import itertools
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
-
-import numpy as np
 
 from maskedlm.data.labelled.formats.trees import Bracket
 from maskedlm.finetune.common.entity_metrics import (
   MatchCounts,
+  count_matches,
   sum_counts,
   word_accuracy,
 )
@@ -45,12 +45,10 @@ def evaluate(
   punctuation: Collection[str] = PUNCTUATION,
 ) -> dict[str, float]:
   """Returns bracket_f1, _precision, _recall, complete_match, tag_accuracy."""
-  counts = sum_counts(count_brackets(gold, predicted, punctuation))
-  complete = [g == p for g, p in _bags(gold, predicted, punctuation)]
+  counted = _counted(gold, predicted, punctuation)
+  complete = [truth == found for truth, found in counted]
   return {
-    "bracket_f1": counts.f1,
-    "bracket_precision": counts.precision,
-    "bracket_recall": counts.recall,
+    **sum_counts(count_matches(counted)).scores("bracket_"),
     "complete_match": sum(complete) / max(len(complete), 1),
     "tag_accuracy": word_accuracy(
       [parse.tags for parse in gold], [parse.tags for parse in predicted]
@@ -64,42 +62,30 @@ def count_brackets(
   punctuation: Collection[str] = PUNCTUATION,
 ) -> dict[str, MatchCounts]:
   """Returns the counts of each label, sorted by label."""
-  correct, predictions, truths = (collections.Counter() for _ in range(3))
-  for truth, found in _bags(gold, predicted, punctuation):
-    for counter, bag in (
-      (truths, truth),
-      (predictions, found),
-      (correct, truth & found),
-    ):
-      for bracket, count in bag.items():
-        counter[bracket.label] += count
-  labels = sorted({*predictions, *truths})
-  return {x: MatchCounts(correct[x], predictions[x], truths[x]) for x in labels}
+  return count_matches(_counted(gold, predicted, punctuation))
 
 
-def _bags(
+def _counted(
   gold: Sequence[Parse],
   predicted: Sequence[Parse],
   punctuation: Collection[str],
-) -> Iterator[tuple[collections.Counter, collections.Counter]]:
-  """Yields the brackets that count, with their numbers, of each sentence."""
-  for truth, found in zip(gold, predicted, strict=True):
-    is_word = [tag not in punctuation for tag in truth.tags]
-    before = np.concatenate([[0], np.cumsum(is_word, dtype=int)]).tolist()
-    yield _bag(truth.brackets, before), _bag(found.brackets, before)
+) -> list[list[collections.Counter]]:
+  """Returns the gold and the predicted brackets that count, by sentence.
 
-
-def _bag(
-  brackets: Sequence[Bracket], before: Sequence[int]
-) -> collections.Counter:
-  """Returns the brackets in terms of words that count.
-
-  Args:
-    brackets: those of a tree.
-    before: the number of words that count before each word, and in all.
+  They are in terms of the words that count.
   """
-  return collections.Counter(
-    Bracket(_SAME.get(label, label), before[begin], before[end])
-    for label, begin, end in brackets
-    if before[begin] < before[end]
-  )
+  made = []
+  for pair in zip(gold, predicted, strict=True):
+    is_word = (tag not in punctuation for tag in pair[0].tags)
+    before = [0, *itertools.accumulate(is_word)]  # Words that count.
+    made.append(
+      [
+        collections.Counter(
+          Bracket(_SAME.get(label, label), before[begin], before[end])
+          for label, begin, end in parse.brackets
+          if before[begin] < before[end]
+        )
+        for parse in pair
+      ]
+    )
+  return made

@@ -16,17 +16,36 @@ from maskedlm.data.labelled.formats import trees
 from maskedlm.data.labelled.formats.trees import Example
 from maskedlm.data.labelled.windows import Window, cut_windows
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.finetune.common import unseen_labels
+from maskedlm.finetune.common.labels import (
+  UNSEEN,
+  Gold,
+  label_ids,
+  unseen_notes,
+)
 from maskedlm.finetune.common.word_rows import WordWindow, word_rows
 from maskedlm.finetune.contract import Rows
 
-_GOLD = ("gold_begins", "gold_widths", "gold_labels")
+
+def _chains(example: Example) -> list[tuple[str, str]]:
+  """Returns (chain, FILE:LINE of its first word) of each labelled span."""
+  chains = trees.join_chains(example.brackets).items()
+  return [(x, f"{example.file}:{example.lines[i]}") for (i, _), x in chains]
+
+
+def _tags(example: Example) -> list[tuple[str, str]]:
+  """Returns (tag, FILE:LINE) of each word."""
+  tags = zip(example.tags, example.lines, strict=True)
+  return [(tag, f"{example.file}:{line}") for tag, line in tags]
+
+
+GOLD = Gold("brackets", "a bracketed tree", _chains, "bracket", "bracket_f1")
+TAGS = Gold("tags", "a bracketed tree", _tags)
 
 
 def make_rows(
   examples: Sequence[Example],
   tokenizer: Tokenizer,
-  label_ids: Mapping[str, int],
+  chain_ids: Mapping[str, int],
   tag_ids: Mapping[str, int],
   *,
   length: int,
@@ -45,8 +64,11 @@ def make_rows(
   Rows.values has first_word [n], the index of the row's first word in its
   sentence.
   """
-  tags = [_tag_ids(example, tag_ids) for example in examples]
-  spans = [_labelled_spans(example, label_ids) for example in examples]
+  tags = [
+    label_ids(example.tags or [None] * len(example.words), tag_ids)
+    for example in examples
+  ]
+  spans = [_labelled_spans(example, chain_ids) for example in examples]
 
   def targets(index: int, w: WordWindow):
     first, last = np.searchsorted(
@@ -54,18 +76,20 @@ def make_rows(
     )
     own = spans[index][first:last]
     own = own[own[:, 1] <= w.end]
+    # In two rows, as a tree has up to two spans for each word.
+    size = int(w.last[-1]) + 2 if len(w.last) else 2
+    gold = np.zeros((3, 2 * size), np.int32)
+    gold[:, : len(own)] = own[:, 0] - w.begin, own[:, 1] - own[:, 0], own[:, 2]
+    begins, widths, labels = gold.reshape(3, 2, size)
     by_token = {
       "word_begins": w.first,
       "word_ends": w.last,
       "word_kept": w.is_kept(),
       "word_tags": tags[index][w.keep_begin : w.keep_end],
+      "gold_begins": begins,
+      "gold_widths": widths,
+      "gold_labels": labels,
     }
-    # In two rows, as a tree has up to two spans for each word.
-    size = int(w.last[-1]) + 2 if len(w.last) else 2
-    gold = np.zeros((3, 2 * size), np.int32)
-    gold[:, : len(own)] = own[:, 0] - w.begin, own[:, 1] - own[:, 0], own[:, 2]
-    for name, values in zip(_GOLD, gold, strict=True):
-      by_token[name] = values.reshape(2, size)
     yield by_token, {"first_word": w.begin}
 
   rows = word_rows(
@@ -75,7 +99,13 @@ def make_rows(
     windows=_last_windows,
     targets=targets,
   )
-  unseen = [x for e in examples for x in _unseen(e, label_ids, tag_ids)]
+  unseen = [
+    x
+    for example in examples
+    for gold, ids in ((TAGS, tag_ids), (GOLD, chain_ids))
+    for x in gold.pairs([example])
+    if x[0] not in ids
+  ]
   total = sum(map(len, spans))
   wide = total - sum(int(np.sum(x > 0)) for x in rows.tokens["gold_widths"])
   too_wide = (
@@ -83,9 +113,7 @@ def make_rows(
     f"of {length} tokens; they can be neither learnt nor predicted; a larger "
     "data.length (beside a checkpoint, --length) holds more"
   )
-  return rows._replace(
-    notes=(*unseen_labels.unseen_notes(unseen), *[too_wide] * (wide > 0)),
-  )
+  return rows._replace(notes=(*unseen_notes(unseen), *[too_wide] * (wide > 0)))
 
 
 def _last_windows(sizes: np.ndarray, capacity: int) -> list[Window]:
@@ -98,32 +126,8 @@ def _last_windows(sizes: np.ndarray, capacity: int) -> list[Window]:
   ]
 
 
-def _labelled_spans(
-  example: Example, label_ids: Mapping[str, int]
-) -> np.ndarray:
+def _labelled_spans(example: Example, ids: Mapping[str, int]) -> np.ndarray:
   """Returns (begin, end, label) of the labelled spans, [n, 3], by begin."""
   chains = trees.join_chains(example.brackets or ())
-  spans = sorted(
-    (*span, label_ids.get(chain, unseen_labels.UNSEEN))
-    for span, chain in chains.items()
-  )
+  spans = sorted((*s, ids.get(chain, UNSEEN)) for s, chain in chains.items())
   return np.array(spans, np.int64).reshape(-1, 3)
-
-
-def _unseen(
-  example: Example, label_ids: Mapping[str, int], tag_ids: Mapping[str, int]
-) -> list[tuple[str, str]]:
-  """Returns the (tag or chain, FILE:LINE) that have no id."""
-  tags = enumerate(example.tags or ())
-  chains = trees.join_chains(example.brackets or ()).items()
-  found = [(i, tag) for i, tag in tags if tag not in tag_ids]
-  found += [(span[0], x) for span, x in chains if x not in label_ids]
-  return [(x, f"{example.file}:{example.lines[i]}") for i, x in found]
-
-
-def _tag_ids(example: Example, tag_ids: Mapping[str, int]) -> np.ndarray:
-  """Returns the tags' ids [n] int32; zeros if there are no tags."""
-  if example.tags is None:
-    return np.zeros(len(example.words), np.int32)
-  ids = [tag_ids.get(tag, unseen_labels.UNSEEN) for tag in example.tags]
-  return np.array(ids, np.int32)

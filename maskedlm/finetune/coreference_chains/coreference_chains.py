@@ -9,7 +9,8 @@ CoNLL-2012's, and so are the metrics (metrics.py). The task
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,29 +18,31 @@ import numpy as np
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled.formats import chains as chain_files
-from maskedlm.data.labelled.formats.chains import Chains, Example
-from maskedlm.finetune.common import ensemble, span_vectors, unseen_labels
-from maskedlm.finetune.common.gold_labels import gold_labels
+from maskedlm.data.labelled.formats.chains import Example
+from maskedlm.finetune.common import ensemble, span_vectors
+from maskedlm.finetune.common.decoding import Row, by_example
+from maskedlm.finetune.common.head import Heads
+from maskedlm.finetune.common.labels import Gold, note_none
+from maskedlm.finetune.common.multi_sequence import flatten_sequences
+from maskedlm.finetune.common.span_vectors import SpanScorer
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
-  Outputs,
   Prediction,
-  Rows,
   Setup,
   task_option,
 )
-from maskedlm.finetune.coreference_chains import (
-  head,
-  linking,
-  metrics,
-)
+from maskedlm.finetune.coreference_chains import head, linking, metrics
 from maskedlm.finetune.coreference_chains.rows import make_rows
 from maskedlm.finetune.coreference_chains.text import (
   chain_prediction,
   format_prediction,
   parse_line,
   predicted_chains,
+)
+
+GOLD = Gold(
+  "chains", "a document of a CoNLL-2012 file, whose last column marks chains"
 )
 
 
@@ -82,15 +85,6 @@ class Options:
   )
 
 
-def read_examples(source: str) -> list[Example]:
-  """Returns the documents of a file: CoNLL-2012, JSON or Parquet.
-
-  Raises:
-    DataError: see chain_files.read_file.
-  """
-  return chain_files.read_file(source)
-
-
 def describe_labels(examples: Sequence[Example]) -> dict[str, int]:
   """Returns {"chains": the number of the training set's}.
 
@@ -122,16 +116,51 @@ def make_application(setup: Setup, options: Options) -> Application:
       "(beside a checkpoint, --length)."
     )
   module = head.ChainHead(cfg, options.representation)
-
-  def keep(params: Params, batch: Batch, key, train: bool, every):
-    kept, scores = head.keep_spans(
-      module,
-      params,
-      batch,
-      key,
-      train,
+  hidden, token = jnp.zeros((1, 1, cfg.width)), jnp.zeros((1, 1), jnp.int32)
+  heads = Heads(cfg, {"chains": (module, (hidden, token, token))})
+  linker = Linker(options, heads)
+  return Application(
+    make_rows=functools.partial(
+      make_rows,
+      tokenizer=tokenizer,
+      length=length,
+      segments=options.segments,
       max_words=max_words,
-      top_ratio=options.top_ratio,
+    ),
+    init=linker.init,
+    loss=linker.loss,
+    outputs=linker.outputs,
+    decode=by_example(linker.predict),
+    score=lambda examples, predictions: metrics.evaluate_chains(
+      GOLD.of(examples), predicted_chains(predictions)
+    ),
+    best="conll_f1",
+    has_label=GOLD.has,
+    require_labels=_require_labels,
+  )
+
+
+class Linker(NamedTuple):
+  """The task with its options."""
+
+  options: Options
+  heads: Heads
+
+  def init(self, key: Key) -> Params:
+    """Returns the parameters of the head, to which few spans are mentions."""
+    params = self.heads.init(key)
+    return {"chains": head.with_few_mentions(params["chains"])}
+
+  def _keep(self, params: Params, batch: Batch, key, train: bool, every):
+    """Returns the kept spans, s_m of all spans, and d of kinds of distances."""
+    module, _ = self.heads.modules["chains"]
+    sequences = flatten_sequences(batch)
+    kept, scores = head.keep_spans(
+      SpanScorer(module, params["chains"], key, train),
+      self.heads.encode(params, sequences, key, train),
+      batch,
+      max_words=self.options.max_mention_words,
+      top_ratio=self.options.top_ratio,
       every=every,
     )
     distance_scores = module.apply(
@@ -139,109 +168,66 @@ def make_application(setup: Setup, options: Options) -> Application:
     )
     return kept, scores, ensemble.mean(every(distance_scores))
 
-  def loss(params: Params, batch: Batch, key: Key, train: bool):
-    kept, scores, distance_scores = keep(
+  def loss(self, params: Params, batch: Batch, key: Key, train: bool):
+    """Returns the losses of antecedents and of mentions, as chain_loss."""
+    kept, scores, distance_scores = self._keep(
       params, batch, key, train, ensemble.alone
     )
     return head.chain_loss(
       kept,
       scores,
-      head.link_scores(kept, distance_scores, options.max_antecedents),
+      head.link_scores(kept, distance_scores, self.options.max_antecedents),
       batch,
-      max_words=max_words,
-      mention_loss=options.mention_loss,
+      max_words=self.options.max_mention_words,
+      mention_loss=self.options.mention_loss,
     )
 
-  def outputs(params: Params, batch: Batch, every=ensemble.alone):
-    kept, _, distance_scores = keep(params, batch, None, False, every)
-    B = len(kept.valid)
+  def outputs(self, params: Params, batch: Batch, every=ensemble.alone):
+    """Returns the kept spans, whose score is -inf where there is none."""
+    kept, _, distance_scores = self._keep(params, batch, None, False, every)
+    names = ("segments", "words", "widths", "queries", "keys")
     return {
-      "segments": kept.segments,
-      "words": kept.words,
-      "widths": kept.widths,
+      **{name: getattr(kept, name) for name in names},
       "scores": jnp.where(kept.valid, kept.scores, -jnp.inf),
-      "queries": kept.queries,
-      "keys": kept.keys,
-      "distance_scores": jnp.tile(distance_scores, (B, 1)),
+      "distance_scores": jnp.tile(distance_scores, (len(kept.valid), 1)),
     }
 
-  def decode(
-    examples: Sequence[Example],
-    rows: Rows,
-    outputs: Outputs,
-    tuned: Mapping[str, float],
-  ) -> list[Prediction]:
-    each = zip(examples, rows.of_each(len(examples)), strict=True)
-    return [
-      chain_prediction(example, _chains(own, rows, outputs, options))
-      for example, own in each
-    ]
-
-  def score(
-    examples: Sequence[Example], predictions: Sequence[Prediction]
-  ) -> dict[str, float]:
-    return metrics.evaluate_chains(
-      _gold_chains(examples), predicted_chains(predictions)
+  def predict(self, example: Example, rows: Sequence[Row]) -> Prediction:
+    """Returns the prediction for a document, as chain_prediction."""
+    parts = []
+    for row in rows:
+      first = row["first_words"][row["segments"]]
+      begins = first.astype(np.int64) + row["words"]
+      spans = linking.Spans(
+        begins,
+        begins + row["widths"] + 1,
+        *(row[name] for name in ("scores", "queries", "keys")),
+      )
+      is_span = np.isfinite(row["scores"])
+      parts.append([x[is_span] for x in spans])
+    spans = linking.without_crossings(
+      linking.Spans(*map(np.concatenate, zip(*parts, strict=True)))
     )
-
-  def require_labels(examples: Sequence[Example]) -> None:
-    gold = [chain for chains in _gold_chains(examples) for chain in chains]
-    unseen_labels.note_none(gold, examples, "chain", "conll_f1")
-
-  return Application(
-    make_rows=lambda examples: make_rows(
-      examples,
-      tokenizer,
-      length=length,
-      segments=options.segments,
-      max_words=max_words,
-    ),
-    init=lambda key: {"chains": head.init(module, key)},
-    loss=loss,
-    outputs=outputs,
-    decode=decode,
-    score=score,
-    best="conll_f1",
-    has_label=lambda example: example.chains is not None,
-    require_labels=require_labels,
-  )
-
-
-def _chains(
-  which: Sequence[int], rows: Rows, outputs: Outputs, options: Options
-) -> Chains:
-  """Returns the chains of a document, given the indices of its rows."""
-  parts = []
-  for row in which:
-    of_row = {name: values[row] for name, values in outputs.items()}
-    valid = np.isfinite(of_row["scores"])
-    first = rows.values["first_words"][row][of_row["segments"]]
-    begins = first.astype(np.int64) + of_row["words"]
-    spans = linking.Spans(
-      begins,
-      begins + of_row["widths"] + 1,
-      of_row["scores"],
-      of_row["queries"],
-      of_row["keys"],
+    antecedents = linking.best_antecedents(
+      spans,
+      head.DISTANCES,
+      rows[0]["distance_scores"],
+      self.options.max_antecedents,
     )
-    parts.append(linking.Spans(*(x[valid] for x in spans)))
-  spans = linking.without_crossings(
-    linking.Spans(*map(np.concatenate, zip(*parts, strict=True)))
-  )
-  antecedents = linking.best_antecedents(
-    spans,
-    head.DISTANCES,
-    outputs["distance_scores"][which[0]],
-    options.max_antecedents,
-  )
-  return linking.make_chains(spans, antecedents)
+    return chain_prediction(example, linking.make_chains(spans, antecedents))
+
+
+def _require_labels(examples: Sequence[Example]) -> None:
+  """Raises DataError for an example without any column; reports no chain."""
+  gold = [chain for chains in GOLD.of(examples) for chain in chains]
+  note_none(gold, examples, "chain", "conll_f1")
 
 
 def format_tables(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, str]:
   """Returns scores.tsv, and the predicted and the gold chains as CoNLL-2012."""
-  gold, found = _gold_chains(examples), predicted_chains(predictions)
+  gold, found = GOLD.of(examples), predicted_chains(predictions)
   documents = [
     (e.id, e.words, e.sentence_ends, chains)
     for e, chains in zip(examples, gold, strict=True)
@@ -263,21 +249,12 @@ def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
   return {"predictions.conll": chain_files.format_documents(documents)}
 
 
-def _gold_chains(examples: Sequence[Example]) -> list[Chains]:
-  """Returns the chains; raises DataError for an example without any column."""
-  return gold_labels(
-    examples,
-    "chains",
-    "a document of a CoNLL-2012 file, whose last column marks chains",
-  )
-
-
 def make_task(options: Options) -> FinetuneTask:
   """Returns the task."""
   return FinetuneTask(
     name="coreference_chains",
     options=options,
-    read_examples=read_examples,
+    read_examples=chain_files.read_file,
     parse_line=parse_line,
     describe_labels=describe_labels,
     make_application=functools.partial(make_application, options=options),

@@ -25,18 +25,19 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
-from maskedlm.core.task import Array, Batch, Key, Params
+from maskedlm.core.task import Array, Batch, Params
 from maskedlm.finetune.common import ensemble
-from maskedlm.finetune.common.multi_sequence import flatten_sequences
+from maskedlm.finetune.common.labelled_or_null import with_odds
 from maskedlm.finetune.common.span_vectors import (
   SpanComponents,
   SpanEnds,
   SpanHead,
+  SpanScorer,
   first_ends,
   last_ends,
   score_all_spans,
 )
-from maskedlm.modeling import losses, masked_lm
+from maskedlm.modeling import losses
 from maskedlm.modeling.architecture import EncoderConfig
 
 LINK = 64  # E, the width of q and k.
@@ -105,23 +106,16 @@ class Kept(NamedTuple):
   keys: Array  # float32 [B, P, E].
 
 
-def init(head: ChainHead, key: Key) -> Params:
-  """Returns fresh parameters, with a bias that makes mentions rare."""
-  hidden = jnp.zeros((1, 1, head.cfg.width))
-  token = jnp.zeros((1, 1), jnp.int32)
-  params = head.init(key, hidden, token, token, train=False)["params"]
-  dense = params["spans"]["label_dense"]
-  bias = dense["bias"].at[0].set(math.log(_SHARE / (1 - _SHARE)))
-  dense = {**dense, "bias": bias}
-  return {**params, "spans": {**params["spans"], "label_dense": dense}}
+def with_few_mentions(params: Params) -> Params:
+  """Returns fresh parameters of ChainHead with a bias against mentions."""
+  spans = with_odds(params["spans"], 0, _SHARE / (1 - _SHARE))
+  return {**params, "spans": spans}
 
 
 def keep_spans(
-  head: ChainHead,
-  params: Params,
+  head: SpanScorer,
+  hidden,
   batch: Batch,
-  key: Key,
-  train: bool,
   *,
   max_words: int,
   top_ratio: float,
@@ -130,10 +124,9 @@ def keep_spans(
   """Returns the best spans, and s_m of all spans, float32 [B, C * L * W].
 
   Args:
-    head: the module.
-    params: with "encoder" and "chains".
+    head: a ChainHead and its parameters.
+    hidden: [B * C, L, D], the encoder's vectors.
     batch: of rows.py.
-    key, train: for dropout.
     max_words: W.
     top_ratio: lambda; the number of kept spans is rounded up.
     every: of an ensemble (common/ensemble.py), whose scores are the means of
@@ -144,11 +137,7 @@ def keep_spans(
     words from the word l of the sequence c on.
   """
   B, C, L = batch["input_ids"].shape
-  W, own = max_words, params["chains"]
-  hidden = masked_lm.encode(
-    head.cfg, params, flatten_sequences(batch), key, train
-  )
-  rngs = masked_lm.head_rngs(key, train)
+  W = max_words
   names = ("word_begins", "word_ends", "word_room")
   begins, ends, room = (batch[name].reshape(B * C, L) for name in names)
 
@@ -159,15 +148,12 @@ def keep_spans(
 
   _, scores = score_all_spans(
     head,
-    own,
     hidden,
     {"word_begins": begins, "word_ends": ends, "word_kept": room},
     step,
     (),
     max_words=W,
     per_width=jnp.arange(W),
-    train=train,
-    rngs=rngs,
   )
   scores = jnp.moveaxis(scores, 0, 2).reshape(B, C * L * W)
   counts = jnp.sum(batch["word_room"] > 0, axis=2)  # [B, C]
@@ -187,17 +173,12 @@ def keep_spans(
 
   # The tokens of a row's sequences, one after the other.
   components = jax.tree.map(
-    lambda x: x.reshape(B, C * L, *x.shape[2:]),
-    head.apply(
-      {"params": own}, hidden, train=train, rngs=rngs, method="project"
-    ),
+    lambda x: x.reshape(B, C * L, *x.shape[2:]), head.project(hidden)
   )
-  vectors = head.apply(
-    {"params": own},
+  vectors = head.classify(
     components,
     first_ends(components, token(begins, where)),
     last_ends(components, token(ends, jnp.minimum(where + widths, C * L - 1))),
-    method="classify",
   )
   queries = every(vectors[..., 1 : 1 + LINK])
   keys = every(vectors[..., 1 + LINK :])

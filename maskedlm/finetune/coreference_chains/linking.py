@@ -83,15 +83,14 @@ def make_chains(
   spans: Spans, antecedents: np.ndarray
 ) -> list[list[tuple[int, int]]]:
   """Returns the mentions of each chain of two or more, in the text's order."""
-  owner, chains = {}, []
+  mentions = list(zip(spans.begins.tolist(), spans.ends.tolist(), strict=True))
+  chains, chain_of = [], {}
   for i, antecedent in enumerate(antecedents.tolist()):
-    mention = int(spans.begins[i]), int(spans.ends[i])
     if antecedent < 0:
       continue
-    if antecedent not in owner:
-      owner[antecedent] = len(chains)
-      first = int(spans.begins[antecedent]), int(spans.ends[antecedent])
-      chains.append([first])
-    owner[i] = owner[antecedent]
-    chains[owner[i]].append(mention)
+    if antecedent not in chain_of:
+      chain_of[antecedent] = [mentions[antecedent]]
+      chains.append(chain_of[antecedent])
+    chain_of[i] = chain_of[antecedent]
+    chain_of[i].append(mentions[i])
   return sorted(chains)

@@ -7,7 +7,6 @@ it, training links mentions across segments. Decoding links across all rows of a
 document.
 """
 
-import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -84,12 +83,12 @@ def make_rows(
   ]
   C = min(segments, max(map(len, cuts), default=1))
   groups, arrays, firsts, mentions, owners = [], [], [], [], []
-  total = wide = crossing = 0
+  counts = np.zeros(3, int)
   for index, (example, bounds) in enumerate(zip(examples, cuts, strict=True)):
     word_ids, sizes = encoded.ids[index], encoded.sizes[index]
     room = _room(len(sizes), example.sentence_ends, bounds)
-    gold, counts = _learnable(example.chains or (), bounds, room, max_words)
-    total, wide, crossing = np.add((total, wide, crossing), counts).tolist()
+    gold, own_counts = _learnable(example.chains or (), bounds, room, max_words)
+    counts += own_counts
     for first in range(0, len(bounds), C):
       some = bounds[first : first + C]
       some = [*some, *[(some[-1][1],) * 2] * (C - len(some))]
@@ -97,49 +96,40 @@ def make_rows(
       groups.append([PairRow(row, 0 * row, len(row)) for row in ids])
       arrays.append(_word_arrays(some, sizes, room, max(map(len, ids))))
       firsts.append([b for b, _ in some])
-      mentions.append(
-        [(s - first, *rest) for s, *rest in gold if first <= s < first + C]
-      )
+      inside = (gold[:, 0] >= first) & (gold[:, 0] < first + C)
+      mentions.append(gold[inside] - [first, 0, 0, 0])
       owners.append(index)
-  most = max([1, *map(len, mentions)])
-  values = np.zeros((len(mentions), most, 4), np.int32)
-  for row, found in zip(values, mentions, strict=True):
-    row[: len(found)] = np.reshape(found, (-1, 4))
+  values = np.zeros((len(groups), max([1, *map(len, mentions)]), 4), np.int32)
+  for row, own in zip(values, mentions, strict=True):
+    row[: len(own)] = own
   rows = multi_sequence.stack_rows(
     groups,
     tokenizer.special.pad,
     first_words=np.array(firsts, np.int32).reshape(-1, C),
     mentions=values,
   )
+  total, *lost = counts.tolist()
+  remedies = (
+    (f"have more words than task.max_mention_words={max_words}", "raise it"),
+    (
+      "are not whole in a sentence and a row",
+      "a larger data.length helps where sentences are cut",
+    ),
+  )
   reasons = [
     f"{count:,} of {counted(total, 'mention')} {what}; they can be neither "
     f"learnt nor predicted; {remedy}"
-    for count, what, remedy in (
-      (
-        wide,
-        f"have more words than task.max_mention_words={max_words}",
-        "raise it",
-      ),
-      (
-        crossing,
-        "are not whole in a sentence and a row",
-        "a larger data.length helps where sentences are cut",
-      ),
-    )
+    for count, (what, remedy) in zip(lost, remedies, strict=True)
     if count
   ]
+  names = ("word_begins", "word_ends", "word_room")
+  by_word = {name: [x[i] for x in arrays] for i, name in enumerate(names)}
   return rows._replace(
-    tokens={
-      **rows.tokens,
-      **{
-        name: [row[i] for row in arrays]
-        for i, name in enumerate(("word_begins", "word_ends", "word_room"))
-      },
-    },
+    tokens={**rows.tokens, **by_word},
     example=np.array(owners, np.int64),
     cut=encoded.cut,
     notes=reasons,
-    lost=" and ".join(reasons) if 0 < total == wide + crossing else "",
+    lost=" and ".join(reasons) if 0 < total == sum(lost) else "",
   )
 
 
@@ -157,28 +147,28 @@ def _learnable(
   bounds: Sequence[tuple[int, int]],
   room: np.ndarray,
   max_words: int,
-) -> tuple[list[tuple[int, int, int, int]], tuple[int, int, int]]:
+) -> tuple[np.ndarray, list[int]]:
   """Returns (segment, word, width - 1, chain) of mentions, and three counts.
 
   The counts are those of all mentions, of too wide and of crossing ones. A
   mention of two chains is learnt in the first.
   """
-  begins = np.array([begin for begin, _ in bounds])
-  found, wide, crossing = [], 0, 0
   owner: dict[tuple[int, int], int] = {}
   for number, chain in enumerate(chains, 1):
     for mention in chain:
       owner.setdefault(mention, number)
-  for (begin, end), number in owner.items():
-    if end - begin > max_words:
-      wide += 1
-    elif end - begin > room[begin]:
-      crossing += 1
-    else:
-      segment = int(np.searchsorted(begins, begin, "right")) - 1
-      word = begin - int(begins[segment])
-      found.append((segment, word, end - begin - 1, number))
-  return found, (len(owner), wide, crossing)
+  mentions = [(*mention, number) for mention, number in owner.items()]
+  begins, ends, numbers = np.array(mentions, np.int64).reshape(-1, 3).T
+  widths = ends - begins
+  is_wide = widths > max_words
+  crosses = ~is_wide & (widths > room[begins])
+  firsts = np.array([first for first, _ in bounds])
+  segments = np.searchsorted(firsts, begins, "right") - 1
+  places = segments, begins - firsts[segments], widths - 1, numbers
+  return (
+    np.stack(places, axis=1)[~(is_wide | crosses)],
+    [len(owner), int(is_wide.sum()), int(crosses.sum())],
+  )
 
 
 def _word_arrays(
@@ -195,13 +185,3 @@ def _word_arrays(
     out[0, i, :count] = out[1, i, :count] + 1 - sizes[inside]
     out[2, i, :count] = room[inside]
   return out
-
-
-def sentence_ends(words: Sequence[str]) -> tuple[int, ...]:
-  """Returns the ends of the sentences of a text: after words of . ! and ?."""
-  ends = [i + 1 for i, word in enumerate(words) if not word.strip(".!?")]
-  ends = [end for end in ends if end < len(words)]
-  # "?!" is two words, and one end.
-  return tuple(
-    a for a, b in itertools.pairwise([*ends, len(words)]) if b > a + 1
-  ) + ((len(words),) if words else ())

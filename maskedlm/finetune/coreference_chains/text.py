@@ -3,10 +3,10 @@
 import itertools
 from collections.abc import Sequence
 
-from maskedlm.data.labelled import fields, objects, sentences, tables
+from maskedlm.data.labelled import fields, sentences, tables
 from maskedlm.data.labelled.formats.chains import Chains, Example
+from maskedlm.finetune.common.parts import part
 from maskedlm.finetune.contract import Prediction
-from maskedlm.finetune.coreference_chains.rows import sentence_ends
 
 _SENTENCES = fields.Format(
   {
@@ -30,24 +30,32 @@ def parse_line(line: str) -> Example:
   Raises:
     DataError: the JSON has none of them.
   """
-  where = f"input {line[:60]!r}"
-  if not tables.is_object(line):
-    made = sentences.split_text(line)
-  else:
-    value = objects.parse_object(line, where, such_as=_SENTENCES.such_as)
+  if tables.is_object(line):
+    value = sentences.parse_object(line, _SENTENCES.such_as)
     if "sentences" in value:
-      found = fields.values(value, _SENTENCES, where)["sentences"]
+      found = fields.values(value, _SENTENCES, f"input {line[:60]!r}")
+      lists = found["sentences"]
       return Example(
-        words=tuple(itertools.chain(*found)),
-        sentence_ends=tuple(itertools.accumulate(len(x) for x in found if x)),
+        words=tuple(itertools.chain(*lists)),
+        sentence_ends=tuple(itertools.accumulate(len(x) for x in lists if x)),
       )
-    made = sentences.of_object(value, where)
+  made = sentences.parse_line(line)
   return Example(
     words=made.words,
     sentence_ends=sentence_ends(made.words),
     text=made.text,
     offsets=made.offsets,
   )
+
+
+def sentence_ends(words: Sequence[str]) -> tuple[int, ...]:
+  """Returns the ends of the sentences of a text: after words of . ! and ?."""
+  if not words:
+    return ()
+  ends = {i + 1 for i, word in enumerate(words) if not word.strip(".!?")}
+  ends.add(len(words))
+  # "?!" is two words, and one end.
+  return tuple(sorted(end for end in ends if end + 1 not in ends))
 
 
 def chain_prediction(example: Example, chains: Chains) -> Prediction:
@@ -60,22 +68,14 @@ def chain_prediction(example: Example, chains: Chains) -> Prediction:
     (the first, and the one after the last).
   """
   document, offsets = sentences.sentence_text(example)
-
-  def mention(begin: int, end: int) -> dict:
-    start, stop = offsets[begin][0], offsets[end - 1][1]
-    return {
-      "text": document[start:stop],
-      "start": start,
-      "end": stop,
-      "words": [begin, end],
-    }
-
   return {
     "id": example.id,
     "text": document,
     "tokens": list(example.words),
     "sentence_ends": list(example.sentence_ends),
-    "chains": [[mention(*m) for m in chain] for chain in chains],
+    "chains": [
+      [part(document, offsets, *m) for m in chain] for chain in chains
+    ],
   }
 
 

@@ -18,8 +18,7 @@ data are scored with as well. Its rules:
 the gold data are wrong (He et al. 2018, https://aclanthology.org/P18-2058).
 """
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from maskedlm.data.labelled.formats.predicates import (
@@ -66,31 +65,26 @@ def count_arguments(
     skip_others: whether predicates that are not in the gold data are skipped,
       as in srl-eval.pl; otherwise their arguments are wrong.
   """
-  right, found, true = Counter(), Counter(), Counter()
-  for gold_ones, predicted_ones in zip(gold, predicted, strict=True):
-    truths = _by_index(gold_ones)
-    guesses = _by_index(predicted_ones)
-    for index in truths | guesses:
-      truth, guess = truths.get(index, set()), guesses.get(index, set())
-      if index not in truths and skip_others:
-        continue
-      true.update(x.label for x in truth)
-      found.update(x.label for x in guess)
-      right.update(x.label for x in truth & guess)
-  labels = sorted({*true, *found})
-  return {x: MatchCounts(right[x], found[x], true[x]) for x in labels}
+  pairs = []
+  for sentence, guessed in zip(gold, predicted, strict=True):
+    truths, guesses = (
+      {p.index: set(join_parts(p)) for p in predicates}
+      for predicates in (sentence, guessed)
+    )
+    pairs += [
+      (truths.get(index, set()), guesses.get(index, set()))
+      for index in (truths if skip_others else truths | guesses)
+    ]
+  return entity_metrics.count_matches(pairs)
 
 
-def count_predicates(
-  gold: Iterable[Iterable[int]], found: Iterable[Iterable[int]]
-) -> MatchCounts:
-  """Returns the counts of predicates, given their indices in each sentence."""
-  pairs = [(set(a), set(b)) for a, b in zip(gold, found, strict=True)]
-  return MatchCounts(
-    sum(len(a & b) for a, b in pairs),
-    sum(len(b) for _, b in pairs),
-    sum(len(a) for a, _ in pairs),
+def count_predicates(gold: Sentences, found: Sentences) -> MatchCounts:
+  """Returns the counts of predicates, by their words."""
+  pairs = (
+    [{(VERB, p.index) for p in predicates} for predicates in pair]
+    for pair in zip(gold, found, strict=True)
   )
+  return entity_metrics.sum_counts(entity_metrics.count_matches(pairs))
 
 
 def overall(counts: dict[str, MatchCounts]) -> MatchCounts:
@@ -110,19 +104,12 @@ def evaluate_roles(
     given: the same predicates with predicted arguments.
     found: the predicates that the model found, with predicted arguments.
   """
-  counts = overall(count_arguments(gold, given))
   end_to_end = overall(count_arguments(gold, found, skip_others=False))
-  predicates = count_predicates(
-    ([p.index for p in sentence] for sentence in gold),
-    ([p.index for p in sentence] for sentence in found),
-  )
+  scores = overall(count_arguments(gold, given)).scores()
   return {
-    "srl_f1": counts.f1,
-    "precision": counts.precision,
-    "recall": counts.recall,
-    "predicate_f1": predicates.f1,
-    "predicate_precision": predicates.precision,
-    "predicate_recall": predicates.recall,
+    "srl_f1": scores.pop("f1"),
+    **scores,
+    **count_predicates(gold, found).scores("predicate_"),
     "end_to_end_f1": end_to_end.f1,
   }
 
@@ -142,7 +129,3 @@ def format_report(gold: Sentences, given: Sentences, found: Sentences) -> str:
     entity_metrics.format_table(ends, "label"),
   ]
   return "\n".join(parts)
-
-
-def _by_index(predicates: Sequence[Predicate]) -> dict[int, set[Argument]]:
-  return {p.index: set(join_parts(p)) for p in predicates}

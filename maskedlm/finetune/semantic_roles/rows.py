@@ -14,22 +14,33 @@ import numpy as np
 from maskedlm.core.counts import counted
 from maskedlm.data.labelled import bio
 from maskedlm.data.labelled.formats.predicates import (
+  VERB,
   Example,
   Predicate,
   with_verb,
 )
 from maskedlm.data.labelled.windows import cut_windows
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.finetune.common import unseen_labels
+from maskedlm.finetune.common.labels import Gold, ids_of, label_ids
 from maskedlm.finetune.common.word_rows import (
   Targets,
   WordWindow,
   word_rows,
 )
 from maskedlm.finetune.contract import Rows
-from maskedlm.finetune.semantic_roles.predicates import clip
 
 PER_ROW = 6
+
+
+def _roles(example: Example) -> list[tuple[str, str]]:
+  """Returns (role, FILE:LINE) of each argument but V."""
+  args = (arg for predicate in example.predicates for arg in predicate.args)
+  return [(arg.type, example.where) for arg in args if arg.type != VERB]
+
+
+GOLD = Gold(
+  "predicates", "them with their arguments", _roles, "argument", "srl_f1"
+)
 
 
 def make_rows(
@@ -61,7 +72,7 @@ def make_rows(
     length: L, the largest number of tokens in a row.
     stride: tokens from one window to the next; 0 for half a row.
   """
-  ids_of = {tag: i for i, tag in enumerate(labels)}
+  ids = ids_of(labels)
   beyond = []  # Of each window, the arguments that are not whole in it.
 
   def targets(index: int, w: WordWindow):
@@ -75,7 +86,8 @@ def make_rows(
     is_predicate = np.zeros(w.end - w.begin, np.int32)
     is_predicate[[p.index - w.begin for p in kept]] = 1
     for begin in range(0, max(len(kept), 1), PER_ROW):
-      by_token, by_row = _slots(w, kept[begin : begin + PER_ROW], ids_of)
+      some = kept[begin : begin + PER_ROW]
+      by_token, by_row = _slots(w, some, len(examples[index].words), ids)
       by_token |= {
         "word_starts": w.first,
         "is_predicate": is_predicate,
@@ -91,35 +103,34 @@ def make_rows(
     windows=functools.partial(cut_windows, stride=stride),
     targets=targets,
   )
-  args = [
-    (arg.type, example.where)
-    for example in examples
-    for predicate in example.predicates or ()
-    for arg in predicate.args
-  ]
-  unseen = [x for x in args if f"B-{x[0]}" not in ids_of]
+  total = sum(len(p.args) for x in examples for p in x.predicates or ())
+  roles = {bio.split_tag(tag)[1] for tag in labels}
+  not_whole = (
+    f"{sum(beyond):,} of {counted(total, 'argument')} are not whole in the "
+    f"window of their predicate, as their sentences are longer than a row of "
+    f"{length} tokens; their parts in it are learnt, and they count as missed; "
+    "raise data.length (beside a checkpoint, --length)"
+  )
   return rows._replace(
-    notes=(
-      *unseen_labels.unseen_notes(unseen),
-      *_beyond_note(sum(beyond), len(args), length),
-    )
+    notes=(*GOLD.unseen_notes(examples, roles), *[not_whole] * any(beyond))
   )
 
 
 def _slots(
-  w: WordWindow, predicates: Sequence[Predicate], ids_of: Mapping[str, int]
+  w: WordWindow,
+  predicates: Sequence[Predicate],
+  num_words: int,
+  ids: Mapping[str, int],
 ) -> Targets:
-  """Returns the arrays of a row's at most PER_ROW predicates."""
+  """Returns the arrays of a row's predicates, of a sentence of num_words."""
   count = w.end - w.begin
   places, is_slot = np.zeros((2, PER_ROW), np.int32)
   role_tags = np.zeros((PER_ROW, count), np.int32)
   is_given = np.zeros(count, np.int32)
   for slot, predicate in enumerate(predicates):
-    parts = clip(with_verb(predicate), w.begin, w.end)
-    role_tags[slot] = [
-      ids_of.get(tag, unseen_labels.UNSEEN)
-      for tag in bio.entity_tags(parts, count)
-    ]
+    tags = bio.entity_tags(with_verb(predicate), num_words)[w.begin : w.end]
+    # An argument may have begun before the window.
+    role_tags[slot] = label_ids(bio.repair_tags(tags), ids)
     places[slot] = predicate.index - w.begin
   is_slot[: len(predicates)] = 1
   is_given[places[: len(predicates)]] = 1
@@ -127,15 +138,3 @@ def _slots(
     {"role_tags": role_tags, "is_given": is_given},
     {"predicates": places, "is_slot": is_slot, "first_word": w.begin},
   )
-
-
-def _beyond_note(beyond: int, total: int, length: int) -> list[str]:
-  """Returns a note about arguments outside their predicate's window, or []."""
-  if not beyond:
-    return []
-  return [
-    f"{beyond:,} of {counted(total, 'argument')} are not whole in the "
-    f"window of their predicate, as their sentences are longer than a row of "
-    f"{length} tokens; their parts in it are learnt, and they count as missed; "
-    "raise data.length (beside a checkpoint, --length)"
-  ]

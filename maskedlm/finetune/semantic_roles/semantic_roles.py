@@ -10,6 +10,7 @@ so that they are well-formed (Shi and Lin 2019, arXiv:1904.05255).
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,9 +21,11 @@ from maskedlm.core.errors import DataError
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled import bio
 from maskedlm.data.labelled.formats import props, roles
-from maskedlm.data.labelled.formats.predicates import VERB, Example, Predicate
-from maskedlm.finetune.common import ensemble, unseen_labels
-from maskedlm.finetune.common.gold_labels import gold_labels
+from maskedlm.data.labelled.formats.predicates import VERB, Example
+from maskedlm.finetune.common import ensemble
+from maskedlm.finetune.common.decoding import Row, by_example
+from maskedlm.finetune.common.head import Heads
+from maskedlm.finetune.common.labels import loss_and_accuracy
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -34,9 +37,7 @@ from maskedlm.finetune.contract import (
 )
 from maskedlm.finetune.semantic_roles import metrics, text, viterbi
 from maskedlm.finetune.semantic_roles.head import RoleHead, WordHead
-from maskedlm.finetune.semantic_roles.predicates import read_tags
-from maskedlm.finetune.semantic_roles.rows import make_rows
-from maskedlm.modeling import masked_lm
+from maskedlm.finetune.semantic_roles.rows import GOLD, make_rows
 from maskedlm.modeling.heads import gather_positions
 from maskedlm.modeling.losses import weighted_sum
 from maskedlm.runtime.console import log
@@ -52,15 +53,6 @@ class Options:
     "for half a row.",
     low=0,
   )
-
-
-def read_examples(source: str) -> list[Example]:
-  """Returns the sentences of a file: JSON, Parquet or CoNLL columns.
-
-  Raises:
-    DataError: see roles.read_file.
-  """
-  return roles.read_file(source)
 
 
 def has_label(example: Example) -> bool:
@@ -94,42 +86,63 @@ def make_application(setup: Setup, options: Options) -> Application:
   """Returns the Application: a WordHead and a RoleHead."""
   tokenizer, cfg, label_info, length = setup
   labels = tuple(label_info["labels"])
-  word_head, role_head = WordHead(cfg), RoleHead(cfg, len(labels))
-  is_verb = np.array([tag == f"B-{VERB}" for tag in labels])
+  vector, word = jnp.zeros((1, 1, cfg.width)), jnp.zeros((1, 1), jnp.int32)
+  roles = RoleHead(cfg, len(labels))
+  heads = Heads(
+    cfg,
+    {
+      "words": (WordHead(cfg), (vector,)),
+      "roles": (roles, (vector, vector, word)),
+    },
+  )
+  labeller = RoleLabeller(labels, heads)
+  return Application(
+    make_rows=functools.partial(
+      make_rows,
+      tokenizer=tokenizer,
+      labels=labels,
+      length=length,
+      stride=options.stride,
+    ),
+    init=heads.init,
+    loss=labeller.loss,
+    outputs=labeller.outputs,
+    decode=labeller.decode,
+    score=_score,
+    best="srl_f1",
+    has_label=has_label,
+    require_labels=labeller.require_labels,
+  )
 
-  def init(key: Key) -> Params:
-    keys = jax.random.split(key)
-    x = jnp.zeros((1, 1, cfg.width))
-    one = jnp.zeros((1, 1), jnp.int32)
-    return {
-      "words": word_head.init(keys[0], x, train=False)["params"],
-      "roles": role_head.init(keys[1], x, x, one, train=False)["params"],
-    }
 
-  def encode_words(params: Params, batch: Batch, key: Key | None, train: bool):
-    hidden = masked_lm.encode(cfg, params, batch, key, train)
-    return word_head.apply(
-      {"params": params["words"]},
-      gather_positions(hidden, batch["word_starts"]),
-      train=train,
-      rngs=masked_lm.head_rngs(key, train),
-    )
+class RoleLabeller(NamedTuple):
+  """The task with given labels."""
 
-  def loss(params: Params, batch: Batch, key: Key, train: bool):
-    finds, word, own = encode_words(params, batch, key, train)
-    own_key = jax.random.fold_in(key, 2) if train else key
-    logits = role_head.apply(
-      {"params": params["roles"]},
+  labels: tuple[str, ...]  # BIO tags, by id.
+  heads: Heads
+
+  def _words(self, params: Params, batch: Batch, key: Key | None, train: bool):
+    """Returns WordHead's result for the words of rows."""
+    hidden = self.heads.encode(params, batch, key, train)
+    vectors = gather_positions(hidden, batch["word_starts"])
+    return self.heads.apply("words", params, vectors, key=key, train=train)
+
+  def loss(self, params: Params, batch: Batch, key: Key, train: bool):
+    """Returns the cross-entropies of tags, and of what is a predicate."""
+    finds, word, own = self._words(params, batch, key, train)
+    logits = self.heads.apply(
+      "roles",
+      params,
       word,
       own,
       batch["predicates"],
+      key=jax.random.fold_in(key, 2) if train else key,
       train=train,
-      rngs=masked_lm.head_rngs(own_key, train),
     )
     examples = batch["example_weights"][:, None]
     weights = batch["is_slot"] * examples
     is_word = batch["word_starts"] > 0
-    tags, accuracy = unseen_labels.loss_and_accuracy(
+    tags, accuracy = loss_and_accuracy(
       logits,
       batch["role_tags"],
       weights=weights[..., None] * is_word[:, None],
@@ -142,8 +155,14 @@ def make_application(setup: Setup, options: Options) -> Application:
       {"tag_accuracy": accuracy},
     )
 
-  def outputs(params: Params, batch: Batch, every=ensemble.alone):
-    finds, word, own = encode_words(params, batch, None, False)
+  def outputs(self, params: Params, batch: Batch, every=ensemble.alone):
+    """Returns S predicates of each row, with the tags of all words.
+
+    Returns:
+      slots [B, S], their words, -1 for none; finds [B, S], their logits; tags
+      [B, S, L]; and left_out [B], how many more may be predicates.
+    """
+    finds, word, own = self._words(params, batch, None, False)
     finds = ensemble.mean_sigmoid(every(finds))
     is_given = batch["is_given"] > 0
     is_found = (batch["is_judged"] > 0) & (finds > 0)
@@ -153,11 +172,12 @@ def make_application(setup: Setup, options: Options) -> Application:
     _, slots = jax.lax.top_k(order, _num_slots(L))
     is_slot = jnp.take_along_axis(is_given | is_found, slots, axis=1)
     lengths = jnp.sum(batch["word_starts"] > 0, axis=1)
+    is_verb = np.array([tag == f"B-{VERB}" for tag in self.labels])
 
     def best_tags(slot):
       at = slot[:, None]
-      logits = role_head.apply(
-        {"params": params["roles"]}, word, own, at, train=False
+      logits = self.heads.apply(
+        "roles", params, word, own, at, key=None, train=False
       )[:, 0]
       logits = ensemble.mean_softmax(every(logits))
       # V begins at the predicate's word, and nowhere else.
@@ -183,65 +203,36 @@ def make_application(setup: Setup, options: Options) -> Application:
     }
 
   def decode(
+    self,
     examples: Sequence[Example],
     rows: Rows,
     outputs: Outputs,
     tuned: Mapping[str, float],
   ) -> list[Prediction]:
-    # Of each sentence: index -> (predicate, its logit).
-    found: list[dict[int, tuple[Predicate, float]]] = [{} for _ in examples]
-    left_out = 0
-    for i, index in enumerate(rows.example):
-      first = int(rows.values["first_word"][i])
-      count = int(np.sum(rows.tokens["word_starts"][i] > 0))
-      left_out += int(outputs["left_out"][i])
-      for slot, place in enumerate(outputs["slots"][i].tolist()):
-        if place < 0:
-          continue
-        tags = [labels[t] for t in outputs["tags"][i][slot, :count].tolist()]
-        predicate = read_tags(first + place, tags, first)
-        logit = float(outputs["finds"][i][slot])
-        found[index][first + place] = predicate, logit
-    if left_out:
+    """Returns the sentences' predictions, as role_prediction makes them."""
+    if left_out := int(np.sum(outputs["left_out"])):
       log(
         f"warning: {counted(left_out, 'word')} that may be predicates, the "
         "least likely ones of their rows, got no arguments and were left out"
       )
-    return [
-      text.role_prediction(example, [x[i] for i in sorted(x)])
-      for example, x in zip(examples, found, strict=True)
-    ]
+    return by_example(self._predict)(examples, rows, outputs, tuned)
 
-  def score(
-    examples: Sequence[Example], predictions: Sequence[Prediction]
-  ) -> dict[str, float]:
-    return metrics.evaluate_roles(*_three(examples, predictions))
+  def _predict(self, example: Example, rows: Sequence[Row]) -> Prediction:
+    found = {}  # Index -> (predicate, its logit).
+    for row in rows:
+      first = int(row["first_word"])
+      count = int(np.sum(row["word_starts"] > 0))
+      for slot in np.flatnonzero(row["slots"] >= 0):
+        index = first + int(row["slots"][slot])
+        tags = [self.labels[t] for t in row["tags"][slot, :count]]
+        predicate = text.read_tags(index, tags, first)
+        found[index] = predicate, float(row["finds"][slot])
+    return text.role_prediction(example, [found[i] for i in sorted(found)])
 
-  def require_labels(examples: Sequence[Example]) -> None:
-    gold = [
-      (arg.type, example.where)
-      for example, predicates in zip(examples, _gold(examples), strict=True)
-      for predicate in predicates
-      for arg in predicate.args
-      if arg.type != VERB
-    ]
-    known = {bio.split_tag(tag)[1] for tag in labels} - {"", VERB}
-    unseen_labels.check_known(gold, sorted(known))
-    unseen_labels.note_none(gold, examples, "argument", "srl_f1")
-
-  return Application(
-    make_rows=lambda examples: make_rows(
-      examples, tokenizer, labels, length=length, stride=options.stride
-    ),
-    init=init,
-    loss=loss,
-    outputs=outputs,
-    decode=decode,
-    score=score,
-    best="srl_f1",
-    has_label=has_label,
-    require_labels=require_labels,
-  )
+  def require_labels(self, examples: Sequence[Example]) -> None:
+    """Raises DataError if arguments are unknown, or the model knows no role."""
+    roles = {bio.split_tag(tag)[1] for tag in self.labels} - {"", VERB}
+    GOLD.require(_with_known_args(examples), sorted(roles))
 
 
 def _num_slots(length: int) -> int:
@@ -272,10 +263,9 @@ def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
   }
 
 
-def _gold(examples: Sequence[Example]) -> list[tuple[Predicate, ...]]:
-  """Returns the predicates; raises DataError if those of one are unknown."""
-  known = [x if has_label(x) else x._replace(predicates=None) for x in examples]
-  return gold_labels(known, "predicates", "them with their arguments")
+def _with_known_args(examples: Sequence[Example]) -> list[Example]:
+  """Returns the examples, with no predicates where arguments are unknown."""
+  return [x if has_label(x) else x._replace(predicates=None) for x in examples]
 
 
 def _three(
@@ -283,7 +273,7 @@ def _three(
 ) -> tuple[metrics.Sentences, metrics.Sentences, metrics.Sentences]:
   """Returns the gold predicates, the same as predicted, and the found ones."""
   return (
-    _gold(examples),
+    GOLD.of(_with_known_args(examples)),
     [text.predicted(p["predicates"]) for p in predictions],
     [
       text.predicted([x for x in p["predicates"] if x["found"]] + p["others"])
@@ -292,12 +282,18 @@ def _three(
   )
 
 
+def _score(
+  examples: Sequence[Example], predictions: Sequence[Prediction]
+) -> dict[str, float]:
+  return metrics.evaluate_roles(*_three(examples, predictions))
+
+
 def make_task(options: Options) -> FinetuneTask:
   """Returns the task."""
   return FinetuneTask(
     name="semantic_roles",
     options=options,
-    read_examples=read_examples,
+    read_examples=roles.read_file,
     parse_line=text.parse_line,
     describe_labels=describe_labels,
     make_application=functools.partial(make_application, options=options),

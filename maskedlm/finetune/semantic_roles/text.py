@@ -4,10 +4,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from maskedlm.data.labelled import fields, objects, sentences, tables
+from maskedlm.data.labelled import bio, fields, sentences, tables
 from maskedlm.data.labelled.bio import Entity
 from maskedlm.data.labelled.formats import roles
 from maskedlm.data.labelled.formats.predicates import (
+  VERB,
   Example,
   Predicate,
   with_verb,
@@ -24,16 +25,29 @@ def parse_line(line: str) -> Example:
   Raises:
     DataError: the object has none of them; see also roles.of_values.
   """
-  where = f"input {line[:60]!r}"
-  if not tables.is_object(line):
-    sentence = sentences.split_text(line)
-  else:
-    value = objects.parse_object(line, where, such_as=roles.SENTENCE.such_as)
+  if tables.is_object(line):
+    value = sentences.parse_object(line, roles.SENTENCE.such_as)
     if "text" not in value or "words" in value or "predicates" in value:
-      found = fields.values(value, roles.SENTENCE, where)
-      return roles.of_values(found, where)
-    sentence = sentences.of_object(value, where)
+      where = f"input {line[:60]!r}"
+      return roles.of_values(fields.values(value, roles.SENTENCE, where), where)
+  sentence = sentences.parse_line(line)
   return Example(sentence.words, text=sentence.text, offsets=sentence.offsets)
+
+
+def read_tags(index: int, tags: Sequence[str], first_word: int) -> Predicate:
+  """Returns the predicate whose arguments BIO tags give.
+
+  Args:
+    index: of the predicate's word in the sentence.
+    tags: of the words of a window.
+    first_word: the window's first word.
+  """
+  args = (
+    Entity(x.type, x.begin + first_word, x.end + first_word)
+    for x in bio.find_entities(tags)
+  )
+  verb = Entity(VERB, index, index + 1)
+  return Predicate(index, tuple(x for x in args if x != verb))
 
 
 def role_prediction(
@@ -54,30 +68,29 @@ def role_prediction(
     were given, those are listed, with sense (if any) and found, whether the
     model would have found them; "others" are those it found in addition.
   """
-  words = list(example.words)
   text, _ = sentences.sentence_text(example)
-  given = {p.index: p.sense for p in example.predicates or ()}
+  given = {p.index: p for p in example.predicates or ()}
   is_given = example.predicates is not None
-
-  def shown(predicate: Predicate, logit: float) -> dict[str, Any]:
-    sense = given.get(predicate.index)
-    return {
-      "index": predicate.index,
-      "word": words[predicate.index],
+  listed, others = [], []
+  for predicate, logit in found:
+    index = predicate.index
+    shown: dict[str, Any] = {
+      "index": index,
+      "word": example.words[index],
       "probability": round(1 / (1 + math.exp(-max(logit, -99.0))), 4),
-      **({"found": logit > 0} if predicate.index in given else {}),
-      **({"sense": sense} if sense else {}),
-      "args": [[x.begin, x.end - 1, x.type] for x in predicate.args],
     }
-
-  listed = [x for x in found if not is_given or x[0].index in given]
-  others = [x for x in found if is_given and x[0].index not in given]
+    if index in given:
+      shown["found"] = logit > 0
+      if given[index].sense:
+        shown["sense"] = given[index].sense
+    shown["args"] = [[x.begin, x.end - 1, x.type] for x in predicate.args]
+    (others if is_given and index not in given else listed).append(shown)
   return {
     **({"id": example.name} if example.name else {}),
     "text": text,
-    "words": words,
-    "predicates": [shown(*x) for x in listed],
-    **({"others": [shown(*x) for x in others]} if is_given else {}),
+    "words": list(example.words),
+    "predicates": listed,
+    **({"others": others} if is_given else {}),
   }
 
 

@@ -28,7 +28,7 @@ from maskedlm.finetune.common.labelled_or_null import (
   likeliest_spans,
   loss_and_recall,
 )
-from maskedlm.finetune.common.span_vectors import SpanHead
+from maskedlm.finetune.common.span_vectors import SpanHead, SpanScorer
 from maskedlm.finetune.common.word_rows import encode_words
 from maskedlm.finetune.contract import (
   Application,
@@ -50,7 +50,6 @@ from maskedlm.finetune.spans.decode import (
 )
 from maskedlm.finetune.spans.rows import GOLD, make_rows
 from maskedlm.finetune.tagging.text import format_prediction
-from maskedlm.modeling import masked_lm
 
 
 @dataclasses.dataclass(frozen=True)
@@ -213,13 +212,10 @@ class SpanLabeller(NamedTuple):
     """Returns the cross-entropy of all spans, and the share that is found."""
     module, _ = self.heads.modules["spans"]
     term, recall = loss_and_recall(
-      module,
-      params["spans"],
+      SpanScorer(module, params["spans"], key, train),
       self.heads.encode(params, batch, key, train),
       batch,
       jnp.moveaxis(batch["span_labels"], 1, 0),
-      train=train,
-      rngs=masked_lm.head_rngs(key, train),
     )
     return {"spans": term}, {"span_recall": recall}
 
@@ -227,8 +223,7 @@ class SpanLabeller(NamedTuple):
     """Returns the spans of each row with the largest margins."""
     module, _ = self.heads.modules["spans"]
     return likeliest_spans(
-      module,
-      params["spans"],
+      SpanScorer(module, params["spans"]),
       self.heads.encode(params, batch, None, False),
       batch,
       max_words=self.options.max_span_words,

@@ -58,6 +58,11 @@ def marker(index: int) -> str:
   return MARKERS[index % len(MARKERS)]
 
 
+def style(index: int) -> dict[str, str]:
+  """Returns matplotlib's options for the index-th of several series."""
+  return {"color": colour(index), "marker": marker(index)}
+
+
 def check_picture(path: str, *, option: str = "--out") -> None:
   """Checks that matplotlib is installed and that the picture can be written.
 
@@ -113,12 +118,16 @@ def legend_height(count: int) -> float:
   return 0.17 * count + 0.3
 
 
-def add_legend(figure, handles, labels, *, left: float, top: float) -> None:
-  """Adds a legend with its upper left corner at (left, top), in inches."""
+def add_legend(
+  figure, lines: Sequence[tuple[str, dict]], *, left: float, top: float
+) -> None:
+  """Adds a legend of (label, style) with a corner at (left, top), in inches."""
+  from matplotlib.lines import Line2D
+
   width, height = figure.get_size_inches()
   figure.legend(
-    handles,
-    labels,
+    [Line2D([], [], **style) for _, style in lines],
+    [label for label, _ in lines],
     loc="upper left",
     bbox_to_anchor=(left / width, top / height),
     borderaxespad=0,

@@ -57,7 +57,7 @@ def draw_isotropy(path: str, tables: Mapping[str, Table]) -> None:
   Raises:
     ConfigError, StorageError: see figure.open_figure.
   """
-  from matplotlib import lines, ticker
+  from matplotlib import ticker
 
   measures = [m for m in MEASURES if any(m in t for t in tables.values())]
   treatments = list(
@@ -80,19 +80,10 @@ def draw_isotropy(path: str, tables: Mapping[str, Table]) -> None:
       axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
       for i, table in enumerate(tables.values()):
         for j, values in enumerate(table.get(measure, {}).values()):
-          axes.plot(
-            values,
-            LINES[j % len(LINES)],
-            color=figure.colour(i),
-            marker=figure.marker(i),
-            markersize=4,
-          )
-    handles = [
-      lines.Line2D([], [], color=figure.colour(i), marker=figure.marker(i))
-      for i in range(len(tables))
-    ] + [
-      lines.Line2D([], [], color="black", linestyle=LINES[j % len(LINES)])
-      for j in range(len(treatments))
-    ]
-    labels = [*tables, *treatments]
-    figure.add_legend(fig, handles, labels, left=0.8, top=height - 0.1)
+          line = LINES[j % len(LINES)]
+          axes.plot(values, line, **figure.style(i), markersize=4)
+    lines = [(name, figure.style(i)) for i, name in enumerate(tables)]
+    for j, name in enumerate(treatments):
+      style = {"color": "black", "linestyle": LINES[j % len(LINES)]}
+      lines.append((name, style))
+    figure.add_legend(fig, lines, left=0.8, top=height - 0.1)

@@ -8,7 +8,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from maskedlm.inference.masked_words import MaskedText, MaskedToken
+from maskedlm.inference.fill_mask import MaskedText, MaskedToken
 from maskedlm.inference.plots import figure
 
 COLUMNS = 4  # Panels beside each other.

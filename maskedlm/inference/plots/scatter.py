@@ -133,8 +133,7 @@ def draw_scatter(path: str, made: Scatter) -> None:
     for i, (each, of_group) in enumerate(
       zip(made.groups, samples, strict=True)
     ):
-      style = {"color": figure.colour(i), "marker": figure.marker(i)}
-      panel.plot(0.1, y, markersize=5, **style)
+      panel.plot(0.1, y, markersize=5, **figure.style(i))
       label = clip(each.label, 60) + count_of(made, each)
       panel.text(0.25, y, label, va="center", weight="bold")
       y += line
@@ -200,8 +199,7 @@ def _points(axes, made: Scatter, samples) -> None:
       [p.x for p in each.points],
       [p.y for p in each.points],
       s=26,
-      color=figure.colour(i),
-      marker=figure.marker(i),
+      **figure.style(i),
       linewidth=0.4,
       edgecolor="white",
       alpha=0.85,

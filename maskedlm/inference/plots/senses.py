@@ -73,8 +73,7 @@ def place_senses(
     )
   chosen = list(answer.senses[:top_k])
   drawn = np.concatenate([x[None], learned.vectors[chosen]])
-  if standardiser:
-    drawn = apply_standardiser(standardiser, drawn)
+  drawn = apply_standardiser(standardiser, drawn)
   made = projection.pca(similarity.unit_length(drawn))
   groups = _groups(learned, sentence, target, answer, made.points)
   return groups, made, len(answer.senses)

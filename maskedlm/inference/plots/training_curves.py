@@ -208,7 +208,7 @@ def draw_curves(
       figure.open_figure.
     StorageError: see figure.open_figure.
   """
-  from matplotlib import lines, ticker
+  from matplotlib import ticker
 
   drawn = (
     named_panels(list(runs.values()), panels)
@@ -257,19 +257,15 @@ def draw_curves(
         ticker.FuncFormatter(functools.partial(_number, panel.form))
       )
       for j, run in enumerate(placed[axis]):
-        _curves(axes, run, panel.metric, figure.colour(j), figure.marker(j))
+        _curves(axes, run, panel.metric, **figure.style(j))
       if panel.from_zero:
         axes.set_ylim(bottom=0)
-    handles = [
-      *(
-        lines.Line2D([], [], color=figure.colour(j), marker=figure.marker(j))
-        for j in range(len(runs))
-      ),
-      lines.Line2D([], [], color="black", **TRAIN),
-      lines.Line2D([], [], color="black", marker=figure.marker(0), **HELDOUT),
+    lines = [(name, figure.style(j)) for j, name in enumerate(runs)]
+    lines += [
+      ("in training", {"color": "black", **TRAIN}),
+      ("held out", {"color": "black", "marker": figure.marker(0), **HELDOUT}),
     ]
-    labels = [*runs, "in training", "held out"]
-    figure.add_legend(fig, handles, labels, left=BESIDE - 0.1, top=height - 0.1)
+    figure.add_legend(fig, lines, left=BESIDE - 0.1, top=height - 0.1)
 
 
 TRAIN = {"linewidth": 1.0, "alpha": 0.6}
@@ -282,15 +278,15 @@ def _number(form: str, value: float, place: int) -> str:
   return f"{100 * value:.4g}%" if form == "%" else form.format(value)
 
 
-def _curves(axes, run: Run, metric: str, colour: str, shape: str) -> None:
+def _curves(axes, run: Run, metric: str, color: str, marker: str) -> None:
   """Draws a metric of a run, in training and held out."""
   if metric in run and not metric.startswith(HELD_OUT):
     # A line needs two points.
     dot = {"marker": "."} if len(run[metric].steps) == 1 else {}
-    axes.plot(*run[metric], color=colour, **TRAIN, **dot)
+    axes.plot(*run[metric], color=color, **TRAIN, **dot)
   heldout = HELD_OUT + metric.removeprefix(HELD_OUT)
   if heldout in run:
-    axes.plot(*run[heldout], color=colour, marker=shape, **HELDOUT)
+    axes.plot(*run[heldout], color=color, marker=marker, **HELDOUT)
 
 
 def _is_one_term(run: Run) -> bool:

@@ -9,29 +9,26 @@ import functools
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
-from maskedlm.core.task import Params
 from maskedlm.data.sources import sentences
 from maskedlm.data.tokenizers.documents import Text
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.finetune import predict
-from maskedlm.inference import fill_mask
+from maskedlm.inference import token_model
 from maskedlm.inference.pretrained import masked_rows, sentence_pairs
+from maskedlm.inference.rows import Row, pad_rows, power_of_2
+from maskedlm.inference.score import next_sentence
+from maskedlm.inference.score.next_sentence import PairScorer
 from maskedlm.modeling import masked_lm
-from maskedlm.modeling.architecture import EncoderConfig, restored
-from maskedlm.modeling.heads import NspHead, Pooler
 from maskedlm.training.checkpoints import load
 
 MASK_RATE = 0.15
-MAX_LENGTH = 512  # Of a row, unless the model was trained on longer ones.
 _DOCUMENTS = 256  # Encoded, and paired with each other, at a time.
 
 
@@ -41,11 +38,8 @@ class PretrainedModel(NamedTuple):
   tokenizer: Tokenizer
   length: int  # L, the most tokens of a row.
   corruption: Callable  # mask_rate -> masked_rows.make_corruption.
-  # (batch of masked_rows.make_batch) -> loss, correct [B, P].
-  scores: Callable
-  # (input_ids, token_type_ids, segment_ids [B, L]) -> NSP logits [B, 2]; None
-  # if the model has no such head.
-  pair_logits: Callable | None
+  scores: Callable  # Batch of rows.pad_rows -> loss, correct [B, P].
+  pairs: PairScorer | None  # None if the model has no NSP head.
   swaps: bool  # Whether label 1 of a pair means that it is swapped (ALBERT).
 
 
@@ -57,78 +51,36 @@ def make_model(
   Args:
     opened: the checkpoint.
     path: where it is.
-    length: the most tokens of a row; 0 = see row_length.
+    length: the most tokens of a row; 0 = see token_model.row_length.
 
   Raises:
     ConfigError: the model has no MLM head, or the length is out of range.
   """
-  params, cfg = fill_mask.masked_model(opened.params, opened.meta["task"], path)
-  params = jax.device_put(params)
-  config = _config(opened)
+  task = opened.meta["task"]
+  params, cfg = token_model.masked_model(opened.params, task, path)
+  length = token_model.row_length(opened, cfg, length)
 
   @jax.jit
   def scores(params, batch):
     hidden = masked_lm.encode(cfg, params, batch, None, False)
     return masked_lm.loss_and_correct(cfg, params, batch, hidden)
 
-  length = row_length(opened, cfg, length)
   corruption = functools.partial(
     masked_rows.make_corruption, opened.tokenizer, length
   )
+  pairs = None
+  if next_sentence.has_nsp_head(opened):
+    pairs = next_sentence.make_pair_scorer(opened, path)._replace(length=length)
+  config = token_model.training_config(opened)
   return PretrainedModel(
     tokenizer=opened.tokenizer,
     length=length,
     # A second evaluation compiles nothing.
     corruption=functools.lru_cache(maxsize=8)(corruption),
-    scores=functools.partial(scores, params),
-    pair_logits=make_pair_logits(opened),
+    scores=functools.partial(scores, jax.device_put(params)),
+    pairs=pairs,
     swaps=config.get("objective", {}).get("pairs") == "sop",
   )
-
-
-def row_length(
-  opened: load.LoadedCheckpoint, cfg: EncoderConfig, length: int
-) -> int:
-  """Returns the most tokens of a row of a pretrained model.
-
-  Args:
-    opened: the checkpoint.
-    cfg: the architecture of the encoder that reads the rows.
-    length: 0 = as in training, or, of an imported model, its positions but at
-      most MAX_LENGTH.
-
-  Raises:
-    ConfigError: the length is not 0, or 8 to cfg.max_positions.
-  """
-  predict.check_length(length, cfg.max_positions)
-  config = _config(opened)
-  first = config.get("data", {}).get("length", MAX_LENGTH)
-  later = [x.get("data.length", 0) for x in config.get("phases", ())]
-  return length or min(max([first, *later]), cfg.max_positions)
-
-
-def _config(opened: load.LoadedCheckpoint) -> Mapping[str, Any]:
-  """Returns the config of the run that wrote a checkpoint; {} if imported."""
-  return opened.meta.get("identity", {}).get("config", {})
-
-
-def make_pair_logits(opened: load.LoadedCheckpoint) -> Callable | None:
-  """Returns PretrainedModel.pair_logits of a checkpoint."""
-  if not {"pooler", "nsp_head"} <= set(opened.params):
-    return None
-  cfg: EncoderConfig = restored(opened.meta["task"]["encoder"])
-  params: Params = jax.device_put(
-    {name: opened.params[name] for name in ("encoder", "pooler", "nsp_head")}
-  )
-
-  @jax.jit
-  def logits(params, batch):
-    hidden = masked_lm.encode(cfg, params, batch, None, False)
-    pooled = Pooler(cfg).apply({"params": params["pooler"]}, hidden)
-    made = NspHead(cfg).apply({"params": params["nsp_head"]}, pooled)
-    return made.astype(jnp.float32)
-
-  return functools.partial(logits, params)
 
 
 def evaluate(
@@ -167,12 +119,12 @@ def evaluate(
 
   def encoded() -> Iterator[np.ndarray]:
     for chunk in _encode(model.tokenizer, documents, counts):
-      if model.pair_logits:
+      if model.pairs:
         pairs = sentence_pairs.make_pairs(
           chunk, length=model.length, swap=model.swaps, rng=rng
         )
         counts["pairs"] += len(pairs)
-        nsp[:] += _pair_sums(model, pairs, batch_size)
+        nsp[:] += _pair_sums(model.pairs, pairs, batch_size)
       yield from (ids for ids, _ in chunk)
 
   rows = masked_rows.mask_rows(
@@ -185,12 +137,7 @@ def evaluate(
   while group := list(itertools.islice(rows, 8 * batch_size)):
     group.sort(key=lambda row: len(row.ids))  # So that batches need no padding.
     for some in _groups(group, batch_size):
-      batch = masked_rows.make_batch(
-        some,
-        batch_size=batch_size,
-        length=model.length,
-        pad=model.tokenizer.special.pad,
-      )
+      batch = _pad(some, batch_size, model)
       weights = batch["masked_weights"]
       scores = jax.device_get(model.scores(batch))
       sums += [np.sum(x * weights, dtype=np.float64) for x in scores]
@@ -246,26 +193,23 @@ def _encode(
     yield chunk
 
 
+def _pad(rows: Sequence[Row], batch_size: int, model) -> dict[str, np.ndarray]:
+  """Returns a batch as long as its longest row, rounded up to a power of 2."""
+  longest = power_of_2(max(len(row.ids) for row in rows), least=8)
+  length, pad = min(longest, model.length), model.tokenizer.special.pad
+  return pad_rows(rows, batch_size, length, pad=pad, least=8)
+
+
 def _pair_sums(
-  model: PretrainedModel, pairs: list[sentence_pairs.Pair], batch_size: int
+  model: PairScorer, pairs: list[sentence_pairs.Pair], batch_size: int
 ) -> np.ndarray:
   """Returns the sums of the loss and of right answers over pairs, [2]."""
-  special, sums = model.tokenizer.special, np.zeros(2)
+  sums = np.zeros(2)
   for some in _groups(pairs, batch_size):
-    rows = [
-      np.array(
-        [special.cls, *pair.first, special.sep, *pair.second, special.sep],
-        np.int32,
-      )
-      for pair in some
-    ]
-    longest = masked_rows.power_of_2(max(map(len, rows)))
-    shape = batch_size, min(longest, model.length)
-    batch = masked_rows.pad_rows(rows, shape, special.pad)
-    for i, (pair, row) in enumerate(zip(some, rows, strict=True)):
-      batch["token_type_ids"][i, len(pair.first) + 2 : len(row)] = 1
-    logits = jax.device_get(model.pair_logits(batch))[: len(some)]
-    labels = np.array([pair.label for pair in some])
+    made = [next_sentence.pair_row(model, x.first, x.second) for x in some]
+    rows = [Row(row.input_ids, types=row.token_type_ids) for row in made]
+    logits = jax.device_get(model.logits(_pad(rows, batch_size, model)))
+    logits, labels = logits[: len(some)], np.array([x.label for x in some])
     top = logits.max(axis=1, keepdims=True)
     normaliser = top[:, 0] + np.log(np.exp(logits - top).sum(axis=1))
     picked = np.take_along_axis(logits, labels[:, None], axis=1)[:, 0]

@@ -15,7 +15,8 @@ import numpy as np
 
 from maskedlm.data.labelled import tables
 from maskedlm.inference.score import texts
-from maskedlm.inference.score.texts import TextScore, TextScorer
+from maskedlm.inference.score.texts import TextScore
+from maskedlm.inference.token_model import TokenModel
 
 GROUPS = ("UID", "linguistics_term", "field")  # From narrow to wide.
 NONE = "-"  # The group of a pair without one, where others have it.
@@ -80,12 +81,12 @@ def _pair(record: tables.Record) -> MinimalPair:
 
 
 def judge(
-  model: TextScorer, pairs: Sequence[MinimalPair], **options
+  model: TokenModel, pairs: Sequence[MinimalPair], **options
 ) -> Iterator[Judged]:
   """Yields the pairs with their scores, in order.
 
   Args:
-    model: see texts.make_scorer.
+    model: see token_model.make_token_model.
     pairs: see read_pairs.
     **options: of texts.score.
   """

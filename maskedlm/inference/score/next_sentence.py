@@ -4,20 +4,23 @@ For a model trained with sentence-order prediction (ALBERT) it is whether the
 two are in their order.
 """
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.finetune.common import batching, cut_texts, text_pairs
-from maskedlm.finetune.contract import Rows
+from maskedlm.finetune.common import cut_texts, text_pairs
+from maskedlm.inference import rows, token_model
 from maskedlm.inference.batch_tokens import BATCH_TOKENS
-from maskedlm.inference.pretrained import evaluate
-from maskedlm.inference.vectors.rows import bucket_lengths, plan_batches
+from maskedlm.inference.rows import Row
+from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig, restored
+from maskedlm.modeling.heads import NspHead, Pooler
 from maskedlm.runtime import console
 from maskedlm.training.checkpoints import load
 
@@ -28,45 +31,68 @@ class PairScorer(NamedTuple):
   tokenizer: Tokenizer
   cfg: EncoderConfig
   length: int  # The most tokens in a row.
-  # Batch of input_ids, token_type_ids, segment_ids [B, L] -> P(follows), [B].
-  probabilities: Callable
+  # Batch of rows.pad_rows -> logits [B, 2], of which the first is "B follows".
+  logits: Callable
+  batch_tokens: int = BATCH_TOKENS  # About how many positions a batch has.
 
 
 def make_pair_scorer(
-  opened: load.LoadedCheckpoint, path, *, length: int = 0
+  opened: load.LoadedCheckpoint,
+  path,
+  *,
+  length: int = 0,
+  batch_tokens: int = BATCH_TOKENS,
 ) -> PairScorer:
   """Returns the PairScorer of a loaded checkpoint; errors name `path`.
 
   Args:
     opened: the checkpoint.
     path: where it is.
-    length: the most tokens in a row; 0 = see evaluate.row_length.
+    length: the most tokens in a row; 0 = see token_model.row_length.
+    batch_tokens: about how many positions a batch has.
 
   Raises:
     ConfigError: the model has no NSP head, or the length is out of range.
   """
-  logits = evaluate.make_pair_logits(opened)
-  if logits is None:
+  if not has_nsp_head(opened):
     raise ConfigError(
       f"{path} has no NSP head (it has {', '.join(opened.params)}): it can't "
       "tell whether a text follows another; a model of the objective mlm_nsp "
       "can, and an imported BERT."
     )
-  cfg = restored(opened.meta["task"]["encoder"])
+  cfg: EncoderConfig = restored(opened.meta["task"]["encoder"])
+  params = jax.device_put(
+    {name: opened.params[name] for name in ("encoder", *_HEAD)}
+  )
+
+  @jax.jit
+  def logits(params, batch):
+    hidden = masked_lm.encode(cfg, params, batch, None, False)
+    pooled = Pooler(cfg).apply({"params": params["pooler"]}, hidden)
+    made = NspHead(cfg).apply({"params": params["nsp_head"]}, pooled)
+    return made.astype(jnp.float32)
+
   return PairScorer(
     tokenizer=opened.tokenizer,
     cfg=cfg,
-    length=evaluate.row_length(opened, cfg, length),
-    # Label 0: B follows A.
-    probabilities=lambda batch: jax.nn.softmax(logits(batch))[:, 0],
+    length=token_model.row_length(opened, cfg, length),
+    logits=functools.partial(logits, params),
+    batch_tokens=batch_tokens,
   )
+
+
+_HEAD = ("pooler", "nsp_head")
+
+
+def has_nsp_head(opened: load.LoadedCheckpoint) -> bool:
+  """Returns whether a checkpoint can score pairs of texts."""
+  return {*_HEAD} <= set(opened.params)
 
 
 def next_sentence(
   model: PairScorer,
   pairs: Iterable[tuple[str, str]],
   *,
-  batch_tokens: int = BATCH_TOKENS,
   cut: list[int] | None = None,
 ) -> np.ndarray:
   """Returns the probability that B follows A for each pair (A, B).
@@ -75,42 +101,40 @@ def next_sentence(
     model: see make_pair_scorer.
     pairs: any number, of texts of any length; of a pair longer than a row, the
       longer text loses its last tokens.
-    batch_tokens: about how many positions a batch has.
     cut: the number of tokens of each pair that was cut is appended to it, for
       log_cut.
 
   Returns:
     [n] float32.
   """
-  rows = [
-    text_pairs.pair_row(
-      model.tokenizer,
-      *(model.tokenizer.encode(text).ids for text in pair),
-      model.length,
-      separators=model.cfg.pair_separators,
-      num_types=model.cfg.num_types,
-    )
+  made = [
+    pair_row(model, *(model.tokenizer.encode(text).ids for text in pair))
     for pair in pairs
   ]
   if cut is not None:
-    cut += text_pairs.cut_sizes([row] for row in rows)
-  arrays = Rows(
-    tokens={
-      name: [getattr(row, name) for row in rows]
-      for name in ("input_ids", "token_type_ids")
-    },
-    values={},
-    example=np.arange(len(rows)),
-  )
-  found = np.zeros(len(rows), np.float32)
-  lengths = [len(row.input_ids) for row in rows]
-  buckets = bucket_lengths(model.length)
-  for which, L in plan_batches(lengths, buckets, batch_tokens=batch_tokens):
-    pad = model.tokenizer.special.pad
-    batch = batching.gather_rows(arrays, which, L, pad)
-    made = jax.device_get(model.probabilities(batch))
-    found[which[which >= 0]] = made[which >= 0]
+    cut += text_pairs.cut_sizes([row] for row in made)
+  found = np.zeros(len(made), np.float32)
+  for i, p in rows.compute_padded(
+    lambda batch: jax.nn.softmax(model.logits(batch))[:, 0],
+    [Row(row.input_ids, types=row.token_type_ids) for row in made],
+    length=model.length,
+    batch_tokens=model.batch_tokens,
+    pad=model.tokenizer.special.pad,
+  ):
+    found[i] = p
   return found
+
+
+def pair_row(model: PairScorer, a_ids, b_ids) -> text_pairs.PairRow:
+  """Returns the row of two texts, given their ids without special tokens."""
+  return text_pairs.pair_row(
+    model.tokenizer,
+    a_ids,
+    b_ids,
+    model.length,
+    separators=model.cfg.pair_separators,
+    num_types=model.cfg.num_types,
+  )
 
 
 def log_cut(model: PairScorer, cut: Sequence[int], *, option: str) -> None:

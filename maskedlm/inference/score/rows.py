@@ -8,28 +8,21 @@ row is read in windows, and each token is predicted in one of them.
 
 import unicodedata
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 
 from maskedlm.core.errors import check_name
-from maskedlm.data.labelled import windows
 from maskedlm.data.tokenizers.tokenizer import Encoding, Tokenizer
+from maskedlm.inference.rows import Row, token_windows, with_ends
 
-
-class Row(NamedTuple):
-  """A row of l tokens, of which p predict a token of the text."""
-
-  ids: np.ndarray  # [l] int32.
-  positions: np.ndarray  # [p] int32: where the head is applied.
-  labels: np.ndarray  # [p] int32: the tokens predicted there.
-  places: slice  # The p tokens' places in the text.
+# A row, and the places in the text of the tokens that it predicts.
+PlacedRow = tuple[Row, slice]
 
 
 def make_row_cutter(
   tokenizer: Tokenizer, *, length: int, reads: str, pll: str
-) -> Callable[[str, Encoding], Iterator[Row]]:
-  """Returns a function (text, its encoding) -> its rows.
+) -> Callable[[str, Encoding], Iterator[PlacedRow]]:
+  """Returns a function (text, its encoding) -> its rows, with their places.
 
   Args:
     tokenizer: the model's.
@@ -45,7 +38,7 @@ def make_row_cutter(
     rows = CAUSAL[reads]
     return lambda text, encoding: rows(tokenizer, encoding.ids, length)
 
-  def cut(text: str, encoding: Encoding) -> Iterator[Row]:
+  def cut(text: str, encoding: Encoding) -> Iterator[PlacedRow]:
     ends = PLL[pll](tokenizer, text, encoding)
     return _masked_rows(tokenizer, encoding.ids, ends, length)
 
@@ -54,31 +47,25 @@ def make_row_cutter(
 
 def _masked_rows(
   tokenizer: Tokenizer, ids: np.ndarray, ends: np.ndarray, length: int
-) -> Iterator[Row]:
+) -> Iterator[PlacedRow]:
   """Yields a row for each token; those from it to its end [n] are masked.
 
   A long text's token is predicted in the window that has most of its context.
   """
   special = tokenizer.special
-  ones = np.ones(len(ids), np.int64)
-  for window in windows.cut_windows(ones, length - 2):
-    inside = ids[window.begin : window.end]
-    row = np.array([special.cls, *inside, special.sep], np.int32)
+  for window in token_windows(len(ids), length - 2):
+    row = with_ends(ids[window.begin : window.end], special)
     for place in range(window.keep_begin, window.keep_end):
       position, end = (x - window.begin + 1 for x in (place, ends[place]))
       masked = row.copy()
       masked[position : min(end, len(row) - 1)] = special.mask
-      yield Row(
-        masked,
-        np.array([position], np.int32),
-        ids[place : place + 1],
-        slice(place, place + 1),
-      )
+      here = slice(place, place + 1)
+      yield Row(masked, np.array([position], np.int32), ids[here]), here
 
 
 def _left_rows(
   tokenizer: Tokenizer, ids: np.ndarray, length: int
-) -> Iterator[Row]:
+) -> Iterator[PlacedRow]:
   """Yields rows [CLS] tokens; each token is predicted from those before it.
 
   In training the last position of a row is [SEP], which predicts nothing. In a
@@ -88,33 +75,33 @@ def _left_rows(
   begin = done = 0
   while done < len(ids):
     end = min(begin + capacity, len(ids))
-    yield Row(
-      np.array([tokenizer.special.cls, *ids[begin : end - 1]], np.int32),
+    row = Row(
+      with_ends(ids[begin : end - 1], tokenizer.special)[:-1],
       np.arange(done - begin, end - begin, dtype=np.int32),
       ids[done:end],
-      slice(done, end),
     )
+    yield row, slice(done, end)
     begin, done = end - capacity // 2, end
 
 
 def _right_rows(
   tokenizer: Tokenizer, ids: np.ndarray, length: int
-) -> Iterator[Row]:
+) -> Iterator[PlacedRow]:
   """Yields rows [CLS] tokens [SEP]; each is predicted from those after it.
 
   [CLS] keeps the tokens at the positions of training, and is not read. In a
   long text, a token has at least half a row to its right.
   """
-  special, capacity = tokenizer.special, length - 2
+  capacity = length - 2
   end = left = len(ids)  # Tokens that the row reads, that are not predicted.
   while left:
     begin = max(end - capacity, 0)
-    yield Row(
-      np.array([special.cls, *ids[begin:end], special.sep], np.int32),
+    row = Row(
+      with_ends(ids[begin:end], tokenizer.special),
       np.arange(2, left - begin + 2, dtype=np.int32),
       ids[begin:left],
-      slice(begin, left),
     )
+    yield row, slice(begin, left)
     end, left = begin + capacity // 2, begin
 
 

@@ -7,7 +7,8 @@ import jax
 import numpy as np
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.inference.vectors import rows, vectors
+from maskedlm.inference import rows
+from maskedlm.inference.vectors import vectors
 from maskedlm.modeling import masked_lm
 
 
@@ -55,13 +56,8 @@ def attend(
   L = next(
     n for n in rows.bucket_lengths(model.cfg.max_positions) if n >= count + 2
   )
-  ids = np.full((1, L), special.pad, np.int32)
-  ids[0, : count + 2] = [special.cls, *encoding.ids, special.sep]
-  batch = {
-    "input_ids": ids,
-    "token_type_ids": np.zeros_like(ids),
-    "segment_ids": np.int32(np.arange(L) < count + 2)[None],
-  }
+  row = rows.Row(rows.with_ends(encoding.ids, special))
+  batch = rows.pad_rows([row], 1, L, pad=special.pad)
   weights, scores = (
     np.asarray(x)[:, 0, :, : count + 2, : count + 2]
     for x in _attend(model.cfg)(model.params, batch)

@@ -62,7 +62,6 @@ def sample_vectors(
   count: int = 10_000,
   seed: int = 0,
   progress: Callable[[int], None] = lambda count: None,
-  batch_tokens: int = vectors.BATCH_TOKENS,
 ) -> VectorSample:
   """Returns the vectors of `count` units, drawn uniformly from the texts.
 
@@ -73,14 +72,13 @@ def sample_vectors(
     count: the number of units; all of them if there are fewer.
     seed: the seed of the random choice.
     progress: called with the number of units seen so far.
-    batch_tokens: see vectors.embed.
 
   Raises:
     DataError: there are fewer than two units.
   """
   options = all_layers(model, unit)
   moments, kept, keys, seen = None, [], [], 0
-  for made in vectors.embed(model, texts, options, batch_tokens=batch_tokens):
+  for made in vectors.embed(model, texts, options):
     moments = standardise.update_moments(moments, made.values)
     index = np.arange(seen, seen + len(made.values))
     kept.append(made.values)
@@ -139,7 +137,6 @@ def correlate_with_scores(
   layers: Sequence[LayerIsotropy],
   *,
   counts: Mapping[str, int],
-  batch_tokens: int = vectors.BATCH_TOKENS,
 ) -> list[LayerIsotropy]:
   """Returns the layers with Spearman's correlation of cosines and scores.
 
@@ -162,7 +159,7 @@ def correlate_with_scores(
     texts = [
       t for p in pairs[begin : begin + PAIRS_AT_ONCE] for t in (p.a, p.b)
     ]
-    made = vectors.embed(model, texts, options, batch_tokens=batch_tokens)
+    made = vectors.embed(model, texts, options)
     x = vectors.collect(made).values
     for n, of_layer in enumerate(tried):
       for name, f in of_layer.items():

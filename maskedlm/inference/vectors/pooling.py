@@ -4,12 +4,13 @@ A row yields a partial sum (or maximum) for each of its units, with the number
 of tokens. Consecutive partial sums of the same unit are merged in order.
 """
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from maskedlm.inference.vectors.rows import Row
+from maskedlm.inference.vectors.rows import Waiting
 from maskedlm.modeling.architecture import EncoderConfig
 
 # Pool -> the function that merges partial results of a unit.
@@ -32,19 +33,19 @@ def cls_vector(cfg: EncoderConfig, x: np.ndarray) -> np.ndarray:
 
 
 def pool_row(
-  x: np.ndarray, row: Row, pool: str, *, cls: np.ndarray
+  x: np.ndarray, units: np.ndarray, pool: str, *, cls: np.ndarray
 ) -> PartialSums:
   """Returns the partial sums of a row.
 
   Args:
     x: [l, C], the vectors of the row's positions.
-    row: maps each position to its unit.
+    units: [l], the unit of each position; below 0 = none.
     pool: a key of REDUCTIONS. "cls" takes the vector cls, weighted by the row's
       tokens, as a long sentence has several rows.
     cls: [C], the vector of the whole row.
   """
-  counted = row.units >= 0
-  units = row.units[counted]
+  counted = units >= 0
+  units = units[counted]
   if pool == "cls":
     count = np.float32([len(units)])
     return PartialSums(units[:1], cls[None] * len(units), count)
@@ -77,3 +78,49 @@ def to_vectors(parts: PartialSums, pool: str) -> np.ndarray:
     return parts.values
   counts = parts.counts.reshape(-1, *[1] * (parts.values.ndim - 1))
   return parts.values / counts
+
+
+def pool_chunks(
+  chunks: Iterable[list], encode: Callable, pool: str, cfg: EncoderConfig
+) -> Iterator[tuple[np.ndarray, Waiting]]:
+  """Yields vectors [p, C] of units that are complete, with what they are of.
+
+  Args:
+    chunks: lists of pairs of rows.number_units.
+    encode: ids of rows -> pairs (index, [l, C]), in any order.
+    pool: a key of REDUCTIONS.
+    cfg: the encoder's.
+  """
+  waiting: list[Waiting] = []
+  last: list[PartialSums] = []  # The last unit, perhaps incomplete.
+  for chunk in chunks:
+    waiting += [new for _, new in chunk if new is not None]
+    parts: list = [None] * len(chunk)
+    for i, x in encode([row.ids for row, _ in chunk]):
+      cls = cls_vector(cfg, x)
+      parts[i] = pool_row(x, chunk[i][0].units, pool, cls=cls)
+    made = merge_sums([*last, *parts], pool)
+    last = [PartialSums(*(field[-1:] for field in made))]
+    whole = PartialSums(*(field[:-1] for field in made))
+    if len(whole.units):
+      done, rest = _split(waiting, len(whole.units))
+      waiting = [rest]
+      yield to_vectors(whole, pool), done
+  if waiting:
+    done, _ = _split(waiting, 1)
+    yield to_vectors(last[0], pool), done
+
+
+def _split(waiting: list[Waiting], count: int) -> tuple[Waiting, Waiting]:
+  """Returns (the first `count` units, the others)."""
+  fields = join_fields(waiting)
+  return (
+    Waiting(*(field[:count] for field in fields)),
+    Waiting(*(field[count:] for field in fields)),
+  )
+
+
+def join_fields(parts: Sequence[tuple]) -> list:
+  """Returns the concatenated fields of tuples of arrays and, last, a tuple."""
+  *arrays, sources = zip(*parts, strict=True)
+  return [*map(np.concatenate, arrays), tuple(itertools.chain(*sources))]

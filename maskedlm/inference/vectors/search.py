@@ -12,7 +12,7 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.parse_json import parse_json
-from maskedlm.inference.vectors import standardise, vectors
+from maskedlm.inference.vectors import similarity, standardise, vectors
 from maskedlm.runtime import output_files
 
 _BLOCK = 1 << 14  # Vectors that are compared at a time.
@@ -102,10 +102,9 @@ def _embed(model, index: Index, queries: Sequence[str]) -> np.ndarray:
     normalize=about["normalize"],
   )
   made = vectors.collect(vectors.embed(model, queries, options))
-  if path := about.get("standardised"):
-    fitted = standardise.load_standardiser(path)
-    return standardise.apply_standardiser(fitted, made.values)
-  return made.values
+  path = about.get("standardised")
+  fitted = standardise.load_standardiser(path) if path else None
+  return standardise.apply_standardiser(fitted, made.values)
 
 
 def nearest(
@@ -121,10 +120,10 @@ def nearest(
     x: [n, C].
     top: the number of rows, or n if there are fewer.
   """
-  unit = _unit_length(queries)
+  unit = similarity.scaled(queries)
   cosines = np.concatenate(
     [
-      unit @ _unit_length(x[begin : begin + _BLOCK]).T
+      unit @ similarity.scaled(x[begin : begin + _BLOCK]).T
       for begin in range(0, max(len(x), 1), _BLOCK)
     ],
     axis=1,
@@ -132,11 +131,6 @@ def nearest(
   for row in cosines:
     order = np.argsort(-row, kind="stable")[:top]
     yield order, row[order]
-
-
-def _unit_length(x: np.ndarray) -> np.ndarray:
-  lengths = np.linalg.norm(x, axis=-1, keepdims=True)
-  return x / np.where(lengths == 0, 1, lengths)
 
 
 def _hit(index: Index, i: int, cosine: float) -> Hit:

@@ -8,7 +8,11 @@ import numpy as np
 
 def unit_length(x: np.ndarray) -> np.ndarray:
   """Returns x [..., D] scaled to length 1, as float64; 0 stays 0."""
-  x = np.float64(x)
+  return scaled(np.float64(x))
+
+
+def scaled(x: np.ndarray) -> np.ndarray:
+  """Returns x [..., D] scaled to length 1, of the same type; 0 stays 0."""
   lengths = np.linalg.norm(x, axis=-1, keepdims=True)
   return x / np.where(lengths == 0, 1, lengths)
 

@@ -15,6 +15,8 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.parse_json import parse_json
+from maskedlm.inference.vectors import vectors
+from maskedlm.inference.vectors.vectors import TextEncoder, VectorOptions
 from maskedlm.runtime import output_files
 
 # Options of the vectors that must be the same for fitting and applying.
@@ -75,11 +77,15 @@ def fit_standardiser(x: np.ndarray) -> Standardiser:
   return make_standardiser(update_moments(None, x), {})
 
 
-def apply_standardiser(fitted: Standardiser, x: np.ndarray) -> np.ndarray:
+def apply_standardiser(
+  fitted: Standardiser | None, x: np.ndarray
+) -> np.ndarray:
   """Returns x [n, C] standardised (equation 11.12), float32 [n, C].
 
-  Dimensions that were constant in fitting become 0.
+  Dimensions that were constant in fitting become 0. None leaves x as it is.
   """
+  if fitted is None:
+    return x
   constant = fitted.stddev == 0
   scaled = (x - fitted.mean) / np.where(constant, 1, fitted.stddev)
   return np.where(constant, 0, scaled).astype(np.float32)
@@ -108,6 +114,23 @@ def load_standardiser(path: str | pathlib.Path) -> Standardiser:
     return Standardiser(file["mean"], file["stddev"], about)
 
 
+def describe(
+  model: TextEncoder, options: VectorOptions, **more: Any
+) -> dict[str, Any]:
+  """Returns the options of vectors, `more`, and the encoder that makes them.
+
+  Raises:
+    ConfigError: see vectors.resolve_layers.
+  """
+  layers = vectors.resolve_layers(options, model.cfg)
+  return {
+    **options._asdict(),
+    "layers": list(layers),
+    **more,
+    "encoder": vectors.fingerprint(model),
+  }
+
+
 def check_standardiser(
   fitted: Standardiser, about: Mapping[str, Any], *, width: int
 ) -> None:
@@ -115,14 +138,14 @@ def check_standardiser(
 
   Args:
     fitted: from `embed --fit`.
-    about: unit, pool, layers, combine, normalize and encoder, which is
-      vectors.fingerprint.
-    width: C, the length of a vector.
+    about: from `describe`.
+    width: D, the encoder's.
 
   Raises:
-    ConfigError: they have another width, come from another encoder or other
+    ConfigError: they have another length, come from another encoder or other
       layers, or are pooled in another way.
   """
+  width *= len(about["layers"]) if about["combine"] == "concat" else 1
   (own,) = fitted.mean.shape
   if own != width:
     raise ConfigError(
@@ -149,3 +172,60 @@ def check_standardiser(
         f"--standardise was fitted with {name}={own}, these "
         f"vectors have {name}={theirs}: use the same for both (--fit)."
       )
+
+
+def open_word_standardiser(
+  path: str | None, model: TextEncoder, options: VectorOptions
+) -> Standardiser | None:
+  """Returns the Standardiser of `embed --unit=word --fit`, checked.
+
+  Args:
+    path: the file; None or "" = no Standardiser.
+    model: the encoder.
+    options: layers and combine of the words' vectors.
+
+  Raises:
+    ConfigError: the file is missing, or was fitted to other vectors.
+  """
+  if not path:
+    return None
+  fitted = load_standardiser(path)
+  _check_words(fitted, model, options)
+  return fitted
+
+
+def open_layer_standardisers(
+  path: str, model: TextEncoder
+) -> dict[int, Standardiser]:
+  """Returns the Standardiser of each layer, by its number, that a file has.
+
+  Args:
+    path: the file of `embed --unit=word --fit`: of one layer, or of several
+      with --combine=concat.
+    model: the encoder.
+
+  Raises:
+    ConfigError: the file is missing, or was fitted to other vectors.
+  """
+  fitted = load_standardiser(path)
+  layers, combine = (fitted.about[name] for name in ("layers", "combine"))
+  if len(layers) > 1 and combine != "concat":
+    raise ConfigError(
+      f"--standardise={path} was fitted to the {combine} of layers "
+      f"{', '.join(map(str, layers))}; expected each layer by itself: fit it "
+      "with `embed --unit=word --layers=all --combine=concat --fit`."
+    )
+  options = VectorOptions(layers=tuple(layers), combine=combine)
+  _check_words(fitted, model, options)
+  parts = (np.split(x, len(layers)) for x in (fitted.mean, fitted.stddev))
+  return {
+    layer: Standardiser(mean, stddev, fitted.about)
+    for layer, mean, stddev in zip(layers, *parts, strict=True)
+  }
+
+
+def _check_words(
+  fitted: Standardiser, model: TextEncoder, options: VectorOptions
+) -> None:
+  options = options._replace(unit="word", pool="mean")
+  check_standardiser(fitted, describe(model, options), width=model.cfg.width)

@@ -7,7 +7,7 @@ the input or of one of its texts.
 
 import functools
 import hashlib
-import itertools
+import operator
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -19,22 +19,13 @@ import numpy as np
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, check_name
 from maskedlm.core.task import Params
-from maskedlm.data.batches import packed_rows
 from maskedlm.data.labelled.text_lines import Text
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune import predict
+from maskedlm.inference import rows
 from maskedlm.inference.batch_tokens import BATCH_TOKENS
 from maskedlm.inference.vectors import pooling
-from maskedlm.inference.vectors.rows import (
-  PackedBatch,
-  Row,
-  Waiting,
-  bucket_lengths,
-  chunk_rows,
-  make_row_cutter,
-  number_units,
-  plan_packed_batches,
-)
+from maskedlm.inference.vectors.rows import make_row_cutter, number_units
 from maskedlm.inference.vectors.units import UNITS
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
@@ -65,6 +56,7 @@ class TextEncoder(NamedTuple):
   tokenizer: Tokenizer
   sentences: SentencePooling
   length: int  # The most positions in a row, if units are not sentences.
+  batch_tokens: int = BATCH_TOKENS  # About how many positions a batch has.
 
 
 class VectorOptions(NamedTuple):
@@ -102,7 +94,10 @@ COMBINE = {  # [k, B, L, D] -> [B, L, C]
 
 
 def open_text_encoder(
-  path: str | pathlib.Path, *, length: int = 0
+  path: str | pathlib.Path,
+  *,
+  length: int = 0,
+  batch_tokens: int = BATCH_TOKENS,
 ) -> TextEncoder:
   """Opens a workdir (its best checkpoint if fine-tuned) or a checkpoint.
 
@@ -112,16 +107,21 @@ def open_text_encoder(
     path: the workdir or the checkpoint.
     length: the largest number of tokens in a row; 0 = the encoder's positions,
       and for sentences as the model was trained or imported.
+    batch_tokens: about how many positions a batch has.
 
   Raises:
     CheckpointError, ConfigError: see training/checkpoints/load.py, and
       predict.check_length.
   """
-  return make_text_encoder(load.open_best(path), length=length)
+  opened = load.open_best(path)
+  return make_text_encoder(opened, length=length, batch_tokens=batch_tokens)
 
 
 def make_text_encoder(
-  opened: load.LoadedCheckpoint, *, length: int = 0
+  opened: load.LoadedCheckpoint,
+  *,
+  length: int = 0,
+  batch_tokens: int = BATCH_TOKENS,
 ) -> TextEncoder:
   """Returns the TextEncoder of a loaded checkpoint; see open_text_encoder."""
   cfg = opened.cfg
@@ -134,6 +134,7 @@ def make_text_encoder(
     opened.tokenizer,
     sentences._replace(length=length or sentences.length),
     length or cfg.max_positions,
+    batch_tokens,
   )
 
 
@@ -206,7 +207,6 @@ def embed(
   texts: Iterable[Text | str],
   options: VectorOptions = VectorOptions(),  # noqa: B008 - immutable.
   *,
-  batch_tokens: int = BATCH_TOKENS,
   long: list[int] | None = None,
 ) -> Iterator[Vectors]:
   """Yields the Vectors of texts, several units at a time.
@@ -218,14 +218,13 @@ def embed(
     model: the encoder.
     texts: consumed as needed.
     options: which vectors to compute; `pool` may not be "".
-    batch_tokens: about how many positions a batch has.
     long: the number of tokens of each text that is longer than a row is
       appended to it, for log_windows.
 
   Raises:
     ConfigError: see resolve_layers.
   """
-  cfg = model.cfg
+  cfg, batch_tokens = model.cfg, model.batch_tokens
   layers = resolve_layers(options, cfg)
   width = cfg.width * (1 if options.combine in ("mean", "sum") else len(layers))
   num_tokens = min(
@@ -236,17 +235,63 @@ def embed(
   )
   is_sentence = options.unit == "sentence"
   length = model.sentences.length if is_sentence else model.length
-  buckets = bucket_lengths(length)
+  buckets = rows.bucket_lengths(length)
 
-  def encode_chunk(rows: Sequence[Row]) -> Iterator[tuple[int, np.ndarray]]:
-    lengths = [len(row.ids) for row in rows]
-    plan = plan_packed_batches(lengths, buckets, batch_tokens=batch_tokens)
-    return encode_rows(encode, rows, plan, pad=model.tokenizer.special.pad)
+  def encode_chunk(ids: Sequence[np.ndarray]) -> Iterator:
+    plan = rows.plan_packed_batches(
+      list(map(len, ids)), buckets, batch_tokens=batch_tokens
+    )
+    pad = model.tokenizer.special.pad
+    return rows.compute_packed(encode, ids, plan, pad=pad)
 
   cut = make_row_cutter(model.tokenizer, options.unit, length=length)
-  chunks = chunk_rows(number_units(texts, cut, long), num_tokens)
-  made = _stream(chunks, encode_chunk, options.pool, cfg)
+  chunks = rows.chunk_rows(
+    number_units(texts, cut, long), num_tokens, lambda each: len(each[0].ids)
+  )
+  units = pooling.pool_chunks(chunks, encode_chunk, options.pool, cfg)
+  made = (Vectors(values, *about) for values, about in units)
   return map(_normalized, made) if options.normalize else made
+
+
+def embed_list(
+  model: TextEncoder,
+  texts: Sequence[str],
+  options: VectorOptions,
+  *,
+  length_option: str,
+) -> Vectors:
+  """Returns the vectors of the units of a list of texts; there may be none.
+
+  Args:
+    model: the encoder.
+    texts: a list of any length, of texts of any length.
+    options: which vectors to compute; `layers` are not checked yet, and `pool`
+      may be "".
+    length_option: the option that sets the length, for log lines.
+
+  Returns:
+    Vectors whose `texts` are indices of `texts`.
+
+  Raises:
+    ConfigError: see resolve_layers.
+  """
+  try:
+    layers = tuple(map(operator.index, options.layers))
+  except TypeError:
+    raise ConfigError(
+      f"layers={options.layers!r:.40}: expected numbers such as (-1,) or "
+      "(-1, -2, -3, -4)."
+    ) from None
+  options = resolve_options(options._replace(layers=layers), model)
+  lines = (Text(text, line=i + 1) for i, text in enumerate(texts))
+  long: list[int] = []
+  made = list(embed(model, lines, options, long=long))
+  log_windows(model, options, long, option=length_option)
+  if not made:
+    return empty_vectors(options, model.cfg)
+  made = collect(made)
+  places = np.array([text.line - 1 for text in made.sources], np.int64)
+  return made._replace(texts=places)
 
 
 def log_windows(
@@ -263,17 +308,16 @@ def log_windows(
     long: filled by `embed`.
     option: the option that sets the length, such as "--length={}".
   """
-  if not long or options.unit != "sentence":
-    return
-  length, most = model.sentences.length, model.cfg.max_positions
-  wanted = min(max(long), most)
-  console.log(
-    f"{counted(len(long), 'text')} of more than {length:,} tokens (the longest "
-    f"has {max(long):,}): vectors combine windows of {length:,}"
-    + (
-      f"; {option.format(wanted)} makes longer ones" if wanted > length else ""
+  if long and options.unit == "sentence":
+    note = rows.long_note(
+      len(long),
+      max(long),
+      "vectors combine windows",
+      length=model.sentences.length,
+      positions=model.cfg.max_positions,
+      option=option,
     )
-  )
+    console.log(note)
 
 
 def _normalized(vectors: Vectors) -> Vectors:
@@ -291,8 +335,7 @@ def collect(vectors: Iterable[Vectors]) -> Vectors:
   made = list(vectors)
   if not made:
     raise ConfigError("no text has a vector: expected at least one.")
-  *arrays, sources = zip(*made, strict=True)
-  return Vectors(*map(np.concatenate, arrays), tuple(itertools.chain(*sources)))
+  return Vectors(*pooling.join_fields(made))
 
 
 def empty_vectors(options: VectorOptions, cfg: EncoderConfig) -> Vectors:
@@ -323,78 +366,3 @@ def make_layer_encoder(
     return COMBINE[combine](x.astype(jnp.float32))
 
   return encode
-
-
-def encode_rows(
-  encode: Callable,
-  rows: Sequence[Row],
-  plan: Iterable[PackedBatch],
-  *,
-  pad: int,
-) -> Iterator[tuple[int, np.ndarray]]:
-  """Yields the index and the vectors [l, ...] of each row, in the plan's order.
-
-  Args:
-    encode: batch -> [B, L, ...].
-    rows, plan: the rows, and where they stand in batches.
-    pad: the id that fills input_ids.
-  """
-  ahead: list = []
-  for packed in plan:
-    ids = [rows[i].ids for i in packed.which]
-    sizes, tokens = np.array(list(map(len, ids))), np.concatenate(ids)
-    batch = packed_rows.segment_arrays(
-      {"input_ids": tokens, "token_type_ids": np.zeros_like(tokens)},
-      packed.starts,
-      sizes,
-      np.arange(1, len(ids) + 1),
-      shape=packed.shape,
-      pad=pad,
-    )
-    ahead.append((packed, sizes, encode(batch)))
-    if len(ahead) > 1:  # The device computes the next batch meanwhile.
-      yield from _by_row(*ahead.pop(0))
-  for made in ahead:
-    yield from _by_row(*made)
-
-
-def _by_row(packed, sizes, made) -> Iterator[tuple[int, np.ndarray]]:
-  vectors = jax.device_get(made)
-  vectors = vectors.reshape(-1, *vectors.shape[2:])
-  for row, start, size in zip(packed.which, packed.starts, sizes, strict=True):
-    yield int(row), vectors[start : start + size]
-
-
-def _stream(
-  chunks: Iterable[list], encode_chunk: Callable, pool: str, cfg: EncoderConfig
-) -> Iterator[Vectors]:
-  """Yields the vectors of the units that are complete after each chunk."""
-  waiting: list[Waiting] = []
-  last: list[pooling.PartialSums] = []  # The last unit, perhaps incomplete.
-  for chunk in chunks:
-    rows = [row for row, _ in chunk]
-    waiting += [new for _, new in chunk if new is not None]
-    parts: list = [None] * len(rows)
-    for i, x in encode_chunk(rows):
-      cls = pooling.cls_vector(cfg, x)
-      parts[i] = pooling.pool_row(x, rows[i], pool, cls=cls)
-    made = pooling.merge_sums([*last, *parts], pool)
-    last = [pooling.PartialSums(*(field[-1:] for field in made))]
-    whole = pooling.PartialSums(*(field[:-1] for field in made))
-    if len(whole.units):
-      done, rest = _split(waiting, len(whole.units))
-      waiting = [rest]
-      yield Vectors(pooling.to_vectors(whole, pool), *done)
-  if waiting:
-    done, _ = _split(waiting, 1)
-    yield Vectors(pooling.to_vectors(last[0], pool), *done)
-
-
-def _split(waiting: list[Waiting], count: int) -> tuple[Waiting, Waiting]:
-  """Returns (the first `count` units, the others)."""
-  *arrays, sources = zip(*waiting, strict=True)
-  fields = [*map(np.concatenate, arrays), tuple(itertools.chain(*sources))]
-  return (
-    Waiting(*(field[:count] for field in fields)),
-    Waiting(*(field[count:] for field in fields)),
-  )

@@ -39,7 +39,6 @@ def average_instances(
   *,
   lowercase: bool,
   min_count: int = 1,
-  batch_tokens: int = vectors.BATCH_TOKENS,
   progress: Callable[[int], None] = lambda count: None,
 ) -> WordTypes:
   """Returns the mean vector of each word of the texts.
@@ -52,7 +51,6 @@ def average_instances(
     options: layers and combine; `unit` and `pool` are ignored.
     lowercase: whether Bank and bank are one word.
     min_count: rarer words have no vector.
-    batch_tokens: see vectors.embed.
     progress: called with the number of instances so far.
 
   Raises:
@@ -68,9 +66,7 @@ def average_instances(
       for text in some
       for word in words.split_text(text.text, lowercase=lowercase)
     ]
-    kept, x = word_instances.embed_instances(
-      model, found, options, batch_tokens=batch_tokens
-    )
+    kept, x = word_instances.embed_instances(model, found, options)
     for instance, value in zip(kept, np.float64(x), strict=True):
       sums[instance.word] = sums.get(instance.word, 0.0) + value
       counts[instance.word] += 1

@@ -68,8 +68,6 @@ def embed_targets(
   model: vectors.TextEncoder,
   sentences: Iterable[Sentence],
   options: vectors.VectorOptions,
-  *,
-  batch_tokens: int = vectors.BATCH_TOKENS,
 ) -> Iterator[tuple[list[tuple[Sentence, TargetWord]], np.ndarray]]:
   """Yields n targets at a time, in order, with their vectors [n, C] float32."""
   # For each word without a vector so far, its (sentence, target) or None.
@@ -83,7 +81,7 @@ def embed_targets(
         yield text_of_words(sentence.words)
 
   # Every given word is a unit: words and vectors correspond.
-  for made in vectors.embed(model, texts(), options, batch_tokens=batch_tokens):
+  for made in vectors.embed(model, texts(), options):
     words = [waiting.popleft() for _ in range(len(made.values))]
     which = [i for i, word in enumerate(words) if word]
     if which:
@@ -96,7 +94,6 @@ def train_senses(
   options: vectors.VectorOptions,
   *,
   first_senses: Mapping[Entry, str] | None = None,
-  batch_tokens: int = vectors.BATCH_TOKENS,
   progress: Callable[[int], None] = lambda count: None,
 ) -> Senses:
   """Returns sense embeddings (equation 11.8).
@@ -109,7 +106,6 @@ def train_senses(
     sentences: their targets must have senses.
     options: from `word_vector_options`.
     first_senses: the answers for entries that never occur.
-    batch_tokens: see vectors.embed.
     progress: called with the number of targets so far.
 
   Raises:
@@ -121,9 +117,7 @@ def train_senses(
   candidates: defaultdict[Entry, Counter] = defaultdict(Counter)
   forms: defaultdict[str, dict[Entry, None]] = defaultdict(dict)
   total = 0
-  for targets, values in embed_targets(
-    model, sentences, options, batch_tokens=batch_tokens
-  ):
+  for targets, values in embed_targets(model, sentences, options):
     for (sentence, target), x in zip(targets, np.float64(values), strict=True):
       entry = target.lemma, target.pos
       forms[sentence.words[target.word].lower()][entry] = None
@@ -183,8 +177,7 @@ def make_ranker(
   """
 
   def direct(x: np.ndarray) -> np.ndarray:
-    z = apply_standardiser(standardiser, x) if standardiser else x
-    return similarity.unit_length(z)
+    return similarity.unit_length(apply_standardiser(standardiser, x))
 
   directions = direct(senses.vectors)
 

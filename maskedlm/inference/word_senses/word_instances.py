@@ -137,8 +137,6 @@ def embed_instances(
   model: vectors.TextEncoder,
   found: Sequence[Instance],
   options: vectors.VectorOptions = vectors.VectorOptions(),  # noqa: B008 - immutable.
-  *,
-  batch_tokens: int = vectors.BATCH_TOKENS,
 ) -> tuple[list[Instance], np.ndarray]:
   """Returns the n instances that have a token, with vectors float32 [n, C].
 
@@ -146,7 +144,6 @@ def embed_instances(
     model: the encoder.
     found: instances; those in the same text must share a Text object.
     options: layers and combine; `unit` and `pool` are ignored.
-    batch_tokens: see vectors.embed.
   """
   texts = {id(instance.text): instance.text for instance in found}
   of_text: dict[int, list[int]] = {key: [] for key in texts}
@@ -155,9 +152,7 @@ def embed_instances(
   sums: list = [0.0] * len(found)
   counts = np.zeros(len(found), np.int64)
   options = options._replace(unit="token", pool="mean")
-  for made in vectors.embed(
-    model, texts.values(), options, batch_tokens=batch_tokens
-  ):
+  for made in vectors.embed(model, texts.values(), options):
     # The tokens of a long text may come in two parts.
     starts = np.flatnonzero(np.diff(made.texts, prepend=-1))
     for start, stop in itertools.pairwise([*starts, len(made.texts)]):

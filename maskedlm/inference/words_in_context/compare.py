@@ -17,8 +17,8 @@ from maskedlm.inference.vectors import similarity, vectors
 from maskedlm.inference.vectors.standardise import (
   Standardiser,
   apply_standardiser,
+  open_word_standardiser,
 )
-from maskedlm.inference.vectors.word_standardiser import open_word_standardiser
 from maskedlm.inference.word_senses import word_instances
 from maskedlm.inference.words_in_context.pairs import WordPair, make_pair
 
@@ -46,7 +46,6 @@ def compare(
   options: vectors.VectorOptions,
   *,
   standardiser: Standardiser | None = None,
-  batch_tokens: int = vectors.BATCH_TOKENS,
 ) -> Iterator[tuple[WordPair, Similarity]]:
   """Yields each pair with its Similarity, in order and in bounded memory.
 
@@ -57,7 +56,6 @@ def compare(
     pairs: words in context.
     options: layers and combine; `unit` and `pool` are ignored.
     standardiser: from open_word_standardiser.
-    batch_tokens: see vectors.embed.
 
   Raises:
     DataError: a word has no token.
@@ -66,9 +64,7 @@ def compare(
   pairs = iter(pairs)
   while some := list(itertools.islice(pairs, PAIRS_AT_ONCE)):
     found = [instance for pair in some for instance in (pair.a, pair.b)]
-    kept, x = word_instances.embed_instances(
-      model, found, options, batch_tokens=batch_tokens
-    )
+    kept, x = word_instances.embed_instances(model, found, options)
     if len(kept) < len(found):
       seen = set(map(id, kept))
       missing = next(i for i, each in enumerate(found) if id(each) not in seen)
@@ -107,9 +103,7 @@ def compare_texts(
     DataError: a text has not exactly one marked word, or it has no token.
   """
   options = vectors.VectorOptions(layers=tuple(layers), combine=combine)
-  fitted = None
-  if standardise:
-    fitted = open_word_standardiser(str(standardise), model, options)
+  fitted = open_word_standardiser(str(standardise), model, options)
   found = (make_pair(*pair) for pair in texts)
   made = compare(model, found, options, standardiser=fitted)
   return [found for _, found in made]

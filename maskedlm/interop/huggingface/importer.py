@@ -74,7 +74,6 @@ def import_model(
       folder,
       unfinished / "tokenizer",
       vocab_size=model.cfg.vocab_size,
-      architecture=architecture,
       lowercase=sentence_transformers.lowercases(folder),
       log=log,
     )

@@ -7,7 +7,6 @@ file's post-processor; in maskedlm each task adds its own [CLS] and [SEP].
 import dataclasses
 import json
 import pathlib
-import shutil
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -17,17 +16,13 @@ from tokenizers import processors
 from maskedlm.core.errors import InteropError
 from maskedlm.core.parse_json import parse_json
 from maskedlm.data.tokenizers import tokenizer
-from maskedlm.data.tokenizers.definition import without_training
+from maskedlm.data.tokenizers.libraries import without_training
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.interop.huggingface import (
-  json_files,
-  tokenizer_options,
-  unigram_json,
-)
-from maskedlm.interop.huggingface.parameter_names import Architecture
-from maskedlm.interop.huggingface.tokenizer_options import FILE
+from maskedlm.interop.huggingface import json_files, unigram_json
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.runtime import output_files
+
+FILE = "tokenizer.json"
 
 
 class PairTemplate(NamedTuple):
@@ -42,62 +37,85 @@ def import_tokenizer(
   out: pathlib.Path,
   *,
   vocab_size: int,
-  architecture: Architecture,
   lowercase: bool = False,
   log: Callable[[str], None],
 ) -> Tokenizer:
-  """Copies a directory's tokenizer into `out`.
+  """Saves a directory's tokenizer to `out`, with an id for each of the rows.
 
-  If the model has more ids than the tokenizer, the others become tokens [unused
-  row N], which are never predicted.
+  If the model has more rows than the tokenizer tokens, the others become tokens
+  [unused row N], which are never predicted. Added tokens without a row are left
+  out.
 
   Args:
     folder: the directory.
     out: the folder to write.
-    vocab_size: the model's.
-    architecture: the model's.
+    vocab_size: the model's rows.
     lowercase: whether text is lowercased first.
     log: called with a line if files disagree, or differ from transformers.
 
   Raises:
-    InteropError: no tokenizer can be read, or it has more tokens than the
-      model.
-    CorpusError: a file is broken, or special tokens are missing or stated
-      otherwise.
+    InteropError: the tokenizer has more tokens than the model, or its file
+      can't be padded.
+    CorpusError: as for tokenizer.load_tokenizer.
   """
-  tokenizer_options.check_files(folder, architecture)
-  made = tokenizer.load_tokenizer(folder)
-  for note in made.notes:
+  read = tokenizer.load_tokenizer(folder)
+  for note in read.notes:
     log(f"{folder}: {note}")
-  made.save(out)
-  if made.vocab_size > vocab_size:
-    raise InteropError(
-      f"the tokenizer in {folder} has {made.vocab_size} tokens, the model "
-      f"{vocab_size} rows: it belongs to another model."
-    )
-  if made.vocab_size < vocab_size:
-    tokenizer_options.check_added(folder, made)
+  read.save(out)
   if definition := json_files.read_object(out / FILE):
     if lowercase:
       steps = [{"type": "Lowercase"}, definition.get("normalizer")]
       steps = {"type": "Sequence", "normalizers": [s for s in steps if s]}
       definition["normalizer"] = steps
+    added = definition.get("added_tokens", ())
+    if lacking := [x["content"] for x in added if x["id"] >= vocab_size]:
+      log(f"{folder}: no row in the model, so left out: {_first(lacking)}")
     definition["added_tokens"] = [
-      *definition.get("added_tokens", ()),
-      *map(_unused, range(made.vocab_size, vocab_size)),
+      *(token for token in added if token["id"] < vocab_size),
+      *map(_unused, range(read.vocab_size, vocab_size)),
     ]
-    (out / FILE).write_text(json.dumps(definition, ensure_ascii=False), "utf-8")
-    made = tokenizer.load_tokenizer(out)
-    tokenizer_options.log_special(folder, definition, made, log)
-    shutil.rmtree(out)
-    made.save(out)  # In the form that made.sha256 refers to.
-  if made.vocab_size != vocab_size:
+    output_files.write_text(out / FILE, json.dumps(definition))
+    _log_special(folder, definition, read, log)
+    read = tokenizer.load_tokenizer(out)
+    read.save(out)  # In the form that its sha256 refers to.
+  if read.vocab_size > vocab_size:
     raise InteropError(
-      f"the tokenizer in {folder} has {made.vocab_size} tokens, the model "
+      f"the tokenizer in {folder} has {read.vocab_size} tokens, the model "
+      f"{vocab_size} rows: it belongs to another model."
+    )
+  if read.vocab_size < vocab_size:
+    raise InteropError(
+      f"the tokenizer in {folder} has {read.vocab_size} tokens, the model "
       f"{vocab_size} rows, and the file can't be padded: save it as "
       "tokenizer.json with as many tokens."
     )
-  return made
+  return read
+
+
+def _log_special(
+  folder: pathlib.Path, definition: dict, read: Tokenizer, log
+) -> None:
+  """Logs tokens that only transformers recognises in texts.
+
+  They are special in the file, or [unusedN] that were added to the vocabulary.
+  """
+  usual = {read.tokens(index) for index in read.special}
+  others = [
+    token["content"]
+    for token in definition["added_tokens"]
+    if token["special"] or token["content"].startswith("[unused")
+    if not token["content"].startswith("[unused row")
+    if token["content"] not in usual
+  ]
+  if others:
+    log(
+      f"{folder}: {_first(others)} in a text is ordinary text in maskedlm, but "
+      "a special token in transformers"
+    )
+
+
+def _first(names: list[str]) -> str:
+  return ", ".join(names[:5]) + f" and {len(names) - 5} more" * (len(names) > 5)
 
 
 def with_pairs(
@@ -150,7 +168,7 @@ def export_tokenizer(
     cfg: the model's.
     length: the largest number of tokens in a row; 0 = the encoder's positions.
   """
-  made = tokenizer.load_tokenizer(folder)
+  made = tokenizer.open_tokenizer(folder)
   names = {n: made.tokens(i) for n, i in made.special._asdict().items()}
   if (folder / FILE).is_file():
     definition = parse_json((folder / FILE).read_text("utf-8"))

@@ -13,7 +13,7 @@ import numpy as np
 
 from maskedlm.core.errors import CheckpointError, ConfigError
 from maskedlm.core.task import Params
-from maskedlm.data.tokenizers.tokenizer import Tokenizer, load_tokenizer
+from maskedlm.data.tokenizers.tokenizer import Tokenizer, open_tokenizer
 from maskedlm.modeling.architecture import EncoderConfig, restored
 from maskedlm.runtime import buckets, console
 from maskedlm.training.checkpoints import files, manifest
@@ -193,7 +193,7 @@ def _described(
       f"{path} has no encoder (it has {', '.join(sorted(subtrees))}): expected "
       "a workdir of pretraining, fine-tuning or an import."
     )
-  tokenizer = load_tokenizer(tokenizer_dir(path))
+  tokenizer = open_tokenizer(tokenizer_dir(path))
   cfg = restored(meta["task"]["encoder"])
   if tokenizer.vocab_size != cfg.vocab_size:
     raise ConfigError(

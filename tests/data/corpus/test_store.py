@@ -67,10 +67,10 @@ def test_a_corpus_of_version_1_is_read_as_before(write, monkeypatch):
   corpus = write(DOCUMENTS)
   # The tokenizer of version 1 knew of no scripts without spaces.
   follows = np.arange(corpus.tokenizer.vocab_size) < 9
-  load = store.load_tokenizer
+  load = store.open_tokenizer
   monkeypatch.setattr(
     store,
-    "load_tokenizer",
+    "open_tokenizer",
     lambda path: load(path)._replace(follows_space=follows),
   )
   monkeypatch.setattr(manifest, "VERSION", 1)

@@ -238,7 +238,7 @@ REFUSED = {
     (
       "a.jsonl",
       choice(choices={"text": ["b", "c"], "label": ["A", "B"]}, label="C"),
-      "a.jsonl:1: label 'C'; expected the index of the correct choice, 0 to 1",
+      "a.jsonl:1: label 'C'; expected the index of the correct choice, one",
     ),
     ("a.csv", "context,choice1,choice2,label\na,b,c,1\n", "a.csv:2: label '1'"),
     ("a.csv", "context,choice0,choice1\na,,b\n", "a choice is empty"),

@@ -33,21 +33,6 @@ def trained(kind, form, **options):
   )
 
 
-@pytest.mark.parametrize("kind", ["wordpiece", "bpe", "unigram"])
-@pytest.mark.parametrize("form", ["nfc", "nfkc", "none"])
-def test_offsets_survive_a_normalization_that_changes_lengths(kind, form):
-  encoding = trained(kind, form).encode(ODD)
-  words = collections.defaultdict(list)
-  for word, span in zip(encoding.word_ids, encoding.offsets, strict=True):
-    words[word] += span.tolist()
-  slices = [ODD[min(spans) : max(spans)] for spans in words.values()]
-  assert " ".join(slices) == ODD
-  # They cover all of it, from left to right.
-  covered = {i for a, b in encoding.offsets for i in range(a, b)}
-  assert covered == {i for i, char in enumerate(ODD) if char != " "}
-  assert np.all(np.diff(encoding.offsets[:, 0]) >= 0)
-
-
 @pytest.mark.parametrize(
   ("form", "expected"),
   [

@@ -49,19 +49,6 @@ def any_tokenizer(request, trained, loaded):
   return trained[request.param][0]
 
 
-def test_text_does_not_forge_special_tokens(any_tokenizer):
-  special = any_tokenizer.special
-  names = [any_tokenizer.tokens(index) for index in any_tokenizer.special_ids]
-  text = "a " + " ".join(names) + " [MASK]b[SEP]. " + "".join(names)
-  encoding = any_tokenizer.encode(text)
-  present = set(encoding.ids.tolist()) - {special.unk}
-  assert not present & set(any_tokenizer.special_ids.tolist())
-  batch = any_tokenizer.encode_batch(["x", text, "y"])
-  assert batch[1].tolist() == encoding.ids.tolist()
-  assert encoding.offsets[0].tolist() == [0, 1]
-  assert encoding.offsets[-1, 1] == len(text)
-
-
 def test_prompts_may_contain_special_tokens(any_tokenizer):
   special = any_tokenizer.special
   sep, mask = map(any_tokenizer.tokens, (special.sep, special.mask))

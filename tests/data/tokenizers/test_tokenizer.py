@@ -46,21 +46,6 @@ def test_ids_are_the_librarys_own(trained, kind, lowercase):
     assert encoding.offsets.shape == (len(ids), 2)
 
 
-@pytest.mark.parametrize("lowercase", [True, False])
-def test_a_vocab_file_gives_berts_ids(trained, tmp_path, lowercase):
-  trained_one, _ = trained["wordpiece", lowercase]
-  vocab = tmp_path / "vocab.txt"
-  lines = [trained_one.tokens(i) for i in range(trained_one.vocab_size)]
-  vocab.write_text("\n".join(lines) + "\n", encoding="utf-8")
-  tokenizer = load_tokenizer(vocab)  # The case is inferred.
-  peer = tokenizers.BertWordPieceTokenizer(str(vocab), lowercase=lowercase)
-  for text in ODD:
-    expected = peer.encode(text, add_special_tokens=False).ids
-    assert tokenizer.encode(text).ids.tolist() == expected
-  assert tokenizer.vocab_size == 1009
-  assert tokenizer.special == (0, 1, 2, 3, 4)
-
-
 @pytest.mark.parametrize(("kind", "lowercase"), KINDS)
 def test_strange_text_is_accepted(trained, kind, lowercase):
   tokenizer, _ = trained[kind, lowercase]

@@ -17,55 +17,6 @@ def test_a_saved_tokenizer_replaces_one_of_another_kind(trained, tmp_path):
     assert load_tokenizer(tmp_path).sha256 == made.sha256
 
 
-SPECIALS = "[PAD]\n[unused0]\n[unused1]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
-
-
-def test_a_vocab_file_line_by_line(tmp_path):
-  vocab = tmp_path / "vocab.txt"
-  # Windows line ends, a byte order mark, a blank and a repeated line.
-  content = "\ufeff" + SPECIALS + "the\n\nthe\n\u2028x\ncat\n##s\n"
-  vocab.write_bytes(content.replace("\n", "\r\n").encode())
-  tokenizer = load_tokenizer(vocab)
-  assert tokenizer.vocab_size == 13
-  assert tokenizer.encode("The cats").ids.tolist() == [9, 11, 12]
-  assert tokenizer.special == (0, 3, 4, 5, 6)
-  assert tokenizer.special_ids.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8]
-  assert tokenizer.starts_word.tolist() == 12 * [True] + [False]
-  assert tokenizer.encode("[unused0]").ids.tolist() == [3, 3, 3]
-
-
-def test_the_case_of_a_vocab_file(tmp_path):
-  vocab = tmp_path / "vocab.txt"
-  vocab.write_text(SPECIALS + "the\nThe\n")
-  assert load_tokenizer(vocab).encode("The").ids.tolist() == [8]
-  low = load_tokenizer(vocab, lowercase=True)
-  assert low.encode("The").ids.tolist() == [7]
-  (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": true}')
-  assert load_tokenizer(tmp_path).encode("The").ids.tolist() == [7]
-  assert load_tokenizer(tmp_path).sha256 == low.sha256
-
-
-@pytest.mark.parametrize(
-  "stated",
-  [
-    {"do_lower_case": True, "strip_accents": False},
-    {"do_lower_case": False, "strip_accents": True},
-    {"do_lower_case": True, "tokenize_chinese_chars": False},
-    {"do_lower_case": True, "strip_accents": None},
-  ],
-)
-def test_a_config_next_to_a_vocab_file_is_used(tmp_path, stated):
-  transformers = pytest.importorskip("transformers")
-  words = "bär\nbar\nBär\nBar\nder\nDer\ncafé\ncafe\n中\n中国\n国\n"
-  (tmp_path / "vocab.txt").write_text(SPECIALS + words)
-  (tmp_path / "tokenizer_config.json").write_text(json.dumps(stated))
-  peer = transformers.BertTokenizer.from_pretrained(tmp_path)
-  made = load_tokenizer(tmp_path)
-  text = "Der Bär café 中国"
-  expected = peer(text, add_special_tokens=False)["input_ids"]
-  assert made.encode(text).ids.tolist() == expected
-
-
 def test_settings_of_other_tools_are_ignored(trained, tmp_path):
   tokenizer, folder = trained["bpe", False]
   raw = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -153,16 +104,6 @@ def test_damaged_definitions(trained, tmp_path, step, changes, message):
   with pytest.raises(CorpusError, match=message) as error:
     load_tokenizer(tmp_path)
   assert "\n" not in str(error.value)
-
-
-def test_dropout_of_another_type_is_off(trained, tmp_path):
-  trained["bpe", False][0].save(tmp_path)
-  path = tmp_path / "tokenizer.json"
-  definition = json.loads(path.read_text())
-  definition["model"]["dropout"] = "0.1"
-  path.write_text(json.dumps(definition))
-  [note] = load_tokenizer(path).notes
-  assert "dropout (0.1) is off" in note
 
 
 def test_truncated_and_missing_files(trained, tmp_path):

@@ -1,29 +1,55 @@
-"""A vocab.txt: its case, its accents, and the tokens of files beside it."""
+"""A vocab.txt by itself: its lines, its case and its accents."""
 
 import json
 
 import pytest
 import tokenizers
 
-from maskedlm.core.errors import CorpusError
+from helpers.tokenizer_texts import ODD
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
-def _write(folder, words, **beside):
-  """Writes vocab.txt and NAME.json for each argument."""
-  text = "\n".join([*SPECIALS, *words]) + "\n"
-  (folder / "vocab.txt").write_text(text, encoding="utf-8")
-  for name, content in beside.items():
-    (folder / f"{name}.json").write_text(json.dumps(content))
-  return folder / "vocab.txt"
+def _write(folder, words):
+  path = folder / "vocab.txt"
+  path.write_text("\n".join([*SPECIALS, *words]) + "\n", encoding="utf-8")
+  return path
 
 
 def _tokens(tokenizer, text):
   [ids] = tokenizer.encode_batch([text])
   assert tokenizer.encode(text).ids.tolist() == ids.tolist()
   return list(map(tokenizer.tokens, ids))
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_a_vocab_file_gives_berts_ids(trained, tmp_path, lowercase):
+  trained_one, _ = trained["wordpiece", lowercase]
+  lines = [trained_one.tokens(i) for i in range(trained_one.vocab_size)]
+  vocab = _write(tmp_path, lines[5:])
+  tokenizer = load_tokenizer(vocab)  # The case is inferred.
+  peer = tokenizers.BertWordPieceTokenizer(str(vocab), lowercase=lowercase)
+  for text in ODD:
+    expected = peer.encode(text, add_special_tokens=False).ids
+    assert tokenizer.encode(text).ids.tolist() == expected
+  assert tokenizer.vocab_size == 1009
+  assert tokenizer.special == (0, 1, 2, 3, 4)
+
+
+def test_a_vocab_file_line_by_line(tmp_path):
+  # Windows line ends, a byte order mark, a blank and a repeated line.
+  specials = "[PAD]\n[unused0]\n[unused1]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
+  content = "\ufeff" + specials + "the\n\nthe\n\u2028x\ncat\n##s\n"
+  vocab = tmp_path / "vocab.txt"
+  vocab.write_bytes(content.replace("\n", "\r\n").encode())
+  tokenizer = load_tokenizer(vocab)
+  assert tokenizer.vocab_size == 13
+  assert tokenizer.encode("The cats").ids.tolist() == [9, 11, 12]
+  assert tokenizer.special == (0, 3, 4, 5, 6)
+  assert tokenizer.special_ids.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8]
+  assert tokenizer.starts_word.tolist() == 12 * [True] + [False]
+  assert tokenizer.encode("[unused0]").ids.tolist() == [3, 3, 3]
 
 
 @pytest.mark.parametrize(
@@ -65,135 +91,17 @@ def test_accents_are_stripped_if_no_token_has_one(tmp_path):
   assert "accents stripped" in tokenizer.notes[0]
 
 
-def test_the_option_decides_over_the_guess(tmp_path):
+def test_what_is_stated_decides_over_the_guess(tmp_path):
   path = _write(tmp_path, ["the", "cat"])
   assert _tokens(load_tokenizer(path, lowercase=False), "The") == ["[UNK]"]
-  path = _write(tmp_path, ["The", "the", "café"])
+  path = _write(tmp_path, ["The", "the", "café", "cafe"])
   low = load_tokenizer(path, lowercase=True)
   assert _tokens(low, "The Café") == ["the", "café"]
   assert "tokenizer.lowercase" in low.notes[0]
-
-
-def test_the_config_decides_or_contradicts(tmp_path):
-  path = _write(
-    tmp_path, ["the", "The", "é"], tokenizer_config={"do_lower_case": True}
-  )
+  config = tmp_path / "tokenizer_config.json"
+  config.write_text(json.dumps({"do_lower_case": True}))
   for lowercase in (None, True):
     tokenizer = load_tokenizer(path, lowercase=lowercase)
-    assert _tokens(tokenizer, "The") == ["the"]
+    # As in transformers, where accents follow the case.
+    assert _tokens(tokenizer, "The Café") == ["the", "cafe"]
     assert "do_lower_case" in tokenizer.notes[0]
-  with pytest.raises(CorpusError, match=r"lowercase=False.*do_lower_case=true"):
-    load_tokenizer(path, lowercase=False)
-
-
-def test_other_files_must_agree_with_the_option(trained):
-  for (_, lowercase), (tokenizer, folder) in trained.items():
-    assert load_tokenizer(folder, lowercase=lowercase).sha256 == (
-      tokenizer.sha256
-    )
-    with pytest.raises(CorpusError, match=f"lowercase={not lowercase}"):
-      load_tokenizer(folder, lowercase=not lowercase)
-
-
-WORDS = ["the", "graft", "##s", "covid", "-", "19", "[DRUG]", "drug", "[", "]"]
-N = len(SPECIALS) + len(WORDS)
-
-
-def _token(content, **flags):
-  names = ("lstrip", "rstrip", "single_word", "special")
-  flags = {"normalized": True, **dict.fromkeys(names, False), **flags}
-  return {"content": content, **flags}
-
-
-@pytest.mark.parametrize(
-  "beside",
-  [
-    {"added_tokens": {"covid-19": N, "new york": N + 1}},
-    {"added_tokens": {"covid-19": N + 1, "new york": N}},
-    {
-      "tokenizer_config": {
-        "do_lower_case": True,
-        "added_tokens_decoder": {
-          str(N + 1): _token("new york"),
-          str(N): _token("covid-19", single_word=True),
-        },
-      }
-    },
-    {
-      "added_tokens": {"covid-19": N},
-      "tokenizer_config": {
-        "added_tokens_decoder": {str(N): _token("covid-19", normalized=False)}
-      },
-    },
-    {
-      "added_tokens": {"<e1>": N},
-      "special_tokens_map": {"additional_special_tokens": ["<e1>", "<e2>"]},
-    },
-    {"tokenizer_config": {"additional_special_tokens": ["[DRUG]", "<e1>"]}},
-    {"tokenizer_config": {"extra_special_tokens": ["<e1>"]}},
-    {"tokenizer_config": {"extra_special_tokens": {"e1_token": "<e1>"}}},
-  ],
-)
-def test_added_tokens_are_those_of_transformers(tmp_path, beside):
-  transformers = pytest.importorskip("transformers")
-  beside.setdefault("tokenizer_config", {}).setdefault("do_lower_case", True)
-  _write(tmp_path, WORDS, **beside)
-  peer = transformers.BertTokenizer.from_pretrained(tmp_path)
-  tokenizer = load_tokenizer(tmp_path)
-  assert tokenizer.vocab_size == len(peer)
-  theirs = peer.convert_ids_to_tokens(range(len(peer)))
-  assert list(map(tokenizer.tokens, range(len(peer)))) == theirs
-  added = peer.added_tokens_decoder.items()
-  special = {i for i, token in added if token.special} | {0, 1, 2, 3, 4}
-  assert set(tokenizer.special_ids.tolist()) == special
-  # Special tokens in a text are text here, so there is none in this one.
-  text = "The grafts, COVID-19 covid-19x New York drug"
-  assert _tokens(tokenizer, text) == peer.tokenize(text)
-  new = [token for token in theirs if token not in [*SPECIALS, *WORDS]]
-  assert not new or f"added by files beside it: {', '.join(new)}" in (
-    tokenizer.notes
-  )
-  tokenizer.save(tmp_path / "saved")
-  assert load_tokenizer(tmp_path / "saved").sha256 == tokenizer.sha256
-
-
-@pytest.mark.parametrize(
-  "beside",
-  [
-    {"added_tokens": {"covid-19": N + 1}},
-    {
-      "tokenizer_config": {
-        "added_tokens_decoder": {"3": _token("covid-19")},
-      }
-    },
-    {"special_tokens_map": {"mask_token": "<mask>"}},
-  ],
-)
-def test_tokens_that_do_not_follow_are_refused(tmp_path, beside):
-  _write(tmp_path, WORDS, **beside)
-  with pytest.raises(CorpusError, match=r"vocab\.txt.*(covid-19|<mask>)"):
-    load_tokenizer(tmp_path)
-
-
-def test_a_vocabulary_in_two_files_is_refused(tmp_path):
-  (tmp_path / "vocab.json").write_text('{"<s>": 0}')
-  (tmp_path / "merges.txt").write_text("#version: 0.2\n")
-  for path in (tmp_path, tmp_path / "vocab.json", tmp_path / "merges.txt"):
-    with pytest.raises(CorpusError, match=r"vocab\.json.*save_pretrained"):
-      load_tokenizer(path)
-
-
-def test_tokens_beside_another_file_are_named(trained, tmp_path):
-  for kind in ("bpe", "unigram"):
-    folder = tmp_path / kind
-    trained[kind, False][0].save(folder)
-    (folder / "added_tokens.json").write_text('{"<e1>": 1009, "<mask>": 4}')
-    [note] = load_tokenizer(folder).notes
-    assert "left out" in note and "<e1>" in note
-
-
-def test_a_vocabulary_in_another_encoding(tmp_path):
-  text = "\n".join([*SPECIALS, "Größe", "für", "Mädchen"]) + "\n"
-  (tmp_path / "vocab.txt").write_bytes(text.encode("latin-1"))
-  with pytest.raises(CorpusError, match="iconv -f ENCODING"):
-    load_tokenizer(tmp_path)

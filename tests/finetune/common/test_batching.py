@@ -146,7 +146,7 @@ def test_padding_by_hand():
   share = batching.estimate_padding_share(make_rows(), batches)
   assert share == pytest.approx(1 - 161 / (4 * 88))
   # A filler is a single [PAD].
-  lengths = batching.sequence_lengths(make_rows(), np.array([3, -1, 12]))
+  lengths = make_rows().sequence_lengths(np.array([3, -1, 12]))
   assert lengths.tolist() == [[29], [1], [6]]
 
 

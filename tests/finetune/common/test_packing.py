@@ -1,5 +1,7 @@
 """Packing of short rows: the layout, the batch, and the unpacked vectors."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,23 +10,22 @@ import pytest
 from helpers import encoder_reference as reference
 from maskedlm.finetune.common import packing
 from maskedlm.finetune.common.packing import PackingLayout
+from maskedlm.finetune.contract import Rows
 from maskedlm.modeling import masked_lm
 
 
-@pytest.mark.parametrize(
-  ("needed", "counts"),
-  [
-    # Two counts, the last 9. With 2: 3 * 2 + 2 * 9 = 24; 5: 4 * 5 + 9 = 29.
-    ([2, 2, 2, 5, 8], (2, 9)),
-    # With 2: 2 + 4 * 9 = 38; 5: 5 * 5 = 25.
-    ([2, 5, 5, 5, 4], (5, 9)),
-    ([9, 9], (9,)),
-    ([3], (3, 9)),
-  ],
-)
-def test_compiled_row_counts_minimise_padding(monkeypatch, needed, counts):
-  monkeypatch.setattr(packing, "MAX_ROW_COUNTS", 2)
-  assert packing.choose_row_counts(np.array(needed), 9) == counts
+@pytest.mark.parametrize("seed", range(3))
+def test_compiled_row_counts_minimise_padding(seed):
+  needed = np.random.default_rng(seed).integers(1, 10, 7)
+
+  def padded(counts):
+    return np.array(counts)[np.searchsorted(counts, needed)].sum()
+
+  counts = packing.choose_row_counts(needed, 10)
+  assert len(counts) <= 4 and counts[-1] == 10
+  assert padded(counts) == min(
+    padded((*some, 10)) for some in itertools.combinations(range(1, 10), 3)
+  )
 
 
 def test_four_counts_are_compiled():
@@ -83,12 +84,8 @@ def test_microbatches_follow_devices_and_accumulation():
   # are in its first microbatch.
   microbatches = packing.microbatch_rows(12, 2, 3)
   assert microbatches.tolist() == [
-    [0, 3],
-    [1, 4],
-    [2, 5],
-    [6, 9],
-    [7, 10],
-    [8, 11],
+    *([0, 3], [1, 4], [2, 5]),
+    *([6, 9], [7, 10], [8, 11]),
   ]
   assert packing.microbatch_rows(4, 1, 1).tolist() == [[0, 1, 2, 3]]
 
@@ -96,12 +93,18 @@ def test_microbatches_follow_devices_and_accumulation():
 def pack(lengths, choices=1, *, microbatches, layout, length, own=None):
   """Packs rows; choice c of row i holds 100 i + 10 c, ..., with types i."""
   ids = [
-    [100 * i + 10 * c + np.arange(n) for c in range(choices)]
+    100 * i + 10 * np.arange(choices)[:, None] + np.arange(n)
     for i, n in enumerate(lengths)
   ]
-  types = [[x * 0 + i for x in row] for i, row in enumerate(ids)]
+  types = [x * 0 + i for i, x in enumerate(ids)]
+  sizes = np.repeat(np.array(lengths)[:, None], choices, axis=1)
   return packing.pack_batch(
-    {"input_ids": ids, "token_type_ids": types},
+    Rows(
+      {"input_ids": ids, "token_type_ids": types},
+      {"sequence_lengths": sizes},
+      np.arange(len(lengths)),
+    ),
+    np.arange(len(lengths)),
     microbatches,
     layout,
     own=np.arange(len(microbatches)) if own is None else own,
@@ -178,18 +181,19 @@ def test_packed_rows_get_the_vectors_that_they_have_alone(position):
   params = masked_lm.init(cfg, *jax.random.split(jax.random.key(1)))
   params = reference.randomise(params)
   rng, lengths, L = np.random.default_rng(0), [7, 3, 5, 2, 4, 6], 8
-  ids = [[rng.integers(5, 17, n, dtype=np.int32)] for n in lengths]
-  types = [[rng.integers(0, 2, n, dtype=np.int32)] for n in lengths]
+  ids = [rng.integers(5, 17, n, dtype=np.int32) for n in lengths]
+  types = [rng.integers(0, 2, n, dtype=np.int32) for n in lengths]
   alone = {
     name: np.zeros((6, L), np.int32)
     for name in ("input_ids", "token_type_ids", "segment_ids")
   }
   for i, n in enumerate(lengths):
-    alone["input_ids"][i, :n] = ids[i][0]
-    alone["token_type_ids"][i, :n] = types[i][0]
+    alone["input_ids"][i, :n] = ids[i]
+    alone["token_type_ids"][i, :n] = types[i]
     alone["segment_ids"][i, :n] = 1
   fields = packing.pack_batch(
-    {"input_ids": ids, "token_type_ids": types},
+    Rows({"input_ids": ids, "token_type_ids": types}, {}, np.arange(6)),
+    np.arange(6),
     packing.microbatch_rows(6, 1, 2),
     PackingLayout(12, (2,)),
     own=np.arange(2),

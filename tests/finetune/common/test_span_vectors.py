@@ -11,6 +11,7 @@ from maskedlm.finetune.common import span_vectors
 from maskedlm.finetune.common.span_vectors import (
   ComponentLayer,
   SpanHead,
+  SpanScorer,
   score_all_spans,
 )
 from maskedlm.modeling.architecture import EncoderConfig
@@ -71,6 +72,14 @@ def head_and_params(name, hidden, **options):
     for key, x in zip(keys, leaves, strict=True)
   ]
   return head, jax.tree.unflatten(tree, leaves)
+
+
+def vectors_of(name, components, begins, ends):
+  """Returns spanRep [B, P, 3X]."""
+  first = span_vectors.first_ends(components, begins)
+  last = span_vectors.last_ends(components, ends)
+  summary = span_vectors.REPRESENTATIONS[name].summary(components, first, last)
+  return jnp.concatenate([first.vectors, last.vectors, summary], axis=-1)
 
 
 def gelu(x):
@@ -135,7 +144,7 @@ SPANS = np.array([[[1, 1], [2, 7], [0, 12]], [[3, 4]] * 3, [[12, 12]] * 3])
 def test_vectors_match_the_equations(name, hidden):
   parts = ComponentLayer(config(), name)
   params = parts.init(jax.random.key(0), hidden).get("params", {})
-  made = span_vectors.span_vectors(
+  made = vectors_of(
     name, parts.apply({"params": params}, hidden), SPANS[..., 0], SPANS[..., 1]
   )
   assert made.shape == (B, 3, 3 * D)
@@ -167,8 +176,7 @@ def test_all_spans_of_words(name, hidden, batch):
   per_width = jnp.arange(10, 10 + WIDEST)
   count, (given, logits, scored) = jax.jit(
     lambda p: score_all_spans(
-      head,
-      p,
+      SpanScorer(head, p),
       hidden,
       batch,
       collect,
@@ -209,8 +217,7 @@ def test_gradient_is_that_of_given_spans(name, hidden, batch):
   def scanned(given):
     params, x = given
     (total, weight), _ = score_all_spans(
-      head,
-      params,
+      SpanScorer(head, params),
       x,
       batch,
       add,
@@ -283,15 +290,12 @@ def test_dropout_applies_to_the_vectors_in_training_only(hidden, batch):
 
   def run(seed, train):
     return score_all_spans(
-      head,
-      params,
+      SpanScorer(head, params, jax.random.key(seed), train),
       hidden,
       batch,
       collect,
       0,
       max_words=2,
-      train=train,
-      rngs={"dropout": jax.random.key(seed)},
     )[1][1]
 
   np.testing.assert_array_equal(run(0, False), run(1, False))
@@ -303,7 +307,7 @@ def test_running_totals_are_float32():
   ones = jnp.ones((1, 300, 1), jnp.bfloat16)
   parts = span_vectors.SpanComponents(ones, ones, ones, ())
   at = jnp.array([[279]]), jnp.array([[299]])
-  made = span_vectors.span_vectors("endpoints_mean", parts, *at)
+  made = vectors_of("endpoints_mean", parts, *at)
   assert made.tolist() == [[[1, 1, 1]]]
 
 
@@ -336,8 +340,7 @@ def test_memory_does_not_grow_with_the_widest_span(name):
       return total + loss.sum(), None
 
     return score_all_spans(
-      head,
-      params,
+      SpanScorer(head, params),
       x,
       batch,
       add,

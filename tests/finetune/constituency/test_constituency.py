@@ -7,16 +7,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from helpers import encoder_reference
 from helpers.english_tokenizer import english_tokenizer
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import words
 from maskedlm.data.labelled.formats.trees import Bracket
 from maskedlm.finetune.common import batching
-from maskedlm.finetune.constituency import constituency, text
+from maskedlm.finetune.common.span_vectors import SpanHead
+from maskedlm.finetune.constituency import constituency
 from maskedlm.finetune.constituency.constituency import Example, Options
 from maskedlm.finetune.constituency.rows import make_rows
 from maskedlm.finetune.contract import Setup
-from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.modeling import masked_lm
 from maskedlm.modeling.encoder import Encoder
 from maskedlm.training.step import totals
 
@@ -36,6 +38,8 @@ SENTENCE = Example(
   document="t.ptb",
   where="t.ptb:7",
 )
+# (First word, words) -> label; the training set did not have Q.
+SPANS = {(0, 2): 1, (0, 4): 2, (2, 2): -1, (3, 1): 3}
 IDS = {label: i for i, label in enumerate(LABELS)}
 TAG_IDS = {tag: i for i, tag in enumerate(TAGS)}
 
@@ -46,31 +50,22 @@ def rows_of(examples, length=48):
   )
 
 
+CFG = encoder_reference.config(
+  vocab_size=english_tokenizer("wordpiece").vocab_size,
+  max_positions=64,
+  init_stddev=0.5,
+)
+
+
 @pytest.fixture(scope="module")
 def model():
   """Returns (application, parameters): an untrained encoder and heads."""
-  tokenizer = english_tokenizer("wordpiece")
-  cfg = EncoderConfig(
-    vocab_size=tokenizer.vocab_size,
-    num_layers=1,
-    width=18,
-    num_heads=3,
-    mlp_width=22,
-    max_positions=64,
-    activation="gelu",
-    dropout=0.0,
-    attention_dropout=0.0,
-    norm_epsilon=1e-12,
-    init_stddev=0.5,
-    dtype="float32",
-    remat="none",
-  )
   info = {"labels": LABELS, "tags": TAGS, "root": "TOP"}
   app = constituency.make_application(
-    Setup(tokenizer, cfg, info, 24), Options()
+    Setup(english_tokenizer("wordpiece"), CFG, info, 24), Options()
   )
   ids = jnp.zeros((1, 1), jnp.int32)
-  encoder = Encoder(cfg).init(jax.random.key(1), ids, ids, ids, train=False)
+  encoder = Encoder(CFG).init(jax.random.key(1), ids, ids, ids, train=False)
   heads = app.init(jax.random.key(0))
   return app, {"encoder": encoder["params"], **heads}
 
@@ -94,13 +89,9 @@ def test_rows_by_hand():
   assert tokens["word_ends"].tolist() == [*ends, *rest]
   assert tokens["word_kept"].tolist() == [1, 1, 1, 1, *rest]
   assert tokens["word_tags"].tolist() == [0, 1, -1, 2, *rest]
-  dense = np.asarray(constituency._dense_labels(batch_of(rows, 48)))[:, 0]
-  expected = np.zeros((46, 48), np.int32)
-  expected[3, 0] = IDS["S"]
-  expected[1, 0] = IDS["NP"]
-  expected[1, 2] = -1  # Q, which the training set did not have.
-  expected[0, 3] = IDS["S VP"]
-  np.testing.assert_array_equal(dense, expected)
+  gold = (tokens[f"gold_{x}"].flatten() for x in ("begins", "widths", "labels"))
+  spans = {(b, w): label for b, w, label in zip(*gold, strict=True) if w}
+  assert spans == SPANS
   (note,) = rows.notes
   assert "2 (2 different), such as 'X' (t.ptb:8)" in note
 
@@ -147,11 +138,34 @@ def test_the_loss_by_hand(model):
   np.testing.assert_allclose(stats["word_tag_accuracy"], (1, 4))
 
 
+def test_the_loss_of_spans_by_a_loop(model):
+  app, params = model
+  batch = batch_of(app.make_rows([SENTENCE]))
+  terms, _ = app.loss(params, batch, None, False)
+  hidden = masked_lm.encode(CFG, params, batch, None, False)
+  begins, ends = (batch[name][0] for name in ("word_begins", "word_ends"))
+  expected = 0.0
+  for begin, width in itertools.product(range(4), range(1, 5)):
+    label = SPANS.get((begin, width), 0)
+    if begin + width > 4 or label < 0:
+      continue
+    first, last = begins[begin], ends[begin + width - 1]
+    logits = SpanHead(CFG, "endpoints_mean", len(LABELS)).apply(
+      {"params": params["spans"]},
+      hidden,
+      first[None, None],
+      last[None, None],
+      train=False,
+    )
+    expected -= jax.nn.log_softmax(logits[0, 0])[label]
+  np.testing.assert_allclose(terms["spans"][0], [expected], rtol=1e-5)
+
+
 def test_a_tree_comes_out_whatever_the_scores(model):
   app, params = model
   long = Example(words=("the", "cat", "ran") * 20)
   lines = ["cat", "the dog sat on the xylophone", "( a ) man"]
-  examples = [*map(text.parse_line, lines), long]
+  examples = [*map(constituency.parse_line, lines), long]
   rows = app.make_rows(examples)
   # So that spans are not NULL.
   bias = params["spans"]["label_dense"]["bias"].at[0].set(-99.0)
@@ -197,20 +211,20 @@ def test_labels_are_the_training_sets():
   ],
 )
 def test_input(line, expected):
-  assert text.parse_line(line).words == expected
+  assert constituency.parse_line(line).words == expected
 
 
 @pytest.mark.parametrize(
-  "line",
+  ("line", "said"),
   [
-    '{"tokens": []}',
-    '{"tokens": ["a", " "]}',
-    '{"tokens": "a"}',
-    "{}",
-    "(S (NP (NN a)))",
-    "( (NN a))",
+    ('{"tokens": []}', "no words"),
+    ('{"tokens": ["a", " "]}', "a blank one"),
+    ('{"tokens": "a"}', "'tokens' is 'a'"),
+    ("{}", "no 'tokens' or 'text'"),
+    ("(S (NP (NN a)))", "is a tree"),
+    ("( (NN a))", "is a tree"),
   ],
 )
-def test_input_without_words_is_refused(line):
-  with pytest.raises(DataError, match="words"):
-    text.parse_line(line)
+def test_input_without_words_is_refused(line, said):
+  with pytest.raises(DataError, match=f"{said}.*; expected"):
+    constituency.parse_line(line)

@@ -14,7 +14,7 @@ GOLD = (
 
 
 def parse(text):
-  (tree,) = trees.parse_trees([(1, text)], "t")
+  ((tree, _),) = trees.parse_trees([(1, text)], "t")
   return metrics.Parse(tree.tags, tree.brackets)
 
 
@@ -27,20 +27,17 @@ def test_by_hand():
     "(TOP (S (NP (DT The) (JJ cat)) (VP (, ,) (VBD sat) (RP down)) (. .)))"
   )
   # Of S, NP, VP, PRT, three are found; VP begins after the comma in both.
-  scores = score(GOLD, found)
-  assert scores["bracket_precision"] == 1
-  assert scores["bracket_recall"] == 3 / 4
-  assert scores["bracket_f1"] == pytest.approx(6 / 7)
-  assert scores["complete_match"] == 0
-  assert scores["tag_accuracy"] == 5 / 6
-
-
-def test_with_punctuation():
-  found = (
-    "(TOP (S (NP (DT The) (NN cat)) (VP (, ,) (VBD sat) (RP down)) (. .)))"
+  assert score(GOLD, found) == pytest.approx(
+    {
+      "bracket_f1": 6 / 7,
+      "bracket_precision": 1,
+      "bracket_recall": 3 / 4,
+      "complete_match": 0,
+      "tag_accuracy": 5 / 6,
+    }
   )
-  scores = score(GOLD, found, punctuation=())
-  assert scores["bracket_precision"] == 2 / 3  # VP has another word.
+  # With punctuation, VP has another word.
+  assert score(GOLD, found, punctuation=())["bracket_precision"] == 2 / 3
 
 
 @pytest.mark.parametrize(

@@ -13,17 +13,12 @@ from helpers.letters import CLS, PAD, SEP, TOKENIZER
 from helpers.repository import ROOT
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError, DataError
-from maskedlm.finetune import config as base
+from maskedlm.finetune import config
 from maskedlm.finetune.common import batching
 from maskedlm.finetune.contract import Setup
-from maskedlm.finetune.coreference_chains import (
-  coreference_chains,
-  linking,
-  text,
-)
+from maskedlm.finetune.coreference_chains import coreference_chains, text
 from maskedlm.finetune.coreference_chains import rows as rows_file
 from maskedlm.finetune.coreference_chains.coreference_chains import Options
-from maskedlm.finetune.coreference_chains.head import DISTANCES
 from maskedlm.finetune.coreference_chains.rows import Example
 
 LENGTH = 7  # 5 words in a segment.
@@ -175,7 +170,7 @@ def test_padding_and_fillers_count_nothing():
     np.testing.assert_allclose(a, b, atol=2e-4, rtol=2e-3)
 
 
-def decode(app, examples, params, **options):
+def decode(app, examples, params):
   rows = app.make_rows(examples)
   found = {}
   for i in range(len(rows.example)):
@@ -259,26 +254,16 @@ def test_json_without_words_is_refused(line):
     text.parse_line(line)
 
 
-def test_variants_of_the_config():
-  path = str(ROOT / "configs" / "coreference.py")
-  config = overrides.load_config(f"{path}:ontogum", validate=base.validate)
-  assert config.task.kind == "coreference_chains"
-  config = overrides.load_config(f"{path}:gap", validate=base.validate)
-  assert config == overrides.load_config(path, validate=base.validate)
+def test_an_unknown_variant_of_the_config_is_refused():
+  path = ROOT / "configs" / "coreference.py"
   with pytest.raises(ConfigError, match="VARIANT='conll'"):
-    overrides.load_config(f"{path}:conll", validate=base.validate)
+    overrides.load_config(f"{path}:conll", validate=config.validate)
 
 
 def test_a_very_long_document():
-  """Rows and links grow with the document, no array with its square."""
+  """Its rows grow with the document; for its links, see test_linking.py."""
   words = tuple("abcdefgh" * 2500)
   sample = Example(words, tuple(range(4, len(words) + 1, 4)), ())
   rows = make().make_rows([sample])
   assert len(rows.example) == 2500  # 2 segments of 4 words each.
   assert rows.values["first_words"][-1].tolist() == [19992, 19996]
-  count, distances = 8000, np.zeros(len(DISTANCES) + 1)
-  begins = np.arange(count)
-  spans = linking.Spans(begins, begins + 1, *np.ones((3, count, 1)))
-  spans = spans._replace(scores=np.ones(count))
-  found = linking.best_antecedents(spans, DISTANCES, distances, 50)
-  assert len(linking.make_chains(spans, found)) == 1

@@ -44,12 +44,13 @@ def test_no_pair_crosses_and_what_is_left_out_crosses_a_better_one():
     assert not worse or max(worse) > score
 
 
-def test_antecedents_by_a_loop(monkeypatch):
-  monkeypatch.setattr(linking, "_BLOCK", 8)
-  spans, most = random_spans(43, 90, seed=1), 5
+def test_antecedents_by_a_loop():
+  """In more spans than are scored together."""
+  count, most = 600, 5
+  spans = random_spans(count, 1200, seed=1)
   bias = np.linspace(0.3, -0.4, len(DISTANCES) + 1)
   found = linking.best_antecedents(spans, DISTANCES, bias, most)
-  for i in range(43):
+  for i in range(count):
     links = {}
     for j in range(max(i - most, 0), i):
       apart = spans.begins[i] - spans.begins[j]
@@ -57,8 +58,7 @@ def test_antecedents_by_a_loop(monkeypatch):
       score = spans.scores[i] + spans.scores[j] + bias[kind]
       links[j] = score + spans.queries[i] @ spans.keys[j] / np.sqrt(7)
     best = max(links, key=links.get, default=None)
-    expected = -1 if best is None or links[best] <= 0 else best
-    assert found[i] == expected
+    assert found[i] == (-1 if best is None or links[best] <= 0 else best)
   assert (found >= 0).any() and (found[1:] < 0).any()
 
 
@@ -78,4 +78,8 @@ def test_a_long_document_takes_linear_time():
     linking.without_crossings(spans), DISTANCES, np.zeros(11), 200
   )
   assert len(found) > 10_000
+  begins = np.arange(20_000)
+  spans = Spans(begins, begins + 1, *np.zeros((3, 20_000, 1)))
+  (chain,) = linking.make_chains(spans, begins - 1)
+  assert len(chain) == 20_000
   assert time.process_time() - began < 15

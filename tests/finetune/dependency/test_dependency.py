@@ -10,8 +10,9 @@ import pytest
 from helpers import encoder_reference as reference
 from helpers import letters
 from maskedlm.core.errors import DataError
+from maskedlm.data.labelled.formats import conllu
 from maskedlm.finetune.contract import Rows, Setup
-from maskedlm.finetune.dependency import conllu, dependency
+from maskedlm.finetune.dependency import dependency
 from maskedlm.training.step import totals
 
 LENGTH = 8  # Six letters.

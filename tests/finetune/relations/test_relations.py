@@ -320,7 +320,7 @@ def test_parse_line():
   ("line", "message"),
   [
     ("The cat", "input 'The cat': the sentence has no <e1>"),
-    ('{"tex": "a"}', "no 'text'; expected an object such as"),
+    ('{"tex": "a"}', "no 'text' or 'sentence'; there are 'tex'"),
     ('{"text": "a b", "e1": "a"}', "no 'e1_offset'; expected"),
     (
       '{"text":"a b","e1":"a","e1_offset":0,"e2":"b","e2_offset":1}',

@@ -51,7 +51,7 @@ def test_a_run_learns_and_its_vectors_are_embeds(tmp_path, capsys):
     str(tmp_path / "train.tsv"), model.options
   )
   lengths = model.app.make_rows(examples).values["sequence_lengths"]
-  assert "a batch's 32 texts are put in" in log
+  assert "(32 texts share " in log
   assert f"{1 - lengths.mean() / 24:.1%} if each were padded to 24" in log
   texts = ["the cat is a dog", "dog on a cat", "paris in the film"]
   example = model.task.parse_line("\t".join(texts))

@@ -26,27 +26,23 @@ def counts(gold, predicted, **options):
   return {label: tuple(x) for label, x in found.items()}
 
 
-def test_parts_are_one_argument():
-  assert metrics.join_parts(SPLIT) == [
-    Argument("A1", ((0, 3), (5, 9))),
-    Argument("A0", ((3, 4),)),
-    Argument("V", ((4, 5),)),
-  ]
-
-
-def test_a_part_continues_the_last_argument_of_its_label():
-  found = metrics.join_parts(
-    predicate(9, ("A1", 0, 1), ("A1", 2, 3), ("C-A1", 4, 5), ("C-A1", 6, 8))
-  )
-  assert found[:2] == [
-    Argument("A1", ((0, 1),)),
-    Argument("A1", ((2, 3), (4, 5), (6, 8))),
-  ]
-
-
-def test_a_part_without_a_head_is_an_argument():
-  found = metrics.join_parts(predicate(9, ("C-A1", 0, 1), ("A1", 2, 4)))
-  assert found[:2] == [Argument("A1", ((0, 1),)), Argument("A1", ((2, 4),))]
+@pytest.mark.parametrize(
+  ("args", "expected"),
+  [
+    (SPLIT.args, [("A1", ((0, 3), (5, 9))), ("A0", ((3, 4),))]),
+    # A part continues the last argument of its label.
+    (
+      [("A1", 0, 1), ("A1", 2, 3), ("C-A1", 5, 6), ("C-A1", 7, 8)],
+      [("A1", ((0, 1),)), ("A1", ((2, 3), (5, 6), (7, 8)))],
+    ),
+    # One without an argument before it is an argument.
+    ([("C-A1", 0, 1), ("A1", 2, 4)], [("A1", ((0, 1),)), ("A1", ((2, 4),))]),
+  ],
+)
+def test_parts_are_one_argument(args, expected):
+  found = metrics.join_parts(predicate(4, *args))
+  assert [x for x in found if x.label != "V"] == expected
+  assert Argument("V", ((4, 5),)) in found
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,17 @@
-"""Predicates and arguments: what is refused, V, parts in a window, tags."""
+"""Predicates and arguments: V, and what tags give."""
 
-import pytest
-
-from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import bio
 from maskedlm.data.labelled.bio import Entity
-from maskedlm.data.labelled.formats.predicates import Predicate
-from maskedlm.finetune.semantic_roles import predicates
+from maskedlm.data.labelled.formats.predicates import (
+  Predicate,
+  make_predicate,
+  with_verb,
+)
+from maskedlm.finetune.semantic_roles import text
 
 
 def make(*args, index=3, count=7):
-  return predicates.make_predicate(
+  return make_predicate(
     index, [Entity(*x) for x in args], count=count, where="f:9"
   )
 
@@ -20,42 +21,19 @@ def test_arguments_are_sorted_and_the_predicate_alone_is_no_argument():
   assert made == Predicate(3, (Entity("A0", 0, 2), Entity("A1", 4, 7)))
 
 
-@pytest.mark.parametrize(
-  ("args", "said"),
-  [
-    ([("A0", 5, 4)], "A0 from word 5 to 3: the end is before the start"),
-    ([("A0", 5, 8)], "but the sentence has 7 words: expected 0 to 6"),
-    ([("A0", -1, 2)], "but the sentence has 7 words"),
-    ([("A0", 2, 4)], "covers the predicate itself"),
-    ([("A0", 0, 2), ("A1", 1, 3)], r"A0 \[0, 1\] and A1 \[1, 2\]"),
-    ([("V", 3, 5), ("A1", 4, 6)], "overlapping"),
-    ([("A0", 0, 2), ("A0", 0, 2)], "overlapping"),
-  ],
-)
-def test_refused(args, said):
-  with pytest.raises(DataError, match=f"^f:9: the predicate 3 has .*{said}"):
-    make(*args)
-
-
 def test_v_may_be_wider_or_elsewhere():
   """As in "lighten up", and in "took an X-ray" of the predicate X-ray."""
   wide, before = Entity("V", 3, 5), [Entity("V", 1, 2), Entity("C-V", 3, 4)]
-  assert predicates.with_verb(make(wide)) == [wide]
-  assert predicates.with_verb(make(*before)) == before
+  assert with_verb(make(wide)) == [wide]
+  assert with_verb(make(*before)) == before
   one, args = Entity("V", 3, 4), [Entity("A0", 0, 2), Entity("C-V", 5, 6)]
-  assert predicates.with_verb(make(*args)) == [args[0], one, args[1]]
-
-
-def test_clip_keeps_the_parts_inside():
-  places = [(0, 2), (1, 4), (4, 9), (9, 11)]
-  spans = [Entity(x, *y) for x, y in zip("abcd", places, strict=True)]
-  assert predicates.clip(spans, 2, 7) == [Entity("b", 0, 2), Entity("c", 2, 5)]
+  assert with_verb(make(*args)) == [args[0], one, args[1]]
 
 
 def test_tags_give_back_the_arguments():
   made = make(("A0", 0, 2), ("A1", 4, 6), ("C-V", 6, 7))
-  tags = bio.entity_tags(predicates.with_verb(made), 7)
+  tags = bio.entity_tags(with_verb(made), 7)
   assert tags == ["B-A0", "I-A0", "O", "B-V", "B-A1", "I-A1", "B-C-V"]
-  assert predicates.read_tags(3, tags, 0) == made
-  moved = predicates.read_tags(13, tags, 10)
+  assert text.read_tags(3, tags, 0) == made
+  moved = text.read_tags(13, tags, 10)
   assert [x.begin for x in moved.args] == [10, 14, 16]

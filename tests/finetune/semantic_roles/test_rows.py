@@ -53,8 +53,9 @@ def test_many_predicates_have_more_rows_but_are_found_once():
 
 def test_windows():
   """A predicate is in one window; what does not fit is reported."""
-  args = (Entity("A", 0, 2), Entity("C-A", 9, 12))
-  predicates = (Predicate(2, args), Predicate(10, (Entity("A", 11, 12),)))
+  args = (Entity("A", 0, 2), Entity("C-A", 3, 12))
+  before = (Entity("C-A", 0, 2), Entity("A", 2, 6), Entity("C-A", 11, 12))
+  predicates = (Predicate(2, args), Predicate(10, before))
   rows = rows_of(Example(LETTERS[:12], predicates), length=9, stride=4)
   first = rows.values["first_word"].tolist()
   assert len(first) > 1 and first[0] == 0
@@ -65,10 +66,20 @@ def test_windows():
   ]
   assert judged == list(range(12))
   assert rows.values["is_slot"].sum() == 2
-  assert tags_of(rows, 0, 0)[:4] == ["B-A", "I-A", "B-V", "O"]
+  # C-A is cut off where the window ends.
+  assert tags_of(rows, 0, 0) == ["B-A", "I-A", "B-V", "B-C-A", *["I-C-A"] * 3]
   assert rows.values["predicates"][-1][0] == 10 - first[-1]
+  assert first[-1] == 5 and tags_of(rows, len(first) - 1, 0) == [
+    "B-A",
+    "O",
+    "O",
+    "O",
+    "O",
+    "B-V",
+    "B-C-A",
+  ]
   (note,) = rows.notes
-  assert note.startswith("1 of 3 arguments") and "raise data.length" in note
+  assert note.startswith("3 of 5 arguments") and "raise data.length" in note
 
 
 def test_labels_that_training_lacks():

@@ -192,9 +192,9 @@ def test_lines():
 @pytest.mark.parametrize(
   ("line", "said"),
   [
-    ('{"predicates": [{"index": 1}]}', "'predicates' without 'words'"),
+    ('{"predicates": [{"index": 1}]}', "no 'words' or 'tokens'"),
     ('{"words": ["a"], "predicates": [{"index": 1}]}', "index 1, but"),
-    ('{"word": ["a"]}', "no words"),
+    ('{"word": ["a"]}', "no 'words' or 'tokens'; there are 'word'"),
   ],
 )
 def test_bad_lines(line, said):

@@ -14,14 +14,6 @@ def workdir(tmp_path_factory):
 
 
 @pytest.fixture
-def text(tmp_path):
-  """Returns 12 lines in which "house" occurs 9 and "the" 21 times."""
-  path = tmp_path / "en.txt"
-  path.write_text("\n".join(finetune_runs.TEXTS))
-  return path
-
-
-@pytest.fixture
 def size():
   return png_size
 

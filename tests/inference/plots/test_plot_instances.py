@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 
 import numpy as np
 import pytest
@@ -184,42 +183,6 @@ def test_words_and_senses(workdir, tmp_path, capsys):
   assert "2 of 3 instances of “bank”, “river”" in printed.out
   assert "bank: noun s.2" in printed.out
   assert printed.err == f"“river”: no occurrence with a sense in {data}.\n"
-
-
-def test_errors(workdir, text, tmp_path, capsys, monkeypatch):
-  once = tmp_path / "once.txt"
-  once.write_text("\nthe zebra ran\n")
-  base = {"--data": str(text), "--word": "house", "--out": f"{tmp_path}/a.png"}
-  for options, message in (
-    (
-      {"--word": "zebra", "--data": str(once)},
-      f"“zebra” occurs once, {once}:2",
-    ),
-    ({"--word": "zebra"}, f"“zebra”: no whole word in {text}; list other"),
-    ({"--word": "?!"}, "--word='?!': expected a word"),
-    ({"--data": "none.txt"}, "--data=none.txt: no such file"),
-    ({"--data": str(tmp_path)}, "is a folder; give its files"),
-    ({"--limit": "1"}, "--limit=1: expected 2 or more"),
-    ({"--projection": "pc"}, 'is unknown; did you mean "pca"?; known: pca,'),
-    ({"--layers": "3"}, "layers has 3: the encoder has 2 layers"),
-    ({"--combine": "stack"}, "expected mean, sum or concat"),
-    ({"--out": f"{tmp_path}/a.txt"}, "ends in '.txt'; expected .png"),
-    ({"--html": f"{tmp_path}/a.htm"}, "ends in '.htm'; expected .html"),
-    ({"--checkpoint": f"{tmp_path}/none"}, "no such folder; expected the work"),
-  ):
-    chosen = {"--checkpoint": str(workdir), **base, **options}
-    argv = [part for option in chosen.items() for part in option]
-    assert main.main(["plot", "instances", *argv]) == 2
-    printed = capsys.readouterr().err
-    assert printed.startswith("error: ") and message in printed, options
-    assert printed.count("\n") == 1
-  command = ["plot", "instances", f"--checkpoint={workdir}", "--word=house"]
-  assert main.main([*command, f"--data={text}"]) == 2
-  assert "give --out=FILE.png" in capsys.readouterr().err
-  monkeypatch.setitem(sys.modules, "umap", None)
-  more = [f"--data={text}", f"--html={tmp_path}/a.html", "--projection=umap"]
-  assert main.main([*command, *more]) == 2
-  assert "pip install 'maskedlm[umap]'" in capsys.readouterr().err
 
 
 @pytest.mark.slow

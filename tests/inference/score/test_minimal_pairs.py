@@ -4,9 +4,7 @@ import json
 import math
 
 import numpy as np
-import pytest
 
-from maskedlm.core.errors import DataError
 from maskedlm.inference.score import minimal_pairs
 from maskedlm.inference.score.minimal_pairs import Judged, MinimalPair
 from maskedlm.inference.score.texts import TextScore
@@ -71,26 +69,3 @@ def test_blimp_lines_are_read(tmp_path):
   assert first.good == "She sees herself." and first.bad == LINE["sentence_bad"]
   assert first.groups == {name: LINE[name] for name in minimal_pairs.GROUPS}
   assert second.groups == {}
-
-
-@pytest.mark.parametrize(
-  ("line", "words"),
-  [
-    ({"sentence_good": "a"}, "sentence_bad"),
-    ({"sentence_good": "a", "sentence_bad": ""}, "sentence_bad is empty"),
-    ({"sentence_good": ["a"], "sentence_bad": "b"}, "sentence_good is a list"),
-    ([1], "list"),
-  ],
-)
-def test_a_bad_line_is_named(tmp_path, line, words):
-  path = tmp_path / "a.jsonl"
-  path.write_text(f"{json.dumps(LINE)}\n{json.dumps(line)}\n")
-  with pytest.raises(DataError, match=rf"a\.jsonl:2.*{words}") as found:
-    minimal_pairs.read_pairs([str(path)])
-  assert "\n" not in str(found.value)
-
-
-def test_an_empty_file_is_refused(tmp_path):
-  (tmp_path / "a.jsonl").write_text("\n")
-  with pytest.raises(DataError, match=r"a\.jsonl"):
-    minimal_pairs.read_pairs([str(tmp_path / "a.jsonl")])

@@ -6,10 +6,8 @@ import jax
 import numpy as np
 import pytest
 
-import maskedlm
 from helpers import bert_peer, untrained
-from maskedlm.core.errors import ConfigError
-from maskedlm.inference import fill_mask
+from maskedlm.inference import fill_mask, token_model
 from maskedlm.inference.score import rows, texts
 from maskedlm.modeling import heads
 
@@ -22,16 +20,9 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-  folder = tmp_path_factory.mktemp("score") / "run"
-  return maskedlm.load(untrained.pretrained(folder))
-
-
-@pytest.fixture(scope="module")
-def causal(tmp_path_factory):
-  folder = tmp_path_factory.mktemp("score") / "causal"
-  return maskedlm.load(untrained.causal(folder))
+@pytest.fixture
+def model(pretrained):
+  return pretrained
 
 
 def word_ends(tokenizer, words):
@@ -44,12 +35,6 @@ def word_ends(tokenizer, words):
     count = len(ids) - (added and bool(ends))
     ends += [len(ends) + count] * count
   return ends
-
-
-@pytest.fixture(scope="module")
-def from_right(tmp_path_factory):
-  folder = tmp_path_factory.mktemp("score") / "from_right"
-  return maskedlm.load(untrained.causal(folder, right_to_left=True))
 
 
 def loop(model, ids, ends, log_softmax):
@@ -139,11 +124,10 @@ def test_a_causal_model_equals_transformers(causal):
 def test_a_score_is_of_its_text_alone(model, batch_tokens):
   """Whatever shares its batch, and however the rows are divided into chunks."""
   seen = Counter()
-  made = list(
-    texts.score(
-      model._scorer, iter(TEXTS), batch_tokens=batch_tokens, seen=seen
-    )
+  scorer = token_model.make_token_model(
+    model.opened, model.path, batch_tokens=batch_tokens
   )
+  made = list(texts.score(scorer, iter(TEXTS), seen=seen))
   assert [one.text for one in made] == TEXTS
   for text, one in zip(TEXTS[:-1], made, strict=False):
     (alone,) = model.score([text])
@@ -193,19 +177,19 @@ def test_a_long_text_is_read_in_windows(model, causal, capsys):
 def test_causal_windows_keep_half_a_row_of_context(causal):
   tokenizer = causal.tokenizer
   ids = np.arange(30, 53, dtype=np.int32)  # 23 tokens.
-  made = list(rows._left_rows(tokenizer, ids, 9))
-  assert [row.places for row in made] == [
+  made = list(rows.CAUSAL["left"](tokenizer, ids, 9))
+  assert [places for _, places in made] == [
     *(slice(0, 8), slice(8, 12), slice(12, 16)),
     *(slice(16, 20), slice(20, 23)),
   ]
-  for row in made:
+  for row, places in made:
     assert row.ids[0] == tokenizer.special.cls and len(row.ids) <= 8
-    np.testing.assert_array_equal(row.labels, ids[row.places])
+    np.testing.assert_array_equal(row.labels, ids[places])
     seen = row.ids[1:]  # The label follows what precedes its position.
     for position, label in zip(row.positions, row.labels, strict=True):
       before = ids[list(ids).index(label) - 1] if label > 30 else None
       assert position == 0 or seen[position - 1] == before
-  assert all(min(row.positions) >= 4 for row in made[1:])
+  assert all(min(row.positions) >= 4 for row, _ in made[1:])
 
 
 def test_from_the_right_each_token_is_predicted_from_those_after_it(from_right):
@@ -232,19 +216,33 @@ def test_from_the_right_each_token_is_predicted_from_those_after_it(from_right):
 def test_from_the_right_windows_keep_half_a_row_of_context(from_right):
   tokenizer = from_right.tokenizer
   ids = np.arange(30, 53, dtype=np.int32)  # 23 tokens; 7 fit a row of 9.
-  made = list(rows._right_rows(tokenizer, ids, 9))
-  assert [row.places for row in made] == [
+  made = list(rows.CAUSAL["right"](tokenizer, ids, 9))
+  assert [places for _, places in made] == [
     *(slice(16, 23), slice(12, 16), slice(8, 12), slice(4, 8), slice(0, 4))
   ]
   special = tokenizer.special
-  for row in made:
+  for row, places in made:
     assert row.ids[0] == special.cls and row.ids[-1] == special.sep
     assert len(row.ids) <= 9
-    np.testing.assert_array_equal(row.labels, ids[row.places])
+    np.testing.assert_array_equal(row.labels, ids[places])
     # The label precedes its position.
     np.testing.assert_array_equal(row.ids[row.positions - 1], row.labels)
-  for row in made[1:]:
+  for row, _ in made[1:]:
     assert len(row.ids) - 1 - row.positions.max() == 3  # 7 // 2.
+
+
+def probabilities(model, row, place):
+  """Returns those [V] of the token at a place of a row [1, l], one call."""
+  filler = fill_mask.make_mask_filler(model.opened, model.path)
+  special_ids = (*model.tokenizer.special_ids,)
+  batch = {
+    "input_ids": row,
+    "token_type_ids": np.zeros_like(row),
+    "segment_ids": np.ones_like(row),
+    "masked_positions": np.array([[place]]),
+  }
+  fill = fill_mask.make_probabilities(filler.cfg, special_ids)
+  return np.asarray(fill(filler.params, batch))[0, 0]
 
 
 def test_from_the_right_masks_are_filled_from_the_last(from_right, capsys):
@@ -255,10 +253,7 @@ def test_from_the_right_masks_are_filled_from_the_last(from_right, capsys):
   special = tokenizer.special
   row = np.concatenate([[[special.cls]], row, [[special.sep]]], axis=1)
   for place in (2, 1):  # One call a mask.
-    p = from_right._filler.probabilities(
-      row, np.ones_like(row), np.array([[place]])
-    )
-    row[0, place] = p[0, 0].argmax()
+    row[0, place] = probabilities(from_right, row, place).argmax()
   words = [fill_mask.token_text(tokenizer, int(i)) for i in row[0, 1:3]]
   assert [mask[0][0] for mask in filled] == words
 
@@ -267,12 +262,12 @@ def test_words_end_at_spaces_and_punctuation(model):
   spelt = "##"
   text = "souvenirs weren't sold."
   encoding = model.tokenize(text)
-  ends = rows._rest_of_word(model.tokenizer, text, encoding)
+  ends = rows.PLL["l2r"](model.tokenizer, text, encoding)
   tokens = [model.tokenizer.tokens(int(i)) for i in encoding.ids]
   for i, end in enumerate(ends):
     assert all(token.startswith(spelt) for token in tokens[i + 1 : end])
     assert end == len(tokens) or not tokens[end].startswith(spelt)
-  assert list(rows._one_token(None, text, encoding)) == list(
+  assert list(rows.PLL["original"](None, text, encoding)) == list(
     range(1, len(tokens) + 1)
   )
 
@@ -282,31 +277,6 @@ def test_what_is_unknown_is_reported(model, capsys):
   assert "1 of 5 tokens are [UNK]" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-  ("ask", "words"),
-  [
-    (lambda m, c: m.score("a text"), "texts is one string"),
-    (lambda m, c: m.score(["a"], pll="r2l"), r"pll='r2l'.*original"),
-    (lambda m, c: c.score(["a"], pll="l2r"), r"pll='l2r'.*causal"),
-    (lambda m, c: m.next_sentence([("a", "b")]), "no NSP head"),
-    (lambda m, c: m.next_sentence(["ab"]), r"pairs\[0\] is 'ab'"),
-    (lambda m, c: m.next_sentence([("a", "b", "c")]), r"pairs\[0\]"),
-    (lambda m, c: c.evaluate(["a text"]), "no MLM head"),
-  ],
-)
-def test_wrong_arguments(model, causal, ask, words):
-  with pytest.raises(ConfigError, match=words) as found:
-    ask(model, causal)
-  assert "\n" not in str(found.value)
-
-
-def test_a_fine_tuned_model_has_no_scores(model):
-  params = {"encoder": model.opened.params["encoder"], "head": {}}
-  opened = model.opened._replace(params=params)
-  with pytest.raises(ConfigError, match="here has no MLM head"):
-    texts.make_scorer(opened, "here")
-
-
 # A causal model fills masks.
 
 
@@ -314,10 +284,7 @@ def next_of(causal, ids):
   """Returns the probabilities of the token after [CLS] ids, by `score`."""
   tokenizer = causal.tokenizer
   row = np.array([[tokenizer.special.cls, *ids, tokenizer.special.mask]])
-  p = causal._filler.probabilities(
-    row, np.ones_like(row), np.array([[row.shape[1] - 1]])
-  )
-  return np.asarray(p)[0, 0]
+  return probabilities(causal, row, row.shape[1] - 1)
 
 
 def test_masks_at_the_end_are_the_greedy_continuation(causal):
@@ -344,8 +311,10 @@ def test_what_follows_a_mask_is_not_read(causal, capsys):
 
 
 def test_of_a_long_text_the_left_of_the_mask_is_read(causal):
-  filler = causal._filler
   text = "the cat sat on the mat " * 20 + "[MASK] and she ran"
-  row = fill_mask._row(filler, text)
+  length = causal.cfg.max_positions
+  row = fill_mask.mask_row(
+    causal.tokenizer, text, length=length, reads=causal.cfg.reads
+  )
   assert len(row) == untrained.POSITIONS
   assert row[-2] == causal.tokenizer.special.mask

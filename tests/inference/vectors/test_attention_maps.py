@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from helpers import finetune_runs
-from helpers.vector_encoder import POSITIONS
 from maskedlm.core.errors import ConfigError
 from maskedlm.inference.vectors import attention_maps, vectors
 from maskedlm.modeling import masked_lm
@@ -52,19 +51,6 @@ def test_tokens_of_byte_level_bpe(tmp_path):
   shown = "".join(made.tokens[1:-1]).replace("##", "")
   assert shown.replace("␣", "").startswith("thezebra,")
   assert not {"Ġ", "Ã"} & set("".join(made.tokens))
-
-
-@pytest.mark.parametrize(
-  ("text", "message"),
-  [
-    (" \n", "has no token"),
-    ("the " * (POSITIONS - 1), "has 49 tokens with .CLS. and .SEP.; expected"),
-  ],
-  ids=["empty", "long"],
-)
-def test_empty_and_long_texts(model, text, message):
-  with pytest.raises(ConfigError, match=message):
-    attention_maps.attend(model, text)
 
 
 def test_limit(model):

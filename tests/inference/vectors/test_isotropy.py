@@ -46,7 +46,10 @@ def test_a_uniform_reproducible_sample(model, drawn):
   x = every_vector(model, "token")
   assert drawn.x.shape == (50, 3, 24) and len(x) > 200
   again = isotropy.sample_vectors(
-    model, finetune_runs.TEXTS, unit="token", count=50, batch_tokens=2
+    model._replace(batch_tokens=2),
+    finetune_runs.TEXTS,
+    unit="token",
+    count=50,
   )
   np.testing.assert_allclose(again.x, drawn.x, atol=1e-5)
   other = isotropy.sample_vectors(
@@ -142,12 +145,6 @@ def test_read_pairs(tmp_path):
   path.write_text(HEADER + '0\tA "b.\tC d.\t3.800\n1\tE\tF\t0\n')
   expected = [ScoredPair('A "b.', "C d.", 3.8), ScoredPair("E", "F", 0.0)]
   assert isotropy.read_pairs(path) == expected
-  path.write_text(HEADER + "0\tA\tB\t1\n1\tA\tB\tnan\n")
-  with pytest.raises(DataError, match=r"dev\.tsv:3: label 'nan'"):
-    isotropy.read_pairs(path)
-  path.write_text("index\tsentence1\tsentence2\n0\tA\tB\n")
-  with pytest.raises(DataError, match=r"dev\.tsv:2: no column 'score'"):
-    isotropy.read_pairs(path)
 
 
 def test_the_verb(workdir, tmp_path, capsys):
@@ -175,13 +172,3 @@ def test_the_verb(workdir, tmp_path, capsys):
 
   assert main.main([*command, *more, "--json"]) == 0
   assert json.loads(capsys.readouterr().out) == layers
-
-  for old in (["--json", "a.json"], ["--json=a.json"]):
-    assert main.main([*command, *old]) == 2
-    assert "give --out=a.json" in capsys.readouterr().err
-  assert main.main([*command, "--sample=1"]) == 2
-  assert "--sample=1: expected 2" in capsys.readouterr().err
-  assert main.main([*command, f"--out={tmp_path}/none/a.json"]) == 2
-  assert "there is no folder" in capsys.readouterr().err
-  assert main.main([*command, "--unit=words"]) == 2
-  assert "unit='words' is unknown" in capsys.readouterr().err

@@ -8,8 +8,8 @@ import pytest
 import maskedlm
 from maskedlm.cli import main
 from maskedlm.data.labelled.text_lines import Text, text_of_words
-from maskedlm.finetune.common.unknown_tokens import unknown_notes
 from maskedlm.finetune.contract import Rows
+from maskedlm.finetune.row_checks import unknown_notes
 from maskedlm.inference.vectors import unknown_words
 
 

@@ -3,7 +3,6 @@
 import itertools
 import pathlib
 
-import jax
 import numpy as np
 import pytest
 
@@ -13,7 +12,6 @@ from maskedlm.data.labelled import text_lines
 from maskedlm.data.labelled.text_lines import Text
 from maskedlm.inference.vectors import vectors
 from maskedlm.inference.vectors.vectors import VectorOptions, collect, embed
-from maskedlm.modeling import masked_lm
 
 LONG = " ".join(finetune_runs.TEXTS[:7])
 WORDS = " ".join(["the cat on a dog in . house is and"] * 6)
@@ -58,20 +56,6 @@ def test_tokens_equal_the_encoders_outputs(model):
       assert mine == [Text(text)] * len(ids)
       offsets = model.tokenizer.encode(text).offsets
       assert made.offsets[made.texts == i].tolist() == offsets.tolist()
-
-
-def test_the_last_layer_equals_encode(model):
-  ids = tokens(model, TEXTS[0])
-  special = model.tokenizer.special
-  row = np.array([[special.cls, *ids, special.sep]], np.int32)
-  zeros, ones = np.zeros_like(row), np.ones_like(row)
-  batch = {"input_ids": row, "token_type_ids": zeros, "segment_ids": ones}
-  hidden = jax.jit(masked_lm.encode, static_argnums=(0, 4))(
-    model.cfg, model.params, batch, jax.random.key(0), False
-  )
-  np.testing.assert_allclose(
-    found(model, TEXTS[:1]).values, hidden[0, 1:-1], **CLOSE
-  )
 
 
 def test_vectors_do_not_depend_on_other_texts(model):
@@ -193,7 +177,7 @@ def test_results_do_not_depend_on_the_batch_size(model, unit):
   options = VectorOptions(unit=unit)
   texts = TEXTS * 4
   once = collect(embed(model, texts, options))
-  pieces = list(embed(model, texts, options, batch_tokens=2))
+  pieces = list(embed(model._replace(batch_tokens=2), texts, options))
   assert len(pieces) >= (3 if unit == "sentence" else 6)
   pieces = collect(pieces)
   np.testing.assert_allclose(once.values, pieces.values, **CLOSE)
@@ -210,7 +194,7 @@ def test_input_is_read_as_needed(model):
       read.append(i)
       yield "the cat sat on the mat"
 
-  made = embed(model, texts(), batch_tokens=64)
+  made = embed(model._replace(batch_tokens=64), texts())
   for _ in range(3):
     next(made)
   assert len(read) < 3 * 64 * 64 // 8

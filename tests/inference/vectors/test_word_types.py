@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 
 import maskedlm
-from helpers import untrained
 from maskedlm.cli import main
 from maskedlm.data.word_vectors import files
 
 LINES = ["The bank lent him", "the river bank", "", "a bank by the Bank"]
 
 
-@pytest.fixture(scope="module")
-def workdir(tmp_path_factory):
-  return untrained.pretrained(tmp_path_factory.mktemp("run") / "run")
+@pytest.fixture
+def workdir(run):
+  return run
 
 
 def average(workdir, folder, *more):
@@ -53,18 +52,3 @@ def test_a_word_has_the_mean_of_its_instances(workdir, tmp_path, capsys):
 def test_a_cased_word_is_another(workdir, tmp_path):
   _, made = average(workdir, tmp_path, "--cased")
   assert {"bank", "Bank", "the", "The"} < set(made)
-
-
-@pytest.mark.parametrize(
-  ("more", "wanted"),
-  [
-    (("--min_count=9",), "min_count"),
-    (("--min_count=0",), "min_count"),
-    (("--layers=3",), "layers"),
-    (("--text_field=body",), "text_field"),
-  ],
-)
-def test_bad_options_are_one_line(workdir, tmp_path, capsys, more, wanted):
-  code, _ = average(workdir, tmp_path, *more)
-  line = capsys.readouterr().err
-  assert code == 2 and wanted in line and line.count("\n") == 1

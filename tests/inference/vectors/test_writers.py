@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from maskedlm.core.errors import ConfigError, StorageError
+from maskedlm.core.errors import StorageError
 from maskedlm.data.labelled.text_lines import Text
 from maskedlm.inference.vectors import writers
 from maskedlm.inference.vectors.vectors import Vectors
@@ -147,16 +147,3 @@ def test_memory_is_bounded(tmp_path, suffix):
   # numpy writes an .npz through buffers of 16 MB.
   most = {".npz": 20e6, ".jsonl": 0.7e6}
   assert peak < most[suffix]
-
-
-def test_the_path_is_checked_first(tmp_path):
-  for name, match in {
-    "v.safetensors": r"\.safetensors'; expected \.npz or \.jsonl",
-    "none/v.npz": "there is no folder .*none",
-  }.items():
-    with pytest.raises(ConfigError, match=match):
-      writers.check_vector_file(tmp_path / name)
-  writers.check_vector_file(tmp_path / "V.NPZ")
-  (tmp_path / "v.npz").mkdir()
-  with pytest.raises(ConfigError, match="is a folder"):
-    writers.check_vector_file(tmp_path / "v.npz")

@@ -191,11 +191,6 @@ def test_standardised_and_one_sense_per_discourse(
   ).splitlines()
   assert apart[1].split()[0] != apart[3].split()[0]
   assert same[1] == same[3]
-  assert main.main([*fit, f"--fit={fitted}"]) == 0  # Of the last layer only.
-  said = wsd(
-    *("predict", "--senses", out, "--standardise", fitted, texts[0]), expect=2
-  )
-  assert "fitted with layers" in said
 
 
 def test_errors(wsd, trained, workdir, tmp_path):
@@ -213,19 +208,6 @@ def test_errors(wsd, trained, workdir, tmp_path):
   none.write_text(pathlib.Path(data).read_text().partition("\n")[0] + "\n")
   wsd("evaluate", "--senses", out, "--data", none, "--keys", keys, expect=2)
   assert keys.read_text() == "of before"
-  for more, message in (
-    (["--out=a.safetensors"], "expected .npz"),
-    (["--out=a.npz", "--heldout_share=1"], "--heldout_share=1.0: expected"),
-    (["--out=a.npz", "--layers=-9"], "layers has -9: the encoder has 2"),
-    (["--out=a.npz", "--layers", "-1,-2x"], "--layers='-1,-2x': expected"),
-    (["--out=a.npz", "--combine=stack"], "--combine=stack"),
-    (["--out=a.npz", "--max_documents=-1"], "--max_documents=-1: expected"),
-    (["--out=a.npz", "--batch_tokens=0"], "--batch_tokens=0: expected"),
-    (["--out=a.npz", "--first_senses=none"], "none: No such file"),
-  ):
-    assert message in wsd("train", "--data", data, *more, expect=2)
-  said = wsd("train", "--data=none", "--out=a.npz", expect=2)
-  assert "--data=none: No such file" in said
   old = ("evaluate", "--senses", out, "--data", data, "--json")
   assert "give --out=a.json" in wsd(*old, "a.json", expect=2)
   text = "the *cat"

@@ -58,7 +58,8 @@ def their_logits(model, ids, **rows):
 def test_fill_mask(architecture, tmp_path):
   model, tokenizer, path = imported(tmp_path, architecture, "ForMaskedLM")
   opened = fill_mask.load_mask_filler(path)
-  text = f"The {opened.mask_token} returns a list ."
+  mask = opened.tokenizer.tokens(opened.tokenizer.special.mask)
+  text = f"The {mask} returns a list ."
   filled = fill_mask.fill_masks(opened, [text], top_k=5)[0].masks[0]
   special = tokenizer.special
   ids = tokenizer.encode(text, specials=True).ids

@@ -1,5 +1,7 @@
 """Exported tokenizers give the same ids; imported ones are kept as they are."""
 
+import json
+
 import numpy as np
 import pytest
 import sentencepiece
@@ -8,7 +10,7 @@ import tokenizers as hf_tokenizers
 from helpers import peers, workdirs
 from maskedlm.core.errors import InteropError
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
-from maskedlm.interop.huggingface import parameter_names, tokenizer_files
+from maskedlm.interop.huggingface import tokenizer_files
 
 transformers = pytest.importorskip("transformers")
 
@@ -95,7 +97,6 @@ def test_import_keeps_ids_and_fills_up(tmp_path):
     tmp_path / "theirs",
     tmp_path / "ours",
     vocab_size=tokenizer.vocab_size + 5,
-    architecture=parameter_names.BERT,
     log=print,
   )
   assert made.vocab_size == tokenizer.vocab_size + 5
@@ -108,18 +109,6 @@ def test_import_keeps_ids_and_fills_up(tmp_path):
     )
   again = load_tokenizer(tmp_path / "ours")
   assert again.sha256 == made.sha256
-
-
-def test_import_of_a_vocabulary(tmp_path):
-  tokenizer = peers.train_tokenizer("wordpiece")
-  folder = tmp_path / "theirs"
-  folder.mkdir()
-  lines = [tokenizer.tokens(i) for i in range(tokenizer.vocab_size)]
-  (folder / "vocab.txt").write_text("\n".join(lines) + "\n", "utf-8")
-  made = peers.import_tokenizer(folder, tmp_path / "ours")
-  np.testing.assert_array_equal(
-    made.encode(TEXTS[0]).ids, tokenizer.encode(TEXTS[0]).ids
-  )
 
 
 def test_unusual_pair_templates_are_logged(tmp_path):
@@ -189,7 +178,6 @@ def test_gemmas_vocabulary(tmp_path):
     folder,
     tmp_path / "ours",
     vocab_size=len(tokens),
-    architecture=parameter_names.MODERNBERT,
   )
   special = made.special
   assert (special.cls, special.sep, special.pad, special.mask) == (2, 1, 0, 4)
@@ -197,31 +185,6 @@ def test_gemmas_vocabulary(tmp_path):
     ids = [2, *made.encode(text).ids.tolist(), 1]
     assert theirs(text)["input_ids"] == ids, text
   assert theirs("ab c")["input_ids"] == [2, tokens.index("ab"), 266, 1]
-
-
-@pytest.mark.parametrize(
-  ("files", "architecture", "expected"),
-  [
-    (
-      (),
-      parameter_names.BERT,
-      "has no tokenizer: expected tokenizer.json, vocab.txt",
-    ),
-    (("vocab.json", "merges.txt"), parameter_names.ROBERTA, "AutoTokenizer"),
-    (
-      ("sentencepiece.bpe.model",),
-      parameter_names.XLM_ROBERTA,
-      "are not those of xlm-",
-    ),
-  ],
-)
-def test_missing_or_incomplete_files(tmp_path, files, architecture, expected):
-  for name in files:
-    (tmp_path / name).write_text("")
-  with pytest.raises(InteropError, match=expected):
-    peers.import_tokenizer(
-      tmp_path, tmp_path / "ours", architecture=architecture
-    )
 
 
 def test_more_tokens_than_rows(tmp_path):
@@ -249,3 +212,67 @@ def test_only_unigram_models_are_converted(tmp_path):
   tokenizer = load_tokenizer(model)
   with pytest.raises(InteropError, match="of type BPE; only UNIGRAM"):
     export(tokenizer, tmp_path)
+
+
+def test_missing_options_and_tokens(tmp_path):
+  """There may be no added tokens; an option that is null isn't set."""
+  folder = tmp_path / "theirs"
+  tokenizer = peers.train_tokenizer("wordpiece")
+  tokenizer.save(folder)
+  path = folder / "tokenizer.json"
+  definition = json.loads(path.read_text("utf-8"))
+  del definition["added_tokens"]
+  path.write_text(json.dumps(definition))
+  config = {"do_lower_case": None, "tokenize_chinese_chars": None}
+  (folder / "tokenizer_config.json").write_text(json.dumps(config))
+  made = peers.import_tokenizer(folder, tmp_path / "ours", vocab_size=133)
+  assert made.vocab_size == 133
+  np.testing.assert_array_equal(
+    made.encode(TEXTS[0]).ids, tokenizer.encode(TEXTS[0]).ids
+  )
+
+
+@pytest.mark.parametrize("rows", [131, 132, 134])
+def test_tokens_that_tokenizer_json_lacks(tmp_path, rows):
+  """They are added if the model has rows for them."""
+  peers.train_tokenizer("wordpiece").save(tmp_path)
+  config = {"tokenizer_class": "BertTokenizer", "do_lower_case": False}
+  config |= {"additional_special_tokens": ["[MASK]", "<e1>"]}
+  (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+  lines = []
+  made = peers.import_tokenizer(
+    tmp_path, tmp_path / "ours", vocab_size=rows, log=lines.append
+  )
+  assert made.vocab_size == rows
+  if rows > 131:
+    assert made.tokens(131) == "<e1>"
+    assert "<e1> in a text is ordinary text" in lines[-1]
+  else:
+    assert "no row in the model, so left out: <e1>" in lines[-1]
+
+
+@pytest.mark.parametrize("special", [False, True])
+def test_added_unused_tokens_are_reported(special, tmp_path):
+  """transformers reads them in a text; here no text can forge them."""
+  words = ["[PAD]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+  words += ["[", "]", "the", "cat", "un", "##used", "##1"]
+  library = hf_tokenizers.Tokenizer(
+    hf_tokenizers.models.WordPiece(
+      {token: i for i, token in enumerate(words)}, unk_token="[UNK]"
+    )
+  )
+  library.pre_tokenizer = hf_tokenizers.pre_tokenizers.BertPreTokenizer()
+  added = hf_tokenizers.AddedToken("[unused1]", special=special)
+  add = library.add_special_tokens if special else library.add_tokens
+  add([added])
+  library.save(str(tmp_path / "tokenizer.json"))
+  lines = []
+  ours = peers.import_tokenizer(
+    tmp_path,
+    tmp_path / "ours",
+    vocab_size=len(words) + 3,
+    log=lines.append,
+  )
+  (line,) = lines
+  assert f"{tmp_path}: [unused1] in a text is ordinary text" in line
+  assert 1 not in ours.encode("the [unused1] cat").ids

@@ -85,11 +85,14 @@ def _index(label: Label, first_label: str) -> int:
     index = same[0]
   count = len(label.choices)
   if index is None or not 0 <= index < count:
-    letters = label.letters or ("A", chr(ord("A") + count - 1))
+    expected = f"{base} to {base + count - 1} or A to {chr(64 + count)}"
+    if not base:
+      expected += " (from 1: --config.task.first_label=1)"
+    if label.letters:
+      expected = f"one of {', '.join(label.letters)}"
     raise DataError(
       f"{label.where}: label {text!r}; expected the index of the correct "
-      f"choice, {base} to {base + count - 1} or {letters[0]} to {letters[-1]}"
-      f"{'' if base else ' (from 1: --config.task.first_label=1)'}."
+      f"choice, {expected}."
     )
   return index
 

@@ -91,7 +91,7 @@ def read_file(source: str) -> list[Example]:
   examples, empty = [], []
   for block in found.blocks:
     words = syntactic_words(found.path, block)
-    heads, labels = _read_tree(
+    heads, labels = read_tree(
       [
         (f"{source}:{number}", row[_HEAD], row[_DEPREL])
         for row, number in zip(words.rows, words.numbers, strict=True)
@@ -212,7 +212,7 @@ def _read_rows(source: str) -> list[Example]:
     arcs = [*zip(words, heads or blank, labels or blank, strict=True)]
     kept = [x for x in arcs if x[1] != "_"] or arcs
     ranges += len(arcs) - len(kept)
-    tree = _read_tree([(row.where, head, label) for _, head, label in kept])
+    tree = read_tree([(row.where, head, label) for _, head, label in kept])
     example = of_words([word for word, _, _ in kept])
     examples.append(
       example._replace(
@@ -230,7 +230,7 @@ def _read_rows(source: str) -> list[Example]:
   return examples
 
 
-def _read_tree(
+def read_tree(
   arcs: Sequence[tuple[str, str, str]],
 ) -> tuple[tuple[int, ...] | None, tuple[str, ...] | None]:
   """Returns the heads and labels of words, or None twice if all heads are _.

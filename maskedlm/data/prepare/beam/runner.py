@@ -35,7 +35,7 @@ from maskedlm.data.prepare.beam import piece_plan, stages
 from maskedlm.data.prepare.beam.job import Job, is_done, list_pieces, start_job
 from maskedlm.data.prepare.options import recorded_options
 from maskedlm.data.sources import domains, reader
-from maskedlm.data.tokenizers.tokenizer import Tokenizer, load_tokenizer
+from maskedlm.data.tokenizers.tokenizer import Tokenizer, open_tokenizer
 from maskedlm.runtime import output_files, storage_errors
 
 PIECE_BYTES = 1 << 26  # Bytes of files that a worker reads at a time.
@@ -202,7 +202,7 @@ def _make_tokenizer(job: Job, run_stage: Callable, log: Callable) -> Tokenizer:
   """Loads tokenizer.path, or trains a tokenizer on the sample."""
   path = os.path.join(job.folder, "tokenizer")
   if os.path.exists(path):
-    return load_tokenizer(path)
+    return open_tokenizer(path)
   with output_files.whole_folder(path) as work:
     tokenizer = vocabulary_sample.load_or_train(
       job.config, lambda: _train(job, run_stage, log), log=log

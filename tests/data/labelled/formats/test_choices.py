@@ -1,4 +1,4 @@
-"""Multiple-choice files: the layouts, the labels, and errors."""
+"""Multiple choice: the layouts, and which choice a label means."""
 
 import json
 
@@ -7,7 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled.formats import choices as files
+from maskedlm.data.labelled.formats import choices
+from maskedlm.data.labelled.formats.choice_labels import Label, find_indices
 from maskedlm.data.labelled.formats.choices import Example
 
 
@@ -29,7 +30,7 @@ def test_swag(file):
     '0,v1,34,"A, b. He",A man sits.,He,gold,"jumps, high.",a,b,c,0',
     "1,v2,35,C. She,C.,She,gen,a,b,c,d,3",
   )
-  assert files.read_examples(path) == [
+  assert choices.read_examples(path) == [
     Example(
       context="A man sits.",
       choices=("jumps, high.", "a", "b", "c"),
@@ -45,18 +46,19 @@ def test_swag(file):
     ",video-id,fold-ind,startphrase,sent1,sent2,ending0,ending1",
     "0,v1,34,A. He,A.,He,x,y",
   )
-  assert files.read_examples(path) == [
+  assert choices.read_examples(path) == [
     Example("A.", ("x", "y"), "He", where=f"{path}:2")
   ]
 
 
 def test_codah(file):
+  header = ("category", "prompt", "ending0", "ending1", "ending2", "label")
   path = file(
     "train.tsv",
     'on\tHe said "no". He\twent.\tstayed.\t2\t1',
     "\t2 + 2 = ?\t4\t3\t1\t0",
   )
-  assert files.read_examples(path) == [
+  assert choices.read_examples(path, header=header) == [
     Example(
       context='He said "no". He',
       choices=("went.", "stayed.", "2"),
@@ -66,33 +68,17 @@ def test_codah(file):
     ),
     Example("2 + 2 = ?", ("4", "3", "1"), label=0, where=f"{path}:2"),
   ]
-  # Without labels, and with the columns' names.
-  (read,) = files.read_examples(file("a.tsv", "i\tA\tb\tc\td\te"))
-  assert (read.choices, read.label) == (("b", "c", "d", "e"), None)
-  (read,) = files.read_examples(
-    file("b.tsv", "category\tprompt\tending0\tending1\tlabel", "q\tA\tb\tc\t1")
-  )
-  assert (read.choices, read.label, read.category) == (("b", "c"), 1, "q")
 
 
-@pytest.mark.parametrize(
-  ("data", "answers"),
-  [
-    ("subtaskB_data_all.csv", "subtaskB_answers_all.csv"),
-    ("subtaskB_dev_data.csv", "subtaskB_gold_answers.csv"),
-  ],
-)
-def test_comve(file, data, answers):
+def test_comve(file):
+  """Its answers are joined as a column of letters."""
   path = file(
-    data,
-    "id,FalseSent,OptionA,OptionB,OptionC",
-    '7,"He ate, a shoe.",Too hard.,Black.,',
-    "3,It flew.,a,b,c",
+    "a.csv",
+    "id,FalseSent,OptionA,OptionB,OptionC,label",
+    '7,"He ate, a shoe.",Too hard.,Black.,,A',
+    "3,It flew.,a,b,c,C",
   )
-  # Without a file of answers it is a test set.
-  assert [e.label for e in files.read_examples(path)] == [None, None]
-  file(answers, "3,C", "7,A")
-  assert files.read_examples(path) == [
+  assert choices.read_examples(path) == [
     Example(
       context="He ate, a shoe.",
       choices=("Too hard.", "Black.", ""),  # As in the real file.
@@ -106,7 +92,7 @@ def test_comve(file, data, answers):
 
 def test_own_tables_and_jsonl(file):
   path = file("own.csv", "choice0,choice1,context,label", "a,b,c,B")
-  assert files.read_examples(path) == [
+  assert choices.read_examples(path) == [
     Example("c", ("a", "b"), label=1, where=f"{path}:2")
   ]
   lines = [
@@ -115,88 +101,32 @@ def test_own_tables_and_jsonl(file):
     {"context": "B", "choices": ["x", "y"], "label": None},
   ]
   path = file("own.jsonl", *map(json.dumps, lines))
-  assert files.read_examples(path) == [
+  assert choices.read_examples(path) == [
     Example("A.", ("x", "y"), "Why?", 1, where=f"{path}:1"),
     Example("", ("x", "\ufffd"), label=0, key="5", where=f"{path}:2"),
     Example("B", ("x", "y"), where=f"{path}:3"),
   ]
   path = path.replace(".jsonl", ".parquet")
   pq.write_table(pa.Table.from_pylist(lines[:1]), path)
-  assert files.read_examples(path) == [
+  assert choices.read_examples(path) == [
     Example("A.", ("x", "y"), "Why?", 1, where=f"{path}:1")
   ]
 
 
 def test_real_files(data_dir):
   folder = data_dir / "multiple_choice"
-  for name, count, options in (
-    ("codah/train.tsv", 1665, 4),
-    ("codah/dev.tsv", 556, 4),
-    ("comve_b/training/subtaskB_data_all.csv", 10_000, 3),
-    ("comve_b/dev/subtaskB_dev_data.csv", 997, 3),
-  ):
-    read = files.read_examples(str(folder / name))
+  header = ("category", "prompt", *(f"ending{i}" for i in range(4)), "label")
+  for name, count in (("train", 1665), ("dev", 556)):
+    read = choices.read_examples(
+      str(folder / f"codah/{name}.tsv"), header=header, first_label="0"
+    )
     assert len(read) == count
-    assert files.check_num_choices(read) == options
-    assert {e.label for e in read} == set(range(options))
+    assert choices.check_num_choices(read) == 4
+    assert {e.label for e in read} == set(range(4))
     assert all(e.context for e in read)
-
-
-@pytest.mark.parametrize(
-  ("name", "lines", "expected"),
-  [
-    (
-      "a.csv",
-      ["ctx,a,b", "1,2,3"],
-      r"a.csv:1: the columns are 'ctx', 'a', 'b'; expected sent1",
-    ),
-    ("a.csv", ["context,choice0,label", "a,b,0"], r"a.csv:1: the columns are"),
-    ("a.tsv", ["ctx\ta\tb\t0"], r"a.tsv:1: the columns are 'ctx', 'a', 'b'"),
-    ("a.csv", [",sent,ending0,ending1", "1,a,b,c"], r"a.csv:1: the columns"),
-    (
-      "a.csv",
-      ["context,choice0,choice1,label", "a,b,c,0", "a,b,c,2"],
-      r"a.csv:3: label '2'; expected the index .*, 0 to 1 or A to B",
-    ),
-    ("a.tsv", ["o\ta\tb\tc\t0", "o\ta\tb\tc\td\t0"], r"a.tsv:2: the row has 6"),
-    ("a.jsonl", ['{"choices": ["a", "b"]}'], r"a.jsonl:1: no context, or no"),
-    (
-      "a.jsonl",
-      ['{"context": "a", "choices": ["b"]}'],
-      r"list of at least two choices",
-    ),
-    (
-      "a.jsonl",
-      ['{"context": "a", "choices": "bc"}'],
-      r"a.jsonl:1: no context",
-    ),
-    ("a.jsonl", ['{"context": "a", "choices": [1, 2]}'], r"expected .*choices"),
-    (
-      "a.jsonl",
-      ['{"context": "a", "choices": ["b", "c"], "label": -2}'],
-      r"a.jsonl:1: label '-2'",
-    ),
-    ("a.csv", [], r"a.csv: the file is empty"),
-    ("a.tsv", ["", ""], r"a.tsv: has no row"),
-  ],
-)
-def test_errors_name_the_line(file, name, lines, expected):
-  with pytest.raises(DataError, match=expected):
-    files.read_examples(file(name, *lines))
-
-
-def test_a_missing_answer(file):
-  path = file(
-    "subtaskB_dev_data.csv",
-    "id,FalseSent,OptionA,OptionB",
-    "1,a,b,c",
-    "2,a,b,c",
-  )
-  file("subtaskB_gold_answers.csv", "1,A")
-  with pytest.raises(
-    DataError, match=r"data.csv:3: .* no answer for the id '2'"
-  ):
-    files.read_examples(path)
+  path = folder / "comve_b/training/subtaskB_data_all.csv"
+  read = choices.read_examples(str(path))
+  assert len(read) == 10_000 and choices.check_num_choices(read) == 3
 
 
 def test_a_varying_number_of_choices(file):
@@ -206,20 +136,74 @@ def test_a_varying_number_of_choices(file):
     "",
     '{"context": "a", "choices": ["b", "c", "d"], "label": 0}',
   )
-  read = files.read_examples(path)
+  read = choices.read_examples(path)
   with pytest.raises(DataError, match=r"a.jsonl:3 has 3 choices; expected 2"):
-    files.check_num_choices(read)
-  assert files.check_num_choices(read[1:]) == 3
+    choices.check_num_choices(read)
+  assert choices.check_num_choices(read[1:]) == 3
   with pytest.raises(DataError, match=r"a.jsonl:1 has 2 choices; expected 4"):
-    files.check_num_choices(read, 4)
+    choices.check_num_choices(read, 4)
 
 
 def test_lines_of_predict():
-  assert files.parse_line("He sat.\ta b\tc") == Example("He sat.", ("a b", "c"))
-  made = files.parse_line('{"context": "a", "choices": ["b", "c", "d"]}')
+  assert choices.parse_line("He sat.\ta b\tc") == Example(
+    "He sat.", ("a b", "c")
+  )
+  made = choices.parse_line('{"context": "a", "choices": ["b", "c", "d"]}')
   assert made == Example("a", ("b", "c", "d"), where="input")
   for line in ("He sat.", "He sat.\ta"):
     with pytest.raises(DataError, match=r"input 'He sat.*two choices or more"):
-      files.parse_line(line)
+      choices.parse_line(line)
   with pytest.raises(DataError, match="input: not JSON"):
-    files.parse_line('{"He sat.')
+    choices.parse_line('{"He sat.')
+
+
+def test_answers_of_comve():
+  predictions = [{"id": "7", "label": 2}, {"label": 0}]
+  assert choices.write_answers(predictions) == {"answers.csv": "7,C\n1,A\n"}
+
+
+# --- Which choice a label means ---
+
+CHOICES = ("one", "two", "three")
+ENDINGS = ("ending0", "ending1", "ending2")
+
+
+def indices(*texts, choices=CHOICES, first="0", first_label="", **more):
+  labels = [
+    Label(x, choices, f"f:{i}", first=first, **more)
+    for i, x in enumerate(texts, 1)
+  ]
+  return find_indices(labels, first_label=first_label)
+
+
+@pytest.mark.parametrize(
+  ("texts", "options", "expected"),
+  [
+    (("0", "2", "1.0"), {}, [0, 2, 1]),
+    (("A", "c", "B"), {}, [0, 2, 1]),
+    (("two", "one"), {}, [1, 0]),
+    (("", "-", "-1", "?", "2"), {}, [None, None, None, None, 2]),
+    (("ending2", "1"), {"names": ENDINGS}, [2, 1]),
+    (("1", "3"), {"first": "1"}, [0, 2]),  # As in WinoGrande.
+    (("1", "2"), {"first": "", "first_label": "1"}, [0, 1]),
+    (("1", "2"), {"first": "", "first_label": "0"}, [1, 2]),
+    (("A", "1", "3", "B"), {"first_label": "1"}, [0, 0, 2, 1]),  # As in ARC.
+    (("0", "0"), {"choices": ("2", "3", "1")}, [0, 0]),
+    (("1", "2"), {"choices": ("2", "3", "1"), "first_label": "1"}, [0, 1]),
+    (("1", "2"), {"choices": ("2", "3", "1"), "first_label": "A"}, [2, 0]),
+    (("D", "2"), {"letters": ("D", "1", "2")}, [0, 2]),
+  ],
+)
+def test_labels(texts, options, expected):
+  assert indices(*texts, **options) == expected
+
+
+def test_empty_choices_at_the_end_are_none(file):
+  path = file(
+    "a.csv", "context,choice0,choice1,choice2,label", "c,a,b,,1", "d,e,f,,0"
+  )
+  read = choices.read_examples(path)
+  assert [x.choices for x in read] == [("a", "b"), ("e", "f")]
+  row = {"context": "c", "choices": ["a", "b", None], "label": 1}
+  read = choices.read_examples(file("a.jsonl", json.dumps(row)))
+  assert read[0].choices == ("a", "b")

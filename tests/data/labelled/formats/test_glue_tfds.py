@@ -9,7 +9,8 @@ import pytest
 
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import tables
-from maskedlm.finetune.classification import classification, glue
+from maskedlm.data.labelled.formats import glue
+from maskedlm.finetune.classification import classification
 from maskedlm.finetune.classification.classification import Options
 
 

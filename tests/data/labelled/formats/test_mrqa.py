@@ -6,7 +6,6 @@ import json
 import pytest
 
 from helpers.squad_files import CONTEXT, read
-from maskedlm.core.errors import DataError
 from maskedlm.data.labelled.formats import squad
 from maskedlm.data.labelled.formats.questions import ABSENT, GoldAnswer
 
@@ -86,39 +85,3 @@ def test_the_rows_of_the_hub(tmp_path):
   assert [e.id for e in found] == ["b", "z"]
   (wanted,) = read(write(plain, line(BOB)))
   assert found[0]._replace(where="") == wanted._replace(where="")
-
-
-def with_spans(*spans):
-  answer = {"text": "Bob", "char_spans": [*spans]}
-  return {**BOB, "detected_answers": [answer]}
-
-
-@pytest.mark.parametrize(
-  ("question", "named"),
-  [
-    (with_spans([8, 48]), "[8, 48]; expected 0 <= FIRST <= LAST < 48"),
-    (with_spans([10, 8]), "[10, 8]; expected 0 <= FIRST"),
-    (with_spans([-1, 8]), "[-1, 8]; expected 0 <= FIRST"),
-    (with_spans([8, 11]), "'Bob.'; expected 10, as LAST is included"),
-    (with_spans([7, 7]), "whitespace only"),
-    (with_spans([8]), "expected [FIRST, LAST], two whole numbers"),
-    (with_spans([8, "10"]), "expected [FIRST, LAST], two whole numbers"),
-    (with_spans(8), "char_spans has 8"),
-    ({**BOB, "detected_answers": "Bob"}, "'detected_answers' is 'Bob'"),
-    ({**BOB, "detected_answers": [{"text": "Bob"}]}, "'char_spans' is 'None'"),
-    ({**BOB, "answers": [3]}, "'3'; expected a list of texts"),
-    ({**BOB, "answers": "Bob"}, "'answers' is 'Bob'; expected a list"),
-    ({**BOB, "answers": [], "detected_answers": []}, "no answer; expected"),
-    (
-      {**BOB, "detected_answers": {"text": ["a", "b"], "char_spans": [[]]}},
-      "text and char_spans have [2, 1] values",
-    ),
-  ],
-)
-def test_bad_fields_are_one_line(tmp_path, question, named):
-  path = write(tmp_path / "m.jsonl", line(ADA), line(question))
-  with pytest.raises(DataError) as error:
-    read(path)
-  assert str(error.value).startswith(f"{path}: question b: ")
-  assert named in str(error.value)
-  assert "\n" not in str(error.value)

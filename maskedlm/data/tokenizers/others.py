@@ -1,0 +1,309 @@
+"""Reads a tokenizer of others, once: what is saved is maskedlm's own form.
+
+A tokenizer.json counts, and so does a vocab.txt or a sentencepiece .model. What
+is no such file, or is contradicted by the files beside it, is converted to a
+tokenizer.json by transformers (extra `hf`), or refused: it depends on the class
+which of them counts there.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import tempfile
+import unicodedata
+from typing import Any, NamedTuple
+
+from maskedlm.core.errors import CorpusError
+from maskedlm.data.tokenizers import (
+  libraries,
+  repairs,
+  sentencepiece_model,
+  vocab_txt,
+)
+from maskedlm.data.tokenizers.libraries import Backend
+from maskedlm.runtime import buckets
+
+CONFIG = "tokenizer_config.json"
+_BESIDE = (
+  *(CONFIG, "special_tokens_map.json", "added_tokens.json"),
+  "config.json",  # The model's.
+)
+_TOKENS = (
+  *("added_tokens_decoder", "additional_special_tokens"),
+  "extra_special_tokens",
+)
+_PARTS = ("vocab.json", "merges.txt")  # Of BPEs without a tokenizer.json.
+# The names by which transformers finds files.
+_NAMES = {
+  ".json": "tokenizer.json",
+  ".txt": "vocab.txt",
+  ".model": "sentencepiece.bpe.model",
+}
+_SHIFTED = ("xlm-roberta", "XLMRoberta", "camembert", "Camembert")
+_GENERIC = ("TokenizersBackend", "PreTrainedTokenizer")  # Read it as it is.
+_BERT = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer")
+
+
+class Beside(NamedTuple):
+  """What the files say that transformers writes beside a tokenizer's file."""
+
+  options: dict[str, Any]  # Of tokenizer_config.json, special_tokens_map.json.
+  # Tokens that they add to the vocabulary or make special: text -> id, or None.
+  added: dict[str, str | None]
+  class_name: str  # tokenizer_class, or the model_type in config.json; or "".
+
+  @property
+  def shifts_ids(self) -> bool:
+    """Whether a model's ids are not those of its sentencepiece model."""
+    return self.class_name.startswith(_SHIFTED)
+
+
+def read(path: str | os.PathLike, *, lowercase: bool | None = None) -> Backend:
+  """Returns tokenizer.load_tokenizer's backend; arguments and errors are its.
+
+  Its notes say how the file is read.
+  """
+  place = buckets.local_copy(path, beside=(*_BESIDE, *_PARTS))
+  file = _file_in(place) if place.is_dir() else place
+  content = libraries.read_content(file)
+  beside = _read_beside(file.parent)
+  if file.name in _PARTS:
+    why = [f"{' and '.join(_PARTS)} don't say how text is split"]
+  elif (
+    place.is_dir()
+    and file.suffix == ".model"
+    and (beside.shifts_ids or "Tokenizer" in beside.class_name)
+  ):
+    why = [f"the class {beside.class_name!r} adds its own rules to it"]
+  else:
+    backend = _read_alone(content, file, lowercase, beside)
+    why = _contradictions(backend, beside, file)
+  if why:
+    # Of a vocab.txt, whose case transformers doesn't guess.
+    read_as = _unstated(backend, beside) if file.suffix == ".txt" else {}
+    backend = _convert(file, "; ".join(why), beside, **read_as)
+  _check_roles(backend, beside, file)
+  if lowercase not in (None, _lowercases(backend)):
+    raise CorpusError(
+      f"tokenizer.lowercase={lowercase}, but {file}, or {CONFIG} beside it, "
+      f"{'keeps capitals in' if lowercase else 'lowercases'} text by itself: "
+      "leave the option out."
+    )
+  return backend
+
+
+def _file_in(folder: pathlib.Path) -> pathlib.Path:
+  for pattern in (*libraries.FILE_NAMES, "*.model", "vocab.txt", _PARTS[0]):
+    if found := sorted(folder.glob(pattern)):
+      return found[0]
+  raise CorpusError(
+    f"tokenizer {folder}: the directory has no tokenizer.json, *.model or "
+    "vocab.txt; give the path of the file."
+  )
+
+
+def _read_alone(
+  content: bytes, file: pathlib.Path, lowercase: bool | None, beside: Beside
+) -> Backend:
+  """Reads a file; of those beside it, a vocab.txt needs do_lower_case."""
+  if file.suffix == ".json":
+    return repairs.read_tokenizer_json(content, file)
+  if file.suffix == ".txt":
+    stated = beside.options.get("do_lower_case")
+    stated = stated if isinstance(stated, bool) else None
+    made, note = vocab_txt.to_json(content, file, lowercase, stated)
+    return repairs.read_tokenizer_json(made, file)._replace(notes=(note,))
+  if file.suffix == ".model":
+    backend = sentencepiece_model.read(content, file)
+    if any("▁" in token for token in backend.tokens):
+      repairs.check_word_starts(backend, file)
+    lacks = [token for token in beside.added if token not in backend.tokens]
+    note = f"left out are tokens of the files beside it: {_first(lacks)}"
+    return backend._replace(notes=(note,)) if lacks else backend
+  raise CorpusError(
+    f"tokenizer {file}: the name must end in .json (Hugging Face), .model "
+    "(sentencepiece) or .txt (BERT's vocabulary)."
+  )
+
+
+def _convert(
+  file: pathlib.Path, why: str, beside: Beside, **options
+) -> Backend:
+  """Returns the tokenizer that transformers makes of a file and those beside.
+
+  Nothing is fetched, and no code beside the file is run.
+
+  Args:
+    file: the file.
+    why: why it can't be read by itself, for errors and a note.
+    beside: what the files beside it say.
+    **options: further arguments of AutoTokenizer.from_pretrained.
+
+  Raises:
+    CorpusError: transformers is not installed or can't convert it, or the file
+      is a .model of which it would make other ids.
+  """
+  if file.suffix == ".model" and not beside.shifts_ids:
+    raise CorpusError(
+      f"tokenizer {file}: {why}; give the path of the file in a folder of its "
+      "own to use it as it is, or fetch a tokenizer.json."
+    )
+  os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+  try:
+    import transformers
+  except ImportError as error:
+    raise CorpusError(
+      f"tokenizer {file}: {why}; transformers converts it: pip install "
+      "'maskedlm[hf]'."
+    ) from error
+  files = {name: name for name in _BESIDE}
+  if file.name in _PARTS:
+    files |= {name: name for name in _PARTS}
+  else:
+    files[file.name] = _NAMES[file.suffix]
+  with tempfile.TemporaryDirectory() as folder:
+    for name, usual in files.items():
+      if file.with_name(name).is_file():
+        shutil.copyfile(file.with_name(name), f"{folder}/{usual}")
+    try:
+      library = transformers.AutoTokenizer.from_pretrained(
+        folder, local_files_only=True, trust_remote_code=False, **options
+      )
+      content = library.backend_tokenizer.to_str()
+    except Exception as error:  # It raises whatever comes up.
+      problem = " ".join(str(error).split())[:200]
+      raise CorpusError(
+        f"tokenizer {file}: {why}, and transformers {transformers.__version__} "
+        f"makes no tokenizer.json of it ({type(error).__name__}: {problem}): "
+        "fetch or save one."
+      ) from error
+  backend = repairs.read_tokenizer_json(content, file)
+  if lacks := _lacks(backend, beside):
+    raise CorpusError(
+      f"tokenizer {file}: transformers leaves out {_first(lacks)}, or "
+      "gives other ids than the files beside it: correct those files."
+    )
+  note = f"{why}: converted by transformers"
+  return backend._replace(notes=(note, *backend.notes))
+
+
+def _read_beside(folder: pathlib.Path) -> Beside:
+  """Reads the files that transformers writes beside a tokenizer's file.
+
+  Raises:
+    CorpusError: one is broken.
+  """
+  config, roles, added, model = (
+    libraries.parse_object((folder / name).read_bytes(), folder / name)
+    if (folder / name).is_file()
+    else {}
+    for name in _BESIDE
+  )
+  options = roles | config
+  # What is of a wrong type contradicts the vocabulary, and transformers fails.
+  tokens = {token: str(at) for token, at in added.items()}
+  for key in _TOKENS:
+    listed = options.get(key) or {}
+    if not isinstance(listed, dict):
+      listed = dict(enumerate(listed if isinstance(listed, list) else [listed]))
+    for at, token in listed.items():
+      text = str(_text_of(token))
+      tokens[text] = at if key == _TOKENS[0] else tokens.get(text)
+  names = (options.get("tokenizer_class"), model.get("tokenizer_class"))
+  class_name = next(filter(None, (*names, model.get("model_type"))), "")
+  return Beside(options, tokens, str(class_name))
+
+
+def _text_of(token: Any) -> Any:
+  """Returns the text of a token, which is a string or a dict with options."""
+  return token.get("content") if isinstance(token, dict) else token
+
+
+def _lowercases(backend: Backend) -> bool:
+  return "A" not in backend.normalize("A")
+
+
+def _strips_accents(backend: Backend) -> bool:
+  shown = unicodedata.normalize("NFD", backend.normalize("é"))
+  return "e" in shown and "\u0301" not in shown
+
+
+# Options of tokenizer_config.json, as a tokenizer shows them.
+_SHOWN = {
+  "do_lower_case": _lowercases,
+  "strip_accents": _strips_accents,
+  "tokenize_chinese_chars": lambda backend: " " in backend.normalize("a中a"),
+  "add_prefix_space": lambda backend: (
+    None  # All words begin alike.
+    if backend.kind == "wordpiece"
+    else bool(backend.starts_word[backend.encode("a")[0][:1]].all())
+  ),
+}
+
+
+def _contradictions(
+  backend: Backend, beside: Beside, file: pathlib.Path
+) -> list[str]:
+  """Returns clauses on what the files beside a tokenizer say otherwise."""
+  class_name = beside.class_name.removesuffix("Fast")
+  options, clauses = beside.options, []
+  if class_name in _GENERIC and file.suffix == ".json":
+    options = {}
+  for name, shows in _SHOWN.items():
+    asked = options.get(name)
+    if name == "strip_accents" and name in options and asked is None:
+      asked = options.get("do_lower_case")  # null follows the case.
+    shown = shows(backend)
+    if shown is not None and asked not in (None, shown):
+      stated = f"{name}={json.dumps(options[name])}"
+      clauses.append(f"{CONFIG} states {stated}, unlike {file.name}")
+  lacks = _lacks(backend, beside)
+  if lacks and file.suffix != ".model":  # For which they are a note.
+    clauses.append(f"files beside it add {_first(lacks)}")
+  is_other = "Tokenizer" in class_name and class_name not in _BERT
+  if file.suffix == ".txt" and is_other:
+    clauses.append(f"the class {class_name!r} may add its own rules to it")
+  return clauses
+
+
+def _unstated(backend: Backend, beside: Beside) -> dict[str, Any]:
+  """Returns the options that aren't stated, as the tokenizer shows them."""
+  shown = {name: shows(backend) for name, shows in _SHOWN.items()}
+  options = {
+    name: value
+    for name, value in shown.items()
+    if value is not None and beside.options.get(name) is None
+  }
+  return options if beside.class_name else options | {"tokenizer_type": "bert"}
+
+
+def _lacks(backend: Backend, beside: Beside) -> list[str]:
+  """Returns the added tokens that a vocabulary lacks, or has at other ids."""
+  ids = {token: str(index) for index, token in enumerate(backend.tokens)}
+  return [
+    token
+    for token, at in beside.added.items()
+    if token not in ids or at not in (None, ids[token])
+  ]
+
+
+def _first(names: list[str]) -> str:
+  return ", ".join(names[:5]) + f" and {len(names) - 5} more" * (len(names) > 5)
+
+
+def _check_roles(backend: Backend, beside: Beside, file: pathlib.Path) -> None:
+  """Raises CorpusError if another [CLS], [SEP] or [MASK] is stated.
+
+  Those that a sentencepiece model lacks are appended to it.
+  """
+  for role in ("cls", "sep", "mask"):
+    stated = _text_of(beside.options.get(f"{role}_token"))
+    token = backend.tokens[getattr(backend.special, role)]
+    if stated and stated != token and backend.file == "tokenizer.json":
+      names = ", ".join(getattr(libraries.SPECIAL_NAMES, role))
+      raise CorpusError(
+        f"tokenizer {file}: the {role}_token is {stated!r} in the files beside "
+        f"it, but maskedlm uses {token!r}, the first of {names} in the "
+        "vocabulary: rename the tokens in the tokenizer's files."
+      )

@@ -1,0 +1,62 @@
+"""Checks the rows of a run before its first step: do they teach something?"""
+
+from collections.abc import Iterator
+
+import jax
+import numpy as np
+
+from maskedlm.core.counts import counted
+from maskedlm.core.errors import DataError
+from maskedlm.core.task import Task
+from maskedlm.data.tokenizers.tokenizer import Tokenizer
+from maskedlm.finetune.contract import Rows
+from maskedlm.training.step import split_batch
+
+
+def unknown_notes(rows: Rows, tokenizer: Tokenizer) -> Iterator[str]:
+  """Yields a line if tokens of the rows are [UNK]."""
+  unk = tokenizer.special.unk
+  count = sum(int(np.sum(ids == unk)) for ids in rows.tokens["input_ids"])
+  if count:
+    total = int(np.sum(rows.lengths))
+    yield (
+      f"{count:,} of {counted(total, 'token')} ({count / total:.1%}) are "
+      f"{tokenizer.tokens(unk)}, which stands for what the vocabulary lacks"
+    )
+
+
+def check_batches(task: Task, *, num_batches: int, accumulate: int) -> None:
+  """Checks that some row of an epoch counts in the loss.
+
+  Otherwise the loss would be 0, and no step would fail. On several hosts
+  nothing is checked, as a host has a part of each batch.
+
+  Args:
+    task: the Task of fine-tuning.
+    num_batches: of an epoch; most often, only the first is read.
+    accumulate: the number of microbatches of a batch.
+
+  Raises:
+    DataError: no row of any batch counts.
+  """
+  if jax.process_count() > 1:
+    return
+
+  @jax.jit
+  def weight_of(batch, i):
+    # Only the weights are used, so the compiler removes the forward pass.
+    batch = jax.tree.map(lambda x: x[i], split_batch(batch, accumulate))
+    params = task.init(jax.random.key(0))
+    terms, _ = task.loss(params, batch, jax.random.key(0), False)
+    return sum(weight.sum() for _, weight in terms.values())
+
+  for step in range(num_batches):
+    batch = task.batch_at("train", step)
+    if any(weight_of(batch, i) > 0 for i in range(accumulate)):
+      return
+  raise DataError(
+    f"train: every batch of {task.describe['kind']} has weight 0 in the loss, "
+    "so nothing can be learnt. In-batch negatives need two examples in a "
+    "microbatch: raise --config.data.batch_size, or lower train.accumulate; or "
+    "give other examples."
+  )

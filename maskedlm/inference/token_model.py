@@ -1,0 +1,127 @@
+"""Opens pretrained models that predict tokens of texts."""
+
+import pathlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+
+from maskedlm.core.errors import ConfigError
+from maskedlm.core.task import Params
+from maskedlm.data.tokenizers.tokenizer import Tokenizer
+from maskedlm.finetune import predict
+from maskedlm.inference.batch_tokens import BATCH_TOKENS
+from maskedlm.modeling import masked_lm
+from maskedlm.modeling.architecture import EncoderConfig, restored
+from maskedlm.training.checkpoints import load
+
+MAX_LENGTH = 512  # Of a row, unless the model was trained on longer ones.
+
+
+class TokenModel(NamedTuple):
+  """A pretrained model that predicts tokens of texts."""
+
+  path: str  # Where it is, for errors.
+  tokenizer: Tokenizer
+  params: Params  # {"encoder": ..., "mlm_head": ...}, on the device.
+  cfg: EncoderConfig  # `reads` and `causal`: what a prediction comes from.
+  length: int  # The most tokens in a row.
+  batch_tokens: int = BATCH_TOKENS  # About how many positions a batch has.
+
+
+def make_token_model(
+  opened: load.LoadedCheckpoint,
+  path: str | pathlib.Path,
+  *,
+  length: int = 0,
+  batch_tokens: int = BATCH_TOKENS,
+) -> TokenModel:
+  """Returns the TokenModel of a loaded checkpoint (ELECTRA: the generator).
+
+  Args:
+    opened: the checkpoint.
+    path: where it is.
+    length: the most tokens in a row; 0 = see row_length.
+    batch_tokens: about how many positions a batch has.
+
+  Raises:
+    ConfigError: the model has no head that predicts tokens, or the length is
+      out of range.
+  """
+  params, cfg = token_model(opened.params, opened.meta["task"], path)
+  return TokenModel(
+    str(path),
+    opened.tokenizer,
+    jax.device_put(params),
+    cfg,
+    row_length(opened, cfg, length),
+    batch_tokens,
+  )
+
+
+def token_model(params, task, path) -> tuple[dict, EncoderConfig]:
+  """Returns params of encoder and head, config, of any model of tokens.
+
+  Arguments and errors are those of `masked_model`. The head of a causal model
+  is named "mlm_head", as it is the same module.
+  """
+  if "lm_head" not in params:
+    return masked_model(params, task, path)
+  parts = {"encoder": params["encoder"], "mlm_head": params["lm_head"]}
+  return parts, restored(task["encoder"])
+
+
+def masked_model(params, task, path) -> tuple[dict, EncoderConfig]:
+  """Returns params of encoder and MLM head (ELECTRA: the generator's), config.
+
+  Args:
+    params: a checkpoint's.
+    task: meta["task"] of the checkpoint.
+    path: where it is, for errors.
+
+  Raises:
+    ConfigError: there is no MLM head.
+  """
+  if "bilm_head" in params:
+    raise ConfigError(
+      f"{path} has two language models (bilm_head), of which each reads one "
+      "side of a token: it fills no masks and scores no texts; expected a "
+      "masked or causal model."
+    )
+  if "mlm_head" not in params:
+    raise ConfigError(
+      f"{path} has no MLM head (it has {', '.join(params)}): it can't fill "
+      "masks until one is trained, by `maskedlm pretrain "
+      f"--config=configs/continued.py --config.init_from={path}`."
+    )
+  if "generator" in params:
+    generator = restored(task["generator"])
+    return masked_lm.with_generator(params), generator
+  parts = {name: params[name] for name in ("encoder", "mlm_head")}
+  return parts, restored(task["encoder"])
+
+
+def row_length(
+  opened: load.LoadedCheckpoint, cfg: EncoderConfig, length: int
+) -> int:
+  """Returns the most tokens of a row of a pretrained model.
+
+  Args:
+    opened: the checkpoint.
+    cfg: the architecture of the encoder that reads the rows.
+    length: 0 = as in training, or, of an imported model, its positions but at
+      most MAX_LENGTH.
+
+  Raises:
+    ConfigError: the length is not 0, or 8 to cfg.max_positions.
+  """
+  predict.check_length(length, cfg.max_positions)
+  config = training_config(opened)
+  first = config.get("data", {}).get("length", MAX_LENGTH)
+  later = [x.get("data.length", 0) for x in config.get("phases", ())]
+  return length or min(max([first, *later]), cfg.max_positions)
+
+
+def training_config(opened: load.LoadedCheckpoint) -> Mapping[str, Any]:
+  """Returns the config of the run that wrote a checkpoint; {} if imported."""
+  return opened.meta.get("identity", {}).get("config", {})

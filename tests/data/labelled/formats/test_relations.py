@@ -1,0 +1,99 @@
+"""Relations of two parts of a text: SemEval's format and objects."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from maskedlm.data.labelled.formats import relations
+
+FILE = (
+  '1\t"The <e1>child</e1> sat in a <e2>cradle</e2>."\r\n'
+  "Other\r\n"
+  "Comment: not a <e1>container\r\n"
+  "\r\n"
+  '27\t""Run," said <e1>Ann Lee</e1> to her <e2>dog</e2>"\r\n'
+  "Product-Producer(e2,e1)\r\n"
+  "Comment:\r\n"
+)
+
+
+def test_read(file):
+  path = file("\ufeff" + FILE)
+  first, second = relations.read_file(path)
+  assert first == (
+    "The child sat in a cradle.",
+    (4, 9),
+    (19, 25),
+    "Other",
+    "1",
+    f"{path}:1",
+  )
+  assert second.text == '"Run," said Ann Lee to her dog'
+  assert second.text[slice(*second.e1)] == "Ann Lee"
+  assert second.text[slice(*second.e2)] == "dog"
+  assert (second.relation, second.id) == ("Product-Producer(e2,e1)", "27")
+  assert second.where == f"{path}:5"
+
+
+def test_the_test_file_has_no_relations(file):
+  lines = [f'{i}\t"<e1>a</e1> and <e2>b</e2>"' for i in (8001, 8002, 8003)]
+  examples = relations.read_file(file("\n".join(lines)))
+  assert [e.id for e in examples] == ["8001", "8002", "8003"]
+  assert {e.relation for e in examples} == {None}
+
+
+def test_odd_characters_keep_their_places():
+  text = "\U0001f600 <e1>cafe\u0301</e1>\u200b, 中<e2>文\U0001f468\u200d</e2>!"
+  plain, e1, e2 = relations.parse_entity_tags(text, where="")
+  assert plain == "\U0001f600 cafe\u0301\u200b, 中文\U0001f468\u200d!"
+  assert plain[slice(*e1)] == "cafe\u0301"
+  assert plain[slice(*e2)] == "文\U0001f468\u200d"
+
+
+def test_e2_may_come_first_or_contain_e1():
+  assert relations.parse_entity_tags("<e2>a</e2> <e1>b</e1>", where="") == (
+    "a b",
+    (2, 3),
+    (0, 1),
+  )
+  nested = "<e1>wine <e2>bottle</e2></e1>"
+  assert relations.parse_entity_tags(nested, where="")[1:] == ((0, 11), (5, 11))
+
+
+def test_marks_mean_no_relation(file):
+  text = '1\t"<e1>a</e1> <e2>b</e2>"\nX\n\n2\t"<e1>c</e1> <e2>d</e2>"\n-\n'
+  path = file(text)
+  assert [x.relation for x in relations.read_file(path)] == ["X", None]
+  found = relations.read_file(path, other="-")
+  assert [x.relation for x in found] == ["X", "-"]
+
+
+@pytest.mark.parametrize(
+  ("relation", "expected"),
+  [("Cause", "Cause"), (3, "3"), ("", None), (None, None), ("-", None)],
+)
+def test_objects(file, relation, expected):
+  """As the Hub has SemEval, and as predict writes its answers."""
+  marked = {"sentence": "A <e1>fire</e1> made <e2>smoke</e2>."}
+  row = {"text": "A fire made smoke.", "e1": "fire", "e1_offset": 2}
+  row |= {"e2": "smoke", "e2_offset": "12", "id": 7}
+  rows = [marked | {"label": relation}, row | {"relation": relation}]
+  path = file("".join(f"{json.dumps(x)}\n" for x in rows), "a.jsonl")
+  first, second = relations.read_file(path)
+  found = (row["text"], (2, 6), (12, 17), expected)
+  assert first == (*found, "a.jsonl:1", f"{path}:1")
+  assert second == (*found, "7", f"{path}:2")
+
+
+def test_the_real_file(data_dir):
+  path = data_dir / "relation" / "semeval2010_task8" / "TRAIN_FILE.TXT"
+  examples = relations.read_file(str(path))
+  assert [e.id for e in examples] == [str(i) for i in range(1, 8001)]
+  counts = Counter(e.relation for e in examples)
+  # As grep -c counts them.
+  assert counts["Other"] == 1410
+  assert counts["Cause-Effect(e2,e1)"] == 659
+  assert counts["Entity-Destination(e2,e1)"] == 1
+  for example in examples:
+    assert "<e" not in example.text and example.e1.end <= example.e2.begin

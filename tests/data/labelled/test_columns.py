@@ -1,0 +1,132 @@
+"""Files of token columns as others write them: comments, ragged lines, more."""
+
+import pytest
+
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled import columns
+from maskedlm.data.labelled.formats import tags
+
+CONLLU = (
+  "# text = Eve ran\n1\tEve\teve\tPROPN\tNNP\t_\t2\tnsubj\t_\tS-PER\n"
+  "2-3\tranoff\t_\t_\t_\t_\t_\t_\t_\t_\n"
+  "2\tran\trun\tVERB\tVBD\t_\t0\troot\t_\tO\n"
+  "3\toff\toff\tADP\tRP\t_\t2\tcase\t_\tO\n\n"
+)
+
+
+def rows(path, **options):
+  return [x.rows for x in columns.read_columns(path, **options).blocks]
+
+
+@pytest.mark.parametrize(
+  "comment",
+  [
+    "# id 62\tdomain=en",  # As many columns as words, but a tab.
+    "# a sentence of five columns",
+    "# sent_id = 1",
+    "# newdoc id = x y",
+    "#\thttp://example.org/x",
+    "# x\n# y",
+    "#begin document (a/b); part 000",
+    "-DOCSTART- -X- O O",
+  ],
+)
+def test_comments_before_sentences(file, capsys, comment):
+  text = f"{comment}\na _ _ O\nfork _ _ B-X\n\n\n{comment}\n# _ _ O\n"
+  first, second = columns.read_columns(file(text)).blocks
+  assert first.rows == (("a", "_", "_", "O"), ("fork", "_", "_", "B-X"))
+  assert second.rows == (("#", "_", "_", "O"),)
+  count = len(comment.splitlines())
+  assert first.numbers == (count + 1, count + 2)
+  assert [text for _, text in second.before] == comment.splitlines()
+  if comment.startswith(("# ", "#\t")):
+    told = f"comments (# ...): {2 * count}, the first in line 1"
+    assert told in capsys.readouterr().err
+
+
+def test_a_comment_is_told_by_the_columns_of_its_own_sentence(file):
+  """In CoNLL-2005, sentences differ in their numbers of columns."""
+  text = "# a note\nThe DT - (A1* (A0*\nshop NN - *) *)\n\n# # -\n1 CD -\n"
+  first, second = rows(file(text), between="spaces")
+  assert first[0][0] == "The" and second == (("#", "#", "-"), ("1", "CD", "-"))
+
+
+def test_hashes_with_tags_are_words(file, capsys):
+  for tab in (" ", "\t"):
+    text = "# SYM\n#tag NOUN\n# SYM\n\n# SYM\nthe DET\n".replace(" ", tab)
+    assert rows(file(text)) == [
+      (("#", "SYM"), ("#tag", "NOUN"), ("#", "SYM")),
+      (("#", "SYM"), ("the", "DET")),
+    ]
+  assert not capsys.readouterr().err
+
+
+def test_spaces_around_columns_and_words_with_spaces(file):
+  text = " a   O \n  b \t B-X\t\nc  O\n"
+  assert rows(file(text)) == [(("a", "O"), ("b", "B-X"), ("c", "O"))]
+  text = "\ufeffNew York \tB-X\r\n a\t O\t\r\n"
+  assert rows(file(text)) == [(("New York", "B-X"), ("a", "O"))]
+  both = "The\tDT - (A1*\nshop\tNN - *)\n"
+  assert rows(file(both), between="spaces")[0][1] == ("shop", "NN", "-", "*)")
+
+
+def test_odd_characters_end_neither_lines_nor_columns(file):
+  # Characters at which str.splitlines and str.split would split.
+  odd = ["a\u2028b", "\x85", "\u00a0", "\u3000", "a\x0cb", "\u200d", "\ufe0f"]
+  for between in ("\t", " "):
+    text = "".join(f"{word}{between}O\n" for word in odd)
+    assert rows(file(text)) == [tuple((word, "O") for word in odd)]
+
+
+def test_windows_files_and_documents(file):
+  plain = "EU\tB-ORG\n.\tO\n\nPeter\tB-PER\n"
+  expected = columns.read_columns(file(plain)).blocks
+  for other in (
+    plain.replace("\n", "\r\n"),
+    "\ufeff" + plain,
+    plain.rstrip("\n"),
+    plain.replace("\n\n", "\n-DOCSTART- O\n"),
+  ):
+    found = columns.read_columns(file(other)).blocks
+    assert [x[:2] for x in found] == [x[:2] for x in expected]
+
+
+def test_a_file_is_conllu_by_its_name_or_its_first_word(file):
+  for text, name, is_it in (
+    (CONLLU, "f.txt", True),
+    (CONLLU.replace("\t", " "), "f.txt", False),
+    ("#\tO\n" + CONLLU, "f.txt", True),
+    ("1\ta\tO\n", "f.txt", False),
+  ):
+    assert columns.read_columns(file(text, name)).is_conllu == is_it
+  with pytest.raises(DataError, match=r":1: 2 columns .* CoNLL-U has"):
+    columns.read_columns(file("a\tO\n", "f.conllu"))
+
+
+@pytest.mark.parametrize("name", ["f.txt", "f.conllu"])
+def test_columns_of_conllu_can_be_chosen(file, name):
+  path = file(CONLLU, name)
+  for options, words, found in (
+    ({}, "Eve ran off", "PROPN VERB ADP"),
+    ({"conllu_tag": "xpos"}, "Eve ran off", "NNP VBD RP"),
+    ({"tag_column": 9}, "Eve ran off", "S-PER O O"),
+    ({"token_column": 1, "tag_column": -3}, "Eve ran off", "nsubj root case"),
+    ({"token_column": 2, "tag_column": 9}, "eve run off", "S-PER O O"),
+    ({"token_column": 2}, "eve run off", "PROPN VERB ADP"),
+  ):
+    (example,) = tags.read_file(path, **options)
+    assert example.words == tuple(words.split())
+    assert example.tags == tuple(found.split())
+
+
+def test_what_is_written_is_read_again(file):
+  """Characters that can't stand in a field become spaces or _."""
+  pairs = [[("EU", "a b", "\u2028"), ("B-ORG", "O", "O")], [("#",), ("O",)]]
+  text = columns.format_columns(pairs)
+  assert text == "EU\tB-ORG\na b\tO\n\u2028\tO\n\n#\tO\n\n"
+  assert [tuple(zip(*x, strict=True)) for x in rows(file(text))] == [
+    tuple(map(tuple, x)) for x in pairs
+  ]
+  odd = [[["a\tb", "", " "], ["O", "O", "O"]]]
+  assert columns.format_columns(odd) == "a b\tO\n_\tO\n \tO\n\n"
+  assert columns.format_columns(odd, " ") == "a_b O\n_ O\n_ O\n\n"

@@ -1,0 +1,72 @@
+"""The probability of hidden words: by maskedlm score, and by hand."""
+
+import jax
+import numpy as np
+import pytest
+
+from maskedlm.inference import fill_mask
+from maskedlm.modeling import heads
+
+
+@pytest.fixture
+def model(pretrained):
+  return pretrained
+
+
+def predict(model, text, top_k=3):
+  return fill_mask.predict_masked(
+    fill_mask.make_mask_filler(model.opened, model.path), text, top_k=top_k
+  )
+
+
+def test_all_tokens_of_masked_words_are_hidden(model):
+  made = predict(model, "the *cat* sat, *roasted* !")
+  text = "the cat sat, roasted !"
+  offsets = model.tokenize(text).offsets
+  words = [text[a:b] for a, b in offsets]
+  hidden = [i for i, (a, _) in enumerate(offsets) if 4 <= a < 7 or 13 <= a < 20]
+  assert len(hidden) > 2
+  assert [x.position - 1 for x in made.masked] == hidden
+  assert [x.token.removeprefix("##") for x in made.masked] == [
+    words[i] for i in hidden
+  ]
+  assert [i - 1 for i, t in enumerate(made.tokens) if t == "[MASK]"] == hidden
+  assert made.tokens[0] == "[CLS]" and made.tokens[-1] == "[SEP]"
+  assert made.loss == pytest.approx(np.mean([x.loss for x in made.masked]))
+
+
+def test_a_single_mask_equals_score(model):
+  (cat,) = predict(model, "the *cat* sat, roasted !").masked
+  (score,) = model.score(["the cat sat, roasted !"])
+  assert -cat.loss == pytest.approx(score.log_probabilities[1], abs=1e-4)
+  assert cat.probability == pytest.approx(np.exp(-cat.loss))
+  shares = [p for _, p in cat.best]
+  assert len(shares) == 3 and shares == sorted(shares, reverse=True)
+
+
+def test_a_word_in_the_place_of_another(model):
+  made = predict(model, r"a \* *the|a* dog *cat|cat*")
+  the, cat = made.masked
+  assert (the.token, the.position, made.tokens[3]) == ("the", 3, "a")
+  assert (cat.token, made.tokens[cat.position]) == ("cat", "cat")
+  # By hand: the head's softmax of the text as it is read.
+  special = model.tokenizer.special
+  ids = model.tokenize("a * a dog cat").ids
+  row = np.int32([[special.cls, *ids, special.sep]])
+  batch = {"input_ids": row, "token_type_ids": 0 * row}
+  batch["segment_ids"] = 0 * row + 1
+  parts = {k: model.opened.params[k] for k in ("encoder", "mlm_head")}
+  logits = jax.jit(
+    lambda p: heads.mlm_logits(p, model.cfg, batch, np.array([[3]]))
+  )
+  p = np.exp(np.float64(logits(parts)[0, 0]))
+  (label,) = model.tokenize("the").ids
+  assert the.probability == pytest.approx(p[label] / p.sum(), rel=1e-4)
+
+
+def test_the_picture(run, tmp_path, verb):
+  command = ["plot", "masks", f"--checkpoint={run}", f"--out={tmp_path}/a.png"]
+  text = "The *$cat* sat on *the|a* mat and a *dog* ran *on* it ."
+  shown = verb(*command, "--top_k=2", text).out
+  assert shown.startswith(f"{tmp_path}/a.png:\n") and "mean loss" in shown
+  assert "  the  " in shown and (tmp_path / "a.png").stat().st_size > 9_000

@@ -1,0 +1,98 @@
+"""Refused calls of the Python interface: a table of model, call and error."""
+
+import pytest
+
+from maskedlm.inference import fill_mask
+
+
+def hide(model, text):
+  return fill_mask.predict_masked(
+    fill_mask.make_mask_filler(model.opened, model.path), text, top_k=3
+  )
+
+
+TABLE = {
+  "pretrained": [
+    (lambda m: m.fill_mask("no mask"), r"no \[MASK\] in 'no mask'"),
+    (
+      lambda m: m.fill_mask("[MASK] " + "the " * 45 + "[MASK]"),
+      "has 49 tokens, and 49 from its first .MASK. to its last; the model takes"
+      " 48: cut it",
+    ),
+    (lambda m: m.fill_mask("[MASK]", top=0), "top=0: expected at least 1"),
+    (lambda m: m.embed("a text"), "texts is one string, 'a text'"),
+    (lambda m: m.encode([None]), r"texts\[0\] is None: expected a string"),
+    (lambda m: m.embed(["a", float("nan")]), r"texts\[1\] is nan"),
+    (lambda m: m.embed(["a"], layers=-1), r"layers=-1: .* such as \(-1,\)"),
+    (lambda m: m.embed(["a"], layers=(3,)), "layers has 3: the encoder has 2"),
+    (lambda m: m.embed([], layers=(3,)), "layers has 3: the encoder has 2"),
+    (lambda m: m.vectors(["a"], unit="wrd"), 'did you mean "word"'),
+    (lambda m: m.embed(["a"], combine="sun"), 'did you mean "sum"'),
+    (lambda m: m.embed(["a"], layers=None), "layers=None: expected numbers"),
+    (lambda m: m.embed(["a"], layers=[1.5]), r"layers=\[1.5\]: expected num"),
+    (lambda m: m.embed(None), "texts is None: expected a list"),
+    (lambda m: m.fill_mask(None), "text is None: expected a string"),
+    (lambda m: m.fill_mask(["[MASK]"]), r"text is \['\[MASK\]'\]: expected"),
+    (lambda m: m.attend(None), "text is None: expected a string"),
+    (lambda m: m.tokenize(7), "text is 7: expected a string"),
+    (lambda m: m.attend(""), "has no token"),
+    (lambda m: m.attend("the " * 47), "has 49 tokens with .CLS. and .SEP.; ex"),
+    (lambda m: m.predict(["a"]), "was pretrained, not fine-tuned: run"),
+    (lambda m: m.score("a text"), "texts is one string"),
+    (lambda m: m.score(["a"], pll="r2l"), r"pll='r2l'.*original"),
+    (lambda m: m.next_sentence([("a", "b")]), "no NSP head"),
+    (lambda m: m.next_sentence(["ab"]), r"pairs\[0\] is 'ab'"),
+    (lambda m: m.next_sentence([("a", "b", "c")]), r"pairs\[0\]"),
+    (lambda m: m.similarity([("a", "*b*")]), "no word is marked"),
+    (lambda m: m.similarity(["a"]), "pairs"),
+    (lambda m: m.evaluate("a"), "texts is one string"),
+    (lambda m: m.evaluate([" "]), "nothing can be masked"),
+    (lambda m: m.evaluate(["a"], batch_size=0), "batch_size=0"),
+    (lambda m: m.evaluate(["a"], mask_rate=0.0), "mask_rate=0"),
+    (lambda m: hide(m, "the cat"), "no word is marked"),
+    (lambda m: hide(m, "the *cat"), "one is not closed"),
+    (lambda m: hide(m, "the ** cat"), r"\*\* is not a marked word; expected"),
+    (
+      lambda m: hide(m, "*a|b|c* cat"),
+      r"\*a\|b\|c\* is not a marked word; exp",
+    ),
+    (
+      lambda m: hide(m, "the *cat|roasted* sat"),
+      "'roasted' has .* 'cat', .* 1; expected as many",
+    ),
+    (lambda m: hide(m, "the *cat|* sat"), "'' has 0 tokens"),
+    (lambda m: hide(m, "the *\u200b* sat"), "has no token"),
+    (lambda m: hide(m, "the " * 50 + "*cat*"), "has 53 tokens .* at most 48"),
+  ],
+  "tagger": [
+    (lambda m: m.fill_mask("[MASK]"), "has no MLM head.*can't fill masks"),
+    (lambda m: m.score(["a"]), "has no MLM head"),
+    (lambda m: m.predict("x"), "examples is one string"),
+    (lambda m: m.predict([3]), "expected a string or a dict"),
+    (lambda m: m.predict([{"a": {1}}]), "written as JSON: exp"),
+    (lambda m: m.predict([{"txt": ""}]), "has no words; expected"),
+    (lambda m: m.predict(["a"], batch_size=0), "batch_size=0"),
+  ],
+  "causal": [
+    (lambda m: m.score(["a"], pll="l2r"), r"pll='l2r'.*causal"),
+    (lambda m: m.evaluate(["a text"]), "no MLM head.*can't fill masks"),
+    (lambda m: hide(m, "the *cat*"), "causal model, which reads no masks"),
+  ],
+  "bilm": [
+    (lambda m: m.fill_mask("the [MASK] sat"), "bilm_head"),
+    (lambda m: m.score(["the cat sat"]), "bilm_head"),
+    (lambda m: m.evaluate(["the cat sat"]), "bilm_head"),
+    (lambda m: m.attend("the cat sat"), r"'bilm'.*no attention"),
+  ],
+}
+
+
+@pytest.mark.parametrize(
+  ("name", "ask", "message"),
+  [(name, *row) for name, rows in TABLE.items() for row in rows],
+)
+def test_refused(request, name, ask, message):
+  model = request.getfixturevalue(name)
+  with pytest.raises(ValueError, match=message) as found:
+    ask(model)
+  assert "\n" not in str(found.value) and found.value.exit_code == 2

@@ -1,0 +1,188 @@
+"""Refused commands: a table of command, options and the line of the error.
+
+{encoder}, {run} and {other} are workdirs, {text} is a file, {tmp} a folder,
+{fitted} what `embed --unit=word --fit` writes.
+"""
+
+import json
+import pathlib
+import shlex
+import sys
+
+import pytest
+
+from helpers import sense_files, vector_encoder
+
+PLOT = "plot instances --checkpoint={encoder}"
+ATTENTION = "plot attention --checkpoint={encoder} --out=a.png"
+SENSES = "word-senses train --checkpoint={encoder} --data={senses}"
+TABLE = {
+  "embed --checkpoint={encoder} --input={text}": [
+    ("--out=v.npz --layers -9", "layers has -9: the encoder has 2"),
+    ("--out=v.npz --layers=first", "--layers='first': expected last"),
+    ("--out=v.csv", "ends in '.csv'; expected .npz or"),
+    ("--fit=v.json", "--fit=v.json: the name ends in '.json'; expected .npz"),
+    ("--out=none/v.npz", "there is no folder none"),
+    ("--out=folder.npz", "--out=folder.npz is a folder; name a file"),
+    ("", "give --out=FILE"),
+    ("--fit=a.npz --standardise=b.npz", "--fit measures"),
+    ("--out=v.npz --standardise=none.npz", "No such file"),
+    ("--out=v.npz --combine=stack", "--combine=stack is for Python"),
+    ("--out=v.npz --format=xml", "'xml' is unknown"),
+    ("--out=v.npz --batch_tokens=0", "--batch_tokens=0"),
+    ("--out=v.npz --unit=char", "unit='char' is unknown"),
+    (
+      "--out=v.npz --layers=1 --standardise={fitted}",
+      "fitted with layers=[2], these vectors have layers=[1]",
+    ),
+    (
+      "--out=v.npz --standardise={fitted} --checkpoint={other}",
+      "was fitted to vectors of another encoder",
+    ),
+  ],
+  "similarity --checkpoint={encoder}": [
+    ("'a *cat*'", "1 text; expected two"),
+    ("'a *cat*' b", "no word is marked"),
+    ("--wic=none", "--wic needs --dev"),
+    ("--dev=none 'the *cat*' '*a*'", "--dev is for --wic"),
+    ("--input=none", "--input=none: no such file"),
+    ("--wic=none --dev=none", "--wic=none: no such file"),
+    ("--format=jsonl 'the *cat*' '*a*'", "--format is for --input"),
+    ("--input=a 'the *cat*' '*a*'", "give one of"),
+  ],
+  "isotropy --checkpoint={encoder} --input={text}": [
+    ("--json a.json", "give --out=a.json"),
+    ("--json=a.json", "give --out=a.json"),
+    ("--sample=1", "--sample=1: expected 2"),
+    ("--out=none/a.json", "there is no folder none"),
+  ],
+  "static average --checkpoint={run} --source=text:{text} --out=t.txt": [
+    ("--min_count=99", "--min_count"),
+    ("--min_count=0", "--min_count=0"),
+    ("--layers=3", "layers has 3"),
+    ("--text_field=body", "--text_field=body"),
+  ],
+  "evaluate --checkpoint={run} --data={text}": [
+    ("--out=p.jsonl", "--out"),
+    ("--config.task.label=x", "--config.task.label=x"),
+    ("--field=t", "--field=t"),
+    ("--length=9999", "length=9999"),
+    ("--mask_rate=2", "--mask_rate=2"),
+  ],
+  "evaluate --checkpoint={run} --data=jsonl:{jsonl}": [
+    ("--field=x", "--field='x'"),
+    ("--field=x", "--data='jsonl:{jsonl}'"),
+  ],
+  SENSES: [
+    ("--out=a.safetensors", "expected .npz"),
+    ("--out=a.npz --heldout_share=1", "--heldout_share=1.0: expected"),
+    ("--out=a.npz --layers=-9", "layers has -9: the encoder has 2"),
+    ("--out=a.npz --layers -1,-2x", "--layers='-1,-2x': expected"),
+    ("--out=a.npz --combine=stack", "--combine=stack"),
+    ("--out=a.npz --max_documents=-1", "--max_documents=-1: expected"),
+    ("--out=a.npz --batch_tokens=0", "--batch_tokens=0: expected"),
+    ("--out=a.npz --first_senses=none", "none: No such file"),
+    ("--data=none --out=a.npz", "--data=none: No such file"),
+  ],
+  f"{PLOT} --data={{text}} --word house --out=a.png": [
+    ("--word ?!", "--word='?!': expected a word"),
+    ("--data=none.txt", "--data=none.txt: no such file"),
+    ("--data={tmp}", "is a folder; give its files"),
+    ("--limit=1", "--limit=1: expected 2 or more"),
+    ("--projection=pc", 'is unknown; did you mean "pca"?; known: pca,'),
+    ("--projection=umap", "pip install 'maskedlm[umap]'"),
+    ("--layers=3", "layers has 3: the encoder has 2 layers"),
+    ("--combine=stack", "expected mean, sum or concat"),
+    ("--out=a.txt", "ends in '.txt'; expected .png or .svg or .pdf"),
+    ("--out=a", "ends in ''"),
+    ("--out=none/a.png", "there is no folder"),
+    ("--out=folder.png", "is a folder; name a file"),
+    ("--html=a.htm", "ends in '.htm'; expected .html"),
+    ("--checkpoint=none", "no such folder; expected the work"),
+  ],
+  f"{PLOT} --word house": [("--data={text}", "give --out=FILE.png")],
+  f"{PLOT} --word zebra --out=a.png": [
+    ("--data={once}", "“zebra” occurs once, {once}:2"),
+    ("--data={text}", "“zebra”: no whole word in {text}; list other"),
+  ],
+  ATTENTION: [
+    ("--values=score 'the cat'", "--values='score' is unknown; did you"),
+    ("--layers=3 'the cat'", "--layers=3: attention is in layers 1 to 2"),
+    ("--layers=0 'the cat'", "--layers=0: attention is in layers 1 to 2"),
+    ("--layers=-3 'the cat'", "--layers=-3: attention is in layers 1 to 2"),
+    ("--layers=first 'the cat'", "--layers='first': expected last, all"),
+    ("--layers=5 'the cat'", "--layers=5: attention is in layers 1 to 2"),
+    ("' '", "has no token"),
+    (f"'{'the ' * 47}'", "has 49 tokens"),
+  ],
+  "plot isotropy none.json --out=a.png": [("", "none.json: No such file")],
+  "plot run {metrics} --out=a.png --panels=loss": [
+    ("--width=1", "--width=1: expected 2.6 to 100 inches"),
+    ("--width=nan", "--width=nan"),
+    ("--width=inf", "--width=inf"),
+    ("--columns=0", "--columns=0"),
+    ("--panels=", "--panels='' is unknown"),
+    ("--panels=loss,los", "--panels='los' is unknown"),
+    ("--over=token", "--over='token' is unknown; did"),
+  ],
+  "plot run {tmp} --out=a.png": [("", "{tmp}/metrics.jsonl: No such file")],
+  "plot masks --checkpoint={run} --out=a.png": [
+    ("--top_k=0 '*a*'", "--top_k=0"),
+    ("--out=a.gif '*a*'", "'.gif'"),
+    ("'the cat'", "no word is marked"),
+  ],
+  "plot": [("atention", "'atention' is unknown; did you mean \"attention\"?")],
+}
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory):
+  folder = tmp_path_factory.mktemp("other") / "encoder"
+  return vector_encoder.make(folder, init_stddev=0.2)
+
+
+@pytest.fixture
+def named(workdir, run, other, text, tmp_path):
+  """Returns the values of the names in braces."""
+  files = {
+    "once": "\nthe zebra ran\n",
+    "jsonl": json.dumps({"t": "the cat sat"}) + "\n",
+    "metrics": "",
+  }
+  paths = {name: tmp_path / name for name in files}
+  for name, content in files.items():
+    paths[name].write_text(content)
+  for name in ("folder.npz", "folder.png"):
+    (tmp_path / name).mkdir()
+  paths["metrics"] = tmp_path / "logged"
+  paths["metrics"].mkdir()
+  (paths["metrics"] / "metrics.jsonl").write_text('{"step": 1, "loss": 2.0}\n')
+  return {
+    **paths,
+    "encoder": workdir,
+    "run": run,
+    "other": other,
+    "text": text,
+    "tmp": tmp_path,
+    "fitted": tmp_path / "fitted.npz",
+    "senses": sense_files.write_columns(tmp_path),
+  }
+
+
+@pytest.mark.parametrize(
+  ("command", "more", "message"),
+  [(command, *row) for command, rows in TABLE.items() for row in rows],
+)
+def test_refused(named, verb, monkeypatch, command, more, message):
+  monkeypatch.chdir(named["tmp"])
+  monkeypatch.setitem(sys.modules, "umap", None)
+  if "{fitted}" in more:
+    fit = "embed --checkpoint={encoder} --input={text} --unit=word"
+    verb(*shlex.split(f"{fit} --fit={{fitted}}".format(**named)))
+    more = f"--unit=word {more}"
+  before = sorted(pathlib.Path().iterdir())
+  argv = shlex.split(f"{command} {more}".format(**named))
+  err = verb(*argv, expect=2).err
+  assert message.format(**named) in err
+  assert err.startswith("error: ") and err.count("\n") == 1
+  assert sorted(pathlib.Path().iterdir()) == before
