@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maskedlm.data import hashing
-from maskedlm.data.labelled.formats import tags
+from maskedlm.data.labelled import columns
 from maskedlm.finetune import config as base
 from maskedlm.finetune.common.text_pairs import pair_row
 from maskedlm.modeling import masked_lm
@@ -201,7 +201,7 @@ def texts(examples) -> str:
 
 def sentences(examples) -> str:
   """Returns CoNLL columns."""
-  return tags.format_columns([(e.words, e.tags) for e in examples])
+  return columns.format_columns([(e.words, e.tags) for e in examples])
 
 
 def questions(examples) -> str:

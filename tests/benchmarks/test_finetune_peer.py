@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from helpers import finetune_runs as runs
+from maskedlm.data.labelled import columns
 from maskedlm.data.labelled.formats import tags
 from maskedlm.finetune import config as base
 from maskedlm.finetune import run
@@ -80,7 +81,7 @@ def test_same_weights_as_pytorch(tmp_path, options):
   importer.import_model(hf, encoder, log=print)
   words = [(text.split(), found.split()) for text, found in SENTENCES]
   path = tmp_path / "all.conll"
-  path.write_bytes(tags.format_columns(words).encode())
+  path.write_bytes(columns.format_columns(words).encode())
   config = base.default("tagging")
   config.init_from = str(encoder)
   config.task.tag_all_subwords = False
@@ -137,7 +138,7 @@ def test_same_weights_as_pytorch(tmp_path, options):
 def test_the_peer_reads_the_sentences_that_are_written(tmp_path):
   path = tmp_path / "x.conll"
   made = [(["a b", "\u2028c", "#"], ["O", "B-x", "O"]), (["d"], ["O"])]
-  path.write_bytes(tags.format_columns(made).encode())
+  path.write_bytes(columns.format_columns(made).encode())
   assert finetune_peer.read_conll(str(path)) == made
   assert [list(s.words) for s in tags.read_file(str(path))] == [
     w for w, _ in made

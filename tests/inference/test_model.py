@@ -145,17 +145,6 @@ def test_rows_of_encode_are_tokens(model, workdir, tmp_path):
   assert np.abs(model.encode(["The cat"])[0] - made[0][:2]).max() > 1e-2
 
 
-def test_layers_of_encode(model):
-  (apart,) = model.encode(TEXTS[:1], layers=(0, 1, -1), combine="stack")
-  (joined,) = model.encode(TEXTS[:1], layers=(0, 1, 2), combine="concat")
-  (summed,) = model.encode(TEXTS[:1], layers=(-3, -2, -1), combine="sum")
-  n = len(model.tokenize(TEXTS[0]).ids)
-  assert apart.shape == (n, 3, D)
-  np.testing.assert_allclose(joined, apart.reshape(n, 3 * D), **CLOSE)
-  np.testing.assert_allclose(summed, apart.sum(1), **CLOSE)
-  np.testing.assert_allclose(model.encode(TEXTS[:1])[0], apart[:, 2], **CLOSE)
-
-
 def test_embed_has_a_row_for_each_text(model, workdir, tmp_path):
   texts = [TEXTS[0], TEXTS[2]]
   made = model.embed(texts)
@@ -193,13 +182,6 @@ def test_no_texts_give_no_vectors(model):
   assert model.encode([]) == []
   stacked = model.embed([" "], unit="word", layers=(0, 1), combine="stack")
   assert stacked.shape == (0, 2, D)
-
-
-def test_attention(model):
-  made = model.attend("the cat on [MASK]")
-  assert made.tokens == ("[CLS]", "the", "cat", "on", "[MASK]", "[SEP]")
-  assert made.weights.shape == (N, H, 6, 6)
-  np.testing.assert_allclose(made.weights.sum(-1), 1, atol=1e-5)
 
 
 # Masks and predictions.

@@ -70,7 +70,10 @@ TABLE = {
     (lambda m: m.predict("x"), "examples is one string"),
     (lambda m: m.predict([3]), "expected a string or a dict"),
     (lambda m: m.predict([{"a": {1}}]), "written as JSON: exp"),
-    (lambda m: m.predict([{"txt": ""}]), "has no words; expected"),
+    (
+      lambda m: m.predict([{"txt": ""}]),
+      "no 'tokens' or 'text'; there are 'txt'",
+    ),
     (lambda m: m.predict(["a"], batch_size=0), "batch_size=0"),
   ],
   "causal": [

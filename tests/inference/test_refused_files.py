@@ -115,7 +115,7 @@ TABLE = [
   ),
   (
     *("sts", "f.tsv", "index\tsentence1\tsentence2\n0\tA\tB\n"),
-    "f.tsv:2: no column 'score'",
+    "f.tsv:2: no 'score' or 'label'; there are",
   ),
   *(
     ("isotropy table", "f.json", text, "f.json: not a table of layers; exp")

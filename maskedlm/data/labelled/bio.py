@@ -214,34 +214,22 @@ def _standard(sentences, path: str, file_scheme: str) -> list:
 
 def _check(tags, lines, path: str, scheme: str) -> None:
   previous = None
-  end = None, lines[-1] if lines else 0
-  for tag, line in [*zip(tags, lines, strict=True), end]:
+  for tag, line in zip([*tags, None], [*lines, *lines[-1:]], strict=True):
     is_known = tag is None or split_tag(tag)[0] in f"O{_PREFIXES[scheme]}"
     if not is_known or not may_follow(previous, tag, scheme):
       before = f"after {previous}" if previous else "at the start of a sentence"
       what = tag or "the end of the sentence"
+      hint = ""
+      if scheme == "bio" and tag:
+        begin = join_tag("B", split_tag(tag)[1])
+        hint = f"; expected {begin} where an entity begins"
       raise DataError(
-        f"{path}:{line}: {what} {before} is ill-formed {scheme.upper()}"
-        f"{_expected(tag, scheme)}. Correct the file, or set "
-        "--config.task.repair_bio=True to read it as conlleval does, or "
-        "--config.task.file_scheme (bio, iob1, bioes, io) if it uses another "
-        "scheme."
+        f"{path}:{line}: {what} {before} is ill-formed {scheme.upper()}{hint}. "
+        "Correct the file, or set --config.task.repair_bio=True to read it as "
+        "conlleval does, or --config.task.file_scheme (bio, iob1, bioes, io) "
+        "if it uses another scheme."
       )
     previous = tag
-
-
-def _expected(tag: str | None, scheme: str) -> str:
-  entity_type = split_tag(tag)[1] if tag else ""
-  if scheme == "bio":
-    return f"; expected {join_tag('B', entity_type)} where an entity begins"
-  if scheme == "iob1":
-    return (
-      f"; expected {join_tag('I', entity_type)}, as the word before is not in "
-      "an entity of this type"
-    )
-  if scheme == "io":
-    return f"; expected {join_tag('I', entity_type)}"
-  return "; expected S, or B, I, ..., E of one type"
 
 
 def _continues(before: tuple[str, str], after: tuple[str, str]) -> bool:

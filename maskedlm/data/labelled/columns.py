@@ -15,7 +15,9 @@ here into blocks, such as sentences. What files have:
   #, #tag with their columns       words
   BOM, CRLF, spaces around         dropped
   columns
-  commas (.csv)                    refused
+  commas (.csv), lines with other  refused
+  columns than most, or than
+  others of their sentence
 """
 
 import itertools
@@ -66,11 +68,12 @@ def read_columns(source: str | pathlib.Path, *, between: str = "") -> Columns:
 
   Args:
     source: the file.
-    between: "spaces" (tabs, too), or "conllu"; "" if the file decides.
+    between: "spaces" (tabs, too) for the formats in which sentences differ in
+      their numbers of columns, or "conllu"; "" if the file decides.
 
   Raises:
     DataError: the file is missing, can't be read as text or has no word; a line
-      of CoNLL-U has more or fewer columns; columns are between commas.
+      has more or fewer columns; columns are between commas.
   """
   path = pathlib.Path(source)
   lines = [(n, x.rstrip(" \t")) for n, x in enumerate(read_lines(path), 1)]
@@ -104,9 +107,12 @@ def read_columns(source: str | pathlib.Path, *, between: str = "") -> Columns:
     between=layout.between,
     is_conllu=layout.is_conllu,
   )
-  if found.is_conllu:
-    check_columns(found)
-  elif comments:
+  for block in blocks:
+    count = len(block.rows[0]) if between == "spaces" else found.count
+    for row, number in zip(block.rows, block.numbers, strict=True):
+      if len(row) != count:
+        raise _ragged_error(found, row, f"{source}:{number}", count)
+  if comments and not found.is_conllu:
     console.log(
       f"{source}: comments (# ...): {len(comments):,}, the first in line "
       f"{comments[0]}"
@@ -114,47 +120,18 @@ def read_columns(source: str | pathlib.Path, *, between: str = "") -> Columns:
   return found
 
 
-def check_columns(columns: Columns) -> None:
-  """Raises DataError for a line with other columns than most have."""
-  for block in columns.blocks:
-    for row, number in zip(block.rows, block.numbers, strict=True):
-      if len(row) != columns.count:
-        raise ragged_error(columns, row, number)
-
-
-def ragged_error(
-  columns: Columns, row: Sequence[str], number: int
+def _ragged_error(
+  found: Columns, row: Sequence[str], where: str, count: int
 ) -> DataError:
-  """Returns the error for a line that lacks a column."""
-  text = shorten(" ".join(row))
-  others = "CoNLL-U has" if columns.is_conllu else "most lines have"
-  hint = (
-    "; is it a comment? Then put it before a sentence, as '# text'"
-    if text.startswith("#")
-    else ""
-  )
+  text = " ".join(row)
+  others = "CoNLL-U has" if found.is_conllu else "other lines have"
+  hint = "a blank line between sentences"
+  if text.startswith("#"):
+    hint = "a comment before a sentence, as '# text'"
   return DataError(
-    f"{columns.path}:{number}: {counted(len(row), 'column')} "
-    f"between {columns.between}; expected {columns.count}, as {others}: "
-    f"{text!r}{hint}."
+    f"{where}: {counted(len(row), 'column')} between {found.between}, "
+    f"{text[:60]!r}; expected {count}, as {others}, or {hint}."
   )
-
-
-def check_block(path: str, block: Block) -> None:
-  """Raises DataError for a line with other columns than a sentence's first."""
-  count = len(block.rows[0])
-  for row, number in zip(block.rows, block.numbers, strict=True):
-    if len(row) != count:
-      raise DataError(
-        f"{path}:{number}: {counted(len(row), 'column')}; expected {count}, as "
-        f"in the sentence's first line ({block.numbers[0]}), or a blank line "
-        "between sentences."
-      )
-
-
-def shorten(text: str) -> str:
-  """Returns at most 60 characters of a text."""
-  return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def format_columns(sentences, separator: str = "\t") -> str:

@@ -15,7 +15,6 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError, did_you_mean
 from maskedlm.data.labelled.formats import glue
-from maskedlm.data.labelled.formats import texts as files
 from maskedlm.data.labelled.formats.texts import Example
 from maskedlm.data.labelled.labels import find_classes, without_mark
 from maskedlm.finetune.classification import glue_table, nsp_start
@@ -30,14 +29,15 @@ from maskedlm.finetune.common import (
   ensemble,
   label_metrics,
   single_label,
-  unseen_labels,
 )
 from maskedlm.finetune.common.confusion import confusion_table
-from maskedlm.finetune.common.gold_labels import (
-  labelled,
+from maskedlm.finetune.common.head import Head
+from maskedlm.finetune.common.labels import (
+  Gold,
+  ids_of,
+  label_ids,
   require_two_labels,
 )
-from maskedlm.finetune.common.head import Head
 from maskedlm.finetune.common.row_head import make_row_head
 from maskedlm.finetune.common.text_pairs import cut_sizes, pair_row
 from maskedlm.finetune.contract import (
@@ -74,6 +74,10 @@ class Options(FileOptions):
   )
 
 
+GOLD = Gold(
+  "label", "a label", lambda example: [(example.label, example.where)]
+)
+
 # --- The labels of the training set ---
 
 
@@ -86,8 +90,8 @@ def describe_labels(
     DataError: no example has a label, all have the same one, or two classes
       can't be told apart (labels.find_classes).
   """
-  examples = labelled(examples)
-  labels = files.gold_labels(examples)
+  examples = GOLD.labelled(examples)
+  labels = GOLD.of(examples)
   require_two_labels(examples, labels, "label")
   layout = layout_of(options)
   if layout.regression:
@@ -166,12 +170,15 @@ def _classification(
     return bool(example.label and without_mark(example.label, labels))
 
   def rows(examples: Sequence[Example]) -> Rows:
-    gold = [
-      (example.label if has_label(example) else None, example.where)
-      for example in examples
-    ]
-    ids, notes = unseen_labels.label_ids(gold, labels)
-    return make_rows(tokenizer, cfg, examples, length, labels=ids, notes=notes)
+    gold = [x.label if has_label(x) else None for x in examples]
+    return make_rows(
+      tokenizer,
+      cfg,
+      examples,
+      length,
+      labels=label_ids(gold, ids_of(labels)),
+      notes=GOLD.unseen_notes(list(filter(has_label, examples)), labels),
+    )
 
   def predict(example: Example, shares: list[float]) -> Prediction:
     return {
@@ -180,13 +187,8 @@ def _classification(
       "probabilities": dict(zip(labels, shares, strict=True)),
     }
 
-  def require_labels(examples: Sequence[Example]) -> None:
-    gold = files.gold_labels(examples)
-    wheres = [example.where for example in examples]
-    unseen_labels.check_known([*zip(gold, wheres, strict=True)], labels)
-
   def score(examples, predictions):
-    gold = files.gold_labels(examples)
+    gold = GOLD.of(examples)
     return label_metrics.evaluate_labels(
       gold, [p["label"] for p in predictions], positive=positive
     )
@@ -198,7 +200,7 @@ def _classification(
     score=score,
     best=best,
     has_label=has_label,
-    require_labels=require_labels,
+    require_labels=functools.partial(GOLD.require, known=labels),
     term="class",
   )
 
@@ -236,7 +238,7 @@ def _regression(
     ]
 
   def score(examples, predictions):
-    gold = files.gold_labels(examples)
+    gold = GOLD.of(examples)
     return label_metrics.evaluate_scores(
       gold, [p["score"] for p in predictions]
     )
@@ -253,8 +255,8 @@ def _regression(
     decode=decode,
     score=score,
     best=best,
-    has_label=lambda example: example.label is not None,
-    require_labels=files.gold_labels,
+    has_label=GOLD.has,
+    require_labels=GOLD.of,
   )
 
 
@@ -322,7 +324,7 @@ def format_tables(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, str]:
   """Returns confusion.tsv and labels.txt, or scores.tsv."""
-  gold = files.gold_labels(examples)
+  gold = GOLD.of(examples)
   if "score" in predictions[0]:
     found = [prediction["score"] for prediction in predictions]
     return {"scores.tsv": label_metrics.format_errors_by_range(gold, found)}

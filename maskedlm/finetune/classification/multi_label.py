@@ -20,11 +20,8 @@ from maskedlm.data.labelled.formats import texts as files
 from maskedlm.data.labelled.formats.texts import Example, FileLayout
 from maskedlm.data.labelled.labels import check_distinct
 from maskedlm.finetune.classification import classification
-from maskedlm.finetune.common import ensemble, entity_metrics, unseen_labels
-from maskedlm.finetune.common.gold_labels import (
-  labelled,
-  require_two_labels,
-)
+from maskedlm.finetune.common import ensemble, entity_metrics
+from maskedlm.finetune.common.labels import Gold, require_two_labels
 from maskedlm.finetune.common.row_head import make_row_head
 from maskedlm.finetune.contract import (
   Application,
@@ -88,6 +85,13 @@ class Options:
   )
 
 
+GOLD = Gold(
+  "label",
+  "labels",
+  lambda example: [(name, example.where) for name in example.label],
+  thing="label",
+)
+
 # --- Files ---
 
 
@@ -136,8 +140,8 @@ def describe_labels(
   Raises:
     DataError: no example has labels, or all have the same ones.
   """
-  examples = labelled(examples)
-  gold = files.gold_labels(examples)
+  examples = GOLD.labelled(examples)
+  gold = GOLD.of(examples)
   require_two_labels(examples, list(map(", ".join, gold)), "labels")
   labels = sorted(set(options.columns).union(*gold))
   check_distinct(labels, examples[0].where.rpartition(":")[0])
@@ -156,31 +160,14 @@ def make_application(setup: Setup, options: Options) -> Application:
   def rows(examples: Sequence[Example]) -> Rows:
     gold = [example.label or () for example in examples]
     is_gold = [[name in names for name in labels] for names in gold]
-    unseen = [
-      (name, example.where)
-      for example, names in zip(examples, gold, strict=True)
-      for name in names
-      if name not in labels
-    ]
     return classification.make_rows(
       tokenizer,
       cfg,
       examples,
       length,
       labels=np.array(is_gold, np.int32),
-      notes=unseen_labels.unseen_notes(unseen),
+      notes=GOLD.unseen_notes(examples, labels),
     )
-
-  def require_labels(examples: Sequence[Example]) -> None:
-    gold = [
-      (name, example.where)
-      for names, example in zip(
-        files.gold_labels(examples), examples, strict=True
-      )
-      for name in names
-    ]
-    unseen_labels.check_known(gold, labels)
-    unseen_labels.note_none(gold, examples, "label", options.metric)
 
   def loss(params: Params, batch: Batch, key: Key, train: bool):
     logits, gold = head.logits(params, batch, key, train), batch["labels"]
@@ -212,11 +199,13 @@ def make_application(setup: Setup, options: Options) -> Application:
     outputs=outputs,
     decode=decode,
     score=lambda examples, predictions: evaluate_label_sets(
-      files.gold_labels(examples), [p["labels"] for p in predictions]
+      GOLD.of(examples), [p["labels"] for p in predictions]
     ),
     best=options.metric,
-    has_label=lambda example: example.label is not None,
-    require_labels=require_labels,
+    has_label=GOLD.has,
+    require_labels=functools.partial(
+      GOLD._replace(metric=options.metric).require, known=labels
+    ),
   )
 
 
@@ -270,9 +259,7 @@ def format_tables(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, str]:
   """Returns labels.txt: precision, recall and F1 of each label and of all."""
-  each = count_labels(
-    files.gold_labels(examples), [p["labels"] for p in predictions]
-  )
+  each = count_labels(GOLD.of(examples), [p["labels"] for p in predictions])
   return {"labels.txt": entity_metrics.format_table(each, "label")}
 
 

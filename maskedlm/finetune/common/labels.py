@@ -52,7 +52,11 @@ class Gold(NamedTuple):
     for example in examples:
       if not self.has(example):
         where = example.where or "input"
-        raise DataError(f"{where}: no {self.field}; expected {self.expected}.")
+        # Formats of tables know why there is none.
+        why = getattr(example, "no_label", "")
+        raise DataError(
+          why or f"{where}: no {self.field}; expected {self.expected}."
+        )
     return [getattr(example, self.field) for example in examples]
 
   def labelled(self, examples: Sequence[Example]) -> list:

@@ -19,8 +19,8 @@ from maskedlm.data.labelled.formats.choices import Example
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import multi_sequence, single_label
 from maskedlm.finetune.common.confusion import confusion_table
-from maskedlm.finetune.common.gold_labels import gold_labels, labelled
 from maskedlm.finetune.common.head import Head
+from maskedlm.finetune.common.labels import Gold
 from maskedlm.finetune.common.row_head import make_row_head
 from maskedlm.finetune.common.text_pairs import pair_row
 from maskedlm.finetune.contract import (
@@ -61,6 +61,11 @@ class Options:
   )
 
 
+GOLD = Gold(
+  "label", 'the index of the correct choice, from 0, in a column "label"'
+)
+
+
 def describe_labels(examples: Sequence[Example]) -> dict[str, int]:
   """Returns {"choices": C}.
 
@@ -68,7 +73,7 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, int]:
     DataError: no example has a label, or numbers of choices differ.
   """
   count = files.check_num_choices(examples)
-  _gold_labels(labelled(examples))
+  GOLD.of(GOLD.labelled(examples))
   return {"choices": count}
 
 
@@ -87,7 +92,7 @@ def make_application(setup: Setup, options: Options) -> Application:
   def score(
     examples: Sequence[Example], predictions: Sequence[Prediction]
   ) -> dict[str, float]:
-    pairs = zip(_gold_labels(examples), predictions, strict=True)
+    pairs = zip(GOLD.of(examples), predictions, strict=True)
     return {"accuracy": float(np.mean([g == p["label"] for g, p in pairs]))}
 
   return single_label.make_classifier(
@@ -98,8 +103,8 @@ def make_application(setup: Setup, options: Options) -> Application:
     predict=_prediction,
     score=score,
     best="accuracy",
-    has_label=lambda example: example.label is not None,
-    require_labels=_gold_labels,
+    has_label=GOLD.has,
+    require_labels=GOLD.of,
     term="choice",
     metric="choice_accuracy",
   )
@@ -157,15 +162,6 @@ def _prediction(example: Example, shares: list[float]) -> Prediction:
   }
 
 
-def _gold_labels(examples: Sequence[Example]) -> list[int]:
-  """Returns the labels; raises DataError if an example has none."""
-  return gold_labels(
-    examples,
-    "label",
-    'the index of the correct choice, from 0, in a column "label"',
-  )
-
-
 def format_prediction(prediction: Prediction) -> str:
   """Returns the index of the choice, its probability and its text."""
   return "{label}\t{probability:.3f}\t{choice}".format(**prediction)
@@ -175,7 +171,7 @@ def format_tables(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, str]:
   """Returns places.tsv, gold by predicted index, and perhaps categories.tsv."""
-  gold = _gold_labels(examples)
+  gold = GOLD.of(examples)
   found = [prediction["label"] for prediction in predictions]
   texts = {"places.tsv": confusion_table([*map(str, gold)], [*map(str, found)])}
   correct: dict[str, list[bool]] = {}

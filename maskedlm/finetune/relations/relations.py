@@ -25,9 +25,9 @@ from maskedlm.core.task import Array, Batch
 from maskedlm.data.labelled import objects, tables
 from maskedlm.data.labelled.formats import relations as relation_files
 from maskedlm.data.labelled.formats.relations import Example
+from maskedlm.data.labelled.labels import check_distinct
 from maskedlm.finetune.common import single_label
 from maskedlm.finetune.common.confusion import confusion_table
-from maskedlm.finetune.common.gold_labels import check_distinct
 from maskedlm.finetune.common.head import make_head
 from maskedlm.finetune.common.labels import require_two_labels
 from maskedlm.finetune.contract import (

@@ -18,7 +18,7 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.core.task import Batch, Key, Params
-from maskedlm.data.labelled import bio, sentences
+from maskedlm.data.labelled import bio, columns, sentences
 from maskedlm.data.labelled.formats import tags
 from maskedlm.data.labelled.formats.tags import Example
 from maskedlm.finetune.common import ensemble, entity_metrics
@@ -327,7 +327,7 @@ def format_tables(
   return {
     "report.txt": text,
     "confusion.tsv": confusion_table(chain(*gold), chain(*predicted)),
-    "predictions.conll": tags.format_columns(
+    "predictions.conll": columns.format_columns(
       list(zip(words, gold, predicted, strict=True))
     ),
   }
@@ -338,7 +338,7 @@ def export_predictions(
 ) -> dict[str, str]:
   """Returns files of words and predicted tags, for read_examples."""
   pairs = [(p["tokens"], p["tags"]) for p in predictions]
-  files = {"predictions.conll": tags.format_columns(pairs)}
+  files = {"predictions.conll": columns.format_columns(pairs)}
   if options.task == "pos":
     files["predictions.conllu"] = tags.format_conllu(
       pairs, conllu_tag=options.conllu_tag

@@ -99,7 +99,7 @@ def test_a_file_is_conllu_by_its_name_or_its_first_word(file):
     ("1\ta\tO\n", "f.txt", False),
   ):
     assert columns.read_columns(file(text, name)).is_conllu == is_it
-  with pytest.raises(DataError, match=r":1: 2 columns .* CoNLL-U has"):
+  with pytest.raises(DataError, match=r":1: 2 columns .* 10, as CoNLL-U has"):
     columns.read_columns(file("a\tO\n", "f.conllu"))
 
 

@@ -55,19 +55,19 @@ def test_scales():
   assert set(attention.SCALES) <= set(attention_maps.Attention._fields)
 
 
-def test_the_verb(workdir, tmp_path, size, capsys):
+def test_the_verb(workdir, tmp_path, size, verb):
   out = tmp_path / "att.png"
   command = ["plot", "attention", f"--checkpoint={workdir}", f"--out={out}"]
   sentence = "the cat sat on the [MASK] ."
-  assert main.main([*command, sentence]) == 0
-  assert capsys.readouterr().out == f"{out}: 3 heads\n"
+  assert verb(*command, sentence).out == f"{out}: 3 heads\n"
   one = size(out)
   for layer in (["--layers", "-2"], ["--layer", "-2"], ["--layers=last"]):
     assert main.main([*command, *layer, sentence]) == 0
     assert size(out) == one
   for layers in ("all", "1,2"):
-    assert main.main([*command, f"--layers={layers}", sentence]) == 0
-    assert capsys.readouterr().out.endswith(": 6 heads\n")
+    assert verb(*command, f"--layers={layers}", sentence).out.endswith(
+      ": 6 heads\n"
+    )
     assert size(out)[1] > one[1]
 
   assert main.main([*command, "--values=scores", sentence]) == 0

@@ -137,7 +137,7 @@ def test_the_page_has_every_point(tmp_path):
   assert [len(part) for part in stored(html)[2][1:4]] == [400, 1, 400]
 
 
-def test_the_verb(workdir, text, tmp_path, size, capsys):
+def test_the_verb(workdir, text, tmp_path, size, capsys, verb):
   out, html = tmp_path / "house.png", tmp_path / "house.html"
   text.write_text(f"{text.read_text()}\n{EVIL}\n")
   other = tmp_path / "de.txt"
@@ -167,19 +167,19 @@ def test_the_verb(workdir, text, tmp_path, size, capsys):
   assert html.read_text() == before
 
 
-def test_words_and_senses(workdir, tmp_path, capsys):
+def test_words_and_senses(workdir, tmp_path, verb):
   data = tmp_path / "few.tsv"
   bank = "the\t_\t_\t_\nbanks\tbank\tNOUN\t{}\n\n"
   data.write_text("# doc d0\n" + bank.format("s.1") + bank.format("s.2") * 2)
   command = ["plot", "instances", f"--checkpoint={workdir}", f"--data={data}"]
   command.append(f"--html={tmp_path}/a.html")
-  assert main.main([*command, "--word", "bank", "--layers", "-1,-2"]) == 0
-  shown = capsys.readouterr().out.splitlines()[1:]
+  shown = verb(
+    *command, "--word", "bank", "--layers", "-1,-2"
+  ).out.splitlines()[1:]
   assert shown == ["      2  noun s.2", "      1  noun s.1"]
   page_text = (tmp_path / "a.html").read_text()
   assert "tiny_encoder, mean of layers 2, 1, PCA" in page_text
-  assert main.main([*command, "--word", "bank", "river", "--limit=2"]) == 0
-  printed = capsys.readouterr()
+  printed = verb(*command, "--word", "bank", "river", "--limit=2")
   assert "2 of 3 instances of “bank”, “river”" in printed.out
   assert "bank: noun s.2" in printed.out
   assert printed.err == f"“river”: no occurrence with a sense in {data}.\n"

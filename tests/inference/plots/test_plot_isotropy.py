@@ -29,14 +29,15 @@ def test_read_table(tmp_path):
   )
 
 
-def test_the_verb(workdir, text, tmp_path, size, capsys):
+def test_the_verb(workdir, text, tmp_path, size, capsys, verb):
   made = tmp_path / "tiny.json"
   measured = ["isotropy", f"--checkpoint={workdir}", f"--input={text}"]
   assert main.main([*measured, f"--out={made}"]) == 0
   capsys.readouterr()
   out = tmp_path / "isotropy.png"
-  assert main.main(["plot", "isotropy", str(made), f"--out={out}"]) == 0
-  assert capsys.readouterr().out == f"{out}: tiny\n"
+  assert (
+    verb("plot", "isotropy", str(made), f"--out={out}").out == f"{out}: tiny\n"
+  )
   narrow, height = size(out)
   other = table(tmp_path / "other.json")
   both = [str(made), str(other)]

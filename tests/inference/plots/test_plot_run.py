@@ -161,12 +161,14 @@ def test_titles():
   ]
 
 
-def test_the_verb(tmp_path, size, capsys):
+def test_the_verb(tmp_path, size, verb):
   a = pretraining(tmp_path / "a", tail='{"step": 40, ')
   b = pretraining(tmp_path / "b", terms=("mlm",))
   out = tmp_path / "run.png"
-  assert main.main(["plot", "run", a, b, f"--out={out}"]) == 0
-  assert capsys.readouterr().out == f"{out}: steps of a 30, b 30\n"
+  assert (
+    verb("plot", "run", a, b, f"--out={out}").out
+    == f"{out}: steps of a 30, b 30\n"
+  )
   # 7 panels in three columns and three rows.
   width, height = size(out)
   assert width == round(150 * (3 * (3.3 + 0.85) + 0.2)) and 1300 < height < 1600

@@ -105,7 +105,7 @@ def test_errors(made):
     placing.parse_target("the *cat* *sat*")
 
 
-def test_the_verb(made, workdir, tmp_path, capsys):
+def test_the_verb(made, workdir, tmp_path, capsys, verb):
   path = tmp_path / "senses.npz"
   senses.save_senses(path, made[3])
   command = ["plot", "senses", f"--checkpoint={workdir}", f"--senses={path}"]
@@ -125,6 +125,5 @@ def test_the_verb(made, workdir, tmp_path, capsys):
     ([more[1], "house"], "no word is marked"),
     ([f"--html={tmp_path}/a.htm", "the *house*"], "'.htm'"),
   ):
-    assert main.main([*command, *options]) == 2
-    printed = capsys.readouterr().err
+    printed = verb(*command, *options, expect=2).err
     assert message in printed and printed.count("\n") == 1

@@ -147,7 +147,7 @@ def test_read_pairs(tmp_path):
   assert isotropy.read_pairs(path) == expected
 
 
-def test_the_verb(workdir, tmp_path, capsys):
+def test_the_verb(workdir, tmp_path, capsys, verb):
   text, sts = tmp_path / "text.txt", tmp_path / "dev.tsv"
   text.write_text("\n".join(finetune_runs.TEXTS))
   rows = [f"{i}\t{p.a}\t{p.b or '-'}\t{p.score}" for i, p in enumerate(PAIRS)]
@@ -155,8 +155,7 @@ def test_the_verb(workdir, tmp_path, capsys):
   table = tmp_path / "table.json"
   command = ["isotropy", f"--checkpoint={workdir}", f"--input={text}"]
   more = [f"--sts={sts}", f"--out={table}", "--sample=40"]
-  assert main.main([*command, *more]) == 0
-  lines = capsys.readouterr().out.splitlines()
+  lines = verb(*command, *more).out.splitlines()
   words = sum(len(text.split()) for text in finetune_runs.TEXTS)
   first = f"40 of {words} words of 12 texts; Spearman of 4 pairs of {sts}"
   assert lines[0] == first

@@ -109,10 +109,9 @@ def test_the_best_threshold_by_hand():
     assert share == np.mean((x > threshold) == y)
 
 
-def test_the_verb(workdir, fitted, tmp_path, capsys, monkeypatch):
+def test_the_verb(workdir, fitted, tmp_path, capsys, verb, monkeypatch):
   command = ["similarity", f"--checkpoint={workdir}"]
-  assert main.main([*command, *PAIRS[2]]) == 0
-  lines = capsys.readouterr().out.splitlines()
+  lines = verb(*command, *PAIRS[2]).out.splitlines()
   assert lines == [*PAIRS[2], "  cosine        1.000"]
   stdin = "".join(f"{a}\t{b}\n" for a, b in PAIRS).encode()
   monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
@@ -126,7 +125,7 @@ def test_the_verb(workdir, fitted, tmp_path, capsys, monkeypatch):
   assert made[1]["line"] == 2 and -1 <= made[1]["standardised"] < 0.99
 
 
-def test_wic(workdir, fitted, tmp_path, capsys):
+def test_wic(workdir, fitted, tmp_path, capsys, verb):
   same, other = "the cat sat on the mat", "in paris , a cat she sold"
   line = "cat\tN\t{}-{}\t{}\t{}\n"
   data = line.format(1, 1, same, same) + line.format(1, 4, same, other)
@@ -139,8 +138,7 @@ def test_wic(workdir, fitted, tmp_path, capsys):
     *(f"--wic={tmp_path}/test.data.txt", f"--dev={tmp_path}/dev.data.txt"),
   ]
   more = [f"--standardise={fitted}", f"--out={out}"]
-  assert main.main([*command, *more]) == 0
-  lines = capsys.readouterr().out.splitlines()
+  lines = verb(*command, *more).out.splitlines()
   assert lines[0].startswith("4 pairs of ") and len(lines) == 4
   assert lines[2].split()[0] == "cosine" and lines[3].endswith("100.0%")
   made = json.loads(out.read_text())

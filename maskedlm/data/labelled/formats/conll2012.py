@@ -23,7 +23,6 @@ from maskedlm.data.labelled.bio import Entity
 from maskedlm.data.labelled.columns import (
   Block,
   Columns,
-  check_block,
   format_columns,
 )
 from maskedlm.data.labelled.formats.span_columns import read_spans, span_column
@@ -84,8 +83,8 @@ def read_sentences(columns: Columns) -> list[Sentence]:
   """Returns the sentences, whether or not they are in documents.
 
   Raises:
-    DataError: a sentence's lines differ in their numbers of columns, there are
-      fewer than 5; with all columns, words are not numbered 0, 1, 2, ...
+    DataError: there are fewer than 5 columns; with all columns, words are not
+      numbered 0, 1, 2, ...
   """
   found = [_sentence(columns.path, block) for block in columns.blocks]
   if is_format(columns):
@@ -105,41 +104,34 @@ def read_documents(columns: Columns) -> list[Document]:
   is_open = False
   for block in (*columns.blocks, Block((), (), columns.after)):
     for number, text in block.before:
-      where = f"{columns.path}:{number}"
-      if text.startswith(_BEGIN):
-        if is_open:
-          raise DataError(
-            f"{where}: {_BEGIN}, but the document of {documents[-1].where} has "
-            f"not ended; expected a line {_END} before it."
-          )
+      where, begins = f"{columns.path}:{number}", text.startswith(_BEGIN)
+      if not begins and not text.startswith(_END):
+        continue
+      if begins == is_open:
+        place = "within" if is_open else "outside of"
+        raise _unpaired(where, f"{text[:40]!r} {place} a document")
+      is_open = begins
+      if begins:
         name = text.removeprefix(_BEGIN).strip()
         documents.append(Document(name, where, []))
-      elif text.startswith(_END) and not is_open:
-        raise DataError(
-          f"{where}: {_END}, but no document is open; expected a line "
-          f"{_BEGIN} (NAME); part 000 before its words."
-        )
-      is_open = text.startswith(_BEGIN) or (
-        is_open and not text.startswith(_END)
-      )
-    if block.rows and not is_open:
-      raise DataError(
-        f"{columns.path}:{block.numbers[0]}: a word outside a document; "
-        f"expected a line {_BEGIN} (NAME); part 000 before the first one. Is "
-        "the file CoNLL-2012?"
-      )
     if block.rows:
+      if not is_open:
+        where = f"{columns.path}:{block.numbers[0]}"
+        raise _unpaired(where, "a word outside of a document")
       documents[-1].sentences.append(_sentence(columns.path, block))
   if is_open:
-    raise DataError(
-      f"{documents[-1].where}: the document does not end; expected a line "
-      f"{_END} after its last word. Is the file complete?"
-    )
+    raise _unpaired(documents[-1].where, "the document does not end")
   return documents
 
 
+def _unpaired(where: str, what: str) -> DataError:
+  return DataError(
+    f"{where}: {what}; expected a line {_BEGIN} (NAME); part 000 before the "
+    f"words of each document, and a line {_END} after them."
+  )
+
+
 def _sentence(path: str, block: Block) -> Sentence:
-  check_block(path, block)
   found = Sentence(path, block)
   found.column(_LEAST - 1)
   return found

@@ -261,23 +261,18 @@ def read_tree(
       )
     heads.append(int(head))
     labels.append(label.strip())
-  _check_no_cycle([where for where, _, _ in arcs], heads)
-  return tuple(heads), tuple(labels)
-
-
-def _check_no_cycle(places: Sequence[str], heads: Sequence[int]) -> None:
-  """Raises DataError unless all words lead to the root, 0."""
-  done = {0}
+  done = {0}  # The words that lead to the root.
   for word in range(1, len(heads) + 1):
     trail: dict[int, None] = {}
-    while word not in done:
-      if word in trail:
-        seen = [*trail]
-        cycle = " -> ".join(map(str, [*seen[seen.index(word) :], word]))
-        raise DataError(
-          f"{places[word - 1]}: a cycle of heads, {cycle[:60]}; expected a "
-          "tree, in which all words lead to the root."
-        )
+    while word not in done and word not in trail:
       trail[word] = None
       word = heads[word - 1]
+    if word in trail:
+      words = [*trail]
+      cycle = " -> ".join(map(str, [*words[words.index(word) :], word]))
+      raise DataError(
+        f"{arcs[word - 1][0]}: a cycle of heads, {cycle[:60]}; expected a "
+        "tree, in which all words lead to the root."
+      )
     done.update(trail)
+  return tuple(heads), tuple(labels)

@@ -58,10 +58,9 @@ def read_layers(
       f"{source}: CoNLL-U, whose columns are no layers of entities; expected "
       "columns of BIO, or set --config.task.nested=False and task.tag_column."
     )
-  columns.check_columns(found)
   layers = [
     _with_spans(
-      tags.select_columns(found, token_column=token_column, tag_column=column),
+      tags.select_columns(found, token_column, column),
       **options,
     )
     for column in _layer_columns(found, token_column)

@@ -17,12 +17,7 @@ from collections.abc import Iterable, Sequence
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled.columns import (
-  Block,
-  Columns,
-  check_block,
-  format_columns,
-)
+from maskedlm.data.labelled.columns import Block, Columns, format_columns
 from maskedlm.data.labelled.formats import span_columns
 from maskedlm.data.labelled.formats.predicates import (
   Example,
@@ -39,12 +34,9 @@ def read_sentences(columns: Columns) -> list[Example]:
   """Returns the sentences of a file.
 
   Raises:
-    DataError: the lines of a sentence differ in their numbers of columns; there
-      is no column of predicates; see also make_example.
+    DataError: there is no column of predicates; see also make_example.
   """
   path = columns.path
-  for block in columns.blocks:
-    check_block(path, block)
   target = _target_column(columns.blocks)
   if not target:
     raise DataError(

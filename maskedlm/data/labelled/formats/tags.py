@@ -90,7 +90,7 @@ def read_file(
     return _checked_tags([_of_row(row) for row in rows])
   found = columns.read_columns(source)
   if is_default and conll2012.is_format(found):
-    return _of_2012(found, entities)
+    return [_of_2012(x, entities) for x in conll2012.read_sentences(found)]
   by_name = conllu_tag != "upos" and tag_column == TAG_COLUMN
   if by_name and not found.is_conllu and found.count > 1:
     raise DataError(
@@ -98,13 +98,7 @@ def read_file(
       "set --config.task.tag_column to the tag's column, or "
       "--config.task.conllu_tag=upos for the last one."
     )
-  _report_ragged(found)
-  return select_columns(
-    found,
-    token_column=token_column,
-    tag_column=tag_column,
-    conllu_tag=conllu_tag,
-  )
+  return select_columns(found, token_column, tag_column, conllu_tag)
 
 
 def read_entities(
@@ -134,11 +128,7 @@ def read_entities(
 
 
 def select_columns(
-  found: Columns,
-  *,
-  token_column: int = TOKEN_COLUMN,
-  tag_column: int = TAG_COLUMN,
-  conllu_tag: str = "upos",
+  found: Columns, token_column: int, tag_column: int, conllu_tag: str = "upos"
 ) -> list[Example]:
   """Returns the words and tags of a file; arguments as for read_file.
 
@@ -152,22 +142,24 @@ def select_columns(
       token_column = conllu.FORM
     if tag_column == TAG_COLUMN:
       tag_column = CONLLU_TAGS[conllu_tag]
-  count = found.count
-  in_range = all(-count <= i < count for i in (token_column, tag_column))
-  if in_range and count > 1 and token_column % count == tag_column % count:
+  for name, column in (("token", token_column), ("tag", tag_column)):
+    if not -found.count <= column < found.count:
+      raise DataError(
+        f"{found.path}:{blocks[0].numbers[0]}: {name}_column={column}, but the "
+        f"line has {counted(found.count, 'column')}: "
+        f"{' '.join(blocks[0].rows[0])[:60]!r}; set "
+        f"--config.task.{name}_column."
+      )
+  if found.count > 1 and not (token_column - tag_column) % found.count:
     raise DataError(
       f"{found.path}: token_column={token_column} and tag_column={tag_column} "
-      f"are the same one of {count} columns; set --config.task.tag_column."
+      f"are the same one of {found.count} columns; set "
+      "--config.task.tag_column."
     )
   made = [_of_block(found, x, token_column, tag_column) for x in blocks]
   made = _without_header(made)
   _check_words(found, made, token_column)
   return _checked_tags(made)
-
-
-def format_columns(sentences: Iterable[Sequence[Sequence[str]]]) -> str:
-  """Returns sentences, each columns of words, tags, ..., for read_file."""
-  return columns.format_columns(sentences)
 
 
 def format_conllu(
@@ -181,11 +173,10 @@ def format_conllu(
   """
   text = []
   for words, tags in sentences:
-    blank = [["_"] * len(words)]
-    made = blank * columns.CONLLU_COLUMNS
+    made = [["_"] * len(words)] * columns.CONLLU_COLUMNS
     made[0] = [str(i) for i in range(1, len(words) + 1)]
     made[conllu.FORM], made[CONLLU_TAGS[conllu_tag]] = words, tags
-    plain = (re.sub(r"[\t\n\r]", " ", word) or "_" for word in words)
+    plain = columns.format_columns([[words]]).split("\n")[: len(words)]
     text += [f"# text = {' '.join(plain)}\n", columns.format_columns([made])]
   return "".join(text)
 
@@ -221,70 +212,34 @@ def _of_row(row: read.Row) -> Example:
   return Example(words, tags, lines=(row.line,) * len(words), where=row.where)
 
 
-def _of_2012(found: Columns, entities: bool) -> list[Example]:
-  made = []
-  for sentence in conll2012.read_sentences(found):
-    words = sentence.column(conll2012.WORD)
-    tags = sentence.column(conll2012.TAG)
-    if entities:
-      spans = sentence.spans(conll2012.ENTITY)
-      tags = tuple(bio.entity_tags(spans, len(words)))
-    lines = sentence.block.numbers
-    made.append(Example(words, tags, lines=lines, where=sentence.where))
-  return made
+def _of_2012(sentence: conll2012.Sentence, entities: bool) -> Example:
+  words = sentence.column(conll2012.WORD)
+  tags = sentence.column(conll2012.TAG)
+  if entities:
+    spans = sentence.spans(conll2012.ENTITY)
+    tags = tuple(bio.entity_tags(spans, len(words)))
+  numbers = sentence.block.numbers
+  return Example(words, tags, lines=numbers, where=sentence.where)
 
 
 def _of_block(
   found: Columns, block: Block, token_column: int, tag_column: int
 ) -> Example:
-  words, tags = [], []
-  for row, number in zip(block.rows, block.numbers, strict=True):
-    words.append(_field(found, row, number, "token", token_column))
-    if not words[-1]:
+  words = tuple(row[token_column] for row in block.rows)
+  tags = tuple(row[tag_column].strip() for row in block.rows)
+  for name, values in (("word", words), ("tag", tags)):
+    if "" in values:
       raise DataError(
-        f"{found.path}:{number}: the word is empty; expected one on each line, "
-        "and a blank line after each sentence."
+        f"{found.path}:{block.numbers[values.index('')]}: the {name} is empty; "
+        "expected a word and its tag on each line, and a blank line after each "
+        "sentence."
       )
-    tags.append(_field(found, row, number, "tag", tag_column).strip())
-    if not tags[-1]:
-      raise DataError(f"{found.path}:{number}: the tag is empty.")
   return Example(
-    tuple(words),
-    tuple(tags) if found.count > 1 else None,
+    words,
+    tags if found.count > 1 else None,
     lines=block.numbers,
     where=f"{found.path}:{block.numbers[0]}",
   )
-
-
-def _field(
-  found: Columns, row: Sequence[str], number: int, name: str, column: int
-) -> str:
-  count = len(row)
-  if count == found.count and not -count <= column < count:
-    raise DataError(
-      f"{found.path}:{number}: {name}_column={column}, but the line has "
-      f"{counted(count, 'column')}: {columns.shorten(' '.join(row))!r}; set "
-      f"--config.task.{name}_column."
-    )
-  # Columns of other lines are counted from the left alone.
-  if count != found.count and not 0 <= column < count:
-    raise columns.ragged_error(found, row, number)
-  return row[column]
-
-
-def _report_ragged(found: Columns) -> None:
-  """Logs how many lines have other columns than most."""
-  numbers = [
-    number
-    for block in found.blocks
-    for row, number in zip(block.rows, block.numbers, strict=True)
-    if len(row) != found.count
-  ]
-  if numbers:
-    console.log(
-      f"{found.path}: lines with other than {counted(found.count, 'column')}: "
-      f"{len(numbers):,}, the first in line {numbers[0]}"
-    )
 
 
 def _without_header(examples: list[Example]) -> list[Example]:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from maskedlm.data.labelled import columns
 from maskedlm.data.labelled.formats import tags
 
 CONLLU = """\
@@ -58,13 +59,6 @@ def test_words_without_tags(file):
   ]
   assert read(file("a\t_\nb\t_\n"))[0][1] is None
   assert read(file('{"words": ["a"]}\n')) == [(("a",), None, (1,))]
-
-
-def test_lines_that_have_the_columns_asked_for(file, capsys):
-  path = file("a X O more\nb X B-P\nc Y O\nd Y O x y\n")
-  assert read(path, tag_column=2)[0][1] == ("O", "B-P", "O", "O")
-  told = "lines with other than 3 columns: 2, the first in line 1"
-  assert told in capsys.readouterr().err
 
 
 def test_names_of_columns_are_no_word(file, capsys):
@@ -133,7 +127,7 @@ def test_the_last_suffix_and_the_first_bytes_say_the_format(file):
 def test_what_is_written_is_read_again(file):
   words = [("EU", "a b", "\u2028"), ("#",)]
   found = [("B-ORG", "O", "O"), ("O",)]
-  text = tags.format_columns(list(zip(words, found, strict=True)))
+  text = columns.format_columns(list(zip(words, found, strict=True)))
   assert [x[:2] for x in read(file(text))] == [*zip(words, found, strict=True)]
   for name in ("upos", "xpos"):
     text = tags.format_conllu(zip(words, found, strict=True), conllu_tag=name)
