@@ -224,14 +224,14 @@ def test_input_is_reported_by_line(finished, tmp_path, capsys, monkeypatch):
   assert "none.txt: no such file" in missing
   path = tmp_path / "lines.jsonl"
   path.write_text('{"text": "the cat"}\n\n{"txt": "a dog"}\n')
-  assert (
-    f'error: {path}:3: input {{"txt": "a dog"}} has no \'text\''
-  ) in refused("predict", "--input", str(path))
+  assert (f'error: {path}:3: input {{"txt": "a dog"}}: no \'text\'') in refused(
+    "predict", "--input", str(path)
+  )
   assert "error: input {" in refused("predict", '{"txt": "a dog"}')
   path = tmp_path / "bare.tsv"
   path.write_text("text\nthe good cat\n")
   error = refused("evaluate", "--data", str(path))
-  assert "bare.tsv:2: no column 'label'" in error
+  assert "bare.tsv:2: no 'label'" in error
 
 
 def test_the_held_out_share_does_not_depend_on_the_seed(config):
@@ -258,8 +258,8 @@ def test_the_held_out_share_does_not_depend_on_the_seed(config):
     ({"data.dev": "", "data.dev_share": 0.0}, "no example is left for dev"),
     ({"model.reinit_layers": 3}, "model.reinit_layers=3: expected 0 to 2"),
     # Before training, and before other files are predicted.
-    ({"data.dev": "bare.tsv"}, "bare.tsv:2: no column 'label'"),
-    ({"data.also_score": ("bare.tsv",)}, "bare.tsv:2: no column 'label'"),
+    ({"data.dev": "bare.tsv"}, "bare.tsv:2: no 'label'"),
+    ({"data.also_score": ("bare.tsv",)}, "bare.tsv:2: no 'label'"),
     ({"data.also_score": ("none.tsv",)}, "none.tsv: No such file"),
   ],
 )

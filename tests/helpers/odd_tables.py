@@ -121,11 +121,6 @@ def _flat(text: str) -> str:
   return text.replace("\t", " ").replace("\n", " ")
 
 
-def _r_names(table: Table) -> str:
-  text = _fields(_indexed(table, [""]), "\t", csv.QUOTE_NONNUMERIC)
-  return text.removeprefix('""\t')  # The header has no name for row names.
-
-
 def _objects(table: Table) -> list[dict[str, Any]]:
   return [dict(zip(table.columns, row, strict=False)) for row in table.rows]
 
@@ -153,16 +148,6 @@ DELIMITED: dict[str, tuple[str, Callable[[Table], str]]] = {
   ),
   "glue": (".tsv", _raw),
   "glue_txt": (".txt", _raw),
-}
-# Other separators, and quotation marks in .tsv.
-REFUSED: dict[str, tuple[str, Callable[[Table], str]]] = {
-  "semicolons": (".csv", lambda t: _fields(t, ";", MINIMAL)),
-  "bars": (".csv", lambda t: _fields(t, "|", MINIMAL)),
-  "tabs_in_csv": (".csv", lambda t: _fields(t, "\t", MINIMAL)),
-  "commas_in_tsv": (".tsv", lambda t: _fields(t, ",", MINIMAL)),
-  "pandas_tsv": (".tsv", lambda t: _fields(t, "\t", MINIMAL)),
-  "r": (".tsv", lambda t: _fields(t, "\t", csv.QUOTE_NONNUMERIC)),
-  "r_row_names": (".tsv", _r_names),
 }
 OBJECTS: dict[str, tuple[str, Callable[[Table], str | bytes]]] = {
   "lines": (".jsonl", lambda t: _lines(t, ensure_ascii=False)),

@@ -15,8 +15,7 @@ import numpy as np
 import optax
 
 from maskedlm.core.task import Batch, Key, Params
-from maskedlm.data.labelled.formats import label_lists
-from maskedlm.data.labelled.formats import texts as files
+from maskedlm.data.labelled.formats import label_lists, texts
 from maskedlm.data.labelled.formats.texts import Example, FileLayout
 from maskedlm.data.labelled.labels import check_distinct
 from maskedlm.finetune.classification import classification
@@ -124,9 +123,9 @@ def parse_line(line: str, options: Options) -> Example:
   """Returns the example in a line of input: text, pair or JSON object.
 
   Raises:
-    DataError: see files.parse_line.
+    DataError: see texts.parse_line.
   """
-  return files.parse_line(line, _layout(options))
+  return texts.parse_line(line, _layout(options))
 
 
 # --- The labels of the training set ---

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from maskedlm.core.task import Batch, Key, Params
-from maskedlm.data.labelled.formats import choices as files
+from maskedlm.data.labelled.formats import choices
 from maskedlm.data.labelled.formats.choices import Example
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import multi_sequence, single_label
@@ -72,7 +72,7 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, int]:
   Raises:
     DataError: no example has a label, or numbers of choices differ.
   """
-  count = files.check_num_choices(examples)
+  count = choices.check_num_choices(examples)
   GOLD.of(GOLD.labelled(examples))
   return {"choices": count}
 
@@ -125,7 +125,7 @@ def make_rows(
   Raises:
     DataError: an example doesn't have C choices.
   """
-  C = files.check_num_choices(examples, count)
+  C = choices.check_num_choices(examples, count)
   contexts = tokenizer.encode_batch([e.context for e in examples])
   flat = tokenizer.encode_batch(
     [f"{e.question} {c}".strip() for e in examples for c in e.choices]
@@ -192,16 +192,16 @@ def make_task(options: Options) -> FinetuneTask:
     name="multiple_choice",
     options=options,
     read_examples=functools.partial(
-      files.read_examples,
+      choices.read_examples,
       first_label=options.first_label,
       header=options.header,
     ),
-    parse_line=files.parse_line,
+    parse_line=choices.parse_line,
     describe_labels=describe_labels,
     make_application=functools.partial(make_application, options=options),
     format_prediction=format_prediction,
     format_tables=format_tables,
-    export_predictions=files.write_answers,
+    export_predictions=choices.write_answers,
     split_key=lambda example: example.context,
     demo_lines=tuple("\t".join(_EXAMPLE[:stop]) for stop in range(3, 7)),
   )

@@ -25,7 +25,7 @@ import numpy as np
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.core.task import Batch, Key, Params
-from maskedlm.data.labelled.formats import passages as files
+from maskedlm.data.labelled.formats import passages as passage_files
 from maskedlm.data.labelled.formats.passages import Example
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import ensemble, multi_sequence
@@ -91,14 +91,14 @@ def read_examples(source: str, options: Options) -> list[Example]:
   """Returns the examples of a file.
 
   Raises:
-    DataError: see files.read_examples.
+    DataError: see passage_files.read_examples.
   """
-  columns = files.Columns(
-    (options.query,) if options.query else files.QUERY_COLUMNS,
-    (options.passage,) if options.passage else files.PASSAGE_COLUMNS,
+  columns = passage_files.Columns(
+    (options.query,) if options.query else passage_files.QUERY_COLUMNS,
+    (options.passage,) if options.passage else passage_files.PASSAGE_COLUMNS,
     options.label,
   )
-  return files.read_examples(source, columns, header=options.header)
+  return passage_files.read_examples(source, columns, header=options.header)
 
 
 def describe_labels(examples: Sequence[Example]) -> dict[str, Any]:
@@ -380,7 +380,7 @@ def make_task(options: Options) -> FinetuneTask:
     name="retrieval",
     options=options,
     read_examples=functools.partial(read_examples, options=options),
-    parse_line=files.parse_line,
+    parse_line=passage_files.parse_line,
     describe_labels=describe_labels,
     make_application=functools.partial(make_application, options=options),
     format_prediction=format_prediction,

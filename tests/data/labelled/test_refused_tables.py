@@ -37,9 +37,7 @@ READERS = {
 def read(form, path):
   if callable(READERS[form]):
     return READERS[form](path)
-  name, options = READERS[form]
-  task = configs.load_task(name)
-  return task.read_examples(str(path), task.options(**options))
+  return configs.make_task(*READERS[form]).read_examples(str(path))
 
 
 def lines(*objects):
@@ -294,7 +292,7 @@ REFUSED = {
     ("a.json", '{"data": {}}', "no 'question'; there are 'data';"),
     ("a.json", f"{flat()}{{", "a.json:2: not JSON"),
     ("a.json", b'{"data": "\xff"}', "a.json:1: not UTF-8"),
-    ("a.json", '{"data": [{"paragraphs": [3]}]}', "'paragraphs' is '[3]';"),
+    ("a.json", '{"data": [{"paragraphs": [3]}]}', "'paragraphs' is '[3]' "),
     (
       "a.json",
       '{"data": [{"paragraphs": [{"qas": [{"question": "Who?"}]}]}]}',

@@ -56,17 +56,6 @@ def test_rows_in_are_rows_used_and_reported(task, program, tmp_path, capsys):
   assert count > 20
 
 
-@pytest.mark.parametrize("program", odd_tables.REFUSED)
-@pytest.mark.parametrize("task", odd_tables.TABLES)
-def test_other_ways_to_write_a_table_are_refused(task, program, tmp_path):
-  suffix, write = odd_tables.REFUSED[program]
-  path = tmp_path / f"a{suffix}"
-  path.write_text(write(odd_tables.TABLES[task](False)), encoding="utf-8")
-  with pytest.raises(DataError, match=rf"^{path}") as error:
-    _read(task, path)
-  assert "\n" not in str(error.value)
-
-
 # --- Properties ---
 
 # No lone surrogates (UTF-8 has none), and no \r: csv has it as a line end.

@@ -50,7 +50,7 @@ def test_gold_labels_of_which_some_are_known_are_scored():
   labels.check_known([], ["a", "b"])
 
 
-class Example(NamedTuple):
+class Tagged(NamedTuple):
   tags: tuple[str, ...] | None
   where: str
   no_label: str = ""
@@ -62,8 +62,8 @@ GOLD = labels.Gold(
   lambda example: [(tag, example.where) for tag in example.tags],
   thing="name",
 )
-EXAMPLES = [Example(("a", "b"), "f:1"), Example(None, "f:2")]
-EXAMPLES += [Example(("a", "c", "d", "c"), "f:3")]
+EXAMPLES = [Tagged(("a", "b"), "f:1"), Tagged(None, "f:2")]
+EXAMPLES += [Tagged(("a", "c", "d", "c"), "f:3")]
 
 
 def test_where_gold_labels_are():
@@ -72,7 +72,7 @@ def test_where_gold_labels_are():
   assert GOLD.of(EXAMPLES[::2]) == [("a", "b"), ("a", "c", "d", "c")]
   with pytest.raises(DataError, match="f:2: no tags; expected a column of tag"):
     GOLD.of(EXAMPLES)
-  why = Example(None, "f:4", "f:4: no column 'x'.")
+  why = Tagged(None, "f:4", "f:4: no column 'x'.")
   with pytest.raises(DataError, match=r"^f:4: no column 'x'\.$"):
     GOLD.require([why], ["a"])
 
@@ -85,7 +85,7 @@ def test_labels_that_the_model_does_not_know(capsys):
   assert ids.tolist() == [1, 0, labels.UNSEEN, 0]
   GOLD.require(EXAMPLES[::2], ["a"])
   assert not capsys.readouterr().err
-  GOLD.require([Example((), "f:5")], ["a"])
+  GOLD.require([Tagged((), "f:5")], ["a"])
   assert "f: no name in 1 example to be scored, so f1 is 0" in (
     capsys.readouterr().err
   )

@@ -13,6 +13,7 @@ from helpers.letters import CLS, PAD, SEP, TOKENIZER, make_params
 from helpers.repository import ROOT
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.data.labelled.formats import choices
 from maskedlm.data.labelled.formats.choices import Example
 from maskedlm.finetune import config as configs
 from maskedlm.finetune.contract import Setup
@@ -180,7 +181,7 @@ def test_predictions_score_and_tables():
   assert set(multiple_choice.format_tables(EXAMPLES[:4], predictions)) == {
     "places.tsv"
   }
-  assert multiple_choice.export_predictions(predictions) == {
+  assert choices.write_answers(predictions) == {
     "answers.csv": "0,C\n77,A\n2,C\n3,B\n"
   }
   assert app.decode([], None, {}, {}) == []

@@ -29,25 +29,20 @@ def _places(value: Any) -> Places:
       spans = [
         [x["start"], x["end"]] for x in fields.rows_of(spans, "start", "end")
       ]
-    if not isinstance(answer["text"], str) or not isinstance(spans, list):
-      raise ValueError
-    for span in spans:
+    text = fields.text_of(answer["text"])
+    for span in fields.list_of(spans):
       is_pair = isinstance(span, list) and len(span) == 2
       if not is_pair or any(type(x) is not int for x in span):
         raise ValueError(f"it has {str(span)[:40]}, not [FIRST, LAST]")
-      places.append((answer["text"], *span))
+      places.append((text, *span))
   return tuple(places)
-
-
-def _texts(value: Any) -> list[str]:
-  if not isinstance(value, list) or any(not isinstance(x, str) for x in value):
-    raise ValueError
-  return [text for text in value if text.strip()]
 
 
 ANSWERS = fields.Format(
   {
-    "texts": fields.Field(("answers",), "a list of texts", _texts),
+    "texts": fields.items(
+      "answers", of=fields.text_of, expected="a list of texts"
+    ),
     "places": fields.Field(
       ("detected_answers",), "a list of such objects", _places
     ),
@@ -77,7 +72,8 @@ def gold_answers(
   starts: dict[str, int] = {}
   for text, first, last in values["places"]:
     starts.setdefault(_part(context, first, last, text, where), first)
-  absent = [x for x in dict.fromkeys(values["texts"]) if x not in starts]
+  texts = filter(str.strip, dict.fromkeys(values["texts"]))
+  absent = [x for x in texts if x not in starts]
   if not absent and not starts:
     raise DataError(f"{where}: no answer; expected at least one.")
   return (

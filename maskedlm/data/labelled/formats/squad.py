@@ -12,7 +12,7 @@ none. Offsets count characters (code points), as in the official files.
 
 and in them
 
-  id             a text or a number, as text; none: FILE:N, counted
+  id             a text or a whole number, as text; none: FILE:N, counted
   answers        a list of {text, answer_start}, or {text: [...],
                  answer_start: [...]}; null or absent: unknown
   text           empty: no answer, counted
@@ -42,13 +42,6 @@ _SUCH_AS = (
 )
 
 
-def _id(value: Any) -> str:
-  if isinstance(value, bool) or not isinstance(value, str | int | float):
-    raise ValueError
-  is_whole = isinstance(value, float) and value.is_integer()
-  return str(int(value) if is_whole else value)
-
-
 def _answers(value: Any) -> tuple[GoldAnswer, ...]:
   answers = []
   for row in fields.rows_of(value, "text", "answer_start"):
@@ -60,15 +53,12 @@ def _answers(value: Any) -> tuple[GoldAnswer, ...]:
   return tuple(answers)
 
 
-def _objects(value: Any) -> list[Mapping[str, Any]]:
-  if not isinstance(value, list) or any(not isinstance(x, dict) for x in value):
-    raise ValueError
-  return value
-
-
-_ID = fields.Field(("qid", "id"), "a text or a number", _id, optional=True)
 QUESTION = fields.Format(
-  {"id": _ID, "question": fields.text("question")}, such_as=_SUCH_AS
+  {
+    "id": fields.key("qid", "id", optional=True),
+    "question": fields.text("question"),
+  },
+  such_as=_SUCH_AS,
 )
 CONTEXT = fields.Format({"context": fields.text("context")}, such_as=_SUCH_AS)
 ANSWERS = fields.Format(
@@ -150,12 +140,11 @@ def _entries(
 
 def _inner(
   value: Mapping[str, Any], name: str, where: str
-) -> list[Mapping[str, Any]]:
+) -> Sequence[Mapping[str, Any]]:
   """Returns the objects in a field; the object itself without the field."""
   if name not in value:
     return [value]
-  field = fields.Field((name,), "a list of objects", _objects)
-  return fields.value_of(value, field, _SUCH_AS, where)
+  return fields.value_of(value, fields.objects(name), _SUCH_AS, where)
 
 
 def _gold_answers(

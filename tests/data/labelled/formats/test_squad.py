@@ -178,9 +178,9 @@ def test_parquet_by_its_first_bytes(path):
 
 
 def test_ids_are_texts_numbers_or_missing(path, capsys):
-  keys = [51870, "x", 2.0, None, "", 3.5]
+  keys = [51870, "x", None, ""]
   path.write_text(json.dumps([flat(key, [("Bob", 8)]) for key in keys]))
-  ids = ["51870", "x", "2", "a.json:4", "a.json:5", "3.5"]
+  ids = ["51870", "x", "a.json:3", "a.json:4"]
   assert [e.id for e in read(str(path))] == ids
   assert "without an id, which are numbered: 2" in capsys.readouterr().err
 
