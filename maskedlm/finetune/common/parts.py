@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from maskedlm.finetune.contract import Prediction
+
 
 def part(
   text: str, offsets: Sequence[tuple[int, int]], begin: int, end: int
@@ -25,3 +27,13 @@ def part(
     "end": stop,
     "words": [begin, end],
   }
+
+
+def format_entities(prediction: Prediction) -> str:
+  """Returns the text of a prediction, and a line for each entity."""
+  entities = [
+    f"  {e['start']:>4}-{e['end']:<4} {e['type']}: {e['text']} "
+    f"({e['score']:.2f})"
+    for e in prediction["entities"]
+  ]
+  return "\n".join([prediction["text"], *entities])

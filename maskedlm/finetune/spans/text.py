@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from maskedlm.data.labelled.formats.layers import Example
 from maskedlm.data.labelled.sentences import sentence_text
+from maskedlm.finetune.common.parts import part
 from maskedlm.finetune.contract import Prediction
 from maskedlm.finetune.spans.decode import Candidate
 
@@ -18,20 +19,15 @@ def span_prediction(example: Example, spans: Sequence[Candidate]) -> Prediction:
     log-odds against NULL).
   """
   sentence, offsets = sentence_text(example)
-  entities = []
-  for margin, (label, begin, end), probability in spans:
-    start, stop = offsets[begin][0], offsets[end - 1][1]
-    entities.append(
-      {
-        "type": label,
-        "text": sentence[start:stop],
-        "start": start,
-        "end": stop,
-        "words": [begin, end],
-        "score": round(float(probability), 4),
-        "margin": round(float(margin), 3),
-      }
-    )
+  entities = [
+    {
+      "type": label,
+      **part(sentence, offsets, begin, end),
+      "score": round(float(probability), 4),
+      "margin": round(float(margin), 3),
+    }
+    for margin, (label, begin, end), probability in spans
+  ]
   return {
     "text": sentence,
     "tokens": list(example.words),

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from maskedlm.data.labelled import bio
 from maskedlm.data.labelled.formats.tags import Example
 from maskedlm.data.labelled.sentences import sentence_text
+from maskedlm.finetune.common.parts import format_entities, part
 from maskedlm.finetune.contract import Prediction
 
 
@@ -41,10 +42,7 @@ def tag_prediction(
     "entities": [
       {
         "type": entity.type,
-        "text": text[offsets[entity.begin][0] : offsets[entity.end - 1][1]],
-        "start": offsets[entity.begin][0],
-        "end": offsets[entity.end - 1][1],
-        "words": [entity.begin, entity.end],
+        **part(text, offsets, entity.begin, entity.end),
         # An entity is as certain as its least certain word.
         "score": min(prediction["probabilities"][entity.begin : entity.end]),
       }
@@ -58,9 +56,4 @@ def format_prediction(prediction: Prediction) -> str:
   if "entities" not in prediction:
     pairs = zip(prediction["tokens"], prediction["tags"], strict=True)
     return " ".join(f"{word}/{tag}" for word, tag in pairs)
-  entities = [
-    f"  {e['start']:>4}-{e['end']:<4} {e['type']}: {e['text']} "
-    f"({e['score']:.2f})"
-    for e in prediction["entities"]
-  ]
-  return "\n".join([prediction["text"], *entities])
+  return format_entities(prediction)
