@@ -27,7 +27,7 @@ def part(
   }
 
 
-def format_parts(prediction: Mapping[str, Any]) -> str:
+def format_entities(prediction: Mapping[str, Any]) -> str:
   """Returns the text of a prediction, and a line for each of its entities."""
   entities = [
     f"  {e['start']:>4}-{e['end']:<4} {e['type']}: {e['text']} "

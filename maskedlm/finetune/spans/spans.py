@@ -28,7 +28,7 @@ from maskedlm.finetune.common.labelled_or_null import (
   likeliest_spans,
   loss_and_recall,
 )
-from maskedlm.finetune.common.parts import format_parts, part
+from maskedlm.finetune.common.parts import format_entities, part
 from maskedlm.finetune.common.span_vectors import SpanHead, SpanScorer
 from maskedlm.finetune.common.word_rows import encode_words
 from maskedlm.finetune.contract import (
@@ -360,7 +360,7 @@ def make_task(options: Options) -> FinetuneTask:
     parse_line=parse_line,
     describe_labels=describe_labels,
     make_application=functools.partial(make_application, options=options),
-    format_prediction=format_parts,
+    format_prediction=format_entities,
     format_tables=format_tables,
     export_predictions=export_predictions,
     without_effect=without_effect(options),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from maskedlm.data.labelled import bio
 from maskedlm.data.labelled.formats.tags import Example
 from maskedlm.data.labelled.sentences import sentence_text
-from maskedlm.finetune.common.parts import format_parts, part
+from maskedlm.finetune.common.parts import format_entities, part
 from maskedlm.finetune.contract import Prediction
 
 
@@ -55,4 +55,4 @@ def format_prediction(prediction: Prediction) -> str:
   if "entities" not in prediction:
     pairs = zip(prediction["tokens"], prediction["tags"], strict=True)
     return " ".join(f"{word}/{tag}" for word, tag in pairs)
-  return format_parts(prediction)
+  return format_entities(prediction)
