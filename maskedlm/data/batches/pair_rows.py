@@ -69,7 +69,6 @@ def _batches(
   read_pairs, config, corpus, shard, short_share, pack, documents=1
 ) -> Batches:
   """Returns batches of the pairs that read_pairs makes."""
-  batching.check_share("objective.short_share", short_share)
 
   def open_source(corpus, name, length, seed):
     options = {"length": length, "short_share": short_share, "seed": seed}

@@ -113,17 +113,18 @@ def build_manifest(
     "options": dict(options),
     "report": dict(report),
     "files": {
-      name: files.get(name)
-      or {
-        "bytes": os.path.getsize(os.path.join(work, name)),
-        "sha256": output_files.sha256(pathlib.Path(work, name)),
-      }
+      name: files.get(name) or file_entry(pathlib.Path(work, name))
       for name in names
     },
   }
   meta["fingerprint"] = fingerprint(meta)
   meta["checksum"] = checksum(meta)
   return meta
+
+
+def file_entry(path: pathlib.Path) -> dict[str, Any]:
+  """Returns a file's entry in meta.json: its bytes and sha256."""
+  return {"bytes": path.stat().st_size, "sha256": output_files.sha256(path)}
 
 
 def fingerprint(meta: Mapping) -> str:

@@ -196,13 +196,20 @@ def block_hashes(path: str) -> bytes:
   return b"".join(digests)
 
 
+def count_ids(tokens: np.ndarray, vocab_size: int) -> np.ndarray:
+  """Returns how often each id occurs in tokens [n]: [V] int64."""
+  total = np.zeros(vocab_size, np.int64)
+  for block in blocks(tokens):
+    total += np.bincount(block, minlength=vocab_size)
+  return total
+
+
 def count_tokens(path: str, num_shards: int, vocab_size: int) -> np.ndarray:
   """Returns how often each id occurs in the train shards: [V] int64."""
   total = np.zeros(vocab_size, np.int64)
   for index in range(num_shards):
     tokens = load_array(path, f"{shard_name('train', index)}.tokens")
-    for block in blocks(tokens):
-      total += np.bincount(block, minlength=vocab_size)
+    total += count_ids(tokens, vocab_size)
   return total
 
 
