@@ -20,7 +20,7 @@ from maskedlm.data.corpus import concat, store
 
 RECORD = np.dtype([("token", "<i8"), ("num_tokens", "<i4")])
 _VERSION = 1  # Version of RECORD and of the rule by which rows are cut.
-_BLOCK = 1 << 18  # Sentences processed at a time.
+BLOCK = 1 << 18  # Sentences processed at a time.
 
 
 def document_batches(config, corpus, shard, *, pack=False) -> Batches:
@@ -145,8 +145,8 @@ def _cut(start_of, num_sentences, barriers, capacity) -> Iterator[np.ndarray]:
     capacity: number of places in a row, at most.
   """
   row = 0  # The place at which the next row begins.
-  for low in range(0, num_sentences, _BLOCK):
-    high = min(low + _BLOCK, num_sentences)
+  for low in range(0, num_sentences, BLOCK):
+    high = min(low + BLOCK, num_sentences)
     # No sentence is empty: a row has at most `capacity` of them.
     last = min(high + capacity, num_sentences)
     sentences = start_of(np.arange(low, last + 1))
@@ -302,8 +302,8 @@ def open_stream_starts(corpus, name: str) -> np.ndarray:
 
   def build():
     size = concat.size(split.documents)
-    for low in range(0, size, _BLOCK):
-      document = np.arange(low, min(low + _BLOCK, size))
+    for low in range(0, size, BLOCK):
+      document = np.arange(low, min(low + BLOCK, size))
       sentence = concat.take(split.documents, document)
       yield concat.take(split.sentences, sentence) + document
 

@@ -39,6 +39,12 @@ def token_dtype(vocab_size: int) -> np.dtype:
   return np.dtype("<u2") if vocab_size <= 1 << 16 else np.dtype("<u4")
 
 
+def column_dtypes(vocab_size: int) -> dict[str, np.dtype]:
+  """Returns column -> the dtype of its file."""
+  starts = dict.fromkeys(COLUMNS, START_DTYPE)
+  return starts | {"tokens": token_dtype(vocab_size)}
+
+
 def write_shards(
   folder: str,
   documents: Iterable[tuple[str, list[np.ndarray]]],
@@ -95,11 +101,7 @@ class _Shard:
 
   def __init__(self, prefix: str, vocab_size: int, files: contextlib.ExitStack):
     self.vocab_size = vocab_size
-    self.dtypes = {
-      "tokens": token_dtype(vocab_size),
-      "sentences": START_DTYPE,
-      "documents": START_DTYPE,
-    }
+    self.dtypes = column_dtypes(vocab_size)
     self.counts = dict.fromkeys(COLUMNS, 0)
     self.files = {}
     for column, dtype in self.dtypes.items():

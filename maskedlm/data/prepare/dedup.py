@@ -32,7 +32,7 @@ from maskedlm.data.sources import domains
 SHINGLE = 5  # Words.
 HASHES = 128  # Maximum over all bands.
 KEPT, EQUAL, SIMILAR = range(3)  # Status of a document.
-_BLOCK = 1 << 12  # Shingles hashed at a time.
+BLOCK = 1 << 12  # Shingles hashed at a time.
 
 
 class Bands(NamedTuple):
@@ -257,8 +257,8 @@ def _minhash(values: np.ndarray, count: int) -> np.ndarray:
   b = hashing.bits("b", index).astype(np.uint32)
   values = values.astype(np.uint32)
   minima = np.full(count, np.iinfo(np.uint32).max, np.uint32)
-  for start in range(0, len(values), _BLOCK):
-    block = values[start : start + _BLOCK]
+  for start in range(0, len(values), BLOCK):
+    block = values[start : start + BLOCK]
     hashed = a[:, None] * block + b[:, None]
     np.minimum(minima, hashed.min(axis=1), out=minima)
   return minima

@@ -134,7 +134,7 @@ def train_wordpiece(lines: list[str], options: VocabularyOptions) -> str:
     for normal in library.normalizer.normalize_str(char).strip():
       counts[normal] += count
   # A letter may take two entries, "x" and "##x": at most half the vocabulary.
-  alphabet = _alphabet(
+  alphabet = choose_alphabet(
     counts, options.character_coverage, max_size=vocab_size // 4
   )
   words = library.pre_tokenizer.pre_tokenize_str
@@ -180,7 +180,7 @@ def _unicode_forms(form: str) -> list[normalizers.Normalizer]:
   )
 
 
-def _alphabet(
+def choose_alphabet(
   counts: collections.Counter, coverage: float, *, max_size: int
 ) -> list[str]:
   """Returns the characters that enter the vocabulary, sorted by code point."""
@@ -289,7 +289,9 @@ def train_unigram(lines: list[str], options: VocabularyOptions) -> bytes:
       model_type="unigram",
       vocab_size=options.vocab_size,
       required_chars="".join(
-        _alphabet(counts, options.character_coverage, max_size=max_alphabet)
+        choose_alphabet(
+          counts, options.character_coverage, max_size=max_alphabet
+        )
       ),
       character_coverage=0.98,  # The minimum: required_chars is the alphabet.
       # Omitted if False, since writing it to the file would change the hash.

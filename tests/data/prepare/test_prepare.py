@@ -19,6 +19,7 @@ from maskedlm.data.corpus import concat, store
 from maskedlm.data.prepare import documents, prepare, vocabulary_sample
 from maskedlm.data.sources import reader
 from maskedlm.data.tokenizers import tokenizer
+from maskedlm.runtime import output_files
 
 
 @pytest.fixture
@@ -269,23 +270,6 @@ def test_the_tokenizer_is_not_trained_on_heldout_text(make_config, tmp_path):
   assert seen == train
 
 
-@pytest.mark.parametrize(
-  ("name", "value"),
-  [
-    ("num_workers", -1),
-    ("max_sentence_tokens", 1),
-    ("shard_tokens", 0),
-    ("shard_tokens", 1 << 32),
-    ("heldout_share", 1.0),
-    ("heldout_share", -0.1),
-  ],
-)
-def test_options_out_of_range(make_config, tmp_path, name, value):
-  config = make_config("a b", **{name: value})
-  with pytest.raises(ConfigError, match=f"corpus.{name}={value} must be"):
-    prepare_corpus(config, tmp_path / "corpus")
-
-
 def test_too_few_documents_are_rejected(make_config, tmp_path):
   with pytest.raises(CorpusError, match="leaves none for training"):
     prepare_corpus(make_config("the cat.\n\nthe dog."), tmp_path / "corpus")
@@ -360,7 +344,7 @@ def test_one_process_prepares_at_a_time(make_config, tmp_path):
     lines.append(line)
     waiting.set()
 
-  with prepare._lock(str(tmp_path / "corpus"), silent):
+  with output_files.lock(tmp_path / "corpus.lock", on_wait=lambda: None):
     thread = threading.Thread(
       target=prepare_corpus,
       args=(config, tmp_path / "corpus"),

@@ -86,11 +86,10 @@ def write_shard(
     for column in shards.COLUMNS:
       total[column] += len(arrays[column][-1])
     counts += shards.count_ids(tokens[low:high], vocab_size)
-  dtypes = (shards.token_dtype(vocab_size), *[shards.START_DTYPE] * 2)
   files = {}
-  for (column, columns), dtype in zip(arrays.items(), dtypes, strict=True):
+  for column, dtype in shards.column_dtypes(vocab_size).items():
     file = f"{name}.{column}.npy"
-    files[file] = _write(pathlib.Path(folder, file), columns, dtype)
+    files[file] = _write(pathlib.Path(folder, file), arrays[column], dtype)
   return total, files, counts
 
 

@@ -261,7 +261,6 @@ def _assemble(
   tokenizer: Tokenizer,
   report: Counter,
 ) -> None:
-  """Makes the corpus at `path` from the encoded pieces."""
   config, folder = job.config, job.folder
   domain_counts = domain_splits.empty_counts(config.corpus)
   for index in range(len(job.pieces)):
