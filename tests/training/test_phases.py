@@ -15,7 +15,7 @@ from helpers.toy_runs import (
 )
 from maskedlm.config import defaults, overrides
 from maskedlm.core.errors import ConfigError
-from maskedlm.training import loop, optimizer, phases, sharding
+from maskedlm.training import loop, optimizer, phases
 from maskedlm.training.checkpoints import files, load
 
 
@@ -229,11 +229,6 @@ THREE = (
     "train.log_every": 1,
   },
 )
-
-
-@pytest.fixture(scope="module")
-def mesh():
-  return sharding.make_mesh(defaults.default().mesh, jax.devices()[:2])
 
 
 @pytest.fixture(scope="module")
