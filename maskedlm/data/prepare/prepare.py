@@ -215,12 +215,7 @@ def describe_corpus(corpus: store.Corpus) -> list[str]:
 
 
 def _loss_warnings(signs: float, unknown: float) -> Iterator[str]:
-  """Yields warnings about text that a given tokenizer loses.
-
-  Args:
-    signs: share of the characters that lose a vowel sign or another mark.
-    unknown: share of the tokens that are unknown.
-  """
+  """Yields warnings about text that a given tokenizer loses, by its shares."""
   if signs > lost_text.MAX_SHARE:
     yield (
       "warning: the tokenizer strips vowel signs or other marks of "

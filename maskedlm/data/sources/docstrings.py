@@ -127,7 +127,6 @@ def _read_module(path: str) -> tuple[list[str], dict[str, int]]:
 
 
 def _docstrings(path: str, counts: Counter) -> list[str]:
-  """Returns the docstrings of a file's module, classes and functions."""
   try:
     with open(path, "rb") as file:
       source = file.read()

@@ -335,18 +335,17 @@ def _unigram_problem(vocab_size: int, message: str) -> str:
 def _unigram_normalizer(
   lowercase: bool, form: str
 ) -> sentencepiece.SentencePieceNormalizer:
-  if not lowercase:
-    return {"nfc": _nfc, "none": _identity}.get(form, _nfkc)()
-  if form in ("nfc", "none"):
+  if lowercase and form in ("nfc", "none"):
     raise CorpusError(
       f"tokenizer.normalization={form!r}: a lowercasing unigram normalizes to "
       "nfkc; set tokenizer.lowercase=False, or another tokenizer.kind."
     )
-  return _accentless()
-
-
-def _nfkc() -> sentencepiece.SentencePieceNormalizer:
-  return sentencepiece.SentencePieceNormalizer(rule_name="nmt_nfkc")
+  if lowercase:
+    return _accentless()
+  if form == "nfc":
+    return _nfc()
+  rules = "identity" if form == "none" else "nmt_nfkc"
+  return sentencepiece.SentencePieceNormalizer(rule_name=rules)
 
 
 def _nfc() -> sentencepiece.SentencePieceNormalizer:
@@ -355,16 +354,13 @@ def _nfc() -> sentencepiece.SentencePieceNormalizer:
   Like its NFKC, they don't move a mark before one that composes with the letter
   (a vowel sign before a hamza); nothing is lost.
   """
-  sources = [source for source, _ in _nfkc().Decompile()]
+  nfkc = sentencepiece.SentencePieceNormalizer(rule_name="nmt_nfkc")
+  sources = [source for source, _ in nfkc.Decompile()]
   rules = [(text, unicodedata.normalize("NFC", text)) for text in sources]
   spaces = [(char, " ") for char in sources if char.isspace()]
   return sentencepiece.SentencePieceNormalizer(
     norm_map=sorted({x: y for x, y in [*rules, *spaces] if x != y}.items())
   )
-
-
-def _identity() -> sentencepiece.SentencePieceNormalizer:
-  return sentencepiece.SentencePieceNormalizer(rule_name="identity")
 
 
 def _accentless() -> sentencepiece.SentencePieceNormalizer:

@@ -317,16 +317,6 @@ def test_a_wrong_tokenizer_path_is_an_error_before_the_text_is_read(
     prepare.train_tokenizer(config, tmp_path / "text.txt", log=silent)
 
 
-def test_files_of_a_killed_run_are_not_used(make_config, tmp_path):
-  config = make_config(make_text(1, 40), heldout_share=0.0)
-  first = prepare_corpus(config, tmp_path / "first")
-  shutil.copytree(first.path, store.work_folder(tmp_path / "corpus"))
-  config.tokenizer.update(kind="unigram", vocab_size=38, lowercase=False)
-  corpus = prepare_corpus(config, tmp_path / "corpus")
-  assert corpus.tokenizer.kind == "unigram"
-  assert sentences(corpus, "train") == [d.lines for d in read(config)]
-
-
 def test_progress_goes_to_stderr(make_config, tmp_path, capsys):
   config = make_config(make_text(1, 40))
   prepare.prepare(config, tmp_path / "corpus", log=silent)

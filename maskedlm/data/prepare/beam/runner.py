@@ -318,10 +318,6 @@ def _assemble(
 def _run_stage(
   options, folder: str, log: Callable, stage: str, function: Callable, items
 ) -> None:
-  """Calls function(folder, *item) for each item that has no result yet.
-
-  The first element of an item is the number or name of its result.
-  """
   todo = [i for i in items if not is_done(folder, stage, i[:1])]
   done = len(items) - len(todo)
   log(
@@ -352,12 +348,6 @@ def _counted(function: Callable, folder: str, item: tuple) -> None:
 
 
 def _execute(options, folder: str, build: Callable) -> None:
-  """Runs a pipeline to its end.
-
-  Raises:
-    CorpusError: a worker raised a ConfigError or CorpusError, or the pipeline
-      failed.
-  """
   import apache_beam as beam
 
   try:
