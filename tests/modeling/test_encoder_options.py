@@ -254,19 +254,6 @@ def test_causal_tokens_ignore_what_follows_or_precedes(kind, backwards):
   assert np.abs(after[0, seen] - before[0, seen]).max(axis=1).min() > 1e-4
 
 
-def test_tokens_ignore_what_is_outside_the_window():
-  # 3 layers, of which only the first is global, and it mixes no tokens.
-  cfg = encoder_reference.config(num_layers=3, local_window=4, global_every=3)
-  params = make_params(cfg)
-  params["layers"]["attention"]["out"]["kernel"][0] = 0
-  changed = {**BATCH, "input_ids": BATCH["input_ids"].copy()}
-  changed["input_ids"][:, 6] += 1
-  before, after = (encode(cfg, params, b) for b in (BATCH, changed))
-  moved = np.abs(after[0] - before[0]).max(axis=1)
-  # Two layers with 2 tokens on each side.
-  np.testing.assert_array_equal(moved > 0, abs(np.arange(L) - 6) <= 4)
-
-
 @pytest.mark.parametrize("options", [{}, MODERN, MOSAIC])
 def test_packed_texts_equal_single_ones(options):
   rng = np.random.default_rng(2)

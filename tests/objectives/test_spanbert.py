@@ -3,15 +3,12 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import PartitionSpec
-from ml_collections import ConfigDict
 
 from helpers import encoder_reference, stub_objective
 from helpers.stub_objective import CLS, MASK, PAD, SEP, UNK, B, V
 from maskedlm.modeling import flops, masked_lm
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.objectives import spanbert
-from maskedlm.training import sharding
 from maskedlm.training.step import totals
 
 L = 29
@@ -79,23 +76,6 @@ def test_init_has_the_three_subtrees(monkeypatch):
     "second/norm/bias": (24,),
     "bias": (256,),
   }
-
-
-def test_parameters_have_shardings_on_every_mesh(monkeypatch):
-  task, _ = make_task(monkeypatch)
-  params = jax.eval_shape(task.init, jax.random.key(0))
-  axes = ConfigDict({"data": 2, "fsdp": 4, "tensor": 1})
-  made = sharding.tree_shardings(params, sharding.make_mesh(axes))
-  assert made["sbo_head"]["first"]["dense"]["kernel"].spec == PartitionSpec(
-    None, None
-  )
-  axes = ConfigDict({"data": 1, "fsdp": 4, "tensor": 2})
-  config = make_config()
-  config.model.num_heads = 2
-  task, _ = make_task(monkeypatch, config)
-  params = jax.eval_shape(task.init, jax.random.key(0))
-  made = sharding.tree_shardings(params, sharding.make_mesh(axes))
-  assert made["sbo_head"]["bias"].spec == PartitionSpec("tensor")
 
 
 # Boundaries.

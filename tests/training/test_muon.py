@@ -137,21 +137,6 @@ def test_other_parameters_use_adam():
     assert np.array_equal(found, want) == (not is_matrix), path
 
 
-def test_a_matrix_has_one_moment():
-  params = draw(0)
-  sizes = {
-    sharding.path_of(path): x.size
-    for path, x in jax.tree_util.tree_leaves_with_path(params)
-  }
-  matrices = sum(
-    x for n, x in sizes.items() if "layers/" in n and n.endswith("kernel")
-  )
-  assert matrices == N * D * (3 * H * K + H * K + 3 * F)
-  state = jax.eval_shape(make(params).init, params)
-  held = sum(x.size for x in jax.tree.leaves(state))
-  assert held == 2 * sum(sizes.values()) - matrices + 1  # One for the count.
-
-
 @pytest.mark.parametrize(
   ("options", "kernels"),
   [({}, 4), ({"mlp": "gated"}, 4), ({"num_kv_heads": 2}, 5)],
