@@ -5,10 +5,7 @@ import shutil
 import pytest
 
 from helpers import damage
-from maskedlm.cli import main, pretrain
-from maskedlm.core.errors import ConfigError
-from maskedlm.data.corpus import store
-from maskedlm.data.tokenizers.tokenizer import load_tokenizer
+from maskedlm.cli import main
 
 DAMAGED = {
   "meta.json": (damage.folder, damage.fifo, damage.not_utf8, damage.deep),
@@ -43,18 +40,26 @@ def test_it_is_named_with_the_remedy(tiny, tmp_path, capsys, name, spoil):
 
 
 @pytest.mark.parametrize(
-  "spoil", [damage.file, damage.folder, damage.loop, damage.fifo]
+  ("spoil", "expected"),
+  [
+    (damage.file, "is not a folder, as runs write it: move it"),
+    (damage.fifo, "is not a folder, as runs write it: move it"),
+    (damage.folder, "is damaged"),
+    (damage.loop, "is damaged"),
+  ],
 )
-def test_a_damaged_tokenizer_of_a_run_may_be_removed(tiny, tmp_path, spoil):
-  corpus = store.open_corpus(tiny[1])
+def test_a_damaged_tokenizer_of_a_run_may_be_removed(
+  tiny, tmp_path, capsys, spoil, expected
+):
+  config, corpus = tiny
   path = tmp_path / "tokenizer"
   path.mkdir()
   spoil(path)
-  with pytest.raises(ConfigError, match=f"{path} is damaged .* remove it"):
-    pretrain._keep_tokenizer(None, corpus, tmp_path)
-  damage.remove(path)
-  pretrain._keep_tokenizer(None, corpus, tmp_path)
-  assert load_tokenizer(path).sha256 == corpus.tokenizer.sha256
+  argv = ["pretrain", f"--config={config}", f"--config.corpus.path={corpus}"]
+  assert main.main([*argv, f"--workdir={tmp_path}"]) == 2
+  *_, line = capsys.readouterr().err.splitlines()
+  assert f"{path} {expected}" in line
+  assert "move it" in line or "remove it" in line
 
 
 @pytest.mark.parametrize("verb", ["inspect", "pretrain"])

@@ -15,6 +15,7 @@ from maskedlm.config import defaults, overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.data import sampling
 from maskedlm.data.batches import domain_mixture
+from maskedlm.data.corpus import store
 from maskedlm.inference import fill_mask
 from maskedlm.planning.inspect import html_page
 from maskedlm.planning.inspect import languages as inspect_languages
@@ -25,25 +26,25 @@ from maskedlm.runtime import console
 from maskedlm.training.phases import split
 
 XLMR = f"{CONFIGS}/xlmr.py:tiny"
-SMALL = {
-  "corpus.sentences": "lines",
-  "corpus.num_workers": 1,
-  "corpus.heldout_share": 0.2,
-  "tokenizer.kind": "wordpiece",
-  "tokenizer.vocab_size": 90,
-  "model.num_layers": 2,
-  "model.width": 24,
-  "model.num_heads": 4,
-  "model.mlp_width": 40,
-  "data.length": 16,
-  "data.batch_size": 8,
-  "train.num_steps": 3,
-  "train.log_every": 1,
-  "train.eval_every": 3,
-  "train.eval_rows": 12,
-  "train.checkpoint_every": 3,
-  "optimizer.warmup_steps": 1,
-}
+SMALL = [
+  "corpus.sentences=lines",
+  "corpus.num_workers=1",
+  "corpus.heldout_share=0.2",
+  "tokenizer.kind=wordpiece",
+  "tokenizer.vocab_size=90",
+  "model.num_layers=2",
+  "model.width=24",
+  "model.num_heads=4",
+  "model.mlp_width=40",
+  "data.length=16",
+  "data.batch_size=8",
+  "train.num_steps=3",
+  "train.log_every=1",
+  "train.eval_every=3",
+  "train.eval_rows=12",
+  "train.checkpoint_every=3",
+  "optimizer.warmup_steps=1",
+]
 
 
 @pytest.fixture(scope="module")
@@ -51,19 +52,14 @@ def argv(tmp_path_factory):
   """Returns the arguments of a small run on the three made-up languages."""
   folder = tmp_path_factory.mktemp("multilingual")
   made = languages.make_config(folder)
-  corpus = prepare_corpus(flagged(made), folder / "corpus")
-  options = {**SMALL, "corpus.parts": made.corpus.parts}
+  made.tokenizer.lowercase = False  # As that of XLM-R.
+  corpus = prepare_corpus(made, folder / "corpus")
   return [
     f"--config={XLMR}",
     f"--config.corpus.path={corpus.path}",
-    *(f"--config.{name}={value}" for name, value in options.items()),
+    f"--config.corpus.parts={made.corpus.parts}",
+    *(f"--config.{option}" for option in SMALL),
   ]
-
-
-def flagged(made):
-  """Changes the config to what the command line would prepare."""
-  made.tokenizer.lowercase = False
-  return made
 
 
 # The schedule.
@@ -128,36 +124,18 @@ def test_every_objective_mixes_languages(objective, argv):
   config = defaults.default(objective)
   for section in ("corpus", "tokenizer", "model", "data", "train"):
     config[section].update(options[section].to_dict())
-  corpus = inspect._find_corpus(config, None)
+  corpus = store.open_corpus(config.corpus.path)
   task = objectives.make_task(config, corpus)
   shares = task.shares
   assert [s.name for s in shares] == list(languages.LETTERS)
   assert task.batch_at("train", 5)["language_ids"].shape == (8,)
   assert task.num_heldout_batches > 0
-
-
-def test_shares_instead_of_alpha(argv):
-  config = overrides.load_config(XLMR, argv[1:])
-  names = list(languages.LETTERS)
-  weights = [f"{name}={i}" for i, name in enumerate(names)]
-  config.data.shares = ",".join(weights)
-  corpus = inspect._find_corpus(config, None)
+  # Shares instead of alpha.
+  config.data.shares = ",".join(f"{s.name}={i}" for i, s in enumerate(shares))
   found = objectives.make_task(config, corpus).shares
-  total = sum(range(len(names)))
   rows = sum(share.num_rows for share in found)
   for i, share in enumerate(found):
-    assert share.drawn == pytest.approx(rows * i / total, abs=1)
-  config.data.shares = ",".join(weights[1:])
-  with pytest.raises(ConfigError, match=f"leaves out {names[0]}"):
-    objectives.make_task(config, corpus)
-
-
-def test_shares_are_checked_before_a_corpus_is_prepared(argv, tmp_path):
-  config = overrides.load_config(XLMR, argv[1:])
-  config.corpus.path, config.data.shares = "", "xx=1,en=2"
-  with pytest.raises(ConfigError, match="'xx' is no domain"):
-    pretrain.pretrain(config, tmp_path)
-  assert not (tmp_path / "corpus").exists()
+    assert share.drawn == pytest.approx(rows * i / 3, abs=1)
 
 
 def test_a_run_on_several_languages(argv, tmp_path, capsys):
@@ -167,7 +145,7 @@ def test_a_run_on_several_languages(argv, tmp_path, capsys):
   assert result["steps"] == 3 and np.isfinite(result["heldout_mlm_loss"])
   # Each language is in result.json, the log, the table and the metrics.
   each = result["languages"]
-  parts = inspect._find_corpus(config, None).domains
+  parts = store.open_corpus(config.corpus.path).domains
   assert list(each) == sorted(part["name"] for part in parts)
   for part in parts:
     values, count = each[part["name"]], part["heldout"]
@@ -264,20 +242,30 @@ def test_the_report_uses_deduplicated_text(tmp_path):
   assert tokenizer_report.train_both(config)[1] != once
 
 
-def test_missing_options_of_the_report(argv):
-  with pytest.raises(ConfigError, match=r"corpus\.parts=''"):
-    tokenizer.main(["report", *argv, "--config.corpus.parts="])
-  with pytest.raises(ConfigError, match="heldout_share=0"):
-    tokenizer.main(["report", *argv, "--config.corpus.heldout_share=0.0"])
-
-
 @pytest.mark.parametrize(
-  ("option", "value"),
-  [("tokenizer.alpha", 1.5), ("data.alpha", -0.25), ("data.alpha", "nan")],
+  ("verb", "option", "expected"),
+  [
+    ("report", "corpus.parts=", r"corpus\.parts=''"),
+    ("report", "corpus.heldout_share=0.0", "heldout_share=0"),
+    ("inspect", "tokenizer.alpha=1.5", r"tokenizer.alpha=1.5.*0\.0 to 1\.0"),
+    ("inspect", "data.alpha=-0.25", r"data.alpha=-0.25.*0\.0 to 1\.0"),
+    ("inspect", "data.alpha=nan", r"data.alpha=nan.*0\.0 to 1\.0"),
+    ("pretrain", "data.shares=xx=1,en=2", "'xx' is no domain"),
+  ],
 )
-def test_alpha_is_from_0_to_1(argv, option, value):
-  with pytest.raises(ConfigError, match=rf"{option}={value}.*0\.0 to 1\.0"):
-    inspect.main([*argv, f"--config.{option}={value}"])
+def test_wrong_options(argv, tmp_path, verb, option, expected):
+  """Before a corpus is prepared."""
+  words = [*argv, f"--config.{option}"]
+  if verb == "pretrain":
+    words += [f"--workdir={tmp_path}", "--config.corpus.path="]
+  call = {
+    "report": lambda words: tokenizer.main(["report", *words]),
+    "inspect": inspect.main,
+    "pretrain": pretrain.main,
+  }[verb]
+  with pytest.raises(ConfigError, match=expected):
+    call(words)
+  assert not any(tmp_path.iterdir())
 
 
 # Right-to-left text.
@@ -289,9 +277,6 @@ def test_right_to_left_text_is_isolated():
   assert console.isolate("book 3") == "book 3"
   for text in (ARABIC, HEBREW, f"a {ARABIC}", "\u0663"):
     assert console.isolate(text) == f"\u2068{text}\u2069"
-
-
-def test_filled_masks_of_right_to_left_text():
   filled = fill_mask.FilledText("x", [[(ARABIC, 0.25), ("book", 0.125)]])
   assert fill_mask.format_filled(filled) == (
     f"x\n  \u2068{ARABIC}\u2069 25.0%  book 12.5%"

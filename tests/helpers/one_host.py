@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh
 
-from helpers import toy
+from helpers import toy, toy_runs
 from maskedlm.cli import exit_codes, main
 from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError, StorageError
@@ -25,15 +25,10 @@ from maskedlm.training.phases import split
 
 
 def make_config(num_steps):
-  c = defaults.default()
-  c.optimizer.learning_rate = 0.01
-  c.optimizer.warmup_steps = 2
-  c.optimizer.no_decay = ()
+  c = toy_runs.make_config(
+    num_steps=num_steps, log_every=1, eval_every=5, checkpoint_every=4
+  )
   c.optimizer.schedule = "constant"
-  c.train.num_steps = num_steps
-  c.train.log_every = 1
-  c.train.eval_every = 5
-  c.train.checkpoint_every = 4
   return c
 
 
@@ -79,17 +74,12 @@ def train_in(workdir, num_steps, seconds, fails_on):
       return whole(split, step)
 
     task = task._replace(batch_at=failing)
-  identity = {
-    "config": json.loads(c.to_json_best_effort()),
-    "corpus": "c" * 64,
-    "tokenizer": "t" * 64,
-  }
   result = loop.run(
     split(c),
     [task],
     workdir,
     mesh=mesh,
-    identity=identity,
+    identity=toy_runs.identity(c),
     frozen=defaults.frozen_options(c),
   )
   return exit_codes.INTERRUPTED_AND_SAVED if result.interrupted else 0

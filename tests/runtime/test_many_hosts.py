@@ -106,30 +106,6 @@ def test_one_host_opens_no_port(monkeypatch):
   assert one_host.listening() == before
 
 
-@pytest.mark.parametrize(
-  ("error", "code"),
-  [
-    (ConfigError("no such corpus"), 2),
-    (PermissionError(13, "Permission denied", "/data/corpus"), 2),
-    (startup.LostHostError("gone"), 69),
-    (TypeError("a bug"), 1),
-  ],
-)
-def test_a_host_among_several_exits_with_the_code_of_its_error(
-  monkeypatch, error, code
-):
-  registered = []
-  monkeypatch.setattr(startup, "start_hosts", lambda: None)
-  monkeypatch.setattr(startup.xla_flags, "set_up", lambda environ: "")
-  monkeypatch.setattr("jax.process_count", lambda: 2)
-  monkeypatch.setattr(
-    startup.atexit, "register", lambda leave, code: registered.append(code)
-  )
-  with pytest.raises(type(error)), startup.connected():
-    raise error
-  assert registered == [code]
-
-
 @pytest.mark.slow
 def test_hosts_with_different_packages_are_refused(tmp_path):
   folders = [tmp_path / "a", tmp_path / "b"]
@@ -275,11 +251,20 @@ def test_an_error_on_one_host_ends_all(tmp_path):
 
 
 @pytest.mark.slow
-def test_hosts_with_different_numbers_of_devices_are_refused(tmp_path):
-  hosts = start(2, *TOY, "train", tmp_path, 20, devices=[2, 1])
-  for code, _, err in finish(hosts):
+@pytest.mark.parametrize(
+  ("devices", "option", "expected"),
+  [
+    ([2, 1], "--config.seed=0", "host 0 has 2, host 1 has 1"),
+    (1, "--config.data.batch_size=9", "a batch of 9 rows must be divisible"),
+  ],
+)
+def test_hosts_that_cant_share_a_batch_are_refused(
+  pretrain, tmp_path, devices, option, expected
+):
+  argv = [*pretrain, f"--workdir={tmp_path}", option]
+  for code, _, err in finish(start(2, *argv, devices=devices)):
     assert code == 2
-    assert "host 0 has 2, host 1 has 1" in err.splitlines()[-1]
+    assert expected in err
 
 
 @pytest.fixture(scope="module")
@@ -353,11 +338,3 @@ def test_corpora_that_differ_or_are_absent_are_refused(
   for code, _, err in finish(start(2, *argv, folders=[here, there])):
     assert code == 2
     assert "hosts differ in corpus: " in err and "on host 1 (" in err
-
-
-@pytest.mark.slow
-def test_a_batch_that_hosts_cant_share_is_refused(pretrain, tmp_path):
-  argv = [*pretrain, f"--workdir={tmp_path}", "--config.data.batch_size=9"]
-  for code, _, err in finish(start(2, *argv)):
-    assert code == 2
-    assert "a batch of 9 rows must be divisible" in err

@@ -7,6 +7,7 @@ import os
 import pathlib
 import signal
 import time
+import uuid
 
 import pytest
 
@@ -16,16 +17,34 @@ from maskedlm.core.errors import ConfigError, StorageError
 from maskedlm.runtime import output_files, output_options
 
 
-def test_check_file(tmp_path):
-  output_options.check_file(tmp_path / "new", option="--out")
+@pytest.mark.parametrize(
+  ("check", "good", "wrong"),
+  [
+    (
+      output_options.check_file,
+      ("new", "old"),
+      {
+        "": "--out=.* is a folder; name a file",
+        "x/a": "there is no folder .*x",
+      },
+    ),
+    (
+      output_options.check_folder,
+      ("", "a/new"),
+      dict.fromkeys(("old", "old/new"), "old is a file; name a folder"),
+    ),
+  ],
+)
+def test_outputs_are_checked(tmp_path, monkeypatch, check, good, wrong):
   (tmp_path / "old").write_text("")
-  output_options.check_file(tmp_path / "old", option="--out")
-  for path, message in (
-    (tmp_path, "--out=.* is a folder; name a file"),
-    (tmp_path / "none" / "a", "there is no folder .*none"),
-  ):
+  for name in good:
+    check(tmp_path / name, option="--out")
+  for name, message in wrong.items():
     with pytest.raises(ConfigError, match=message):
-      output_options.check_file(path, option="--out")
+      check(tmp_path / name, option="--out")
+  monkeypatch.setattr(os, "access", lambda path, mode: False)
+  with pytest.raises(ConfigError, match="permission denied"):
+    check(tmp_path / "new", option="--out")
 
 
 def test_links_and_devices_are_written_through(tmp_path):
@@ -38,22 +57,6 @@ def test_links_and_devices_are_written_through(tmp_path):
     assert (tmp_path / name).is_symlink()
   assert (tmp_path / "file").read_text() == "new"
   assert pathlib.Path("/dev/null").is_char_device()
-
-
-def test_check_folder(tmp_path):
-  output_options.check_folder(tmp_path, option="--export")
-  output_options.check_folder(tmp_path / "a" / "new", option="--export")
-  (tmp_path / "old").write_text("")
-  for path in (tmp_path / "old", tmp_path / "old" / "new"):
-    with pytest.raises(ConfigError, match="old is a file; name a folder"):
-      output_options.check_folder(path, option="--export")
-
-
-def test_no_permission(tmp_path, monkeypatch):
-  monkeypatch.setattr(output_options.os, "access", lambda path, mode: False)
-  for check in (output_options.check_file, output_options.check_folder):
-    with pytest.raises(ConfigError, match="permission denied"):
-      check(tmp_path / "new", option="--out")
 
 
 @pytest.mark.parametrize(
@@ -70,6 +73,7 @@ def test_failures_at_the_end_name_the_option(number, kind):
 @pytest.mark.parametrize(
   "argv",
   [
+    ["inspect", f"--config={ROOT}/configs/bert.py", "--html=/none/a.html"],
     ["evaluate", "--data=d.tsv", "--out=none/p.jsonl"],
     ["predict", "--data=d.tsv", "--export=d.tsv"],
     ["isotropy", "--input=d.tsv", "--out=."],
@@ -84,17 +88,12 @@ def test_verbs_check_outputs_before_they_open_the_checkpoint(
   monkeypatch.chdir(tmp_path)
   for name in ("d.tsv", "d.jsonl"):
     (tmp_path / name).write_text("text\n")
-  assert main.main([*argv, "--checkpoint=absent"]) == 2
+  if argv[0] != "inspect":
+    argv = [*argv, "--checkpoint=absent"]
+  assert main.main(argv) == 2
   err = capsys.readouterr().err
   assert err.count("\n") == 1 and "absent" not in err
   assert (tmp_path / "d.jsonl").read_text() == "text\n"
-
-
-def test_inspect_checks_its_output_first(capsys):
-  config = ROOT / "configs" / "bert.py"
-  argv = ["inspect", f"--config={config}", "--html=/none/a.html"]
-  assert main.main(argv) == 2
-  assert "--html=/none/a.html: there is no folder" in capsys.readouterr().err
 
 
 def test_new_folder_keeps_other_files(tmp_path):
@@ -156,8 +155,9 @@ def test_nothing_that_stands_at_the_unfinished_name_is_opened(
 ):
   """Neither a file nor a link, even if the name were known."""
   (tmp_path / "theirs").write_text("theirs")
-  unfinished = output_files._unfinished(tmp_path / "y.html")
-  monkeypatch.setattr(output_files, "_unfinished", lambda path: unfinished)
+  known = uuid.uuid4()
+  unfinished = tmp_path / f".y.html.{known.hex}"
+  monkeypatch.setattr(uuid, "uuid4", lambda: known)
   for target in ("theirs", "absent"):
     unfinished.symlink_to(target)
     with pytest.raises(FileExistsError):
