@@ -19,8 +19,9 @@ from maskedlm.finetune.contract import Rows
 
 def _tags(example: Example) -> list[tuple[str, str]]:
   """Returns (tag, FILE:LINE) of each word that has one but O."""
-  tags = zip(example.tags, example.lines, strict=True)
-  return [(tag, f"{example.file}:{line}") for tag, line in tags if tag != "O"]
+  tags, path = example.tags, example.file
+  places = [f"{path}:{n}" for n in example.lines] or [example.where] * len(tags)
+  return [x for x in zip(tags, places, strict=True) if x[0] != "O"]
 
 
 GOLD = Gold("tags", "a column of tags", _tags)
