@@ -78,6 +78,7 @@ HEADS = {
     lambda cfg, n: SpanHead(cfg),
     _tokens,
     lambda x: {"start_logits": x[..., 0], "end_logits": x[..., 1]},
+    {"train": False},
   ),
 }
 

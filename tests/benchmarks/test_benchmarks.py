@@ -1,28 +1,18 @@
 """Tests the measures that some benchmarks compute; test_run.py runs scripts."""
 
-import importlib.util
 import math
 
+import accent
+import attention
+import jax  # noqa: F401 - first, so that allocator.py doesn't restart pytest.
 import numpy as np
 import pytest
+import wic_pairs
 
-from helpers.repository import ROOT
 from maskedlm.inference.word_senses.data import Sentence, TargetWord
 
-BENCHMARKS = ROOT / "benchmarks"
 
-
-def load(name, monkeypatch):
-  monkeypatch.syspath_prepend(BENCHMARKS)  # They import each other.
-  spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
-  module = importlib.util.module_from_spec(spec)
-  spec.loader.exec_module(module)
-  return module
-
-
-def test_pairs_of_senses_by_hand(monkeypatch):
-  module = load("wic_pairs", monkeypatch)
-
+def test_pairs_of_senses_by_hand():
   def sentence(words, *targets):
     made = (
       TargetWord("", words.split(" ").index(word), *known, (sense,))
@@ -40,23 +30,22 @@ def test_pairs_of_senses_by_hand(monkeypatch):
     sentence("a bank rose", ("bank", bank, "s1")),
     sentence("big bank", ("bank", ("bank", "ADJ"), "s9")),
   ]
-  places = module.find_places(sentences)
+  places = wic_pairs.find_places(sentences)
   assert [len(of) for of in places.values()] == [5, 2]
   assert places[bank][1] == ("my banks ran", 1, "s2")
-  pairs = list(module.choose_pairs(places, np.random.default_rng(0)))
+  pairs = list(wic_pairs.choose_pairs(places, np.random.default_rng(0)))
   assert [word for word, _, _ in pairs] == [bank, bank]
   assert [a.sense == b.sense for _, a, b in pairs] == [True, False]
   used = [each.sentence for _, *pair in pairs for each in pair]
   assert len(set(used)) == 4
 
 
-def test_accent_by_hand(monkeypatch):
-  module = load("accent", monkeypatch)
-  train, heldout = module.split_chapters("a\n\nb\n\nc\n\nd\n\ne")
+def test_accent_by_hand():
+  train, heldout = accent.split_chapters("a\n\nb\n\nc\n\nd\n\ne")
   assert (train, heldout) == ("a\n\nb\n\nc\n\ne", "d")
   text = "Yo no sé. Ella también. —No puedo ir. Ya creo. ¡Yo voy!"
   text += "\nÉl vino.\nCreo que sí."
-  pairs = list(module.find_pairs(text))
+  pairs = list(accent.find_pairs(text))
   assert [(p["sentence_good"], p["sentence_bad"]) for p in pairs][:4] == [
     ("Pero yo no sé.", "Pero no sé."),
     ("Pero yo no puedo ir.", "Pero no puedo ir."),
@@ -64,14 +53,14 @@ def test_accent_by_hand(monkeypatch):
     ("Pero yo creo que sí.", "Pero creo que sí."),
   ]
   made = pairs[4:]
-  assert len(made) == len(module.SUBJECTS) * len(module.VERBS)
+  assert len(made) == len(accent.SUBJECTS) * len(accent.VERBS)
   assert (made[0]["sentence_good"], made[0]["sentence_bad"]) == (
     "Entonces el rey llegó.",
     "Entonces llegó el rey.",
   )
   scores = [np.array([1.0, -2, 5, -2] + [0] * len(made)) for _ in range(2)]
   scores[1][0] = -3
-  explicit, *_ = module.summarise(pairs, {"run": scores})
+  explicit, *_ = accent.summarise(pairs, {"run": scores})
   # Of the text's own pronouns, the pairs 0 and 2: means -1 and 5.
   assert (explicit["phenomenon"], explicit["pairs"]) == (
     "pronoun, in the text",
@@ -79,15 +68,13 @@ def test_accent_by_hand(monkeypatch):
   )
   assert explicit["english"] == 0.75 and explicit["difference"] == 2
   assert explicit["of_seeds"] == [3, 1]
-  assert explicit["error"] == pytest.approx(
-    3
-  )  # Deviation 3 sqrt(2) over sqrt(2).
+  # Deviation 3 sqrt(2) over sqrt(2).
+  assert explicit["error"] == pytest.approx(3)
 
 
-def test_apart_by_hand(monkeypatch):
-  module = load("attention", monkeypatch)
+def test_apart_by_hand():
   y = np.array([[3.0, 4.0], [0.0, 2.0]])
-  assert module.apart(y, y) == 0
+  assert attention.apart(y, y) == 0
   # The first row is off by 1 of 5, the second by 1 of 2.
-  assert module.apart(np.add(y, [[0, 1], [1, 0]]), y) == 0.5
-  assert math.isnan(module.apart(y * [[1.0], [math.nan]], y))
+  assert attention.apart(np.add(y, [[0, 1], [1, 0]]), y) == 0.5
+  assert math.isnan(attention.apart(y * [[1.0], [math.nan]], y))

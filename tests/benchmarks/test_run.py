@@ -5,11 +5,14 @@ their configs are made, and what they ask of maskedlm is looked up in it: that
 finds a change of names or arguments in seconds.
 """
 
+import ast
 import importlib
+import inspect
 import json
 import os
 import subprocess
 import sys
+import types
 
 import finetune_rows
 import goal_runs
@@ -26,7 +29,6 @@ import start
 import table
 import trained
 
-from helpers.api_use import find_misuses
 from helpers.repository import ROOT
 from maskedlm.config import defaults, overrides
 from maskedlm.finetune import config as finetuning
@@ -38,11 +40,82 @@ COMMANDS = {
   (device, each.name, kind): command
   for device, chosen in run.BENCHMARKS.items()
   for each in chosen
-  for kind, command in (
-    ("full", each.command),
-    ("quick", run.QUICK[each.name]),
-  )
+  for kind, command in (("full", each.command), ("quick", run.QUICK[each.name]))
 }
+
+
+def find_misuses(module, packages):
+  """Returns "line: what is wrong" of an imported module's source.
+
+  Attributes of modules must exist, and calls must fit the signatures of the
+  functions and classes of `packages` by the number and names of arguments.
+  """
+  found = []
+
+  def resolve(node, local):
+    """Returns the object of a name or an attribute of a module, or None."""
+    if isinstance(node, ast.Name):
+      return None if node.id in local else vars(module).get(node.id)
+    if not isinstance(node, ast.Attribute):
+      return None
+    owner = resolve(node.value, local)
+    return (
+      getattr(owner, node.attr, None)
+      if isinstance(owner, types.ModuleType)
+      else None
+    )
+
+  def check(node, local):
+    if isinstance(node, ast.Attribute):
+      owner = resolve(node.value, local)
+      if isinstance(owner, types.ModuleType) and not hasattr(owner, node.attr):
+        found.append(f"{node.lineno}: {ast.unparse(node)} doesn't exist")
+    elif isinstance(node, ast.Call):
+      called = resolve(node.func, local)
+      home = getattr(called, "__module__", None) or ""
+      is_ours = callable(called) and home.partition(".")[0] in packages
+      if is_ours and (why := misfit(called, node)):
+        found.append(f"{node.lineno}: {ast.unparse(node.func)}: {why}")
+
+  def walk(node, local):
+    check(node, local)
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+      local = local | local_names(node)
+    for child in ast.iter_child_nodes(node):
+      walk(child, local)
+
+  walk(ast.parse(inspect.getsource(module)), frozenset())
+  return found
+
+
+def local_names(function):
+  """Returns the names that a function binds, in nested functions too."""
+  nodes = list(ast.walk(function))
+  return {n.arg for n in nodes if isinstance(n, ast.arg)} | {
+    n.id
+    for n in nodes
+    if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+  }
+
+
+def misfit(called, call):
+  """Returns why the arguments of an ast.Call don't fit, or ""."""
+  try:
+    signature = inspect.signature(called)
+  except (TypeError, ValueError):
+    return ""
+  names = {k.arg: None for k in call.keywords if k.arg}
+  is_open = len(names) < len(call.keywords) or any(
+    isinstance(x, ast.Starred) for x in call.args
+  )
+  try:
+    if is_open:  # The rest is unknown.
+      signature.bind_partial(**names)
+    else:
+      signature.bind(*call.args, **names)
+  except TypeError as error:
+    return str(error)
+  return ""
 
 
 @pytest.mark.parametrize("key", COMMANDS, ids="-".join)

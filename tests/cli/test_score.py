@@ -145,33 +145,33 @@ def test_minimal_pairs(call, model, tmp_path):
 
 
 @pytest.mark.parametrize(
-  ("argv", "stdin", "words"),
+  ("command", "stdin", "words"),
   [
-    (["--input={file}", "a text"], "", ["--input", "--minimal-pairs"]),
-    (["--pll=r2l", "a"], "", ["--pll", "r2l", "l2r"]),
-    (["--input=nothing.txt"], "", ["--input=nothing.txt"]),
-    (["--minimal-pairs", "nothing.jsonl"], "", ["--minimal-pairs=nothing"]),
-    (["--minimal-pairs", "{file}"], "", ["the.txt"]),
-    (["--field=x", "a"], "", ["--field=x"]),
-    (["--field=x", "--input={file}"], "", ["--field=x", "the.txt"]),
-    (["--format=jsonl", "a"], "", ["--format=jsonl"]),
-    (["--length=3", "a"], "", ["--length=3"]),
-    (["--length=99", "a"], "", ["length=99", "48"]),
-    (["--batch_tokens=0", "a"], "", ["--batch_tokens=0"]),
-    (["--input={file}", "--out={file}"], "", ["--out=", "input"]),
-    (["--out=nowhere/x.jsonl", "a"], "", ["--out=nowhere/x.jsonl"]),
-    ([], "", ["stdin", "no line"]),
-    ([], "a\n\n \tb", ["stdin:3", "tab"]),
-    ([], "a\tb\tc", ["stdin:1", "3 texts"]),
-    ([], '{"text_b": "x"}', ["stdin:1", "'text'"]),
-    ([], '{"text": "x", "text_b": null}', ["stdin:1", "text_b is null"]),
-    ([], '{"text": "x"', ["stdin:1", "JSON"]),
+    ("--input={file} a", "", ["--input", "--minimal-pairs"]),
+    ("--pll=r2l a", "", ["--pll", "r2l", "l2r"]),
+    ("--input=nothing.txt", "", ["--input=nothing.txt"]),
+    ("--minimal-pairs nothing.jsonl", "", ["--minimal-pairs=nothing"]),
+    ("--minimal-pairs {file}", "", ["the.txt"]),
+    ("--field=x a", "", ["--field=x"]),
+    ("--field=x --input={file}", "", ["--field=x", "the.txt"]),
+    ("--format=jsonl a", "", ["--format=jsonl"]),
+    ("--length=3 a", "", ["--length=3"]),
+    ("--length=99 a", "", ["length=99", "48"]),
+    ("--batch_tokens=0 a", "", ["--batch_tokens=0"]),
+    ("--input={file} --out={file}", "", ["--out=", "input"]),
+    ("--out=nowhere/x.jsonl a", "", ["--out=nowhere/x.jsonl"]),
+    ("", "", ["stdin", "no line"]),
+    ("", "a\n\n \tb", ["stdin:3", "tab"]),
+    ("", "a\tb\tc", ["stdin:1", "3 texts"]),
+    ("", '{"text_b": "x"}', ["stdin:1", "'text'"]),
+    ("", '{"text": "x", "text_b": null}', ["stdin:1", "text_b is null"]),
+    ("", '{"text": "x"', ["stdin:1", "JSON"]),
   ],
 )
-def test_errors_are_one_line(call, tmp_path, argv, stdin, words):
+def test_errors_are_one_line(call, tmp_path, command, stdin, words):
   file = tmp_path / "the.txt"
   file.write_text("some text")
-  code, out, told = call(*(a.format(file=file) for a in argv), stdin=stdin)
+  code, out, told = call(*command.format(file=file).split(), stdin=stdin)
   (line,) = told.strip().splitlines()
   assert code == 2 and not out
   assert line.startswith("error: ")

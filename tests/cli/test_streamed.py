@@ -55,33 +55,33 @@ def test_a_run_continues_to_the_losses_of_a_folder(tiny, web, tmp_path, capsys):
   assert len(one) == 5 and one == other
 
 
-def test_inspect_says_how_it_is_read(tiny, web, capsys):
-  argv = ["inspect", f"--config={tiny[0]}", "--json"]
-  argv += [f"--config.corpus.path={web.address}/corpus"]
-  assert main.main([*argv, "--config.corpus.cache_gb=0.25"]) == 0
+@pytest.mark.parametrize(
+  ("path", "option", "code", "expected"),
+  [
+    ("{web}/corpus", "cache_gb=0.25", 0, "0.25 GB"),
+    ("{web}/corpus", "path={web}/corpus", 0, "copying"),
+    ("{folder}", "cache_gb=2", 0, "--config.corpus.cache_gb has no effect"),
+    ("{folder}", "cache_gb=0", 2, "corpus.cache_gb=0"),
+    ("{web}/nowhere", "cache_gb=1", 2, "{web}/nowhere"),
+    ("{web}/nowhere", "path={web}/nowhere", 2, "{web}/nowhere"),
+  ],
+)
+def test_inspect_says_how_a_corpus_is_read(
+  tiny, web, capsys, path, option, code, expected
+):
+  options = f"path={path}", option
+  places = {"web": web.address, "folder": tiny[1]}
+  argv = [f"--config.corpus.{each.format(**places)}" for each in options]
+  argv = ["inspect", f"--config={tiny[0]}", "--json", *argv]
+  assert main.main(argv) == code
   out, err = capsys.readouterr()
-  assert json.loads(out)["rows_measured"] and "0.25 GB" in err
-  assert main.main(argv) == 0
-  assert "copying" in capsys.readouterr().err
-
-
-def test_the_option_without_an_address_has_no_effect(tiny, capsys):
-  argv = ["inspect", f"--config={tiny[0]}", f"--config.corpus.path={tiny[1]}"]
-  assert main.main([*argv, "--config.corpus.cache_gb=2", "--json"]) == 0
-  err = capsys.readouterr().err
-  assert "--config.corpus.cache_gb has no effect" in err
-  assert "streamed" not in err
-  assert main.main([*argv, "--config.corpus.cache_gb=0", "--json"]) == 2
-  assert "corpus.cache_gb=0" in capsys.readouterr().err
-
-
-def test_an_address_without_a_corpus_is_one_line(tiny, web, capsys):
-  argv = ["inspect", f"--config={tiny[0]}"]
-  argv += [f"--config.corpus.path={web.address}/nowhere"]
-  for more in ([], ["--config.corpus.cache_gb=1"]):
-    assert main.main([*argv, *more]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert f"{web.address}/nowhere" in line and "no finished corpus" in line
+  assert expected.format(**places) in err
+  assert ("streamed" in err) == (expected == "0.25 GB")
+  assert ("no finished corpus" in err) == ("nowhere" in path)
+  if code:
+    assert err.count("\n") == 1
+  else:
+    assert json.loads(out)["rows_measured"]
 
 
 @pytest.mark.slow

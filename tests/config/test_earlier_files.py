@@ -26,15 +26,12 @@ def get_config():
 """
 
 
-def test_a_file_of_pretraining(tmp_path):
-  (tmp_path / "c.py").write_text(PRETRAINING)
-  config = overrides.load_config(str(tmp_path / "c.py"))
+def test_a_file_of_an_earlier_version(tmp_path):
+  for name, text in (("a.py", PRETRAINING), ("b.py", FINE_TUNING)):
+    (tmp_path / name).write_text(text)
+  config = overrides.load_config(str(tmp_path / "a.py"))
   assert config.objective.name == "roberta"
-
-
-def test_a_file_of_fine_tuning(tmp_path):
-  (tmp_path / "c.py").write_text(FINE_TUNING)
   config = overrides.load_config(
-    str(tmp_path / "c.py"), validate=finetune_config.validate
+    str(tmp_path / "b.py"), validate=finetune_config.validate
   )
   assert config.name == "True-True"

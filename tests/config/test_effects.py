@@ -1,125 +1,133 @@
 """Options that have no effect beside the values of others."""
 
+import ast
+
 import pytest
 
 from maskedlm import objectives
 from maskedlm.config import defaults, effects
 
 
+def with_options(objective, section, changes):
+  """Returns a config with changes such as "kind=bpe data.alpha=0.5"."""
+  config = defaults.default(objective)
+  for change in changes.split():
+    name, _, text = change.partition("=")
+    section_of, _, key = full_name(section, name).partition(".")
+    try:
+      config[section_of][key] = ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+      config[section_of][key] = text
+  return config
+
+
+def full_name(section, name):
+  return name if "." in name else f"{section}.{name}"
+
+
 @pytest.mark.parametrize(
-  ("changes", "unused", "used"),
+  ("section", "changes", "names"),
   [
-    (
-      {"optimizer.schedule": "linear"},
-      "optimizer.power optimizer.decay_share optimizer.warmup_times_decay",
-      "optimizer.end_factor optimizer.decay_from_zero",
-    ),
-    (
-      {"optimizer.schedule": "wsd"},
-      "optimizer.power optimizer.decay_from_zero",
-      "optimizer.decay_share optimizer.end_factor",
-    ),
-    (
-      {"optimizer.schedule": "constant"},
-      "optimizer.end_factor optimizer.decay_share optimizer.decay_from_zero",
-      "",
-    ),
-    (
-      {"optimizer.schedule": "polynomial", "optimizer.decay_from_zero": True},
-      "optimizer.decay_share",
-      "optimizer.power optimizer.warmup_times_decay",
-    ),
-    ({"optimizer.weight_decay": 0.0}, "optimizer.no_decay", ""),
-    (
-      {"optimizer.weight_decay": 0.0, "optimizer.rule": "lamb"},
-      "",
-      "optimizer.no_decay",
-    ),
-    (
-      {},
-      "data.alpha tokenizer.alpha corpus.text_field",
-      "corpus.source corpus.language",
-    ),
-    ({"corpus.sentences": "lines"}, "corpus.language", ""),
-    (
-      {"optimizer.frozen_layers": -1},
-      "optimizer.layer_decay optimizer.unfreeze_share",
-      "",
-    ),
-    ({"optimizer.warmup_steps": 0}, "optimizer.start_factor", ""),
-    ({"optimizer.frozen_layers": 1}, "", "optimizer.layer_decay"),
-    (
-      {"corpus.parts": "en:a.txt,de:jsonl:b.jsonl"},
-      "corpus.source corpus.language",
-      "corpus.text_field data.alpha tokenizer.alpha",
-    ),
-    ({"corpus.parts": "en:a.txt"}, "corpus.text_field", ""),
-    ({"corpus.source": "parquet:x"}, "", "corpus.text_field"),
-    # Its parts are known when it is opened.
-    ({"corpus.path": "x"}, "", "data.alpha tokenizer.alpha corpus.text_field"),
-    (
-      {"corpus.parts": "en:a.txt", "data.shares": "en=1"},
-      "data.alpha",
-      "tokenizer.alpha",
-    ),
-    (
-      {"tokenizer.kind": "bpe"},
-      "tokenizer.character_coverage tokenizer.byte_fallback",
-      "",
-    ),
-    (
-      {},
-      "model.rope_theta model.local_rope_theta model.global_every",
-      "model.causal",
-    ),
-    (
-      {"model.position": "rope"},
-      "model.local_rope_theta model.global_every",
-      "model.rope_theta",
-    ),
-    (
-      {"model.local_window": 16},
-      "model.rope_theta model.local_rope_theta",
-      "model.global_every",
-    ),
-    (
-      {"model.position": "rope", "model.local_window": 16},
-      "",
-      "model.rope_theta model.local_rope_theta model.global_every",
-    ),
-    (
-      {},
-      "objective.max_span_words",
-      "objective.mask_share objective.random_share objective.random_tokens "
-      "objective.heldout_mask_rate",
-    ),
-    ({"objective.choose": "spans"}, "", "objective.max_span_words"),
-    ({"train.eval_rows": 0}, "objective.heldout_mask_rate", ""),
-    ({"objective.random_share": 0.0}, "objective.random_tokens", ""),
-    (
-      {"objective.corruption": "shuffle"},
-      "objective.random_tokens objective.mask_share objective.random_share",
-      "",
-    ),
+    ("optimizer", "schedule=linear", "power decay_share warmup_times_decay"),
+    ("optimizer", "schedule=wsd", "power decay_from_zero"),
+    ("optimizer", "schedule=constant", "end_factor decay_share"),
+    ("optimizer", "schedule=constant", "decay_from_zero"),
+    ("optimizer", "schedule=polynomial decay_from_zero=True", "decay_share"),
+    ("optimizer", "weight_decay=0.0", "no_decay"),
+    ("optimizer", "frozen_layers=-1", "layer_decay unfreeze_share"),
+    ("optimizer", "warmup_steps=0", "start_factor"),
+    ("corpus", "", "data.alpha tokenizer.alpha text_field"),
+    ("corpus", "sentences=lines", "language"),
+    ("corpus", "parts=en:a.txt,de:jsonl:b.jsonl", "source language"),
+    ("corpus", "parts=en:a.txt", "text_field"),
+    ("corpus", "parts=en:a.txt data.shares=en=1", "data.alpha"),
+    ("tokenizer", "kind=bpe", "character_coverage byte_fallback"),
+    ("model", "", "rope_theta local_rope_theta global_every"),
+    ("model", "position=rope", "local_rope_theta global_every"),
+    ("model", "local_window=16", "rope_theta local_rope_theta"),
+    ("objective", "", "max_span_words"),
+    ("objective", "train.eval_rows=0", "heldout_mask_rate"),
+    ("objective", "random_share=0.0", "random_tokens"),
+    ("objective", "corruption=shuffle", "random_tokens random_share"),
+    ("objective", "corruption=shuffle", "mask_share"),
     # Substitution draws all tokens, whatever the share.
-    (
-      {"objective.corruption": "substitute", "objective.random_share": 0.0},
-      "objective.mask_share objective.random_share",
-      "objective.random_tokens",
-    ),
+    ("objective", "corruption=substitute", "mask_share random_share"),
   ],
 )
-def test_pretraining(changes, unused, used):
-  config = defaults.default()
-  config.update_from_flattened_dict(changes)
-  found = effects.unused_options(config)
-  assert not set(unused.split()) - found.keys()
-  assert not set(used.split()) & found.keys()
+def test_unused_options(section, changes, names):
+  found = effects.unused_options(with_options("mlm_nsp", section, changes))
+  assert {full_name(section, name) for name in names.split()} <= found.keys()
 
 
-def test_the_reason_has_the_other_option_and_its_value():
-  found = effects.unused_options(defaults.default())
-  assert found["optimizer.power"] == "with optimizer.schedule='linear'"
+@pytest.mark.parametrize(
+  ("section", "changes", "names"),
+  [
+    ("optimizer", "schedule=linear", "end_factor decay_from_zero"),
+    ("optimizer", "schedule=wsd", "decay_share end_factor"),
+    (
+      "optimizer",
+      "schedule=polynomial decay_from_zero=True",
+      "power warmup_times_decay",
+    ),
+    ("optimizer", "weight_decay=0.0 rule=lamb", "no_decay"),
+    ("optimizer", "frozen_layers=1", "layer_decay"),
+    ("corpus", "", "source language"),
+    (
+      "corpus",
+      "parts=en:a.txt,de:jsonl:b.jsonl",
+      "text_field data.alpha tokenizer.alpha",
+    ),
+    ("corpus", "source=parquet:x", "text_field"),
+    # Its parts are known when it is opened.
+    ("corpus", "path=x", "data.alpha tokenizer.alpha text_field"),
+    ("corpus", "parts=en:a.txt data.shares=en=1", "tokenizer.alpha"),
+    ("model", "", "causal"),
+    ("model", "position=rope", "rope_theta"),
+    ("model", "local_window=16", "global_every"),
+    (
+      "model",
+      "position=rope local_window=16",
+      "rope_theta local_rope_theta global_every",
+    ),
+    ("objective", "", "mask_share random_share random_tokens"),
+    ("objective", "", "heldout_mask_rate"),
+    ("objective", "choose=spans", "max_span_words"),
+    ("objective", "corruption=substitute random_share=0.0", "random_tokens"),
+  ],
+)
+def test_used_options(section, changes, names):
+  found = effects.unused_options(with_options("mlm_nsp", section, changes))
+  assert not {full_name(section, name) for name in names.split()} & found.keys()
+
+
+@pytest.mark.parametrize(
+  ("objective", "changes", "name", "reason"),
+  [
+    ("mlm_nsp", "", "optimizer.power", "optimizer.schedule='linear'"),
+    # A causal model is one by its objective; LSTMs have no attention.
+    ("causal", "", "model.causal", "objective.name='causal'"),
+    *(
+      ("bilm", "", f"model.{name}", "objective.name='bilm'")
+      for name in ("num_heads", "position", "attention", "causal")
+    ),
+    ("bilm", "", "model.mlp_width", None),
+    ("spanbert", "", "max_span_targets", None),
+    (
+      "spanbert",
+      "sbo_weight=0.0",
+      "max_span_targets",
+      "objective.sbo_weight=0.0",
+    ),
+    ("electra", "", "random_tokens", "objective.random_share=0.0"),
+    ("electra", "random_share=0.1", "random_tokens", None),
+  ],
+)
+def test_the_reason_has_the_other_option_and_its_value(
+  objective, changes, name, reason
+):
+  config = with_options(objective, "objective", changes)
+  found = effects.unused_options(config).get(full_name("objective", name))
+  assert found == (reason and f"with {reason}")
 
 
 @pytest.mark.parametrize("objective", objectives.names())
@@ -131,36 +139,6 @@ def test_only_options_of_the_config_are_named(objective):
     *sections, key = name.split(".")
     section = config[sections[0]] if sections else config
     assert key in section, name
-
-
-def test_a_causal_model_is_one_by_its_objective():
-  found = effects.unused_options(defaults.default("causal"))
-  assert found["model.causal"] == "with objective.name='causal'"
-
-
-def test_lstms_have_no_attention():
-  found = effects.unused_options(defaults.default("bilm"))
-  for name in ("num_heads", "position", "attention", "causal"):
-    assert found[f"model.{name}"] == "with objective.name='bilm'"
-  assert "model.mlp_width" not in found
-
-
-def test_spanbert_has_no_targets_of_weight_0():
-  config = defaults.default("spanbert")
-  assert "objective.max_span_targets" not in effects.unused_options(config)
-  config.objective.sbo_weight = 0.0
-  found = effects.unused_options(config)
-  assert found["objective.max_span_targets"] == (
-    "with objective.sbo_weight=0.0"
-  )
-
-
-def test_electra_draws_no_random_tokens_by_default():
-  config = defaults.default("electra")
-  found = effects.unused_options(config)
-  assert found["objective.random_tokens"] == "with objective.random_share=0.0"
-  config.objective.random_share = 0.1
-  assert "objective.random_tokens" not in effects.unused_options(config)
 
 
 def test_options_of_an_own_objective_may_mean_something_else():

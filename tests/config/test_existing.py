@@ -57,8 +57,7 @@ def test_kind_and_size_are_those_of_the_path(tmp_path, vocab, capsys):
 
 
 @pytest.mark.parametrize(
-  "option",
-  ["kind=bpe", "normalization=nfc", "byte_fallback=True"],
+  "option", ["kind=bpe", "normalization=nfc", "byte_fallback=True"]
 )
 def test_what_contradicts_the_path_is_refused(tmp_path, vocab, option):
   with pytest.raises(ConfigError, match=f"tokenizer.{option.split('=')[0]}="):
@@ -179,21 +178,11 @@ def test_a_corpus_brings_the_options_of_its_tokenizer(tmp_path, capsys):
     _opened(config, path)
 
 
-def test_a_corpus_brings_a_given_tokenizer(tmp_path, vocab):
-  path = _prepared(tmp_path, f"tokenizer.path={vocab}")
-  config = _config(tmp_path, f"corpus.path={path}")
-  assert config.tokenizer.vocab_size == 8
-  assert len(_opened(config, path).token_counts) == 8
-
-
-def test_a_corpus_that_is_not_there_changes_nothing(tmp_path):
+def test_a_damaged_corpus_is_not_taken_for_none(tmp_path):
+  """A plan, which opens no corpus, would be that of another vocabulary."""
   for path in (tmp_path, tmp_path / "none"):
     config = _config(tmp_path, f"corpus.path={path}")
     assert config.tokenizer.vocab_size == 30_522
-
-
-def test_a_damaged_corpus_is_not_taken_for_none(tmp_path):
-  """A plan, which opens no corpus, would be that of another vocabulary."""
   (tmp_path / "meta.json").write_text(json.dumps([1]))
   with pytest.raises(CorpusError, match=r"meta\.json: \"format\" is not"):
     _config(tmp_path, f"corpus.path={tmp_path}")
@@ -212,15 +201,21 @@ def test_options_of_a_prepared_corpus_are_said_to_have_no_effect(
   assert "data.alpha=0.5 without effect: " in capsys.readouterr().err
 
 
-def test_a_given_tokenizer_is_found_where_folders_are_not_listed(
-  tmp_path, vocab, monkeypatch
+@pytest.mark.parametrize("is_served", [False, True])
+def test_a_corpus_brings_a_given_tokenizer(
+  tmp_path, vocab, monkeypatch, is_served
 ):
+  """A web server lists no folders."""
   pytest.importorskip("aiohttp")
   monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
   path = _prepared(tmp_path, f"tokenizer.path={vocab}")
   with web_server.serve(path.parent) as web:
-    address = f"{web.address}/{path.name}"
+    address = f"{web.address}/{path.name}" if is_served else str(path)
     config = _config(tmp_path, f"corpus.path={address}")
     assert config.tokenizer.vocab_size == 8
-    corpus = streamed.open_corpus(address, cache_gb=1.0, log=print)
+    if is_served:
+      corpus = streamed.open_corpus(address, cache_gb=1.0, log=print)
+    else:
+      corpus = store.open_corpus(address)
     assert prepare.check_tokenizer(config, corpus, log=print) is corpus
+    assert len(corpus.token_counts) == 8

@@ -1,12 +1,9 @@
 """--help beside --config lists the options of that config."""
 
-import pathlib
-
 import pytest
 
+from helpers.repository import CONFIGS
 from maskedlm.cli import main
-
-CONFIGS = pathlib.Path(__file__).parents[2] / "configs"
 
 
 @pytest.mark.parametrize(

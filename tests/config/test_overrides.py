@@ -1,6 +1,7 @@
 """Overrides of a config on the command line, and the errors of wrong ones."""
 
 import argparse
+import pathlib
 
 import pytest
 
@@ -136,55 +137,48 @@ def test_a_switched_objective_keeps_the_file_s_changes(tmp_path, capsys):
   assert "objective.pairs='sop'" in line and "'electra'" in line
 
 
-def test_missing_file():
-  with pytest.raises(ConfigError, match="no such file"):
-    parse("--config=configs/nope.py")
+@pytest.mark.parametrize(
+  ("config", "content", "expected"),
+  [
+    ("", None, "--config=: no such file"),
+    ("configs/nope.py", None, "no such file"),
+    (f"{CONFIGS}/bert.py:bsae", None, r"bert.py.*'bsae'.*\"base\".*large"),
+    ("{}/a:b/c.py", "get_config = None", r"no colon.*copy the file"),
+    ("{}/a:b/c.py:base", "get_config = None", r"no colon.*copy the file"),
+    ("{}/c.py", "def get_config(:\n", "SyntaxError"),
+    (
+      "{}/c.py",
+      "from maskedlm.config.defaults import default\n"
+      "def get_config():\n"
+      "  c = default()\n"
+      "  c.train.num_step = 3\n",
+      "num_steps",
+    ),
+    (
+      "{}/c.py:mrcp",
+      "from maskedlm.config.defaults import ConfigError\n"
+      "def get_config(arg='x'):\n"
+      "  raise ConfigError(f'c.py:{arg}: no such task')\n",
+      r"\Ac\.py:mrcp: no such task\Z",
+    ),
+  ],
+)
+def test_a_config_that_cant_be_loaded(tmp_path, config, content, expected):
+  config = config.format(tmp_path)
+  if content:
+    path = pathlib.Path(f"{config.rpartition('.py')[0]}.py")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(content)
+  with pytest.raises(ConfigError, match=expected):
+    overrides.load_config(config)
 
 
 @pytest.mark.parametrize(
-  ("old", "new"),
-  [("bert_base", "bert.py:base"), ("xlmr_tiny", "xlmr.py:tiny")],
+  ("old", "new"), [("bert_base", "bert.py:base"), ("xlmr_tiny", "xlmr.py:tiny")]
 )
 def test_the_earlier_name_of_a_size(old, new):
   _, config = parse(f"--config={CONFIGS}/{old}.py")
   assert config.to_dict() == parse(f"--config={CONFIGS}/{new}")[1].to_dict()
-
-
-def test_an_unknown_size():
-  with pytest.raises(ConfigError, match=r"bert.py.*'bsae'.*\"base\".*large"):
-    parse(f"--config={CONFIGS}/bert.py:bsae")
-
-
-def test_a_misspelt_option_in_a_config_file(tmp_path):
-  path = tmp_path / "c.py"
-  path.write_text(
-    "from maskedlm.config.defaults import default\n"
-    "def get_config():\n"
-    "  c = default()\n"
-    "  c.train.num_step = 3\n"
-    "  return c\n"
-  )
-  with pytest.raises(ConfigError, match="num_steps"):
-    parse(f"--config={path}")
-
-
-def test_broken_config_file(tmp_path):
-  path = tmp_path / "c.py"
-  path.write_text("def get_config(:\n")
-  with pytest.raises(ConfigError, match="SyntaxError"):
-    parse(f"--config={path}")
-
-
-def test_an_error_of_get_config_is_one_line(tmp_path):
-  path = tmp_path / "c.py"
-  path.write_text(
-    "from maskedlm.config.defaults import ConfigError\n"
-    "def get_config(arg='x'):\n"
-    "  raise ConfigError(f'c.py:{arg}: no such task')\n"
-  )
-  with pytest.raises(ConfigError) as error:
-    overrides.load_config(f"{path}:mrcp")
-  assert str(error.value) == "c.py:mrcp: no such task"
 
 
 def test_an_override_without_effect_is_named(capsys):
@@ -205,20 +199,6 @@ def test_values_of_presets_and_files_are_not_overrides(capsys):
     "--config.train.eval_rows=0",
   )
   assert capsys.readouterr().err == ""
-
-
-def test_an_empty_name_of_a_config_is_one_line():
-  with pytest.raises(ConfigError, match="--config=: no such file"):
-    overrides.load_config("")
-
-
-@pytest.mark.parametrize("argument", ["", ":base"])
-def test_a_colon_in_the_path_of_a_config_is_named(tmp_path, argument):
-  path = tmp_path / "a:b" / "c.py"
-  path.parent.mkdir()
-  path.write_text("get_config = None")
-  with pytest.raises(ConfigError, match=r"no colon.*copy the file"):
-    overrides.load_config(f"{path}{argument}")
 
 
 def test_a_value_with_a_space_is_no_text_of_the_verb():

@@ -8,15 +8,15 @@ import pytest
 from maskedlm.config import defaults, presets
 from maskedlm.training import optimizer as optim
 
-PRESETS = {
-  "bert_google": presets.bert_google,
-  "roberta_fairseq": presets.roberta_fairseq,
-  "spanbert": presets.spanbert,
-  "electra_google": presets.electra_google,
-  "mosaicbert": presets.mosaicbert,
-  "modernbert": presets.modernbert,
-  "muon": presets.muon,
-}
+PRESETS = (
+  *("bert_google", "roberta_fairseq", "spanbert", "electra_google"),
+  *("mosaicbert", "modernbert", "muon"),
+)
+
+
+def preset(name):
+  return getattr(presets, name)()
+
 
 # Preset -> steps of the whole run, and {step: rate}.
 RATES = {
@@ -79,14 +79,14 @@ RATES = {
 @pytest.mark.parametrize("name", RATES)
 def test_rates_at_given_steps(name):
   num_steps, expected = RATES[name]
-  schedule = optim.make_schedule(PRESETS[name](), num_steps)
+  schedule = optim.make_schedule(preset(name), num_steps)
   rates = [float(schedule(step)) for step in expected]
   np.testing.assert_allclose(rates, list(expected.values()), 3e-6, 1e-12)
 
 
 def first_update(name, gradient, parameter):
   """Returns the first update of a kernel, without the rate."""
-  optimizer = PRESETS[name]()
+  optimizer = preset(name)
   optimizer.no_decay = ()
   params = {"kernel": jnp.array(parameter, jnp.float32)}
   tx, _ = optim.make_optimizer(optimizer, 1_000_000, params)
@@ -125,7 +125,7 @@ def test_eps_of_fairseq_and_spanbert_differ():
 def test_composers_decay_is_in_units_of_the_peak_rate():
   # Composer subtracts rate / peak * 1e-5 * p, and this rate * weight_decay * p.
   for name in ("mosaicbert", "modernbert"):
-    optimizer = PRESETS[name]()
+    optimizer = preset(name)
     np.testing.assert_allclose(
       optimizer.weight_decay * optimizer.learning_rate, 1e-5, rtol=1e-12
     )
@@ -157,65 +157,58 @@ PARAMS = {
 )
 def test_decay_lists(name, everything):
   params = {path: jnp.zeros(2) for path in PARAMS}
-  decayed = optim.decayed(params, PRESETS[name]().no_decay)
+  decayed = optim.decayed(params, preset(name).no_decay)
   assert decayed == {path: everything or d for path, d in PARAMS.items()}
 
 
 def test_all_presets_have_the_same_options():
   names = set(defaults.default().optimizer.keys())
-  for preset in PRESETS.values():
-    assert set(preset().keys()) == names
+  for name in PRESETS:
+    assert set(preset(name).keys()) == names
+
+
+def stable_update(params, gradient, *, second_moment, weight_decay):
+  """Returns the update of the only parameter, and its new second moment."""
+  optimizer = presets.modernbert()
+  optimizer.no_decay, optimizer.weight_decay = (), weight_decay
+  tx, _ = optim.make_optimizer(optimizer, 1_000, params)
+  state = tx.init(params)
+  moments = state[1]._replace(
+    count=jnp.array(10_000),  # Bias corrections are 1.
+    nu=jax.tree.map(lambda x: jnp.full_like(x, second_moment), params),
+  )
+  grads = jax.tree.map(lambda x: jnp.array(gradient, jnp.float32), params)
+  update, state = tx.update(grads, (state[0], moments, *state[2:]), params)
+  return *jax.tree.leaves(update), *jax.tree.leaves(state[1].nu)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-5])  # Of the gradient; above eps.
 def test_stable_adam_shrinks_an_array_whose_gradient_jumps(scale):
   # Two layers of an array of 2, with v = 1; then layer 0's gradient is (7, 1),
   # so v = .98 + .02 g^2 = (1.96, 1).
-  optimizer = presets.modernbert()
-  optimizer.no_decay, optimizer.weight_decay = (), 0.5
-  path = {"encoder": {"layers": {"up": {"kernel": jnp.ones((2, 2))}}}}
-  tx, _ = optim.make_optimizer(optimizer, 1_000, path)
-  state = tx.init(path)
-  count = 10_000  # Bias corrections are 1.
-  moments = state[1]._replace(
-    count=jnp.array(count), nu=jax.tree.map(lambda x: scale**2 * x, path)
-  )
+  params = {"encoder": {"layers": {"up": {"kernel": jnp.ones((2, 2))}}}}
   gradient = scale * np.array([[7.0, 1.0], [0.5, -0.5]])
-  grads = jax.tree.map(lambda x: jnp.array(gradient, jnp.float32), path)
-  update, state = tx.update(grads, (state[0], moments, *state[2:]), path)
-  ours = update["encoder"]["layers"]["up"]["kernel"]
-
+  ours, second_moment = stable_update(
+    params, gradient, second_moment=scale**2, weight_decay=0.5
+  )
   # (1.96, 1) and (.985, .985), times scale^2.
   v = 0.98 * scale**2 + 0.02 * gradient**2
   plain = 0.1 * gradient / (np.sqrt(v) + 1e-6) + 0.5
   # Layer 0: sqrt((49 / 1.96 + 1 / 1) / 2) = sqrt(13); layer 1: below 1.
   factor = np.array([[1 / np.sqrt(13)], [1.0]])
   np.testing.assert_allclose(ours, factor * plain, rtol=1e-5)
-  np.testing.assert_allclose(
-    state[1].nu["encoder"]["layers"]["up"]["kernel"], v, rtol=1e-6
-  )
+  np.testing.assert_allclose(second_moment, v, rtol=1e-6)
 
 
 def test_stable_adam_takes_query_key_and_value_as_one_array():
   # As in ModernBERT's Wqkv: the query's gradient jumps, and all are shrunk.
-  optimizer = presets.modernbert()
-  optimizer.no_decay, optimizer.weight_decay = (), 0.0
   params = {"layers": {"qkv": {"kernel": jnp.zeros((1, 2, 3, 1, 1))}}}
-  tx, _ = optim.make_optimizer(optimizer, 1_000, params)
-  state = tx.init(params)
-  moments = state[1]._replace(
-    count=jnp.array(10_000), nu=jax.tree.map(jnp.ones_like, params)
-  )
   gradient = np.zeros((1, 2, 3, 1, 1), np.float32)
   gradient[0, :, 0] = 7.0
   gradient[0, :, 1] = 1.0
-  grads = {"layers": {"qkv": {"kernel": jnp.array(gradient)}}}
-  update, _ = tx.update(grads, (state[0], moments, *state[2:]), params)
+  ours, _ = stable_update(params, gradient, second_moment=1.0, weight_decay=0.0)
   # Mean of 25, 1 and 0 is 26 / 3.
   expected = 0.1 * gradient / np.sqrt(0.98 + 0.02 * gradient**2)
   np.testing.assert_allclose(
-    update["layers"]["qkv"]["kernel"],
-    expected / np.sqrt(26 / 3),
-    rtol=1e-5,
-    atol=1e-9,
+    ours, expected / np.sqrt(26 / 3), rtol=1e-5, atol=1e-9
   )

@@ -33,32 +33,38 @@ def _copy(path: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
 
 def _judge(whole, workdir, ended, **options) -> str | None:
   """Returns what is wrong with a run that ended by itself."""
-  if ended.fault:
-    return f"{ended.fault}: {ended.stderr.strip()[-300:]}"
+  if fault := _untold(ended):
+    return fault
   if ended.code == 0 and not trials.same(whole, workdir, **options):
     return "other numbers in silence"
-  if ended.code and not _one_line(ended.stderr):
-    return f"exit code {ended.code} without one line: {ended.stderr[-300:]}"
   return None
 
 
-def _one_line(stderr: str) -> bool:
-  return any(
+def _untold(ended, what: str = "") -> str | None:
+  """Returns what is wrong with the end of a command, or None."""
+  end = ended.stderr.strip()[-300:]
+  if ended.fault:
+    return f"{what} {ended.fault}: {end}"
+  is_told = any(
     line.startswith(("error: ", "interrupted", "maskedlm"))
-    for line in stderr.splitlines()
+    for line in ended.stderr.splitlines()
   )
+  if ended.code and not is_told:
+    return f"{what} exit code {ended.code} without one line: {end}"
+  return None
+
+
+def _verb(argv, folder, **options) -> trials.Ended:
+  """Runs a command to its end."""
+  return trials.run(argv, folder.parent / "log", **options)
 
 
 def _run(
   made, corpus, workdir, folder, whole=None, devices=1, since=0, **options
 ) -> str | None:
   """Trains to the end; returns what is wrong since a step, or None."""
-  ended = trials.run(
-    inputs.pretrain(made, corpus, workdir),
-    folder.parent / "log",
-    devices=devices,
-    **options,
-  )
+  argv = inputs.pretrain(made, corpus, workdir)
+  ended = _verb(argv, folder, devices=devices, **options)
   return _judge(
     whole or made.whole,
     workdir,
@@ -90,9 +96,9 @@ def damaged_corpus(made, folder, rng, devices=1):
     argv = [
       "inspect", f"--config={made.config}", f"--config.corpus.path={corpus}"
     ]  # fmt: skip
-  ended = trials.run(argv, folder.parent / "log", devices=devices)
-  if ended.fault or (ended.code and not _one_line(ended.stderr)):
-    return f"{what}: {ended.fault}: {ended.stderr[-300:]}"
+  ended = _verb(argv, folder, devices=devices)
+  if fault := _untold(ended, what):
+    return fault
   if what == "verify" and not ended.code and "rows" not in damaged.parts:
     return f"verify passes over {damaged.relative_to(corpus)}"
   return None
@@ -173,7 +179,7 @@ def signals(made, folder, rng):
     time.sleep(rng.choice([0, 0.01, 0.1, 0.5]))
   ended = trials.wait(pid, folder.parent / "log", 120)
   if ended.fault:
-    return f"{ended.fault}: {ended.stderr.strip()[-300:]}"
+    return _untold(ended)
   return _run(made, made.corpus, workdir, folder)
 
 
@@ -194,11 +200,8 @@ def failing_call(made, folder, rng):
   workdir = folder / "run"
   if rng.random() < 0.5:
     workdir = _copy(made.half, folder)
-  ended = trials.run(
-    inputs.pretrain(made, made.corpus, workdir),
-    folder.parent / "log",
-    environ=_failing_call(folder, rng),
-  )
+  argv = inputs.pretrain(made, made.corpus, workdir)
+  ended = _verb(argv, folder, environ=_failing_call(folder, rng))
   fault = _judge(made.whole, workdir, ended)
   return fault or _run(made, made.corpus, workdir, folder)
 
@@ -212,12 +215,10 @@ def failing_output(made, folder, rng):
       ["export", f"--checkpoint={made.whole}", "--to=hf", f"--out={out}"],
     ]
   )
-  ended = trials.run(
-    argv, folder.parent / "log", environ=_failing_call(folder, rng)
-  )
-  if ended.fault or (ended.code and not _one_line(ended.stderr)):
-    return f"{argv[0]}: {ended.fault}: {ended.stderr.strip()[-300:]}"
-  again = trials.run(argv, folder.parent / "log")
+  ended = _verb(argv, folder, environ=_failing_call(folder, rng))
+  if fault := _untold(ended, argv[0]):
+    return fault
+  again = _verb(argv, folder)
   if again.code and out.exists() and not ended.code:
     return None  # It was complete already, and isn't overwritten.
   if again.code:
@@ -229,16 +230,13 @@ def small_files(made, folder, rng):
   """The kernel refuses to let files grow beyond a size; then it does not."""
   workdir = folder / "run"
   size = rng.choice([0, 1, 100, 1000, 5000, 20_000, 60_000])
-  log = folder.parent / "log"
 
   def limit():
+    streams.discard()
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
-  ended = trials.run(
-    inputs.pretrain(made, made.corpus, workdir),
-    log,
-    inject=lambda: (streams.discard(), limit()),
-  )
+  argv = inputs.pretrain(made, made.corpus, workdir)
+  ended = _verb(argv, folder, inject=limit)
   if ended.code < 0 or ended.code not in trials.EXPECTED_CODES:
     return f"exit code {ended.code}"
   return _run(made, made.corpus, workdir, folder)
@@ -264,11 +262,9 @@ def bad_streams(made, folder, rng):
       f"--out={folder / 'v.npz'}",
     ],
   }[verb]  # fmt: skip
-  ended = trials.run(
-    argv, folder.parent / "log", inject=streams.damaged(rng), seconds=60
-  )
+  ended = _verb(argv, folder, inject=streams.damaged(rng), seconds=60)
   if ended.fault and "without a message" not in ended.fault:
-    return f"{verb}: {ended.fault}: {ended.stderr.strip()[-300:]}"
+    return _untold(ended, verb)
   if verb == "pretrain" and not trials.same(made.whole, workdir):
     return f"{verb}: training ended with its output"
   return None
@@ -323,11 +319,9 @@ def bucket_runs(made, folder, rng):
     else:
       ended = trials.wait(pid, folder.parent / "log", 180)
       if ended.fault:
-        return f"{ended.fault}: {ended.stderr.strip()[-300:]}"
+        return _untold(ended)
     time.sleep(2)  # The bucket is well by now.
-    again = trials.run(
-      argv, folder.parent / "log", environ=environ, seconds=180
-    )
+    again = _verb(argv, folder, environ=environ, seconds=180)
   finally:
     bucket.stop(server)
   return _judge(made.whole, folder / "bucket" / "runs" / "run", again)

@@ -9,9 +9,10 @@ import pathlib
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from maskedlm.data.tokenizers import tokenizer as tokenizers
-from maskedlm.interop.huggingface import tokenizer_files
+from maskedlm.interop.huggingface import config_json, importer, tokenizer_files
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -101,6 +102,14 @@ def save(model, tokenizer, folder) -> pathlib.Path:
   return folder
 
 
+def save_model(folder, architecture, ending, **changes):
+  """Saves a model and a tokenizer of its kind; returns (model, tokenizer)."""
+  tokenizer = train_tokenizer(kind_of(architecture))
+  model = make_model(architecture, ending, tokenizer, **changes)
+  save(model, tokenizer, folder)
+  return model, tokenizer
+
+
 def make_batch(tokenizer, *, types: bool, seed=0):
   """Returns rows of 13, 12, 7, 3 and 2 real tokens, two segments each."""
   rng = np.random.default_rng(seed)
@@ -178,8 +187,17 @@ def kind_of(architecture: str) -> str:
 
 def import_tokenizer(folder, out, **changes):
   """Imports BERT's tokenizer of 131 tokens, unless `changes` differ."""
-  options = {
-    "vocab_size": 131,
-    "log": print,
-  }
+  options = {"vocab_size": 131, "log": print}
   return tokenizer_files.import_tokenizer(folder, out, **options | changes)
+
+
+def read_model(folder, *, part="", log=print):
+  """Reads a directory of transformers (importer.read_model)."""
+  config = config_json.load_config(folder)
+  return importer.read_model(folder, config, part=part, log=log)
+
+
+def change_tensors(folder, change):
+  """Replaces the tensors of a directory by change(tensors)."""
+  path = folder / "model.safetensors"
+  save_file(change(load_file(path)), path)

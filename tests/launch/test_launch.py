@@ -33,24 +33,22 @@ EVERYTHING = {
 # Every script with every step.
 COMMANDS = [
   *(
-    ("tpu_vm.sh", step) for step in ["wait", "install", "copy", "logs", "stop"]
+    ("tpu_vm.sh", *step.split())
+    for step in (
+      *("wait", "install", "copy", "logs", "stop", "status", "delete"),
+      "create --spot",
+    )
   ),
-  ("tpu_vm.sh", "create", "--spot"),
-  ("tpu_vm.sh", "run", *ARGS),
-  ("tpu_vm.sh", "restart", *ARGS),
-  ("tpu_vm.sh", "keep", *ARGS),
-  ("tpu_vm.sh", "status"),
-  ("tpu_vm.sh", "delete"),
   *(
-    ("gke_xpk.sh", step)
-    for step in ["storage", "image", "status", "logs", "stop"]
+    ("gke_xpk.sh", *step.split())
+    for step in (
+      *("storage", "image", "status", "logs", "stop", "delete"),
+      "cluster --spot",
+    )
   ),
-  ("gke_xpk.sh", "cluster", "--spot"),
+  *(("tpu_vm.sh", step, *ARGS) for step in ("run", "restart", "keep")),
   ("gke_xpk.sh", "run", *ARGS),
-  ("gke_xpk.sh", "delete"),
-  ("local.sh", *ARGS),
-  ("machine.sh", *ARGS),
-  ("slurm.sbatch", *ARGS),
+  *((script, *ARGS) for script in ("local.sh", "machine.sh", "slurm.sbatch")),
   ("tpu_host.sh", "bucket"),
 ]
 # The commands that the scripts run and that tests must not.
@@ -202,33 +200,22 @@ def test_a_misspelt_dry_run_is_refused(command, flag, no_cloud):
 @pytest.mark.parametrize(
   "line",
   [
-    "tpu_vm.sh delet",
-    "tpu_vm.sh run",
-    "tpu_vm.sh run pretrian --config=x",
-    "tpu_vm.sh run --config=x pretrain",
-    "tpu_vm.sh restart pretrian",
-    "tpu_vm.sh create bert --spot",
+    *("tpu_vm.sh delet", "tpu_vm.sh run", "tpu_vm.sh run --config=x pretrain"),
+    *("tpu_vm.sh create bert --spot", "gke_xpk.sh rm"),
+    *("gke_xpk.sh cluster pods", "tpu_host.sh bucket other"),
+    *("tpu_host.sh", "tpu_host.sh --bucket"),
+    *("local.sh", "machine.sh", "slurm.sbatch"),
+    # Verbs that are none, and steps that take no words.
     *(
-      f"tpu_vm.sh {x} all" for x in ["wait", "install", "copy", "logs", "stop"]
+      " ".join([*command[: -len(ARGS)], "pretrian"])
+      for command in COMMANDS
+      if command[-1] == ARGS[-1]
     ),
-    "tpu_vm.sh delete all",
-    "gke_xpk.sh rm",
-    "gke_xpk.sh run pretrian",
-    "gke_xpk.sh cluster pods",
-    *(f"gke_xpk.sh {x} all" for x in ["storage", "image", "status", "logs"]),
-    "gke_xpk.sh stop all",
-    "gke_xpk.sh delete all",
-    "local.sh",
-    "local.sh pretrian",
-    "machine.sh",
-    "machine.sh pretrian",
-    "tpu_vm.sh keep pretrian",
-    "tpu_vm.sh status all",
-    "slurm.sbatch",
-    "slurm.sbatch pretrian",
-    "tpu_host.sh",
-    "tpu_host.sh bucket other",
-    "tpu_host.sh --bucket",
+    *(
+      f"{script} {step} all"
+      for script, step, *more in COMMANDS
+      if script in ("tpu_vm.sh", "gke_xpk.sh") and not more
+    ),
   ],
 )
 def test_unknown_words_are_refused(line, no_cloud):
@@ -292,52 +279,36 @@ def test_gke_passes_arguments_and_restarts_on_exit_codes():
 
 
 def test_tpu_vm_restart_is_its_steps_in_order():
-  environ = {
-    **POD,
-    "ACCELERATOR": "v6e-64",
-    "RUNTIME": "v2-alpha-tpuv6e",
-    "BUCKET": "b",
-    "CORPUS": "c",
-    "CREATE": "--spot --network=n",
-  }
-  lines = dry_run("tpu_vm.sh", "restart", *ARGS, **environ)
-  assert lines == [
-    *dry_run("tpu_vm.sh", "delete", **environ),
-    *dry_run("tpu_vm.sh", "create", "--spot", "--network=n", **environ),
-    *dry_run("tpu_vm.sh", "wait", **environ),
-    *dry_run("tpu_vm.sh", "install", **environ),
-    *dry_run("tpu_vm.sh", "copy", **environ),
-    *dry_run("tpu_vm.sh", "run", *ARGS, **environ),
+  environ = {**EVERYTHING, "CREATE": "--spot --network=n"}
+  steps = (
+    *(["delete"], ["create", "--spot", "--network=n"], ["wait"], ["install"]),
+    *(["copy"], ["run", *ARGS]),
+  )
+  assert dry_run("tpu_vm.sh", "restart", *ARGS, **environ) == [
+    line for step in steps for line in dry_run("tpu_vm.sh", *step, **environ)
   ]
 
 
 @pytest.mark.parametrize(
-  ("code", "restarts", "again"),
+  ("codes", "restarts", "again"),
   [
-    (0, None, False),
-    (2, None, False),
-    (3, None, False),
-    (1, None, False),
-    (69, None, True),
-    (74, None, True),
-    (74, "49", True),
-    (74, "50", False),
-    (137, None, True),
-    (137, "50", False),
-    (130, None, False),
-    (75, None, True),
-    (75, "50", True),
+    ((0, 1, 2, 3, 130), None, False),
+    ((69, 74, 75, 137), None, True),
+    ((74,), "49", True),
+    ((74, 137), "50", False),
+    ((75,), "50", True),
   ],
 )
-def test_slurm_requeues(tmp_path, code, restarts, again):
-  write_command(tmp_path, "srun", f"exit {code}")
+def test_slurm_requeues(tmp_path, codes, restarts, again):
   path = write_command(tmp_path, "scontrol", 'echo "$@"')
   environ = {"SLURM_RESTART_COUNT": restarts} if restarts else {}
-  ended = run("slurm.sbatch", *ARGS, PATH=path, SLURM_JOB_ID="7", **environ)
-  assert ended.returncode == code
-  command, *requeued = ended.stdout.splitlines()
-  assert shlex.split(command)[-4:] == ["maskedlm", *ARGS]
-  assert requeued == (["requeue 7"] if again else [])
+  for code in codes:
+    write_command(tmp_path, "srun", f"exit {code}")
+    ended = run("slurm.sbatch", *ARGS, PATH=path, SLURM_JOB_ID="7", **environ)
+    assert ended.returncode == code
+    command, *requeued = ended.stdout.splitlines()
+    assert shlex.split(command)[-4:] == ["maskedlm", *ARGS]
+    assert requeued == (["requeue 7"] if again else [])
 
 
 def write_programs(folder, codes=()):
@@ -360,12 +331,7 @@ def lines_of(path):
 @pytest.mark.parametrize(
   ("codes", "slept"),
   [
-    ([0], []),
-    ([1], []),
-    ([2], []),
-    ([3], []),
-    ([130], []),
-    ([141], []),
+    *(([code], []) for code in (0, 1, 2, 3, 130, 141)),
     ([75, 74, 69, 134, 137, 0], [10, 20, 40, 80, 160]),
     ([75, 2], [10]),
     ([75] * 8 + [0], [10, 20, 40, 80, 160, 320, 600, 600]),
@@ -389,11 +355,8 @@ def test_a_machine_gives_up_at_the_limit(tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_stops_the_machines_script_for_good(tmp_path, number):
-  path = write_command(
-    tmp_path,
-    "maskedlm",
-    "trap 'exit 75' TERM\necho up\nwhile :; do sleep 0.1; done",
-  )
+  wait = "trap 'exit 75' TERM\necho up\nwhile :; do sleep 0.1; done"
+  path = write_command(tmp_path, "maskedlm", wait)
   before = signal.signal(number, signal.SIG_DFL)  # Ignored ones stay ignored.
   with subprocess.Popen(
     ["bash", LAUNCH / "machine.sh", "pretrain"],
@@ -434,15 +397,10 @@ FAILED = "LoadState=loaded ActiveState=failed SubState=failed ExecMainStatus={}"
       "delete create scp tar rsync run",
       0,
     ),
-    (
-      ["NOT_FOUND", "ACTIVE", "ACTIVE"],
-      [DONE],
-      "create scp tar rsync run",
-      0,
-    ),
+    (["NOT_FOUND", "ACTIVE", "ACTIVE"], [DONE], "create scp tar rsync run", 0),
     # The second slice isn't granted: tried again.
     (
-      ["FAILED", "FAILED", "FAILED", "ACTIVE", "ACTIVE"],
+      ["FAILED"] * 3 + ["ACTIVE"] * 2,
       [DONE],
       "delete create delete create scp tar rsync run",
       0,
@@ -513,11 +471,8 @@ def test_without_a_step_the_usage_is_printed(script):
 def test_no_container_runs_as_root():
   text = (LAUNCH / "Dockerfile").read_text()
   head, base, *stages = re.split(r"^FROM ", text, flags=re.MULTILINE)
-  assert {re.search(r"AS (\w+)", x)[1] for x in stages} == {
-    "cpu",
-    "cuda",
-    "tpu",
-  }
+  names = [re.search(r"AS (\w+)", x)[1] for x in stages]
+  assert sorted(names) == ["cpu", "cuda", "tpu"]
   for stage in stages:
     assert "USER maskedlm" in stage and "USER root" not in stage
   # Any user can write the mounted folder and enter the working directory.

@@ -83,26 +83,6 @@ def test_equals_torch_text_by_text():
         )
 
 
-def test_neither_half_sees_the_other_side():
-  params, batch = make_params(), make_batch()
-  before = np.asarray(layers(params, batch))
-  changed = {**batch, "input_ids": batch["input_ids"].copy()}
-  changed["input_ids"][:, 7] += 1
-  after = np.asarray(layers(params, changed))
-  moved = np.abs(after - before).max(axis=-1)  # [N + 1, B, L]
-  left, right = np.split(np.abs(after - before) > 0, 2, axis=-1)
-  left, right = left.any(axis=-1), right.any(axis=-1)
-  for n in range(1, N + 1):
-    # In row 0 all positions from 7 on, and all up to 7.
-    np.testing.assert_array_equal(left[n, 0], np.arange(L) >= 7)
-    np.testing.assert_array_equal(right[n, 0], np.arange(L) <= 7)
-    # Row 1's third text is 5 to 10; row 2 has padding there.
-    np.testing.assert_array_equal(
-      moved[n, 1] > 0, (np.arange(L) >= 5) & (np.arange(L) < 11)
-    )
-    assert not moved[n, 2].any()
-
-
 def test_the_vector_of_a_row_joins_what_either_half_has_read():
   x = np.arange(2 * 4 * 2 * W, dtype=np.float32).reshape(2, 4, 2 * W)
   segments = np.array([[1, 1, 1, 0], [1, 0, 0, 0]])

@@ -11,7 +11,6 @@ from maskedlm.modeling import heads, layers, masked_lm
 from maskedlm.training.step import totals
 
 CFG = encoder_reference.config()
-BATCH = encoder_reference.make_batch()
 D = CFG.width
 
 

@@ -79,19 +79,6 @@ def test_a_cpus_loss_is_that_of_other_devices(arrays, monkeypatch):
   assert not np.any(grads[1][V:]) and not np.any(grads[2][V:])
 
 
-def test_every_token_is_in_one_block(arrays):
-  _, embedding, bias, _ = arrays
-  blocks = vocabulary_softmax.split_vocabulary(PADDED, BLOCK)
-  seen = []
-  for i in range(blocks.count):
-    words, offsets, ids = vocabulary_softmax._block(blocks, i, embedding, bias)
-    new = np.asarray(ids) < PADDED
-    np.testing.assert_array_equal(words[new], embedding[ids[new]])
-    np.testing.assert_array_equal(offsets[new], bias[ids[new]])
-    seen += ids[new].tolist()
-  assert sorted(seen) == list(range(PADDED))
-
-
 score = jax.jit(vocabulary_softmax.loss_and_correct, static_argnums=0)
 both = jax.jit(
   jax.value_and_grad(total, argnums=(1, 2, 3), has_aux=True), static_argnums=0

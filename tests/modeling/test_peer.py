@@ -7,7 +7,7 @@ import pytest
 from helpers import encoder_reference
 from helpers.bert_peer import run_peer
 from helpers.encoder_reference import B, P, V
-from maskedlm.modeling import heads, losses
+from maskedlm.modeling import heads, losses, masked_lm
 from maskedlm.modeling.encoder import Encoder
 
 torch = pytest.importorskip("torch")
@@ -16,7 +16,10 @@ transformers = pytest.importorskip("transformers")
 
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh"])
 def test_same_numbers_as_transformers(activation):
-  cfg = encoder_reference.config(activation=activation)
+  # No layer's vectors are dropped, although the model is trained with dropout.
+  cfg = encoder_reference.config(
+    activation=activation, dropout=0.3, attention_dropout=0.2
+  )
   params, batch = (
     encoder_reference.make_params(cfg),
     encoder_reference.make_batch(),
@@ -40,13 +43,16 @@ def test_same_numbers_as_transformers(activation):
     )
     pooled = heads.Pooler(cfg).apply({"params": params["pooler"]}, hidden)
     nsp = heads.NspHead(cfg).apply({"params": params["nsp_head"]}, pooled)
-    return hidden, heads.mlm_logits(params, cfg, batch, positions), nsp
+    layers = masked_lm.encode_layers(cfg, params, batch)
+    return hidden, layers, heads.mlm_logits(params, cfg, batch, positions), nsp
 
-  hidden, mlm, nsp = apply(params, batch)
+  hidden, layers, mlm, nsp = apply(params, batch)
   close = {"atol": 1e-4, "rtol": 1e-4}
   np.testing.assert_allclose(
     hidden[real], theirs.hidden_states[-1].numpy()[real], **close
   )
+  for x, y in zip(layers, theirs.hidden_states, strict=True):
+    np.testing.assert_allclose(x[real], y.numpy()[real], **close)
   at = np.arange(B)[:, None], positions
   expected_mlm = theirs.prediction_logits[at]
   np.testing.assert_allclose(mlm, expected_mlm.numpy(), **close)

@@ -1,4 +1,4 @@
-"""The same weights in transformers' ModernBERT give the same numbers."""
+"""The same weights in transformers' ModernBERT and EuroBERT: same numbers."""
 
 import dataclasses
 
@@ -8,14 +8,17 @@ import pytest
 
 from helpers import encoder_reference
 from helpers.encoder_reference import B, L, V
-from maskedlm.modeling import heads
+from helpers.encoders import encode, make_params
+from maskedlm.modeling import heads, masked_lm
 from maskedlm.modeling.encoder import Encoder
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
-if not hasattr(transformers, "ModernBertForMaskedLM"):
-  pytest.skip("transformers has no ModernBERT", allow_module_level=True)
+if not hasattr(transformers, "EuroBertModel"):
+  pytest.skip("transformers lacks these models", allow_module_level=True)
 
+BATCH = encoder_reference.make_batch()
+REAL = BATCH["segment_ids"] > 0
 D, H, F, N = 24, 3, 20, 5
 CFG = encoder_reference.config(
   num_layers=N,
@@ -32,22 +35,6 @@ CFG = encoder_reference.config(
   mlp="gated",
   biases=False,
 )
-
-
-def make_params():
-  ids = jax.ShapeDtypeStruct((B, L), np.int32)
-
-  def init(key, ids):
-    hidden = jax.numpy.zeros((B, L, D))
-    table = jax.numpy.zeros((CFG.padded_vocab_size, D))
-    return {
-      "encoder": Encoder(CFG).init(key, ids, ids, ids, train=False)["params"],
-      "mlm_head": heads.MlmHead(CFG).init(key, hidden, table)["params"],
-    }
-
-  return encoder_reference.randomise(
-    jax.eval_shape(init, jax.random.key(0), ids)
-  )
 
 
 def make_peer(params):
@@ -91,38 +78,39 @@ def make_peer(params):
     }
     if n:  # The first is skipped and not a parameter there.
       state[f"{at}.attn_norm.weight"] = p["attention_norm"]["scale"]
+  return loaded(peer, state, tied={"decoder.weight"})
+
+
+def loaded(peer, state, tied=frozenset()):
+  """Returns the model with these arrays, all of its own but the tied ones."""
   state = {k: torch.tensor(np.ascontiguousarray(x)) for k, x in state.items()}
   missing, unexpected = peer.load_state_dict(state, strict=False)
-  assert set(missing) <= {"decoder.weight"}  # Tied.
-  assert not unexpected
+  assert set(missing) <= tied and not unexpected
   peer.tie_weights()
   return peer.eval()
 
 
-def test_same_numbers_as_transformers():
-  params, batch = make_params(), encoder_reference.make_batch()
-  real = batch["segment_ids"] > 0
+def outputs_of(peer):
+  """Returns the outputs for BATCH."""
   with torch.no_grad():
-    theirs = make_peer(params)(
-      input_ids=torch.tensor(batch["input_ids"], dtype=torch.long),
-      attention_mask=torch.tensor(real),
+    return peer(
+      input_ids=torch.tensor(BATCH["input_ids"], dtype=torch.long),
+      attention_mask=torch.tensor(REAL),
       output_hidden_states=True,
     )
 
-  @jax.jit
-  def apply(params, batch):
-    arrays = (batch[k] for k in ("input_ids", "token_type_ids", "segment_ids"))
-    hidden = Encoder(CFG).apply(
-      {"params": params["encoder"]}, *arrays, train=False
-    )
-    every = np.broadcast_to(np.arange(L), (B, L))
-    return hidden, heads.mlm_logits(params, CFG, batch, every)
 
-  hidden, logits = apply(params, batch)
+def test_modernberts_numbers():
+  params = masked_lm.init(CFG, *jax.random.split(jax.random.key(0)))
+  params = encoder_reference.randomise(params)
+  theirs = outputs_of(make_peer(params))
+  hidden = encode(CFG, params["encoder"], BATCH)
+  every = np.broadcast_to(np.arange(L), (B, L))
+  logits = jax.jit(lambda p: heads.mlm_logits(p, CFG, BATCH, every))(params)
   expected = theirs.hidden_states[-1].numpy()
-  np.testing.assert_allclose(hidden[real], expected[real], atol=1e-4)
+  np.testing.assert_allclose(hidden[REAL], expected[REAL], atol=1e-4)
   np.testing.assert_allclose(
-    logits[real], theirs.logits.numpy()[real], atol=1e-4
+    logits[REAL], theirs.logits.numpy()[REAL], atol=1e-4
   )
 
 
@@ -148,3 +136,73 @@ def test_published_size():
   padding = (cfg.padded_vocab_size - cfg.vocab_size) * 768
   # The first block's norm is a parameter here, although it is skipped.
   assert count - padding - 768 == published == 149_014_272
+
+
+# 6 heads of 4 share 2 heads of keys and values.
+EURO = encoder_reference.config(
+  num_layers=3,
+  num_heads=6,
+  num_kv_heads=2,
+  mlp_width=F,
+  activation="silu",
+  norm_epsilon=1e-5,
+  type_vocab_size=0,
+  embedding_norm=False,
+  position="rope",
+  rope_theta=160.0,
+  norm_order="pre",
+  norm_kind="rms",
+  mlp="gated",
+  biases=False,
+)
+
+
+def make_eurobert(params):
+  """Returns EuroBertModel with these parameters."""
+  peer = transformers.EuroBertModel(
+    transformers.EuroBertConfig(
+      vocab_size=V,
+      hidden_size=D,
+      intermediate_size=F,
+      num_hidden_layers=EURO.num_layers,
+      num_attention_heads=EURO.num_heads,
+      num_key_value_heads=EURO.num_kv_heads,
+      max_position_embeddings=64,
+      rms_norm_eps=EURO.norm_epsilon,
+      rope_parameters={"rope_type": "default", "rope_theta": EURO.rope_theta},
+      pad_token_id=0,
+      attn_implementation="eager",
+    )
+  )
+  state = {
+    "embed_tokens.weight": params["embeddings"]["token"]["embedding"][:V],
+    "norm.weight": params["final_norm"]["scale"],
+  }
+  for n in range(EURO.num_layers):
+    p, at = jax.tree.map(lambda x, n=n: x[n], params["layers"]), f"layers.{n}"
+    attention, mlp = p["attention"], p["mlp"]
+    shared = attention["group_key_value"]["kernel"]
+    state |= {
+      f"{at}.input_layernorm.weight": p["attention_norm"]["scale"],
+      f"{at}.post_attention_layernorm.weight": p["mlp_norm"]["scale"],
+      f"{at}.self_attn.q_proj.weight": attention["group_query"]["kernel"]
+      .reshape(D, D)
+      .T,
+      f"{at}.self_attn.k_proj.weight": shared[:, 0].reshape(D, 8).T,
+      f"{at}.self_attn.v_proj.weight": shared[:, 1].reshape(D, 8).T,
+      f"{at}.self_attn.o_proj.weight": attention["group_out"]["kernel"]
+      .reshape(D, D)
+      .T,
+      f"{at}.mlp.gate_proj.weight": mlp["gate_up"]["kernel"][:, 0].T,
+      f"{at}.mlp.up_proj.weight": mlp["gate_up"]["kernel"][:, 1].T,
+      f"{at}.mlp.down_proj.weight": mlp["down"]["kernel"].T,
+    }
+  return loaded(peer, state)
+
+
+def test_euroberts_vectors():
+  """Grouped-query attention, SwiGLU, RMSNorm and rotary positions."""
+  params = make_params(EURO)
+  expected = outputs_of(make_eurobert(params)).last_hidden_state.numpy()
+  ours = encode(EURO, params, BATCH)
+  np.testing.assert_allclose(ours[REAL], expected[REAL], atol=1e-4)

@@ -2,7 +2,6 @@
 
 import math
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -56,18 +55,3 @@ def test_a_looked_up_rotation_is_the_same():
     assert np.isnan(found[1, 2]).all()  # A row of 3 has no position 3.
     found = found.at[1, 2].set(wanted[1, 2])
     np.testing.assert_allclose(found, wanted, atol=1e-6)
-
-
-def test_rotated_scores_depend_only_on_the_distance():
-  rng = np.random.default_rng(0)
-  query, key = rng.standard_normal((2, 1, 1, 1, 8)).astype("f4")
-
-  def score(i, j):
-    at = positions.rotation(np.array([[i]]), head_size=8, theta=1e4)
-    to = positions.rotation(np.array([[j]]), head_size=8, theta=1e4)
-    return float(
-      jnp.sum(positions.rotate(query, *at) * positions.rotate(key, *to))
-    )
-
-  assert score(7, 4) == pytest.approx(score(103, 100), abs=1e-5)
-  assert score(7, 4) != pytest.approx(score(4, 7), abs=1e-3)

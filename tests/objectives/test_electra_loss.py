@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from helpers.stub_electra import make_batch, make_config, make_task, sizes
-from helpers.stub_objective import B, L, V, jitted_loss, random_params
+from helpers.stub_objective import B, L, jitted_loss, random_params
 from maskedlm.modeling.encoder import Encoder
 from maskedlm.modeling.heads import MlmHead
 from maskedlm.objectives import electra
@@ -103,15 +103,6 @@ def test_loss_by_its_parts(task):
   np.testing.assert_allclose(metrics["replaced_share"], (fake.sum(), count))
 
 
-def test_an_untrained_model_knows_nothing(task):
-  batch = task.corrupt(make_batch(), jax.random.key(1))
-  params = jax.jit(task.init)(jax.random.key(0))
-  _, metrics = jitted_loss(task)(params, batch, None, False)
-  means = {name: float(s / w) for name, (s, w) in metrics.items() if w}
-  assert means["mlm_loss"] == pytest.approx(math.log(V), abs=0.05)
-  assert means["discriminator_loss"] == pytest.approx(math.log(2), abs=0.05)
-
-
 def slope(task, params, batch, term):
   @jax.jit
   @jax.grad
@@ -166,18 +157,6 @@ def test_each_encoder_has_its_own_dropout_key(task, monkeypatch):
 
   generator, discriminator = jax.jit(of_step)(jax.random.key(2))
   assert not np.array_equal(generator, discriminator)
-
-
-def test_filler_rows_count_nothing(task):
-  params = random_params(task)
-  batch = make_batch()
-  batch["example_weights"][5:] = 0
-  batch = jax.device_get(task.corrupt(batch, jax.random.key(1)))
-  loss = jitted_loss(task)
-  whole, _ = loss(params, batch, None, False)
-  alone, _ = loss(params, {k: v[:5] for k, v in batch.items()}, None, False)
-  for name in ("mlm", "discriminator"):
-    np.testing.assert_allclose(whole[name], alone[name], rtol=1e-5)
 
 
 def test_microbatches_sample_the_same_tokens(monkeypatch):

@@ -1,16 +1,13 @@
 """Packed pairs on the device: each is computed as if it were alone."""
 
-import json
-
 import jax
 import numpy as np
 import pytest
 
 from helpers import prepare_corpus, tiny
-from maskedlm.cli import pretrain
 from maskedlm.config import overrides
-from maskedlm.data.batches import batch_costs, pair_rows
-from maskedlm.modeling import flops, masked_lm
+from maskedlm.data.batches import batch_costs
+from maskedlm.modeling import flops
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.objectives import mlm_nsp
 from maskedlm.training.step import totals
@@ -81,21 +78,6 @@ def unpack(batch):
   return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 
 
-def test_a_packed_row_is_encoded_as_its_parts(task, params):
-  cfg = EncoderConfig(**task.describe["encoder"])
-  batch = task.batch_at("train", 0)
-  parts = unpack(batch)
-  encode = jax.jit(lambda *args: masked_lm.encode(cfg, *args, None, False))
-  packed, alone = encode(params, batch), encode(params, parts)
-  n = len(parts["input_ids"])
-  assert n > B
-  np.testing.assert_allclose(
-    np.asarray(packed)[batch["segment_ids"] > 0],
-    np.asarray(alone)[parts["segment_ids"] > 0],
-    atol=1e-5,
-  )
-
-
 def test_nsp_of_packed_rows_is_that_of_their_pairs(task, params):
   cfg = EncoderConfig(**task.describe["encoder"])
   loss = jax.jit(lambda *args: totals(mlm_nsp.loss(cfg, *args, None, False)))
@@ -151,25 +133,3 @@ def test_flops_count_attention_within_pairs(config, corpus, task):
   assert task.flops(3) == B * flops.train_flops(
     cfg, L, num_predictions=14, attended=pairs
   )
-
-
-def test_make_task_does_not_pack_by_default(config, corpus):
-  task = mlm_nsp.make_task(config, corpus, (0, 1), mlm_nsp.Options())
-  made = pair_rows.nsp_batches(config, corpus, (0, 1), short_share=0.1)
-  expected = made.batch_at("train", 4)
-  batch = task.batch_at("train", 4)
-  assert batch.keys() == expected.keys()
-  for name, value in expected.items():
-    np.testing.assert_array_equal(batch[name], value)
-
-
-@pytest.mark.slow
-def test_a_packed_run(config, corpus, tmp_path):
-  config = config.copy_and_resolve_references()
-  config.corpus.path = str(corpus.path)
-  config.objective.pack = True
-  config.train.update(num_steps=5, eval_every=5, checkpoint_every=5)
-  assert pretrain.pretrain(config, tmp_path) == 0
-  result = json.loads((tmp_path / "result.json").read_text())
-  assert result["steps"] == 5
-  assert np.isfinite(result["heldout_mlm_loss"])

@@ -18,6 +18,18 @@ class HttpError(Exception):
     self.code = code
 
 
+# Orbax reports a lost host as a timeout of a barrier or of a save.
+LOSSES = (
+  jax.errors.JaxRuntimeError("DEADLINE_EXCEEDED: Barrier timed out."),
+  TimeoutError("Timed out while waiting for async_write_complete"),
+  TimeoutError(  # asyncio drops its cause.
+    "Timeout waiting at barrier '[op=3] x'. The original error raised was: "
+    "INTERNAL: Barrier failed because: task is"
+  ),
+)
+LOSSES[1].__cause__ = LOSSES[0]
+
+
 def raised_within(context, error):
   with pytest.raises(Exception) as caught, context:
     raise error
@@ -76,8 +88,6 @@ def test_temporary_failures_are_storage_errors(error):
   raised = raised_within(storage_errors.bucket_errors("gs://bucket/run"), error)
   assert isinstance(raised, StorageError) and raised.exit_code == 74
   assert "the same command" in str(raised) and "\n" not in str(raised)
-  # It doesn't count as the loss of another host either.
-  assert not startup._is_loss(raised)
   assert isinstance(storage_errors.unwritable("/run", error), StorageError)
 
 
@@ -105,27 +115,39 @@ def test_errors_that_already_have_an_exit_code_are_kept():
   assert raised_within(storage_errors.bucket_errors("/run"), raised) is raised
 
 
-def test_a_lost_host_is_not_a_storage_error():
-  """Orbax reports it as a timeout of a barrier or of a save."""
-  gone = jax.errors.JaxRuntimeError("DEADLINE_EXCEEDED: Barrier timed out.")
-  late = TimeoutError("Timed out while waiting for async_write_complete")
-  late.__cause__ = gone
-  alone = TimeoutError(  # asyncio drops its cause.
-    "Timeout waiting at barrier '[op=3] x'. The original error raised was: "
-    "INTERNAL: Barrier failed because: task is"
+@pytest.mark.parametrize("error", LOSSES, ids=repr)
+def test_a_lost_host_is_not_a_storage_error(error):
+  assert raised_within(storage_errors.bucket_errors("/run"), error) is error
+
+
+@pytest.mark.parametrize(
+  ("error", "code"),
+  [
+    (ConfigError("no such corpus"), 2),
+    (PermissionError(13, "Permission denied", "/data/corpus"), 2),
+    (startup.LostHostError("gone"), 69),
+    (TypeError("a bug"), 1),
+    *((error, 69) for error in LOSSES),
+    (ValueError("UNAVAILABLE: Error writing"), 69),
+    # One of maskedlm's own is no loss, whatever its text.
+    (ConfigError("UNAVAILABLE: it can't be reached"), 2),
+    (StorageError("UNAVAILABLE: it can't be reached"), 74),
+  ],
+  ids=repr,
+)
+def test_a_host_among_several_exits_with_the_code_of_its_error(
+  monkeypatch, error, code
+):
+  codes = []
+  monkeypatch.setattr(startup, "start_hosts", lambda: None)
+  monkeypatch.setattr(startup.xla_flags, "set_up", lambda environ: "")
+  monkeypatch.setattr("jax.process_count", lambda: 2)
+  monkeypatch.setattr(
+    startup.atexit, "register", lambda leave, code: codes.append(code)
   )
-  for error in gone, late, alone:
-    assert raised_within(storage_errors.bucket_errors("/run"), error) is error
-    assert startup._is_loss(error)
-
-
-@pytest.mark.parametrize("error", [ConfigError, CheckpointError])
-def test_an_error_with_an_exit_code_is_no_lost_host_whatever_its_cause(error):
-  cause = ValueError("UNAVAILABLE: Error writing")
-  assert startup._is_loss(cause)
-  raised = error("UNAVAILABLE: it can't be reached")
-  raised.__cause__ = cause
-  assert not startup._is_loss(raised)
+  raised = raised_within(startup.connected(), error)
+  assert codes == [code]
+  assert isinstance(raised, startup.LostHostError) == (code == 69)
 
 
 def test_an_unwritable_workdir_is_an_error_on_a_single_host_too(tmp_path):

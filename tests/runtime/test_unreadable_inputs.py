@@ -28,7 +28,7 @@ READERS = {
   "source": lambda path: list(files.read_blocks(str(path))),
   "tokenizer": load_tokenizer,
   "table": isotropy.read_table,
-  "senses": lambda path: data._is_xml(str(path)),
+  "senses": lambda path: list(data.read_sentences(str(path))),
   "npz": _open_npz,
 }
 

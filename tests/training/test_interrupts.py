@@ -5,21 +5,13 @@ import os
 import signal
 import threading
 
-import jax
 import pytest
 
 from helpers import toy
 from helpers.toy_runs import make_config, run
-from maskedlm.config import defaults
 from maskedlm.runtime import console, interrupts
-from maskedlm.training import loop, metrics, sharding
+from maskedlm.training import loop, metrics
 from maskedlm.training.checkpoints import load, manager
-
-
-@pytest.fixture(scope="module")
-def mesh():
-  c = defaults.default()
-  return sharding.make_mesh(c.mesh, jax.devices()[:2])
 
 
 def test_signals_are_handled_until_the_last_checkpoint_is_saved(
@@ -122,7 +114,7 @@ def test_a_command_ignores_signals_after_a_run_that_was_stopped(monkeypatch):
     with interrupts.stop_signals():
       pass
     after = {signal.getsignal(number) for number in numbers}
-    assert after == {interrupts._leave}
+    assert not after & {signal.SIG_IGN, signal.SIG_DFL, before[signal.SIGINT]}
     with interrupts.stop_signals():
       signal.raise_signal(signal.SIGTERM)
     after = {signal.getsignal(number) for number in numbers}

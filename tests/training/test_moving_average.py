@@ -7,22 +7,13 @@ import pytest
 from helpers import tiny as tiny_run
 from helpers import toy
 from helpers.toy_runs import (
-  assert_same_end,
-  killed_at,
   logged_lines,
   make_config,
   run,
 )
-from maskedlm.config import defaults
 from maskedlm.core.errors import CheckpointError
-from maskedlm.training import sharding
 from maskedlm.training.checkpoints import load, manifest
 from maskedlm.training.checkpoints.read_arrays import read_arrays
-
-
-@pytest.fixture(scope="module")
-def mesh():
-  return sharding.make_mesh(defaults.default().mesh, jax.devices()[:2])
 
 
 def averages(workdir, step):
@@ -61,19 +52,6 @@ def test_training_is_the_same_with_it(tmp_path, mesh):
   assert "ema_loss" in averaged.heldout and "ema_loss" not in plain.heldout
   arrays = manifest.read_record(tmp_path / "plain" / "checkpoints" / "10")
   assert not [name for name in arrays["arrays"] if "ema" in name]
-
-
-def test_a_kill_changes_nothing(tmp_path, mesh):
-  config = make_config(ema_decay=0.9)
-  whole = run(config, toy.make_task(), tmp_path / "whole", mesh)
-  with pytest.raises(KeyboardInterrupt):
-    run(config, killed_at(toy.make_task(), 7), tmp_path / "half", mesh)
-  assert_same_end(run(config, toy.make_task(), tmp_path / "half", mesh), whole)
-  for a, b in zip(
-    averages(tmp_path / "whole", 10), averages(tmp_path / "half", 10),
-    strict=True,
-  ):  # fmt: skip
-    np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.slow

@@ -5,9 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers.toy_optimizers import (
-  option,
-)
+from helpers.toy_optimizers import option
 from maskedlm.config import presets
 from maskedlm.training import optimizer as optim
 
@@ -106,31 +104,31 @@ def test_schedules_by_hand(values, want):
   check(traced, 0.5 * np.array(want))
 
 
+@pytest.mark.parametrize(
+  ("values", "num_steps", "steps", "want"),
+  [
+    # No warm-up starts at the peak.
+    ({"warmup_steps": 0}, 10, [0, 1, 10], [1, 0.9, 0]),
+    # It may take the whole run.
+    ({"warmup_steps": 10}, 10, [0, 5, 9, 10, 11], [0, 0.5, 0.9, 0, 0]),
+    (
+      {"schedule": "wsd", "decay_share": 0.75, "warmup_steps": 2},
+      *(8, [1, 2, 5, 8], [0.5, 1, 0.5, 0]),
+    ),
+    (  # 2.9 steps of decay, rounded to 3.
+      {"schedule": "wsd", "decay_share": 0.29, "warmup_steps": 0},
+      *(10, [6, 7, 8, 9, 10], [1, 1, 2 / 3, 1 / 3, 0]),
+    ),
+  ],
+)
+def test_the_ends_of_warm_up_and_decay(values, num_steps, steps, want):
+  got = rates(steps, num_steps, learning_rate=0.5, **values)
+  check(got, 0.5 * np.array(want))
+
+
 def test_slanted_triangular_rates_are_equation_3_of_ulm_fit():
   """With cut = 100, p = t / 100, then 1 - (t - 100) / 900; (1 + 31 p) / 32."""
   steps = [0, 50, 100, 550, 775, 1_000]
   want = [1 / 32, 16.5 / 32, 1, 16.5 / 32, 8.75 / 32, 1 / 32]
   got = rates(steps, 1_000, presets.ulmfit, warmup_steps=100)
   check(got, 0.01 * np.array(want))
-
-
-def test_no_warm_up_starts_at_the_peak():
-  got = rates([0, 1, 10], 10, warmup_steps=0, learning_rate=0.5)
-  check(got, [0.5, 0.45, 0])
-
-
-def test_warm_up_may_take_the_whole_run():
-  got = rates([0, 5, 9, 10, 11], 10, warmup_steps=10, learning_rate=0.5)
-  check(got, [0, 0.25, 0.45, 0, 0])
-
-
-def test_wsd_may_decay_from_the_end_of_the_warm_up():
-  values = {"schedule": "wsd", "decay_share": 0.75, "warmup_steps": 2}
-  got = rates([1, 2, 5, 8], 8, learning_rate=0.5, **values)
-  check(got, [0.25, 0.5, 0.25, 0])
-
-
-def test_wsd_decays_over_the_nearest_number_of_steps():
-  values = {"schedule": "wsd", "decay_share": 0.29, "warmup_steps": 0}
-  got = rates([6, 7, 8, 9, 10], 10, learning_rate=0.3, **values)
-  check(got, [0.3, 0.3, 0.2, 0.1, 0])  # 2.9 steps, rounded to 3.

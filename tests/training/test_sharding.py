@@ -59,12 +59,19 @@ def test_unknown_parameter_and_indivisible_dimension():
     sharding.spec_of("mlp/up/kernel", (7, 10), mesh)
 
 
-def test_batch_must_divide():
-  sharding.check_batch(24, 3, mesh_of(4, 2, 1))
-  with pytest.raises(ConfigError, match="take 24 or 48, or"):
-    sharding.check_batch(25, 3, mesh_of(4, 2, 1))
-  with pytest.raises(ConfigError, match=r"0 rows .* take 24, or"):
-    sharding.check_batch(0, 3, mesh_of(4, 2, 1))
+@pytest.mark.parametrize(
+  ("size", "accumulate", "nearest"),
+  [(9, 1, "8 or 16"), (7, 1, "8"), (40, 2, "32 or 48"), (0, 1, "8")],
+)
+def test_a_batch_that_does_not_divide(size, accumulate, nearest):
+  mesh = mesh_of(4, 2, 1)
+  with pytest.raises(ConfigError) as caught:
+    sharding.check_batch(size, accumulate, mesh)
+  message = str(caught.value)
+  assert message.startswith(f"a batch of {size} rows must be divisible by")
+  assert f"; take {nearest}, or change the mesh." in message
+  for each in nearest.split(" or "):
+    sharding.check_batch(int(each), accumulate, mesh)
 
 
 def test_each_row_is_placed_once_per_tensor_group():
@@ -132,6 +139,6 @@ def test_hosts_of_a_pod_read_the_rows_of_their_devices(monkeypatch):
     monkeypatch.setattr(jax, "process_index", lambda host=host: host)
     shard = sharding.data_shard(mesh)
     # Two rows, of a batch of 32, for each of its devices, in order.
-    assert batching._places(0, 32, shard).tolist() == [
+    assert batching.host_slice(np.arange(32), shard).tolist() == [
       row for row in range(32) if hosts[row // 2] == host
     ]

@@ -16,17 +16,11 @@ from helpers.toy_runs import (
   make_config,
   run,
 )
-from maskedlm.config import defaults
-from maskedlm.training import nonfinite_rows, sharding, spikes
+from maskedlm.training import nonfinite_rows, spikes
 from maskedlm.training import step as steps
 from maskedlm.training.checkpoints import files, manager, manifest
 
 ADD = jax.jit(spikes.add)
-
-
-@pytest.fixture(scope="module")
-def mesh():
-  return sharding.make_mesh(defaults.default().mesh, jax.devices()[:2])
 
 
 def spikes_of(values, sigma, is_loss=None):

@@ -1,4 +1,4 @@
-"""What a step takes of a device, and the message if it doesn't fit."""
+"""What a run takes: memory of a device, and how often it reads its text."""
 
 import types
 
@@ -8,7 +8,8 @@ import pytest
 
 from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError
-from maskedlm.training import step_memory
+from maskedlm.training import epochs, step_memory
+from maskedlm.training.phases import split
 
 
 def small(objective="roberta", **options):
@@ -75,3 +76,32 @@ def test_the_remedy_names_the_batch_and_its_parts_first(monkeypatch):
   monkeypatch.setattr(jax, "device_count", lambda: 1)
   told = step_memory.less_memory(c)
   assert "model.remat" not in told and "mesh.fsdp" not in told
+
+
+def make(*rows_per_epoch, phases=()):
+  """Returns the phases of 1,000 steps of 32 rows, and tasks of these rows."""
+  config = defaults.default()
+  config.data.batch_size = 32
+  config.train.num_steps = 1_000
+  config.phases = phases
+  tasks = [types.SimpleNamespace(rows_per_epoch=n) for n in rows_per_epoch]
+  return split(config), tasks
+
+
+def test_epochs_are_those_of_all_phases():
+  assert epochs.count_epochs(*make(6_400)) == 5
+  phases = ({}, {"share": 0.25, "data.batch_size": 8})
+  # 750 steps of 32 of 6,400 rows, and 250 of 8 of 800.
+  assert epochs.count_epochs(*make(6_400, 800, phases=phases)) == (
+    pytest.approx(3.75 + 2.5)
+  )
+  assert epochs.count_epochs(*make(0)) == 32_000
+
+
+def test_many_epochs_are_warned_of_with_numbers_that_help():
+  assert not epochs.warnings(*make(320))  # 100 times.
+  assert not epochs.warnings(*make(0))
+  (line,) = epochs.warnings(*make(19))
+  assert "reads its 19 rows 1,684 times" in line
+  # 40 times 19 rows are 24 steps of 32.
+  assert "--config.train.num_steps=24" in line

@@ -7,19 +7,12 @@ import sqlite3
 import struct
 import threading
 
-import jax
 import pytest
 
 from helpers import toy
 from helpers.toy_runs import logged_lines, make_config, run
-from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError
-from maskedlm.training import sharding, trackers
-
-
-@pytest.fixture(scope="module")
-def mesh():
-  return sharding.make_mesh(defaults.default().mesh, jax.devices()[:2])
+from maskedlm.training import trackers
 
 
 def use(monkeypatch, open_one, name="wandb"):

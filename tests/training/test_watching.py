@@ -8,16 +8,10 @@ import pytest
 from helpers import stub_objective, toy
 from helpers.toy_runs import logged_lines, make_config, run
 from maskedlm import objectives
-from maskedlm.config import defaults
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.modeling import architecture, masked_lm
 from maskedlm.training import sharding, watching
 from maskedlm.training import step as steps
-
-
-@pytest.fixture(scope="module")
-def mesh():
-  return sharding.make_mesh(defaults.default().mesh, jax.devices()[:2])
 
 
 def test_a_watched_run_has_the_same_numbers(tmp_path, mesh):
@@ -140,7 +134,8 @@ def test_a_masked_language_model_by_hand(mesh, accumulate):
     n.removeprefix("watch/"): float(s / w) for n, (s, w) in pairs.items()
   }
 
-  mask_key, _ = steps._train_keys(config.seed, 0)
+  key = jax.random.fold_in(jax.random.key(config.seed), steps.TRAIN)
+  mask_key, _ = jax.random.split(jax.random.fold_in(key, 0))
   seen = jax.jit(task.corrupt)(batch, mask_key)
   weights = masked_lm.attention_weights(cfg, params, seen)
   weights = np.asarray(weights, np.float64)

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maskedlm.core.errors import ConfigError
 from maskedlm.data import hashing, sampling
 from maskedlm.data.batches import domain_mixture
 from maskedlm.data.batches.row_source import (
@@ -24,7 +23,6 @@ from maskedlm.data.batches.row_source import (
 from maskedlm.data.corpus import domain_splits, memory_map
 from maskedlm.data.sources import domains
 
-MIN_LENGTH = 8
 # The held-out rows don't follow config.seed, so that runs can be compared.
 _HELDOUT_SEED = 0
 
@@ -65,12 +63,11 @@ def make_batches(
     shard: (index, count) of this host, see row_source.host_slice.
 
   Raises:
-    ConfigError: an option is out of range.
+    ConfigError: data.shares doesn't suit the corpus.
     CorpusError: from open_source; names the domain if there are several.
   """
   data, seed = config.data, config.seed
   eval_rows = config.train.eval_rows
-  _check(data, eval_rows, shard)
   if corpus.domains:
     open_split = _mix(open_source, corpus, data, eval_rows)
   else:
@@ -85,42 +82,33 @@ def make_batches(
     num_heldout = min(eval_rows, heldout.num_rows)
   num_heldout_batches = -(-num_heldout // data.batch_size)
 
-  def train(step, shard):
-    place = _places(step, data.batch_size, shard)
-    row, epoch = row_at(rows, place)
-    return rows, row, epoch, np.ones(len(place), np.float32)
-
-  def held_out(step, shard):
+  def choose(split, step, shard):
+    """Returns the source, and the rows, epochs and weights [b] of a host."""
+    places = step * data.batch_size + np.arange(data.batch_size, dtype=np.int64)
+    place = host_slice(places, shard)
+    if split == "train":
+      return rows, *row_at(rows, place), np.ones(len(place), np.float32)
     if not 0 <= step < num_heldout_batches:
       raise IndexError(f"held-out batch {step} of {num_heldout_batches}")
-    place = _places(step, data.batch_size, shard)
-    row, epoch = row_at(heldout, place % num_heldout)
-    return heldout, row, epoch, (place < num_heldout).astype(np.float32)
-
-  choose = {"train": train, "heldout": held_out}
+    weight = (place < num_heldout).astype(np.float32)
+    return heldout, *row_at(heldout, place % num_heldout), weight
 
   def batch_at(split, step):
-    source, row, epoch, weight = choose[split](step, shard)
+    source, row, epoch, weight = choose(split, step, shard)
     arrays = source.read(row, epoch)
     memory_map.drop_pages()
     return {**arrays, "example_weights": weight}
 
   def row_ids(split, step):
-    return choose[split](step, (0, 1))[1]
+    return choose(split, step, (0, 1))[1]
 
-  shares = rows.shares if corpus.domains else ()
-  return Batches(batch_at, row_ids, num_heldout_batches, rows.num_rows, shares)
-
-
-def _places(step, batch_size, shard) -> np.ndarray:
-  """Returns a host's slice of a batch, int64 [b] places in the row stream."""
-  places = step * batch_size + np.arange(batch_size, dtype=np.int64)
-  return host_slice(places, shard)
+  return Batches(
+    batch_at, row_ids, num_heldout_batches, rows.num_rows, rows.shares
+  )
 
 
 def _mix(open_source, corpus, data, eval_rows) -> Callable[..., RowSource]:
   """Returns a function (split, length, seed) -> RowSource of all domains."""
-  check_share("data.alpha", data.alpha)
   corpora = domain_splits.split_by_domain(corpus)
 
   def open_split(name, length, seed):
@@ -142,32 +130,3 @@ def _mix(open_source, corpus, data, eval_rows) -> Callable[..., RowSource]:
     return domain_mixture.mix(sources, list(corpora), q=q, seed=seed)
 
   return open_split
-
-
-def check_share(name: str, share: float) -> None:
-  """Raises ConfigError unless 0 <= share <= 1."""
-  if not 0 <= share <= 1:
-    raise ConfigError(f"{name}={share}: expected a share, from 0 to 1.")
-
-
-def _check(data, eval_rows, shard) -> None:
-  """Raises ConfigError for the first option that is out of range."""
-  if data.length < MIN_LENGTH:
-    raise ConfigError(
-      f"data.length={data.length} tokens: a row needs at least {MIN_LENGTH}, "
-      "including [CLS] and two [SEP]."
-    )
-  _check_batch_size("data.batch_size", data.batch_size, shard[1])
-  if eval_rows < 0:
-    raise ConfigError(f"train.eval_rows={eval_rows}: expected 0 or more.")
-
-
-def _check_batch_size(name, size, count) -> None:
-  if size < 1:
-    raise ConfigError(f"{name}={size}: expected at least 1 row.")
-  if size % count:
-    fits = max(size // count, 1) * count
-    raise ConfigError(
-      f"{name}={size} must be divisible by the {count} hosts that share it;"
-      f" set --config.{name}={fits}."
-    )

@@ -31,8 +31,7 @@ def mix(
   Row r is row r - starts[i] of source i, where starts are the running totals of
   the sources' sizes; the epochs passed to `read` count passes over a domain.
   """
-  sizes = np.array([source.num_rows for source in sources])
-  total = int(sizes.sum())
+  total = int(_starts(sources)[-1])
   drawn = apportion(total, q)
 
   def order(place):
@@ -56,13 +55,12 @@ def sample_equally(
   It has at most max_rows rows, domain after domain, each read once. It does
   not depend on the shares, so that runs can be compared.
   """
-  sizes = np.array([source.num_rows for source in sources])
-  drawn = equal_counts(max_rows, sizes)
-  num_rows = int(drawn.sum())
+  drawn = equal_counts(max_rows, [source.num_rows for source in sources])
 
   def order(place):
     return _rows(sources, *_find(drawn, place))
 
+  num_rows = int(drawn.sum())
   return _joined(sources, names, drawn, order, num_rows=num_rows, seed=seed)
 
 
@@ -75,11 +73,11 @@ def _find(drawn, index) -> tuple[np.ndarray, np.ndarray]:
 
 def _rows(sources, which, nth) -> tuple[np.ndarray, np.ndarray]:
   """Returns (joined row, epoch) [b] of the nth [b] row read of a domain [b]."""
-  sizes = np.array([source.num_rows for source in sources])[which]
+  starts = _starts(sources)
+  sizes = np.diff(starts)[which]
   seeds = np.array([source.seed for source in sources], np.uint64)[which]
   epoch, index = np.divmod(nth, sizes)
-  row = shuffle(index, sizes, seed=seeds, epoch=epoch)
-  return _starts(sources)[which] + row, epoch
+  return starts[which] + shuffle(index, sizes, seed=seeds, epoch=epoch), epoch
 
 
 def _starts(sources) -> np.ndarray:

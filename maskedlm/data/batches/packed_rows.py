@@ -93,7 +93,7 @@ def pack_rows(corpus, source: RowSource, *, length) -> RowSource:
     used = slot < starts[row + 1][:, None] - first
     which = members[(first + slot)[used]]
     arrays = source.read(which, np.repeat(epoch, used.sum(1)))
-    return _side_by_side(arrays, used, length, special.pad)
+    return side_by_side(arrays, used, length, special.pad)
 
   return RowSource(num_rows, source.seed, read)
 
@@ -131,8 +131,15 @@ def segment_arrays(
   }
 
 
-def _side_by_side(arrays, used, L, pad) -> dict[str, np.ndarray]:
-  """Returns arrays of n rows as b packed rows; n of used [b, G] are true."""
+def side_by_side(arrays, used, L, pad) -> dict[str, np.ndarray]:
+  """Returns b packed rows of n rows, as pack_rows.
+
+  Args:
+    arrays: those of the n rows, [n, L] and [n].
+    used: bool [b, G], which segments there are; n are True.
+    L: length of a row.
+    pad: fills input_ids.
+  """
   b, G = used.shape
   real = arrays["segment_ids"] > 0
   size = np.zeros((b, G), np.int64)

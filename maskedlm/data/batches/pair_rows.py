@@ -10,14 +10,9 @@ import functools
 import numpy as np
 
 from maskedlm.data import hashing
-from maskedlm.data.batches import batching, packed_rows
+from maskedlm.data.batches import batching, packed_rows, pair_table
 from maskedlm.data.batches.batching import Batches
-from maskedlm.data.batches.pair_table import (
-  PairTable,
-  open_pair_table,
-  table_key,
-  target_lengths,
-)
+from maskedlm.data.batches.pair_table import PairTable
 from maskedlm.data.batches.row_source import RowSource
 from maskedlm.data.batches.token_spans import copy_spans
 from maskedlm.data.corpus import concat
@@ -68,12 +63,12 @@ def adjacent_batches(
 def _batches(
   read_pairs, config, corpus, shard, short_share, pack, documents=1
 ) -> Batches:
-  """Returns batches of the pairs that read_pairs makes."""
-  batching.check_share("objective.short_share", short_share)
 
   def open_source(corpus, name, length, seed):
     options = {"length": length, "short_share": short_share, "seed": seed}
-    rows = open_pair_table(corpus, name, documents=documents, **options)
+    rows = pair_table.open_pair_table(
+      corpus, name, documents=documents, **options
+    )
 
     def read(row, epoch):
       special = corpus.tokenizer.special
@@ -83,7 +78,7 @@ def _batches(
       len(rows.table),
       seed,
       read,
-      key=table_key(name, options),
+      key=pair_table.table_key(name, options),
       lengths=lambda: np.minimum(rows.table["num_tokens"], length - 3) + 3,
     )
 
@@ -98,16 +93,16 @@ def random_b(rows: PairTable, row, epoch, a_length):
   It extends to the end of a sentence and is then truncated, as a true B is:
   where the text breaks off must not reveal the label.
   """
-  target = target_lengths(
+  target = pair_table.target_lengths(
     rows.table["sentence"][row],
     length=rows.length,
     short_share=rows.short_share,
     seed=rows.seed,
   )
   room = np.maximum(target - a_length, 1)
-  other = _other_row(rows, row, epoch)
+  other = other_row(rows, row, epoch)
   record = rows.table[other]
-  sentence, begin = _split_point(rows, record, other, epoch)
+  sentence, begin = split_point(rows, record, other, epoch)
   last = _last_start(
     rows.split.sentences,
     np.minimum(begin + room, record["document_end"]) - 1,
@@ -131,9 +126,9 @@ def fitting_b(rows: PairTable, row, epoch, a_length):
   size = np.minimum(own["num_tokens"], rows.length - 3)
   room = np.maximum(size - a_length, 1)
   draw = np.arange(_DRAWS)[:, None]  # Arrays of draws are [_DRAWS, b].
-  other = _other_row(rows, row, epoch, "fitting", draw)
+  other = other_row(rows, row, epoch, "fitting", draw)
   record = rows.table[other]
-  sentence, _ = _split_point(rows, record, other, epoch)
+  sentence, _ = split_point(rows, record, other, epoch)
   start = concat.take(sentences, sentence)
   limit = np.minimum(start + room, record["document_end"])
   # The last sentence end that fits or, if truncated, the first that doesn't.
@@ -172,17 +167,12 @@ def next_sentence_pairs(
     but padding; nsp_labels [b], 0 = B is next, 1 = B is random.
   """
   label = hashing.randint(2, rows.seed, "label", epoch, row)
-  own = rows.table[row]
-  _, split = _split_point(rows, own, row, epoch)
-  a_length = split - own["token"]
-  own_end = own["token"] + own["num_tokens"]
-  other_begin, other_end = draw_b(rows, row, epoch, a_length)
-  b_begin = np.where(label == 1, other_begin, split)
-  b_length = np.where(label == 1, other_end, own_end) - b_begin
-
-  begin = np.stack([own["token"], b_begin])
-  length = np.stack([a_length, b_length])
-  return _fitted(rows, row, epoch, begin, length, label, special)
+  begin, end = _halves(rows, row, epoch)
+  other = draw_b(rows, row, epoch, end[0] - begin[0])
+  for side, drawn in zip((begin, end), other, strict=True):
+    side[1] = np.where(label == 1, drawn, side[1])
+  arrays = _fitted(rows, row, epoch, begin, end, special)
+  return {**arrays, "nsp_labels": label.astype(np.int32)}
 
 
 # When packed, a pair may not be longer than its row.
@@ -209,36 +199,33 @@ def sentence_order_pairs(
   begin, end = _halves(rows, row, epoch)
   # Swapped before truncation, so that it doesn't reveal which was first.
   begin, end = (np.where(label == 1, x[::-1], x) for x in (begin, end))
-  return _fitted(rows, row, epoch, begin, end - begin, label, special)
+  arrays = _fitted(rows, row, epoch, begin, end, special)
+  return {**arrays, "nsp_labels": label.astype(np.int32)}
 
 
 def adjacent_pairs(
   rows: PairTable, row, epoch, *, special
 ) -> dict[str, np.ndarray]:
   """Returns next_sentence_pairs with B always next, and without nsp_labels."""
-  begin, end = _halves(rows, row, epoch)
-  label = np.zeros(len(row), np.int64)
-  arrays = _fitted(rows, row, epoch, begin, end - begin, label, special)
-  del arrays["nsp_labels"]
-  return arrays
+  return _fitted(rows, row, epoch, *_halves(rows, row, epoch), special)
 
 
 def _halves(rows: PairTable, row, epoch):
   """Returns (begin, end), each [2, b]: the tokens of A, and of B after it."""
   own = rows.table[row]
-  _, split = _split_point(rows, own, row, epoch)
+  _, split = split_point(rows, own, row, epoch)
   begin = np.stack([own["token"], split])
   return begin, np.stack([split, own["token"] + own["num_tokens"]])
 
 
-def _fitted(rows: PairTable, row, epoch, begin, length, label, special):
-  """Returns the arrays of the texts at begin and length [2, b], truncated.
+def _fitted(rows: PairTable, row, epoch, begin, end, special):
+  """Returns the arrays of the texts between begin and end [2, b], truncated.
 
   Raises:
     ValueError: a text is outside the split, so starts are damaged.
   """
-  end = concat.size(rows.split.tokens)
-  if (length < 0).any() or (begin + length > end).any():
+  length = end - begin
+  if (length < 0).any() or (end > concat.size(rows.split.tokens)).any():
     raise ValueError("a text ends outside the tokens of its split")
   kept = truncated_lengths(*length, maximum=rows.length - 3)
   side = np.arange(2)[:, None]
@@ -246,8 +233,7 @@ def _fitted(rows: PairTable, row, epoch, begin, length, label, special):
   begin = begin + hashing.coin_flips(
     length - kept, rows.seed, "front", epoch, row, side
   )
-  arrays = _assemble(rows.split.tokens, begin, kept, rows.length, special)
-  return {**arrays, "nsp_labels": label.astype(np.int32)}
+  return _assemble(rows.split.tokens, begin, kept, rows.length, special)
 
 
 def truncated_lengths(a, b, *, maximum) -> np.ndarray:
@@ -260,7 +246,7 @@ def truncated_lengths(a, b, *, maximum) -> np.ndarray:
   return np.stack([a_kept, np.minimum(b, maximum - a_kept)])
 
 
-def _other_row(rows: PairTable, row, epoch, *words) -> np.ndarray:
+def other_row(rows: PairTable, row, epoch, *words) -> np.ndarray:
   """Returns a uniformly drawn row of another document for each row [b]."""
   record = rows.table[row]
   first, count = record["document_row"], record["num_document_rows"]
@@ -270,7 +256,7 @@ def _other_row(rows: PairTable, row, epoch, *words) -> np.ndarray:
   return np.where(other < first, other, other + count)
 
 
-def _split_point(rows: PairTable, record, row, epoch):
+def split_point(rows: PairTable, record, row, epoch):
   """Returns (sentence, token) [b]: the sentence and token where B begins.
 
   It is a uniform sentence boundary within the row, or any token but the first

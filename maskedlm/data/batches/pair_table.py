@@ -29,8 +29,8 @@ RECORD = np.dtype(
   ]
 )
 _log = logging.getLogger(__name__)
-_VERSION = 1  # Version of RECORD and of the rule by which rows are cut.
-_BLOCK = 1 << 18  # Sentences, or rows, processed at a time.
+VERSION = 1  # Version of RECORD and of the rule by which rows are cut.
+BLOCK = 1 << 18  # Sentences, or rows, processed at a time.
 
 
 class PairTable(NamedTuple):
@@ -61,14 +61,11 @@ def open_pair_table(
   split = getattr(corpus, name)
   options = {"length": length, "short_share": short_share, "seed": seed}
 
-  def build():
-    starts, ends = _cut(split, **options)
-    if not len(starts):
-      raise CorpusError(_too_few(corpus.path, name, 0, documents))
-    return _records(split, starts, ends)
-
-  table = row_tables.open_table(corpus, table_key(name, options), RECORD, build)
-  held = len(np.unique(table["document_end"][[0, -1]]))  # Rows are in order.
+  table = row_tables.open_table(
+    corpus, table_key(name, options), RECORD, lambda: cut_rows(split, **options)
+  )
+  # Rows are in order.
+  held = len({*table["document_end"][:1], *table["document_end"][-1:]})
   if held < documents:
     raise CorpusError(_too_few(corpus.path, name, held, documents))
   return PairTable(split, table, **options)
@@ -76,7 +73,7 @@ def open_pair_table(
 
 def table_key(name: str, options) -> tuple:
   """Returns the key of a split's table (see row_tables.open_table)."""
-  return "pairs", _VERSION, name, options
+  return "pairs", VERSION, name, options
 
 
 def target_lengths(sentence, *, length, short_share, seed) -> np.ndarray:
@@ -95,19 +92,23 @@ def target_lengths(sentence, *, length, short_share, seed) -> np.ndarray:
   return target
 
 
-def _cut(split, **options) -> tuple[np.ndarray, np.ndarray]:
-  """Returns each row's first sentence, and the one after its last: [R] each.
+def cut_rows(split: store.Split, **options) -> Iterator[np.ndarray]:
+  """Yields the rows of a split, in blocks of RECORD.
 
   The end of a row that begins at sentence s depends on s alone, so it is
   computed for a block of sentences at once, however long the documents are.
   The rows are then the chain 0 -> end(0) -> end(end(0)) ...
+
+  Args:
+    split: the split.
+    **options: length, short_share and seed, see PairTable and target_lengths.
   """
   documents = concat.take_all(split.documents)
   document_tokens = concat.take(split.sentences, documents)
   num_sentences = int(documents[-1])
   starts, row = [], 0
-  for low in range(0, num_sentences, _BLOCK):
-    high = min(low + _BLOCK, num_sentences)
+  for low in range(0, num_sentences, BLOCK):
+    high = min(low + BLOCK, num_sentences)
     ends = _ends(split, low, high, documents, document_tokens, **options)
     starts.append(low + row_tables.chain(ends - low, row - low))
     if len(starts[-1]):  # Otherwise the last row is longer than the block.
@@ -117,10 +118,24 @@ def _cut(split, **options) -> tuple[np.ndarray, np.ndarray]:
   # A pair takes two tokens: a shorter document has no row.
   tiny = (np.diff(document_tokens) < 2) & (np.diff(documents) > 0)
   tiny = np.searchsorted(starts, documents[:-1][tiny])
-  if not len(tiny):
-    return starts, ends
-  _log.info("%d documents of a single token have no row", len(tiny))
-  return np.delete(starts, tiny), np.delete(ends, tiny)
+  if len(tiny):
+    _log.info("%d documents of a single token have no row", len(tiny))
+    starts, ends = np.delete(starts, tiny), np.delete(ends, tiny)
+  document_rows = np.searchsorted(starts, documents)
+  num_rows = np.diff(document_rows)
+  for low in range(0, len(starts), BLOCK):
+    start, end = starts[low : low + BLOCK], ends[low : low + BLOCK]
+    document = row_tables.places(documents, start) - 1
+    record = np.empty(len(start), RECORD)
+    record["sentence"] = start
+    record["token"] = concat.take(split.sentences, start)
+    record["num_sentences"] = end - start
+    record["num_tokens"] = concat.take(split.sentences, end) - record["token"]
+    document_end = documents[document + 1]
+    record["document_end"] = concat.take(split.sentences, document_end)
+    record["document_row"] = document_rows[document]
+    record["num_document_rows"] = num_rows[document]
+    yield record
 
 
 def _ends(split, low, high, documents, document_tokens, **options):
@@ -137,26 +152,6 @@ def _ends(split, low, high, documents, document_tokens, **options):
   # One remaining token can't be a pair: it joins the last row.
   leftover = document_tokens[document] - tokens[end - low]
   return np.where(leftover < 2, document_end, end)
-
-
-def _records(split, starts, ends) -> Iterator[np.ndarray]:
-  """Yields the rows' records, a block at a time."""
-  documents = concat.take_all(split.documents)
-  document_rows = np.searchsorted(starts, documents)
-  num_rows = np.diff(document_rows)
-  for low in range(0, max(len(starts), 1), _BLOCK):
-    start, end = starts[low : low + _BLOCK], ends[low : low + _BLOCK]
-    document = row_tables.places(documents, start) - 1
-    record = np.empty(len(start), RECORD)
-    record["sentence"] = start
-    record["token"] = concat.take(split.sentences, start)
-    record["num_sentences"] = end - start
-    record["num_tokens"] = concat.take(split.sentences, end) - record["token"]
-    document_end = documents[document + 1]
-    record["document_end"] = concat.take(split.sentences, document_end)
-    record["document_row"] = document_rows[document]
-    record["num_document_rows"] = num_rows[document]
-    yield record
 
 
 def _too_few(path, name: str, held: int, documents: int) -> str:

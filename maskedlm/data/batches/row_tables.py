@@ -98,17 +98,25 @@ def places(edges, values) -> np.ndarray:
 
 
 def _load(path, dtype, digest: str) -> np.ndarray | None:
-  """Returns the memory-mapped table; None if it is missing or damaged."""
   with contextlib.suppress(OSError):
     at = os.stat(path)
-    return _map(path, dtype, digest, (at.st_ino, at.st_size, at.st_mtime_ns))
+    return read_table(
+      path, dtype, digest, (at.st_ino, at.st_size, at.st_mtime_ns)
+    )
   return None
 
 
 @functools.lru_cache(maxsize=64)  # A run opens a table several times.
-def _map(path, dtype, digest: str, identity: tuple) -> np.ndarray | None:
-  """Returns the table, or None if it is damaged; `identity` is the file's."""
-  del identity  # A file that is replaced is read again.
+def read_table(path, dtype, digest: str, identity: tuple) -> np.ndarray | None:
+  """Returns the memory-mapped table of a file, or None if it is damaged.
+
+  Args:
+    path: the file's.
+    dtype: dtype of a record.
+    digest: the name of the table, with which the checksum begins.
+    identity: of the file; one that is replaced is read again.
+  """
+  del identity
   begin = len(_header(dtype, 0))
   with open_file(path) as file:
     num_bytes = os.fstat(file.fileno()).st_size - begin - _CHECKSUM

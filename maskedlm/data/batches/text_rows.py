@@ -5,6 +5,7 @@
 arithmetic, the rows of a step from a hash (batching.py).
 """
 
+import functools
 from collections.abc import Iterator
 
 import numpy as np
@@ -19,7 +20,7 @@ from maskedlm.data.corpus import concat, store
 
 RECORD = np.dtype([("token", "<i8"), ("num_tokens", "<i4")])
 _VERSION = 1  # Version of RECORD and of the rule by which rows are cut.
-_BLOCK = 1 << 18  # Sentences processed at a time.
+BLOCK = 1 << 18  # Sentences processed at a time.
 
 
 def document_batches(config, corpus, shard, *, pack=False) -> Batches:
@@ -40,30 +41,20 @@ def document_batches(config, corpus, shard, *, pack=False) -> Batches:
     0 on padding), all [b, L], and example_weights [b] float32.
 
   Raises:
-    ConfigError: an option is out of range.
+    ConfigError: data.shares doesn't suit the corpus.
     CorpusError: a split has no text.
   """
   special = corpus.tokenizer.special
 
   def open_source(corpus, name, length, seed):
-    split = getattr(corpus, name)
     table = open_document_table(corpus, name, length=length)
-
-    def read(row, epoch):
-      del epoch  # A row is the same in every epoch.
-      record = table[row]
-      return single_text_rows(
-        split.tokens,
-        record["token"],
-        record["num_tokens"].astype(np.int64),
-        length=length,
-        special=special,
-      )
-
-    return RowSource(
-      len(table),
-      seed,
-      read,
+    rows_at = functools.partial(
+      single_text_rows,
+      getattr(corpus, name).tokens,
+      length=length,
+      special=special,
+    )
+    return _table_source(table, seed, rows_at)._replace(
       key=("document", _VERSION, name),
       lengths=lambda: table["num_tokens"] + 2,
     )
@@ -71,6 +62,16 @@ def document_batches(config, corpus, shard, *, pack=False) -> Batches:
   if pack:
     open_source = packed_rows.with_packing(open_source)
   return batching.make_batches(open_source, config, corpus, shard)
+
+
+def _table_source(table, seed, rows_at) -> RowSource:
+  """Returns the rows of a table of RECORD, the same in every epoch."""
+
+  def read(row, epoch):
+    record = table[row]
+    return rows_at(record["token"], record["num_tokens"].astype(np.int64))
+
+  return RowSource(len(table), seed, read)
 
 
 def single_text_rows(tokens, begin, num, *, length, special):
@@ -106,12 +107,17 @@ def open_document_table(corpus, name: str, *, length) -> np.ndarray:
   """
   split = _with_text(corpus, name)
 
-  return row_tables.open_table(
-    corpus,
-    ["document", _VERSION, name, length],
-    RECORD,
-    lambda: _cut(split, capacity=length - 2),
-  )
+  def build():
+    documents = concat.take(split.sentences, concat.take_all(split.documents))
+    return _cut(
+      lambda sentence: concat.take(split.sentences, sentence),
+      concat.size(split.sentences) - 1,
+      documents[1:],
+      length - 2,
+    )
+
+  key = ["document", _VERSION, name, length]
+  return row_tables.open_table(corpus, key, RECORD, build)
 
 
 def _with_text(corpus, name) -> store.Split:
@@ -125,20 +131,7 @@ def _with_text(corpus, name) -> store.Split:
   raise CorpusError(f"{corpus.path}: the {name} split has no text: {remedy}.")
 
 
-def _cut(split, capacity) -> Iterator[np.ndarray]:
-  """Yields the records of rows that lie within documents, in blocks."""
-  documents = concat.take(split.sentences, concat.take_all(split.documents))
-  return _cut_between(
-    lambda sentence: concat.take(split.sentences, sentence),
-    concat.size(split.sentences) - 1,
-    documents[1:],
-    capacity,
-  )
-
-
-def _cut_between(
-  start_of, num_sentences, barriers, capacity
-) -> Iterator[np.ndarray]:
+def _cut(start_of, num_sentences, barriers, capacity) -> Iterator[np.ndarray]:
   """Yields the rows' records, for a block of sentences at a time.
 
   The end of a row depends only on its beginning, so the ends are computed for
@@ -152,8 +145,8 @@ def _cut_between(
     capacity: number of places in a row, at most.
   """
   row = 0  # The place at which the next row begins.
-  for low in range(0, num_sentences, _BLOCK):
-    high = min(low + _BLOCK, num_sentences)
+  for low in range(0, num_sentences, BLOCK):
+    high = min(low + BLOCK, num_sentences)
     # No sentence is empty: a row has at most `capacity` of them.
     last = min(high + capacity, num_sentences)
     sentences = start_of(np.arange(low, last + 1))
@@ -211,29 +204,20 @@ def full_sentence_batches(
     are int32 `positions` [b, L] as well.
 
   Raises:
-    ConfigError: an option is out of range.
+    ConfigError: data.shares doesn't suit the corpus.
     CorpusError: a split has no text.
   """
-  special = corpus.tokenizer.special
 
   def open_source(corpus, name, length, seed):
-    split, capacity = _with_text(corpus, name), length - 2
-    starts = open_stream_starts(corpus, name)
-    size = int(starts[-1])
+    rows_at = _stream_reader(corpus, name, length, isolate_documents)
+    size = int(open_stream_starts(corpus, name)[-1])
+    capacity = length - 2
 
     def read(row, epoch):
       # Each epoch begins at a different place on the circle.
       cut = hashing.randint(min(capacity, size), seed, "cut", epoch)
       done = row * capacity
-      return stream_rows(
-        split.tokens,
-        starts,
-        cut + done,
-        np.minimum(capacity, size - done),
-        length=length,
-        special=special,
-        isolate_documents=isolate_documents,
-      )
+      return rows_at(cut + done, np.minimum(capacity, size - done))
 
     return RowSource(-(-size // capacity), seed, read)
 
@@ -252,29 +236,25 @@ def whole_sentence_batches(
 
   Arguments, arrays and errors are those of full_sentence_batches.
   """
-  special = corpus.tokenizer.special
 
   def open_source(corpus, name, length, seed):
-    split = _with_text(corpus, name)
-    starts = open_stream_starts(corpus, name)
+    rows_at = _stream_reader(corpus, name, length, isolate_documents)
     table = open_sentence_table(corpus, name, length=length)
-
-    def read(row, epoch):
-      del epoch
-      record = table[row]
-      return stream_rows(
-        split.tokens,
-        starts,
-        record["token"],
-        record["num_tokens"].astype(np.int64),
-        length=length,
-        special=special,
-        isolate_documents=isolate_documents,
-      )
-
-    return RowSource(len(table), seed, read)
+    return _table_source(table, seed, rows_at)
 
   return batching.make_batches(open_source, config, corpus, shard)
+
+
+def _stream_reader(corpus, name, length, isolate_documents):
+  """Returns stream_rows as a function (begin, num) -> arrays."""
+  return functools.partial(
+    stream_rows,
+    getattr(corpus, name).tokens,
+    open_stream_starts(corpus, name),
+    length=length,
+    special=corpus.tokenizer.special,
+    isolate_documents=isolate_documents,
+  )
 
 
 def open_sentence_table(corpus, name: str, *, length) -> np.ndarray:
@@ -297,7 +277,7 @@ def open_sentence_table(corpus, name: str, *, length) -> np.ndarray:
     corpus,
     ["sentences", _VERSION, name, length],
     RECORD,
-    lambda: _cut_between(
+    lambda: _cut(
       place_of,
       num_sentences,
       place_of(np.array([num_sentences])),
@@ -322,8 +302,8 @@ def open_stream_starts(corpus, name: str) -> np.ndarray:
 
   def build():
     size = concat.size(split.documents)
-    for low in range(0, size, _BLOCK):
-      document = np.arange(low, min(low + _BLOCK, size))
+    for low in range(0, size, BLOCK):
+      document = np.arange(low, min(low + BLOCK, size))
       sentence = concat.take(split.documents, document)
       yield concat.take(split.sentences, sentence) + document
 

@@ -39,7 +39,7 @@ def open_cache(folder: pathlib.Path, most: int) -> Cache:
   """
   cache = Cache(folder, most)
   folder.mkdir(parents=True, exist_ok=True)
-  with _lock(cache):
+  with lock(cache):
     used = _used(cache)
     if used > most:
       used = _make_room(cache, 0)
@@ -85,7 +85,7 @@ def write(cache: Cache, name: str, data: bytes) -> None:
     OSError: the folder can't be written.
   """
   path = cache.folder / name
-  with _lock(cache):
+  with lock(cache):
     used = _used(cache)
     with contextlib.suppress(FileNotFoundError):
       used -= path.stat().st_size
@@ -101,7 +101,8 @@ def write(cache: Cache, name: str, data: bytes) -> None:
       unfinished.replace(path)
 
 
-def _lock(cache: Cache):
+def lock(cache: Cache):
+  """Returns the lock that is held while blocks are written, for `with`."""
   return output_files.lock(cache.folder / "lock", on_wait=lambda: None)
 
 

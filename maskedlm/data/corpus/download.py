@@ -6,7 +6,6 @@ place. Any address that fsspec can read is accepted.
 """
 
 import hashlib
-import os
 import pathlib
 import shutil
 import threading
@@ -17,22 +16,6 @@ from maskedlm.core.parse_json import parse_json
 from maskedlm.runtime import buckets, output_files, storage_errors
 
 Log = Callable[[str], None]
-
-
-def local_folder(path: str | os.PathLike, *, log: Log) -> pathlib.Path:
-  """Returns the local folder of a corpus; one at an address is copied, once.
-
-  Raises:
-    ConfigError: the address has no corpus; or as for `copy`.
-    StorageError: the address can't be reached or copied at present.
-  """
-  if not buckets.is_address(path):
-    return buckets.folder(path)
-  address = buckets.normalize(path)
-  text = read_meta(address)
-  folder = place(address, text)
-  copy(address, text, files_of(address, text), folder, log=log)
-  return folder
 
 
 def place(address: str, text: bytes) -> pathlib.Path:

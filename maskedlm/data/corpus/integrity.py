@@ -89,10 +89,7 @@ def check_files(
   for name, file in meta["files"].items():
     if name.startswith(under) and name not in elsewhere:
       is_shard = name.split("-")[0] in shards.SPLITS
-      with reading(path):
-        problem = find_problem(path, name, file, whole=not is_shard)
-      if problem:
-        raise CorpusError(problem)
+      _check_file(path, name, file, whole=not is_shard)
 
 
 def check_starts(path: str, meta: Mapping) -> None:
@@ -106,10 +103,13 @@ def check_starts(path: str, meta: Mapping) -> None:
   """
   for name, file in meta.get("files", {}).items():
     if name.endswith((".sentences.npy", ".documents.npy")):
-      with reading(path):
-        problem = find_problem(path, name, file, whole=True)
-      if problem:
-        raise CorpusError(problem)
+      _check_file(path, name, file, whole=True)
+
+
+def _check_file(path: str, name: str, file: Mapping, *, whole: bool) -> None:
+  with reading(path):
+    if problem := find_problem(path, name, file, whole=whole):
+      raise CorpusError(problem)
 
 
 @contextlib.contextmanager

@@ -70,28 +70,6 @@ def finish_corpus(
       found = hashes.get(name)
       file.write(found or shards.block_hashes(os.path.join(work, name)))
     output_files.sync(file)
-  meta = build_manifest(
-    work, tokenizer, splits, options, report, domains, files
-  )
-  with open(os.path.join(work, "meta.json"), "w", encoding="ascii") as file:
-    json.dump(meta, file, indent=1, sort_keys=True)
-    output_files.sync(file)
-  os.rename(work, path)
-
-
-def token_files(splits: Mapping[str, Mapping]) -> list[str]:
-  """Returns the names of the files of tokens, in the order of HASHES."""
-  return [
-    shards.tokens_file(split, index)
-    for split in shards.SPLITS
-    for index in range(len(splits[split]["shards"]))
-  ]
-
-
-def build_manifest(
-  work, tokenizer, splits, options, report, domains, files
-) -> dict:
-  """Returns the content of meta.json; arguments as for finish_corpus."""
   names = sorted(
     os.path.relpath(os.path.join(folder, name), work).replace(os.sep, "/")
     for folder, _, names in os.walk(work)
@@ -113,17 +91,30 @@ def build_manifest(
     "options": dict(options),
     "report": dict(report),
     "files": {
-      name: files.get(name)
-      or {
-        "bytes": os.path.getsize(os.path.join(work, name)),
-        "sha256": output_files.sha256(pathlib.Path(work, name)),
-      }
+      name: files.get(name) or file_entry(pathlib.Path(work, name))
       for name in names
     },
   }
   meta["fingerprint"] = fingerprint(meta)
   meta["checksum"] = checksum(meta)
-  return meta
+  with open(os.path.join(work, "meta.json"), "w", encoding="ascii") as file:
+    json.dump(meta, file, indent=1, sort_keys=True)
+    output_files.sync(file)
+  os.rename(work, path)
+
+
+def token_files(splits: Mapping[str, Mapping]) -> list[str]:
+  """Returns the names of the files of tokens, in the order of HASHES."""
+  return [
+    shards.tokens_file(split, index)
+    for split in shards.SPLITS
+    for index in range(len(splits[split]["shards"]))
+  ]
+
+
+def file_entry(path: pathlib.Path) -> dict[str, Any]:
+  """Returns a file's entry in meta.json: its bytes and sha256."""
+  return {"bytes": path.stat().st_size, "sha256": output_files.sha256(path)}
 
 
 def fingerprint(meta: Mapping) -> str:

@@ -39,6 +39,12 @@ def token_dtype(vocab_size: int) -> np.dtype:
   return np.dtype("<u2") if vocab_size <= 1 << 16 else np.dtype("<u4")
 
 
+def column_dtypes(vocab_size: int) -> dict[str, np.dtype]:
+  """Returns column -> the dtype of its file."""
+  starts = dict.fromkeys(COLUMNS, START_DTYPE)
+  return starts | {"tokens": token_dtype(vocab_size)}
+
+
 def write_shards(
   folder: str,
   documents: Iterable[tuple[str, list[np.ndarray]]],
@@ -95,11 +101,7 @@ class _Shard:
 
   def __init__(self, prefix: str, vocab_size: int, files: contextlib.ExitStack):
     self.vocab_size = vocab_size
-    self.dtypes = {
-      "tokens": token_dtype(vocab_size),
-      "sentences": START_DTYPE,
-      "documents": START_DTYPE,
-    }
+    self.dtypes = column_dtypes(vocab_size)
     self.counts = dict.fromkeys(COLUMNS, 0)
     self.files = {}
     for column, dtype in self.dtypes.items():
@@ -196,13 +198,20 @@ def block_hashes(path: str) -> bytes:
   return b"".join(digests)
 
 
+def count_ids(tokens: np.ndarray, vocab_size: int) -> np.ndarray:
+  """Returns how often each id occurs in tokens [n]: [V] int64."""
+  total = np.zeros(vocab_size, np.int64)
+  for block in blocks(tokens):
+    total += np.bincount(block, minlength=vocab_size)
+  return total
+
+
 def count_tokens(path: str, num_shards: int, vocab_size: int) -> np.ndarray:
   """Returns how often each id occurs in the train shards: [V] int64."""
   total = np.zeros(vocab_size, np.int64)
   for index in range(num_shards):
     tokens = load_array(path, f"{shard_name('train', index)}.tokens")
-    for block in blocks(tokens):
-      total += np.bincount(block, minlength=vocab_size)
+    total += count_ids(tokens, vocab_size)
   return total
 
 

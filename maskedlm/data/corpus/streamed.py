@@ -32,7 +32,7 @@ from maskedlm.data.corpus import (
 )
 from maskedlm.runtime import buckets, output_files, storage_errors
 
-_AT_ONCE = 64  # Blocks that a thread requests together, and holds in memory.
+AT_ONCE = 64  # Blocks that a thread requests together, and holds in memory.
 
 
 class File(NamedTuple):
@@ -124,8 +124,8 @@ def _read(source: Source, numbers, low, high) -> Iterator[tuple[int, bytes]]:
       missing.append(i)
     else:
       yield i, data
-  for begin in range(0, len(missing), _AT_ONCE):
-    some = missing[begin : begin + _AT_ONCE]
+  for begin in range(0, len(missing), AT_ONCE):
+    some = missing[begin : begin + AT_ONCE]
     found = _fetch(source, [int(numbers[i]) for i in some])
     for i, data in zip(some, found, strict=True):
       yield i, data[low[i] : high[i]]
@@ -179,7 +179,6 @@ def _fetch(source: Source, numbers: Sequence[int]) -> list[bytes]:
 
 
 def _file(source: Source, number: int) -> File:
-  """Returns the file that has a block."""
   at = bisect.bisect_right(source.files, number, key=lambda file: file.first)
   return source.files[at - 1]
 

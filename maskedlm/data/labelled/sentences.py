@@ -53,9 +53,7 @@ def parse_line(
   """
   if not tables.is_object(line):
     return split(line)
-  where = _where(line)
-  value = objects.parse_object(line, where, such_as=_LINE.such_as)
-  return of_object(value, where, split)
+  return of_object(parse_object(line, _LINE.such_as), _where(line), split)
 
 
 def parse_words(line: str) -> tuple[str, ...]:
@@ -72,6 +70,15 @@ def parse_words(line: str) -> tuple[str, ...]:
       f"{_where(line)} has no words, or a blank one; expected {_LINE.such_as}."
     )
   return found
+
+
+def parse_object(line: str, such_as: str) -> dict[str, Any]:
+  """Returns the JSON object in a line of input.
+
+  Raises:
+    DataError: it is none; `such_as` shows one.
+  """
+  return objects.parse_object(line, _where(line), such_as=such_as)
 
 
 def of_object(

@@ -32,7 +32,7 @@ from maskedlm.data.sources import domains
 SHINGLE = 5  # Words.
 HASHES = 128  # Maximum over all bands.
 KEPT, EQUAL, SIMILAR = range(3)  # Status of a document.
-_BLOCK = 1 << 12  # Shingles hashed at a time.
+BLOCK = 1 << 12  # Shingles hashed at a time.
 
 
 class Bands(NamedTuple):
@@ -206,7 +206,9 @@ def word_hashes(text: str) -> np.ndarray:
   lengths = np.diff(np.append(starts, len(points)))
   place = np.arange(len(points)) - np.repeat(starts, lengths)
   with np.errstate(over="ignore"):
-    terms = hashing.bits("letter", points) * _powers(int(lengths.max()))[place]
+    # For few sizes, which are cached.
+    weights = _powers(int(lengths.max() - 1).bit_length())[place]
+    terms = hashing.bits("letter", points) * weights
     return hashing.bits("word", np.add.reduceat(terms, starts))
 
 
@@ -236,14 +238,10 @@ def _categories() -> np.ndarray:
   return categories
 
 
-def _powers(count: int) -> np.ndarray:
-  """Returns `count` or more powers of an odd number: weights of positions."""
-  size = 1 << max(count - 1, 0).bit_length()  # Few sizes, which are cached.
-  return _all_powers(size)
-
-
 @functools.lru_cache(maxsize=8)
-def _all_powers(size: int) -> np.ndarray:
+def _powers(bits: int) -> np.ndarray:
+  """Returns 2^bits powers of an odd number: weights of positions."""
+  size = 1 << bits
   factors = np.full(size, 0x9E3779B97F4A7C15, np.uint64)
   factors[0] = 1
   with np.errstate(over="ignore"):
@@ -257,8 +255,8 @@ def _minhash(values: np.ndarray, count: int) -> np.ndarray:
   b = hashing.bits("b", index).astype(np.uint32)
   values = values.astype(np.uint32)
   minima = np.full(count, np.iinfo(np.uint32).max, np.uint32)
-  for start in range(0, len(values), _BLOCK):
-    block = values[start : start + _BLOCK]
+  for start in range(0, len(values), BLOCK):
+    block = values[start : start + BLOCK]
     hashed = a[:, None] * block + b[:, None]
     np.minimum(minima, hashed.min(axis=1), out=minima)
   return minima

@@ -54,37 +54,23 @@ def make_encoder(
       for _, document in chunk
     ]
     encoded = tokenizer.encode_documents(texts, report)
-    tokens = np.concatenate(
-      [np.empty(0, np.int32), *(ids for ids, _ in encoded)]
-    )
-    lengths = np.concatenate(
-      [np.empty(0, np.int64), *(counts for _, counts in encoded)]
-    )
-    ends = np.cumsum([0, *(len(spans) for _, spans in texts)]).tolist()
-    is_unknown = tokens == tokenizer.special.unk
-    token_ends = shards.offsets(lengths)[ends]
-    numbers = zip(
-      np.diff(shards.offsets(-(-lengths // max_tokens))[ends]).tolist(),
-      np.diff(token_ends).tolist(),
-      np.diff(shards.offsets(is_unknown)[token_ends]).tolist(),
-      strict=True,
-    )
     documents = []
-    for (split, document), text, (_, counts), (pieces, size, unknown) in zip(
-      chunk, texts, encoded, numbers, strict=True
+    for (split, document), text, (ids, counts) in zip(
+      chunk, texts, encoded, strict=True
     ):
       characters, num_bytes = _sizes(text, counts)
-      counts = {
+      numbers = {
         "documents": 1,
-        "sentences": pieces,
-        "tokens": size,
+        "sentences": int((-(-counts // max_tokens)).sum()),
+        "tokens": len(ids),
         "characters": characters,
         "bytes": num_bytes,
-        "unknown": unknown,
+        "unknown": int((ids == tokenizer.special.unk).sum()),
       }
-      documents.append((split, document.domain.name, counts))
-    report["words"] += sum(map(_count_words, texts))
-    report["unknown tokens"] += int(is_unknown.sum())
+      documents.append((split, document.domain.name, numbers))
+      report["words"] += _count_words(text)
+      report["unknown tokens"] += numbers["unknown"]
+    tokens, lengths = map(np.concatenate, zip(*encoded, strict=True))
     report["sentences without tokens"] += int((lengths == 0).sum())
     report["sentences cut at max_sentence_tokens"] += int(
       (lengths > max_tokens).sum()

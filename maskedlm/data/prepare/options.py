@@ -1,11 +1,12 @@
-"""Checks the options of `prepare`, and lists those that a corpus records."""
+"""Lists the options that a corpus records, and explains how others differ."""
 
+import os
+import shlex
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ml_collections import ConfigDict
 
-from maskedlm.core.errors import ConfigError
-from maskedlm.data.corpus import shards
 from maskedlm.data.prepare import vocabulary_sample
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 
@@ -20,37 +21,13 @@ OPTIONS = (
   "shard_tokens",
 )
 # Options added later, and their values in corpora that don't record them.
-LATER_OPTIONS = {"deduplicate": False, "near_duplicates": 0.0}
+LATER_OPTIONS = {
+  "corpus.deduplicate": False,
+  "corpus.near_duplicates": 0.0,
+  **{f"tokenizer.{n}": v for n, v in vocabulary_sample.LATER_OPTIONS.items()},
+}
 # Recorded instead of the tokenizer's options if tokenizer.path is set.
 TOKENIZER_HASH = "tokenizer.path (its SHA-256)"
-
-
-def check_options(config: ConfigDict) -> None:
-  """Checks the ranges of options; sources and tokenizers check their own.
-
-  Raises:
-    ConfigError: an option is out of range.
-  """
-  options = config.corpus
-  for name, low, high in (
-    ("num_workers", 0, 1 << 12),
-    ("max_sentence_tokens", 2, 1 << 20),
-    ("shard_tokens", 1, shards.MAX_TOKENS - 1),
-  ):
-    if not low <= options[name] <= high:
-      raise ConfigError(
-        f"corpus.{name}={options[name]} must be within {low}..{high}."
-      )
-  if not 0 <= options.near_duplicates <= 1:
-    raise ConfigError(
-      f"corpus.near_duplicates={options.near_duplicates} is a similarity:"
-      " expected 0 (keep all documents) to 1, such as 0.8."
-    )
-  if not 0 <= options.heldout_share < 1:
-    raise ConfigError(
-      f"corpus.heldout_share={options.heldout_share} must be at least 0 and"
-      " below 1, such as 0.01."
-    )
 
 
 def recorded_options(
@@ -70,23 +47,61 @@ def recorded_options(
       recorded instead of the path.
     domains: whether the corpus has domains (corpus.parts).
   """
-  recorded = {f"corpus.{name}": config.corpus[name] for name in OPTIONS}
+  names = [f"corpus.{name}" for name in OPTIONS]
+  names += [f"tokenizer.{name}" for name in vocabulary_sample.OPTIONS]
+  recorded = {name: config[name] for name in names}
   for name, before in LATER_OPTIONS.items():
-    if config.corpus[name] != before:
-      recorded[f"corpus.{name}"] = config.corpus[name]
+    if config[name] != before:
+      recorded[name] = config[name]
+  recorded["tokenizer.lowercase"] = vocabulary_sample.lowercases(
+    config.tokenizer
+  )
+  if domains:
+    recorded["tokenizer.alpha"] = config.tokenizer.alpha
   if config.corpus.parts:
     recorded["corpus.parts"] = config.corpus.parts
     del recorded["corpus.source"], recorded["corpus.language"]
   if config.tokenizer.path:
-    return {**recorded, TOKENIZER_HASH: tokenizer.sha256}
-  for name in vocabulary_sample.OPTIONS:
-    recorded[f"tokenizer.{name}"] = config.tokenizer[name]
-  recorded["tokenizer.lowercase"] = vocabulary_sample.lowercases(
-    config.tokenizer
-  )
-  for name, before in vocabulary_sample.LATER_OPTIONS.items():
-    if config.tokenizer[name] != before:
-      recorded[f"tokenizer.{name}"] = config.tokenizer[name]
-  if domains:
-    recorded["tokenizer.alpha"] = config.tokenizer.alpha
+    recorded = {n: v for n, v in recorded.items() if n.startswith("corpus.")}
+    recorded[TOKENIZER_HASH] = tokenizer.sha256
   return recorded
+
+
+def describe_differences(
+  path: str,
+  given: Mapping[str, Any],
+  recorded: Mapping[str, Any],
+  names: Sequence[str],
+) -> str:
+  """Returns an error message: what differs, and the options to give.
+
+  Args:
+    path: the corpus.
+    given: the options of this command, such as {"corpus.source": "text:a"}.
+    recorded: those of the corpus.
+    names: the options that differ.
+  """
+  usual = {"corpus.parts": "", **LATER_OPTIONS}
+  shown, remedy = [], {}
+  given_tokenizer = TOKENIZER_HASH in (given.keys() | recorded.keys())
+  for name in names:
+    if name.startswith("tokenizer.") and given_tokenizer:
+      continue  # How the one of the two that was trained was made.
+    shown.append(f"{name}={given.get(name)!r} (there {recorded.get(name)!r})")
+    remedy[name] = recorded.get(name, usual.get(name))
+  if recorded.get("corpus.parts"):  # It replaces them.
+    for name in ("corpus.source", "corpus.language"):
+      remedy.pop(name, None)
+  if given_tokenizer and any(name.startswith("tokenizer.") for name in names):
+    folder = os.path.join(path, "tokenizer")
+    mine = given.get(TOKENIZER_HASH)
+    shown.append(
+      f"tokenizer.path={f'(SHA-256 {mine})' if mine else repr('')} "
+      f"(there that of {folder})"
+    )
+    remedy["tokenizer.path"] = folder
+  give = (f"--config.{n}={shlex.quote(str(v))}" for n, v in remedy.items())
+  return (
+    f"{path} was prepared with other options: {', '.join(shown)}. To use it, "
+    f"give {' '.join(give)}; to prepare another corpus, choose another path."
+  )

@@ -1,10 +1,10 @@
 """Prepares a corpus: from text to a tokenizer and shards of token ids on disk.
 
-The main function is `prepare`. It checks the options and the path, and opens
-the corpus that is already there, or calls a runner to make it: local.py, with
-processes on this machine, or beam/. A document's split is determined by a hash
-of its text. The corpus depends on the text and the options alone, not on the
-runner or the number of workers.
+The main function is `prepare`. It checks the path, and opens the corpus that is
+already there, or calls a runner to make it: local.py, with processes on this
+machine, or beam/. A document's split is determined by a hash of its text. The
+corpus depends on the text and the options alone, not on the runner or the
+number of workers.
 """
 
 import contextlib
@@ -17,17 +17,7 @@ from ml_collections import ConfigDict
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.corpus import domain_splits, integrity, shards, store
-from maskedlm.data.prepare import (
-  local,
-  lost_text,
-  other_options,
-  vocabulary_sample,
-)
-from maskedlm.data.prepare.options import (
-  TOKENIZER_HASH,
-  check_options,
-  recorded_options,
-)
+from maskedlm.data.prepare import local, lost_text, options, vocabulary_sample
 from maskedlm.data.sources import files, same_files
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.runtime import output_files, storage_errors
@@ -43,12 +33,11 @@ def train_tokenizer(
   (vocabulary_sample.py). The result is saved to the directory `path`.
 
   Raises:
-    ConfigError: an option is out of range; `path` is a file or not writable.
+    ConfigError: `path` is a file or not writable.
     CorpusError: there is no text; or as for tokenizer.train_tokenizer and
       load_tokenizer.
     StorageError: the disk is full.
   """
-  check_options(config)
   try:
     with output_files.folder(path):  # Fails before the text is read.
       read = local.document_reader(config, Counter(), progress)
@@ -82,12 +71,11 @@ def prepare(
     run: the runner, (config, path, log=, progress=) -> corpus.
 
   Raises:
-    ConfigError: an option is out of range; `path` is not writable.
+    ConfigError: `path` is not writable.
     CorpusError: there is no text, or too little; `path` holds a corpus prepared
       with other options, or something else; a worker was killed.
     StorageError: the disk is full.
   """
-  check_options(config)
   path = os.path.abspath(path)
   # First, as it may be on a read-only disk, which has no lock.
   if integrity.is_complete(path):
@@ -125,7 +113,9 @@ def _reuse(
     tokenizer = vocabulary_sample.load_given(config.tokenizer)
     if tokenizer.sha256 == corpus.tokenizer.sha256:  # Ignore how it was made.
       sections = tuple(name for name in sections if name != "tokenizer")
-  given = recorded_options(config, tokenizer, domains=bool(corpus.domains))
+  given = options.recorded_options(
+    config, tokenizer, domains=bool(corpus.domains)
+  )
   recorded = corpus.meta["options"]
   different = [
     name
@@ -135,7 +125,7 @@ def _reuse(
   ]
   if different:
     raise CorpusError(
-      other_options.describe_differences(path, given, recorded, different)
+      options.describe_differences(path, given, recorded, different)
     )
   source = recorded.get("corpus.parts") or recorded.get("corpus.source")
   log(
@@ -212,7 +202,9 @@ def describe_corpus(corpus: store.Corpus) -> list[str]:
   )
   counts = sorted((k, v) for k, v in report.items() if v)
   warnings = [name for name, _ in counts if name.startswith(files.WARNING)]
-  if TOKENIZER_HASH in corpus.meta["options"]:  # Else warned when trained.
+  if (
+    options.TOKENIZER_HASH in corpus.meta["options"]
+  ):  # Else warned when trained.
     signs = report.get(lost_text.SIGNS, 0) / max(characters, 1)
     warnings += _loss_warnings(signs, unknown / tokens)
   return [
@@ -223,12 +215,7 @@ def describe_corpus(corpus: store.Corpus) -> list[str]:
 
 
 def _loss_warnings(signs: float, unknown: float) -> Iterator[str]:
-  """Yields warnings about text that a given tokenizer loses.
-
-  Args:
-    signs: share of the characters that lose a vowel sign or another mark.
-    unknown: share of the tokens that are unknown.
-  """
+  """Yields warnings about text that a given tokenizer loses, by its shares."""
   if signs > lost_text.MAX_SHARE:
     yield (
       "warning: the tokenizer strips vowel signs or other marks of "

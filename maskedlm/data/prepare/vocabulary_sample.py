@@ -97,40 +97,25 @@ def train_on_documents(
   With corpus.parts, the sample follows tokenizer.alpha and the seed, and
   domains with over 1% of characters unknown to the vocabulary are logged.
   """
-  sentences = training_sentences(config, documents)
-  if not config.corpus.parts:
-    lines = training.sample_sentences(
-      (sentence for _, sentence in sentences), config.tokenizer.sample_bytes
-    )
-    return train_on_source(lines, config, log=log)
   samples = collect_samples(
-    sentences,
+    training_sentences(config, documents),
     max_bytes=max_sample_bytes(config),
     alphas=[config.tokenizer.alpha],
   )
   return train_on_samples(samples, config, log=log)
 
 
-def train_on_source(
-  lines: list[str], config: ConfigDict, *, log: Callable
-) -> Tokenizer:
-  """Trains config.tokenizer on a source's sentences; logs warnings."""
-  tokenizer = train_on_sentences(lines, config)
-  few = training.sample_sentences(lines, CHECKED_BYTES)
-  sample = Sample("corpus.source", len(few), total_bytes(few), few)
-  for warning in coverage_warnings([sample], tokenizer, config):
-    log(warning)
-  return tokenizer
-
-
 def train_on_samples(
   samples: Sequence[Sample], config: ConfigDict, *, log: Callable
 ) -> Tokenizer:
   """Trains config.tokenizer on samples of the domains; logs warnings."""
-  alpha = config.tokenizer.alpha
-  tokenizer = train_on_sentences(
-    draw_sentences(samples, config, alpha=alpha), config
-  )
+  if config.corpus.parts:
+    lines = draw_sentences(samples, config, alpha=config.tokenizer.alpha)
+  else:
+    lines = samples[0].lines
+    few = training.sample_sentences(lines, CHECKED_BYTES)
+    samples = [Sample("corpus.source", len(few), total_bytes(few), few)]
+  tokenizer = train_on_sentences(lines, config)
   for warning in coverage_warnings(samples, tokenizer, config):
     log(warning)
   return tokenizer
@@ -246,23 +231,6 @@ def draw_sentences(
     total = int(0.99 * total * max_bytes / num_bytes)
 
 
-def unknown_characters(counts: Counter, tokenizer: Tokenizer) -> Counter:
-  """Returns the counts of the characters that are [UNK] to the tokenizer.
-
-  Args:
-    counts: number of occurrences of each character in normalized text.
-    tokenizer: the tokenizer.
-  """
-  unk = tokenizer.special.unk
-  return Counter(
-    {
-      char: count
-      for char, count in counts.items()
-      if unk in tokenizer.encode(char).ids
-    }
-  )
-
-
 def coverage_warnings(
   samples: Sequence[Sample],
   tokenizer: Tokenizer,
@@ -280,8 +248,14 @@ def coverage_warnings(
       "--config.tokenizer.lowercase=False."
     )
   for sample in samples:
-    counts = _characters(sample, tokenizer)
-    unknown = unknown_characters(counts, tokenizer)
+    lines = map(tokenizer.normalize, sample.lines)
+    counts = Counter(itertools.chain.from_iterable(lines))
+    for char in [char for char in counts if char.isspace()]:
+      del counts[char]
+    unk = tokenizer.special.unk
+    unknown = Counter(
+      {c: n for c, n in counts.items() if unk in tokenizer.encode(c).ids}
+    )
     share = unknown.total() / max(counts.total(), 1)
     if share > MAX_UNKNOWN:
       examples = " ".join(char for char, _ in unknown.most_common(5))
@@ -292,14 +266,6 @@ def coverage_warnings(
         f"{config.tokenizer.vocab_size}, or set tokenizer.byte_fallback=True "
         "(unigram)."
       )
-
-
-def _characters(sample: Sample, tokenizer: Tokenizer) -> Counter:
-  lines = map(tokenizer.normalize, sample.lines)
-  counts = Counter(itertools.chain.from_iterable(lines))
-  for char in [char for char in counts if char.isspace()]:
-    del counts[char]
-  return counts
 
 
 def _drawn(sample: Sample, count: int, seed: int) -> Iterator[str]:

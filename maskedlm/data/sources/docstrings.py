@@ -26,7 +26,7 @@ _SKIPPED = re.compile(
   r"(idle_)?tests?|_?vendor(ed)?|third_party|extern(als?)?"
   r"|site-packages|dist-packages|__pycache__|\..*"
 )
-_GROUP = 64  # Modules that a worker parses at a time.
+GROUP = 64  # Modules that a worker parses at a time.
 _SKIPPED_FILE = re.compile(r"test_.*|.*_test|conftest|.*_pb2")
 
 
@@ -89,7 +89,7 @@ def read_documents(
   copies of one another. Modules are parsed by num_workers processes, unless
   they are few.
   """
-  groups = [paths[i : i + _GROUP] for i in range(0, len(paths), _GROUP)]
+  groups = [paths[i : i + GROUP] for i in range(0, len(paths), GROUP)]
   few = len(groups) < 4 * num_workers
   modules = workers.ordered_map(
     _make_reader, (), groups, num_workers=1 if few else num_workers
@@ -127,7 +127,6 @@ def _read_module(path: str) -> tuple[list[str], dict[str, int]]:
 
 
 def _docstrings(path: str, counts: Counter) -> list[str]:
-  """Returns the docstrings of a file's module, classes and functions."""
   try:
     with open(path, "rb") as file:
       source = file.read()

@@ -20,8 +20,8 @@ from maskedlm.core.open_file import open_file
 from maskedlm.data.sources import encodings
 from maskedlm.runtime import storage_errors
 
-_BLOCK = 1 << 20  # Bytes read at a time.
-_MAX_WARNINGS = 20
+BLOCK = 1 << 20  # Bytes read at a time.
+MAX_WARNINGS = 20
 WARNING = "warning: "  # Begins names in a report that are shown as warnings.
 _MAX_WINDOW = 1 << 31  # Bytes; that of zstd --long=31, the largest possible.
 _REMEDIES = {
@@ -159,7 +159,7 @@ def check_encoding(
     texts: its parts; invalid bytes are surrogates.
     path: the file's name, for messages.
     report: gets a warning if over encodings.WARN_SHARE of the characters are
-      invalid. It names at most _MAX_WARNINGS files.
+      invalid. It names at most MAX_WARNINGS files.
 
   Raises:
     CorpusError: over encodings.MAX_SHARE of the characters are invalid.
@@ -178,18 +178,18 @@ def check_encoding(
       first = first or encodings.first_invalid(text, characters)
     invalid += count
     characters += len(text)
-    check(at_least=_BLOCK)
+    check(at_least=BLOCK)
     yield text
   check(at_least=1)
   if invalid > encodings.WARN_SHARE * characters:
     known = sum(name.startswith(WARNING) for name in report)
     other = "other files with over 1% of invalid characters"
-    name = problem() if known < _MAX_WARNINGS else other
+    name = problem() if known < MAX_WARNINGS else other
     report[WARNING + name] += invalid
 
 
 def read_blocks(path: str) -> Iterator[bytes]:
-  """Yields a file's bytes, decompressed by ending, about _BLOCK at a time.
+  """Yields a file's bytes, decompressed by ending, about BLOCK at a time.
 
   Raises:
     CorpusError: the file can't be read to its end.
@@ -201,7 +201,7 @@ def read_blocks(path: str) -> Iterator[bytes]:
       else:
         is_gzip = path.lower().endswith(".gz")
         stream = gzip.GzipFile(fileobj=file) if is_gzip else file
-        while block := stream.read(_BLOCK):
+        while block := stream.read(BLOCK):
           yield block
   except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
     storage_errors.raise_if_temporary(path, error)
@@ -229,9 +229,9 @@ def zstd_blocks(file) -> Iterator[bytes]:
         ).decompressobj()
       block += frame.decompress(data)
       data = frame.unused_data
-    while len(block) >= _BLOCK:
-      yield bytes(block[:_BLOCK])
-      del block[:_BLOCK]
+    while len(block) >= BLOCK:
+      yield bytes(block[:BLOCK])
+      del block[:BLOCK]
   if block:
     yield bytes(block)
   if frame and not frame.eof:

@@ -19,6 +19,7 @@ end. A file that can't be read to its end raises CorpusError, so that no corpus
 silently lacks half of a download.
 """
 
+import functools
 import itertools
 import os
 import re
@@ -53,12 +54,9 @@ def read_documents(
     CorpusError: at once if the source is misspelt or matches nothing; later if
       a file can't be read; at the end if there was no text.
   """
-  if _source_type(source) == "tfds":
-    records = _tfds(source, text_field)
-    found = _tfds_texts(records, source, text_field, report)
-  else:
-    paths = _paths(source)
-    found = _texts(source, paths, text_field, report, num_workers=num_workers)
+  is_tfds = _source_type(source) == "tfds"
+  paths = () if is_tfds else _paths(source)
+  found = _texts(source, paths, None, text_field, report, num_workers)
   return _not_empty(_counted(found, report), source, report)
 
 
@@ -110,31 +108,29 @@ def read_piece(
   Raises:
     CorpusError: a file can't be read.
   """
-  if _source_type(source) == "tfds":
-    records = _tfds(source, text_field)
-    found = _tfds_texts(records, source, text_field, report, piece.records)
-  else:
-    found = _texts(source, piece.paths, text_field, report, has_text=True)
+  found = _texts(source, piece.paths, piece.records, text_field, report)
   return _counted(found, report)
 
 
 def _texts(
   source: str,
   paths: Sequence[str],
+  records: range | None,  # Those of a piece; None: the whole source is read.
   text_field: str,
   report: Counter,
-  *,
-  has_text: bool = False,  # Earlier files of the source had text.
   num_workers: int = 1,
 ) -> Iterable[Iterable[str]]:
-  """Returns the documents of a source's files, as cleaned lines."""
   match _source_type(source):
     case "text":
       return _text(paths, report)
     case "lines":
-      return _each_line(paths, report)
+      return ([line] for lines in _text(paths, report) for line in lines)
     case "jsonl":
-      return _jsonl(paths, source, text_field, report, has_text=has_text)
+      is_piece = records is not None
+      return _jsonl(paths, source, text_field, report, has_text=is_piece)
+    case "tfds":
+      dataset = _tfds(source, text_field)
+      return _tfds_texts(dataset, source, text_field, report, records)
     case "parquet":
       return _parquet(paths, source, text_field, report)
   found = docstrings.read_documents(
@@ -151,7 +147,6 @@ def _source_type(source: str) -> str:
 
 
 def _paths(source: str) -> list[str]:
-  """Returns the files of a source, in order."""
   source_type, _, spec = source.partition(":")
   if source_type == "docstrings":
     return docstrings.find_modules(
@@ -253,14 +248,6 @@ def _text(paths: Iterable[str], report: Counter) -> Iterator[Iterable[str]]:
       report["files without text"] += 1
 
 
-def _each_line(
-  paths: Iterable[str], report: Counter
-) -> Iterator[Iterable[str]]:
-  for document in _text(paths, report):
-    for line in document:
-      yield [line]
-
-
 def _is_blank(line: str) -> bool:
   return not line or line.isspace()
 
@@ -271,7 +258,7 @@ def _jsonl(
   text_field: str,
   report: Counter,
   *,
-  has_text: bool = False,  # Earlier files of the source had text.
+  has_text: bool,  # Other files of the source may have it.
 ) -> Iterator[Iterable[str]]:
   lacking, fields = 0, {}
   for record in _records(paths, report):
@@ -321,18 +308,13 @@ def _records(paths: Iterable[str], report: Counter) -> Iterator[str]:
 
 def _lines(chunks: Iterable[str], report: Counter) -> Iterator[str]:
   """Yields cleaned lines, long ones cut; a line may span several chunks."""
-  for piece in _pieces(chunks, report):
-    yield _clean(piece, report)
-
-
-def _pieces(chunks: Iterable[str], report: Counter) -> Iterator[str]:
+  cut = functools.partial(cut_text, limit=MAX_LINE, what="lines", report=report)
   tail = ""
   for chunk in itertools.chain(chunks, ("\n",)):
     *lines, tail = (tail + chunk).split("\n")
-    for line in lines:
-      yield from cut_text(line, MAX_LINE, what="lines", report=report)
-    *pieces, tail = cut_text(tail, MAX_LINE, what="lines", report=report)
-    yield from pieces
+    *begun, tail = cut(tail)
+    for piece in itertools.chain(*map(cut, lines), begun):
+      yield _clean(piece, report)
 
 
 def _unix(text: str) -> str:
@@ -376,7 +358,7 @@ def _tfds_texts(
   source: str,
   text_field: str,
   report: Counter,
-  indices: range | None = None,  # None: all.
+  indices: range | None,
 ) -> Iterator[Iterable[str]]:
   try:
     found = tfds.read_records(records, source, indices)

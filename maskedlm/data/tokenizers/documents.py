@@ -105,7 +105,6 @@ def _join(parts: Sequence[Encoded]) -> Encoded:
 
 
 def _part(text: Text, first: int, last: int) -> Text:
-  """Returns the sentences first to last - 1 as a text."""
   begin, end = text.spans[first][0], text.spans[last - 1][1]
   spans = [(a - begin, b - begin) for a, b in text.spans[first:last]]
   return Text(text.text[begin:end], spans)

@@ -132,17 +132,8 @@ def _convert(
 ) -> Backend:
   """Returns the tokenizer that transformers makes of a file and those beside.
 
-  Nothing is fetched, and no code beside the file is run.
-
-  Args:
-    file: the file.
-    why: why it can't be read by itself, for errors and a note.
-    beside: what the files beside it say.
-    **options: further arguments of AutoTokenizer.from_pretrained.
-
-  Raises:
-    CorpusError: transformers is not installed or can't convert it, or the file
-      is a .model of which it would make other ids.
+  Nothing is fetched, and no code beside the file is run. A .model is refused
+  if other ids would be made of it.
   """
   if file.suffix == ".model" and not beside.shifts_ids:
     raise CorpusError(
@@ -189,11 +180,6 @@ def _convert(
 
 
 def _read_beside(folder: pathlib.Path) -> Beside:
-  """Reads the files that transformers writes beside a tokenizer's file.
-
-  Raises:
-    CorpusError: one is broken.
-  """
   config, roles, added, model = (
     libraries.parse_object((folder / name).read_bytes(), folder / name)
     if (folder / name).is_file()

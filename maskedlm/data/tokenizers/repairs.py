@@ -78,11 +78,7 @@ def _check_ids(ids: dict[str, int], path) -> None:
 
 
 def _name_unknown(model: dict[str, Any], path) -> str:
-  """Sets a model's unknown token to the usual one; returns its name.
-
-  Raises:
-    CorpusError: the vocabulary has none.
-  """
+  """Sets a model's unknown token to the usual one; returns its name."""
   vocab = [x if isinstance(x, str) else x[0] for x in model["vocab"]]
   name = next((name for name in SPECIAL_NAMES.unk if name in vocab), None)
   key = "unk_id" if model["type"] == "Unigram" else "unk_token"

@@ -83,12 +83,8 @@ def _normal_forms(
 ) -> Iterator[tuple[str, list[int]]]:
   """Yields what the tokens may spell, and where the sentences end in it.
 
-  Most text is its own normal form, which need not be computed then.
-
-  Args:
-    text, spans: the text and its sentences.
-    normalize: the normalization.
-    newline: what becomes of a newline; None: don't try the text itself.
+  Most text is its own normal form, which need not be computed then. It isn't
+  tried if `newline`, what becomes of a newline, is None.
   """
   plain = text.replace("\n", " ")
   if newline and plain.isprintable() and "  " not in plain:
@@ -130,15 +126,8 @@ def _unknown_sizes(
 ) -> list[int] | None:
   """Returns the bytes of `target` for which each unknown token stands.
 
-  They are at least a character, up to where the tokens after it are found.
-
-  Args:
-    tokens: the bytes that each token spells.
-    unknown: indices of the unknown ones.
-    target: what the tokens spell together.
-
-  Returns:
-    None if the tokens don't spell `target`.
+  They are at least a character, up to where the tokens after it are found. It
+  is None if the tokens don't spell `target`.
   """
   known = [
     b"".join(tokens[a + 1 : b])

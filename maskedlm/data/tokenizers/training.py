@@ -134,7 +134,7 @@ def train_wordpiece(lines: list[str], options: VocabularyOptions) -> str:
     for normal in library.normalizer.normalize_str(char).strip():
       counts[normal] += count
   # A letter may take two entries, "x" and "##x": at most half the vocabulary.
-  alphabet = _alphabet(
+  alphabet = choose_alphabet(
     counts, options.character_coverage, max_size=vocab_size // 4
   )
   words = library.pre_tokenizer.pre_tokenize_str
@@ -180,7 +180,7 @@ def _unicode_forms(form: str) -> list[normalizers.Normalizer]:
   )
 
 
-def _alphabet(
+def choose_alphabet(
   counts: collections.Counter, coverage: float, *, max_size: int
 ) -> list[str]:
   """Returns the characters that enter the vocabulary, sorted by code point."""
@@ -289,7 +289,9 @@ def train_unigram(lines: list[str], options: VocabularyOptions) -> bytes:
       model_type="unigram",
       vocab_size=options.vocab_size,
       required_chars="".join(
-        _alphabet(counts, options.character_coverage, max_size=max_alphabet)
+        choose_alphabet(
+          counts, options.character_coverage, max_size=max_alphabet
+        )
       ),
       character_coverage=0.98,  # The minimum: required_chars is the alphabet.
       # Omitted if False, since writing it to the file would change the hash.
@@ -333,18 +335,17 @@ def _unigram_problem(vocab_size: int, message: str) -> str:
 def _unigram_normalizer(
   lowercase: bool, form: str
 ) -> sentencepiece.SentencePieceNormalizer:
-  if not lowercase:
-    return {"nfc": _nfc, "none": _identity}.get(form, _nfkc)()
-  if form in ("nfc", "none"):
+  if lowercase and form in ("nfc", "none"):
     raise CorpusError(
       f"tokenizer.normalization={form!r}: a lowercasing unigram normalizes to "
       "nfkc; set tokenizer.lowercase=False, or another tokenizer.kind."
     )
-  return _accentless()
-
-
-def _nfkc() -> sentencepiece.SentencePieceNormalizer:
-  return sentencepiece.SentencePieceNormalizer(rule_name="nmt_nfkc")
+  if lowercase:
+    return _accentless()
+  if form == "nfc":
+    return _nfc()
+  rules = "identity" if form == "none" else "nmt_nfkc"
+  return sentencepiece.SentencePieceNormalizer(rule_name=rules)
 
 
 def _nfc() -> sentencepiece.SentencePieceNormalizer:
@@ -353,16 +354,13 @@ def _nfc() -> sentencepiece.SentencePieceNormalizer:
   Like its NFKC, they don't move a mark before one that composes with the letter
   (a vowel sign before a hamza); nothing is lost.
   """
-  sources = [source for source, _ in _nfkc().Decompile()]
+  nfkc = sentencepiece.SentencePieceNormalizer(rule_name="nmt_nfkc")
+  sources = [source for source, _ in nfkc.Decompile()]
   rules = [(text, unicodedata.normalize("NFC", text)) for text in sources]
   spaces = [(char, " ") for char in sources if char.isspace()]
   return sentencepiece.SentencePieceNormalizer(
     norm_map=sorted({x: y for x, y in [*rules, *spaces] if x != y}.items())
   )
-
-
-def _identity() -> sentencepiece.SentencePieceNormalizer:
-  return sentencepiece.SentencePieceNormalizer(rule_name="identity")
 
 
 def _accentless() -> sentencepiece.SentencePieceNormalizer:

@@ -5,12 +5,7 @@ import unicodedata
 
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.sources import encodings
-from maskedlm.data.tokenizers import training
-from maskedlm.data.tokenizers.libraries import (
-  SPECIAL_NAMES,
-  Special,
-  find_special,
-)
+from maskedlm.data.tokenizers import libraries, training
 
 
 def to_json(
@@ -37,7 +32,8 @@ def to_json(
   lines = _lines(content, path)
   # As in BERT, the last of equal lines counts; the others only keep their ids.
   ids = {line: index for index, line in enumerate(lines)}
-  find_special(ids, path, Special(*(names[:1] for names in SPECIAL_NAMES)))
+  first = libraries.Special(*(names[:1] for names in libraries.SPECIAL_NAMES))
+  libraries.find_special(ids, path, first)
   words = [line for line in lines if not line.startswith("[")]
   words.sort(key=len, reverse=True)  # A whole word is the better example.
   capital = next((word for word in words if word != word.lower()), None)

@@ -97,11 +97,7 @@ def write_word_vectors(path: str | pathlib.Path, made: WordVectors) -> None:
 
 
 def _open(path: str) -> tuple[Callable[..., Iterator[Entry]], _Header]:
-  """Returns the reader for a file, and what its beginning says.
-
-  Raises:
-    DataError: it is neither text nor binary vectors.
-  """
+  """Returns the reader for a file, and what its beginning says."""
   head = next(_blocks(path), b"")
   if not head.strip():
     raise DataError(f"{path}: the file is empty; {_EXPECTED}.")
@@ -161,7 +157,6 @@ def _text(path: str, header: _Header) -> Iterator[Entry]:
 
 
 def _binary(path: str, header: _Header) -> Iterator[Entry]:
-  """Yields the entries of word2vec's binary file."""
   left, count = b"", 0
   for i, block in enumerate(_blocks(path)):
     left += block

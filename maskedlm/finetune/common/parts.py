@@ -1,6 +1,6 @@
 """Parts of a text in predictions: entities, spans, mentions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -25,3 +25,13 @@ def part(
     "end": stop,
     "words": [begin, end],
   }
+
+
+def format_entities(prediction: Mapping[str, Any]) -> str:
+  """Returns the text of a prediction, and a line for each of its entities."""
+  entities = [
+    f"  {e['start']:>4}-{e['end']:<4} {e['type']}: {e['text']} "
+    f"({e['score']:.2f})"
+    for e in prediction["entities"]
+  ]
+  return "\n".join([prediction["text"], *entities])

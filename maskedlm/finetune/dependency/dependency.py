@@ -19,9 +19,12 @@ import numpy as np
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.core.task import Batch, Key, Params
+from maskedlm.data.labelled import columns as token_columns
 from maskedlm.data.labelled.formats import conllu
 from maskedlm.data.labelled.formats.conllu import Example
+from maskedlm.data.labelled.sentences import parse_words
 from maskedlm.finetune.common import ensemble, entity_metrics
+from maskedlm.finetune.common.decoding import Row, by_example
 from maskedlm.finetune.common.head import Heads
 from maskedlm.finetune.common.labels import ids_of, loss_and_accuracy
 from maskedlm.finetune.contract import (
@@ -33,7 +36,7 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.finetune.dependency import metrics, text
+from maskedlm.finetune.dependency import metrics
 from maskedlm.finetune.dependency.decode import best_tree
 from maskedlm.finetune.dependency.head import ArcHead, LabelHead
 from maskedlm.finetune.dependency.rows import GOLD, make_rows
@@ -56,13 +59,19 @@ class Options:
   )
 
 
-def read_examples(source: str) -> list[Example]:
-  """Returns the sentences of CoNLL-U, JSON, Parquet or "tfds:...".
+def parse_line(line: str) -> Example:
+  """Parses words between spaces, or {"tokens": [words]}, {"text": ...} in JSON.
 
   Raises:
-    DataError: see conllu.read_file.
+    DataError: there are no words, or a line of CoNLL-U; the JSON has neither
+      field.
   """
-  return conllu.read_file(source)
+  if line.count("\t") == token_columns.CONLLU_COLUMNS - 1:
+    raise DataError(
+      f"input {line[:60]!r} is a line of CoNLL-U; expected words between "
+      "spaces; give files of CoNLL-U as --data."
+    )
+  return conllu.of_words(parse_words(line))
 
 
 def describe_labels(examples: Sequence[Example]) -> dict[str, list[str]]:
@@ -113,7 +122,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     init=heads.init,
     loss=parser.loss,
     outputs=parser.outputs,
-    decode=parser.decode,
+    decode=by_example(parser.predict),
     score=_score,
     best="las",
     has_label=GOLD.has,
@@ -201,16 +210,21 @@ class Parser(NamedTuple):
       self._best_tree(example, rows, outputs, own) for example, own in each
     ]
 
-  def _best_tree(
-    self, example: Example, rows: Rows, outputs: Outputs, own: Sequence[int]
-  ) -> Prediction:
+  def predict(self, example: Example, rows: Sequence[Row]) -> Prediction:
+    """Returns the prediction for a sentence, JSON-able.
+
+    Returns:
+      tokens; heads, from 1, 0 for the root; labels of the arcs; probabilities,
+      of the head and the label together; and conllu, all of it in CoNLL-U.
+    """
     heads, scores, ids, shares = (
-      _by_word(outputs[name], rows, own)
+      np.concatenate(
+        [row[name][np.flatnonzero(row["word_kept"])] for row in rows]
+      )
       for name in ("heads", "scores", "labels", "label_shares")
     )
-    begins = np.repeat(
-      rows.values["first_word"][own],
-      [int(np.sum(rows.tokens["word_kept"][i])) for i in own],
+    begins = np.concatenate(
+      [[row["first_word"]] * int(np.sum(row["word_kept"])) for row in rows]
     )
     # From 1 within the sentence, as in CoNLL-U.
     heads = np.where(heads > 0, heads + begins[:, None], 0)
@@ -228,27 +242,22 @@ class Parser(NamedTuple):
     column = np.where(is_chosen.any(axis=1), is_chosen.argmax(axis=1), 1)
     word = np.arange(len(tree))
     certain = np.exp(scores[word, column]) * shares[word, column]
-    return text.tree_prediction(
-      example,
-      chosen[:, 0].tolist(),
-      [self.names[label] for label in ids[word, column]],
-      np.where(is_chosen.any(axis=1), certain, 0.0),
-    )
+    certain = np.where(is_chosen.any(axis=1), certain, 0.0)
+    labels = [self.names[label] for label in ids[word, column]]
+    heads = chosen[:, 0].tolist()
+    return {
+      "tokens": list(example.words),
+      "heads": heads,
+      "labels": labels,
+      "probabilities": [round(float(p), 4) for p in certain],
+      "conllu": conllu.format_sentence(example, heads, labels),
+    }
 
 
 def _score(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, float]:
   return metrics.evaluate(_gold(examples), _predicted(predictions))
-
-
-def _by_word(
-  values: Sequence[np.ndarray], rows: Rows, own: Sequence[int]
-) -> np.ndarray:
-  """Returns an output [n, ...] of a sentence's words, given those of rows."""
-  return np.concatenate(
-    [values[i][np.flatnonzero(rows.tokens["word_kept"][i])] for i in own]
-  )
 
 
 def _gold(examples: Sequence[Example]) -> list[metrics.Tree]:
@@ -292,8 +301,8 @@ def make_task(options: Options) -> FinetuneTask:
   return FinetuneTask(
     name="dependency",
     options=options,
-    read_examples=read_examples,
-    parse_line=text.parse_line,
+    read_examples=conllu.read_file,
+    parse_line=parse_line,
     describe_labels=describe_labels,
     make_application=functools.partial(make_application, options=options),
     format_prediction=lambda prediction: prediction["conllu"],

@@ -10,11 +10,10 @@ All words of all sentences count, punctuation too. (The script's precision,
 recall and F1 are equal where the words are the gold ones, as they are here.)
 """
 
-import collections
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from maskedlm.finetune.common.entity_metrics import MatchCounts
+from maskedlm.finetune.common.entity_metrics import MatchCounts, count_matches
 
 
 class Tree(NamedTuple):
@@ -65,17 +64,13 @@ def count_arcs(
 
   An arc is right if its head and its label are, so all of them give las.
   """
-  correct, predictions, truths = (collections.Counter() for _ in range(3))
-  for truth, found in zip(gold, predicted, strict=True):
-    arcs = [
-      [(head, universal(label)) for head, label in zip(*tree, strict=True)]
-      for tree in (truth, found)
-    ]
-    truths.update(label for _, label in arcs[0])
-    predictions.update(label for _, label in arcs[1])
-    correct.update(a[1] for a, b in zip(*arcs, strict=True) if a == b)
-  labels = sorted({*predictions, *truths})
-  return {x: MatchCounts(correct[x], predictions[x], truths[x]) for x in labels}
+
+  def arcs(tree: Tree) -> list[tuple[str, int, int]]:
+    words = enumerate(zip(*tree, strict=True))
+    return [(universal(label), i, head) for i, (head, label) in words]
+
+  pairs = zip(gold, predicted, strict=True)
+  return count_matches((arcs(a), arcs(b)) for a, b in pairs)
 
 
 def universal(label: str) -> str:

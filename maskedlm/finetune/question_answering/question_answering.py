@@ -8,8 +8,8 @@ scripts (metrics.py); long texts are read in windows (rows.py).
 """
 
 import functools
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,14 +17,17 @@ from flax import linen as nn
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled.formats import squad
 from maskedlm.data.labelled.formats.questions import Example
 from maskedlm.finetune.common import ensemble
+from maskedlm.finetune.common.head import Heads
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
   Outputs,
   Prediction,
+  Rows,
   Setup,
 )
 from maskedlm.finetune.question_answering import metrics
@@ -35,11 +38,11 @@ from maskedlm.finetune.question_answering.best_spans import (
 )
 from maskedlm.finetune.question_answering.options import Options
 from maskedlm.finetune.question_answering.rows import (
+  TokenizedText,
   answer_characters,
   cached_encoder,
   make_rows,
 )
-from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import head_input, head_stddevs, sentence_vector
 from maskedlm.modeling.layers import Dense
@@ -82,8 +85,9 @@ class SpanHead(nn.Module):
   cfg: EncoderConfig
 
   @nn.compact
-  def __call__(self, x):
+  def __call__(self, x, *, train: bool):
     """Maps x [B, L, D] to float32 [B, L, 2]."""
+    del train  # There is no dropout.
     cfg = self.cfg
     B, L, D = x.shape
     _, stddev = head_stddevs(cfg)
@@ -100,51 +104,76 @@ def make_application(setup: Setup, options: Options) -> Application:
   """
   tokenizer, cfg, _, length = setup
   _check_length(options, length, specials=2 + cfg.pair_separators)
-  head = SpanHead(cfg)
-  encode = cached_encoder(tokenizer)
+  x = jnp.zeros((1, 1, cfg.width))
+  reader = Reader(
+    options,
+    Heads(cfg, {"span_head": (SpanHead(cfg), (x,))}),
+    cached_encoder(tokenizer),
+  )
+  return Application(
+    make_rows=functools.partial(
+      make_rows,
+      tokenizer=tokenizer,
+      encode=reader.encode,
+      length=length,
+      max_query=options.max_query,
+      stride=options.stride,
+      max_answer_length=options.max_answer_length,
+      separators=cfg.pair_separators,
+      num_types=cfg.num_types,
+    ),
+    init=reader.heads.init,
+    loss=reader.loss,
+    outputs=reader.outputs,
+    decode=reader.decode,
+    score=reader.score,
+    best="f1",
+    calibrate=reader.calibrate,
+    require_labels=squad.gold_answers,
+  )
 
-  def init(key):
-    x = jnp.zeros((1, 1, cfg.width))
-    return {"span_head": head.init(key, x)["params"]}
 
-  def logits(params, batch, key, train):
-    """Returns the start and the end scores, [B, L] each."""
-    x = masked_lm.encode(cfg, params, batch, key, train)
+class Reader(NamedTuple):
+  """The task for one tokenizer and architecture."""
+
+  options: Options
+  heads: Heads
+  encode: Callable[[str], TokenizedText]
+
+  def _scores(self, params: Params, batch: Batch, key, train: bool):
+    """Returns the start and the end scores, [B, L] each, MASKED elsewhere."""
+    x = self.heads.encode(params, batch, key, train)
     # The score of "no answer", at [CLS], depends on the whole row, which [CLS]
     # in a causal encoder hasn't read.
-    x = x.at[:, 0].set(sentence_vector(cfg, x, batch["segment_ids"]))
-    both = head.apply({"params": params["span_head"]}, x)
-    return both[..., 0], both[..., 1]
+    x = x.at[:, 0].set(sentence_vector(self.heads.cfg, x, batch["segment_ids"]))
+    both = self.heads.apply("span_head", params, x, key=key, train=train)
+    allowed = positions_within(batch["context"], x.shape[1]).at[:, 0].set(True)
+    return [jnp.where(allowed, both[..., i], MASKED) for i in range(2)]
 
-  def allowed_positions(batch):
-    inside = positions_within(batch["context"], batch["input_ids"].shape[1])
-    return inside.at[:, 0].set(True)
-
-  def loss(params, batch, key, train):
+  def loss(self, params: Params, batch: Batch, key: Key, train: bool):
+    """Returns the mean of the cross-entropies of the answer's two ends."""
     weights = batch["example_weights"]
-    allowed = allowed_positions(batch)
     terms, stats = [], {}
-    scores = logits(params, batch, key, train)
+    scores = self._scores(params, batch, key, train)
     for name, score in zip(("start", "end"), scores, strict=True):
-      score = jnp.where(allowed, score, MASKED)
       terms.append(cross_entropy(score, batch[name], weights=weights))
       stats[f"{name}_accuracy"] = accuracy(score, batch[name], weights=weights)
     (start, weight), (end, _) = terms
     return {"answer": ((start + end) / 2, weight)}, stats
 
-  def outputs(params, batch, every=ensemble.alone):
-    allowed = allowed_positions(batch)
+  def outputs(self, params: Params, batch: Batch, every=ensemble.alone):
+    """Returns the best spans of each row, their scores, and that of none."""
     start, end = (
-      ensemble.mean_softmax(every(jnp.where(allowed, scores, MASKED)))
-      for scores in logits(params, batch, None, False)
+      ensemble.mean_softmax(every(scores))
+      for scores in self._scores(params, batch, None, False)
     )
     found = best_spans(
       start,
       end,
       context=batch["context"],
       kept=batch["kept"],
-      max_length=options.max_answer_length,
-      count=options.n_best,
+      max_length=self.options.max_answer_length,
+      count=self.options.n_best,
     )
     # From positions in the row to tokens of the text.
     shift = batch["first"] - batch["context"][:, 0]
@@ -154,65 +183,56 @@ def make_application(setup: Setup, options: Options) -> Application:
       "null": start[:, 0] + end[:, 0],
     }
 
-  def decode(examples, rows, outputs: Outputs, tuned) -> list[Prediction]:
-    threshold = options.null_threshold
+  def decode(
+    self,
+    examples: Sequence[Example],
+    rows: Rows,
+    outputs: Outputs,
+    tuned: Mapping[str, float],
+  ) -> list[Prediction]:
+    """Returns the answer of each question, and the next best ones."""
+    threshold = self.options.null_threshold
     if threshold is None:
       threshold = tuned.get("null_threshold", 0.0)
     each = zip(examples, rows.of_each(len(examples)), strict=True)
     return [
       _predict_one(
         example,
-        encode(example.context).offsets,
+        self.encode(example.context).offsets,
         {name: outputs[name][own.start : own.stop] for name in outputs},
-        options,
+        self.options,
         threshold,
       )
       for example, own in each
     ]
 
-  def calibrate(examples, rows, outputs):
-    if not options.allow_impossible:
+  def calibrate(
+    self, examples: Sequence[Example], rows: Rows, outputs: Outputs
+  ) -> dict[str, float]:
+    """Returns the null_odds above which no answer gives the highest F1."""
+    if not self.options.allow_impossible:
       return {}
-    if options.null_threshold is not None:
-      return {"null_threshold": options.null_threshold}
-    gold = squad.gold_answers(examples)
-    answers, odds = _non_null(examples, decode(examples, rows, outputs, {}))
-    threshold = metrics.calibrate_threshold(gold, answers, odds)
+    threshold = self.options.null_threshold
+    if threshold is None:
+      predictions = self.decode(examples, rows, outputs, {})
+      threshold = metrics.calibrate_threshold(
+        squad.gold_answers(examples), *_non_null(examples, predictions)
+      )
     return {"null_threshold": threshold}
 
-  def score(examples, predictions):
+  def score(
+    self, examples: Sequence[Example], predictions: Sequence[Prediction]
+  ) -> dict[str, float]:
+    """Returns the scores of SQuAD's script, of 2.0 if options say so."""
     gold = squad.gold_answers(examples)
-    found = {
-      e.id: p["answer"] for e, p in zip(examples, predictions, strict=True)
-    }
-    if not options.allow_impossible:
-      return metrics.evaluate_v1(gold, found)
+    pairs = zip(examples, predictions, strict=True)
+    answers = {e.id: p["answer"] for e, p in pairs}
+    if not self.options.allow_impossible:
+      return metrics.evaluate_v1(gold, answers)
     return {
-      **metrics.evaluate_v2(gold, found),
+      **metrics.evaluate_v2(gold, answers),
       **metrics.best_thresholds(gold, *_non_null(examples, predictions)),
     }
-
-  return Application(
-    make_rows=lambda examples: make_rows(
-      examples,
-      tokenizer,
-      encode,
-      length=length,
-      max_query=options.max_query,
-      stride=options.stride,
-      max_answer_length=options.max_answer_length,
-      separators=cfg.pair_separators,
-      num_types=cfg.num_types,
-    ),
-    init=init,
-    loss=loss,
-    outputs=outputs,
-    decode=decode,
-    score=score,
-    best="f1",
-    calibrate=calibrate,
-    require_labels=squad.gold_answers,
-  )
 
 
 def _check_length(options: Options, length: int, *, specials: int) -> None:

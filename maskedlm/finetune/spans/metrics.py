@@ -35,8 +35,7 @@ def inner_spans(spans: Sequence[Entity]) -> list[Entity]:
 
 def evaluate_spans(gold: Spans, predicted: Spans) -> dict[str, float]:
   """Returns f1, precision and recall, micro-averaged, as fractions."""
-  found = entity_metrics.sum_counts(count_spans(gold, predicted))
-  return {"f1": found.f1, "precision": found.precision, "recall": found.recall}
+  return entity_metrics.sum_counts(count_spans(gold, predicted)).scores()
 
 
 def evaluate_inner_spans(gold: Spans, predicted: Spans) -> dict[str, float]:

@@ -21,8 +21,11 @@ from maskedlm.finetune.contract import Rows
 
 def _labels(example: Example) -> list[tuple[str, str]]:
   """Returns (label, FILE:LINE) of each span."""
-  path = example.where.rpartition(":")[0]
-  return [(s.type, f"{path}:{example.lines[s.begin]}") for s in example.spans]
+  path, lines = example.where.rpartition(":")[0], example.lines
+  return [
+    (s.type, f"{path}:{lines[s.begin]}" if lines else example.where)
+    for s in example.spans
+  ]
 
 
 GOLD = Gold("spans", "a column of BIO tags", _labels, thing="entity")

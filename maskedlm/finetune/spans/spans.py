@@ -28,6 +28,7 @@ from maskedlm.finetune.common.labelled_or_null import (
   likeliest_spans,
   loss_and_recall,
 )
+from maskedlm.finetune.common.parts import format_entities, part
 from maskedlm.finetune.common.span_vectors import SpanHead, SpanScorer
 from maskedlm.finetune.common.word_rows import encode_words
 from maskedlm.finetune.contract import (
@@ -39,7 +40,7 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.finetune.spans import metrics, text
+from maskedlm.finetune.spans import metrics
 from maskedlm.finetune.spans.decode import (
   Candidate,
   calibrate_threshold,
@@ -49,7 +50,6 @@ from maskedlm.finetune.spans.decode import (
   without_overlaps,
 )
 from maskedlm.finetune.spans.rows import GOLD, make_rows
-from maskedlm.finetune.tagging.text import format_prediction
 
 
 @dataclasses.dataclass(frozen=True)
@@ -268,7 +268,7 @@ class SpanLabeller(NamedTuple):
       threshold = tuned.get("threshold", 0.0)
     chosen = self._compatible_spans(examples, rows, outputs)
     return [
-      text.span_prediction(example, select_above(spans, threshold))
+      span_prediction(example, select_above(spans, threshold))
       for example, spans in zip(examples, chosen, strict=True)
     ]
 
@@ -289,6 +289,30 @@ class SpanLabeller(NamedTuple):
       max_words=self.options.max_span_words,
       capacity=length - 2,
     )
+
+
+def span_prediction(example: Example, spans: Sequence[Candidate]) -> Prediction:
+  """Returns the prediction for a sentence, JSON-able.
+
+  Returns:
+    text (given words are joined by spaces), tokens and entities, each a part of
+    the text (common/parts.py) with its type, score (the probability of the
+    type) and margin (its log-odds against NULL).
+  """
+  sentence, offsets = sentences.sentence_text(example)
+  return {
+    "text": sentence,
+    "tokens": list(example.words),
+    "entities": [
+      {
+        "type": label,
+        **part(sentence, offsets, begin, end),
+        "score": round(float(probability), 4),
+        "margin": round(float(margin), 3),
+      }
+      for margin, (label, begin, end), probability in spans
+    ],
+  }
 
 
 def format_tables(
@@ -336,7 +360,7 @@ def make_task(options: Options) -> FinetuneTask:
     parse_line=parse_line,
     describe_labels=describe_labels,
     make_application=functools.partial(make_application, options=options),
-    format_prediction=format_prediction,
+    format_prediction=format_entities,
     format_tables=format_tables,
     export_predictions=export_predictions,
     without_effect=without_effect(options),

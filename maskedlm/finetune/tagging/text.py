@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from maskedlm.data.labelled import bio
 from maskedlm.data.labelled.formats.tags import Example
 from maskedlm.data.labelled.sentences import sentence_text
+from maskedlm.finetune.common.parts import format_entities, part
 from maskedlm.finetune.contract import Prediction
 
 
@@ -23,9 +24,8 @@ def tag_prediction(
     has_entities: whether the tags are entity tags.
 
   Returns:
-    text, tokens, tags, probabilities and perhaps entities, each with type,
-    text, start and end (characters of "text"), words (the first, and the one
-    after the last) and score.
+    text, tokens, tags, probabilities and perhaps entities, each a part of the
+    text (common/parts.py) with its type and score.
   """
   text, offsets = sentence_text(example)
   prediction = {
@@ -40,15 +40,12 @@ def tag_prediction(
     **prediction,
     "entities": [
       {
-        "type": entity.type,
-        "text": text[offsets[entity.begin][0] : offsets[entity.end - 1][1]],
-        "start": offsets[entity.begin][0],
-        "end": offsets[entity.end - 1][1],
-        "words": [entity.begin, entity.end],
+        "type": label,
+        **part(text, offsets, begin, end),
         # An entity is as certain as its least certain word.
-        "score": min(prediction["probabilities"][entity.begin : entity.end]),
+        "score": min(prediction["probabilities"][begin:end]),
       }
-      for entity in bio.find_entities(tags)
+      for label, begin, end in bio.find_entities(tags)
     ],
   }
 
@@ -58,9 +55,4 @@ def format_prediction(prediction: Prediction) -> str:
   if "entities" not in prediction:
     pairs = zip(prediction["tokens"], prediction["tags"], strict=True)
     return " ".join(f"{word}/{tag}" for word, tag in pairs)
-  entities = [
-    f"  {e['start']:>4}-{e['end']:<4} {e['type']}: {e['text']} "
-    f"({e['score']:.2f})"
-    for e in prediction["entities"]
-  ]
-  return "\n".join([prediction["text"], *entities])
+  return format_entities(prediction)

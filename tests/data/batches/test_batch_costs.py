@@ -67,19 +67,3 @@ def test_97_percent_of_a_full_row_is_text(novels, length):
     ids = [reader.batch_at("train", step)["input_ids"] for step in range(10)]
     text = ~np.isin(ids, [special.pad, special.cls, special.sep])
     assert text.mean() > 0.97
-
-
-def test_packing_reduces_padding(novels):
-  data = make_data(length=128, batch_size=32)
-  steps = range(10)
-  before, after = (
-    batch_costs.padding_share(
-      text_rows.document_batches(
-        make_config(data), novels, (0, 1), pack=pack
-      ).batch_at,
-      "train",
-      steps,
-    )
-    for pack in (False, True)
-  )
-  assert after < before - 0.02

@@ -13,7 +13,7 @@ from helpers.splits import (
   nsp_batches,
   random_documents,
 )
-from maskedlm.core.errors import ConfigError, CorpusError
+from maskedlm.core.errors import CorpusError
 from maskedlm.data import hashing
 from maskedlm.data.batches import pair_table
 
@@ -131,28 +131,6 @@ def test_heldout_is_the_same_for_every_seed(numbered):
   for step in range(one.num_heldout_batches):
     for name, value in one.batch_at("heldout", step).items():
       np.testing.assert_array_equal(value, two.batch_at("heldout", step)[name])
-
-
-@pytest.mark.parametrize(
-  ("data", "options", "message"),
-  [
-    ({"length": 7}, {}, "data.length=7 tokens: .* at least 8"),
-    ({"batch_size": 0}, {}, "data.batch_size=0"),
-    (
-      {"batch_size": 10},
-      {"shard": (0, 4)},
-      "data.batch_size=10 must be divisible by the 4 hosts"
-      ".*--config.data.batch_size=8",
-    ),
-    ({"batch_size": 2}, {"shard": (0, 4)}, "--config.data.batch_size=4"),
-    ({}, {"short_share": -0.1}, "objective.short_share=-0.1"),
-    ({}, {"eval_rows": -1}, "train.eval_rows=-1"),
-  ],
-)
-def test_options_out_of_range_are_rejected(numbered, data, options, message):
-  _, corpus = numbered
-  with pytest.raises(ConfigError, match=message):
-    nsp_batches(corpus, make_data(**data), **options)
 
 
 def test_a_row_of_8_tokens_is_the_shortest(numbered):

@@ -10,11 +10,11 @@ from helpers.splits import (
   FIRST_ID,
   SPECIAL,
   check_shards,
-  make_config,
   make_corpus,
   nsp_batches,
   random_documents,
 )
+from maskedlm.data import hashing
 from maskedlm.data.batches import (
   batch_costs,
   batching,
@@ -40,7 +40,7 @@ def test_side_by_side_by_hand():
   }
   parts["segment_ids"] = (parts["input_ids"] > 0).astype(int)
   used = np.array([[True, True, False], [True, False, False]])
-  packed = packed_rows._side_by_side(parts, used, 6, pad=99)
+  packed = packed_rows.side_by_side(parts, used, 6, pad=99)
   assert {name: x.tolist() for name, x in packed.items()} == {
     "input_ids": [[2, 8, 3, 2, 9, 3], [2, 7, 6, 5, 3, 99]],
     "token_type_ids": [[0, 0, 1, 0, 1, 1], [0, 0, 0, 1, 1, 0]],
@@ -201,9 +201,12 @@ def test_packed_pairs_are_those_of_the_table(numbered, opened):
   _, corpus = numbered
   reader = make_batches(corpus)
   assert packed_rows.max_segments(LENGTH) == 5
-  seed = int(hashing_seed())
   table = pair_table.open_pair_table(
-    corpus, "train", length=LENGTH, short_share=0.1, seed=seed
+    corpus,
+    "train",
+    length=LENGTH,
+    short_share=0.1,
+    seed=int(hashing.bits(11, "phase", 0)),  # 11 is config.seed.
   )
   R = len(table.table)
   alone = {}  # Tokens of each pair of epoch 0 -> its label.
@@ -240,19 +243,6 @@ def test_packed_pairs_are_those_of_the_table(numbered, opened):
         found += 1
   assert not alone
   assert several > 20
-
-
-def hashing_seed():
-  """The seed of the rows for config.seed=11."""
-  seeds = []
-
-  def open_source(corpus, name, length, seed):
-    seeds.append(seed)
-    return batching.RowSource(9, seed, lambda row, epoch: {})
-
-  config = make_config(DATA)
-  batching.make_batches(open_source, config, make_corpus("", []), (0, 1))
-  return seeds[0]
 
 
 @pytest.mark.parametrize("split", ["train", "heldout"])
@@ -332,6 +322,6 @@ def test_rows_cut_by_another_rule_are_repacked(numbered, monkeypatch, tmp_path):
   documents, _ = numbered
   corpus = make_corpus(tmp_path, documents)
   make_batches(corpus).batch_at("train", 0)
-  monkeypatch.setattr(pair_table, "_VERSION", pair_table._VERSION + 1)
+  monkeypatch.setattr(pair_table, "VERSION", pair_table.VERSION + 1)
   make_batches(corpus).batch_at("train", 0)
   assert len(os.listdir(tmp_path / "rows")) == 8

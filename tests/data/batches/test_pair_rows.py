@@ -283,7 +283,7 @@ def test_a_random_b_is_uniform_over_the_rows_of_other_documents(tmp_path):
   table = opened.table
   E = 3000
   for row in range(len(table)):
-    other = pair_rows._other_row(opened, np.full(E, row), np.arange(E))
+    other = pair_rows.other_row(opened, np.full(E, row), np.arange(E))
     counts = np.bincount(other, minlength=len(table))
     own = table["document_row"] == table["document_row"][row]
     assert (counts[own] == 0).all()
@@ -304,7 +304,7 @@ def test_split_points_are_uniform(tmp_path):
   for row, points in ((0, [2, 5, 6]), (1, [9, 10, 11, 12, 13, 14])):
     which = np.full(E, row)
     record = opened.table[which]
-    _, token = pair_rows._split_point(opened, record, which, np.arange(E))
+    _, token = pair_rows.split_point(opened, record, which, np.arange(E))
     values, counts = np.unique(token, return_counts=True)
     assert values.tolist() == points
     share = 1 / len(points)

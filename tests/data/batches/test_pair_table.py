@@ -1,6 +1,5 @@
 """Tables of pairs: a partition of the split's sentences, built once."""
 
-import io
 import os
 import time
 
@@ -37,8 +36,7 @@ def reference(documents, **options):
 
 
 def build(split, **options):
-  starts, ends = pair_table._cut(split, **options)
-  return np.concatenate(list(pair_table._records(split, starts, ends)))
+  return np.concatenate(list(pair_table.cut_rows(split, **options)))
 
 
 def spans(table):
@@ -69,7 +67,7 @@ def test_rows_end_at_the_target_or_the_documents_end():
 @pytest.mark.parametrize("num_shards", [1, 4])
 @pytest.mark.parametrize("block", [1, 17, 1 << 18])
 def test_rows_equal_a_plain_loop(monkeypatch, num_shards, block):
-  monkeypatch.setattr(pair_table, "_BLOCK", block)
+  monkeypatch.setattr(pair_table, "BLOCK", block)
   documents = random_documents(1, 41, max_sentences=9, max_tokens=11)
   table = build(make_split(documents, num_shards), **OPTIONS)
   expected = reference(documents, **OPTIONS)
@@ -142,17 +140,6 @@ def corpus(tmp_path):
   return make_corpus(tmp_path, documents, documents[:5])
 
 
-def test_the_table_is_built_once_and_memory_mapped(corpus, monkeypatch):
-  first = pair_table.open_pair_table(corpus, "train", **OPTIONS)
-  files = os.listdir(os.path.join(corpus.path, "rows"))
-  assert len(files) == 1 and files[0].endswith(".npy")
-  monkeypatch.setattr(pair_table, "_cut", None)
-  again = pair_table.open_pair_table(corpus, "train", **OPTIONS)
-  assert isinstance(again.table.base, np.memmap)
-  assert np.array_equal(first.table, again.table)
-  assert again[2:] == (13, 0.3, 7)
-
-
 def test_each_option_has_its_own_table(corpus):
   pair_table.open_pair_table(corpus, "train", **OPTIONS)
   for change in ({"length": 14}, {"short_share": 0.2}, {"seed": 8}):
@@ -161,61 +148,6 @@ def test_each_option_has_its_own_table(corpus):
   corpus.fingerprint = "another"
   pair_table.open_pair_table(corpus, "train", **OPTIONS)
   assert len(os.listdir(os.path.join(corpus.path, "rows"))) == 6
-
-
-def saved(array):
-  file = io.BytesIO()
-  np.save(file, array)
-  return file.getvalue()
-
-
-@pytest.mark.parametrize(
-  "damage",
-  [b"", b"not an array", b"\x93NUMPY\x01", saved(np.arange(7))],
-)
-def test_a_damaged_table_is_replaced(corpus, damage):
-  expected = pair_table.open_pair_table(corpus, "train", **OPTIONS).table.copy()
-  (name,) = os.listdir(os.path.join(corpus.path, "rows"))
-  path = os.path.join(corpus.path, "rows", name)
-  with open(path, "r+b") as file:
-    file.truncate(len(damage))
-    file.write(damage)
-  assert np.array_equal(
-    pair_table.open_pair_table(corpus, "train", **OPTIONS).table, expected
-  )
-  assert os.listdir(os.path.join(corpus.path, "rows")) == [name]
-
-
-def test_a_truncated_table_is_replaced(corpus):
-  expected = pair_table.open_pair_table(corpus, "train", **OPTIONS).table.copy()
-  (name,) = os.listdir(os.path.join(corpus.path, "rows"))
-  path = os.path.join(corpus.path, "rows", name)
-  os.truncate(path, os.path.getsize(path) - 1)
-  assert np.array_equal(
-    pair_table.open_pair_table(corpus, "train", **OPTIONS).table, expected
-  )
-
-
-def test_a_read_only_corpus_is_read(corpus):
-  expected = pair_table.open_pair_table(corpus, "train", **OPTIONS).table
-  # A path that is a file: no directory can be made in it, even by root.
-  corpus.path = os.path.join(corpus.path, "file")
-  with open(corpus.path, "w"):
-    pass
-  assert np.array_equal(
-    pair_table.open_pair_table(corpus, "train", **OPTIONS).table, expected
-  )
-
-
-def test_a_full_disk_leaves_no_partial_file(corpus, monkeypatch):
-  def full(file):
-    raise OSError(28, "No space left on device")
-
-  expected = build(corpus.train, **OPTIONS)
-  monkeypatch.setattr(os, "fsync", full)
-  table = pair_table.open_pair_table(corpus, "train", **OPTIONS).table
-  assert np.array_equal(table, expected)
-  assert os.listdir(os.path.join(corpus.path, "rows")) == []
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def opened(tmp_path, monkeypatch):
   )
 
   def open_(key="a", dtype=DTYPE, rows=ROWS):
-    row_tables._map.cache_clear()  # As in another process.
+    row_tables.read_table.cache_clear()  # As in another process.
     built = []
 
     def build():
@@ -107,6 +107,16 @@ def test_an_empty_table(opened):
   open_, _ = opened
   assert open_("none", rows=ROWS[:0]) == 1
   assert open_("none", rows=ROWS[:0]) == 0
+
+
+def test_a_full_disk_leaves_no_partial_file(opened, monkeypatch):
+  def full(file):
+    raise OSError(28, "No space left on device")
+
+  open_, file = opened
+  monkeypatch.setattr(output_files, "sync", full)
+  assert open_("b") > 0
+  assert list(file.parent.iterdir()) == [file]
 
 
 @pytest.mark.parametrize("replace", [damage.file, damage.loop, damage.fifo])

@@ -4,7 +4,6 @@ In numbered corpora, id - FIRST_ID is the token's place in the split.
 """
 
 import collections
-import os
 import time
 
 import numpy as np
@@ -23,10 +22,7 @@ from helpers.splits import (
 )
 from maskedlm.core.errors import CorpusError
 from maskedlm.data import hashing
-from maskedlm.data.batches import (
-  text_rows,
-)
-from maskedlm.data.corpus import store
+from maskedlm.data.batches import text_rows
 
 CLS, SEP, PAD = SPECIAL.cls, SPECIAL.sep, SPECIAL.pad
 
@@ -105,7 +101,7 @@ def test_rows_close_before_the_sentence_that_does_not_fit(tmp_path):
 def test_document_rows_equal_a_plain_loop(
   tmp_path, monkeypatch, num_shards, block, length
 ):
-  monkeypatch.setattr(text_rows, "_BLOCK", block)
+  monkeypatch.setattr(text_rows, "BLOCK", block)
   documents = random_documents(1, 41, max_sentences=9, max_tokens=30)
   corpus = make_corpus(tmp_path, documents, num_shards=num_shards)
   expected = cut(documents, length)
@@ -135,24 +131,13 @@ def test_document_rows_equal_a_plain_loop(
   }
 
 
-def test_one_document_of_a_million_sentences_takes_seconds():
-  split = make_split([[[5, 6]] * 1_000_000])
+def test_one_document_of_a_million_sentences_takes_seconds(tmp_path):
+  corpus = make_corpus(tmp_path, [[[5, 6]] * 1_000_000])
   start = time.process_time()
-  table = np.concatenate(list(text_rows._cut(split, 17)))
+  table = text_rows.open_document_table(corpus, "train", length=19)
   assert time.process_time() - start < 5  # 0.2 s where it was written.
   assert len(table) == 125_000  # 8 sentences in each.
   assert set(table["num_tokens"].tolist()) == {16}
-
-
-def test_the_table_is_built_once(tmp_path, monkeypatch):
-  documents = random_documents(4, 20, max_sentences=9, max_tokens=11)
-  corpus = make_corpus(tmp_path, documents)
-  first = text_rows.open_document_table(corpus, "train", length=13)
-  monkeypatch.setattr(text_rows, "_cut", None)
-  again = text_rows.open_document_table(corpus, "train", length=13)
-  assert isinstance(again.base, np.memmap)
-  assert np.array_equal(first, again)
-  assert len(os.listdir(tmp_path / "rows")) == 1
 
 
 def windows(documents, begin, num, *, isolate_documents=False, length=8):
@@ -191,13 +176,9 @@ def test_full_rows_by_hand():
 def test_where_documents_begin_in_the_stream(tmp_path, monkeypatch, num_shards):
   documents = [[[10, 11, 12], [13, 14]], [[20, 21]], [[30]]]
   corpus = make_corpus(tmp_path, documents, num_shards=num_shards)
-  monkeypatch.setattr(text_rows, "_BLOCK", 2)
+  monkeypatch.setattr(text_rows, "BLOCK", 2)
   starts = text_rows.open_stream_starts(corpus, "train")
   assert starts.tolist() == [0, 6, 9, 11]
-  monkeypatch.setattr(store, "take", None)
-  again = text_rows.open_stream_starts(corpus, "train")
-  assert isinstance(again.base, np.memmap)
-  assert again.tolist() == starts.tolist()
 
 
 def test_isolated_documents_by_hand():
@@ -326,7 +307,7 @@ def test_rows_of_whole_sentences_go_on_across_documents(tmp_path):
 def test_rows_of_whole_sentences_equal_a_plain_loop(
   tmp_path, monkeypatch, block, length
 ):
-  monkeypatch.setattr(text_rows, "_BLOCK", block)
+  monkeypatch.setattr(text_rows, "BLOCK", block)
   documents = random_documents(1, 41, max_sentences=9, max_tokens=30)
   corpus = make_corpus(tmp_path, documents, num_shards=3)
   stream = [

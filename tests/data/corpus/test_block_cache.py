@@ -107,7 +107,7 @@ for _ in range(400):
   else:
     assert data == bytes([i]) * size, i
   if i == 0:
-    with block_cache._lock(cache):
+    with block_cache.lock(cache):
       total = sum(f.stat().st_size for f in os.scandir(cache.folder / "a"))
     assert total <= 10_000, total
 """

@@ -10,6 +10,7 @@ import pytest
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.corpus import download
+from maskedlm.runtime import buckets
 
 
 @pytest.fixture
@@ -35,7 +36,14 @@ def bucket(monkeypatch, tmp_path):
 
 def copied(root, log=None):
   lines = [] if log is None else log
-  return download.local_folder(f"memory:/{root}", log=lines.append)
+  address = buckets.normalize(f"memory:/{root}")
+  text = download.read_meta(address)
+  files, folder = (
+    download.files_of(address, text),
+    download.place(address, text),
+  )
+  download.copy(address, text, files, folder, log=lines.append)
+  return folder
 
 
 def test_a_corpus_is_copied_once(bucket, tmp_path):
@@ -106,13 +114,6 @@ def test_too_small_a_disk_is_an_error(bucket, monkeypatch):
     copied(bucket[1])
 
 
-def test_folders_are_used_in_place(tmp_path, monkeypatch):
-  monkeypatch.chdir(tmp_path)
-  monkeypatch.setenv("HOME", str(tmp_path))
-  for path in ("x", "~/x"):
-    assert download.local_folder(path, log=print) == tmp_path / "x"
-
-
 def test_unknown_addresses_are_refused():
   with pytest.raises(ConfigError, match="Protocol not known"):
-    download.local_folder("ftq://bucket/corpus", log=print)
+    download.read_meta("ftq://bucket/corpus")

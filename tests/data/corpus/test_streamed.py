@@ -176,7 +176,7 @@ def test_tokens_are_indexed_and_sliced_like_a_vector(local, web):
 
 
 def test_memory_does_not_grow_with_what_is_missing(local, cache, monkeypatch):
-  monkeypatch.setattr(streamed, "_AT_ONCE", 4)
+  monkeypatch.setattr(streamed, "AT_ONCE", 4)
   fs = fsspec.filesystem("memory")
   fs.put(local.path, "/bounded", recursive=True)
   try:

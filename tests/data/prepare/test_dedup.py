@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
+from helpers.prepare_corpus import prepare_corpus
 from helpers.repository import ROOT
 from maskedlm.config import defaults
-from maskedlm.core.errors import ConfigError, CorpusError
+from maskedlm.core.errors import CorpusError
 from maskedlm.data.corpus import concat
-from maskedlm.data.prepare import dedup, documents, prepare
+from maskedlm.data.prepare import dedup, documents
 from maskedlm.data.sources.domains import Domain
 
 DOMAIN = Domain("", "en", "")
@@ -85,10 +86,11 @@ def test_pairs_are_found_as_often_as_the_curve_predicts():
 
 
 def test_long_documents_are_hashed_in_blocks(monkeypatch):
-  values = np.random.default_rng(3).integers(0, 1 << 63, 1000, np.uint64)
-  whole = dedup._minhash(values, 13)
-  monkeypatch.setattr(dedup, "_BLOCK", 7)
-  assert np.array_equal(dedup._minhash(values, 13), whole)
+  long = [document(" ".join(f"w{i}" for i in range(1000)))]
+  whole = dedup.compute_signatures(long, 0.8)
+  monkeypatch.setattr(dedup, "BLOCK", 7)
+  blocks = dedup.compute_signatures(long, 0.8)
+  assert np.array_equal(blocks.bands, whole.bands)
 
 
 def test_find_repeated():
@@ -174,12 +176,8 @@ def make_config(tmp_path):
 )
 def test_prepare_drops_and_counts(make_config, tmp_path, options, equal, near):
   lines = []
-  corpus = prepare.prepare(
-    make_config(**options),
-    tmp_path / "corpus",
-    log=lines.append,
-    progress=False,
-  )
+  config = make_config(**options)
+  corpus = prepare_corpus(config, tmp_path / "corpus", log=lines.append)
   report = corpus.meta["report"]
   assert report["documents"] == 13
   assert report["equal documents dropped"] == equal
@@ -201,9 +199,7 @@ def test_prepare_drops_and_counts(make_config, tmp_path, options, equal, near):
 
 
 def test_by_default_nothing_is_dropped(make_config, tmp_path):
-  corpus = prepare.prepare(
-    make_config(), tmp_path / "corpus", log=print, progress=False
-  )
+  corpus = prepare_corpus(make_config(), tmp_path / "corpus")
   assert corpus.meta["splits"]["train"]["documents"] == 13
   assert not [name for name in corpus.meta["report"] if "dropped" in name]
   assert not [name for name in corpus.meta["options"] if "dupl" in name]
@@ -213,10 +209,10 @@ def test_the_same_if_the_source_is_read_again(
   make_config, tmp_path, monkeypatch
 ):
   config = make_config(near_duplicates=0.7)
-  one = prepare.prepare(config, tmp_path / "a", log=print, progress=False)
+  one = prepare_corpus(config, tmp_path / "a")
   monkeypatch.setattr(documents, "CACHE_BYTES", 100)
   monkeypatch.setattr(documents, "CHUNK_BYTES", 300)
-  two = prepare.prepare(config, tmp_path / "b", log=print, progress=False)
+  two = prepare_corpus(config, tmp_path / "b")
   assert one.meta == two.meta
 
 
@@ -227,14 +223,4 @@ def test_a_domain_with_only_duplicates_is_named(make_config, tmp_path):
   with pytest.raises(
     CorpusError, match=r"parts: 'en-b': every document duplicates"
   ):
-    prepare.prepare(config, tmp_path / "corpus", log=print)
-
-
-@pytest.mark.parametrize("value", [-0.1, 1.5])
-def test_a_threshold_out_of_range(make_config, tmp_path, value):
-  config = make_config(near_duplicates=value)
-  message = f"corpus.near_duplicates={value} is a similarity: expected 0"
-  with pytest.raises(ConfigError, match=message):
-    prepare.prepare(config, tmp_path / "corpus", log=print)
-  with pytest.raises(ConfigError, match=r"near_duplicates=.* out of range"):
-    defaults.validate(config)
+    prepare_corpus(config, tmp_path / "corpus")

@@ -19,6 +19,7 @@ from maskedlm.data.corpus import concat, store
 from maskedlm.data.prepare import documents, prepare, vocabulary_sample
 from maskedlm.data.sources import reader
 from maskedlm.data.tokenizers import tokenizer
+from maskedlm.runtime import output_files
 
 
 @pytest.fixture
@@ -269,23 +270,6 @@ def test_the_tokenizer_is_not_trained_on_heldout_text(make_config, tmp_path):
   assert seen == train
 
 
-@pytest.mark.parametrize(
-  ("name", "value"),
-  [
-    ("num_workers", -1),
-    ("max_sentence_tokens", 1),
-    ("shard_tokens", 0),
-    ("shard_tokens", 1 << 32),
-    ("heldout_share", 1.0),
-    ("heldout_share", -0.1),
-  ],
-)
-def test_options_out_of_range(make_config, tmp_path, name, value):
-  config = make_config("a b", **{name: value})
-  with pytest.raises(ConfigError, match=f"corpus.{name}={value} must be"):
-    prepare_corpus(config, tmp_path / "corpus")
-
-
 def test_too_few_documents_are_rejected(make_config, tmp_path):
   with pytest.raises(CorpusError, match="leaves none for training"):
     prepare_corpus(make_config("the cat.\n\nthe dog."), tmp_path / "corpus")
@@ -333,16 +317,6 @@ def test_a_wrong_tokenizer_path_is_an_error_before_the_text_is_read(
     prepare.train_tokenizer(config, tmp_path / "text.txt", log=silent)
 
 
-def test_files_of_a_killed_run_are_not_used(make_config, tmp_path):
-  config = make_config(make_text(1, 40), heldout_share=0.0)
-  first = prepare_corpus(config, tmp_path / "first")
-  shutil.copytree(first.path, store.work_folder(tmp_path / "corpus"))
-  config.tokenizer.update(kind="unigram", vocab_size=38, lowercase=False)
-  corpus = prepare_corpus(config, tmp_path / "corpus")
-  assert corpus.tokenizer.kind == "unigram"
-  assert sentences(corpus, "train") == [d.lines for d in read(config)]
-
-
 def test_progress_goes_to_stderr(make_config, tmp_path, capsys):
   config = make_config(make_text(1, 40))
   prepare.prepare(config, tmp_path / "corpus", log=silent)
@@ -360,7 +334,7 @@ def test_one_process_prepares_at_a_time(make_config, tmp_path):
     lines.append(line)
     waiting.set()
 
-  with prepare._lock(str(tmp_path / "corpus"), silent):
+  with output_files.lock(tmp_path / "corpus.lock", on_wait=lambda: None):
     thread = threading.Thread(
       target=prepare_corpus,
       args=(config, tmp_path / "corpus"),

@@ -2,7 +2,7 @@
 
 import itertools
 import json
-import pathlib
+import shutil
 import types
 
 import numpy as np
@@ -18,7 +18,7 @@ from helpers.prepare_corpus import prepare_corpus
 from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data.batches import domain_mixture
-from maskedlm.data.corpus import concat, domain_splits, store
+from maskedlm.data.corpus import concat, domain_splits, manifest, store
 from maskedlm.data.sources import domains
 from maskedlm.data.sources.domains import Domain
 
@@ -232,18 +232,24 @@ def test_another_alpha_is_another_corpus(made):
 
 
 def test_verify_compares_the_counts_with_the_files(made, tmp_path):
-  _, corpus = made
-  assert store.verify_corpus(corpus.path) == []
-  meta = json.loads(pathlib.Path(corpus.path, "meta.json").read_text())
+  path = shutil.copytree(made[1].path, tmp_path / "corpus")
+  text = (path / "meta.json").read_text()
+
+  def problems(parts):
+    meta = json.loads(text) | {"parts": parts}
+    meta["fingerprint"] = manifest.fingerprint(meta)
+    meta["checksum"] = manifest.checksum(meta)
+    (path / "meta.json").write_text(json.dumps(meta))
+    return store.verify_corpus(path)
+
+  parts = json.loads(text)["parts"]
+  assert problems(parts) == [] and len(problems(parts[:2])) == 2
   for name, wrong in (("documents", 1), ("sentences", 1), ("tokens", 2)):
-    moved = json.loads(json.dumps(meta))
-    moved["parts"][0]["train"][name] -= wrong
-    moved["parts"][1]["train"][name] += wrong
-    changed = corpus._replace(domains=tuple(moved["parts"]))
-    found = list(store._wrong_domains(changed))
-    assert len(found) == 1 and "not those of the train files" in found[0]
-  lost = corpus._replace(domains=corpus.domains[:2])
-  assert len(list(store._wrong_domains(lost))) == 2
+    moved = json.loads(text)["parts"]
+    moved[0]["train"][name] -= wrong
+    moved[1]["train"][name] += wrong
+    (found,) = problems(moved)
+    assert "not those of the train files" in found
 
 
 def test_the_table_of_domains(made):

@@ -127,7 +127,7 @@ def test_any_window_of_zstd_is_read(tmp_path):
 
 def test_two_files_of_zstd_are_read_at_once(tmp_path, monkeypatch):
   # As Beam's threads do; a decompressor holds the state of one stream.
-  monkeypatch.setattr(files, "_BLOCK", 64)
+  monkeypatch.setattr(files, "BLOCK", 64)
   rng, expected, streams = random.Random(0), [], []
   for name in ("a.txt.zst", "b.txt.zst"):
     expected.append([str(rng.random()) for _ in range(10_000)])
@@ -177,13 +177,9 @@ def test_a_damaged_file_is_named(tmp_path):
   "data, name",
   [
     ("Hi.".encode("utf-16"), "UTF-16; .*iconv -f utf-16 "),
-    ("Hi.\n".encode("utf-16-le"), "binary data"),
-    ("Привет, мир.\n".encode("utf-16-be"), "binary data"),
-    ("Hi.\n".encode("utf-32-le"), "binary data"),
     (b"Some\0NULs\0in\0a\0text.", "binary"),
-    (gzip.compress(b"Hi.", mtime=0), "gzip"),
-    (zstandard.compress(b"Hi."), "zstd"),
-    (b"%PDF-1.7 ...", "PDF"),
+    (gzip.compress(b"Hi.", mtime=0), "gzip.* name it .gz"),
+    (b"%PDF-1.7 ...", "PDF.*export or convert it"),
   ],
 )
 def test_files_that_are_not_text(tmp_path, data, name):

@@ -49,7 +49,7 @@ def test_documents_do_not_depend_on_the_blocks(tmp_path, monkeypatch, block):
   path = tmp_path / "a.txt"
   path.write_bytes(b"\xef\xbb\xbf" + text.encode() + b"\xff\xf0\x9f")
   whole = read(f"text:{path}")
-  monkeypatch.setattr(files, "_BLOCK", block)
+  monkeypatch.setattr(files, "BLOCK", block)
   assert read(f"text:{path}") == whole
   # 144 characters of "long words here " cut after the 16th: 8 cuts (the 9th
   # piece fits); 70 "y" and the 3 bad bytes after them cut at 20, 40 and 60.
@@ -223,7 +223,7 @@ def test_a_text_field_that_no_record_has(tmp_path):
 
 def test_a_long_json_line_is_dropped(tmp_path, monkeypatch):
   monkeypatch.setattr(reader, "MAX_RECORD", 100)
-  monkeypatch.setattr(files, "_BLOCK", 64)
+  monkeypatch.setattr(files, "BLOCK", 64)
   for length in (80, 500):
     texts = ["Before.", "x" * length, "After."]
     (tmp_path / "a.jsonl").write_text(

@@ -101,14 +101,6 @@ def test_tfds(tfds_dir):
   }
 
 
-def test_tfds_in_pieces(tfds_dir):
-  source = f"tfds:odd_news@{tfds_dir}"
-  pieces, *found = read_pieces(source, num_bytes=2 * reader.RECORD_BYTES)
-  assert len(pieces) > 1
-  assert {len(piece.records) for piece in pieces[:-1]} == {2}
-  assert tuple(found) == read(source)
-
-
 def test_tfds_split_and_version(tfds_dir):
   first = [["One.", "Two.", "Three."]]
   assert read(f"tfds:odd_news:test@{tfds_dir}")[0] == first

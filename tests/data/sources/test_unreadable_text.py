@@ -77,14 +77,14 @@ def test_above_one_percent_a_warning_names_the_file(tmp_path, form):
 
 
 def test_warnings_of_many_files_are_limited(tmp_path):
-  for index in range(files._MAX_WARNINGS + 5):
+  for index in range(files.MAX_WARNINGS + 5):
     (tmp_path / f"{index}.txt").write_bytes(b"x" * 90 + b"\xe9" * 5)
   report = read(f"text:{tmp_path}")[1]
   warned = Counter(
     {name: n for name, n in report.items() if name.startswith(files.WARNING)}
   )
-  assert len(warned) == files._MAX_WARNINGS + 1
-  assert warned.total() == 5 * (files._MAX_WARNINGS + 5)
+  assert len(warned) == files.MAX_WARNINGS + 1
+  assert warned.total() == 5 * (files.MAX_WARNINGS + 5)
 
 
 def _write_parquet(path, texts):

@@ -13,11 +13,9 @@ from helpers.tokenizer_texts import (
   ODD,
   SPACED,
   STRANGE,
-  train_sentencepiece,
   words_of,
 )
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 
 
 def _library_ids(folder, text):
@@ -165,20 +163,6 @@ def test_a_split_character_belongs_to_all_its_tokens(trained):
   encoding = tokenizer.encode("x \u00be.")  # NFKC: 3, fraction slash, 4.
   assert _spelling(tokenizer, encoding)[-2:] == ["4", "."]
   assert encoding.offsets[-4:].tolist() == [[2, 3], [2, 3], [2, 3], [3, 4]]
-
-
-def test_byte_pieces_of_sentencepiece_have_the_whole_character(tmp_path):
-  train_sentencepiece(
-    tmp_path / "bytes.model", vocab_size=400, byte_fallback=True
-  )
-  tokenizer = load_tokenizer(tmp_path / "bytes.model")
-  encoding = tokenizer.encode("a \U0001f9ecé")
-  assert encoding.offsets.tolist() == [
-    *([0, 1], [2, 2]),
-    *4 * [[2, 3]],
-    *2 * [[3, 4]],
-  ]
-  assert tokenizer.decode(encoding.ids) == "a \U0001f9ecé"
 
 
 def test_byte_level_bpe_loses_nothing(trained):

@@ -122,7 +122,7 @@ def test_a_vocabulary_that_the_text_cannot_fill(caplog):
 
 def test_the_alphabet_is_the_commonest_characters(monkeypatch):
   counts = collections.Counter({"z": 99_980, "b": 10, "y": 5, "x": 4, "c": 1})
-  alphabet = training._alphabet
+  alphabet = training.choose_alphabet
   assert alphabet(counts, 0.9999, max_size=9) == ["b", "c", "x", "y", "z"]
   assert alphabet(counts, 0.9999, max_size=3) == ["b", "y", "z"]
   assert alphabet(collections.Counter("bca"), 0.9999, max_size=2) == ["a", "b"]

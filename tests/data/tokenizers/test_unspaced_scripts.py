@@ -1,5 +1,7 @@
 """Which tokens begin a word where a script has no spaces between words."""
 
+import types
+
 import numpy as np
 import pytest
 
@@ -53,7 +55,14 @@ def test_letters_of_scripts_without_spaces_begin_a_word(kind):
   ],
 )
 def test_parts_of_letters(spelled, expected):
-  assert spelling._begins(spelled) == expected
+  letters = {spelling.byte_level_bytes(chr(i)): chr(i) for i in range(33, 324)}
+  token = "".join(letters[bytes([byte])] for byte in spelled)
+  library = types.SimpleNamespace(
+    kind="bpe",
+    tokens=[token, letters[b" "]],
+    definition={"pre_tokenizer": {"type": "ByteLevel"}},
+  )
+  assert spelling.begins_word(library).tolist() == [expected, False]
 
 
 def test_wordpiece_marks_what_continues_a_word():

@@ -10,8 +10,7 @@ from maskedlm.data.labelled.bio import Entity
 from maskedlm.finetune import data_files
 from maskedlm.finetune.spans import spans
 from maskedlm.finetune.spans.decode import Candidate
-from maskedlm.finetune.spans.spans import Example, Options
-from maskedlm.finetune.spans.text import span_prediction
+from maskedlm.finetune.spans.spans import Example, Options, span_prediction
 
 TRAIN = "the\tO\ncat\tB-PER\nsat\tI-PER\n\na\tO\nhouse\tB-LOC\n"
 

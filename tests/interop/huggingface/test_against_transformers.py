@@ -12,7 +12,7 @@ from helpers import peers
 from helpers.peers import assert_close
 from maskedlm.interop.export_source import ExportSource
 from maskedlm.interop.heads import head_outputs
-from maskedlm.interop.huggingface import config_json, exporter, importer
+from maskedlm.interop.huggingface import exporter
 from maskedlm.interop.huggingface.parameter_names import ARCHITECTURES
 from maskedlm.modeling import masked_lm
 
@@ -26,11 +26,6 @@ def outputs(found, batch, **changes):
   hidden = encode(cfg, {"encoder": found.params["encoder"]}, batch, None, False)
   heads = head_outputs(found.params, cfg, hidden, batch["segment_ids"])
   return {"last_hidden_state": hidden, **heads}
-
-
-def read(folder, **kwargs):
-  kwargs = {"part": "", "log": print, **kwargs}
-  return importer.read_model(folder, config_json.load_config(folder), **kwargs)
 
 
 def as_opened(read, tokenizer):
@@ -50,10 +45,9 @@ CASES = (
 
 @pytest.mark.parametrize(("architecture", "ending", "changes"), CASES, ids=str)
 def test_numbers_and_round_trip(architecture, ending, changes, tmp_path):
-  tokenizer = peers.train_tokenizer(peers.kind_of(architecture))
-  model = peers.make_model(architecture, ending, tokenizer, **changes)
-  folder = peers.save(model, tokenizer, tmp_path / "theirs")
-  found = read(folder)
+  folder = tmp_path / "theirs"
+  model, tokenizer = peers.save_model(folder, architecture, ending, **changes)
+  found = peers.read_model(folder)
 
   batch = peers.make_batch(tokenizer, types=found.cfg.type_vocab_size > 1)
   theirs = peers.run(model, batch)
@@ -83,11 +77,11 @@ def test_numbers_and_round_trip(architecture, ending, changes, tmp_path):
   [("gelu_new", "gelu_tanh"), ("silu", "silu"), ("swish", "silu")],
 )
 def test_other_activations(tmp_path, theirs, own):
-  tokenizer = peers.train_tokenizer("wordpiece")
-  model = peers.make_model(
-    "Bert", "ForMaskedLM", tokenizer, hidden_act=theirs, layer_norm_eps=1e-3
+  changes = {"hidden_act": theirs, "layer_norm_eps": 1e-3}
+  model, tokenizer = peers.save_model(
+    tmp_path, "Bert", "ForMaskedLM", **changes
   )
-  found = read(peers.save(model, tokenizer, tmp_path))
+  found = peers.read_model(tmp_path)
   assert found.cfg.activation == own
   assert found.cfg.norm_epsilon == 1e-3
   batch = peers.make_batch(tokenizer, types=True)

@@ -13,7 +13,7 @@ from helpers.workdirs import assert_same_trees
 from maskedlm.core.errors import InteropError
 from maskedlm.finetune.config import make_task
 from maskedlm.interop.heads import compute_outputs
-from maskedlm.interop.huggingface import config_json, exporter, importer
+from maskedlm.interop.huggingface import exporter
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.encoder import EncoderConfig
 
@@ -72,7 +72,6 @@ def test_outputs_equal_transformers_and_import_restores(name, tmp_path):
   path = workdirs.save(tmp_path / "ours", params, cfg, tokenizer)
   out = tmp_path / "theirs"
   assert exporter.export_huggingface(path, out, log=print) == class_name
-
   kind = getattr(transformers, class_name)
   model, loading = kind.from_pretrained(out, output_loading_info=True)
   assert not loading["missing_keys"]
@@ -83,9 +82,7 @@ def test_outputs_equal_transformers_and_import_restores(name, tmp_path):
   assert_close(ours, theirs, batch)
 
   # And import again.
-  again = importer.read_model(
-    out, config_json.load_config(out), part="", log=print
-  )
+  again = peers.read_model(out)
   assert_same_trees(params, again.params)
 
 
@@ -181,9 +178,7 @@ def test_fine_tuned(kind, class_name, tmp_path):
   labels = task["about"].get("labels", ())
   assert [model.config.id2label[i] for i in range(len(labels))] == list(labels)
   # Imported again, it is the same task.
-  again = importer.read_model(
-    out, config_json.load_config(out), part="", log=print
-  )
+  again = peers.read_model(out)
   for name in ("kind", "options", "length"):
     assert again.task[name] == json.loads(json.dumps(task[name]))
   if kind != "regression":
@@ -291,12 +286,3 @@ def test_the_model_card_lists_known_facts(tmp_path):
   ):
     assert line in card, card
   assert "license:" not in card
-
-
-def test_an_existing_out_is_kept(tmp_path):
-  out = tmp_path / "out"
-  out.mkdir()
-  (out / "notes.txt").write_text("mine")
-  with pytest.raises(InteropError, match="out exists: give another, or remove"):
-    exporter.export_huggingface(tmp_path / "nothing", out, log=print)
-  assert (out / "notes.txt").read_text() == "mine"

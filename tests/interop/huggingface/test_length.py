@@ -19,20 +19,16 @@ SENTENCE = "The function returns a list of the values. "
 
 def save_model(folder, architecture, ending, positions, **stated):
   """Saves a model of `positions` positions; returns (model, its tokenizer)."""
-  tokenizer = peers.train_tokenizer(peers.kind_of(architecture))
-  unused = tokenizer.special.pad + 1 if architecture in peers.ROBERTAS else 0
-  model = peers.make_model(
-    architecture,
-    ending,
-    tokenizer,
-    max_position_embeddings=positions + unused,
+  special = peers.train_tokenizer(peers.kind_of(architecture)).special
+  positions += special.pad + 1 if architecture in peers.ROBERTAS else 0
+  made = peers.save_model(
+    folder, architecture, ending, max_position_embeddings=positions
   )
-  peers.save(model, tokenizer, folder)
   if stated:
     (folder / "tokenizer_config.json").write_text(
       json.dumps({"do_lower_case": False, **stated})
     )
-  return model, tokenizer
+  return made
 
 
 def import_hf(folder, out):

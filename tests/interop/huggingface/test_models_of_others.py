@@ -9,18 +9,16 @@ from safetensors.numpy import load_file, save_file
 from helpers import peers
 from helpers.workdirs import assert_same_trees
 from maskedlm.core.errors import InteropError
-from maskedlm.interop.huggingface import config_json, importer
 
 TAGS = dict(enumerate(["O", "B-a", "I-a", "B-b", "I-b"]))
 
 
 def save(folder, architecture, ending, **changes):
   """Saves a model; returns its folder."""
-  tokenizer = peers.train_tokenizer(peers.kind_of(architecture))
   if ending == "ForTokenClassification":
     changes = {"id2label": TAGS, **changes}
-  model = peers.make_model(architecture, ending, tokenizer, **changes)
-  return peers.save(model, tokenizer, folder)
+  peers.save_model(folder, architecture, ending, **changes)
+  return folder
 
 
 def change_config(folder, *removed, **fields):
@@ -31,12 +29,10 @@ def change_config(folder, *removed, **fields):
   )
 
 
-def read(folder, **kwargs):
+def read(folder):
   """Returns (the model, the lines that were logged, but not on labels)."""
   lines = []
-  config = config_json.load_config(folder)
-  kwargs = {"part": "", "log": lines.append, **kwargs}
-  model = importer.read_model(folder, config, **kwargs)
+  model = peers.read_model(folder, log=lines.append)
   return model, [line for line in lines if " labels" not in line]
 
 
@@ -90,9 +86,9 @@ def test_a_stated_head_that_the_file_lacks(tmp_path):
   assert "names BertForTokenClassification; by its tensors" in line
   assert sorted(found.params) == ["encoder", "mlm_head"]
   # Without any head, the stated one is missing: an error, not an encoder.
-  path = folder / "model.safetensors"
-  tensors = load_file(path)
-  save_file({k: x for k, x in tensors.items() if "cls." not in k}, path)
+  peers.change_tensors(
+    folder, lambda all: {k: x for k, x in all.items() if "cls." not in k}
+  )
   with pytest.raises(InteropError, match=r"classifier\.weight is missing"):
     read(folder)
 
@@ -134,8 +130,9 @@ def test_the_number_of_labels_is_that_of_the_head(tmp_path):
 def test_a_prefix_of_all_names(architecture, ending, prefix, tmp_path):
   folder = save(tmp_path, architecture, ending)
   expected, _ = read(folder)
-  path = folder / "model.safetensors"
-  save_file({prefix + k: x for k, x in load_file(path).items()}, path)
+  peers.change_tensors(
+    folder, lambda all: {prefix + k: x for k, x in all.items()}
+  )
   found, (line,) = read(folder)
   assert f"begin with {prefix!r}, left out" in line
   assert_same_trees(found.params, expected.params)
@@ -146,17 +143,17 @@ def test_a_prefix_of_the_encoder_alone(prefix, tmp_path):
   """A module of one's own, with the encoder in an attribute."""
   folder = save(tmp_path, "Roberta", "ForTokenClassification")
   expected, _ = read(folder)
-  path = folder / "model.safetensors"
-  tensors = {
-    k.replace("roberta.", prefix): x for k, x in load_file(path).items()
-  }
-  assert "classifier.weight" in tensors
-  save_file(tensors, path)
+  peers.change_tensors(
+    folder,
+    lambda all: {k.replace("roberta.", prefix): x for k, x in all.items()},
+  )
   found, (line,) = read(folder)
   assert f"begin with {prefix!r}, left out" in line
   assert_same_trees(found.params, expected.params)
   # And all of it in another wrapper.
-  save_file({f"module.{k}": x for k, x in tensors.items()}, path)
+  peers.change_tensors(
+    folder, lambda all: {f"module.{k}": x for k, x in all.items()}
+  )
   assert_same_trees(read(folder)[0].params, expected.params)
 
 
@@ -177,9 +174,8 @@ def test_several_encoders_and_none_are_one_line(tmp_path):
 
 def test_left_tensors_are_counted(tmp_path):
   folder = save(tmp_path, "Bert", "ForTokenClassification")
-  path = folder / "model.safetensors"
   crf = {f"crf.t{i:02}": np.zeros((2, 2), np.float32) for i in range(40)}
-  save_file(load_file(path) | crf, path)
+  peers.change_tensors(folder, lambda all: all | crf)
   found, (line,) = read(folder)
   assert sorted(found.params) == ["encoder", "tagger"]
   assert "crf.t00" in line and "(40 tensors)" in line and "t09" not in line
@@ -187,9 +183,9 @@ def test_left_tensors_are_counted(tmp_path):
 
 def test_a_missing_pooler_is_reported(tmp_path):
   folder = save(tmp_path, "Bert", "Model")
-  path = folder / "model.safetensors"
-  tensors = load_file(path)
-  save_file({k: x for k, x in tensors.items() if "pooler" not in k}, path)
+  peers.change_tensors(
+    folder, lambda all: {k: x for k, x in all.items() if "pooler" not in k}
+  )
   found, lines = read(folder)
   assert sorted(found.params) == ["encoder"]
   assert lines == [f"{folder} has no pooler, unlike a BertModel"]

@@ -97,9 +97,8 @@ def test_transformers_computes_the_same(models, seed):
   if name in ("pos", "ner", "qa"):
     pytest.skip("texts are read in other parts; heads are compared elsewhere")
   tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-  auto = {
-    "four": transformers.AutoModelForMultipleChoice,
-  }.get(name, transformers.AutoModelForSequenceClassification)
+  ending = "MultipleChoice" if name == "four" else "SequenceClassification"
+  auto = getattr(transformers, f"AutoModelFor{ending}")
   model = auto.from_pretrained(folder).eval()
   for line in lines(name, seed):
     if "\t" in line and len(line.split()) > 25:
@@ -108,25 +107,21 @@ def test_transformers_computes_the_same(models, seed):
       continue
     a, *rest = line.split("\t")
     if name == "four":
-      a, rest = [a] * 4, rest[:4]
-      a, rest = a, [rest]
+      a, rest = [a] * 4, [rest[:4]]
     else:
       a, rest = [a], [[b] for b in rest]
-    feed = tokenizer(
-      a,
-      *rest,
-      truncation="longest_first",
-      padding=True,
-      return_tensors="pt",
-    )
+    options = {"truncation": "longest_first", "padding": True}
+    feed = tokenizer(a, *rest, **options, return_tensors="pt")
     if name == "four":
       feed = {key: x[None] for key, x in feed.items()}
     with torch.no_grad():
       logits = model(**feed).logits[0]
-    shares = {
-      "many": torch.sigmoid,
-      "stars": lambda score: score.clip(0.0, 5.0),
-    }.get(name, lambda logits: logits.softmax(-1))(logits)
+    if name == "many":
+      shares = logits.sigmoid()
+    elif name == "stars":
+      shares = logits.clip(0.0, 5.0)
+    else:
+      shares = logits.softmax(-1)
     (found,) = back.predict([line])
     np.testing.assert_allclose(
       numbers(name, found), shares.numpy(), atol=1e-5, err_msg=line

@@ -32,11 +32,8 @@ def open_theirs(folder):
 
 def make_theirs(folder, *modules, length=20, **fields):
   """Saves a directory; `fields` are set in sentence_bert_config.json."""
-  tokenizer = peers.train_tokenizer("wordpiece")
-  model = peers.make_model(
-    "Bert", "Model", tokenizer, max_position_embeddings=40
-  )
-  encoder = peers.save(model, tokenizer, folder / "encoder")
+  encoder = folder / "encoder"
+  peers.save_model(encoder, "Bert", "Model", max_position_embeddings=40)
   encoder = parts.Transformer(str(encoder), max_seq_length=length)
   made = library.SentenceTransformer(modules=[encoder, *modules], device="cpu")
   made.save(str(folder / "theirs"))
@@ -187,33 +184,35 @@ def test_unsupported_modules(modules, expected, tmp_path, capsys):
   assert model.embed(TEXTS).shape == (3, D)
 
 
-def test_unsupported_ways_to_make_vectors(tmp_path, capsys):
+def test_files_that_are_not_supported(tmp_path, capsys):
   theirs = make_theirs(tmp_path, parts.Pooling(D, include_prompt=False))
-  about = theirs / "config_sentence_transformers.json"
-  for fields, expected in (
-    ({"prompts": {"query": "the "}}, "config.json: include_prompt=Fa"),
-    ({"prompts": {}, "truncate_dim": 7}, "truncate_dim=7"),
+  about, modules = "config_sentence_transformers.json", "modules.json"
+  whole = (theirs / modules).read_text()
+  for file, content, expected in (
+    (about, '{"prompts": {"query": "the "}}', "config.json: include_prompt=Fa"),
+    (about, '{"prompts": {}, "truncate_dim": 7}', "truncate_dim=7"),
+    (about, '{"prompts": {}, "truncate_dim": null}', ""),
+    (modules, "{", "modules.json can't be read"),
+    (modules, '["Pooling"]', "expected a list of objects with path and type"),
+    (
+      modules,
+      whole.replace("1_Pooling", "../x"),
+      "names '../x': expect",
+    ),
+    (
+      modules,
+      whole.replace("1_Pooling", "2_Pool"),
+      "config.json is missing:",
+    ),
   ):
-    change(about, **fields)
-    assert expected in import_error(theirs, capsys)
-  change(about, truncate_dim=None)
+    (theirs / file).write_text(content)
+    if expected:
+      assert expected in import_error(theirs, capsys)
+  (theirs / modules).write_text(whole)
   same(
     maskedlm.load(imported(theirs)).embed(TEXTS),
     open_theirs(theirs).encode(list(TEXTS)),
   )
-
-
-def test_malformed_files(tmp_path, capsys):
-  theirs = make_theirs(tmp_path, parts.Pooling(D))
-  modules = (theirs / "modules.json").read_text()
-  for content, expected in (
-    ("{", "modules.json can't be read"),
-    ('["Pooling"]', "expected a list of objects with path and type"),
-    (modules.replace("1_Pooling", "../x"), "names '../x': expected a folder"),
-    (modules.replace("1_Pooling", "2_Pool"), "config.json is missing: fetch"),
-  ):
-    (theirs / "modules.json").write_text(content)
-    assert expected in import_error(theirs, capsys)
 
 
 def test_longer_texts_are_read_in_windows(tmp_path):
@@ -239,10 +238,11 @@ def test_read_pooling(tmp_path):
     path.write_text(json.dumps(value))
 
   def write_modules(*types):
+    prefix = "sentence_transformers.models"
     write(
       "modules.json",
       [
-        {"path": f"{i}_X", "type": f"sentence_transformers.models.{name}"}
+        {"path": f"{i}_X", "type": f"{prefix}.{name}"}
         for i, name in enumerate(types)
       ],
     )
@@ -250,13 +250,9 @@ def test_read_pooling(tmp_path):
   write_modules("Transformer", "Pooling", "Normalize")
   write("1_X/config.json", {"word_embedding_dimension": 4})
   write("0_X/tokenizer_config.json", {"model_max_length": 512})
-  assert sentence_transformers.encoder_folder(tmp_path) == tmp_path / "0_X"
   assert sentence_transformers.read_pooling(tmp_path, print) == SentencePooling(
     pool="mean", normalize=True, length=512
   )
-  write("0_X/sentence_bert_config.json", {"max_seq_length": 17})
-  assert sentence_transformers.read_pooling(tmp_path, print).length == 17
-  assert not sentence_transformers.lowercases(tmp_path / "0_X")
   write("2_X/config.json", {"module_input_name": "token_embeddings"})
   with pytest.raises(InteropError, match="Normalize of token_embeddings; only"):
     sentence_transformers.read_pooling(tmp_path, print)

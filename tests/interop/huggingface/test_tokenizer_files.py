@@ -4,12 +4,12 @@ import json
 
 import numpy as np
 import pytest
-import sentencepiece
 import tokenizers as hf_tokenizers
 
 from helpers import peers, workdirs
+from helpers.tokenizer_texts import train_sentencepiece
 from maskedlm.core.errors import InteropError
-from maskedlm.data.tokenizers.tokenizer import load_tokenizer
+from maskedlm.data.tokenizers.tokenizer import load_tokenizer, train_tokenizer
 from maskedlm.interop.huggingface import tokenizer_files
 
 transformers = pytest.importorskip("transformers")
@@ -130,10 +130,8 @@ def test_unusual_pair_templates_are_logged(tmp_path):
   library.save(str(tmp_path / "tokenizer.json"))
   assert with_pairs() == cfg
   assert len(lines) == 1 and "predictions will differ" in lines[0]
-  library.post_processor = tokenizer_files._template(
-    {"cls": "[CLS]", "sep": "[SEP]"},
-    tokenizer.special,
-    tokenizer_files.PairTemplate(1, 1),
+  library.post_processor = hf_tokenizers.processors.BertProcessing(
+    ("[SEP]", tokenizer.special.sep), ("[CLS]", tokenizer.special.cls)
   )
   library.enable_padding(length=32)
   library.enable_truncation(3)
@@ -175,9 +173,7 @@ def test_gemmas_vocabulary(tmp_path):
   )
   theirs.save_pretrained(folder)
   made = peers.import_tokenizer(
-    folder,
-    tmp_path / "ours",
-    vocab_size=len(tokens),
+    folder, tmp_path / "ours", vocab_size=len(tokens)
   )
   special = made.special
   assert (special.cls, special.sep, special.pad, special.mask) == (2, 1, 0, 4)
@@ -187,31 +183,24 @@ def test_gemmas_vocabulary(tmp_path):
   assert theirs("ab c")["input_ids"] == [2, tokens.index("ab"), 266, 1]
 
 
-def test_more_tokens_than_rows(tmp_path):
-  peers.train_tokenizer("wordpiece").save(tmp_path)
-  with pytest.raises(InteropError, match="has 131 tokens, the model 130 rows"):
-    peers.import_tokenizer(tmp_path, tmp_path / "ours", vocab_size=130)
-
-
-def test_a_model_file_with_fewer_tokens_than_rows(tmp_path):
-  peers.train_tokenizer("unigram").save(tmp_path)
-  with pytest.raises(InteropError, match="117 tokens, the model 131 rows, and"):
-    peers.import_tokenizer(tmp_path, tmp_path / "ours")
+@pytest.mark.parametrize(
+  ("kind", "rows", "expected"),
+  [
+    ("wordpiece", 130, "has 131 tokens, the model 130 rows"),
+    ("unigram", 131, "117 tokens, the model 131 rows, and"),
+  ],
+)
+def test_another_number_of_tokens_than_rows(tmp_path, kind, rows, expected):
+  peers.train_tokenizer(kind).save(tmp_path)
+  with pytest.raises(InteropError, match=expected):
+    peers.import_tokenizer(tmp_path, tmp_path / "ours", vocab_size=rows)
 
 
 def test_only_unigram_models_are_converted(tmp_path):
   model = tmp_path / "m.model"
-  with model.open("wb") as file:
-    sentencepiece.SentencePieceTrainer.train(
-      sentence_iterator=iter(["a text of a few words"] * 50),
-      model_writer=file,
-      model_type="bpe",
-      vocab_size=25,
-      minloglevel=2,
-    )
-  tokenizer = load_tokenizer(model)
+  train_sentencepiece(model, model_type="bpe", vocab_size=120)
   with pytest.raises(InteropError, match="of type BPE; only UNIGRAM"):
-    export(tokenizer, tmp_path)
+    export(load_tokenizer(model), tmp_path)
 
 
 def test_missing_options_and_tokens(tmp_path):
@@ -268,11 +257,25 @@ def test_added_unused_tokens_are_reported(special, tmp_path):
   library.save(str(tmp_path / "tokenizer.json"))
   lines = []
   ours = peers.import_tokenizer(
-    tmp_path,
-    tmp_path / "ours",
-    vocab_size=len(words) + 3,
-    log=lines.append,
+    tmp_path, tmp_path / "ours", vocab_size=len(words) + 3, log=lines.append
   )
   (line,) = lines
   assert f"{tmp_path}: [unused1] in a text is ordinary text" in line
   assert 1 not in ours.encode("the [unused1] cat").ids
+
+
+def test_byte_pieces_are_the_same_and_decode(tmp_path):
+  """Of a unigram model that spells unknown characters by their bytes."""
+  ours = train_tokenizer(
+    ["plain words in a text of words", "a text in plain letters"] * 9,
+    kind="unigram",
+    vocab_size=278,
+    lowercase=False,
+    byte_fallback=True,
+  )
+  theirs = export(ours, tmp_path)
+  text = "words 漢, \U0001f600 letters"
+  ids = theirs(text, add_special_tokens=False)["input_ids"]
+  assert ids == ours.encode(text).ids.tolist()
+  assert "<0xE6>" in theirs.convert_ids_to_tokens(ids)
+  assert theirs.decode(ids) == ours.decode(ids) == text

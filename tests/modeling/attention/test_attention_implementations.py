@@ -15,7 +15,7 @@ from maskedlm.modeling.attention import (
   layer,
   vendor_kernels,
 )
-from maskedlm.modeling.attention.mask import AttentionMask, to_array
+from maskedlm.modeling.attention.mask import AttentionMask
 
 # Options of an AttentionMask, and the same pair by pair.
 MASKS = {
@@ -122,20 +122,6 @@ def test_bfloat16(way):
     np.testing.assert_allclose(x, y, atol=1e-3)
 
 
-@pytest.mark.parametrize("name", MASKS)
-def test_mask_array(name):
-  options, pairs = MASKS[name]
-  mask = AttentionMask(jnp.asarray(attention_reference.rows(37)), **options)
-  allowed = np.asarray(to_array(mask))
-  column = np.arange(37)
-  segments = attention_reference.rows(37)
-  for b, i, j in [(0, 0, 36), (0, 9, 4), (0, 9, 3), (1, 6, 7), (2, 3, 5)]:
-    same = segments[b, i] == segments[b, j]
-    assert allowed[b, 0, i, j] == (same and pairs["attends"](i, j))
-  # A token attends to itself, so that no row of the softmax is empty.
-  assert allowed[:, 0, column, column].all()
-
-
 @pytest.mark.parametrize("way", ["xla", "blockwise"])
 def test_from_right_to_left(way):
   mask = AttentionMask(
@@ -164,35 +150,38 @@ def test_segments_in_any_order():
   np.testing.assert_allclose(ours, layer.plain(*args, mask), atol=1e-5)
 
 
-def test_visited_blocks_by_hand():
-  # Three blocks of 4: text 1 ends in the second, 2 begins there; padding.
-  segments = jnp.array([[1, 1, 1, 1, 1, 2, 2, 2, 0, 0, 0, 0]])
-
-  def visited(reach, causal=False, segments=segments):
-    fixed = blockwise._Fixed(4, causal, False)
-    first, stop = blockwise.visited(fixed, segments, reach)
-    return list(zip(first.tolist(), stop.tolist(), strict=True))
-
-  assert visited(12) == [(0, 2), (0, 2), (2, 3)]
-  assert visited(12, causal=True) == [(0, 1), (0, 2), (2, 3)]
-  # Padding in the last text's block does not count as an earlier text.
-  shared = jnp.array([[1, 1, 1, 1, 1, 2, 2, 2, 2, 0, 0, 0]])
-  assert visited(12, segments=shared) == [(0, 2), (0, 3), (1, 3)]
-  # Blocks that another row of the batch needs are visited too.
-  two = jnp.concatenate([segments, jnp.ones_like(segments)])
-  assert visited(12, segments=two) == [(0, 3)] * 3
-  one = jnp.ones((1, 20), jnp.int32)
-  assert visited(1, segments=one) == [(0, 2), (0, 3), (1, 4), (2, 5), (3, 5)]
-  assert visited(4, segments=one) == [(0, 2), (0, 3), (1, 4), (2, 5), (3, 5)]
-  assert visited(5, segments=one) == [(0, 3), (0, 4), (0, 5), (1, 5), (2, 5)]
+TWO_TEXTS = [[1, 1, 1, 1, 1, 2, 2, 2, 0, 0, 0, 0]]
 
 
-def test_masked_keys_are_not_read():
-  query, key, value, _ = attention_reference.arrays(37)
-  value[:, 24:] = np.nan  # A weight of 0 would still give NaN.
-  mask = AttentionMask(jnp.ones((3, 37), jnp.int32), window=8)
-  ours = blockwise.attend(query, key, value, mask, block=4)
-  assert np.isfinite(ours[:, :20]).all() and np.isnan(ours[:, 20:]).all()
+@pytest.mark.parametrize(
+  ("segments", "options", "expected"),
+  [
+    # Text 1 ends in the second block of 4, where 2 begins; padding.
+    (TWO_TEXTS, {}, ["110", "110", "001"]),
+    (TWO_TEXTS, {"causal": True}, ["100", "110", "001"]),
+    # Padding in the last text's block does not count as an earlier text.
+    ([[1] * 5 + [2] * 4 + [0] * 3], {}, ["110", "111", "011"]),
+    # Blocks that another row of the batch needs are visited too.
+    ([*TWO_TEXTS, [1] * 12], {}, ["111", "111", "111"]),
+    ([[1] * 20], {"window": 2}, ["11000", "11100", "01110", "00111", "00011"]),
+    ([[1] * 20], {"window": 8}, ["11000", "11100", "01110", "00111", "00011"]),
+    ([[1] * 20], {"window": 10}, ["11100", "11110", "11111", "01111", "00111"]),
+  ],
+  ids=str,
+)
+def test_only_blocks_that_may_be_attended_to_are_read(
+  segments, options, expected
+):
+  """Rows of `expected` are blocks of queries, columns are blocks of keys."""
+  L, size = len(segments[0]), len(segments)
+  mask = AttentionMask(jnp.array(segments), **options)
+  query, key, value = np.ones((3, size, L, 2, 4), np.float32)
+  for block in range(L // 4):
+    unread = value.copy()
+    unread[:, 4 * block : 4 * block + 4] = np.nan  # Even if its weight is 0.
+    ours = blockwise.attend(query, key, unread, mask, block=4)
+    found = np.isnan(ours).any(axis=(0, 2, 3)).reshape(-1, 4).any(axis=1)
+    assert found.tolist() == [row[block] == "1" for row in expected]
 
 
 def test_memory_is_linear_in_the_length():
@@ -217,59 +206,26 @@ def test_memory_is_linear_in_the_length():
   assert long < 16 * 2.1e6 + 8 * 0.13e6
 
 
-def test_over_a_mesh():
-  # Rows over 4 devices, heads over 2, split by XLA.
-  mesh = jax.make_mesh((2, 2, 2), ("data", "fsdp", "tensor"))
-  split = jax.sharding.NamedSharding(
-    mesh, jax.sharding.PartitionSpec(("data", "fsdp"), None, "tensor", None)
-  )
-  rng = np.random.default_rng(0)
-  args = [rng.standard_normal((4, 13, 2, 4), np.float32) for _ in range(3)]
-  mask = AttentionMask(jnp.asarray(1 + np.arange(13) // [[3], [5], [7], [14]]))
-  run = jax.jit(
-    lambda *args: blockwise.attend(*args, mask, block=4),
-    in_shardings=split,
-    out_shardings=split,
-  )
-  np.testing.assert_allclose(run(*args), layer.plain(*args, mask), atol=1e-5)
-
-
-def test_a_kernel_gets_its_rows_and_heads_over_a_mesh():
-  axes = ("data", "fsdp", "tensor")
-  mesh = jax.make_mesh(
-    (2, 2, 2), axes, axis_types=(jax.sharding.AxisType.Auto,) * 3
-  )
-  shapes = []
-
-  def on_device(query, key, value, segments, is_local):
-    shapes.extend(x.shape for x in (query, key, value, segments, is_local))
-    return value
-
-  args = [jnp.ones((12, 5, 6, 7)) for _ in range(3)]
-  mask = AttentionMask(jnp.ones((12, 5), jnp.int32))
-  with jax.set_mesh(mesh):
-    run = jax.jit(lambda *x: vendor_kernels._over_mesh(on_device, *x, mask))
-    assert run(*args).shape == (12, 5, 6, 7)
-  assert shapes == [(3, 5, 3, 7)] * 3 + [(3, 5), ()]
-
-
-@pytest.mark.slow  # 10 s to compile.
-def test_splash_over_a_mesh():
+@pytest.mark.parametrize(
+  ("way", "length"),
+  [slow("splash", 130), ("blockwise", 13), ("cudnn", 13)],
+)
+def test_gradients_over_a_mesh(way, length):
+  """Rows over 4 devices, heads over 2."""
   axes = ("data", "fsdp", "tensor")
   mesh = jax.make_mesh(
     (2, 2, 2), axes, axis_types=(jax.sharding.AxisType.Auto,) * 3
   )
   rng = np.random.default_rng(0)
-  args = [rng.standard_normal((4, 130, 2, 8), np.float32) for _ in range(3)]
-  segments = jnp.asarray(1 + np.arange(130) // [[30], [50], [70], [140]])
+  args = [rng.standard_normal((4, length, 2, 8), np.float32) for _ in range(3)]
+  segments = jnp.asarray(1 + np.arange(length) // [[3], [5], [7], [140]])
   mask = AttentionMask(segments, window=20, is_local=jnp.array(True))
-  run = functools.partial(vendor_kernels.splash, interpret=True)
 
   def loss(way):
     return lambda *args: (way(*args, mask) ** 2).sum()
 
   with jax.set_mesh(mesh):
-    ours = jax.jit(jax.grad(loss(run), argnums=(0, 1, 2)))(*args)
+    ours = jax.jit(jax.grad(loss(WAYS[way]), argnums=(0, 1, 2)))(*args)
   plain = jax.grad(loss(layer.plain), argnums=(0, 1, 2))(*args)
   for x, y in zip(ours, plain, strict=True):
     np.testing.assert_allclose(x, y, atol=1e-5)

@@ -6,9 +6,7 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
-from helpers.split_rows import check_same_on_8_devices
 from maskedlm.modeling.masking import edits, tokens
 from maskedlm.modeling.masking.tokens import TokenTable
 
@@ -326,25 +324,3 @@ def test_properties_of_corrupted_rows():
       assert all(real[b, p] for p, _ in found)
       if name == "insert":
         assert all(ids[b, p] == (y or BLUE) for p, y in found)
-
-
-@pytest.mark.parametrize("how", ["shuffle", "delete", "insert"])
-def test_the_same_on_1_and_8_devices(how):
-  texts = [[CLS, *range(20, 20 + n % 9), SEP] for n in range(16)]
-  rows = rows_of(*texts, L=11)
-  num_to_mask = np.full(16, 3)
-  predictions = (
-    np.tile([1, 3, 5], (16, 1)),
-    np.asarray(candidates_of(rows))[:, [1, 3, 5]],
-  )
-
-  @jax.jit
-  def run(rows, num_to_mask, predictions):
-    key = jax.random.key(2)
-    if how == "delete":
-      return delete(key, rows, *predictions)
-    return {"shuffle": shuffle, "insert": insert}[how](
-      key, rows, num_to_mask, P=3
-    )
-
-  check_same_on_8_devices(run, rows, num_to_mask, predictions)

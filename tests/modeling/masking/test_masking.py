@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 
+from helpers.split_rows import check_same_on_8_devices
 from maskedlm.core.errors import ConfigError
 from maskedlm.modeling.masking import masking
 from maskedlm.modeling.masking.options import CorruptionOptions
@@ -90,8 +91,11 @@ CASES = [
 def test_combinations(corruption, choose, num_predictions):
   made, batch = make(corruption=corruption, choose=choose), make_batch()
   assert made.num_predictions == num_predictions
-  masked = jax.jit(made.corrupt)(batch, jax.random.key(1))
-  masked = {name: np.asarray(x) for name, x in masked.items()}
+  corrupt = jax.jit(lambda batch: made.corrupt(batch, jax.random.key(1)))
+  check_same_on_8_devices(corrupt, jax.tree.map(lambda x: x[:56], batch))
+  other = jax.jit(made.corrupt)(batch, jax.random.key(2))
+  masked = {name: np.asarray(x) for name, x in corrupt(batch).items()}
+  assert (masked["input_ids"] != other["input_ids"]).any()
   positions = masked["masked_positions"]
   labels, weights = masked["masked_labels"], masked["masked_weights"]
   assert (

@@ -1,4 +1,4 @@
-"""Words and spans against the loops of their definitions, and by hand."""
+"""Words and spans, against the loops of their definitions and by hand."""
 
 import functools
 import itertools
@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers.split_rows import check_same_on_8_devices
-from maskedlm.core.errors import ConfigError
+from maskedlm.data.tokenizers.tokenizer import train_tokenizer
 from maskedlm.modeling.masking import spans, tokens
 
 PAD, UNK, CLS, SEP, MASK = range(5)
@@ -241,23 +240,6 @@ def has_span(words, length):
   return (window == pattern).all(-1).any(-1)
 
 
-def test_the_rate_and_the_positions_of_spans():
-  # 126 words of one token each: ceil(18.9) = 19 tokens in every row. From the
-  # tenth word on all are equally likely; the first is rarer.
-  L, N = 128, 20_000
-  ids, segments = rows_of([1] * 126, L)
-  positions, weights, _ = choose(
-    jax.random.key(2), ids, segments, how="spans", rate=0.15, P=19, rows=N
-  )
-  assert (np.asarray(weights) == 1).all()
-  share = masks(positions, weights, L).mean(0)
-  assert share[0] == share[-1] == 0
-  inner = share[11:-1]
-  sd = math.sqrt(0.16 * 0.84 / N)
-  assert np.abs(inner - inner.mean()).max() < 5 * sd
-  assert share[1] < 0.5 * inner.mean()
-
-
 def test_a_span_ends_at_a_special_token_and_at_its_segment():
   # Longest spans only: from any start they reach the next special token.
   ids = np.array([[CLS, 7, 8, UNK, 9, 10, SEP, CLS, 11, 12, SEP, PAD]])
@@ -308,42 +290,6 @@ def test_span_ends_by_hand():
   )
 
 
-def test_tokens_of_a_span_are_replaced_alike():
-  # 80/10/10 over spans, each of them all [MASK], all random or all kept.
-  L, N = 65, 4_000
-  ids, segments = rows_of([1] * 63, L)
-  ids = np.where(ids >= 5, 6, ids)  # A token that is never drawn.
-  table = tokens.token_table(np.arange(V) > 6)
-  choose_key, key = jax.random.split(jax.random.key(4))
-  positions, weights, _ = choose(
-    choose_key, ids, segments, how="spans", rate=0.15, P=10, rows=N
-  )
-  first, _ = spans.span_ends(positions, weights)
-  corrupted, labels = jax.jit(
-    functools.partial(
-      tokens.replace_tokens,
-      mask_id=MASK,
-      mask_share=0.8,
-      random_share=0.1,
-      random_tokens=table,
-    )
-  )(key, np.tile(ids, (N, 1)), positions, weights, leaders=first)
-  assert (np.asarray(labels) == 6).all()
-  seen = np.take_along_axis(np.asarray(corrupted), np.asarray(positions), 1)
-  outcome = np.where(seen == MASK, 0, np.where(seen == 6, 2, 1))
-  first = np.asarray(first)
-  np.testing.assert_array_equal(outcome, np.take_along_axis(outcome, first, 1))
-  heads = first == np.arange(10)
-  n = heads.sum()
-  for kind, share in enumerate((0.8, 0.1, 0.1)):
-    bound = 5 * math.sqrt(share * (1 - share) / n)
-    assert np.mean(outcome[heads] == kind) == pytest.approx(share, abs=bound)
-  # Random tokens differ within a span.
-  inside = (outcome == 1) & ~heads
-  follows = seen[:, :-1][inside[:, 1:]] != seen[:, 1:][inside[:, 1:]]
-  assert follows.mean() > 0.9
-
-
 def test_masks_of_keys_are_independent():
   # A token is masked with both of two keys with the product of the shares.
   L, N = 67, 8_000
@@ -362,17 +308,40 @@ def test_masks_of_keys_are_independent():
   assert np.abs(both - first.mean(0) ** 2).max() < 5 * math.sqrt(0.25 / N)
 
 
-@pytest.mark.parametrize("how", ["words", "spans"])
-def test_masks_are_the_same_on_1_and_8_devices(how):
-  made = [rows_of([1, 3, 2, 1, 1][: 1 + i % 5], 13) for i in range(16)]
-  batch = tuple(np.concatenate(x) for x in zip(*made, strict=True))
-  run = jax.jit(
-    lambda *batch: choose(jax.random.key(6), *batch, how=how, rate=0.3, P=4)
+# Where words begin, as each tokenizer counts them.
+
+
+def test_word_starts_by_hand():
+  # [CLS] ##a b ##c [UNK] ##d [SEP] | ##e f ##g [SEP], the second segment
+  # beginning in the middle of a word; then padding.
+  ids = np.array([[CLS, 60, 7, 61, UNK, 62, SEP, 63, 64, 8, SEP, PAD]])
+  segments = np.array([[1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 0]])
+  begins = spans.word_starts(ids, segments, STARTS_WORD, IS_SPECIAL)
+  np.testing.assert_array_equal(begins, [[1, 1, 1, 0, 1, 1, 1, 1, 0, 1, 1, 1]])
+  # A segment begins a word, and so does a row.
+  ids, segments = np.array([[61, 62, 63, 64]]), np.array([[1, 1, 2, 2]])
+  begins = spans.word_starts(ids, segments, STARTS_WORD, IS_SPECIAL)
+  np.testing.assert_array_equal(begins, [[1, 0, 1, 0]])
+
+
+@pytest.mark.parametrize(
+  ("kind", "vocab_size"), [("wordpiece", 150), ("bpe", 320), ("unigram", 120)]
+)
+def test_words_equal_those_of_every_tokenizer(kind, vocab_size):
+  lines = [x.__doc__ for x in (spans, tokens, spans.choose_spans)]
+  tokenizer = train_tokenizer(
+    lines, kind=kind, vocab_size=vocab_size, lowercase=True
   )
-  check_same_on_8_devices(run, *batch)
-
-
-def test_spans_longer_than_a_row_are_refused():
-  spans.check_max_span_words(510, 512)
-  with pytest.raises(ConfigError, match=r"max_span_words=511 .*at most 510"):
-    spans.check_max_span_words(511, 512)
+  encoding = tokenizer.encode("a word that overflows begins after the others")
+  special = tokenizer.special
+  ids = np.array([[special.cls, *encoding.ids, special.sep]])
+  assert special.unk not in ids
+  begins = spans.word_starts(
+    ids,
+    np.ones_like(ids),
+    tokenizer.starts_word,
+    np.isin(np.arange(tokenizer.vocab_size), tokenizer.special_ids),
+  )
+  word_ids = np.asarray(begins)[0, 1:-1].cumsum() - 1
+  np.testing.assert_array_equal(word_ids, encoding.word_ids)
+  assert word_ids[-1] < 0.8 * len(word_ids)  # Many words of several tokens.

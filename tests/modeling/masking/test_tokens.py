@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers.split_rows import check_same_on_8_devices
 from maskedlm.core.errors import ConfigError
 from maskedlm.modeling.masking import tokens
 from maskedlm.modeling.masking.tokens import TokenTable
@@ -97,18 +96,6 @@ def test_budgets():
     budget=tokens.span_budget,
   )
   np.testing.assert_array_equal(num_to_mask, [4, 1, 0])
-
-
-def test_too_few_predictions_are_refused():
-  with pytest.raises(ConfigError, match=r"max_predictions=18.*at least 19"):
-    tokens.count_predictions(0.15, 128, max_predictions=18)
-
-
-def test_wrong_shares_are_refused():
-  tokens.check_shares(0.9, 0.1)
-  tokens.check_shares(0.0, 0.0)
-  with pytest.raises(ConfigError, match=r"random_share=0.2 .*at most 1"):
-    tokens.check_shares(0.9, 0.2)
 
 
 def test_number_chosen_by_hand():
@@ -270,27 +257,3 @@ def test_random_tokens_follow_the_unigram_frequencies():
   chi_square = np.sum((seen[COUNTS > 0] - expected) ** 2 / expected)
   freedom = len(expected) - 1
   assert abs(chi_square - freedom) < 5 * math.sqrt(2 * freedom)
-
-
-def test_masks_are_the_same_on_1_and_8_devices():
-  ids, segments = rows_of([13, 11, 7, 5] * 4, 13)
-  table = tokens.token_table(COUNTS)
-
-  @jax.jit
-  def corrupt(ids, segments):
-    choose_key, replace_key = jax.random.split(jax.random.key(6))
-    chosen = choose(choose_key, ids, segments, 0.3, 4)
-    return *chosen, *replace(replace_key, ids, *chosen, table)
-
-  check_same_on_8_devices(corrupt, ids, segments)
-
-
-def test_masks_change_with_the_key():
-  ids, segments = rows_of([13] * 5, 13)
-  first, again, other = (
-    np.asarray(choose(jax.random.key(k), ids, segments, 0.3, 4)[0])
-    for k in (1, 1, 2)
-  )
-  np.testing.assert_array_equal(first, again)
-  assert not np.array_equal(first, other)
-  assert jnp.unique(jnp.sort(first, axis=1), axis=0).shape[0] > 1

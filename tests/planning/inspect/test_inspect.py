@@ -185,6 +185,9 @@ LOGITS = 2 * 3 * 154 * 500 * 4
 SCORES = 2 * 3 * 1024 * (2 * 4 * 1024) * 4
 
 
+EVERY_LOGIT = 2 * 3 * 1024 * 500 * 4
+
+
 @pytest.mark.parametrize(
   ("platform", "model", "expected"),
   [
@@ -199,35 +202,29 @@ SCORES = 2 * 3 * 1024 * (2 * 4 * 1024) * 4
       {"attention": "cudnn", "dtype": "bfloat16", "num_heads": 2},
       KEPT // 2 + LOGITS,
     ),
+    # With remat 7 vectors of 32, but one head of 4 (8 wide) for keys and
+    # values, which are not repeated, and one of 48.
+    (
+      "cpu",
+      {"remat": "dots", "num_kv_heads": 1},
+      2 * 3 * 1024 * (5 * 32 + 2 * 8 + 48) * 4 + LOGITS,
+    ),
+    # A causal model has logits of every token.
+    ("cpu", {"objective": "causal"}, KEPT + EVERY_LOGIT),
+    # LSTMs keep their gates and cells.
+    (
+      "cpu",
+      {"objective": "bilm"},
+      2 * 3 * 1024 * (4 * 32 + 22 * 48) * 4 + EVERY_LOGIT,
+    ),
   ],
 )
-def test_only_xla_keeps_scores(platform, model, expected):
+def test_activations_that_are_kept(platform, model, expected):
+  model = dict(model)
+  objective = model.pop("objective", "mlm_nsp")
   config = small(**model)
+  config.objective = defaults.default(objective).objective
   assert memory.activation_bytes(config, 3, 1024, platform=platform) == expected
-
-
-def test_shared_keys_and_values_are_kept_unrepeated_with_remat():
-  # 2 layers of 3 x 1,024 tokens: 7 vectors of 32, but one head of 4 (8 wide)
-  # for keys and values, and one of 48.
-  config = small(remat="dots", num_kv_heads=1)
-  expected = 2 * 3 * 1024 * (5 * 32 + 2 * 8 + 48) * 4 + LOGITS
-  assert memory.activation_bytes(config, 3, 1024, platform="cpu") == expected
-
-
-def test_a_causal_model_has_logits_of_every_token():
-  config = small()
-  config.objective = defaults.default("causal").objective
-  expected = KEPT + 2 * 3 * 1024 * 500 * 4
-  assert memory.activation_bytes(config, 3, 1024, platform="cpu") == expected
-
-
-def test_lstms_keep_their_gates_and_cells():
-  config = small()
-  config.objective = defaults.default("bilm").objective
-  m = config.model
-  kept = m.num_layers * 3 * 1024 * (4 * m.width + 22 * m.mlp_width) * 4
-  expected = kept + 2 * 3 * 1024 * 500 * 4
-  assert memory.activation_bytes(config, 3, 1024, platform="cpu") == expected
 
 
 def test_each_phase_has_its_own_figures():

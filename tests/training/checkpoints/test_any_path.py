@@ -22,22 +22,17 @@ from maskedlm.training.checkpoints.load import load_params
 @pytest.mark.parametrize(
   "name",
   [
-    "a[1]",
+    "a[1]",  # Misread by etils.
     "[!a]",
-    "a]b[",
-    "lr*",
     "**",
-    "what?",
-    "{x,y}",
-    "a b",
+    "{x,y}?",
     " a ",
     "naïve-模型",
     "100%25#1",
-    "a\nb",
+    "a\nb\t\x01",
     "~",
     "$HOME",
     "a'b\"c`d;&|",
-    "tab\t\x01",
     "x:y",
     "[a]/[b]*/c",
     "n" * 255,
@@ -97,20 +92,6 @@ def test_a_save_that_cannot_be_read_is_found_at_once(tmp_path, monkeypatch):
     checkpoints.save(1, make_state(1), META, metric=None)
     checkpoints.wait()
   assert not files.complete_steps(tmp_path / "checkpoints")
-
-
-STRAYS = ["notes.txt", "tmp", "100.orbax-checkpoint-tmp", "007", "\u00b2", "2b"]
-
-
-def test_strays_among_the_checkpoints_are_no_steps(workdir):
-  directory = workdir / "checkpoints"
-  for name in STRAYS:
-    (directory / name).write_text("")
-  (directory / "folder").mkdir()
-  with opened(workdir) as checkpoints:
-    assert checkpoints.steps() == [1, 2, 3]
-    checkpoints.save(4, make_state(4), META, metric=None)
-  assert load_params(workdir)[1]["step"] == 4
 
 
 @pytest.mark.parametrize("make", ["file", "link"])

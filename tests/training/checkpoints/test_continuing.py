@@ -302,14 +302,6 @@ def test_inspect_shows_what_comes_from_init_from(tiny, general, tmp_path):
   assert f"of which {taken:,} are from {general}" in made.stdout
 
 
-def test_shapes_are_those_of_the_weights(general):
-  params, _ = load.load_params(general)
-  shapes = load.param_shapes(general)
-  assert jax.tree.structure(shapes) == jax.tree.structure(params)
-  for x, shape in zip(*map(jax.tree.leaves, (params, shapes)), strict=True):
-    assert (x.shape, x.dtype) == (shape.shape, shape.dtype)
-
-
 def test_rows_longer_than_the_model_name_the_option(tiny, general, tmp_path):
   made = tiny_run.run(
     "inspect",

@@ -30,7 +30,7 @@ from helpers.checkpoint_states import (
 )
 from helpers.repository import ROOT
 from maskedlm.core.errors import CheckpointError, ConfigError, StorageError
-from maskedlm.training.checkpoints import files, manifest, quiet_orbax
+from maskedlm.training.checkpoints import files, manifest
 from maskedlm.training.checkpoints.load import load_params
 from maskedlm.training.checkpoints.manager import open_checkpoints
 
@@ -70,19 +70,6 @@ def test_damaged_newest_step_falls_back(workdir, seed, damage, capfd):
   assert (workdir / "checkpoints" / "3.damaged").is_dir()
   gc.collect()
   assert capfd.readouterr() == ("", "")
-
-
-def test_falls_back_twice(workdir):
-  flip(files_of(workdir, 3)[-1])
-  flip(files_of(workdir, 2)[4])
-  log = []
-  with opened(workdir, log=log) as checkpoints:
-    restored, _ = checkpoints.restore(like(make_state(0)))
-    assert checkpoints.steps() == [1]
-  assert_same(restored, make_state(1))
-  assert [line[:12] for line in log] == [
-    "checkpoint 3", "checkpoint 2", "falling back"
-  ]  # fmt: skip
 
 
 def test_nothing_usable_names_what_was_found(workdir):
@@ -239,22 +226,6 @@ def test_an_unreachable_bucket_is_reported_without_listing_it(
   with opened(workdir, log=log) as checkpoints:
     assert checkpoints.steps() == [1, 2, 3]
   assert log == ["checkpoint 4 is deleted: its save was interrupted"]
-
-
-def test_only_errors_that_orbax_leaves_behind_are_silenced():
-  reported = []
-  for message in "Event loop is closed", "a bug":
-    unraisable = types.SimpleNamespace(exc_value=RuntimeError(message))
-    quiet_orbax._not_closed_loop(unraisable, report=reported.append)
-  assert [str(u.exc_value) for u in reported] == ["a bug"]
-
-
-def test_leftovers_of_a_kill_are_cleared(workdir):
-  directory = workdir / "checkpoints"
-  (directory / "4.orbax-checkpoint-tmp" / "params").mkdir(parents=True)
-  with opened(workdir):
-    left = {p.name for p in directory.iterdir()}
-  assert left == {".lock", "1", "2", "3"}
 
 
 def test_second_writer_is_refused(workdir):

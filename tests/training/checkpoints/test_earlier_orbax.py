@@ -18,7 +18,6 @@ from helpers.checkpoint_states import (
   save_steps,
 )
 from maskedlm.training.checkpoints import (
-  manager,
   manifest,
   read_arrays,
   state_fields,
@@ -33,12 +32,9 @@ needs_v0 = pytest.mark.skipif(
 @needs_v0
 def test_a_checkpoint_of_before_is_read_to_the_bit(tmp_path):
   state, steps = make_state(7), tmp_path / "checkpoints"
-  record = {
-    "step": 7,
-    "metric": 0.5,
-    "arrays": manager._describe(state),
-    "meta": META,
-  }
+  save_steps(tmp_path / "now", 7)
+  record = manifest.read_record(tmp_path / "now" / "checkpoints" / "7")
+  record = record | {"metric": 0.5}
   with v0.AsyncCheckpointer(v0.CompositeCheckpointHandler()) as checkpointer:
     checkpointer.save(
       steps / "7",

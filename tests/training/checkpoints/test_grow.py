@@ -134,21 +134,12 @@ def test_the_sizes_are_the_configs_own_and_the_rest_init_froms(tmp_path):
   model = config.model
   assert (model.num_layers, model.width, model.num_heads) == (3, 20, 5)
   assert model.position == "rope" and model.mlp_width == 60
+  model.update(width=9, num_heads=3)  # Before any text is prepared.
+  with pytest.raises(ConfigError, match=r"model.width=9 .* 12 .*width=12"):
+    init_from.copy_architecture(config)
   config.grow = ""
   init_from.copy_architecture(config)
   assert (model.num_layers, model.width, model.num_heads) == (2, 12, 3)
-
-
-def test_a_smaller_size_is_refused_before_text_is_prepared(tmp_path):
-  tokenizer = untrained.make_tokenizer()
-  cfg = workdirs.config(tokenizer, num_layers=2, width=12, num_heads=3)
-  params = workdirs.make_params(cfg, ("mlm_head",))
-  path = workdirs.save(tmp_path / "small", params, cfg, tokenizer)
-  config = defaults.default("roberta")
-  config.model.update(num_layers=3, width=9, num_heads=3, mlp_width=60)
-  config.init_from, config.grow = str(path), "tile"
-  with pytest.raises(ConfigError, match=r"model.width=9 .* 12 .*width=12"):
-    init_from.copy_architecture(config)
 
 
 def test_growing_from_nothing_is_refused():

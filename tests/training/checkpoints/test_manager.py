@@ -1,6 +1,7 @@
-"""Saving and restoring: exact states, retention, refusals."""
+"""Saving and restoring: exact states, parameters alone, retention, refusals."""
 
 import contextlib
+import shutil
 
 import jax
 import jax.numpy as jnp
@@ -12,10 +13,11 @@ from jax.sharding import NamedSharding, PartitionSpec
 from helpers.checkpoint_states import (
   META,
   assert_same,
+  files_of,
+  flip,
   like,
   make_state,
   opened,
-  save_steps,
 )
 from helpers.compilations import compiled_programs
 from maskedlm.core.errors import CheckpointError
@@ -66,13 +68,6 @@ def test_small_arrays_are_written_without_compiling(tmp_path):
     checkpoints.save(5, state, META, metric=None)
     checkpoints.wait()
     assert "slice" not in names
-
-
-def test_relative_workdir(tmp_path, monkeypatch):
-  monkeypatch.chdir(tmp_path)
-  save_steps("run", 1)
-  assert (tmp_path / "run" / "checkpoints" / "1" / "params").is_dir()
-  assert load_params("run")[1]["step"] == 1
 
 
 def test_newest_and_best_are_kept(tmp_path):
@@ -203,3 +198,55 @@ def test_other_arrays_are_refused_by_path(workdir, head, expected):
     pytest.raises(CheckpointError, match=f"params/head.*{expected}|{expected}"),
   ):
     checkpoints.restore(other)
+
+
+@pytest.mark.parametrize("tail", ["", "checkpoints", "checkpoints/3"])
+def test_params_alone(workdir, tail):
+  # The optimizer's files are not needed.
+  shutil.rmtree(workdir / "checkpoints" / "3" / "state")
+  params, meta = load_params(workdir / tail)
+  assert meta == {**META, "step": 3, "metric": None}
+  assert set(params) == {"encoder", "head"}
+  expected = make_state(3).params["encoder"]
+  assert jax.tree.structure(params["encoder"]) == jax.tree.structure(expected)
+  for name in expected:
+    assert type(params["encoder"][name]) is np.ndarray
+    assert params["encoder"][name].dtype == expected[name].dtype
+    np.testing.assert_array_equal(params["encoder"][name], expected[name])
+
+
+def test_params_of_the_newest_good_step(workdir):
+  flip(files_of(workdir, 3)[0])  # Not a file of the parameters.
+  assert load_params(workdir)[1]["step"] == 3
+  file = next(p for p in files_of(workdir, 3) if p.parts[-2:-1] == ("params",))
+  flip(file)
+  log = []
+  assert load_params(workdir, log=log.append)[1]["step"] == 2
+  assert file.name in log[0]
+  with pytest.raises(CheckpointError, match=file.name):
+    load_params(workdir, step=3)
+  assert 3 in open_steps(workdir)  # Loading renames nothing.
+
+
+def open_steps(workdir):
+  with opened(workdir) as checkpoints:
+    return checkpoints.steps()
+
+
+def test_params_of_a_chosen_step(tmp_path):
+  with opened(tmp_path) as checkpoints:
+    for step, loss in [(1, 0.4), (2, 0.2), (3, 0.3)]:
+      checkpoints.save(step, make_state(step), META, metric=loss)
+  assert load_params(tmp_path, step="best")[1]["step"] == 2
+  params, meta = load_params(tmp_path, step=1)
+  assert meta["metric"] == 0.4
+  np.testing.assert_array_equal(params["head"]["bias"], [1, 2**32 - 1, 7])
+  with pytest.raises(CheckpointError, match=r"step=7 .* \[1, 2, 3\]"):
+    load_params(tmp_path, step=7)
+
+
+def test_missing_params(three, tmp_path):
+  with pytest.raises(CheckpointError, match="has no checkpoint"):
+    load_params(tmp_path)
+  with pytest.raises(CheckpointError, match="step='best'"):
+    load_params(three, step="best")

@@ -148,7 +148,9 @@ def test_a_folder_renamed_to_a_higher_number_is_found(workdir):
   assert names == {"1", "3", "60.damaged"}
 
 
-@pytest.mark.parametrize("name", ["²", "٣", "07", "3.damaged", "a", "4.orbax"])
+@pytest.mark.parametrize(
+  "name", ["²", "٣", "07", "3.damaged", "a", "4.orbax", "2b"]
+)
 @pytest.mark.parametrize("make", [Path.touch, Path.mkdir])
 def test_other_names_are_passed_over(workdir, name, make):
   make(workdir / "checkpoints" / name)

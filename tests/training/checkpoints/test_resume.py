@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 
 import pytest
 
@@ -18,22 +19,26 @@ def identity(**config):
   return {"config": flat, "corpus": "c" * 64, "tokenizer": "t" * 64}
 
 
-def test_same_run_is_silent():
+@pytest.mark.parametrize(
+  ("old", "new", "changes"),
+  [
+    (identity(), identity(), []),
+    (
+      identity(train={"log_every": 5}),
+      identity(train={"log_every": 7}, model={"width": 8, "dropout": 0.0}),
+      ["model.dropout was 0.1, now 0.0", "train.log_every was 5, now 7"],
+    ),
+    (  # An option that is newer than the checkpoint.
+      identity(),
+      identity(model={"width": 8, "dropout": 0.1, "norm_epsilon": 1e-12}),
+      ["model.norm_epsilon was '(absent)', now 1e-12"],
+    ),
+  ],
+)
+def test_allowed_changes_are_printed(old, new, changes):
   lines = []
-  resume.check_identity(identity(), identity(), frozen=FROZEN, log=lines.append)
-  assert lines == []
-
-
-def test_allowed_changes_are_printed():
-  lines = []
-  new = identity(train={"log_every": 7}, model={"width": 8, "dropout": 0.0})
-  resume.check_identity(
-    identity(train={"log_every": 5}), new, frozen=FROZEN, log=lines.append
-  )
-  assert lines == [
-    "changed since the checkpoint: model.dropout was 0.1, now 0.0",
-    "changed since the checkpoint: train.log_every was 5, now 7",
-  ]
+  resume.check_identity(old, new, frozen=FROZEN, log=lines.append)
+  assert lines == [f"changed since the checkpoint: {x}" for x in changes]
 
 
 def test_frozen_changes_are_refused_with_the_difference():
@@ -115,15 +120,6 @@ def test_a_workdir_of_another_kind_of_run_is_refused(tmp_path):
     )
 
 
-def test_an_option_newer_than_the_checkpoint_may_differ():
-  lines = []
-  new = identity(model={"width": 8, "dropout": 0.1, "norm_epsilon": 1e-12})
-  resume.check_identity(identity(), new, frozen=FROZEN, log=lines.append)
-  assert lines == [
-    "changed since the checkpoint: model.norm_epsilon was '(absent)', now 1e-12"
-  ]
-
-
 def test_files_scored_after_the_last_step_may_change():
   lines = []
   old, new = (
@@ -202,22 +198,18 @@ def test_files_may_be_spelt_otherwise(
   assert f"{section}.{name}" not in str(caught.value)
 
 
-@pytest.mark.parametrize("is_folder", [False, True])
-def test_strange_files_are_found_at_the_start(tmp_path, is_folder):
-  """result.json is written after the last step."""
-  names = resume._FILES if is_folder else resume._FOLDERS
-  for i, name in enumerate(names):
-    workdir = tmp_path / str(i)
-    workdir.mkdir()
-    (workdir / name).mkdir() if is_folder else (workdir / name).touch()
-    with pytest.raises(ConfigError) as caught:
-      resume.check_workdir(workdir, {"objective": {}})
-    kind = "file" if is_folder else "folder"
-    assert f"{name} is not a {kind}" in str(caught.value)
-
-
-@pytest.mark.parametrize("name", ["metrics.jsonl", "config.json"])
-def test_a_fifo_is_no_file(tmp_path, name):
-  os.mkfifo(tmp_path / name)
-  with pytest.raises(ConfigError, match=f"{name} is not a file"):
+@pytest.mark.parametrize(
+  ("make", "name", "kind"),
+  [
+    (os.mkdir, "metrics.jsonl", "file"),
+    (os.mkdir, "result.json", "file"),  # Written after the last step.
+    (os.mkfifo, "metrics.jsonl", "file"),
+    (os.mkfifo, "config.json", "file"),
+    (pathlib.Path.touch, "checkpoints", "folder"),
+    (pathlib.Path.touch, "tokenizer", "folder"),
+  ],
+)
+def test_strange_files_are_found_at_the_start(tmp_path, make, name, kind):
+  make(tmp_path / name)
+  with pytest.raises(ConfigError, match=f"{name} is not a {kind}"):
     resume.check_workdir(tmp_path, {"objective": {}})

@@ -6,14 +6,13 @@ shards.write_shards would have made from one stream. `plan_shards` chooses the
 documents of each shard, `write_shard` writes one.
 """
 
-import hashlib
-import os
+import pathlib
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from maskedlm.data.corpus import shards
+from maskedlm.data.corpus import manifest, shards
 from maskedlm.runtime import output_files
 
 
@@ -86,13 +85,11 @@ def write_shard(
     )
     for column in shards.COLUMNS:
       total[column] += len(arrays[column][-1])
-    for block in shards.blocks(tokens[low:high]):
-      counts += np.bincount(block, minlength=vocab_size)
-  dtypes = (shards.token_dtype(vocab_size), *[shards.START_DTYPE] * 2)
+    counts += shards.count_ids(tokens[low:high], vocab_size)
   files = {}
-  for (column, columns), dtype in zip(arrays.items(), dtypes, strict=True):
+  for column, dtype in shards.column_dtypes(vocab_size).items():
     file = f"{name}.{column}.npy"
-    files[file] = _write(os.path.join(folder, file), columns, dtype)
+    files[file] = _write(pathlib.Path(folder, file), arrays[column], dtype)
   return total, files, counts
 
 
@@ -102,22 +99,16 @@ def _bounds(starts, begin: int, end: int, size: int) -> tuple[int, int]:
   return int(starts[begin]), stop
 
 
-def _write(path: str, arrays: list[np.ndarray], dtype: np.dtype) -> dict:
+def _write(
+  path: pathlib.Path, arrays: list[np.ndarray], dtype: np.dtype
+) -> dict:
   """Writes the arrays as one .npy vector; returns its bytes and sha256."""
-  digest, size = hashlib.sha256(), 0
   with output_files.whole_file(path) as file:
-
-    def put(data):
-      nonlocal size
-      file.write(data)
-      digest.update(data)
-      size += len(data)
-
-    put(shards.header_bytes(dtype, sum(map(len, arrays))))
+    file.write(shards.header_bytes(dtype, sum(map(len, arrays))))
     for array in arrays:
       for block in shards.blocks(array):
-        put(block.astype(dtype).tobytes())
-  return {"bytes": size, "sha256": digest.hexdigest()}
+        file.write(block.astype(dtype).tobytes())
+  return manifest.file_entry(path)
 
 
 def _open(folder: str, name: str) -> tuple[np.ndarray, ...]:

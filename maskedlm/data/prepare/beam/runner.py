@@ -21,8 +21,8 @@ import re
 import shutil
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from ml_collections import ConfigDict
@@ -40,6 +40,16 @@ from maskedlm.runtime import output_files, storage_errors
 
 PIECE_BYTES = 1 << 26  # Bytes of files that a worker reads at a time.
 GROUP_HASHES = 1 << 22  # Approximate number of hashes compared at a time.
+
+
+class Machines(NamedTuple):
+  """How the work is shared out: by Beam, or by loops in a test."""
+
+  # (folder, log, stage, function, items): calls function(folder, *item) for
+  # each item that has no result yet. An item begins with its result's name.
+  run_stage: Callable[..., None]
+  # (folder, number of documents, pieces, log): the stage `duplicates`.
+  find_duplicates: Callable[..., None]
 
 
 def make_runner(arguments: Sequence[str]) -> Callable[..., store.Corpus]:
@@ -77,7 +87,13 @@ def make_runner(arguments: Sequence[str]) -> Callable[..., store.Corpus]:
       f"--beam.{name}: Beam has no such option{did_you_mean(name, known)}"
     )
   logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # See _execute.
-  return functools.partial(run, options)
+  return functools.partial(
+    run,
+    Machines(
+      functools.partial(_run_stage, options),
+      functools.partial(_find_duplicates, options),
+    ),
+  )
 
 
 @contextlib.contextmanager
@@ -101,12 +117,17 @@ _DEFAULTS = (
 
 
 def run(
-  options: Any, config: ConfigDict, path: str, *, log: Callable, progress: bool
+  machines: Machines,
+  config: ConfigDict,
+  path: str,
+  *,
+  log: Callable,
+  progress: bool,
 ) -> store.Corpus:
   """Prepares the corpus at `path`; see prepare.prepare.
 
   Args:
-    options: Beam's PipelineOptions.
+    machines: do the work.
     config, path, log: as for prepare.prepare.
     progress: unused; Beam's runner shows the progress.
 
@@ -117,7 +138,7 @@ def run(
   folder = f"{path}.beam"
   _check_source(config)
   try:
-    _prepare(options, config, path, folder, log)
+    _prepare(machines, config, path, folder, log)
   except OSError as error:
     raise storage_errors.unreachable(folder, error) from error
   return store.open_corpus(path)
@@ -134,18 +155,19 @@ def _check_source(config: ConfigDict) -> None:
 
 
 def _prepare(
-  options, config: ConfigDict, path: str, folder: str, log: Callable
+  machines: Machines, config: ConfigDict, path: str, folder: str, log: Callable
 ) -> None:
   job = Job(folder, config, list_pieces(config, PIECE_BYTES))
   start_job(job)
-  run_stage = functools.partial(_run_stage, options, folder, log)
+  run_stage = functools.partial(machines.run_stage, folder, log)
   pieces = range(len(job.pieces))
   run_stage("survey", stages.survey, [(index,) for index in pieces])
   report = Counter()
   for index in pieces:
     report.update(stages.survey_report(folder, index))
   if dedup.is_enabled(config.corpus):
-    _find_duplicates(options, folder, report["documents"], pieces, log)
+    if not is_done(folder, "duplicates", pieces):
+      machines.find_duplicates(folder, report["documents"], pieces, log)
     for index in pieces:
       report.update(stages.count_dropped(folder, index))
   if not is_done(folder, "plan", pieces):
@@ -159,8 +181,6 @@ def _prepare(
 
 def _find_duplicates(options, folder, num_documents, pieces, log) -> None:
   """Finds duplicates: groups hashes by value, then the duplicates by piece."""
-  if is_done(folder, "duplicates", pieces):
-    return
   import apache_beam as beam
 
   log(f"beam: duplicates: {counted(num_documents, 'document')}")
@@ -171,7 +191,7 @@ def _find_duplicates(options, folder, num_documents, pieces, log) -> None:
     marks = (
       items
       | beam.FlatMap(
-        functools.partial(_band_hashes, folder, num_groups)
+        functools.partial(stages.band_hashes, folder, num_groups)
       ).with_output_types(tuple[tuple[int, int], Any])
       | "by hash" >> beam.GroupByKey()
       | beam.FlatMapTuple(stages.mark_duplicates).with_output_types(
@@ -179,7 +199,9 @@ def _find_duplicates(options, folder, num_documents, pieces, log) -> None:
       )
     )
     # Gives a group, and so a file, to pieces without duplicates.
-    empty = items | beam.Map(_empty_mark).with_output_types(tuple[int, Any])
+    empty = items | beam.Map(lambda index: (index, None)).with_output_types(
+      tuple[int, Any]
+    )
     _ = (
       (marks, empty)
       | beam.Flatten()
@@ -188,14 +210,6 @@ def _find_duplicates(options, folder, num_documents, pieces, log) -> None:
     )
 
   _execute(options, folder, build)
-
-
-def _band_hashes(folder: str, num_groups: int, index: int) -> Iterator[tuple]:
-  return stages.band_hashes(folder, index, num_groups)
-
-
-def _empty_mark(index: int) -> tuple[int, None]:
-  return index, None
 
 
 def _make_tokenizer(job: Job, run_stage: Callable, log: Callable) -> Tokenizer:
@@ -214,10 +228,7 @@ def _make_tokenizer(job: Job, run_stage: Callable, log: Callable) -> Tokenizer:
 def _train(job: Job, run_stage: Callable, log: Callable) -> Tokenizer:
   """Trains a tokenizer on the same sentences as local.py."""
   config, folder = job.config, job.folder
-  if config.corpus.parts:
-    max_bytes = vocabulary_sample.max_sample_bytes(config)
-  else:
-    max_bytes = config.tokenizer.sample_bytes
+  max_bytes = vocabulary_sample.max_sample_bytes(config)
   names = [domain.name for domain, _ in job.pieces]
   items, counts = [], {}
   for name, group in itertools.groupby(range(len(names)), names.__getitem__):
@@ -229,8 +240,6 @@ def _train(job: Job, run_stage: Callable, log: Callable) -> Tokenizer:
   lines = {name: [] for name in counts}
   for index, name in enumerate(names):
     lines[name] += piece_plan.read_sample(folder, index)
-  if not config.corpus.parts:
-    return vocabulary_sample.train_on_source(lines[""], config, log=log)
   samples = vocabulary_sample.limit_samples(
     (
       vocabulary_sample.Sample(
@@ -252,7 +261,6 @@ def _assemble(
   tokenizer: Tokenizer,
   report: Counter,
 ) -> None:
-  """Makes the corpus at `path` from the encoded pieces."""
   config, folder = job.config, job.folder
   domain_counts = domain_splits.empty_counts(config.corpus)
   for index in range(len(job.pieces)):
@@ -310,10 +318,6 @@ def _assemble(
 def _run_stage(
   options, folder: str, log: Callable, stage: str, function: Callable, items
 ) -> None:
-  """Calls function(folder, *item) for each item that has no result yet.
-
-  The first element of an item is the number or name of its result.
-  """
   todo = [i for i in items if not is_done(folder, stage, i[:1])]
   done = len(items) - len(todo)
   log(
@@ -344,12 +348,6 @@ def _counted(function: Callable, folder: str, item: tuple) -> None:
 
 
 def _execute(options, folder: str, build: Callable) -> None:
-  """Runs a pipeline to its end.
-
-  Raises:
-    CorpusError: a worker raised a ConfigError or CorpusError, or the pipeline
-      failed.
-  """
   import apache_beam as beam
 
   try:

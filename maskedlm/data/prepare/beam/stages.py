@@ -83,7 +83,7 @@ def survey_report(folder: str, index: int) -> Counter:
 _DIGEST = -1  # Stands for the digests, in place of a band's number.
 
 
-def band_hashes(folder: str, index: int, num_groups: int) -> Iterator[tuple]:
+def band_hashes(folder: str, num_groups: int, index: int) -> Iterator[tuple]:
   """Yields ((band, group), (piece, hashes [n], documents [n])) for a piece.
 
   Equal hashes are in the same group, so that each group can be searched alone.

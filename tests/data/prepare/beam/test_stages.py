@@ -5,6 +5,7 @@ test_runner.py uses it.
 """
 
 import collections
+import functools
 import json
 import os
 
@@ -27,18 +28,18 @@ from maskedlm.data.prepare.beam import (
 from maskedlm.data.tokenizers import training
 
 
-def each(options, folder, log, stage, function, items):
+def each(folder, log, stage, function, items):
   """Runs a stage in a loop over the items, last one first."""
   for item in reversed(items):
     if not job.is_done(folder, stage, item[:1]):
       function(folder, *item)
 
 
-def find_duplicates(options, folder, num_documents, pieces, log):
-  """Finds duplicates as runner._find_duplicates does, in memory."""
+def find_duplicates(folder, num_documents, pieces, log):
+  """Groups hashes as Beam does, in memory."""
   groups, marks = (collections.defaultdict(list) for _ in range(2))
   for index in reversed(pieces):
-    for key, values in stages.band_hashes(folder, index, 3):
+    for key, values in stages.band_hashes(folder, 3, index):
       groups[key].append(values)
   for key, found in groups.items():
     for index, mark in stages.mark_duplicates(key, found):
@@ -47,15 +48,26 @@ def find_duplicates(options, folder, num_documents, pieces, log):
     stages.write_status(folder, index, marks[index])
 
 
-@pytest.fixture
-def in_loops(monkeypatch):
-  monkeypatch.setattr(runner, "_run_stage", each)
-  monkeypatch.setattr(runner, "_find_duplicates", find_duplicates)
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch):
   monkeypatch.setattr(runner, "PIECE_BYTES", 700)
 
 
-def staged(config, path, *, log, progress):
-  return runner.run(None, config, path, log=log, progress=progress)
+staged = functools.partial(runner.run, runner.Machines(each, find_duplicates))
+
+
+def leave_unfinished(config, path, at="sample", done=0):
+  """Runs a pipeline that is killed after some items of a stage."""
+
+  def killed(folder, log, stage, function, items):
+    each(folder, log, stage, function, items[:done] if stage == at else items)
+    if stage == at:
+      raise KeyboardInterrupt
+
+  run = functools.partial(runner.run, runner.Machines(killed, find_duplicates))
+  with pytest.raises(KeyboardInterrupt):
+    prepare_corpus(config, path, run)
+  assert not path.exists()
 
 
 @pytest.mark.parametrize(
@@ -70,7 +82,7 @@ def staged(config, path, *, log, progress):
   ],
   ids=["plain", "none-held-out", "copies", "delayed", "sample"],
 )
-def test_the_same_bytes(in_loops, tmp_path, options):
+def test_the_same_bytes(tmp_path, options):
   config = make_config(tmp_path, **options)
   here = prepare_corpus(config, tmp_path / "here")
   there = prepare_corpus(config, tmp_path / "there", staged)
@@ -81,7 +93,7 @@ def test_the_same_bytes(in_loops, tmp_path, options):
   assert sorted(os.listdir(tmp_path)) == ["here", "text", "there"]
 
 
-def test_the_same_bytes_of_several_languages(in_loops, tmp_path):
+def test_the_same_bytes_of_several_languages(tmp_path):
   config = make_config(tmp_path, corpus__near_duplicates=0.7)
   text = tmp_path / "text"
   records = [json.dumps({"body": make_text(20 + i, 3)}) for i in range(40)]
@@ -98,7 +110,7 @@ def test_the_same_bytes_of_several_languages(in_loops, tmp_path):
   assert here.meta["report"]["broken JSON records dropped"] == 1
 
 
-def test_a_domain_with_only_duplicates_is_named(in_loops, tmp_path):
+def test_a_domain_with_only_duplicates_is_named(tmp_path):
   config = make_config(tmp_path, corpus__deduplicate=True)
   text = tmp_path / "text"
   config.corpus.parts = f"en:{text}/[0-5].txt,de:{text}/2.txt"
@@ -108,7 +120,7 @@ def test_a_domain_with_only_duplicates_is_named(in_loops, tmp_path):
     prepare_corpus(config, tmp_path / "corpus", staged)
 
 
-def test_the_same_bytes_with_a_given_tokenizer(in_loops, tmp_path):
+def test_the_same_bytes_with_a_given_tokenizer(tmp_path):
   config = make_config(tmp_path)
   prepare.train_tokenizer(
     config, tmp_path / "tokenizer", log=silent, progress=False
@@ -119,53 +131,32 @@ def test_the_same_bytes_with_a_given_tokenizer(in_loops, tmp_path):
   assert read_files(here.path) == read_files(there.path)
 
 
-def test_a_killed_run_continues(in_loops, tmp_path, monkeypatch):
+def test_a_killed_run_continues(tmp_path):
   config = make_config(tmp_path, corpus__deduplicate=True)
   here = prepare_corpus(config, tmp_path / "here")
-  encode_piece, done = stages.encode_piece, []
-
-  def killed_at_the_fourth(folder, index, vocab_size):
-    if len(done) == 3:
-      raise KeyboardInterrupt
-    done.append(index)
-    return encode_piece(folder, index, vocab_size)
-
-  monkeypatch.setattr(stages, "encode_piece", killed_at_the_fourth)
-  with pytest.raises(KeyboardInterrupt):
-    prepare_corpus(config, tmp_path / "there", staged)
-  assert not (tmp_path / "there").exists()
+  leave_unfinished(config, tmp_path / "there", "encoded", done=3)
   folder = tmp_path / "there.beam"
-  assert sorted(map(int, os.listdir(folder / "encoded"))) == sorted(done)
-  before = {path: path.stat().st_mtime_ns for path in folder.rglob("*.npy")}
-  later = []
-
-  def rest(folder, index, vocab_size):
-    later.append(index)
-    return encode_piece(folder, index, vocab_size)
-
-  monkeypatch.setattr(stages, "encode_piece", rest)
-  monkeypatch.setattr(stages, "survey", None)  # Not called again.
-  monkeypatch.setattr(runner.shutil, "rmtree", lambda *args, **kwargs: None)
   (folder / "corpus").mkdir()
   (folder / "corpus" / "train-00000.tokens.npy.99").write_text("rest")
-  there = prepare_corpus(config, tmp_path / "there", staged)
-  assert not set(later) & set(done)
-  assert before == {path: path.stat().st_mtime_ns for path in before}
+  todo = {}
+
+  def noted(folder, log, stage, function, items):
+    todo[stage] = [i[0] for i in items if not job.is_done(folder, stage, i[:1])]
+    each(folder, log, stage, function, items)
+
+  run = functools.partial(runner.run, runner.Machines(noted, None))
+  there = prepare_corpus(config, tmp_path / "there", run)
+  assert not todo["survey"] and todo["encoded"][0] == 3
   assert read_files(here.path) == read_files(there.path)
 
 
 @pytest.mark.parametrize(
   "spoil", [damage.flip, damage.cut, damage.empty, damage.zeros, damage.pickled]
 )
-def test_a_damaged_result_of_a_killed_run_is_made_again(
-  in_loops, tmp_path, monkeypatch, spoil
-):
+def test_a_damaged_result_of_a_killed_run_is_made_again(tmp_path, spoil):
   config = make_config(tmp_path)
   here = prepare_corpus(config, tmp_path / "here")
-  with monkeypatch.context() as patch:
-    patch.setattr(runner, "_make_tokenizer", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-      prepare_corpus(config, tmp_path / "there", staged)
+  leave_unfinished(config, tmp_path / "there")
   (damaged, *_) = sorted((tmp_path / "there.beam/survey").iterdir())
   spoil(damaged)
   with pytest.raises(CorpusError, match=f"{damaged} is damaged .*: remove it"):
@@ -175,13 +166,9 @@ def test_a_damaged_result_of_a_killed_run_is_made_again(
   assert read_files(here.path) == read_files(there.path)
 
 
-def test_an_unfinished_run_with_other_options_is_an_error(
-  in_loops, tmp_path, monkeypatch
-):
+def test_an_unfinished_run_with_other_options_is_an_error(tmp_path):
   config = make_config(tmp_path)
-  monkeypatch.setattr(runner, "_make_tokenizer", lambda *_: 1 / 0)
-  with pytest.raises(ZeroDivisionError):
-    prepare_corpus(config, tmp_path / "corpus", staged)
+  leave_unfinished(config, tmp_path / "corpus")
   config.corpus.heldout_share = 0.2
   with pytest.raises(CorpusError, match="with other corpus options"):
     prepare_corpus(config, tmp_path / "corpus", staged)
@@ -193,13 +180,10 @@ def test_an_unfinished_run_with_other_options_is_an_error(
 
 
 def test_an_unfinished_run_continues_with_paths_spelt_otherwise(
-  in_loops, tmp_path, monkeypatch
+  tmp_path, monkeypatch
 ):
   config = make_config(tmp_path)
-  with monkeypatch.context() as patch:
-    patch.setattr(runner, "_make_tokenizer", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-      prepare_corpus(config, tmp_path / "corpus", staged)
+  leave_unfinished(config, tmp_path / "corpus")
   monkeypatch.chdir(tmp_path)
   kind, _, path = config.corpus.source.partition(":")
   config.corpus.source = f"{kind}:{os.path.relpath(path)}"
@@ -208,7 +192,7 @@ def test_an_unfinished_run_continues_with_paths_spelt_otherwise(
   assert corpus.meta["options"]["corpus.source"] == config.corpus.source
 
 
-def test_a_folder_with_other_files_is_an_error(in_loops, tmp_path):
+def test_a_folder_with_other_files_is_an_error(tmp_path):
   kept = tmp_path / "corpus.beam" / "notes.txt"
   kept.parent.mkdir()
   kept.write_text("mine")
@@ -217,9 +201,7 @@ def test_a_folder_with_other_files_is_an_error(in_loops, tmp_path):
   assert kept.read_text() == "mine"
 
 
-def test_a_wrong_source_is_an_error_before_anything_is_written(
-  in_loops, tmp_path
-):
+def test_a_wrong_source_is_an_error_before_anything_is_written(tmp_path):
   config = make_config(tmp_path, corpus__source=f"text:{tmp_path}/none.txt")
   with pytest.raises(CorpusError, match="matches no file"):
     prepare_corpus(config, tmp_path / "corpus", staged)
