@@ -1,9 +1,9 @@
 """Maps the labels of an entity tagger to tags.
 
 maskedlm's own labels are the tags of its scheme. An imported model may have
-tags in other forms (data/labelled/tag_forms.py), labels of tokens that are not words
-(X, [CLS], [SEP]), types alone, or only IOB1's I, if two entities of a type were
-never adjacent.
+tags in other forms (data/labelled/tag_forms.py), labels of tokens that are not
+words (X, [CLS], [SEP]), types alone, or only IOB1's I, if two entities of a
+type were never adjacent.
 """
 
 import re
