@@ -22,14 +22,6 @@ def run():
     yield run
 
 
-@pytest.fixture(scope="module")
-def argv(tiny):
-  return {
-    "verify": ["prepare", f"--verify={tiny[1]}"],
-    "unknown": ["xyz"],
-  }
-
-
 @pytest.mark.parametrize("verb", ["verify", "unknown"])
 @pytest.mark.parametrize(
   ("streams", "code"),
@@ -44,8 +36,9 @@ def argv(tiny):
   ],
   ids=str,
 )
-def test_a_stream_that_is_closed_or_full(run, argv, verb, streams, code):
-  made = run(argv[verb], **streams)
+def test_a_stream_that_is_closed_or_full(run, tiny, verb, streams, code):
+  argv = ["xyz"] if verb == "unknown" else ["prepare", f"--verify={tiny[1]}"]
+  made = run(argv, **streams)
   # The usage after an unknown verb is on stderr.
   assert made.code == (2 if verb == "unknown" else code), made.stderr
   assert "Traceback" not in made.stderr and "Exception" not in made.stderr
