@@ -1,35 +1,32 @@
 """`maskedlm pretrain` in phases: other text, other masks, other batches."""
 
+import json
+import random
+import signal
+import time
+
+import jax
 import numpy as np
 import pytest
 
 from helpers import tiny as tiny_run
-from helpers.toy_runs import logged_lines
-from maskedlm.cli import main
 from maskedlm.training.checkpoints import load
-
-
-def prepare(tiny, out, *options):
-  """Prepares another corpus; returns its path."""
-  made = tiny_run.run(
-    "prepare",
-    f"--config={tiny[0]}",
-    *(f"--config.{option}" for option in options),
-    f"--out={out}",
-  )
-  assert made.returncode == 0, made.stderr
-  return out
 
 
 @pytest.fixture(scope="module")
 def second(tiny, tmp_path_factory):
   """Returns a corpus of other text with the tokenizer of `tiny`."""
-  return prepare(
-    tiny,
-    tmp_path_factory.mktemp("second") / "corpus",
-    "corpus.source=docstrings:inspect,logging,asyncio,http,xml",
-    f"tokenizer.path={tiny[1] / 'tokenizer'}",
+  config, corpus = tiny
+  out = tmp_path_factory.mktemp("second") / "corpus"
+  made = tiny_run.run(
+    "prepare",
+    f"--config={config}",
+    "--config.corpus.source=docstrings:inspect,logging,asyncio,http,xml",
+    f"--config.tokenizer.path={corpus / 'tokenizer'}",
+    f"--out={out}",
   )
+  assert made.returncode == 0, made.stderr
+  return out
 
 
 def command(tiny, workdir, phases, *more):
@@ -64,7 +61,10 @@ def test_other_text_masks_and_rows(tiny, second, tmp_path):
   done = tiny_run.run(*command(tiny, tmp_path, three(second)))
   assert done.returncode == 0, done.stderr
   assert "phase 2 of 3, to step 8: data.batch_size=8" in done.stderr
-  lines = logged_lines(tmp_path)
+  lines = [
+    json.loads(line)
+    for line in (tmp_path / "metrics.jsonl").read_text().splitlines()
+  ]
   rates = [x["learning_rate"] for x in lines if "learning_rate" in x]
   assert len(rates) == 12
   # 5 steps of warm-up; the third phase has its own schedule of 4 steps.
@@ -76,20 +76,72 @@ def test_other_text_masks_and_rows(tiny, second, tmp_path):
   assert "from the checkpoint of step 12 of 12" in again.stderr
 
 
-@pytest.mark.parametrize(
-  "is_there", [False, pytest.param(True, marks=pytest.mark.slow)]
-)
-def test_no_corpus_or_one_of_another_tokenizer_is_refused(
-  tiny, tmp_path, is_there, capsys
+def test_a_corpus_that_is_not_there_is_told_before_text_is_prepared(
+  tiny, tmp_path
 ):
-  """The first before text is prepared."""
-  other, workdir = tmp_path / "other", tmp_path / "run"
-  if is_there:
-    prepare(tiny, other, "tokenizer.vocab_size=400")
+  phases = repr(({}, {"steps": 4, "corpus.path": str(tmp_path / "no")}))
+  given = command(tiny, tmp_path / "run", phases, "--config.corpus.path=")
+  done = tiny_run.run(*given)
+  assert done.returncode == 2
+  (line,) = done.stderr.splitlines()
+  assert f"corpus.path='{tmp_path / 'no'}'" in line
+  assert not (tmp_path / "run" / "corpus").exists()
+
+
+@pytest.mark.slow
+def test_a_corpus_of_another_tokenizer_is_refused(tiny, tmp_path):
+  config, _ = tiny
+  other = tmp_path / "other"
+  made = tiny_run.run(
+    "prepare",
+    f"--config={config}",
+    "--config.tokenizer.vocab_size=400",
+    f"--out={other}",
+  )
+  assert made.returncode == 0, made.stderr
   phases = repr(({}, {"steps": 4, "corpus.path": str(other)}))
-  more = [] if is_there else ["--config.corpus.path="]
-  assert main.main(command(tiny, workdir, phases, *more)) == 2
-  *_, line = capsys.readouterr().err.splitlines()
+  done = tiny_run.run(*command(tiny, tmp_path / "run", phases))
+  assert done.returncode == 2
+  *_, line = done.stderr.splitlines()
   assert line.startswith("error: ") and f"corpus.path='{other}'" in line
-  assert ("tokenizer" in line) == is_there
-  assert not (workdir / "corpus").exists()
+  assert "tokenizer" in line
+
+
+@pytest.mark.slow
+def test_50_kills_change_nothing(tiny, second, tmp_path):
+  """Runs of 12 steps, which save each, are killed at random moments."""
+  moments = random.Random(7)
+  more = ("--config.train.ema_decay=0.9", "--config.train.checkpoint_every=1")
+  whole = tmp_path / "whole"
+  done = tiny_run.run(*command(tiny, whole, three(second), *more))
+  assert done.returncode == 0, done.stderr
+  kills, runs = 0, 0
+  while kills < 50:
+    workdir, runs = tmp_path / f"run{runs}", runs + 1
+    argv = command(tiny, workdir, three(second), *more)
+    while killed(argv, moments):
+      kills += 1
+    for load_one in (load.open_checkpoint, load.open_ema):
+      jax.tree.map(
+        np.testing.assert_array_equal,
+        load_one(workdir).params,
+        load_one(whole).params,
+      )
+  print(f"{kills} kills in {runs} runs")
+
+
+def killed(argv, moments) -> bool:
+  """Starts a command; returns whether it was killed before its end."""
+  process = tiny_run.start(*argv)
+  left = moments.randint(1, 3)
+  for line in process.stderr:
+    left -= line.startswith("step ")
+    if not left:
+      break
+  time.sleep(moments.random() * 0.3)
+  process.send_signal(signal.SIGKILL)
+  for _ in process.stderr:  # A full pipe would block the process.
+    pass
+  code = process.wait()
+  assert code in (0, -signal.SIGKILL)
+  return code != 0
