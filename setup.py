@@ -54,9 +54,7 @@ setuptools.setup(
     # WordPiece at many times the speed; the release whose ids were compared.
     "fast": ["nanotoken==0.1.0"],
     "gcs": ["gcsfs"],  # Runs and corpora at gs://...
-    "hf": [
-      "transformers>=5"
-    ],  # Converting tokenizers of others, without torch.
+    "hf": ["transformers>=5"],  # Converts tokenizers of others, without torch.
     "http": ["aiohttp"],  # Corpora at http://... and https://..., by fsspec.
     # The same at s3://...; runtime/s3.py replaces functions of this Orbax.
     "s3": ["s3fs>=2026.1", "orbax-checkpoint>=0.12.8"],
