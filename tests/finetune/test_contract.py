@@ -235,7 +235,7 @@ def test_a_missing_label_is_noticed(name, encoder):
   task = configs.make_task(name, file.options)
   start = predict.load.open_checkpoint(encoder)
   label_info = {"labels": ["O", "B-x"], "choices": 3, "tags": ["x"]}
-  label_info["root_labels"] = ["root"]
+  label_info |= {"root_labels": ["root"], "root": "TOP"}
   app = task.make_application(Setup(start.tokenizer, start.cfg, label_info, 24))
   with pytest.raises(DataError):
     app.require_labels([task.parse_line(file.line)])
@@ -287,7 +287,12 @@ def test_nothing_to_find_in_what_is_scored_is_one_line(
   )
   start = predict.load.open_checkpoint(encoder)
   app = task.make_application(
-    Setup(start.tokenizer, start.cfg, {"labels": labels, "tags": ["x"]}, 24)
+    Setup(
+      start.tokenizer,
+      start.cfg,
+      {"labels": labels, "tags": ["x"], "root": "TOP"},
+      24,
+    )
   )
   example = task.parse_line(task.demo_lines[0])._replace(where="dev.txt:3")
   if "tags" in empty:

@@ -106,7 +106,7 @@ def test_entities_are_recognised_by_their_labels_alone(types, scheme):
   ],
 )
 def test_heads_of_other_tasks_are_refused(tmp_path, kind, options, found):
-  about = {"labels": found, "tags": ["NN"]} if found else {}
+  about = {"labels": found, "tags": ["NN"], "root": "TOP"} if found else {}
   about |= {"root_labels": ["root"]} if kind == "dependency" else {}
   path = untrained.save_tuned(tmp_path / "run", kind, options, about)
   with pytest.raises(InteropError, match=r"only maskedlm.*--part=encoder"):
