@@ -15,7 +15,7 @@ from maskedlm.data.labelled.windows import Window
 from maskedlm.data.labelled.words import word_encoder
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common.text_pairs import text_row
-from maskedlm.finetune.contract import Rows
+from maskedlm.finetune.contract import Example, Rows
 
 
 class WordWindow(NamedTuple):
@@ -113,6 +113,14 @@ def word_rows(
     example=np.array(owners, np.int64),
     cut=encoded.cut,
   )
+
+
+def word_places(example: Example) -> list[str]:
+  """Returns FILE:LINE of each word, or of the sentence where lines are not."""
+  if not example.lines:
+    return [example.where] * len(example.words)
+  path = example.where.rpartition(":")[0]
+  return [f"{path}:{line}" for line in example.lines]
 
 
 def _padded(array: Any, length: int) -> np.ndarray:

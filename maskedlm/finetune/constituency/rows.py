@@ -22,20 +22,23 @@ from maskedlm.finetune.common.labels import (
   label_ids,
   unseen_notes,
 )
-from maskedlm.finetune.common.word_rows import WordWindow, word_rows
+from maskedlm.finetune.common.word_rows import (
+  WordWindow,
+  word_places,
+  word_rows,
+)
 from maskedlm.finetune.contract import Rows
 
 
 def _chains(example: Example) -> list[tuple[str, str]]:
   """Returns (chain, FILE:LINE of its first word) of each labelled span."""
-  chains = trees.join_chains(example.brackets).items()
-  return [(x, f"{example.file}:{example.lines[i]}") for (i, _), x in chains]
+  chains, places = trees.join_chains(example.brackets), word_places(example)
+  return [(chain, places[i]) for (i, _), chain in chains.items()]
 
 
 def _tags(example: Example) -> list[tuple[str, str]]:
   """Returns (tag, FILE:LINE) of each word."""
-  tags = zip(example.tags, example.lines, strict=True)
-  return [(tag, f"{example.file}:{line}") for tag, line in tags]
+  return list(zip(example.tags, word_places(example), strict=True))
 
 
 GOLD = Gold("brackets", "a bracketed tree", _chains, "bracket", "bracket_f1")

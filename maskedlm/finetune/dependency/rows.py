@@ -19,14 +19,18 @@ from maskedlm.finetune.common.labels import (
   label_ids,
   unseen_notes,
 )
-from maskedlm.finetune.common.word_rows import WordWindow, word_rows
+from maskedlm.finetune.common.word_rows import (
+  WordWindow,
+  word_places,
+  word_rows,
+)
 from maskedlm.finetune.contract import Rows
 
 
 def _labels(example: Example) -> list[tuple[str, str]]:
   """Returns (label, FILE:LINE) of each arc between words."""
-  arcs = zip(example.heads, example.labels, example.lines, strict=True)
-  return [(label, f"{example.file}:{n}") for head, label, n in arcs if head]
+  arcs = zip(example.heads, example.labels, word_places(example), strict=True)
+  return [(label, place) for head, label, place in arcs if head]
 
 
 GOLD = Gold("heads", "HEAD in CoNLL-U, or 'head' in JSON", _labels)
@@ -81,7 +85,7 @@ def make_rows(
     targets=targets,
   )
   unseen = [
-    (example.labels[i], f"{example.file}:{example.lines[i]}")
+    (example.labels[i], word_places(example)[i])
     for example, (_, labels) in zip(examples, trees, strict=True)
     for i in np.flatnonzero(labels == UNSEEN)
   ]

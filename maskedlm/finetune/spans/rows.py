@@ -15,17 +15,18 @@ from maskedlm.data.labelled.formats.layers import Example
 from maskedlm.data.labelled.windows import cut_span_windows
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common.labels import UNSEEN, Gold, ids_of
-from maskedlm.finetune.common.word_rows import WordWindow, word_rows
+from maskedlm.finetune.common.word_rows import (
+  WordWindow,
+  word_places,
+  word_rows,
+)
 from maskedlm.finetune.contract import Rows
 
 
 def _labels(example: Example) -> list[tuple[str, str]]:
   """Returns (label, FILE:LINE) of each span."""
-  path, lines = example.where.rpartition(":")[0], example.lines
-  return [
-    (s.type, f"{path}:{lines[s.begin]}" if lines else example.where)
-    for s in example.spans
-  ]
+  places = word_places(example)
+  return [(span.type, places[span.begin]) for span in example.spans]
 
 
 GOLD = Gold("spans", "a column of BIO tags", _labels, thing="entity")

@@ -13,15 +13,18 @@ from maskedlm.data.labelled import windows
 from maskedlm.data.labelled.formats.tags import Example
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common.labels import Gold, label_ids
-from maskedlm.finetune.common.word_rows import WordWindow, word_rows
+from maskedlm.finetune.common.word_rows import (
+  WordWindow,
+  word_places,
+  word_rows,
+)
 from maskedlm.finetune.contract import Rows
 
 
 def _tags(example: Example) -> list[tuple[str, str]]:
   """Returns (tag, FILE:LINE) of each word that has one but O."""
-  tags, path = example.tags, example.file
-  places = [f"{path}:{n}" for n in example.lines] or [example.where] * len(tags)
-  return [x for x in zip(tags, places, strict=True) if x[0] != "O"]
+  tags = zip(example.tags, word_places(example), strict=True)
+  return [x for x in tags if x[0] != "O"]
 
 
 GOLD = Gold("tags", "a column of tags", _tags)
