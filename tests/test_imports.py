@@ -126,7 +126,7 @@ def test_the_log_of_a_run_needs_no_torch():
   code = (
     "import sys\n"
     "from maskedlm.training import metrics\n"
-    "metrics._import_tensorboardx().record_writer.masked_crc32c\n"
+    "metrics.import_tensorboardx().record_writer.masked_crc32c\n"
     "assert 'torch' not in sys.modules\n"
   )
   subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
@@ -143,3 +143,27 @@ def test_host_side_and_help_need_no_jax():
     "assert 'tensorflow_datasets' not in sys.modules\n"
   )
   subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+def test_no_test_names_what_is_private():
+  """Files of the package have private functions, classes and constants."""
+  private = {
+    name
+    for path in FILES
+    for node in ast.parse(path.read_text()).body
+    for name in [
+      getattr(node, "name", ""),
+      *(getattr(x, "id", "") for x in getattr(node, "targets", ())),
+    ]
+    if name.startswith("_") and not name.startswith("__")
+  } - {"_fields"}  # NamedTuples have _fields, too.
+  for path in sorted((ROOT / "tests").rglob("*.py")):
+    for node in ast.walk(ast.parse(path.read_text())):
+      names = set()
+      if isinstance(node, ast.ImportFrom):
+        names = {alias.name for alias in node.names}
+      elif isinstance(node, ast.Attribute) and "self" not in ast.unparse(node):
+        names = {node.attr}
+      elif isinstance(node, ast.Call) and "setattr" in ast.unparse(node.func):
+        names = {getattr(x, "value", None) for x in node.args}
+      assert not private & names, f"{path}:{node.lineno}: {private & names}"

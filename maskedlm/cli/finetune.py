@@ -74,7 +74,7 @@ def main(argv: Sequence[str]) -> int:
   }
   if all(results.values()):  # They are empty on hosts other than host 0.
     tasks = {each.task.kind: task_of(each) for each in configs.values()}
-    _print_suite(
+    print_suite(
       results,
       config.suite_without,
       buckets.origin(workdir),
@@ -112,7 +112,7 @@ def _split_task(argv: Sequence[str]) -> tuple[str, list[str]]:
   return "", list(argv)
 
 
-def _print_suite(
+def print_suite(
   results: dict,
   without: Sequence[str],
   workdir: pathlib.Path,

@@ -150,7 +150,7 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
     )
     return exit_codes.INTERRUPTED_AND_SAVED
   if multihost.is_primary():
-    _finish(workdir, corpus, result, fills_masks="mlm_head" in params)
+    finish(workdir, corpus, result, fills_masks="mlm_head" in params)
   return 0
 
 
@@ -335,7 +335,7 @@ def _keep_tokenizer(
     )
 
 
-def _finish(
+def finish(
   workdir: pathlib.Path, corpus: store.Corpus, result, *, fills_masks: bool
 ) -> None:
   """Prints the held-out result and filled masks, and writes result.json."""

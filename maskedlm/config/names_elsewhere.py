@@ -5,7 +5,7 @@ from collections.abc import Collection
 from maskedlm.core.errors import did_you_mean
 
 # Names of transformers, fairseq and others -> the last part of the option's.
-_NAMES = {
+NAMES = {
   "batch": "batch_size",
   "bf16": "dtype",
   "clip": "clip_norm",
@@ -51,7 +51,7 @@ def suggest(name: str, known: Collection[str]) -> str:
     known: the options of the config, by their full names.
   """
   section, _, last = name.rpartition(".")
-  wanted = _NAMES.get(last.lower(), last)
+  wanted = NAMES.get(last.lower(), last)
   found = [each for each in known if each.rpartition(".")[2] == wanted]
   # The one in the section that was named, or else the first: an option of
   # data comes before that of a sweep.

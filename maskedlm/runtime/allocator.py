@@ -31,7 +31,7 @@ TUNABLES = ":".join(
   )
 )
 
-_restarted = False  # A later call must not restart the program again.
+restarted = False  # A later call must not restart the program again.
 
 
 def keep_freed(environ: MutableMapping[str, str] = os.environ) -> None:
@@ -43,12 +43,12 @@ def keep_freed(environ: MutableMapping[str, str] = os.environ) -> None:
   set malloc's options (MALLOC_* or GLIBC_TUNABLES). Child processes get the
   default malloc.
   """
-  global _restarted
+  global restarted
   if environ.get("GLIBC_TUNABLES") == TUNABLES:  # This is the second start.
     del environ["GLIBC_TUNABLES"]
-    _restarted = True
+    restarted = True
   if (
-    _restarted
+    restarted
     or any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in environ)
     or "jax" in sys.modules
     or sys.argv[0] in ("", "-")

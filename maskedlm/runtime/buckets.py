@@ -28,7 +28,7 @@ _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+")  # pathlib folds slashes.
 _MARK = ".address"  # The file in a mirror that holds the mirrored address.
 _NOT_FETCHED = {"checkpoints", "tensorboard"}  # A run only adds to these.
 _AT_ONCE = 8  # Files copied at a time.
-_PAUSES = (1, 2, 4, 8, 16, 32)  # Seconds before a read is tried again.
+PAUSES = (1, 2, 4, 8, 16, 32)  # Seconds before a read is tried again.
 _SILENCE = 60  # Seconds after which a web server is taken to be gone.
 
 T = TypeVar("T")
@@ -168,7 +168,7 @@ def retried(address: str | Path, read: Callable[[], T]) -> T:
     Exception: the last one, after a minute or so.
   """
   # gcsfs waits half a minute by itself; HTTP's file system tries once.
-  for pause in () if normalize(address).startswith("gs:") else _PAUSES:
+  for pause in () if normalize(address).startswith("gs:") else PAUSES:
     try:
       return read()
     except Exception as error:  # Each file system raises its own.

@@ -18,17 +18,17 @@ from maskedlm.runtime import console
 # Seconds after which a Ctrl-C is another one: launchers may pass one on twice.
 PATIENCE = 30
 
-_command = threading.Event()  # Whether this process is the command.
+is_command = threading.Event()  # Whether this process is the command.
 
 
 def own_process() -> None:
   """Notes that this process is the command, and no program that calls it."""
-  _command.set()
+  is_command.set()
 
 
 def ignore_further() -> None:
   """Ignores signals, if this process is the command: its exit code is known."""
-  if _command.is_set():
+  if is_command.is_set():
     _handle(dict.fromkeys(_numbers(), signal.SIG_IGN))
 
 
@@ -57,10 +57,10 @@ def stop_signals() -> Iterator[threading.Event]:
   old = _handle(dict.fromkeys(_numbers(), stop))
   try:
     yield stopped
-    if _command.is_set():
+    if is_command.is_set():
       old = dict.fromkeys(old, _leave)
   finally:
-    if _command.is_set() and stopped.is_set():
+    if is_command.is_set() and stopped.is_set():
       old = dict.fromkeys(old, signal.SIG_IGN)
     _handle(old)
 

@@ -211,7 +211,7 @@ def _open_board(folder: pathlib.Path, start: int):
   tensorboardX's writers are not used: a full disk ends their thread, after
   which their full queue blocks the run forever, and a kill loses the queue.
   """
-  tensorboardX = _import_tensorboardx()
+  tensorboardX = import_tensorboardx()
   Event = tensorboardX.proto.event_pb2.Event
   SessionLog = tensorboardX.proto.event_pb2.SessionLog
   Summary = tensorboardX.proto.summary_pb2.Summary
@@ -244,7 +244,7 @@ def _open_board(folder: pathlib.Path, start: int):
   return write, file.close
 
 
-def _import_tensorboardx():
+def import_tensorboardx():
   """Imports tensorboardX, hiding PyTorch from it.
 
   If PyTorch is installed, tensorboardX imports it to draw models, which takes

@@ -279,7 +279,7 @@ def test_a_run_ends_whatever_its_loss(tiny, tmp_path, capsys, loss, shown):
   heldout = {} if loss is None else {"mlm_loss": loss, "mlm_accuracy": 0.25}
   result = loop.Result({}, 7, {"nsp_loss": 0.5, **heldout}, None, False)
   corpus = store.open_corpus(tiny[1])
-  pretrain._finish(tmp_path, corpus, result, fills_masks=False)
+  pretrain.finish(tmp_path, corpus, result, fills_masks=False)
   assert shown in capsys.readouterr().out
   text = (tmp_path / "result.json").read_text()
   written = json.loads(text, parse_constant=pytest.fail)

@@ -38,5 +38,5 @@ def test_every_name_leads_to_an_option():
     for config in configs
     for option in re.findall(r'"(\w+)":', config.to_json_best_effort())
   }
-  assert set(names_elsewhere._NAMES.values()) <= options
-  assert not set(names_elsewhere._NAMES) & options
+  assert set(names_elsewhere.NAMES.values()) <= options
+  assert not set(names_elsewhere.NAMES) & options

@@ -90,7 +90,7 @@ def board_events(workdir):
   data, found = file.read_bytes(), []
   while data:
     (size,) = struct.unpack("<Q", data[:8])
-    event = metrics._import_tensorboardx().proto.event_pb2.Event()
+    event = metrics.import_tensorboardx().proto.event_pb2.Event()
     found.append(event.FromString(data[12 : 12 + size]))
     data = data[16 + size :]
   return found

@@ -98,7 +98,7 @@ def save_tuned(
   )
   for step, metric in enumerate(metrics, 1):
     params = workdirs.clear_unused(workdirs.randomise(shapes, step), cfg)
-    state = workdirs._State(params, np.int32(step))
+    state = workdirs.State(params, np.int32(step))
     opened.save(
       step, state, {"task": task, "heldout": heldout or {}}, metric=metric
     )

@@ -29,7 +29,7 @@ MODERN = {
 }
 
 
-class _State(NamedTuple):
+class State(NamedTuple):
   params: Any
   step: Any
 
@@ -101,7 +101,7 @@ def save(
   identity = identity or {"config": {}, "corpus": "", "tokenizer": ""}
   meta = {"task": task, "identity": identity, "heldout": heldout or {}}
   opened = manager.open_checkpoints(path, keep_last=1, keep_best=0, log=print)
-  opened.save(step, _State(params, np.int32(step)), meta, metric=None)
+  opened.save(step, State(params, np.int32(step)), meta, metric=None)
   opened.close()
   return path
 

@@ -68,7 +68,7 @@ def starts(monkeypatch):
   monkeypatch.setattr(sys, "argv", ["/bin/maskedlm", "embed"])
   monkeypatch.setattr(sys, "orig_argv", ["python", "-O", *sys.argv])
   monkeypatch.delitem(sys.modules, "jax", raising=False)
-  monkeypatch.setattr(allocator, "_restarted", False)
+  monkeypatch.setattr(allocator, "restarted", False)
   return starts
 
 

@@ -108,7 +108,7 @@ def test_a_command_ignores_signals_after_a_run_that_was_stopped(monkeypatch):
   before = {number: signal.getsignal(number) for number in numbers}
   command = threading.Event()
   command.set()
-  monkeypatch.setattr(interrupts, "_command", command)
+  monkeypatch.setattr(interrupts, "is_command", command)
   try:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it.
     with interrupts.stop_signals():

@@ -259,7 +259,7 @@ def _predict_one(
   threshold: float,
 ) -> Prediction:
   """Returns the prediction from the outputs of an example's rows."""
-  best = _n_best(example.context, offsets, outputs, options.n_best)
+  best = n_best(example.context, offsets, outputs, options.n_best)
   # Windows that don't contain the answer rightly score "no answer" high, so the
   # window in which it is least likely decides.
   null = float(np.min(outputs["null"]))
@@ -283,7 +283,7 @@ def _predict_one(
   return {**prediction, "nbest": best}
 
 
-def _n_best(
+def n_best(
   context: str, offsets: np.ndarray, outputs: Outputs, count: int
 ) -> list[dict[str, Any]]:
   """Returns the best answers with different texts, the best first."""

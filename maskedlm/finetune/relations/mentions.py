@@ -42,7 +42,7 @@ def tokenize_around(
   if not len(encoded.ids):
     ids = np.array([tokenizer.special.unk], np.int32)
     return TokenizedMentions(ids, np.zeros((len(mentions), 2), np.int32), 1)
-  spans = np.array([_token_span(encoded.offsets, *m) for m in mentions])
+  spans = np.array([token_span(encoded.offsets, *m) for m in mentions])
   count, sizes = len(encoded.ids), spans[:, 1] - spans[:, 0] + 1
   if count > capacity and sizes.sum() > capacity:
     sizes = np.minimum(sizes, capacity // len(mentions))
@@ -55,7 +55,7 @@ def tokenize_around(
   )
 
 
-def _token_span(offsets: np.ndarray, begin: int, end: int) -> tuple[int, int]:
+def token_span(offsets: np.ndarray, begin: int, end: int) -> tuple[int, int]:
   """Returns the first and the last token that overlap text[begin:end]."""
   inside = np.flatnonzero((offsets[:, 0] < end) & (offsets[:, 1] > begin))
   if len(inside):

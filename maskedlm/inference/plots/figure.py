@@ -149,9 +149,9 @@ def unreadable(text: str) -> str:
 def _fonts(text: str) -> tuple[list[str], str]:
   chosen = [BASE_FONT]
   left = {c for c in text if c.isprintable() and not c.isspace()}
-  left -= _characters(_base_path())
-  for name, path in _families() if left else ():
-    if found := left & _characters(path):
+  left -= drawable(_base_path())
+  for name, path in font_families() if left else ():
+    if found := left & drawable(path):
       chosen.append(name)
       left -= found
   return chosen, "".join(sorted(left))
@@ -165,7 +165,7 @@ def _base_path() -> str:
 
 
 @functools.cache
-def _families() -> list[tuple[str, str]]:
+def font_families() -> list[tuple[str, str]]:
   """Returns (family, file) of the installed upright fonts, sans serif first."""
   from matplotlib import font_manager
 
@@ -179,7 +179,7 @@ def _families() -> list[tuple[str, str]]:
 
 
 @functools.cache
-def _characters(path: str) -> frozenset[str]:
+def drawable(path: str) -> frozenset[str]:
   from matplotlib import font_manager
 
   charmap = font_manager.get_font(path).get_charmap()

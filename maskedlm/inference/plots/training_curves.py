@@ -139,12 +139,12 @@ def choose_panels(runs: Sequence[Run]) -> list[Panel]:
     made.append(Panel("loss", "Loss", "loss", "{:g}", False))
   elif not all(map(_is_one_term, runs)):
     made.append(Panel("loss", "Loss", "sum of the terms", "{:g}", False))
-  made += [Panel(n, _title(n), "nats", "{:g}", False) for n in terms]
+  made += [Panel(n, panel_title(n), "nats", "{:g}", False) for n in terms]
   scores = [name for name in names if re.search(SCORE, name)]
   made += [
     Panel(
       name,
-      _title(name),
+      panel_title(name),
       "share of all" if name.endswith("accuracy") else "score",
       "%" if name.endswith("accuracy") else "{:g}",
       False,
@@ -176,7 +176,7 @@ def named_panels(runs: Sequence[Run], names: Sequence[str]) -> list[Panel]:
   for name in names:
     check_name("--panels", name, sorted(known))
   return [
-    usual.get(name, Panel(name, _title(name), "", "{:g}", False))
+    usual.get(name, Panel(name, panel_title(name), "", "{:g}", False))
     for name in names
   ]
 
@@ -299,7 +299,7 @@ def _is_one_term(run: Run) -> bool:
   return all(math.isclose(a, b, rel_tol=1e-4) for a, b in pairs)
 
 
-def _title(name: str) -> str:
+def panel_title(name: str) -> str:
   """Returns "MLM loss" for "mlm_loss"."""
   words = name.split("_")
   known = {"mlm", "nsp", "sop", "sbo", "rtd", "mcc", "f1"}

@@ -118,7 +118,7 @@ def evaluate(
   nsp = np.zeros(2)
 
   def encoded() -> Iterator[np.ndarray]:
-    for chunk in _encode(model.tokenizer, documents, counts):
+    for chunk in encode_chunks(model.tokenizer, documents, counts):
       if model.pairs:
         pairs = sentence_pairs.make_pairs(
           chunk, length=model.length, swap=model.swaps, rng=rng
@@ -173,7 +173,7 @@ def lines_of(text: str) -> list[str]:
   return [line for line in map(str.strip, text.splitlines()) if line]
 
 
-def _encode(
+def encode_chunks(
   tokenizer: Tokenizer, documents: Iterable[Sequence[str]], counts: Counter
 ) -> Iterator[list[tuple[np.ndarray, np.ndarray]]]:
   """Yields (ids, tokens of each sentence) of the documents, some at a time."""

@@ -15,7 +15,7 @@ from maskedlm.core.parse_json import parse_json
 from maskedlm.inference.vectors import similarity, standardise, vectors
 from maskedlm.runtime import output_files
 
-_BLOCK = 1 << 14  # Vectors that are compared at a time.
+BLOCK = 1 << 14  # Vectors that are compared at a time.
 
 
 class Index(NamedTuple):
@@ -123,8 +123,8 @@ def nearest(
   unit = similarity.scaled(queries)
   cosines = np.concatenate(
     [
-      unit @ similarity.scaled(x[begin : begin + _BLOCK]).T
-      for begin in range(0, max(len(x), 1), _BLOCK)
+      unit @ similarity.scaled(x[begin : begin + BLOCK]).T
+      for begin in range(0, max(len(x), 1), BLOCK)
     ],
     axis=1,
   )

@@ -12,7 +12,7 @@ import numpy as np
 
 from maskedlm.modeling.attention.mask import AttentionMask
 
-_MIN_BLOCK = 64  # Queries: a tile of a GPU's kernel.
+MIN_BLOCK = 64  # Queries: a tile of a GPU's kernel.
 # Blocks of a row from which a band is faster than a mask of the whole row, as
 # keys and values are copied three times: on an H200 both take as long at 512
 # tokens and windows of 128 (docs/results/attention.md).
@@ -25,7 +25,7 @@ def saves(mask: AttentionMask) -> bool:
 
 
 def _block(mask: AttentionMask) -> int:
-  return max(mask.window // 2, _MIN_BLOCK)
+  return max(mask.window // 2, MIN_BLOCK)
 
 
 def attend(query, key, value, *, function: Callable, mask: AttentionMask):

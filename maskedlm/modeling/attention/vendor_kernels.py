@@ -39,7 +39,7 @@ def cudnn(query, key, value, mask: AttentionMask):
   """
   if not mask.window or not banded.saves(mask):
     return _cudnn(query, key, value, mask)
-  near = functools.partial(banded.attend, function=_attend_cudnn, mask=mask)
+  near = functools.partial(banded.attend, function=attend_cudnn, mask=mask)
   if mask.is_local is None:
     return near(query, key, value)
   everywhere = mask._replace(window=0, is_local=None)
@@ -49,12 +49,12 @@ def cudnn(query, key, value, mask: AttentionMask):
 
 def _cudnn(query, key, value, mask: AttentionMask):
   if mask.window or not mask.one_text:
-    return _attend_cudnn(query, key, value, mask=to_array(mask))
+    return attend_cudnn(query, key, value, mask=to_array(mask))
   segments = mask.segment_ids
   L = segments.shape[1]
   real = jnp.sum(segments > 0, axis=1, dtype=jnp.int32)
   length = jnp.where(real == 0, L, real)  # A row of padding attends to itself.
-  y = _attend_cudnn(
+  y = attend_cudnn(
     *(query, key, value),
     is_causal=mask.causal,
     query_seq_lengths=length,
@@ -63,7 +63,7 @@ def _cudnn(query, key, value, mask: AttentionMask):
   return jnp.where(is_one_text(segments)[:, None, None, None], y, jnp.nan)
 
 
-def _attend_cudnn(query, key, value, **options):
+def attend_cudnn(query, key, value, **options):
   return jax.nn.dot_product_attention(
     query, key, value, implementation="cudnn", **options
   )

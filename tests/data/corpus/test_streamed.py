@@ -58,7 +58,7 @@ def local(tmp_path_factory):
 def cache(monkeypatch, tmp_path):
   """Uses an empty cache, and waits for nothing; returns the blocks' folder."""
   monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-  monkeypatch.setattr(buckets, "_PAUSES", (0,) * 6)
+  monkeypatch.setattr(buckets, "PAUSES", (0,) * 6)
   return tmp_path / "cache" / "maskedlm" / "blocks"
 
 

@@ -82,7 +82,7 @@ def test_the_average_is_printed_with_what_it_leaves_out(tmp_path, capsys):
     },
     "cola": {"best_metric": "mcc", "mcc": 0.25, "accuracy": 0.75},
   }
-  finetune._print_suite(results, ("qqp", "wnli"), tmp_path)
+  finetune.print_suite(results, ("qqp", "wnli"), tmp_path)
   assert capsys.readouterr().out.splitlines()[4:] == [
     "| average of 2 | | 0.3750 |",
     "not in the average, because not run: qqp, wnli",

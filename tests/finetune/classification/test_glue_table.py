@@ -56,7 +56,7 @@ def test_the_published_rows_give_the_published_averages(row, average):
 def test_the_row_and_its_average_are_printed_beside_todays(tmp_path, capsys):
   results = results_of(PUBLISHED[3][0])
   summary = glue_table.summarise_suite(results)
-  finetune._print_suite(results, (), tmp_path, summaries=[summary])
+  finetune.print_suite(results, (), tmp_path, summaries=[summary])
   *_, heading, columns, _, row = capsys.readouterr().out.splitlines()
   assert "arXiv:1810.04805" in heading
   assert columns.split(" | ")[1:4] == ["MNLI-(m/mm)", "QQP", "QNLI"]

@@ -67,7 +67,7 @@ def test_answers_are_exact_parts_of_odd_texts(odd_tokenizer):
       "spans": [np.array(list(scores), np.int32)],
       "scores": [np.array(list(scores.values()), np.float32)],
     }
-    for made in question_answering._n_best(text, offsets, outputs, 20):
+    for made in question_answering.n_best(text, offsets, outputs, 20):
       assert made["answer"] == text[made["start"] : made["end"]]
       assert made["answer"] == made["answer"].strip() != ""
     for _ in range(20):

@@ -116,7 +116,7 @@ def test_whitespace_tokens_are_no_answers():
   assert answer_characters(text, offsets, 1, 2) == (6, 8)
   assert answer_characters(text, offsets, 1, 1) == (6, 6)
   outputs = outputs_of([(0.0, {(1, 1): 9.0, (0, 1): 4.0, (0, 0): 3.0})])
-  found = question_answering._n_best(text, offsets, outputs, 20)
+  found = question_answering.n_best(text, offsets, outputs, 20)
   assert found == [{"answer": "ab", "start": 0, "end": 2, "score": 4.0}]
 
 

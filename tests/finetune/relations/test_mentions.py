@@ -96,11 +96,11 @@ def test_mentions_are_always_kept(capacity):
 
 def test_token_spans_of_characters():
   offsets = np.array([[0, 2], [2, 5], [6, 9], [9, 9], [10, 12]])
-  assert mentions._token_span(offsets, 3, 7) == (1, 2)
-  assert mentions._token_span(offsets, 2, 5) == (1, 1)
+  assert mentions.token_span(offsets, 3, 7) == (1, 2)
+  assert mentions.token_span(offsets, 2, 5) == (1, 1)
   # No token overlaps: the next one, or the last at the end.
-  assert mentions._token_span(offsets, 5, 6) == (2, 2)
-  assert mentions._token_span(offsets, 12, 13) == (4, 4)
+  assert mentions.token_span(offsets, 5, 6) == (2, 2)
+  assert mentions.token_span(offsets, 12, 13) == (4, 4)
 
 
 def test_a_text_without_tokens_is_unknown():

@@ -44,12 +44,12 @@ def test_fonts_for_a_text(monkeypatch):
   assert figure.fonts("Zürich – Ж\n\t…") == ["DejaVu Sans"]
   assert figure.unreadable("Zürich ж") == ""
   characters = {"west.ttf": frozenset("東西a"), "a.ttf": frozenset("a")}
-  known = figure._characters
+  known = figure.drawable
   monkeypatch.setattr(
-    figure, "_characters", lambda path: characters.get(path) or known(path)
+    figure, "drawable", lambda path: characters.get(path) or known(path)
   )
   families = [("A", "a.ttf"), ("West", "west.ttf")]
-  monkeypatch.setattr(figure, "_families", lambda: families)
+  monkeypatch.setattr(figure, "font_families", lambda: families)
   assert figure.fonts("a西b東") == ["DejaVu Sans", "West"]
   assert figure.unreadable("a西水\nb東中") == "中水"
 

@@ -152,7 +152,7 @@ def test_choose_panels(tmp_path):
 
 def test_titles():
   names = ("mlm_loss", "nsp_accuracy", "loss", "macro_f1", "tag_accuracy")
-  assert [training_curves._title(name) for name in names] == [
+  assert [training_curves.panel_title(name) for name in names] == [
     "MLM loss",
     "NSP accuracy",
     "Loss",

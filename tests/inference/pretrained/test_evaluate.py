@@ -197,7 +197,7 @@ def test_equals_a_loop_over_transformers(architecture, ending, tmp_path):
     return
   counts = evaluate.Counter()
   documents = [text.splitlines() for text in TEXTS]
-  (chunk,) = evaluate._encode(model.tokenizer, documents, counts)
+  (chunk,) = evaluate.encode_chunks(model.tokenizer, documents, counts)
   pairs = sentence_pairs.make_pairs(
     chunk, length=length, swap=False, rng=np.random.default_rng(5)
   )

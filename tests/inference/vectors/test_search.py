@@ -49,7 +49,7 @@ def made(tmp_path_factory):
 
 @pytest.mark.parametrize("top", [1, 3, 700, 5_000])
 def test_nearest_is_exact(top, monkeypatch):
-  monkeypatch.setattr(search, "_BLOCK", 97)
+  monkeypatch.setattr(search, "BLOCK", 97)
   rng = np.random.default_rng(5)
   x, queries = rng.normal(size=(701, 13)), rng.normal(size=(3, 13))
   x[20] = 0

@@ -44,8 +44,8 @@ def cudnn(*args):
   """Returns vendor_kernels.cudnn by JAX's plain implementation, in bands."""
   there = functools.partial(jax.nn.dot_product_attention, implementation="xla")
   with (
-    mock.patch.object(vendor_kernels, "_attend_cudnn", there),
-    mock.patch.object(banded, "_MIN_BLOCK", 4),
+    mock.patch.object(vendor_kernels, "attend_cudnn", there),
+    mock.patch.object(banded, "MIN_BLOCK", 4),
   ):
     return vendor_kernels.cudnn(*args)
 
@@ -267,7 +267,7 @@ def test_a_band_has_no_array_of_the_whole_row():
     mask = AttentionMask(jnp.ones((1, 4_000), jnp.int32), window=128)
     with mock.patch.object(
       vendor_kernels,
-      "_attend_cudnn",
+      "attend_cudnn",
       functools.partial(jax.nn.dot_product_attention, implementation="xla"),
     ):
       return vendor_kernels.cudnn(query, key, value, mask)
