@@ -1,10 +1,23 @@
 """Packaging of maskedlm: what it needs to run, to be tested, to be compared."""
 
 import pathlib
+import shutil
 
 import setuptools
+from setuptools.command.build_py import build_py
 
 VERSION = "0.1.0"
+
+
+class BuildWithConfigs(build_py):
+  """Puts configs/ into a wheel, where --config=quickstart finds it."""
+
+  def run(self):
+    super().run()
+    if not self.editable_mode:
+      target = pathlib.Path(self.build_lib, "maskedlm", "configs")
+      shutil.copytree("configs", target, dirs_exist_ok=True)
+
 
 setuptools.setup(
   name="maskedlm",
@@ -21,6 +34,7 @@ setuptools.setup(
     "maskedlm": ["py.typed"],
     "maskedlm.inference.demo": ["page/*"],
   },
+  cmdclass={"build_py": BuildWithConfigs},
   entry_points={"console_scripts": ["maskedlm=maskedlm.cli.main:main"]},
   install_requires=[
     "absl-py",
@@ -74,6 +88,7 @@ setuptools.setup(
       "gensim>=4.4",
       "hypothesis",
       "matplotlib>=3.8",
+      "mypy",
       "moto[server]",  # Stands in for Amazon S3.
       "nanotoken==0.1.0",
       "onnx>=1.15",

@@ -1,7 +1,8 @@
 """Reads the config of a command: its file, and overrides on the command line.
 
-`--config=FILE[:ARG]` names a config file, `--config.a.b=value` overrides one of
-its options, `--config.optimizer=PRESET` replaces its optimizer, and
+`--config=FILE[:ARG]` names a config file, or one of maskedlm's by its name
+(`quickstart`, `bert:base`); `--config.a.b=value` overrides one of its options,
+`--config.optimizer=PRESET` replaces its optimizer, and
 `--config.objective.name=NAME` switches the objective. The last two apply before
 all overrides of single options, whatever their order. Without --config, the
 config is that of the run in --workdir, if the verb has it. Other arguments
@@ -26,6 +27,7 @@ from maskedlm.config import (
   presets,
   removed,
   resumed,
+  shipped,
 )
 from maskedlm.config.defaults import objective_section, validate
 from maskedlm.core import options
@@ -113,7 +115,7 @@ def split_arguments(
     "--config",
     required=not (instead or in_workdir),
     metavar="FILE",
-    help="config file, e.g. configs/bert.py:base; any option of it can be "
+    help="config file, or one of maskedlm's, e.g. bert:base; any option can be "
     "overridden: --config.model.num_layers=6; with --help, lists them",
   )
   parser.allow_abbrev = False
@@ -163,14 +165,14 @@ def load_config(path: str, overrides=(), validate=validate) -> ConfigDict:
   """Returns the config of a file, with overrides like "--config.seed=1".
 
   Args:
-    path: FILE or FILE:ARG.
+    path: FILE or FILE:ARG, or the name of a config that is shipped.
     overrides: arguments of the command line.
     validate: checks the config; by default, that it is one of pretraining.
 
   Raises:
     ConfigError: there is no such file or option, or a value is wrong.
   """
-  path = _with_size_as_argument(path)
+  path = _with_size_as_argument(shipped.find(path))
   if not pathlib.Path(path.partition(":")[0]).is_file():
     for name in (path, path.rpartition(":")[0]):
       if pathlib.Path(name).is_file():
@@ -179,8 +181,9 @@ def load_config(path: str, overrides=(), validate=validate) -> ConfigDict:
           "the file's argument (bert.py:base); copy the file to another path."
         )
     raise ConfigError(
-      f"--config={path}: no such file; expected a config such as "
-      "configs/quickstart.py"
+      f"--config={path}: no such file, nor a config of maskedlm"
+      f"{shipped.nearest(path)}; expected a file, or a name such as "
+      "quickstart or bert:base"
     )
   return change(_load_file(path), overrides, validate, of=path)
 

@@ -68,9 +68,7 @@ def changed_default(cls: type, name: str, default: Any) -> Any:
     name: the field.
     default: its new default, immutable.
   """
-  return dataclasses.field(
-    default=default, metadata=cls.__dataclass_fields__[name].metadata
-  )
+  return dataclasses.field(default=default, metadata=_field(cls, name).metadata)
 
 
 def copy_option(cls: type, name: str) -> Any:
@@ -80,8 +78,12 @@ def copy_option(cls: type, name: str) -> Any:
     cls: a dataclass of options.
     name: one of its fields.
   """
-  source = cls.__dataclass_fields__[name]
+  source = _field(cls, name)
   return dataclasses.field(default=source.default, metadata=source.metadata)
+
+
+def _field(cls: type, name: str) -> dataclasses.Field:
+  return {field.name: field for field in dataclasses.fields(cls)}[name]
 
 
 def to_config(options: Any) -> ConfigDict:
@@ -141,7 +143,7 @@ def expected(cls: type, name: str, value: Any) -> str:
     name: one of its fields.
     value: any value; None is accepted for `T | None`.
   """
-  field, hint = cls.__dataclass_fields__[name], typing.get_type_hints(cls)[name]
+  field, hint = _field(cls, name), typing.get_type_hints(cls)[name]
   if value is None and isinstance(hint, types.UnionType):
     return ""
   if words := _other_type(value, _not_none(hint)):

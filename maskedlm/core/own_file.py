@@ -10,6 +10,7 @@ import os
 import sys
 import types
 from collections.abc import Sequence
+from importlib.machinery import SourceFileLoader
 
 from maskedlm.core.errors import ConfigError, check_name
 
@@ -48,11 +49,13 @@ def _run(option: str, name: str, path: str) -> types.ModuleType:
       "the command in its folder."
     )
   title = os.path.basename(name).removesuffix(SUFFIX)
-  spec = importlib.util.spec_from_file_location(f"own_file.{title}", path)
+  loader = SourceFileLoader(f"own_file.{title}", path)
+  spec = importlib.util.spec_from_loader(loader.name, loader)
+  assert spec  # It is None only without a loader.
   module = importlib.util.module_from_spec(spec)
   sys.modules[spec.name] = module  # Where dataclasses look for their types.
   try:
-    spec.loader.exec_module(module)
+    loader.exec_module(module)
   except ConfigError:
     raise
   except Exception as error:

@@ -8,6 +8,7 @@ heads.
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -38,7 +39,7 @@ from maskedlm.modeling.layers import (
 # scores, dropout and elementwise operations are recomputed, at most 3% of the
 # FLOPs (docs/guides/pretrain/scaling.md).
 _KEEP = jax.checkpoint_policies
-REMAT = {
+REMAT: dict[str, Callable[..., Any]] = {
   "none": lambda block, **options: block,
   "dots": functools.partial(
     nn.remat,
@@ -101,7 +102,7 @@ class Mlp(nn.Module):
     """Returns [B*L, D] for x [B*L, D]."""
     cfg = self.cfg
     D, F = cfg.width, cfg.mlp_width
-    dense = {"dtype": cfg.dtype, "use_bias": cfg.biases}
+    dense: dict[str, Any] = {"dtype": cfg.dtype, "use_bias": cfg.biases}
     x = Dense((D,), (F,), cfg.init_stddev, **dense, name="up")(x)
     x = ACTIVATIONS[cfg.activation](x)
     x = Dense((F,), (D,), cfg.output_stddev, **dense, name="down")(x)

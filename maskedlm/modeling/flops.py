@@ -47,7 +47,8 @@ def visible_pairs(cfg: EncoderConfig, length: int, attended: float) -> float:
   Windows are counted as in a single segment, an upper bound for packed rows.
   """
   half = min(cfg.local_window // 2, length - 1)
-  window = length * (2 * half + 1) - half * (half + 1)  # Truncated at the ends.
+  # Truncated at the ends.
+  window: float = length * (2 * half + 1) - half * (half + 1)
   far = sum(cfg.global_layers)
   near = cfg.num_layers - far
   if cfg.causal:  # Each pair once, and the diagonal.

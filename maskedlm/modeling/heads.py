@@ -4,6 +4,8 @@ Each is a module with its own subtree of the parameters, so that it can be left
 out or loaded alone without touching the encoder.
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 from flax import linen as nn
 
@@ -243,7 +245,7 @@ def mlm_logits(params, cfg: EncoderConfig, batch, positions):
     batch["segment_ids"],
     train=False,
   )
-  logits = MlmHead(cfg).apply(
+  logits: Any = MlmHead(cfg).apply(
     {"params": params["mlm_head"]},
     gather_positions(hidden, positions),
     params["encoder"]["embeddings"]["token"]["embedding"],

@@ -51,7 +51,7 @@ def rotate(x, cos, sin):
 
 def alibi(length: int, *, num_heads: int):
   """Returns -slope * distance, [1, H, L, S] float32 (arXiv:2108.12409)."""
-  slopes = np.float32(alibi_slopes(num_heads))
+  slopes = np.asarray(alibi_slopes(num_heads), np.float32)
   return -slopes[None, :, None, None] * distance(length).astype(jnp.float32)
 
 

@@ -65,7 +65,7 @@ def loss_and_correct(cfg: EncoderConfig, x, embedding, bias, *, labels):
 class Blocks(NamedTuple):
   """The blocks of a vocabulary. The last may begin within the one before."""
 
-  count: int
+  num_blocks: int
   rows: int  # Rows of each strip that are in a block.
   strip: int  # Rows of a strip.
 
@@ -136,7 +136,7 @@ def _forward(cfg: EncoderConfig, x, embedding, bias, labels):
   zeros = jnp.zeros(len(x), jnp.float32)
   start = (zeros - jnp.inf, zeros, zeros, jnp.zeros(len(x), jnp.int32))
   (peak, total, picked, best), _ = jax.lax.scan(
-    add, start, jnp.arange(blocks.count)
+    add, start, jnp.arange(blocks.num_blocks)
   )
   normaliser = peak + jnp.log(total)
   scores = normaliser - picked, best == labels
@@ -166,7 +166,7 @@ def _backward(cfg: EncoderConfig, saved, grads):
 
   zeros = jnp.zeros(x.shape, jnp.float32)
   start = (zeros, jnp.zeros_like(embedding), jnp.zeros_like(bias))
-  (x_sum, *sums), _ = jax.lax.scan(add, start, jnp.arange(blocks.count))
+  (x_sum, *sums), _ = jax.lax.scan(add, start, jnp.arange(blocks.num_blocks))
   return x_sum.astype(x.dtype), *sums, None
 
 

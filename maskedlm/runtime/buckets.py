@@ -19,7 +19,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.runtime import s3, storage_errors
@@ -32,7 +32,13 @@ PAUSES = (1, 2, 4, 8, 16, 32)  # Seconds before a read is tried again.
 _SILENCE = 60  # Seconds after which a web server is taken to be gone.
 
 T = TypeVar("T")
-Path = os.PathLike  # A pathlib.Path, or an epath.Path for an address.
+# A pathlib.Path, or an epath.Path for an address.
+if TYPE_CHECKING:
+  from etils import epath
+
+  Path: TypeAlias = pathlib.Path | epath.Path
+else:
+  Path = os.PathLike
 
 
 def is_address(path: str | Path) -> bool:
@@ -180,11 +186,12 @@ def retried(address: str | Path, read: Callable[[], T]) -> T:
   return read()
 
 
-def list_files(path: Path) -> list[str]:
+def list_files(path: str | Path) -> list[str]:
   """Lists the files below a folder, sorted, relative to it."""
   if not is_address(path):
-    found = (p.relative_to(path) for p in path.rglob("*") if p.is_file())
-    return sorted(map(str, found))
+    folder = pathlib.Path(path)
+    files = (p.relative_to(folder) for p in folder.rglob("*") if p.is_file())
+    return sorted(map(str, files))
   fs, root = filesystem(os.fspath(path))
   return sorted(name.removeprefix(f"{root}/") for name in fs.find(root))
 
@@ -193,7 +200,7 @@ def remove(path: Path) -> None:
   """Deletes a folder and its contents, or a file; ignores errors."""
   if is_address(path):
     with contextlib.suppress(Exception):  # gcsfs raises many kinds.
-      path.rmtree(missing_ok=True)
+      _bucket(path).rmtree(missing_ok=True)
   else:
     shutil.rmtree(path, ignore_errors=True)
     with contextlib.suppress(OSError):

@@ -39,7 +39,7 @@ def clear_progress() -> None:
 
 def is_terminal(stream: TextIO | None) -> bool:
   """Returns whether a stream, such as sys.stdout, is open, and a terminal."""
-  return bool(stream) and not stream.closed and stream.isatty()
+  return stream is not None and not stream.closed and stream.isatty()
 
 
 def log(text: str) -> None:

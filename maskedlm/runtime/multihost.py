@@ -88,7 +88,8 @@ def run_on_all_hosts(
   """
   if jax.process_count() == 1:
     return make()
-  made, mine, failure = None, {}, None
+  made: Any = None
+  mine, failure = {}, None
   try:
     made = make()
     mine = dict(facts(made))
@@ -105,9 +106,9 @@ def run_on_all_hosts(
   if failed:
     # One code for all: a host restarted alone would wait for the others.
     first = reports[failed[0]]
-    error = failure or ConfigError(f"{names[failed[0]]}: {first['error']}")
-    error.exit_code = min(reports[i]["code"] for i in failed)
-    raise error
+    told: Any = failure or ConfigError(f"{names[failed[0]]}: {first['error']}")
+    told.exit_code = min(reports[i]["code"] for i in failed)
+    raise told
   for fact, first in reports[0]["facts"].items():
     for name, each in zip(names, reports, strict=True):
       if each["facts"].get(fact) != first:

@@ -123,7 +123,8 @@ def write_bytes(path: str | os.PathLike, content: bytes) -> None:
 def write_text(path: str | os.PathLike, text: str) -> None:
   """Writes a whole file in UTF-8, at a path or an address."""
   if buckets.is_address(path):
-    path.write_text(text)  # An object in a bucket is replaced atomically.
+    # An object in a bucket is replaced atomically.
+    buckets.origin(path).write_text(text)
     return
   write_bytes(path, text.encode())
 
@@ -152,7 +153,7 @@ def save_npz(path: str | os.PathLike, **arrays: "np.ndarray") -> None:
 
   try:
     with whole_file(path) as file:
-      np.savez(file, **arrays)
+      np.savez(file, allow_pickle=False, **arrays)
   except OSError as error:
     raise storage_errors.unwritable(path, error) from error
 

@@ -61,14 +61,14 @@ def enable() -> None:
 def storage(address: str) -> dict[str, Any]:
   """Returns TensorStore's specification of an address s3://BUCKET/PATH."""
   bucket, _, path = address.removeprefix(_PREFIX).partition("/")
-  found = {"driver": "s3", "bucket": bucket, "path": path}
+  spec: dict[str, Any] = {"driver": "s3", "bucket": bucket, "path": path}
   endpoint = next(filter(None, map(os.environ.get, _ENDPOINTS)), None)
   if endpoint:
-    found["endpoint"] = endpoint
+    spec["endpoint"] = endpoint
   region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
   if region and endpoint:  # Without an endpoint, TensorStore asks for it.
-    found["aws_region"] = region
+    spec["aws_region"] = region
   if os.environ.get("AWS_ACCESS_KEY_ID"):
     # Else it looks for files that aren't there, and logs that at each save.
-    found["aws_credentials"] = {"type": "environment"}
-  return found
+    spec["aws_credentials"] = {"type": "environment"}
+  return spec

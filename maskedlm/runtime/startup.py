@@ -76,7 +76,7 @@ def find_hosts(environ: Mapping[str, str]) -> dict[str, Any] | None:
   if given or address:
     try:
       count, index = (int(environ[name]) for name in names)
-      valid = 0 <= index < count and (count == 1 or ":" in address)
+      valid = 0 <= index < count and (count == 1 or ":" in (address or ""))
     except (KeyError, ValueError, TypeError):
       valid = False
     if not valid:
@@ -251,14 +251,13 @@ _LOSS = re.compile(
 def _is_loss(error: BaseException) -> bool:
   if hasattr(error, "exit_code"):  # One of maskedlm's own.
     return False
-  chain = [error]
-  while chain[-1] is not None:
-    chain.append(chain[-1].__cause__ or chain[-1].__context__)
-  return any(
-    isinstance(each, (RuntimeError, ValueError, TimeoutError))
-    and _LOSS.search(str(each))
-    for each in chain
-  )
+  cause: BaseException | None = error
+  while cause is not None:
+    of_jax = isinstance(cause, (RuntimeError, ValueError, TimeoutError))
+    if of_jax and _LOSS.search(str(cause)):
+      return True
+    cause = cause.__cause__ or cause.__context__
+  return False
 
 
 def _leave(code: int) -> None:

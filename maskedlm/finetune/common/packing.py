@@ -3,10 +3,10 @@
 The rows of a random batch differ in length. Padding them to the longest would
 waste most positions; batches of rows of similar length would not be random,
 which costs accuracy (docs/design/decisions/0018-finetuning.md). Packing avoids
-both: the encoder reads few full rows in which each of the batch's rows is a segment that
-attends only to itself, and masked_lm.encode returns the vectors of each row
-separately. The layout is planned once for a run; batches are packed at each
-step.
+both: the encoder reads few full rows in which each of the batch's rows is a
+segment that attends only to itself, and masked_lm.encode returns the vectors of
+each row separately. The layout is planned once for a run; batches are packed at
+each step.
 
 Each of the G microbatches (one per device and accumulation step) is packed
 separately, so no data moves between devices. A microbatch has n rows, which are

@@ -54,8 +54,8 @@ def choose_implementation(requested: str, case: Case) -> str:
   if case.length is None:  # Exported for any length and platform.
     return "xla"
   kernel = _KERNEL.get(case.platform)
-  serves = kernel and case.length >= _MIN_KERNEL_LENGTH[case.platform]
-  if serves and not refusal(kernel, case):
+  is_short = kernel and case.length < _MIN_KERNEL_LENGTH[case.platform]
+  if kernel and not is_short and not refusal(kernel, case):
     return kernel
   is_long = case.length >= _MIN_BLOCKWISE_LENGTH.get(
     case.platform, _MIN_BLOCKWISE_LENGTH_ELSEWHERE

@@ -35,8 +35,9 @@ def attend(query, key, value, mask: AttentionMask, *, implementation: str):
 
 def _mirrored(query, key, value, mask: AttentionMask, implementation: str):
   """Returns `attend` of mirrored rows, in which the right is to the left."""
-  rows = (jnp.flip(x, axis=1) for x in (query, key, value))
-  return jnp.flip(FUNCTIONS[implementation](*rows, _mirror(mask)), axis=1)
+  query, key, value = (jnp.flip(x, axis=1) for x in (query, key, value))
+  mirrored = FUNCTIONS[implementation](query, key, value, _mirror(mask))
+  return jnp.flip(mirrored, axis=1)
 
 
 def _mirror(mask: AttentionMask) -> AttentionMask:
@@ -73,8 +74,8 @@ def entropy(query, key, mask: AttentionMask):
     query, key, mask: as in `attend`.
   """
   if mask.right_to_left:
-    mirrored = (jnp.flip(x, axis=1) for x in (query, key))
-    return jnp.flip(entropy(*mirrored, _mirror(mask)), axis=1)
+    query, key = jnp.flip(query, axis=1), jnp.flip(key, axis=1)
+    return jnp.flip(entropy(query, key, _mirror(mask)), axis=1)
   return blockwise.entropy(query, key, mask).mean(axis=1)
 
 

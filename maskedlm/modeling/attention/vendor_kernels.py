@@ -8,6 +8,7 @@ that each device holds, while cuDNN's call is partitioned by XLA.
 
 import functools
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -93,7 +94,7 @@ def splash(query, key, value, mask: AttentionMask, *, interpret: bool = False):
   L = query.shape[1]
   extra = -L % _LANES
   block = math.gcd(L + extra, _BLOCK)
-  sizes = library.BlockSizes(**dict.fromkeys(_SIZES, block))
+  sizes: dict[str, Any] = dict.fromkeys(_SIZES, block)
 
   def splash_mask(window: int):
     shape = (L + extra, L + extra)
@@ -106,7 +107,7 @@ def splash(query, key, value, mask: AttentionMask, *, interpret: bool = False):
     """Returns attention for q, k, v [B, H, L, K] and segments [B, L]."""
     kernel = library.make_splash_mha(
       mask=library.MultiHeadMask([splash_mask(window)] * query.shape[1]),
-      block_sizes=sizes,
+      block_sizes=library.BlockSizes(**sizes),
       head_shards=1,
       q_seq_shards=1,
       interpret=interpret,

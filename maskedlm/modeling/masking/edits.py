@@ -159,12 +159,12 @@ def insert_tokens(
   moved = rearrange(rows, source, to, pad_id=pad_id)
   drawn = draw_tokens(token_key, random_tokens, before.shape)
   moved["input_ids"] = write_at(moved["input_ids"], at, weights, drawn)
-  intact = choose_tokens(
+  others, other_weights = choose_tokens(
     intact_key, kept, jnp.sum(inserted, axis=1), num_predictions=num_predictions
   )
   predictions = _join(
     _predictions(before, weights, to - 1, jnp.full_like(input_ids, pad_id)),
-    _predictions(*intact, to, input_ids),
+    _predictions(others, other_weights, to, input_ids),
   )
   return moved, *predictions
 

@@ -1,0 +1,13 @@
+"""The folders that mypy checks may only become more."""
+
+import tomllib
+
+from helpers.repository import ROOT
+
+CHECKED = {"core", "modeling", "runtime"}
+
+
+def test_no_folder_leaves_the_list():
+  settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+  files = settings["tool"]["mypy"]["files"]
+  assert {name.removeprefix("maskedlm/") for name in files} >= CHECKED
