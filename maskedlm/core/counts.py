@@ -8,6 +8,9 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     count: the number.
     noun: the singular, whose last word forms the plural: "whole word".
     plural: the plural, if it is not formed by -s, -es or -ies.
+
+  >>> counted(1, "example"), counted(0, "query"), counted(2000, "batch")
+  ('1 example', '0 queries', '2,000 batches')
   """
   return f"{count:,} {noun if count == 1 else plural or _plural(noun)}"
 

@@ -38,7 +38,11 @@ def from_json(value: float | None) -> float:
 
 
 def perplexity(loss: float) -> float:
-  """Returns exp(loss) of a loss in nats; infinity if it is too large."""
+  """Returns exp(loss) of a loss in nats; infinity if it is too large.
+
+  >>> round(perplexity(4.226), 1), perplexity(1e6)
+  (68.4, inf)
+  """
   try:
     return math.exp(loss)
   except OverflowError:

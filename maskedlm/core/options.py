@@ -47,6 +47,15 @@ def option(
     choices: the values allowed, if they can be listed.
     frozen: True if a resumed run must keep the value, because it determines
       the parameters or the rows and masks of a step.
+
+  >>> @dataclasses.dataclass(frozen=True)
+  ... class DataOptions:
+  ...   length: int = option(128, "Tokens in a row.", low=8, frozen=True)
+  >>> DataOptions()
+  DataOptions(length=128)
+  >>> check_options("data", DataOptions, DataOptions(length=4))
+  Traceback (most recent call last):
+  maskedlm.core.errors.ConfigError: data.length=4 is out of range: ...
   """
   metadata = {
     "doc": doc,

@@ -23,6 +23,15 @@ def cross_entropy(logits, labels, *, weights):
 
   Returns:
     (sum, weight), float32 [B] each.
+
+  Two rows of two labels among four; the last label is ignored. Equal logits
+  cost log 4 = 1.386 nats:
+
+  >>> logits, labels = jnp.zeros([2, 2, 4]), jnp.array([[0, 3], [1, 0]])
+  >>> weights = jnp.array([[1.0, 1.0], [1.0, 0.0]])
+  >>> loss, weight = cross_entropy(logits, labels, weights=weights)
+  >>> [f"{x:.3f}" for x in loss], weight.tolist()
+  (['2.773', '1.386'], [2.0, 1.0])
   """
   return weighted_sum(loss_and_correct(logits, labels)[0], weights)
 

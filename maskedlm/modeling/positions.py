@@ -60,6 +60,9 @@ def alibi_slopes(num_heads: int) -> list[float]:
 
   If the number of heads is not a power of 2, they are the slopes of the power
   below, then every other one of the power above, as in the authors' code.
+
+  >>> alibi_slopes(4), alibi_slopes(3)
+  ([0.25, 0.0625, 0.015625, 0.00390625], [0.0625, 0.00390625, 0.25])
   """
   below = 2 ** math.floor(math.log2(num_heads))
 

@@ -79,6 +79,25 @@ def make_masking(
 
   Raises:
     ConfigError: an option is wrong, or conflicts with another.
+
+  A row of 10 tokens, all of a vocabulary of 20 that has two special ones. Of 8
+  candidates 30% of 10 are chosen, and all of them become [MASK]:
+
+  >>> from types import SimpleNamespace
+  >>> special = SimpleNamespace(cls=0, mask=1)
+  >>> tokenizer = SimpleNamespace(
+  ...   vocab_size=20, special_ids=[0, 1], special=special
+  ... )
+  >>> options = CorruptionOptions(0.3, mask_share=1.0, random_share=0.0)
+  >>> masking = make_masking(tokenizer, 10, options, token_counts=np.ones(20))
+  >>> row = {
+  ...   "input_ids": jnp.array([[0, *range(11, 19), 0]]),
+  ...   "segment_ids": jnp.ones([1, 10], jnp.int32),
+  ...   "example_weights": jnp.ones(1),
+  ... }
+  >>> masked = masking.corrupt(row, jax.random.key(0))
+  >>> masking.num_predictions, int(jnp.sum(masked["input_ids"] == 1))
+  (3, 3)
   """
   check_options("objective", CorruptionOptions, options)
   check_shares(options.mask_share, options.random_share)

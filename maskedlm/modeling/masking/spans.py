@@ -27,6 +27,10 @@ def geometric_shares(p: float, longest: int) -> np.ndarray:
 
   They are p (1-p)^(l-1), renormalised. In Joshi et al., arXiv:1907.10529,
   section 3.1, p = 0.2 and longest = 10, so the mean is 3.8 words.
+
+  >>> shares = geometric_shares(0.2, 10)
+  >>> shares.round(3)[:4], round(float(shares @ range(1, 11)), 1)
+  (array([0.224, 0.179, 0.143, 0.115]), 3.8)
   """
   shares = p * (1 - p) ** np.arange(longest)
   return shares / shares.sum()
@@ -37,6 +41,9 @@ def ngram_shares(longest: int) -> np.ndarray:
 
   They are proportional to 1/n, as in Lan et al., arXiv:1909.11942 (ALBERT),
   section 4.1, where longest = 3.
+
+  >>> ngram_shares(3).round(3)
+  array([0.545, 0.273, 0.182])
   """
   shares = 1 / np.arange(1, longest + 1)
   return shares / shares.sum()

@@ -33,6 +33,9 @@ def bert_budget(rate: float, num_tokens: int) -> int:
   """Returns how many of num_tokens to choose; special tokens are counted.
 
   From google-research/bert, create_masked_lm_predictions.
+
+  >>> bert_budget(0.15, 128), bert_budget(0.15, 2)
+  (19, 1)
   """
   return max(round(rate * num_tokens), 1)
 
@@ -170,6 +173,13 @@ def choose_tokens(key, candidates, num_to_mask, *, num_predictions):
 
   Returns:
     positions [B, P] int32 in random order, weights [B, P] float32, 0 or 1.
+
+  >>> candidates = jnp.array([[False, True, True, False, True]])
+  >>> positions, weights = choose_tokens(
+  ...   jax.random.key(0), candidates, jnp.array([2]), num_predictions=3
+  ... )
+  >>> {*positions[0, :2].tolist()} <= {1, 2, 4}, weights.tolist()
+  (True, [[1.0, 1.0, 0.0]])
   """
   n = jnp.minimum(num_to_mask, jnp.sum(candidates, axis=1))
   # The candidates in random order, then the others. top_k would gather the rows

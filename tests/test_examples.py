@@ -1,0 +1,46 @@
+"""The examples in docstrings do what they say."""
+
+import doctest
+import importlib
+import pathlib
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import maskedlm
+from helpers import untrained
+from helpers.repository import ROOT
+
+_OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+_EXAMPLE = re.compile(r"^ +>>> ", re.MULTILINE)
+
+
+MODULES = [
+  ".".join(path.relative_to(ROOT).with_suffix("").parts)
+  for path in sorted((ROOT / "maskedlm").rglob("*.py"))
+  if _EXAMPLE.search(path.read_text())
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+  """Returns a folder with a text and two models: runs/own, runs/mood."""
+  folder = tmp_path_factory.mktemp("examples")
+  untrained.pretrained(folder / "runs" / "own")
+  untrained.finetuned(folder / "runs" / "mood", "mood")
+  (folder / "text.txt").write_text("The sky is blue.\n\nThe sea is deep.\n")
+  return folder
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples(name, folder: pathlib.Path, monkeypatch):
+  monkeypatch.chdir(folder)
+  failed, tried = doctest.testmod(
+    importlib.import_module(name),
+    extraglobs={"jax": jax, "jnp": jnp, "np": np, "maskedlm": maskedlm},
+    optionflags=_OPTIONS,
+  )
+  assert tried and not failed
