@@ -10,10 +10,10 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from maskedlm import objectives
 from maskedlm.config import defaults as config_lib
 from maskedlm.config import overrides
 from maskedlm.data.batches import placeholder_corpus
+from maskedlm.pretraining import objectives
 from maskedlm.training import loop as train
 from maskedlm.training import sharding
 from maskedlm.training import step as steps

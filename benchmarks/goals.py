@@ -51,9 +51,9 @@ from goal_runs import (
 )
 from table import Row
 
-from maskedlm import objectives
 from maskedlm.config import defaults as config_lib
 from maskedlm.data.prepare import prepare
+from maskedlm.pretraining import objectives
 from maskedlm.runtime import startup, xla_flags
 from maskedlm.training import sharding
 from maskedlm.training import step as steps

@@ -30,7 +30,6 @@ import arguments
 import jax
 import numpy as np
 
-from maskedlm import objectives
 from maskedlm.config import defaults as config_lib
 from maskedlm.config import overrides
 from maskedlm.core.task import Task
@@ -38,6 +37,7 @@ from maskedlm.data.prepare import prepare
 from maskedlm.modeling import losses, masked_lm
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import EncoderConfig
+from maskedlm.pretraining import objectives
 from maskedlm.training import loop as train
 from maskedlm.training import phases, sharding
 

@@ -191,8 +191,8 @@ def measure(
   import jax
   from ml_collections import ConfigDict
 
-  from maskedlm import objectives
   from maskedlm.data.corpus import store
+  from maskedlm.pretraining import objectives
   from maskedlm.training import language_metrics as languages
   from maskedlm.training import metrics
   from maskedlm.training import step as steps

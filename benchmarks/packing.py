@@ -19,10 +19,10 @@ import jax
 import numpy as np
 import table
 
-from maskedlm import objectives
 from maskedlm.config import defaults as config_lib
 from maskedlm.data.corpus import store
 from maskedlm.data.prepare import prepare
+from maskedlm.pretraining import objectives
 from maskedlm.training import sharding
 from maskedlm.training import step as steps
 

@@ -45,12 +45,12 @@ import numpy as np
 import peer_process
 from peer_process import Shape, Taken
 
-from maskedlm import objectives
 from maskedlm.config import defaults as config_lib
 from maskedlm.core.task import Task
 from maskedlm.data.corpus import concat, store
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.flops import train_flops
+from maskedlm.pretraining import objectives
 from maskedlm.runtime import startup, xla_flags
 from maskedlm.training import optimizer, sharding
 from maskedlm.training import step as steps

@@ -17,12 +17,12 @@ import os
 import pathlib
 from collections.abc import Iterator
 
-from maskedlm import objectives
 from maskedlm.cli import plot
 from maskedlm.cli.main import VERBS
 from maskedlm.config import defaults, presets
 from maskedlm.core.options import full_doc
 from maskedlm.finetune import config as finetune
+from maskedlm.pretraining import objectives
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "maskedlm"
@@ -32,8 +32,8 @@ FOLDERS = {
   "runtime": "the process: hosts, start-up, buckets, files, console",
   "modeling": "on the device: encoder, heads, losses, attention",
   "data": "on the host: text, tokenizers, corpora, rows, batches",
-  "objectives": "what pretraining minimises",
   "training": "the loop, step, optimizer, sharding, checkpoints",
+  "pretraining": "the run of pretraining, its objectives, first weights",
   "config": "options, presets, overrides",
   "planning": "before a run: does it fit, what will it read",
   "finetune": "one folder per task",

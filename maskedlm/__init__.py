@@ -1,17 +1,14 @@
 """maskedlm: pretrain masked language models, and put them to work.
 
-In Python, `pretrain(config, workdir)` and `finetune(config, workdir)` train,
-and `load(path)` opens a checkpoint (docs/guides/use/python.md). Nothing heavy
-is imported before it is needed.
+In Python, `train(config, workdir)` pretrains or fine-tunes, and `load(path)`
+opens a checkpoint (docs/guides/use/python.md). Nothing heavy is imported before
+it is needed.
 """
 
-import importlib
-import types
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-  from maskedlm.cli.in_python import pretrain
-  from maskedlm.finetune.start import finetune
+  from maskedlm.in_python import train
   from maskedlm.inference.ensemble import Ensemble, load_ensemble
   from maskedlm.inference.model import Model, load
 
@@ -20,21 +17,10 @@ __all__ = (
   "Ensemble",
   "Model",
   "__version__",
-  "finetune",
   "load",
   "load_ensemble",
-  "pretrain",
+  "train",
 )
-
-
-class FinetuneFolder(types.ModuleType):
-  """The folder maskedlm.finetune, which is also the function of that name."""
-
-  def __call__(self, config, workdir) -> dict:
-    """Fine-tunes in a workdir; see finetune/start.py."""
-    from maskedlm.finetune import start
-
-    return start.finetune(config, workdir)
 
 
 def __getattr__(name: str):
@@ -42,14 +28,17 @@ def __getattr__(name: str):
     from maskedlm.config import presets
 
     return presets
+  if name in ("train", "pretrain"):  # The second is its earlier name.
+    from maskedlm import in_python
+
+    return in_python.train
+  if name == "finetune":
+    raise AttributeError(
+      "maskedlm.finetune is a folder: import it to use it; to fine-tune, call "
+      "maskedlm.train(config, workdir)"
+    )
   if name not in __all__:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-  if name == "finetune":  # A FinetuneFolder.
-    return importlib.import_module("maskedlm.finetune")
-  if name == "pretrain":
-    from maskedlm.cli import in_python
-
-    return in_python.pretrain
   from maskedlm.inference import ensemble, model
 
   home = ensemble if name in ("Ensemble", "load_ensemble") else model

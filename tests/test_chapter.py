@@ -21,7 +21,7 @@ from maskedlm.finetune.tagging import head, rows
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.losses import cross_entropy
 from maskedlm.modeling.masking import tokens
-from maskedlm.objectives import spanbert
+from maskedlm.pretraining.objectives import spanbert
 
 VOCABULARY = """
   [PAD] [UNK] [CLS] [SEP] [MASK] Mt . San ##itas is in Sunshine Canyon my dog

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from helpers.repository import CONFIGS
-from maskedlm.cli import pretrain
+from maskedlm import in_python
 from maskedlm.config import defaults, overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.modeling import architecture, encoder
@@ -77,7 +77,7 @@ def test_two_steps_of_a_shrunk_config(name, tiny, tmp_path, monkeypatch):
     changes["optimizer.warmup_steps"] = 0
     config.phases = ({"steps": 1}, {"steps": 1, **changes})
   defaults.validate(config)
-  assert pretrain.pretrain(config, tmp_path) == 0
+  assert in_python.run_pretraining(config, tmp_path)
   result = json.loads((tmp_path / "result.json").read_text())
   assert result["steps"] == 2
   loss = "lm" if config.objective.name in ("causal", "bilm") else "mlm"

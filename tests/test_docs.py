@@ -5,9 +5,9 @@ import re
 import sys
 
 from helpers.repository import ROOT
-from maskedlm import objectives
 from maskedlm.config import defaults as configs
 from maskedlm.finetune import config as finetune_configs
+from maskedlm.pretraining import objectives
 from maskedlm.training.checkpoints import resume
 
 PAGES = [

@@ -12,7 +12,7 @@ from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import config as finetune_config
 from maskedlm.interop import own_task
-from maskedlm.objectives import load_objective
+from maskedlm.pretraining.objectives import load_objective
 from maskedlm.training.checkpoints import load
 
 SENTENCES = [
@@ -63,6 +63,7 @@ def here(tmp_path_factory):
 
 def test_the_objective_trains_and_resumes(here, monkeypatch, capsys):
   monkeypatch.chdir(here)
+  assert len((here / "summary.py").read_text().splitlines()) <= 80
   assert '"heldout/summary_loss"' in (here / "run/metrics.jsonl").read_text()
   params = load.load_params(here / "run")[0]
   assert {"encoder", "mlm_head", "summary"} <= set(params)
@@ -126,6 +127,11 @@ def test_a_file_that_is_none(tmp_path, monkeypatch):
     ("empty.py", "", "empty.py'.*has no make_task"),
     ("half.py", "make_task = None", "half.py'.*has no Options"),
     ("wrong.py", "1 / 0", "wrong.py'.*ZeroDivisionError"),
+    (
+      "old.py",
+      "from maskedlm.objectives import auto_pack",
+      "old.py'.*; it is maskedlm.pretraining now",
+    ),
   ):
     if text is not None:
       pathlib.Path(name).write_text(text)

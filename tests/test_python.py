@@ -28,8 +28,8 @@ def test_the_notebook_runs(tmp_path, monkeypatch):
       exec(short.replace("epochs = 3.0", "epochs = 1.0"), names)
   assert steps == 1
   assert names["result"]["steps"] == 4
-  assert maskedlm.pretrain(names["config"], "runs/small")["steps"] == 4
-  again = maskedlm.finetune(names["tuning"], "runs/returns")
+  assert maskedlm.train(names["config"], "runs/small")["steps"] == 4
+  again = maskedlm.train(names["tuning"], "runs/returns")
   assert 0 <= again["accuracy"] <= 1
 
 
@@ -37,19 +37,19 @@ def test_wrong_calls_are_errors(tmp_path):
   config = defaults.default()
   config.train.prefetch = 0
   with pytest.raises(ConfigError, match=r"train.prefetch=0"):
-    maskedlm.pretrain(config, tmp_path / "run")
+    maskedlm.train(config, tmp_path / "run")
   with pytest.raises(ConfigError, match=r"absent.py: no such file"):
-    maskedlm.pretrain("absent.py", tmp_path / "run")
+    maskedlm.train("absent.py", tmp_path / "run")
   config = finetuning.default("tagging")
   with pytest.raises(ConfigError, match="init_from"):
-    maskedlm.finetune(config, tmp_path / "run")
+    maskedlm.train(config, tmp_path / "run")
   config.suite = ("a", "b")
   with pytest.raises(ConfigError, match="several runs"):
-    maskedlm.finetune(config, tmp_path / "run")
+    maskedlm.train(config, tmp_path / "run")
 
 
-def test_the_folder_stays_a_folder():
-  import maskedlm.finetune.run
-
-  assert maskedlm.finetune.run.finetune
-  assert callable(maskedlm.finetune)
+def test_earlier_names(monkeypatch):
+  assert maskedlm.pretrain is maskedlm.train
+  monkeypatch.delattr(maskedlm, "finetune")  # As before it is imported.
+  with pytest.raises(AttributeError, match=r"call maskedlm.train\(config"):
+    _ = maskedlm.finetune

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from ml_collections import ConfigDict
 
-from maskedlm import objectives
 from maskedlm.cli import options
 from maskedlm.config import existing, overrides
 from maskedlm.core.counts import counted
@@ -23,9 +22,9 @@ from maskedlm.planning.inspect.facts import (
   facts_of_rows,
 )
 from maskedlm.planning.inspect.rows import format_row
+from maskedlm.pretraining import objectives, predictions
 from maskedlm.runtime import console, output_options, startup
 from maskedlm.training import phases as phasing
-from maskedlm.training import predictions
 
 
 def main(argv: Sequence[str]) -> int:

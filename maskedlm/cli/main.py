@@ -87,11 +87,6 @@ def main(argv: Sequence[str] | None = None) -> int:
   return code
 
 
-def run_task(task: str) -> None:
-  """Ends the program as `maskedlm finetune TASK` does, with its arguments."""
-  sys.exit(main(["finetune", task, *sys.argv[1:]]))
-
-
 def _leave_within(seconds: float, code: int) -> None:
   """Ends the process after `seconds`, if threads keep it from ending.
 

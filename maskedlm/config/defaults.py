@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 from ml_collections import ConfigDict
 
-from maskedlm import objectives
 from maskedlm.config.options import (
   CorpusOptions,
   DataOptions,
@@ -20,6 +19,7 @@ from maskedlm.config.options import (
 from maskedlm.core import options
 from maskedlm.core.errors import ConfigError
 from maskedlm.modeling.architecture import ModelOptions
+from maskedlm.pretraining import objectives
 from maskedlm.training import phases
 from maskedlm.training.optimizer import OptimizerOptions
 

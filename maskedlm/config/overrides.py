@@ -32,8 +32,8 @@ from maskedlm.config import (
 from maskedlm.config.defaults import objective_section, validate
 from maskedlm.core import options
 from maskedlm.core.errors import ConfigError, did_you_mean
+from maskedlm.pretraining.initial import init_from
 from maskedlm.runtime import buckets, console
-from maskedlm.training.checkpoints import init_from
 
 _OPTION = re.compile(r"^--?(no)?config\.")
 

@@ -49,6 +49,12 @@ class CheckpointError(RuntimeError):
   exit_code = 2
 
 
+class StoppedError(RuntimeError):
+  """A signal stopped the run, after a checkpoint was saved."""
+
+  exit_code = 75  # EX_TEMPFAIL: the same command continues.
+
+
 class StorageError(RuntimeError):
   """Storage can't be written or reached at present."""
 

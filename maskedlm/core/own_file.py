@@ -15,6 +15,8 @@ from importlib.machinery import SourceFileLoader
 from maskedlm.core.errors import ConfigError, check_name
 
 SUFFIX = ".py"
+# Folders of earlier versions that such files import, and where they are now.
+_MOVED = {"maskedlm.objectives": "maskedlm.pretraining"}
 
 
 def load(option: str, name: str, known: list[str], *, has: Sequence[str]):
@@ -59,8 +61,10 @@ def _run(option: str, name: str, path: str) -> types.ModuleType:
   except ConfigError:
     raise
   except Exception as error:
+    moved = _MOVED.get(getattr(error, "name", None) or "")
     raise ConfigError(
       f"{option}={name!r} could not be loaded: {type(error).__name__}: "
       f"{' '.join(str(error).split())}"
+      + (f"; it is {moved} now" if moved else "")
     ) from error
   return module

@@ -1,11 +1,4 @@
-"""Fine-tuning: a folder for each task, all trained by the same loop.
-
-`maskedlm.finetune(config, workdir)` calls the folder: start.finetune.
-"""
-
-import sys
-
-from maskedlm import FinetuneFolder
+"""Fine-tuning: a folder for each task, all trained by the same loop."""
 
 
 def __getattr__(name: str):
@@ -14,6 +7,3 @@ def __getattr__(name: str):
 
     return glue
   raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-sys.modules[__name__].__class__ = FinetuneFolder

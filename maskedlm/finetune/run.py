@@ -16,7 +16,7 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from maskedlm.core.counts import counted
-from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.core.errors import ConfigError, DataError, StoppedError
 from maskedlm.core.measured import from_json, to_json
 from maskedlm.core.parse_json import parse_json
 from maskedlm.core.task import Params, Task
@@ -38,12 +38,6 @@ from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.runtime import console, multihost, output_files
 from maskedlm.training import loop, phases, sharding
 from maskedlm.training.checkpoints import load, resume
-
-
-class StoppedError(RuntimeError):
-  """A signal stopped the run, after a checkpoint was saved."""
-
-  exit_code = 75
 
 
 class Prepared(NamedTuple):

@@ -1,11 +1,13 @@
 """Masks a word in each of some held-out sentences of a corpus."""
 
+import pathlib
 from typing import NamedTuple
 
 import numpy as np
 
 from maskedlm.data.corpus import concat
 from maskedlm.data.corpus.store import Corpus
+from maskedlm.inference import fill_mask
 
 _TOKENS = range(6, 31)  # Of a sentence that a line shows.
 _TRIES = 200  # Sentences to look through for each example.
@@ -16,6 +18,14 @@ class MaskedExample(NamedTuple):
 
   text: str
   word: str
+
+
+def print_filled(workdir: pathlib.Path, corpus: Corpus) -> None:
+  """Prints how the model of a run fills the masks of three sentences."""
+  model = fill_mask.load_mask_filler(workdir)
+  for text, word in mask_words(corpus, 3):
+    (filled,) = fill_mask.fill_masks(model, [text], top_k=5)
+    print(f"{fill_mask.format_filled(filled)}  (it was: {word})")
 
 
 def mask_words(corpus: Corpus, count: int) -> list[MaskedExample]:

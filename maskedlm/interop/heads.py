@@ -16,7 +16,7 @@ from maskedlm.finetune.question_answering.question_answering import SpanHead
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import MlmHead, NspHead, Pooler, row_vector
-from maskedlm.objectives.electra import DiscriminatorHead
+from maskedlm.pretraining.objectives.electra import DiscriminatorHead
 
 
 class HeadInputs(NamedTuple):

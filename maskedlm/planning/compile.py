@@ -15,12 +15,12 @@ import jax
 import numpy as np
 from ml_collections import ConfigDict
 
-from maskedlm import objectives
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Task
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.planning import gpus, memory
 from maskedlm.planning.topologies import Topology
+from maskedlm.pretraining import objectives
 from maskedlm.runtime import xla_flags
 from maskedlm.training import sharding
 from maskedlm.training import step as steps

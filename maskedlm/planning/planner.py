@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import jax
 from ml_collections import ConfigDict
 
-from maskedlm import objectives
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.modeling import architecture
 from maskedlm.modeling.attention import blockwise
@@ -28,6 +27,7 @@ from maskedlm.planning.compile import Compiled, Pieces, Step, TooLarge
 from maskedlm.planning.memory import Sizes
 from maskedlm.planning.roofline import Estimate
 from maskedlm.planning.topologies import Topology
+from maskedlm.pretraining import objectives
 from maskedlm.training import sharding
 from maskedlm.training.phases import Phase
 

@@ -1,8 +1,9 @@
 """Measures held-out metrics of pretraining by language, if there are several.
 
 A batch's `language_ids` give the language of each row. Read top-down: the
-languages -> sums of each on the device (step.py) -> text (metrics.py,
-cli/pretrain.py). docs/guides/pretrain/multilingual.md explains the numbers.
+languages -> sums of each on the device (step.py) -> text (metrics.py, and
+result.py of pretraining). docs/guides/pretrain/multilingual.md explains the
+numbers.
 """
 
 import math

@@ -9,7 +9,7 @@ import pytest
 from helpers import languages
 from helpers.prepare_corpus import prepare_corpus
 from helpers.repository import CONFIGS
-from maskedlm import objectives
+from maskedlm import in_python
 from maskedlm.cli import inspect, pretrain, tokenizer, tokenizer_report
 from maskedlm.config import defaults, overrides
 from maskedlm.core.errors import ConfigError
@@ -22,6 +22,7 @@ from maskedlm.planning.inspect import languages as inspect_languages
 from maskedlm.planning.inspect import rows as inspect_rows
 from maskedlm.planning.inspect.rows import Token
 from maskedlm.planning.inspect.schedules import Curve
+from maskedlm.pretraining import objectives
 from maskedlm.runtime import console
 from maskedlm.training.phases import split
 
@@ -140,7 +141,7 @@ def test_every_objective_mixes_languages(objective, argv):
 
 def test_a_run_on_several_languages(argv, tmp_path, capsys):
   config = overrides.load_config(XLMR, argv[1:])
-  assert pretrain.pretrain(config, tmp_path) == 0
+  assert in_python.run_pretraining(config, tmp_path)
   result = json.loads((tmp_path / "result.json").read_text())
   assert result["steps"] == 3 and np.isfinite(result["heldout_mlm_loss"])
   # Each language is in result.json, the log, the table and the metrics.

@@ -12,8 +12,9 @@ import pytest
 
 from helpers import tiny as tiny_run
 from helpers.toy_runs import logged_lines
-from maskedlm.cli import main, pretrain
+from maskedlm.cli import main
 from maskedlm.data.corpus import store
+from maskedlm.pretraining.result import write_and_print
 from maskedlm.training import loop
 from maskedlm.training.checkpoints import load
 
@@ -279,7 +280,7 @@ def test_a_run_ends_whatever_its_loss(tiny, tmp_path, capsys, loss, shown):
   heldout = {} if loss is None else {"mlm_loss": loss, "mlm_accuracy": 0.25}
   result = loop.Result({}, 7, {"nsp_loss": 0.5, **heldout}, None, False)
   corpus = store.open_corpus(tiny[1])
-  pretrain.finish(tmp_path, corpus, result, fills_masks=False)
+  write_and_print(tmp_path, corpus, result)
   assert shown in capsys.readouterr().out
   text = (tmp_path / "result.json").read_text()
   written = json.loads(text, parse_constant=pytest.fail)

@@ -4,8 +4,8 @@ import ast
 
 import pytest
 
-from maskedlm import objectives
 from maskedlm.config import defaults, effects
+from maskedlm.pretraining import objectives
 
 
 def with_options(objective, section, changes):

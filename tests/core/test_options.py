@@ -5,13 +5,13 @@ import math
 
 import pytest
 
-from maskedlm import objectives
 from maskedlm.config import defaults
 from maskedlm.core import options
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.options import changed_default, option
 from maskedlm.finetune import config as finetune_config
 from maskedlm.modeling import architecture
+from maskedlm.pretraining import objectives
 
 
 @dataclasses.dataclass(frozen=True)

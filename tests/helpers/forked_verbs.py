@@ -21,7 +21,7 @@ _SERVER = """
 import json, os, sys
 import jax, orbax.checkpoint, tensorboardX, grain, optax
 from maskedlm.cli import main
-import maskedlm.cli.pretrain, maskedlm.cli.finetune, maskedlm.training.loop
+import maskedlm.cli.pretrain, maskedlm.cli.finetune, maskedlm.pretraining.run
 for line in sys.stdin:
   request = json.loads(line)
   child = os.fork()

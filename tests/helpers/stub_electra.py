@@ -7,7 +7,7 @@ import numpy as np
 from helpers import stub_objective
 from helpers.stub_objective import B, L
 from maskedlm.modeling.encoder import EncoderConfig
-from maskedlm.objectives import electra
+from maskedlm.pretraining.objectives import electra
 
 
 def make_config(**model):

@@ -12,7 +12,7 @@ from maskedlm.config import defaults
 from maskedlm.interop.heads import param_shapes
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.encoder import EncoderConfig
-from maskedlm.objectives import electra
+from maskedlm.pretraining.objectives import electra
 from maskedlm.training.checkpoints import manager
 
 D, H, F, N, T = 24, 3, 40, 3, 17

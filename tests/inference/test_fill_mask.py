@@ -12,7 +12,7 @@ from maskedlm.data.tokenizers import tokenizer
 from maskedlm.inference import fill_mask, token_model
 from maskedlm.modeling import heads
 from maskedlm.modeling.encoder import EncoderConfig
-from maskedlm.objectives import causal, electra
+from maskedlm.pretraining.objectives import causal, electra
 
 V, D = 131, 24
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from helpers import untrained, workdirs
-from maskedlm import objectives
 from maskedlm.cli import main
 from maskedlm.config import defaults
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.interop import vocabulary_transfer
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.heads import mlm_logits
+from maskedlm.pretraining import objectives
 from maskedlm.training.checkpoints import load
 
 

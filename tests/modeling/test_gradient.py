@@ -6,7 +6,7 @@ import pytest
 
 from helpers import encoder_reference
 from helpers.encoder_reference import B, P, V
-from maskedlm.objectives import mlm_nsp
+from maskedlm.pretraining.objectives import mlm_nsp
 from maskedlm.training.step import totals
 
 

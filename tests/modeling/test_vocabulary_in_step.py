@@ -8,9 +8,9 @@ import pytest
 from ml_collections import ConfigDict
 
 from helpers import encoder_reference
-from maskedlm import objectives
 from maskedlm.config import defaults
 from maskedlm.data.batches import placeholder_corpus
+from maskedlm.pretraining import objectives
 from maskedlm.training import optimizer as optim
 from maskedlm.training import sharding
 from maskedlm.training import step as steps

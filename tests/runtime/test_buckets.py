@@ -25,15 +25,10 @@ from maskedlm.core.errors import ConfigError, StorageError
 from maskedlm.data.corpus import concat, store, streamed
 from maskedlm.data.prepare import local
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
+from maskedlm.pretraining.initial import init_from
 from maskedlm.runtime import buckets
 from maskedlm.training import status
-from maskedlm.training.checkpoints import (
-  files,
-  init_from,
-  load,
-  manager,
-  manifest,
-)
+from maskedlm.training.checkpoints import files, load, manager, manifest
 
 # Addresses and folders.
 

@@ -12,12 +12,12 @@ import maskedlm
 from helpers import finetune_runs, toy, untrained
 from helpers.compilations import compiled_programs
 from helpers.toy_runs import make_config, run
-from maskedlm import objectives
 from maskedlm.config import defaults
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.finetune import config as finetuning
 from maskedlm.finetune import run as finetune
 from maskedlm.inference.vectors import vectors
+from maskedlm.pretraining import objectives
 from maskedlm.runtime import startup
 from maskedlm.training import sharding
 

@@ -13,9 +13,9 @@ import pytest
 from helpers import languages as made_up
 from helpers import toy
 from helpers.prepare_corpus import prepare_corpus
-from maskedlm import objectives
 from maskedlm.config import defaults as base
 from maskedlm.inference.plots import training_curves
+from maskedlm.pretraining import objectives
 from maskedlm.training import language_metrics, metrics, sharding
 from maskedlm.training import step as steps
 from maskedlm.training.language_metrics import Language

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from helpers.mesh_losses import losses_on
-from maskedlm import objectives
 from maskedlm.config import defaults as config_lib
 from maskedlm.config import overrides
 from maskedlm.data.corpus import store
+from maskedlm.pretraining import objectives
 
 MODERN = {
   "type_vocab_size": 0,

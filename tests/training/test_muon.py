@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from ml_collections import ConfigDict
 
-from maskedlm import objectives
 from maskedlm.config import defaults as base
 from maskedlm.config import presets
 from maskedlm.data.batches import placeholder_corpus
+from maskedlm.pretraining import objectives
 from maskedlm.training import muon, sharding
 from maskedlm.training import optimizer as optim
 

@@ -17,9 +17,9 @@ from helpers.program_cost import (
   materialised,
   matmul_flops,
 )
-from maskedlm import objectives
 from maskedlm.config import defaults as config_lib
 from maskedlm.data.batches import placeholder_corpus
+from maskedlm.pretraining import objectives
 from maskedlm.training import step as steps
 
 # P is 0.15 L; V is 1,000, which is padded to 1,024.

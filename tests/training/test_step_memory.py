@@ -8,7 +8,8 @@ import pytest
 
 from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError
-from maskedlm.training import epochs, step_memory
+from maskedlm.pretraining import epochs
+from maskedlm.training import step_memory
 from maskedlm.training.phases import split
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from helpers import stub_objective, toy
 from helpers.toy_runs import logged_lines, make_config, run
-from maskedlm import objectives
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.modeling import architecture, masked_lm
+from maskedlm.pretraining import objectives
 from maskedlm.training import sharding, watching
 from maskedlm.training import step as steps
 

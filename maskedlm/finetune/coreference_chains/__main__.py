@@ -1,5 +1,5 @@
-"""Runs `maskedlm finetune coreference_chains`, as a module."""
+"""`python -m maskedlm.finetune.TASK` is `maskedlm finetune TASK`."""
 
-from maskedlm.cli import main
+from maskedlm.__main__ import finetune
 
-main.run_task("coreference_chains")
+finetune(__package__)

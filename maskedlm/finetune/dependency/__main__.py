@@ -1,5 +1,5 @@
-"""Runs `maskedlm finetune dependency`, as a module."""
+"""`python -m maskedlm.finetune.TASK` is `maskedlm finetune TASK`."""
 
-from maskedlm.cli import main
+from maskedlm.__main__ import finetune
 
-main.run_task("dependency")
+finetune(__package__)

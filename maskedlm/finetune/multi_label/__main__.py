@@ -1,5 +1,5 @@
-"""Runs `maskedlm finetune multi_label`: classification/multi_label.py."""
+"""`python -m maskedlm.finetune.TASK` is `maskedlm finetune TASK`."""
 
-from maskedlm.cli import main
+from maskedlm.__main__ import finetune
 
-main.run_task("multi_label")
+finetune(__package__)

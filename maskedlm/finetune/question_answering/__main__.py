@@ -1,5 +1,5 @@
-"""Runs `maskedlm finetune question_answering`, as a module."""
+"""`python -m maskedlm.finetune.TASK` is `maskedlm finetune TASK`."""
 
-from maskedlm.cli import main
+from maskedlm.__main__ import finetune
 
-main.run_task("question_answering")
+finetune(__package__)

@@ -1,5 +1,5 @@
-"""Runs `maskedlm finetune semantic_roles`, as a module."""
+"""`python -m maskedlm.finetune.TASK` is `maskedlm finetune TASK`."""
 
-from maskedlm.cli import main
+from maskedlm.__main__ import finetune
 
-main.run_task("semantic_roles")
+finetune(__package__)

@@ -1,5 +1,5 @@
-"""Runs `maskedlm finetune text_features`: classification/features.py."""
+"""`python -m maskedlm.finetune.TASK` is `maskedlm finetune TASK`."""
 
-from maskedlm.cli import main
+from maskedlm.__main__ import finetune
 
-main.run_task("text_features")
+finetune(__package__)

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import jax
 from ml_collections import ConfigDict
 
-from maskedlm import objectives
 from maskedlm.core.counts import counted
 from maskedlm.core.task import Task
 from maskedlm.data.batches import batch_costs
@@ -26,7 +25,8 @@ from maskedlm.planning.inspect.rows import (
   measure_rows,
   sample_row,
 )
-from maskedlm.training import epochs, optimizer
+from maskedlm.pretraining import epochs, objectives
+from maskedlm.training import optimizer
 from maskedlm.training import step as steps
 from maskedlm.training.phases import Phase
 

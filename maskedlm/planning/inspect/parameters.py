@@ -8,7 +8,8 @@ from ml_collections import ConfigDict
 
 from maskedlm.core.task import Params
 from maskedlm.planning import memory
-from maskedlm.training.checkpoints import grow, init_from, load
+from maskedlm.pretraining.initial import grow, init_from
+from maskedlm.training.checkpoints import load
 
 
 def parameter_figures(config: ConfigDict, params: Params) -> dict[str, Any]:

@@ -6,8 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.core.task import Task
+from maskedlm.pretraining import epochs
 from maskedlm.runtime import console
-from maskedlm.training import epochs, optimizer
+from maskedlm.training import optimizer
 from maskedlm.training import phases as phasing
 from maskedlm.training.phases import Phase
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from helpers import tiny as tiny_run
-from maskedlm import objectives
 from maskedlm.cli import inspect
 from maskedlm.config import defaults, overrides
 from maskedlm.core.errors import ConfigError
@@ -16,8 +15,9 @@ from maskedlm.data.batches import placeholder_corpus
 from maskedlm.data.tokenizers.tokenizer import Special
 from maskedlm.planning import memory
 from maskedlm.planning.inspect import facts, html_page, rows, schedules
+from maskedlm.pretraining import objectives, predictions
 from maskedlm.training import phases as phasing
-from maskedlm.training import predictions, sharding, step_memory
+from maskedlm.training import sharding, step_memory
 from maskedlm.training import step as steps
 
 # Ids: 0-4 special (4 = [MASK]); 5-9 begin a word, 10-14 continue one.

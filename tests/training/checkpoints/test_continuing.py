@@ -12,12 +12,13 @@ import pytest
 
 from helpers import finetune_runs as runs
 from helpers import tiny as tiny_run
-from maskedlm import objectives
 from maskedlm.config import defaults as config_lib
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.data.tokenizers.tokenizer import train_tokenizer
-from maskedlm.training.checkpoints import init_from, load, manager
+from maskedlm.pretraining import objectives
+from maskedlm.pretraining.initial import init_from
+from maskedlm.training.checkpoints import load, manager
 
 STEPS = (
   "--config.train.num_steps=1",

@@ -12,6 +12,7 @@ while theirs are split near the middle, and a tenth of them not at all.
 """
 
 import dataclasses
+import functools
 import math
 
 import jax
@@ -19,16 +20,16 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.core.options import changed_default, check_options, option
+from maskedlm.core.options import changed_default, option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
-from maskedlm.data.batches import batch_costs, batching, pair_rows
+from maskedlm.data.batches import batching, pair_rows
 from maskedlm.modeling import flops, losses, masked_lm
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import Encoder, EncoderConfig
 from maskedlm.modeling.layers import ACTIVATIONS, Dense
 from maskedlm.modeling.masking import masking, tokens
 from maskedlm.modeling.masking.options import MaskOptions, single_tokens
-from maskedlm.objectives import auto_pack
+from maskedlm.pretraining import auto_pack, frame
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +79,6 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
 
   config.model is the discriminator.
   """
-  check_options("objective", Options, options)
   length = config.data.length
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, length)
   # Its classifiers read [CLS] through gelu, here and in transformers.
@@ -92,7 +92,6 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
     single_tokens(options),
     token_counts=corpus.token_counts,
   )
-  rows = make_batches(config, corpus, shard, options)
 
   def corrupt(batch: Batch, key: Key) -> Batch:
     mask_key, sample_key = jax.random.split(key)
@@ -113,28 +112,19 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
     head = 6.0 * length * (cfg.width**2 + cfg.width)
     return generator + encoder + head
 
-  return Task(
-    **rows._asdict(),
-    init=lambda key: init(cfg, small, key),
-    corrupt=corrupt,
-    loss=lambda *args: loss(
-      cfg,
-      small,
-      options.temperature,
-      options.discriminator_weight,
-      *args,
+  return frame.make_task(
+    "electra",
+    config,
+    cfg,
+    make_batches(config, corpus, shard, options),
+    masks._replace(corrupt=corrupt),
+    init=functools.partial(init, cfg, small),
+    loss=functools.partial(
+      loss, cfg, small, options.temperature, options.discriminator_weight
     ),
-    flops=batch_costs.step_cost(
-      row_flops,
-      rows.batch_at,
-      config.data.batch_size,
-      packed=options.pack,
-    ),
-    describe={
-      "objective": "electra",
-      "encoder": dataclasses.asdict(cfg),
-      "generator": dataclasses.asdict(small),
-    },
+    packed=options.pack,
+    cost=row_flops,
+    also={"generator": dataclasses.asdict(small)},
   )
 
 

@@ -9,7 +9,8 @@ from helpers import untrained
 from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.word_vectors.files import WordVectors
-from maskedlm.training.checkpoints import init_tokens, load
+from maskedlm.pretraining.initial import init_tokens
+from maskedlm.training.checkpoints import load
 
 
 def test_rows_are_scaled_to_the_size_of_random_ones():

@@ -12,7 +12,7 @@ from maskedlm.config import overrides
 from maskedlm.modeling import flops
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import EncoderConfig
-from maskedlm.objectives import roberta
+from maskedlm.pretraining.objectives import roberta
 
 
 def make_config(**options):

@@ -10,17 +10,20 @@ positions at a time.
 """
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.core.options import check_options, copy_option, option
+from maskedlm.core.options import copy_option, option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
-from maskedlm.data.batches import batch_costs, text_rows
-from maskedlm.modeling import flops, losses, masked_lm, vocabulary_softmax
+from maskedlm.data.batches import text_rows
+from maskedlm.modeling import losses, masked_lm, vocabulary_softmax
 from maskedlm.modeling.architecture import EncoderConfig, encoder_config
-from maskedlm.objectives import causal
+from maskedlm.modeling.masking.masking import Masking
+from maskedlm.pretraining import frame
+from maskedlm.pretraining.objectives import causal
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,29 +45,21 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   Of config.model, only options that an LSTM has count
   (config/effects.py lists the others).
   """
-  check_options("objective", Options, options)
   length = config.data.length
   cfg = architecture(config.model, corpus.tokenizer.vocab_size, length)
   rows = text_rows.full_sentence_batches(
     config, corpus, shard, isolate_documents=options.isolate_documents
   )
 
-  def row_flops(attended: float | None) -> float:
-    del attended
-    return flops.train_flops(cfg, length, num_predictions=length)
-
-  return Task(
-    **rows._asdict(),
-    init=lambda key: init(cfg, key),
-    corrupt=lambda batch, key: targets(batch),
-    loss=lambda *args: loss(cfg, options.chunk, *args),
-    flops=batch_costs.step_cost(
-      row_flops,
-      rows.batch_at,
-      config.data.batch_size,
-      packed=options.isolate_documents,
-    ),
-    describe={"objective": "bilm", "encoder": dataclasses.asdict(cfg)},
+  return frame.make_task(
+    "bilm",
+    config,
+    cfg,
+    rows,
+    Masking(length, lambda batch, key: targets(batch)),
+    init=functools.partial(init, cfg),
+    loss=functools.partial(loss, cfg, options.chunk),
+    packed=options.isolate_documents,
   )
 
 

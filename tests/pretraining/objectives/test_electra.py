@@ -27,7 +27,7 @@ from maskedlm.config import overrides
 from maskedlm.data.corpus import store
 from maskedlm.modeling import flops, masked_lm
 from maskedlm.modeling.encoder import EncoderConfig
-from maskedlm.objectives import electra
+from maskedlm.pretraining.objectives import electra
 
 
 @pytest.fixture

@@ -16,13 +16,15 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from maskedlm.core.options import check_options, option
+from maskedlm.core.options import option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
-from maskedlm.data.batches import batch_costs, text_rows
-from maskedlm.modeling import flops, losses, masked_lm, vocabulary_softmax
+from maskedlm.data.batches import text_rows
+from maskedlm.modeling import losses, masked_lm, vocabulary_softmax
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.modeling.heads import MlmHead
+from maskedlm.modeling.masking.masking import Masking
+from maskedlm.pretraining import frame
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,30 +60,21 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   """
   length = config.data.length
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, length)
-  check_options("objective", Options, options)
   from_right = options.direction == "right_to_left"
   cfg = dataclasses.replace(cfg, causal=True, right_to_left=from_right)
   rows = text_rows.full_sentence_batches(
     config, corpus, shard, isolate_documents=options.isolate_documents
   )
 
-  def row_flops(attended: float | None) -> float:
-    return flops.train_flops(
-      cfg, length, num_predictions=length, attended=attended
-    )
-
-  return Task(
-    **rows._asdict(),
-    init=lambda key: init(cfg, key),
-    corrupt=lambda batch, key: targets(batch, options.direction),
-    loss=lambda *args: loss(cfg, options.chunk, *args),
-    flops=batch_costs.step_cost(
-      row_flops,
-      rows.batch_at,
-      config.data.batch_size,
-      packed=options.isolate_documents,
-    ),
-    describe={"objective": "causal", "encoder": dataclasses.asdict(cfg)},
+  return frame.make_task(
+    "causal",
+    config,
+    cfg,
+    rows,
+    Masking(length, lambda batch, key: targets(batch, options.direction)),
+    init=functools.partial(init, cfg),
+    loss=functools.partial(loss, cfg, options.chunk),
+    packed=options.isolate_documents,
   )
 
 

@@ -23,7 +23,7 @@ from helpers.stub_objective import (
 )
 from maskedlm.core.errors import ConfigError
 from maskedlm.modeling.encoder import EncoderConfig
-from maskedlm.objectives import mlm_nsp
+from maskedlm.pretraining.objectives import mlm_nsp
 
 
 def make_task(monkeypatch, config=None, **options):

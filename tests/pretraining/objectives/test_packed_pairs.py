@@ -9,7 +9,7 @@ from maskedlm.config import overrides
 from maskedlm.data.batches import batch_costs
 from maskedlm.modeling import flops
 from maskedlm.modeling.encoder import EncoderConfig
-from maskedlm.objectives import mlm_nsp
+from maskedlm.pretraining.objectives import mlm_nsp
 from maskedlm.training.step import totals
 
 B, L = 8, 92

@@ -10,7 +10,7 @@ from helpers import bert_peer
 from maskedlm.config import defaults as config_lib
 from maskedlm.modeling import heads, masked_lm
 from maskedlm.modeling.encoder import Encoder, EncoderConfig
-from maskedlm.objectives import electra
+from maskedlm.pretraining.objectives import electra
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

@@ -7,11 +7,11 @@ import types
 import pytest
 
 from helpers import tiny as tiny_run
-from maskedlm import objectives
 from maskedlm.config import defaults as config_lib
 from maskedlm.config import overrides
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.data.corpus import store
+from maskedlm.pretraining import objectives
 
 
 def decide(monkeypatch, alone, packed, *, pack=None):

@@ -14,17 +14,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.core.options import check_options, option
+from maskedlm.core.options import option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
-from maskedlm.data.batches import batch_costs, batching, text_rows
+from maskedlm.data.batches import batching, text_rows
 from maskedlm.modeling import flops, masked_lm, vocabulary_softmax
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.modeling.heads import SboHead, gather_positions
 from maskedlm.modeling.losses import weighted_sum
 from maskedlm.modeling.masking import spans, tokens
+from maskedlm.modeling.masking.masking import Masking
 from maskedlm.modeling.masking.options import MaskOptions
-from maskedlm.objectives import auto_pack
+from maskedlm.pretraining import auto_pack, frame
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +71,6 @@ class Options(MaskOptions):
 def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   """Returns the Task of SpanBERT's pretraining; arguments as in __init__.py."""
   tokenizer = corpus.tokenizer
-  check_options("objective", Options, options)
   length = config.data.length
   cfg = encoder_config(config.model, tokenizer.vocab_size, length)
   sbo = SboHead(
@@ -93,8 +93,6 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   outside = np.zeros(cfg.vocab_size, bool)
   special = tokenizer.special
   outside[[special.pad, special.cls, special.sep]] = True
-
-  rows = make_batches(config, corpus, shard, options)
 
   def corrupt(batch: Batch, key: Key) -> Batch:
     input_ids, segment_ids = batch["input_ids"], batch["segment_ids"]
@@ -155,18 +153,16 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
       cfg, length, num_predictions=P, attended=attended
     )
 
-  return Task(
-    **rows._asdict(),
-    init=lambda key: init(cfg, sbo, key),
-    corrupt=corrupt,
-    loss=lambda *args: loss(cfg, sbo, options.sbo_weight, *args),
-    flops=batch_costs.step_cost(
-      row_flops,
-      rows.batch_at,
-      config.data.batch_size,
-      packed=options.pack,
-    ),
-    describe={"objective": "spanbert", "encoder": dataclasses.asdict(cfg)},
+  return frame.make_task(
+    "spanbert",
+    config,
+    cfg,
+    make_batches(config, corpus, shard, options),
+    Masking(P, corrupt),
+    init=functools.partial(init, cfg, sbo),
+    loss=functools.partial(loss, cfg, sbo, options.sbo_weight),
+    packed=options.pack,
+    cost=row_flops,
   )
 
 

@@ -16,7 +16,7 @@ from ml_collections import ConfigDict
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Params
-from maskedlm.training.checkpoints import grow
+from maskedlm.pretraining.initial import grow
 
 
 def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:

@@ -25,19 +25,20 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from maskedlm.core import own_file
+from maskedlm.core.options import check_options
 from maskedlm.core.task import Task
 from maskedlm.data.batches.batching import Batches
-from maskedlm.objectives import auto_pack
+from maskedlm.pretraining import auto_pack
 
 
 def names() -> list[str]:
   """Returns the names of all objectives: the modules of this folder."""
   modules = pkgutil.iter_modules(__path__)
-  return sorted({module.name for module in modules} - {"auto_pack"})
+  return sorted(module.name for module in modules)
 
 
 def load_objective(name: str):
-  """Returns the module maskedlm.objectives.<name>, or that of a file NAME.py.
+  """Returns the module of an objective here, or that of a file NAME.py.
 
   Raises:
     ConfigError: there is no such objective.
@@ -45,7 +46,9 @@ def load_objective(name: str):
   own = own_file.load(
     "objective.name", name, names(), has=["make_task", "Options"]
   )
-  return own or importlib.import_module(f"maskedlm.objectives.{name}")
+  return own or importlib.import_module(
+    f"maskedlm.pretraining.objectives.{name}"
+  )
 
 
 def make_task(
@@ -104,7 +107,9 @@ def _objective(config: ConfigDict) -> tuple[Any, Any]:
   """Returns the objective's module and its Options."""
   values = config.objective.to_dict()
   objective = load_objective(values.pop("name"))
-  return objective, objective.Options(**values)
+  options = objective.Options(**values)
+  check_options("objective", objective.Options, options)
+  return objective, options
 
 
 def _packs(parts, log: Callable = lambda line: None) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from helpers import untrained, workdirs
 from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError
-from maskedlm.training.checkpoints import grow, init_from
+from maskedlm.pretraining.initial import grow, init_from
 
 
 def test_an_axis_is_filled_from_its_middle():

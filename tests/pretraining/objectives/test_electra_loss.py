@@ -12,7 +12,7 @@ from helpers.stub_electra import make_batch, make_config, make_task, sizes
 from helpers.stub_objective import B, L, jitted_loss, random_params
 from maskedlm.modeling.encoder import Encoder
 from maskedlm.modeling.heads import MlmHead
-from maskedlm.objectives import electra
+from maskedlm.pretraining.objectives import electra
 from maskedlm.training import step as steps
 from maskedlm.training.step import totals
 

@@ -5,9 +5,8 @@ import pytest
 
 from helpers import splits, stub_objective
 from helpers.stub_objective import UNK, V
-from maskedlm import objectives
 from maskedlm.core.errors import ConfigError, CorpusError
-from maskedlm.training import predictions
+from maskedlm.pretraining import objectives, predictions
 
 NAMES = ["mlm_nsp", "roberta", "spanbert", "electra", "causal"]
 

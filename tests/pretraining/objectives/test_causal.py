@@ -15,7 +15,7 @@ from maskedlm.modeling import flops, masked_lm
 from maskedlm.modeling.architecture import restored
 from maskedlm.modeling.encoder import Encoder, EncoderConfig
 from maskedlm.modeling.heads import MlmHead
-from maskedlm.objectives import bilm, causal
+from maskedlm.pretraining.objectives import bilm, causal
 from maskedlm.training.step import totals
 
 

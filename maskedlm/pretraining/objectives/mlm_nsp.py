@@ -6,21 +6,22 @@ masked tokens plus the mean cross-entropy over the pairs.
 """
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
 
-from maskedlm.core.options import check_options, option
+from maskedlm.core.options import option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
-from maskedlm.data.batches import batch_costs, batching, pair_rows
-from maskedlm.modeling import flops, masked_lm
+from maskedlm.data.batches import batching, pair_rows
+from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.modeling.heads import NspHead, Pooler, gather_positions
 from maskedlm.modeling.losses import accuracy, cross_entropy
 from maskedlm.modeling.masking import masking
 from maskedlm.modeling.masking.options import CorruptionOptions
-from maskedlm.objectives import auto_pack
+from maskedlm.pretraining import auto_pack, frame
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,35 +48,21 @@ class Options(CorruptionOptions):
 
 def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   """Returns the Task of BERT's pretraining; arguments as in __init__.py."""
-  check_options("objective", Options, options)
   length = config.data.length
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, length)
   masks, heldout = masking.train_and_heldout(
     corpus.tokenizer, length, options, token_counts=corpus.token_counts
   )
-  rows = make_batches(config, corpus, shard, options)
-
-  def row_flops(attended: float | None) -> float:
-    return flops.train_flops(
-      cfg,
-      length,
-      num_predictions=masks.num_predictions,
-      attended=attended,
-    )
-
-  return Task(
-    **rows._asdict(),
-    init=lambda key: init(cfg, key),
-    corrupt=masks.corrupt,
-    corrupt_heldout=heldout.corrupt,
-    loss=lambda *args: loss(cfg, *args),
-    flops=batch_costs.step_cost(
-      row_flops,
-      rows.batch_at,
-      config.data.batch_size,
-      packed=options.pack,
-    ),
-    describe={"objective": "mlm_nsp", "encoder": dataclasses.asdict(cfg)},
+  return frame.make_task(
+    "mlm_nsp",
+    config,
+    cfg,
+    make_batches(config, corpus, shard, options),
+    masks,
+    heldout=heldout,
+    init=functools.partial(init, cfg),
+    loss=functools.partial(loss, cfg),
+    packed=options.pack,
   )
 
 

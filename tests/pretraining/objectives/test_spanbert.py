@@ -8,7 +8,7 @@ from helpers import encoder_reference, stub_objective
 from helpers.stub_objective import CLS, MASK, PAD, SEP, UNK, B, V
 from maskedlm.modeling import flops, masked_lm
 from maskedlm.modeling.encoder import EncoderConfig
-from maskedlm.objectives import spanbert
+from maskedlm.pretraining.objectives import spanbert
 from maskedlm.training.step import totals
 
 L = 29

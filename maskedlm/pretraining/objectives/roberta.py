@@ -8,17 +8,19 @@ train.accumulate splits to fit the devices. Masks are new in every epoch
 """
 
 import dataclasses
+import functools
 
 import jax
 
-from maskedlm.core.options import check_options, option
+from maskedlm.core.options import option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
-from maskedlm.data.batches import batch_costs, text_rows
-from maskedlm.modeling import flops, masked_lm
+from maskedlm.data.batches import text_rows
+from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.modeling.masking import masking
 from maskedlm.modeling.masking.options import CorruptionOptions
+from maskedlm.pretraining import frame
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +43,6 @@ class Options(CorruptionOptions):
 
 def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   """Returns the Task of RoBERTa's pretraining; arguments as in __init__.py."""
-  check_options("objective", Options, options)
   length = config.data.length
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, length)
   masks, heldout = masking.train_and_heldout(
@@ -56,27 +57,16 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
     config, corpus, shard, isolate_documents=options.isolate_documents
   )
 
-  def row_flops(attended: float | None) -> float:
-    return flops.train_flops(
-      cfg,
-      length,
-      num_predictions=masks.num_predictions,
-      attended=attended,
-    )
-
-  return Task(
-    **rows._asdict(),
-    init=lambda key: init(cfg, key),
-    corrupt=masks.corrupt,
-    corrupt_heldout=heldout.corrupt,
-    loss=lambda *args: loss(cfg, *args),
-    flops=batch_costs.step_cost(
-      row_flops,
-      rows.batch_at,
-      config.data.batch_size,
-      packed=options.isolate_documents,
-    ),
-    describe={"objective": "roberta", "encoder": dataclasses.asdict(cfg)},
+  return frame.make_task(
+    "roberta",
+    config,
+    cfg,
+    rows,
+    masks,
+    heldout=heldout,
+    init=functools.partial(init, cfg),
+    loss=functools.partial(loss, cfg),
+    packed=options.isolate_documents,
   )
 
 

@@ -1,0 +1,69 @@
+"""The Task of an objective: what all of them have in common."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from maskedlm.core.task import Batch, Key, Metrics, Params, Task
+from maskedlm.data.batches import batch_costs
+from maskedlm.data.batches.batching import Batches
+from maskedlm.modeling import flops
+from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.modeling.masking.masking import Masking
+
+
+def make_task(
+  name: str,
+  config,
+  cfg: EncoderConfig,
+  rows: Batches,
+  masks: Masking,
+  *,
+  init: Callable[[Key], Params],
+  loss: Callable[[Params, Batch, Key, bool], tuple[Metrics, Metrics]],
+  heldout: Masking | None = None,
+  packed: bool | None = False,
+  cost: Callable[[float | None], float] | None = None,
+  also: Mapping[str, Any] | None = None,
+) -> Task:
+  """Returns the Task of an objective.
+
+  Args:
+    name: the objective's, for checkpoints.
+    config: the whole config; config.data is read.
+    cfg: the encoder.
+    rows: the batches of a corpus.
+    masks: makes a batch's targets, and how many a row has.
+    init, loss: as in Task.
+    heldout: the same for held-out batches; None if it is no other.
+    packed: whether a row has several texts that don't attend to each other.
+    cost: pairs of positions in a row that attend to each other, or None for
+      all -> the row's FLOPs; by default those of the encoder and its
+      predictions.
+    also: what else a checkpoint says about the model.
+  """
+  length = config.data.length
+
+  def encoder_cost(attended: float | None) -> float:
+    return flops.train_flops(
+      cfg, length, num_predictions=masks.num_predictions, attended=attended
+    )
+
+  return Task(
+    **rows._asdict(),
+    init=init,
+    corrupt=masks.corrupt,
+    corrupt_heldout=heldout.corrupt if heldout else None,
+    loss=loss,
+    flops=batch_costs.step_cost(
+      cost or encoder_cost,
+      rows.batch_at,
+      config.data.batch_size,
+      packed=bool(packed),
+    ),
+    describe={
+      "objective": name,
+      "encoder": dataclasses.asdict(cfg),
+      **(also or {}),
+    },
+  )

@@ -1,0 +1,175 @@
+"""A run of pretraining, in order.
+
+Corpus (the workdir's own is prepared if missing) -> objective -> what its rows
+predict -> initial weights -> loop.run -> result. Run again, it continues.
+"""
+
+import math
+import pathlib
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import jax
+from ml_collections import ConfigDict
+
+from maskedlm.core.errors import ConfigError
+from maskedlm.core.task import Params, Task
+from maskedlm.data.batches import placeholder_corpus
+from maskedlm.data.corpus import store
+from maskedlm.modeling import architecture
+from maskedlm.modeling.attention import layer
+from maskedlm.pretraining import (
+  corpora,
+  epochs,
+  objectives,
+  predictions,
+  result,
+)
+from maskedlm.pretraining.initial import init_from, init_tokens
+from maskedlm.runtime import buckets, console, multihost, waiting
+from maskedlm.training import (
+  language_metrics,
+  loop,
+  phases,
+  sharding,
+  step,
+  trackers,
+)
+from maskedlm.training.checkpoints import resume
+
+# Options that decide what is predicted.
+_OF_ROWS = re.compile(r"(objective|corpus)\.|data\.length")
+
+
+def run(
+  config: ConfigDict,
+  workdir: pathlib.Path,
+  mesh: jax.sharding.Mesh,
+  *,
+  frozen: Collection[str],
+  show_examples: Callable[[pathlib.Path, store.Corpus], None],
+) -> bool:
+  """Pretrains in a folder; see start.py. Returns False if interrupted."""
+  multihost.check_shared(workdir)
+  multihost.run_on_all_hosts(lambda: resume.check_workdir(workdir, config))
+  opened = multihost.run_on_all_hosts(
+    lambda: corpora.open_corpora(config, workdir),
+    facts=lambda opened: resume.flatten(_identity(config, opened)),
+  )
+  corpus = opened[0]
+  config = config.copy_and_resolve_references()  # resolve_packing changes it.
+  with waiting.explained(f"counting the rows of {corpus.path}"):
+    configs = [phase.config for phase in phases.split(config)]
+    objectives.resolve_packing(
+      config, [*zip(configs, opened, strict=True)], log=console.log
+    )
+    parts = phases.split(config)
+    tasks = [
+      _make_task(phase.config, each, sharding.data_shard(mesh))
+      for phase, each in zip(parts, opened, strict=True)
+    ]
+  languages = language_metrics.of_corpus(corpus)
+  shared = {"languages": languages, "token_counts": corpus.token_counts}
+  tasks = [task._replace(**shared) for task in tasks]
+  params = jax.eval_shape(tasks[0].init, jax.random.key(0))
+  count = sum(math.prod(x.shape) for x in jax.tree.leaves(params))
+  console.log(
+    f"{config.name} in {buckets.origin(workdir)}: {config.objective.name}, "
+    f"{count:,} parameters on {mesh.size} {jax.devices()[0].device_kind} "
+    f"device(s), mesh {dict(mesh.shape)}; their shardings are in parameters.txt"
+  )
+  with waiting.explained("measuring what is predicted in the first rows"):
+    for phase, task, each in zip(parts, tasks, opened, strict=True):
+      if phase is parts[0] or any(map(_OF_ROWS.match, phase.changes)):
+        predictions.check_rows(phase.config, task, each, log=console.log)
+  for line in epochs.warnings(parts, tasks):
+    console.log(line)
+  multihost.run_on_all_hosts(
+    lambda: (
+      multihost.is_primary() and corpora.keep_tokenizer(config, corpus, workdir)
+    )
+  )
+  ended = loop.run(
+    parts,
+    tasks,
+    workdir,
+    mesh=mesh,
+    frozen=frozen,
+    identity=_identity(config, opened),
+    start_from=_first_weights(config, corpus),
+  )
+  if ended.interrupted:
+    console.log(
+      f"interrupted; step {ended.step:,} is saved: the same command continues"
+    )
+    return False
+  if multihost.is_primary():
+    result.write_and_print(workdir, corpus, ended)
+    if "mlm_head" in params:
+      show_examples(workdir, corpus)
+  return True
+
+
+def check(config: ConfigDict) -> jax.sharding.Mesh:
+  """Checks a config before any slow work; returns the mesh.
+
+  Raises:
+    ConfigError: an option is wrong, or doesn't suit the devices.
+  """
+  trackers.check_installed(config.train.tracker)
+  share, rows = config.corpus.heldout_share, config.train.eval_rows
+  if not config.corpus.path and not share and rows:
+    raise ConfigError(
+      f"corpus.heldout_share={share} leaves no text for train.eval_rows={rows}:"
+      " raise corpus.heldout_share or set train.eval_rows=0."
+    )
+  mesh = sharding.make_mesh(config.mesh)
+  corpus = placeholder_corpus.make_corpus(config.tokenizer)
+  parts = phases.split(config)
+  tasks = []
+  for phase in parts:
+    c = phase.config
+    sharding.check_batch(c.data.batch_size, c.train.accumulate, mesh)
+    cfg = architecture.encoder_config(
+      c.model, c.tokenizer.vocab_size, c.data.length
+    )
+    architecture.check_attention(cfg, **layer.machine())
+    tasks.append(objectives.make_task(c, corpus))
+    step.over_mesh(c, tasks[-1], mesh, rates=phase.rates)
+  phases.join_tasks(parts, tasks)
+  if config.init_tokens:
+    init_tokens.check(config, jax.eval_shape(tasks[0].init, jax.random.key(0)))
+  return mesh
+
+
+def _make_task(config: ConfigDict, corpus: store.Corpus, shard) -> Task:
+  """Returns the Task of a phase, whose batches are checked."""
+  task = objectives.make_task(config, corpus, shard)
+  return task._replace(batch_at=store.check_batches(task.batch_at, corpus))
+
+
+def _first_weights(
+  config: ConfigDict, corpus: store.Corpus
+) -> Callable[[Params], Params]:
+  """Returns start_from of loop.run: fresh parameters -> the first ones."""
+  if config.init_from:
+    return init_from.initial_weights(
+      config.init_from, log=console.log, method=config.grow
+    )
+  if config.init_tokens:
+    return init_tokens.initial_tokens(
+      config.init_tokens, corpus.tokenizer, log=console.log
+    )
+  return lambda params: params
+
+
+def _identity(
+  config: ConfigDict, opened: Sequence[store.Corpus]
+) -> dict[str, Any]:
+  """Returns what identifies the run, for resume.py to compare."""
+  return {
+    "config": corpora.values(config),
+    "corpus": "+".join(dict.fromkeys(each.fingerprint for each in opened)),
+    "tokenizer": opened[0].tokenizer.sha256,
+  }
