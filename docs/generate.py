@@ -3,8 +3,9 @@
   python docs/generate.py
 
 docs/reference/options.md comes from the options' dataclasses, cli.md from the
-verbs' --help, configs.md from the first lines of the configs, and
-docs/assets/layers.svg from the imports.
+verbs' --help, configs.md from the first lines of the configs and the presets,
+docs/assets/layers.svg from the imports and objects.svg from OBJECTS, whose
+classes must exist.
 tests/test_docs.py checks that they are current.
 """
 
@@ -40,6 +41,16 @@ FOLDERS = {
   "inference": "what a trained model is used for",
   "interop": "import and export: Hugging Face, StableHLO",
   "cli": "the command line: one file per verb",
+}
+# The objects of a run: a class, what it holds, and what makes the next of it.
+OBJECTS = {
+  "Corpus": ("tokens and starts, memory-mapped", "rows: pair_rows, text_rows"),
+  "RowSource": ("how many rows, their order, how to read them", "make_batches"),
+  "Batches": ("arrays of a step, a pure function of it", "an objective"),
+  "Task": ("batch_at, init, corrupt, loss, flops", "over_mesh: jit, shardings"),
+  "OverMesh": ("init, step, heldout_step: compiled", "loop.run"),
+  "TrainState": ("parameters, moments, the step's number", "save, restore"),
+  "Checkpoints": ("the complete steps of a workdir", ""),
 }
 
 # Verbs that have verbs of their own.
@@ -160,7 +171,30 @@ def configs_page() -> str:
     doc = ast.get_docstring(ast.parse(path.read_text())) or ""
     first = " ".join(doc.split("\n\n")[0].split()).replace("|", "\\|")
     lines.append(f"| `{path.name}` | {first} |")
-  return "\n".join(lines) + "\n"
+  return "\n".join([*lines, *_presets_lines()]) + "\n"
+
+
+def _presets_lines() -> list[str]:
+  """Returns a table of the optimizer's presets, by what differs from adamw."""
+  lines = [
+    "",
+    "## Optimizer presets",
+    "",
+    "`--config.optimizer=NAME`; [what is behind them](presets.md).",
+    "",
+    "| preset | from | differs from `adamw` in |",
+    "|---|---|---|",
+  ]
+  common = presets.load("adamw").to_dict()
+  for name, preset in presets.names().items():
+    changed = [
+      f"`{option}={value!r}`"
+      for option, value in presets.load(name).to_dict().items()
+      if value != common[option]
+    ]
+    about = " ".join((preset.__doc__ or "").split())
+    lines.append(f"| `{name}` | {about} | {', '.join(changed)} |")
+  return lines
 
 
 def layers_picture() -> str:
@@ -185,13 +219,6 @@ def layers_picture() -> str:
     center[name] = 10 + width // 2 + (width + 60) * column
     upper[name] = top + step * (max(row.values()) - row[name])
   parts = [
-    f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 '
-    f"{max(center.values()) + width // 2 + 10} "
-    f'{max(upper.values()) + height + 10}" font-family="sans-serif">',
-    '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" '
-    'markerWidth="7" markerHeight="7" orient="auto">'
-    '<path d="M0 0L8 4L0 8z" fill="#5c6bc0"/></marker></defs>',
-    '<rect width="100%" height="100%" fill="white"/>',
     '<text x="10" y="20" font-size="13" fill="#555">An arrow is an import; '
     "imports that follow from others are left out.</text>",
   ]
@@ -209,21 +236,64 @@ def layers_picture() -> str:
         f"M{x} {y}H{gap - side * 10}Q{gap} {y} {gap} {y + 10}V{y2 - 10}"
         f"Q{gap} {y2} {gap + side * 10} {y2}H{gap + side * 28}"
       )
-    parts.append(
-      f'<path d="{path}" fill="none" stroke="#5c6bc0" stroke-width="1.6" '
-      'marker-end="url(#head)"/>'
-    )
+    parts.append(_arrow(path))
   for name, about in FOLDERS.items():
-    x, y = center[name] - width // 2, upper[name]
-    parts.append(
-      f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="8" '
-      'fill="#eef0fb" stroke="#3f51b5"/>'
-      f'<text x="{x + 14}" y="{y + 24}" font-size="17" font-weight="bold" '
-      f'fill="#1a237e">{name}/</text>'
-      f'<text x="{x + 14}" y="{y + 45}" font-size="13" fill="#333">{about}'
-      "</text>"
-    )
-  return "\n".join([*parts, "</svg>"]) + "\n"
+    x = center[name] - width // 2
+    parts.append(_box(x, upper[name], width, f"{name}/", about))
+  right = max(center.values()) + width // 2 + 10
+  return _svg(parts, right, max(upper.values()) + height + 10)
+
+
+def objects_picture() -> str:
+  """Returns docs/assets/objects.svg: the objects of a pretraining run."""
+  files = {}
+  for path in PACKAGE.rglob("*.py"):
+    for node in ast.parse(path.read_text()).body:
+      if isinstance(node, ast.ClassDef) and node.name in OBJECTS:
+        files[node.name] = path.relative_to(PACKAGE)
+  parts, y = [], 10
+  for name, (about, makes) in OBJECTS.items():
+    parts.append(_box(10, y, 560, name, f"{files[name]}: {about}"))
+    if makes:
+      parts.append(_arrow(f"M150 {y + 58}V{y + 88}"))
+      parts.append(
+        f'<text x="164" y="{y + 77}" font-size="13" fill="#555">{makes}</text>'
+      )
+    y += 90
+  return _svg(parts, 580, y - 22)
+
+
+def _svg(parts: list[str], width: int, height: int) -> str:
+  """Returns a picture of these parts."""
+  head = [
+    f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+    'font-family="sans-serif">',
+    '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" '
+    'markerWidth="7" markerHeight="7" orient="auto">'
+    '<path d="M0 0L8 4L0 8z" fill="#5c6bc0"/></marker></defs>',
+    '<rect width="100%" height="100%" fill="white"/>',
+  ]
+  return "\n".join([*head, *parts, "</svg>"]) + "\n"
+
+
+def _arrow(path: str) -> str:
+  """Returns an arrow along an SVG path."""
+  return (
+    f'<path d="{path}" fill="none" stroke="#5c6bc0" stroke-width="1.6" '
+    'marker-end="url(#head)"/>'
+  )
+
+
+def _box(x: int, y: int, width: int, name: str, about: str) -> str:
+  """Returns a box of 58 pixels' height with a name and a line about it."""
+  return (
+    f'<rect x="{x}" y="{y}" width="{width}" height="58" rx="8" '
+    'fill="#eef0fb" stroke="#3f51b5"/>'
+    f'<text x="{x + 14}" y="{y + 24}" font-size="17" font-weight="bold" '
+    f'fill="#1a237e">{name}</text>'
+    f'<text x="{x + 14}" y="{y + 45}" font-size="13" fill="#333">{about}'
+    "</text>"
+  )
 
 
 def _arrows() -> Iterator[tuple[str, str]]:
@@ -247,6 +317,7 @@ PAGES = {
   "docs/reference/cli.md": cli_page,
   "docs/reference/configs.md": configs_page,
   "docs/assets/layers.svg": layers_picture,
+  "docs/assets/objects.svg": objects_picture,
 }
 
 

@@ -21,7 +21,7 @@ def train(
   Args:
     config: of maskedlm.config.default() or, to fine-tune,
       maskedlm.finetune.config.default(task); or a config file such as
-      "configs/bert.py:small". It is not changed.
+      "configs/bert.py:tiny". It is not changed.
     workdir: the folder of the run, or gs://...
 
   Returns:

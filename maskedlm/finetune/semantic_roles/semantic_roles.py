@@ -1,7 +1,7 @@
 """Semantic roles: who did what to whom, when and where.
 
 For each predicate of a sentence, given or found, the labelled spans of its
-arguments (Jurafsky & Martin, section 11.4.4, "spans"; PropBank's roles). The
+arguments (Jurafsky & Martin, section 11.5.2; PropBank's roles). The
 sentence is encoded once. A word is a predicate if sigmoid(w z) > 1/2, and the
 arguments of a predicate are BIO tags of all words (head.py), decoded by Viterbi
 so that they are well-formed (Shi and Lin 2019, arXiv:1904.05255).
