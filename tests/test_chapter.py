@@ -15,10 +15,10 @@ from maskedlm.data.labelled import bio
 from maskedlm.data.labelled.bio import Entity
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 from maskedlm.finetune.common import entity_metrics, text_pairs
-from maskedlm.finetune.common.tag_head import first_subword_scores
 from maskedlm.finetune.spans import metrics as span_metrics
 from maskedlm.finetune.tagging import head, rows
 from maskedlm.modeling import masked_lm
+from maskedlm.modeling.label_heads import first_subword_scores
 from maskedlm.modeling.losses import cross_entropy
 from maskedlm.modeling.masking import tokens
 from maskedlm.pretraining.objectives import spanbert

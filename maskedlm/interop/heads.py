@@ -10,12 +10,11 @@ import jax
 import jax.numpy as jnp
 
 from maskedlm.core.task import Array, Params
-from maskedlm.finetune.common.row_head import ClassHead
-from maskedlm.finetune.common.tag_head import TagHead
 from maskedlm.finetune.question_answering.question_answering import SpanHead
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import MlmHead, NspHead, Pooler, row_vector
+from maskedlm.modeling.label_heads import ClassHead, TagHead
 from maskedlm.pretraining.objectives.electra import DiscriminatorHead
 
 

@@ -9,6 +9,8 @@ import jax.numpy as jnp
 
 from maskedlm.modeling.layers import on_cpu
 
+UNSEEN = -1  # In place of the id of a label that the model doesn't have.
+
 
 def cross_entropy(logits, labels, *, weights):
   """Returns each row's weighted sum of cross-entropies, and sum of weights.
@@ -86,6 +88,22 @@ def _backward(saved, grads):
 
 
 loss_and_correct.defvjp(_forward, _backward)
+
+
+def loss_and_accuracy(logits, labels, *, weights):
+  """Returns cross-entropy and accuracy as pairs (sum [B], weight [B]).
+
+  Args:
+    logits: [B, ..., V].
+    labels: [B, ...] ids. UNSEEN adds nothing to the loss, and is never right.
+    weights: [B, ...], 0 for labels to ignore entirely.
+  """
+  is_known = labels != UNSEEN
+  loss, correct = loss_and_correct(logits, labels)
+  return (
+    weighted_sum(loss, weights * is_known),
+    weighted_sum(correct & is_known, weights),
+  )
 
 
 def weighted_sum(values, weights):

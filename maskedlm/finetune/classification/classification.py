@@ -31,14 +31,13 @@ from maskedlm.finetune.common import (
   single_label,
 )
 from maskedlm.finetune.common.confusion import confusion_table
-from maskedlm.finetune.common.head import Head
+from maskedlm.finetune.common.head import Head, make_row_head
 from maskedlm.finetune.common.labels import (
   Gold,
   ids_of,
   label_ids,
   require_two_labels,
 )
-from maskedlm.finetune.common.row_head import make_row_head
 from maskedlm.finetune.common.text_pairs import cut_sizes, pair_row
 from maskedlm.finetune.contract import (
   Application,

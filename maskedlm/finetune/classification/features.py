@@ -19,12 +19,6 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.finetune.classification import classification
 from maskedlm.finetune.common.head import Head
-from maskedlm.finetune.common.layer_features import (
-  CHOICES,
-  LayerFeatures,
-  example_layers,
-  frozen_layers,
-)
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -34,6 +28,12 @@ from maskedlm.finetune.contract import (
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import ROW_POOLS
+from maskedlm.modeling.layer_features import (
+  CHOICES,
+  LayerFeatures,
+  example_layers,
+  frozen_layers,
+)
 
 
 @dataclasses.dataclass(frozen=True)

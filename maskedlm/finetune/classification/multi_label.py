@@ -20,8 +20,8 @@ from maskedlm.data.labelled.formats.texts import Example, FileLayout
 from maskedlm.data.labelled.labels import check_distinct
 from maskedlm.finetune.classification import classification
 from maskedlm.finetune.common import ensemble, entity_metrics
+from maskedlm.finetune.common.head import make_row_head
 from maskedlm.finetune.common.labels import Gold, require_two_labels
-from maskedlm.finetune.common.row_head import make_row_head
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,

@@ -4,11 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 from flax import linen as nn
 
 from maskedlm.core.task import Array, Batch, Key, Params
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.modeling.heads import Pooler, row_vector
+from maskedlm.modeling.label_heads import ClassHead
 
 
 class Heads(NamedTuple):
@@ -89,3 +92,28 @@ def make_head(
     )
 
   return Head(heads.init, logits)
+
+
+def make_row_head(
+  cfg: EncoderConfig, outputs: int, *, pooler: bool, name: str = "class_head"
+) -> Head:
+  """Returns a Head with logits [B, outputs] on the vector of each row."""
+  module = ClassHead(cfg, outputs)
+
+  def init(key: Key) -> Params:
+    head_key, pooler_key = jax.random.split(key)
+    x = jnp.zeros((1, cfg.width))
+    params = {name: module.init(head_key, x, train=False)["params"]}
+    if pooler:
+      params["pooler"] = Pooler(cfg).init(pooler_key, x[:, None])["params"]
+    return params
+
+  def logits(params: Params, batch: Batch, key: Key, train: bool):
+    hidden = masked_lm.encode(cfg, params, batch, key, train)
+    x = row_vector(cfg, hidden, batch["segment_ids"])
+    if pooler:
+      x = Pooler(cfg).apply({"params": params["pooler"]}, x[:, None])
+    rngs = masked_lm.head_rngs(key, train)
+    return module.apply({"params": params[name]}, x, train=train, rngs=rngs)
+
+  return Head(init, logits)

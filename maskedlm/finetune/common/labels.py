@@ -22,10 +22,8 @@ from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError, did_you_mean
 from maskedlm.data.labelled.labels import canonical
 from maskedlm.finetune.contract import Example
-from maskedlm.modeling import losses
+from maskedlm.modeling.losses import UNSEEN
 from maskedlm.runtime.console import log
-
-UNSEEN = -1
 
 
 class Gold(NamedTuple):
@@ -148,22 +146,6 @@ def label_ids(
   """Returns the ids int32 [n] of labels: 0 of None, UNSEEN of one without."""
   known = {None: 0, **ids}
   return np.array([known.get(label, UNSEEN) for label in gold], np.int32)
-
-
-def loss_and_accuracy(logits, labels, *, weights):
-  """Returns cross-entropy and accuracy as pairs (sum [B], weight [B]).
-
-  Args:
-    logits: [B, ..., V].
-    labels: [B, ...] ids; UNSEEN is allowed.
-    weights: [B, ...], 0 for labels to ignore entirely.
-  """
-  is_known = labels != UNSEEN
-  loss, correct = losses.loss_and_correct(logits, labels)
-  return (
-    losses.weighted_sum(loss, weights * is_known),
-    losses.weighted_sum(correct & is_known, weights),
-  )
 
 
 def check_known(gold: Sequence[tuple[str, str]], labels: Sequence[str]) -> None:

@@ -15,7 +15,6 @@ from maskedlm.finetune.common.ensemble import (
   mean_softmax,
 )
 from maskedlm.finetune.common.head import Head
-from maskedlm.finetune.common.labels import loss_and_accuracy
 from maskedlm.finetune.contract import (
   Application,
   Example,
@@ -23,6 +22,7 @@ from maskedlm.finetune.contract import (
   Prediction,
   Rows,
 )
+from maskedlm.modeling.losses import loss_and_accuracy
 
 
 def make_classifier(

@@ -25,21 +25,10 @@ from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled import sentences, tables
 from maskedlm.data.labelled.formats import treebanks, trees
 from maskedlm.data.labelled.formats.trees import Example
-from maskedlm.finetune.common import ensemble, entity_metrics, span_vectors
+from maskedlm.finetune.common import ensemble, entity_metrics
 from maskedlm.finetune.common.decoding import Row, by_example
 from maskedlm.finetune.common.head import Heads
-from maskedlm.finetune.common.labelled_or_null import (
-  expecting_null,
-  likeliest_spans,
-  loss_and_recall,
-)
-from maskedlm.finetune.common.labels import ids_of, loss_and_accuracy
-from maskedlm.finetune.common.span_vectors import SpanHead, SpanScorer
-from maskedlm.finetune.common.tag_head import (
-  TagHead,
-  first_subword_scores,
-  likeliest_tags,
-)
+from maskedlm.finetune.common.labels import ids_of
 from maskedlm.finetune.constituency import metrics
 from maskedlm.finetune.constituency.decode import best_spans
 from maskedlm.finetune.constituency.rows import GOLD, TAGS, make_rows
@@ -50,6 +39,19 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
+from maskedlm.modeling import span_vectors
+from maskedlm.modeling.label_heads import (
+  TagHead,
+  first_subword_scores,
+  likeliest_tags,
+)
+from maskedlm.modeling.losses import loss_and_accuracy
+from maskedlm.modeling.span_labels import (
+  expecting_null,
+  likeliest_spans,
+  loss_and_recall,
+)
+from maskedlm.modeling.span_vectors import SpanHead, SpanScorer
 
 # Spans of a row that decoding looks at, as a multiple of its tokens. A tree has
 # fewer than two for each word.

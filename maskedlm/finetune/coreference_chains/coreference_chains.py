@@ -18,12 +18,11 @@ from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled.formats import chains as chain_files
 from maskedlm.data.labelled.formats.chains import Example
-from maskedlm.finetune.common import ensemble, span_vectors
+from maskedlm.finetune.common import ensemble
 from maskedlm.finetune.common.decoding import Row, by_example
 from maskedlm.finetune.common.head import Heads
 from maskedlm.finetune.common.labels import Gold, note_none
 from maskedlm.finetune.common.multi_sequence import flatten_sequences
-from maskedlm.finetune.common.span_vectors import SpanScorer
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -39,6 +38,8 @@ from maskedlm.finetune.coreference_chains.text import (
   parse_line,
   predicted_chains,
 )
+from maskedlm.modeling import span_vectors
+from maskedlm.modeling.span_vectors import SpanScorer
 
 GOLD = Gold(
   "chains", "a document of a CoNLL-2012 file, whose last column marks chains"

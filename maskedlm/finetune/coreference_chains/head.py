@@ -1,7 +1,7 @@
 """Scores of mentions and of links between them, on the device.
 
 Lee et al. 2017 (arXiv:1707.07045): every span of a few words within a sentence
-gets a vector h, a layer over its ends, a summary of its tokens (common/
+gets a vector h, a layer over its ends, a summary of its tokens (modeling/
 span_vectors.py) and its width, and a mention score s_m(h). Of a row of T words
 the best lambda * T spans are kept. A link from the span i to an earlier one j
 scores
@@ -27,8 +27,10 @@ from flax import linen as nn
 
 from maskedlm.core.task import Array, Batch, Params
 from maskedlm.finetune.common import ensemble
-from maskedlm.finetune.common.labelled_or_null import with_odds
-from maskedlm.finetune.common.span_vectors import (
+from maskedlm.modeling import losses
+from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.modeling.span_labels import with_odds
+from maskedlm.modeling.span_vectors import (
   SpanComponents,
   SpanEnds,
   SpanHead,
@@ -37,8 +39,6 @@ from maskedlm.finetune.common.span_vectors import (
   last_ends,
   score_all_spans,
 )
-from maskedlm.modeling import losses
-from maskedlm.modeling.architecture import EncoderConfig
 
 LINK = 64  # E, the width of q and k.
 _WIDTHS = 8  # Kinds of widths: 1, 2, 3 to 4, 5 to 8, ... tokens.

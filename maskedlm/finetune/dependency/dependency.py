@@ -9,7 +9,7 @@ that are predicted are the best tree, crossing arcs included, with one root.
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -26,13 +26,11 @@ from maskedlm.data.labelled.sentences import parse_words
 from maskedlm.finetune.common import ensemble, entity_metrics
 from maskedlm.finetune.common.decoding import Row, by_example
 from maskedlm.finetune.common.head import Heads
-from maskedlm.finetune.common.labels import ids_of, loss_and_accuracy
+from maskedlm.finetune.common.labels import ids_of
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
-  Outputs,
   Prediction,
-  Rows,
   Setup,
   task_option,
 )
@@ -40,6 +38,7 @@ from maskedlm.finetune.dependency import metrics
 from maskedlm.finetune.dependency.decode import best_tree
 from maskedlm.finetune.dependency.head import ArcHead, LabelHead
 from maskedlm.finetune.dependency.rows import GOLD, make_rows
+from maskedlm.modeling.losses import loss_and_accuracy
 
 # Words that are looked at as a word's head, the likeliest. Each of a row's
 # pairs would be a table that is as large as the square of its length.
@@ -196,19 +195,6 @@ class Parser(NamedTuple):
       "labels": labels.argmax(axis=-1).astype(jnp.int32),
       "label_shares": jax.nn.softmax(labels, axis=-1).max(axis=-1),
     }
-
-  def decode(
-    self,
-    examples: Sequence[Example],
-    rows: Rows,
-    outputs: Outputs,
-    tuned: Mapping[str, float],
-  ) -> list[Prediction]:
-    """Returns the sentences' predictions, as tree_prediction makes them."""
-    each = zip(examples, rows.of_each(len(examples)), strict=True)
-    return [
-      self._best_tree(example, rows, outputs, own) for example, own in each
-    ]
 
   def predict(self, example: Example, rows: Sequence[Row]) -> Prediction:
     """Returns the prediction for a sentence, JSON-able.

@@ -1,2 +1,2 @@
 # Where config files of earlier versions import it from.
-from maskedlm.finetune.common.layer_features import LAYERS as LAYERS
+from maskedlm.modeling.layer_features import LAYERS as LAYERS

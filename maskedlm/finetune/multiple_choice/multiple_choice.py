@@ -19,9 +19,8 @@ from maskedlm.data.labelled.formats.choices import Example
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import multi_sequence, single_label
 from maskedlm.finetune.common.confusion import confusion_table
-from maskedlm.finetune.common.head import Head
+from maskedlm.finetune.common.head import Head, make_row_head
 from maskedlm.finetune.common.labels import Gold
-from maskedlm.finetune.common.row_head import make_row_head
 from maskedlm.finetune.common.text_pairs import pair_row
 from maskedlm.finetune.contract import (
   Application,

@@ -25,7 +25,6 @@ from maskedlm.data.labelled.formats.predicates import VERB, Example
 from maskedlm.finetune.common import ensemble
 from maskedlm.finetune.common.decoding import Row, by_example
 from maskedlm.finetune.common.head import Heads
-from maskedlm.finetune.common.labels import loss_and_accuracy
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -35,11 +34,12 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.finetune.semantic_roles import metrics, text, viterbi
+from maskedlm.finetune.semantic_roles import metrics, text
 from maskedlm.finetune.semantic_roles.head import RoleHead, WordHead
 from maskedlm.finetune.semantic_roles.rows import GOLD, make_rows
+from maskedlm.modeling import bio_viterbi
 from maskedlm.modeling.heads import gather_positions
-from maskedlm.modeling.losses import weighted_sum
+from maskedlm.modeling.losses import loss_and_accuracy, weighted_sum
 from maskedlm.runtime.console import log
 
 
@@ -182,8 +182,8 @@ class RoleLabeller(NamedTuple):
       logits = ensemble.mean_softmax(every(logits))
       # V begins at the predicate's word, and nowhere else.
       allowed = (jnp.arange(L) == at)[..., None] == is_verb
-      logits = jnp.where(allowed, logits, viterbi.FORBIDDEN)
-      return viterbi.viterbi_bio(logits, lengths)
+      logits = jnp.where(allowed, logits, bio_viterbi.FORBIDDEN)
+      return bio_viterbi.viterbi_bio(logits, lengths)
 
     # Slots that no row of the batch fills cost nothing.
     tags = jax.lax.map(

@@ -2,7 +2,7 @@
 
 y_ij = softmax(FFN(spanRep_ij)) for all spans of at most max_span_words words
 (Jurafsky & Martin, section 11.5.2, equations 11.21 to 11.27; the vectors are in
-finetune/common/span_vectors.py). Unlike tags, spans may lie within each other,
+modeling/span_vectors.py). Unlike tags, spans may lie within each other,
 and each is labelled as a whole. With task.identify, the only labels are NULL
 and SPAN.
 """
@@ -21,15 +21,9 @@ from maskedlm.data.labelled import bio, sentences
 from maskedlm.data.labelled.bio import Entity
 from maskedlm.data.labelled.formats import layers
 from maskedlm.data.labelled.formats.layers import Example
-from maskedlm.finetune.common import ensemble, span_vectors
+from maskedlm.finetune.common import ensemble
 from maskedlm.finetune.common.head import Heads
-from maskedlm.finetune.common.labelled_or_null import (
-  expecting_null,
-  likeliest_spans,
-  loss_and_recall,
-)
 from maskedlm.finetune.common.parts import format_entities, part
-from maskedlm.finetune.common.span_vectors import SpanHead, SpanScorer
 from maskedlm.finetune.common.word_rows import encode_words
 from maskedlm.finetune.contract import (
   Application,
@@ -50,6 +44,13 @@ from maskedlm.finetune.spans.decode import (
   without_overlaps,
 )
 from maskedlm.finetune.spans.rows import GOLD, make_rows
+from maskedlm.modeling import span_vectors
+from maskedlm.modeling.span_labels import (
+  expecting_null,
+  likeliest_spans,
+  loss_and_recall,
+)
+from maskedlm.modeling.span_vectors import SpanHead, SpanScorer
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,12 +19,6 @@ from flax import linen as nn
 
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.finetune.common.head import Head
-from maskedlm.finetune.common.layer_features import (
-  CHOICES,
-  LayerFeatures,
-  example_layers,
-  frozen_layers,
-)
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -32,10 +26,16 @@ from maskedlm.finetune.contract import (
   task_option,
 )
 from maskedlm.finetune.tagging import tagging
-from maskedlm.finetune.tagging.lstm import BiLstm
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.modeling.layer_features import (
+  CHOICES,
+  LayerFeatures,
+  example_layers,
+  frozen_layers,
+)
 from maskedlm.modeling.layers import Dense, Dropout
+from maskedlm.modeling.lstm import BiLstm
 
 
 @dataclasses.dataclass(frozen=True)

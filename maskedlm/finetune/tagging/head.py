@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 
 from maskedlm.core.task import Array, Batch, Metrics
-from maskedlm.finetune.common.labels import UNSEEN, loss_and_accuracy
-from maskedlm.finetune.common.tag_head import with_probabilities
-from maskedlm.finetune.tagging import crf
+from maskedlm.modeling import crf
+from maskedlm.modeling.label_heads import with_probabilities
+from maskedlm.modeling.losses import UNSEEN, loss_and_accuracy
 
 
 def combined_subword_scores(logits, batch: Batch):

@@ -24,11 +24,6 @@ from maskedlm.data.labelled.formats.tags import Example
 from maskedlm.finetune.common import ensemble, entity_metrics
 from maskedlm.finetune.common.confusion import confusion_table
 from maskedlm.finetune.common.head import Head, make_head
-from maskedlm.finetune.common.tag_head import (
-  TagHead,
-  first_subword_scores,
-  likeliest_tags,
-)
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -50,6 +45,11 @@ from maskedlm.finetune.tagging.rows import ENTITIES, GOLD, make_rows
 from maskedlm.finetune.tagging.text import (
   format_prediction,
   tag_prediction,
+)
+from maskedlm.modeling.label_heads import (
+  TagHead,
+  first_subword_scores,
+  likeliest_tags,
 )
 
 
@@ -193,7 +193,9 @@ def make_tagger(setup: Setup, options: Options, head: Head) -> Application:
   meaning = _meaning(labels, options)
   legal = crf.zero_transitions(len(labels))
   if options.crf and options.task == "ner":
-    legal = crf.legal_transitions(labels, options.scheme)
+    legal = crf.legal_transitions(
+      labels, functools.partial(bio.may_follow, scheme=options.scheme)
+    )
   tagger = Tagger(options, head, meaning, legal)
   return Application(
     make_rows=functools.partial(

@@ -13,13 +13,13 @@ from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import words
 from maskedlm.data.labelled.formats.trees import Bracket
 from maskedlm.finetune.common import batching
-from maskedlm.finetune.common.span_vectors import SpanHead
 from maskedlm.finetune.constituency import constituency
 from maskedlm.finetune.constituency.constituency import Example, Options
 from maskedlm.finetune.constituency.rows import make_rows
 from maskedlm.finetune.contract import Setup
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.encoder import Encoder
+from maskedlm.modeling.span_vectors import SpanHead
 from maskedlm.training.step import totals
 
 LABELS = ["NULL", "NP", "S", "S VP", "VP"]

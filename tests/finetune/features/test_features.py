@@ -16,11 +16,11 @@ from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import predict, run
-from maskedlm.finetune.common.layer_features import LAYERS, LayerFeatures
 from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.tagging import features
 from maskedlm.finetune.tagging.features import Options
 from maskedlm.modeling import masked_lm
+from maskedlm.modeling.layer_features import LAYERS, LayerFeatures
 from maskedlm.training.checkpoints import load
 from maskedlm.training.step import totals
 

@@ -1,12 +1,14 @@
 """The linear Viterbi against the CRF's with forbidden transitions."""
 
+import functools
+
 import jax
 import numpy as np
 import pytest
 
 from maskedlm.data.labelled import bio
-from maskedlm.finetune.semantic_roles.viterbi import viterbi_bio
-from maskedlm.finetune.tagging import crf
+from maskedlm.modeling import crf
+from maskedlm.modeling.bio_viterbi import viterbi_bio
 
 
 @pytest.mark.parametrize("types", [1, 3])
@@ -17,7 +19,9 @@ def test_equal_to_a_crf_without_scores(types):
   scores[..., types + 1 :] += 1.5
   lengths = np.array([11, 1, 0, 5, 10, 2, 8])
   scores = scores.astype(np.float32)
-  legal = crf.legal_transitions(tags, "bio")
+  legal = crf.legal_transitions(
+    tags, functools.partial(bio.may_follow, scheme="bio")
+  )
   expected, best = jax.jit(crf.viterbi)(scores, legal, lengths)
   found = np.asarray(jax.jit(viterbi_bio)(scores, lengths))
   assert found.dtype == np.int32

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from maskedlm.finetune.tagging.lstm import BiLstm
+from maskedlm.modeling.lstm import BiLstm
 
 torch = pytest.importorskip("torch")
 

@@ -6,7 +6,7 @@ all sequences of n tags. Dimensions: B rows, W words (the first lengths[b] of a
 row count), T tags. All functions are float32, jit-safe and O(W T^2) per row.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from maskedlm.core.task import Batch, Params
-from maskedlm.data.labelled import bio
 
 # The score of a forbidden transition: its exp is 0, but no gradient is NaN.
 FORBIDDEN = -1e4
@@ -32,14 +31,19 @@ class TransitionScores(NamedTuple):
   end: jax.Array  # [T], or [B, T].
 
 
-def legal_transitions(tags: Sequence[str], scheme: str) -> TransitionScores:
-  """Returns 0 where the scheme (bio, bioes) allows a step, else FORBIDDEN.
+def legal_transitions(
+  tags: Sequence[str], may_follow: Callable[[str | None, str | None], bool]
+) -> TransitionScores:
+  """Returns 0 where a step is allowed, else FORBIDDEN, as numpy float32.
 
-  The arrays are numpy, float32 [T] and [T, T].
+  Args:
+    tags: by id.
+    may_follow: (tag, the next one) -> whether they may be neighbours; None is
+      the edge of a sentence.
   """
 
   def cost(before, after):
-    return 0.0 if bio.may_follow(before, after, scheme) else FORBIDDEN
+    return 0.0 if may_follow(before, after) else FORBIDDEN
 
   return TransitionScores(
     start=np.array([cost(None, t) for t in tags], np.float32),

@@ -1,5 +1,6 @@
 """The CRF against the enumeration of all sequences."""
 
+import functools
 import itertools
 
 import jax
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from maskedlm.data.labelled import bio
-from maskedlm.finetune.tagging import crf
+from maskedlm.modeling import crf
 
 B, W, T = 5, 4, 3
 LENGTHS = np.array([4, 1, 3, 0, 2])
@@ -111,7 +112,9 @@ def test_forbidden_steps(rng, scheme):
   """Viterbi and the partition consider the legal sequences only."""
   tags = bio.all_tags(["A", "B"] if scheme == "bio" else ["A"], scheme)
   size, length = len(tags), 4
-  legal = crf.legal_transitions(tags, scheme)
+  legal = crf.legal_transitions(
+    tags, functools.partial(bio.may_follow, scheme=scheme)
+  )
   learnt = random_steps(rng, size)
   steps = crf.TransitionScores(
     *(a + b for a, b in zip(learnt, legal, strict=True))
@@ -149,7 +152,9 @@ def test_long_random_sequences_are_decoded_legally(rng):
   tags = bio.all_tags(["A", "B", "C"], "bio")
   emissions = 30 * rng.normal(size=(9, 101, 7)).astype(np.float32)
   lengths = rng.integers(1, 102, size=9)
-  steps = crf.legal_transitions(tags, "bio")
+  steps = crf.legal_transitions(
+    tags, functools.partial(bio.may_follow, scheme="bio")
+  )
   best, _ = crf.viterbi(emissions, steps, lengths)
   for b, count in enumerate(lengths):
     assert is_legal([tags[t] for t in best[b, :count]], "bio")
@@ -157,7 +162,9 @@ def test_long_random_sequences_are_decoded_legally(rng):
 
 def test_gradients_are_finite_and_push_the_right_way(rng):
   tags = bio.all_tags(["A"], "bio")  # O B I.
-  legal = crf.legal_transitions(tags, "bio")
+  legal = crf.legal_transitions(
+    tags, functools.partial(bio.may_follow, scheme="bio")
+  )
   emissions = jnp.asarray(rng.normal(size=(B, W, T)), jnp.float32)
   gold = np.zeros((B, W), np.int32)
   gold[:, :2] = [1, 2]

@@ -1,4 +1,4 @@
-"""Scores of tags: of tokens, and of the words that begin with them.
+"""Dense heads for labels: of rows, of tokens, and of the words they begin.
 
 Dimensions: B rows, L tokens of a row (also the space for its words), T tags.
 """
@@ -11,6 +11,24 @@ from maskedlm.core.task import Array
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import head_input, head_stddevs
 from maskedlm.modeling.layers import Dense, Dropout
+
+
+class ClassHead(nn.Module):
+  """Dropout and a dense layer: logits of the labels, or one score."""
+
+  cfg: EncoderConfig
+  outputs: int
+
+  @nn.compact
+  def __call__(self, x, *, train: bool):
+    """Maps x [B, D] to float32 [B, outputs]."""
+    cfg = self.cfg
+    x = Dropout(cfg.dropout)(x, train=train)
+    _, stddev = head_stddevs(cfg)
+    dense = Dense(
+      (cfg.width,), (self.outputs,), stddev, cfg.dtype, name="dense"
+    )
+    return dense(x).astype(jnp.float32)
 
 
 class TagHead(nn.Module):

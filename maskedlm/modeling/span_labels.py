@@ -11,9 +11,8 @@ import jax
 import jax.numpy as jnp
 
 from maskedlm.core.task import Array, Batch, Params
-from maskedlm.finetune.common.labels import loss_and_accuracy
-from maskedlm.finetune.common.span_vectors import SpanScorer, score_all_spans
-from maskedlm.modeling.losses import weighted_sum
+from maskedlm.modeling.losses import loss_and_accuracy, weighted_sum
+from maskedlm.modeling.span_vectors import SpanScorer, score_all_spans
 
 NULL = 0
 _SPAN_SHARE = 0.01  # The initial share of labelled spans; see expecting_null.

@@ -7,15 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from maskedlm.finetune.common import span_vectors
-from maskedlm.finetune.common.span_vectors import (
+from maskedlm.modeling import span_vectors
+from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.modeling.losses import cross_entropy
+from maskedlm.modeling.span_vectors import (
   ComponentLayer,
   SpanHead,
   SpanScorer,
   score_all_spans,
 )
-from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.losses import cross_entropy
 from maskedlm.training.step import totals
 
 NAMES = tuple(span_vectors.REPRESENTATIONS)

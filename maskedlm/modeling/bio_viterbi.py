@@ -2,7 +2,7 @@
 
 Only I-X depends on the tag before it, which must be B-X or I-X, and no
 transition has a score. So a word takes O(T) rather than the O(T^2) of a CRF
-(tagging/crf.py): with 60 roles, T = 121. Dimensions: B rows, W words, n types,
+(crf.py): with 60 roles, T = 121. Dimensions: B rows, W words, n types,
 T = 1 + 2 n tags in the order of bio.all_tags: O, B of all types, I of all
 types.
 """
