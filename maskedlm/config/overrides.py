@@ -335,7 +335,7 @@ def _load_file(path: str) -> ConfigDict:
       raise ConfigError(_one_line(error)) from None
     raise ConfigError(
       f"--config={path} could not be loaded: {type(error).__name__}: "
-      f"{_one_line(error)}"
+      f"{_one_line(error)}{removed.remedy_in(str(error))}"
     ) from error
   return config
 

@@ -18,6 +18,7 @@ from maskedlm.data.labelled.bio import Entity
 from maskedlm.data.labelled.formats.predicates import Predicate
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import initial_params, predict, run
+from maskedlm.finetune.constituency.metrics import PUNCTUATION
 from maskedlm.finetune.contract import Setup, options_that
 
 TASKS = configs.task_names()
@@ -214,11 +215,26 @@ def test_options(name):
         configs.make_task(name, {field.name: "xyz"})
 
 
-def test_an_option_of_an_earlier_version_is_left_out_or_refused():
+def test_an_option_of_an_earlier_version_is_left_out_or_refused(tmp_path):
   task = configs.make_task("tagging", {"crf_rate": 100.0, "crf": True})
   assert task.options.crf and not hasattr(task.options, "crf_rate")
   with pytest.raises(ConfigError, match=r"task\.crf_rate=3.*100 times"):
     configs.make_task("tagging", {"crf_rate": 3})
+  configs.make_task("constituency", {"punctuation": list(PUNCTUATION)})
+  configs.make_task("dependency", {"arc_width": 500, "label_width": 100})
+  with pytest.raises(
+    ConfigError, match=r"arc_width=400: .*it is 500"
+  ):
+    configs.make_task("dependency", {"arc_width": 400})
+  path = tmp_path / "old.py"
+  path.write_text(
+    "from maskedlm.finetune import config\n"
+    "def get_config():\n"
+    "  made = config.default('question_answering')\n"
+    "  made.task.n_best = 5\n"
+  )
+  with pytest.raises(ConfigError, match=r"n_best.* it was removed: a pred"):
+    overrides.load_config(str(path), validate=configs.validate)
   config = configs.default("tagging")
   with pytest.raises(ConfigError, match=r"crf_rate: .*removed.*100 times"):
     overrides.change(

@@ -42,8 +42,8 @@ def test_two_steps_on_real_examples(
   config.data.update(
     length=runs.LENGTH, batch_size=8, max_train=500, max_dev=8, buckets=(48,)
   )
-  if "max_query" in config.task:
-    config.task.update(max_query=8, max_answer_length=8, stride=8)
+  if "max_answer_length" in config.task:
+    config.task.update(max_answer_length=8, stride=8)
   if "lstm_width" in config.task:
     config.task.lstm_width = (
       20  # A width of 768 would take most of this file's time.

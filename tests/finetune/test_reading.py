@@ -39,7 +39,6 @@ def test_override():
   token = "--config.task.allow_impossible=True"
   task = data_files.with_overrides("question_answering", {}, [token])
   assert task.options.allow_impossible
-  assert data_files.with_overrides("dependency", {}, []).options.arc_width
   with pytest.raises(ConfigError, match="of dependency: none"):
     data_files.with_overrides("dependency", {}, [token])
 

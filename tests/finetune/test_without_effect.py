@@ -15,7 +15,6 @@ from maskedlm.finetune import data_files
     ("tagging", {"task.task": "pos"}, {"task.repair_bio": True}),
     ("tagging", {"task.crf": True}, {"task.tag_all_subwords": False}),
     ("features", {"task.head": "linear"}, {"task.lstm_width": 7}),
-    ("features", {"task.head": "linear"}, {"task.lstm_layers": 3}),
     ("spans", {"task.nested": True}, {"task.tag_column": 2}),
     ("multi_label", {"task.columns": ("a", "b")}, {"task.label": "x"}),
     ("multi_label", {"task.columns": ("a", "b")}, {"task.separator": ";"}),

@@ -8,7 +8,7 @@ from maskedlm.finetune.question_answering import question_answering
 from maskedlm.finetune.question_answering.question_answering import Options
 
 LENGTH = 13
-SMALL = {"max_query": 3, "stride": 4, "max_answer_length": 3, "n_best": 4}
+SMALL = {"stride": 4, "max_answer_length": 3}
 TEXT = "a b c d e f g h i j k"  # Token i is the character 2 i.
 EXAMPLES = [
   Example("x y", "a b c d e", "q0", (GoldAnswer("b c", 2), GoldAnswer("e", 8))),

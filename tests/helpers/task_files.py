@@ -59,7 +59,7 @@ def _tagging(count, draw):
 
 
 def _features(count, draw):
-  options = {"lstm_width": 13, "lstm_layers": 1}
+  options = {"lstm_width": 13}
   return _tagging(count, draw)._replace(options=options)
 
 
@@ -104,8 +104,7 @@ def _dependency(count, draw):
       lines.append(f"{i}\t{word}\t_\t_\t_\t_\t{head}\t{label}\t_\t_")
     lines.append("")
   line = "the man from new york said a word ."
-  options = {"arc_width": 13, "label_width": 7}
-  return TaskFile("\n".join(lines) + "\n", ".conllu", line, options)
+  return TaskFile("\n".join(lines) + "\n", ".conllu", line, {})
 
 
 def _relations(count, draw):
@@ -186,8 +185,7 @@ def _question_answering(count, draw):
       entry |= {"answers": [], "is_impossible": True}
     paragraphs.append({"context": context, "qas": [entry]})
   data = {"version": "2.0", "data": [{"title": "T", "paragraphs": paragraphs}]}
-  options = {"max_query": 9, "stride": 5, "max_answer_length": 3, "n_best": 5}
-  options["allow_impossible"] = True
+  options = {"stride": 5, "max_answer_length": 3, "allow_impossible": True}
   line = "where is the dog ?\tthe cat sat on the mat . the dog sat on the table"
   return TaskFile(json.dumps(data), ".json", line, options)
 

@@ -19,7 +19,7 @@ TUNED = {
   "pos": ("tagging", {"task": "pos"}, {"labels": ["ADJ", "NOUN", "VERB"]}),
   "ner": ("tagging", {}, {"labels": ["B-PER", "I-PER", "O"]}),
   "mood": ("classification", {}, {"labels": ["bad", "good", "so so"]}),
-  "qa": ("question_answering", {"max_query": 8, "max_answer_length": 8}, {}),
+  "qa": ("question_answering", {"max_answer_length": 8}, {}),
   "four": ("multiple_choice", {}, {"choices": 4}),
   "many": ("multi_label", {"threshold": 1e-9}, {"labels": ["dull", "long"]}),
 }

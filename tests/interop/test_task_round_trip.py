@@ -49,7 +49,7 @@ TASKS = st.one_of(
     | {"stddev": st.just(1.0)},
   ),
   task("multi_label", {"threshold": st.floats(0.01, 0.99)}, {"labels": LABELS}),
-  task("question_answering", {"max_query": st.integers(1, 9)}),
+  task("question_answering", {"stride": st.integers(1, 9)}),
   task("multiple_choice", about={"choices": st.integers(2, 5)}),
   task("tagging", {"task": st.just("pos")}, {"labels": LABELS}),
   *(
@@ -99,7 +99,7 @@ def test_entities_are_recognised_by_their_labels_alone(types, scheme):
   [
     ("spans", {"nested": True}, ["PLACE", "THING"]),
     ("constituency", {}, ["NULL", "S VP"]),
-    ("dependency", {"arc_width": 13}, ["det", "nsubj"]),
+    ("dependency", {}, ["det", "nsubj"]),
     ("semantic_roles", {}, ["O", "B-V", "I-V"]),
     ("relations", {"pair": "spans"}, ["Other", "X(e1,e2)"]),
     ("features", {"lstm_width": 13}, ["B-PER", "I-PER", "O"]),

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from maskedlm.core.errors import ConfigError, did_you_mean
+from maskedlm.core.options import copy_option
 from maskedlm.data.labelled.formats import glue
 from maskedlm.data.labelled.formats.texts import Example
 from maskedlm.data.labelled.labels import find_classes, without_mark
@@ -38,6 +39,7 @@ from maskedlm.finetune.common.labels import (
   label_ids,
   require_two_labels,
 )
+from maskedlm.finetune.common.options import Shared
 from maskedlm.finetune.common.text_pairs import cut_sizes, pair_row
 from maskedlm.finetune.contract import (
   Application,
@@ -59,11 +61,7 @@ DEMO_LINES = (
 class Options(FileOptions):
   """config.task: the columns of the files, and the head."""
 
-  pooler: bool = task_option(
-    True,
-    "Pass z_CLS through the pretrained dense layer and tanh of BERT.",
-    of_head=True,
-  )
+  pooler: bool = copy_option(Shared, "pooler")
   head_from: str = task_option(
     "",
     "nsp: of pairs with two labels, the head starts from the pretrained one of "

@@ -3,8 +3,10 @@
 import dataclasses
 
 from maskedlm.core.errors import ConfigError
+from maskedlm.core.options import copy_option
 from maskedlm.data.labelled.formats import glue, texts
 from maskedlm.data.labelled.formats.texts import Example, FileLayout
+from maskedlm.finetune.common.options import Shared
 from maskedlm.finetune.contract import task_option
 
 
@@ -36,14 +38,8 @@ class FileOptions:
     "All classes, if a file has others or one is named - or -1, which mean no "
     "gold label otherwise; () for those of the training set.",
   )
-  header: tuple[str, ...] = task_option(
-    (),
-    "Names of the columns, for files without a header line.",
-    overridable=True,
-  )
-  language: str = task_option(
-    "", "Skip rows whose column `language` has another value.", overridable=True
-  )
+  header: tuple[str, ...] = copy_option(Shared, "header")
+  language: str = copy_option(Shared, "language")
   regression: bool = task_option(
     False, "The label is a number, to be predicted as such."
   )

@@ -14,6 +14,7 @@ import jax
 import numpy as np
 import optax
 
+from maskedlm.core.options import copy_option
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled.formats import label_lists, texts
 from maskedlm.data.labelled.formats.texts import Example, FileLayout
@@ -22,6 +23,7 @@ from maskedlm.finetune.classification import classification
 from maskedlm.finetune.common import ensemble, entity_metrics
 from maskedlm.finetune.common.head import make_row_head
 from maskedlm.finetune.common.labels import Gold, require_two_labels
+from maskedlm.finetune.common.options import Shared
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -59,19 +61,9 @@ class Options:
     "Instead of `label`, a column for each label, of its name: 1 or 0.",
     overridable=True,
   )
-  header: tuple[str, ...] = task_option(
-    (),
-    "Names of the columns, for files without a header line.",
-    overridable=True,
-  )
-  language: str = task_option(
-    "", "Skip rows whose column `language` has another value.", overridable=True
-  )
-  pooler: bool = task_option(
-    True,
-    "Pass z_CLS through the pretrained dense layer and tanh of BERT.",
-    of_head=True,
-  )
+  header: tuple[str, ...] = copy_option(Shared, "header")
+  language: str = copy_option(Shared, "language")
+  pooler: bool = copy_option(Shared, "pooler")
   metric: str = task_option(
     "micro_f1", "Metric that chooses the best checkpoint.", choices=METRICS
   )

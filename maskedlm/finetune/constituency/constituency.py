@@ -21,6 +21,7 @@ import numpy as np
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
+from maskedlm.core.options import copy_option
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled import sentences, tables
 from maskedlm.data.labelled.formats import treebanks, trees
@@ -29,6 +30,7 @@ from maskedlm.finetune.common import ensemble, entity_metrics
 from maskedlm.finetune.common.decoding import Row, by_example
 from maskedlm.finetune.common.head import Heads
 from maskedlm.finetune.common.labels import ids_of
+from maskedlm.finetune.common.options import Shared
 from maskedlm.finetune.constituency import metrics
 from maskedlm.finetune.constituency.decode import best_spans
 from maskedlm.finetune.constituency.rows import GOLD, TAGS, make_rows
@@ -39,7 +41,6 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.modeling import span_vectors
 from maskedlm.modeling.label_heads import (
   TagHead,
   first_subword_scores,
@@ -64,19 +65,9 @@ _TREE = re.compile(r"\([A-Z0-9=|-]* *\([A-Z][A-Z0-9=|$-]* [^ ]")
 class Options:
   """config.task."""
 
-  representation: str = task_option(
-    "endpoints_mean",
-    "How the vector of a span is made.",
-    choices=tuple(span_vectors.REPRESENTATIONS),
-    of_head=True,
-  )
+  representation: str = copy_option(Shared, "representation")
   strip_functions: bool = task_option(
     True, "Read NP-SBJ as NP, as EVALB scores it."
-  )
-  punctuation: tuple[str, ...] = task_option(
-    metrics.PUNCTUATION,
-    "Tags of words that bracket scores leave out, as EVALB's DELETE_LABEL.",
-    overridable=True,
   )
 
 
@@ -132,7 +123,7 @@ def make_application(setup: Setup, options: Options) -> Application:
       "tagger": (TagHead(cfg, len(tags)), (hidden,)),
     },
   )
-  parser = Parser(labels, tags, root, heads, options)
+  parser = Parser(labels, tags, root, heads)
   return Application(
     make_rows=functools.partial(
       make_rows,
@@ -145,7 +136,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     loss=parser.loss,
     outputs=parser.outputs,
     decode=by_example(parser.predict),
-    score=parser.score,
+    score=_score,
     best="bracket_f1",
     require_labels=functools.partial(GOLD.require, known=labels[1:]),
   )
@@ -158,7 +149,6 @@ class Parser(NamedTuple):
   tags: Sequence[str]
   root: str
   heads: Heads
-  options: Options
 
   def init(self, key: Key) -> Params:
     """Returns the parameters of the heads, to which most spans are NULL."""
@@ -255,15 +245,6 @@ class Parser(NamedTuple):
       "tree": trees.format_tree(words, tags, brackets, self.root),
     }
 
-  def score(
-    self, examples: Sequence[Example], predictions: Sequence[Prediction]
-  ) -> dict[str, float]:
-    """Returns the scores of brackets and of tags."""
-    GOLD.of(examples)
-    return metrics.evaluate(
-      examples, _predicted(predictions), self.options.punctuation
-    )
-
 
 def _most_words(batch: Batch) -> int:
   """Returns the most words that a row of the batch can have."""
@@ -283,6 +264,13 @@ def _dense_labels(batch: Batch):
   rows = jnp.arange(B)[:, None]
   zeros = jnp.zeros((_most_words(batch), B, W), jnp.int32)
   return zeros.at[jnp.maximum(widths - 1, 0), rows, begins].add(labels)
+
+
+def _score(
+  examples: Sequence[Example], predictions: Sequence[Prediction]
+) -> dict[str, float]:
+  GOLD.of(examples)
+  return metrics.evaluate(examples, _predicted(predictions))
 
 
 def _predicted(predictions: Sequence[Prediction]) -> list[metrics.Parse]:

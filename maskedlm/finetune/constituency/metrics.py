@@ -17,7 +17,7 @@ so every sentence counts. Tags are scored for all words, punctuation included.
 
 import collections
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from maskedlm.data.labelled.formats.trees import Bracket
@@ -40,12 +40,10 @@ class Parse(NamedTuple):
 
 
 def evaluate(
-  gold: Sequence[Parse],
-  predicted: Sequence[Parse],
-  punctuation: Collection[str] = PUNCTUATION,
+  gold: Sequence[Parse], predicted: Sequence[Parse]
 ) -> dict[str, float]:
   """Returns bracket_f1, _precision, _recall, complete_match, tag_accuracy."""
-  counted = _counted(gold, predicted, punctuation)
+  counted = _counted(gold, predicted)
   complete = [truth == found for truth, found in counted]
   return {
     **sum_counts(count_matches(counted)).scores("bracket_"),
@@ -57,18 +55,14 @@ def evaluate(
 
 
 def count_brackets(
-  gold: Sequence[Parse],
-  predicted: Sequence[Parse],
-  punctuation: Collection[str] = PUNCTUATION,
+  gold: Sequence[Parse], predicted: Sequence[Parse]
 ) -> dict[str, MatchCounts]:
   """Returns the counts of each label, sorted by label."""
-  return count_matches(_counted(gold, predicted, punctuation))
+  return count_matches(_counted(gold, predicted))
 
 
 def _counted(
-  gold: Sequence[Parse],
-  predicted: Sequence[Parse],
-  punctuation: Collection[str],
+  gold: Sequence[Parse], predicted: Sequence[Parse]
 ) -> list[list[collections.Counter]]:
   """Returns the gold and the predicted brackets that count, by sentence.
 
@@ -76,7 +70,7 @@ def _counted(
   """
   made = []
   for pair in zip(gold, predicted, strict=True):
-    is_word = (tag not in punctuation for tag in pair[0].tags)
+    is_word = (tag not in PUNCTUATION for tag in pair[0].tags)
     before = [0, *itertools.accumulate(is_word)]  # Words that count.
     made.append(
       [

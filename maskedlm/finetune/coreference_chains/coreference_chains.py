@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.core.options import changed_default
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled.formats import chains as chain_files
 from maskedlm.data.labelled.formats.chains import Example
@@ -23,6 +24,7 @@ from maskedlm.finetune.common.decoding import Row, by_example
 from maskedlm.finetune.common.head import Heads
 from maskedlm.finetune.common.labels import Gold, note_none
 from maskedlm.finetune.common.multi_sequence import flatten_sequences
+from maskedlm.finetune.common.options import Shared
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -38,7 +40,6 @@ from maskedlm.finetune.coreference_chains.text import (
   parse_line,
   predicted_chains,
 )
-from maskedlm.modeling import span_vectors
 from maskedlm.modeling.span_vectors import SpanScorer
 
 GOLD = Gold(
@@ -53,9 +54,6 @@ class Options:
   max_mention_words: int = task_option(
     10, "Words of the widest mention; costs time.", low=1, high=512
   )
-  top_ratio: float = task_option(
-    0.4, "Spans that are kept as mentions, per word.", low=0.01, high=10.0
-  )
   segments: int = task_option(
     11,
     "Rows of a document that are trained together, so that links between them "
@@ -63,25 +61,8 @@ class Options:
     low=1,
     high=1024,
   )
-  max_antecedents: int = task_option(
-    2000,
-    "Kept spans back to which a link is possible; bounds the time of long "
-    "documents.",
-    low=1,
-    overridable=True,
-  )
-  mention_loss: float = task_option(
-    1.0,
-    "Weight of the loss of mentions by themselves (arXiv:1805.04893); 0 to "
-    "learn from links alone.",
-    low=0.0,
-    high=1000.0,
-  )
-  representation: str = task_option(
-    "self_attention",
-    "How the vector of a span is made.",
-    choices=tuple(span_vectors.REPRESENTATIONS),
-    of_head=True,
+  representation: str = changed_default(
+    Shared, "representation", "self_attention"
   )
 
 
@@ -160,7 +141,6 @@ class Linker(NamedTuple):
       self.heads.encode(params, sequences, key, train),
       batch,
       max_words=self.options.max_mention_words,
-      top_ratio=self.options.top_ratio,
       every=every,
     )
     distance_scores = module.apply(
@@ -176,10 +156,9 @@ class Linker(NamedTuple):
     return head.chain_loss(
       kept,
       scores,
-      head.link_scores(kept, distance_scores, self.options.max_antecedents),
+      head.link_scores(kept, distance_scores),
       batch,
       max_words=self.options.max_mention_words,
-      mention_loss=self.options.mention_loss,
     )
 
   def outputs(self, params: Params, batch: Batch, every=ensemble.alone):
@@ -209,10 +188,7 @@ class Linker(NamedTuple):
       linking.Spans(*map(np.concatenate, zip(*parts, strict=True)))
     )
     antecedents = linking.best_antecedents(
-      spans,
-      head.DISTANCES,
-      rows[0]["distance_scores"],
-      self.options.max_antecedents,
+      spans, head.DISTANCES, rows[0]["distance_scores"]
     )
     return chain_prediction(example, linking.make_chains(spans, antecedents))
 

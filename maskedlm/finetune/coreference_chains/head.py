@@ -27,6 +27,7 @@ from flax import linen as nn
 
 from maskedlm.core.task import Array, Batch, Params
 from maskedlm.finetune.common import ensemble
+from maskedlm.finetune.coreference_chains.linking import MAX_ANTECEDENTS
 from maskedlm.modeling import losses
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.span_labels import with_odds
@@ -46,6 +47,7 @@ _WIDTHS = 8  # Kinds of widths: 1, 2, 3 to 4, 5 to 8, ... tokens.
 DISTANCES = 2 ** np.arange(1, 11) - 1
 _NEVER = -1e9  # The score of a link that can't be.
 _SHARE = 0.02  # The initial probability that a span is a mention.
+TOP_RATIO = 0.4  # Lambda of the paper: spans that are kept, per word.
 
 
 class ChainHead(nn.Module):
@@ -118,7 +120,6 @@ def keep_spans(
   batch: Batch,
   *,
   max_words: int,
-  top_ratio: float,
   every: Callable[[Array], Array] = ensemble.alone,
 ) -> tuple[Kept, Array]:
   """Returns the best spans, and s_m of all spans, float32 [B, C * L * W].
@@ -128,7 +129,6 @@ def keep_spans(
     hidden: [B * C, L, D], the encoder's vectors.
     batch: of rows.py.
     max_words: W.
-    top_ratio: lambda; the number of kept spans is rounded up.
     every: of an ensemble (common/ensemble.py), whose scores are the means of
       its members'.
 
@@ -157,9 +157,9 @@ def keep_spans(
   )
   scores = jnp.moveaxis(scores, 0, 2).reshape(B, C * L * W)
   counts = jnp.sum(batch["word_room"] > 0, axis=2)  # [B, C]
-  P = min(math.ceil(top_ratio * C * L), C * L * W)
+  P = min(math.ceil(TOP_RATIO * C * L), C * L * W)
   best, chosen = jax.lax.top_k(jax.lax.stop_gradient(scores), P)
-  wanted = jnp.ceil(top_ratio * counts.sum(axis=1, keepdims=True))
+  wanted = jnp.ceil(TOP_RATIO * counts.sum(axis=1, keepdims=True))
   valid = (jnp.arange(P) < wanted) & jnp.isfinite(best)
   chosen = jnp.sort(jnp.where(valid, chosen, C * L * W), axis=1)
   valid = chosen < C * L * W
@@ -197,7 +197,7 @@ def keep_spans(
   return kept, scores
 
 
-def link_scores(kept: Kept, distance_scores, max_antecedents: int):
+def link_scores(kept: Kept, distance_scores):
   """Returns s(i, j), float32 [B, P, P]; -1e9 unless j may be i's antecedent."""
   P = kept.valid.shape[1]
   products = jnp.einsum("BPE,BQE->BPQ", kept.queries, kept.keys)
@@ -206,7 +206,7 @@ def link_scores(kept: Kept, distance_scores, max_antecedents: int):
   back = jnp.arange(P)[:, None] - jnp.arange(P)
   allowed = (
     (back > 0)
-    & (back <= max_antecedents)
+    & (back <= MAX_ANTECEDENTS)
     & kept.valid[:, :, None]
     & kept.valid[:, None]
   )
@@ -215,22 +215,19 @@ def link_scores(kept: Kept, distance_scores, max_antecedents: int):
   return jnp.where(allowed, scores, _NEVER)
 
 
-def chain_loss(
-  kept: Kept, scores, links, batch: Batch, *, max_words: int, mention_loss
-):
+def chain_loss(kept: Kept, scores, links, batch: Batch, *, max_words: int):
   """Returns (terms, metrics), as Application.loss.
 
   antecedents: -log of the probability of all gold antecedents of a kept span
   together; of none, if it has none or is no mention (Lee et al. 2017, section
-  5). mentions: the binary cross-entropy of all spans' s_m, times mention_loss.
-  Both are sums over spans, per word.
+  5). mentions: the binary cross-entropy of all spans' s_m (Zhang et al. 2018,
+  arXiv:1805.04893). Both are sums over spans, per word.
 
   Args:
     kept, scores: from keep_spans.
     links: from link_scores.
     batch: of rows.py.
     max_words: W.
-    mention_loss: the weight of the second term.
   """
   L = batch["input_ids"].shape[-1]
   segment, word, width, chain = jnp.moveaxis(batch["mentions"], 2, 0)
@@ -267,7 +264,7 @@ def chain_loss(
   )
   terms = {
     "antecedents": (nll * real, words),
-    "mentions": (mention_loss * cross * real, words),
+    "mentions": (cross * real, words),
   }
   found = (own_chain > 0).astype(jnp.float32) * real[:, None]
   golds = losses.sum_rows(is_gold * real[:, None])

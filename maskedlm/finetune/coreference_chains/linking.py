@@ -1,7 +1,7 @@
 """Chains of a document from the vectors of its kept spans, on the host.
 
 The scores are head.py's, between all rows of a document. Time and memory grow
-with the number of spans times max_antecedents.
+with the number of spans times MAX_ANTECEDENTS.
 """
 
 import math
@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 _BLOCK = 256  # Spans whose links are scored together.
+# Spans back to which a link is possible: it bounds the time of long documents.
+MAX_ANTECEDENTS = 2000
 
 
 class Spans(NamedTuple):
@@ -51,7 +53,7 @@ def best_antecedents(
   spans: Spans,
   distances: Sequence[int],
   distance_scores: np.ndarray,
-  max_antecedents: int,
+  max_antecedents: int = MAX_ANTECEDENTS,
 ) -> np.ndarray:
   """Returns the index of each span's likeliest antecedent, or -1 for none.
 

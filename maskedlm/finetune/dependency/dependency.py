@@ -32,7 +32,6 @@ from maskedlm.finetune.contract import (
   FinetuneTask,
   Prediction,
   Setup,
-  task_option,
 )
 from maskedlm.finetune.dependency import metrics
 from maskedlm.finetune.dependency.decode import best_tree
@@ -44,18 +43,13 @@ from maskedlm.modeling.losses import loss_and_accuracy
 # pairs would be a table that is as large as the square of its length.
 _CANDIDATES = 16
 _NO_ARC = -1e9  # The score of what is no candidate.
+# Of the vectors by which heads and labels are scored; as in the paper.
+ARC_WIDTH, LABEL_WIDTH = 500, 100
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-  """config.task."""
-
-  arc_width: int = task_option(
-    500, "Width of the vectors by which heads are scored.", low=1
-  )
-  label_width: int = task_option(
-    100, "Width of the vectors by which labels are scored.", low=1
-  )
+  """config.task: there is nothing to choose."""
 
 
 def parse_line(line: str) -> Example:
@@ -95,7 +89,7 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, list[str]]:
   return {"labels": sorted(found[False]), "root_labels": sorted(found[True])}
 
 
-def make_application(setup: Setup, options: Options) -> Application:
+def make_application(setup: Setup) -> Application:
   """Returns the Application: an ArcHead and a LabelHead."""
   tokenizer, cfg, label_info, length = setup
   inner, outer = label_info["labels"], label_info["root_labels"]
@@ -105,12 +99,11 @@ def make_application(setup: Setup, options: Options) -> Application:
     [*((False, label) for label in inner), *((True, label) for label in outer)]
   )
   vectors, place = jnp.zeros((1, 2, cfg.width)), jnp.zeros((1, 1, 1), int)
-  labels = LabelHead(cfg, options.label_width, len(names))
   heads = Heads(
     cfg,
     {
-      "arcs": (ArcHead(cfg, options.arc_width), (vectors,)),
-      "labels": (labels, (vectors, place)),
+      "arcs": (ArcHead(cfg, ARC_WIDTH), (vectors,)),
+      "labels": (LabelHead(cfg, LABEL_WIDTH, len(names)), (vectors, place)),
     },
   )
   parser = Parser(names, len(inner), heads)
@@ -290,7 +283,7 @@ def make_task(options: Options) -> FinetuneTask:
     read_examples=conllu.read_file,
     parse_line=parse_line,
     describe_labels=describe_labels,
-    make_application=functools.partial(make_application, options=options),
+    make_application=make_application,
     format_prediction=lambda prediction: prediction["conllu"],
     format_tables=format_tables,
     export_predictions=export_predictions,

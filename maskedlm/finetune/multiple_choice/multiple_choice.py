@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from maskedlm.core.options import copy_option
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled.formats import choices
 from maskedlm.data.labelled.formats.choices import Example
@@ -21,6 +22,7 @@ from maskedlm.finetune.common import multi_sequence, single_label
 from maskedlm.finetune.common.confusion import confusion_table
 from maskedlm.finetune.common.head import Head, make_row_head
 from maskedlm.finetune.common.labels import Gold
+from maskedlm.finetune.common.options import Shared
 from maskedlm.finetune.common.text_pairs import pair_row
 from maskedlm.finetune.contract import (
   Application,
@@ -48,16 +50,8 @@ class Options:
     choices=("", "0", "1", "A"),
     overridable=True,
   )
-  header: tuple[str, ...] = task_option(
-    (),
-    "Names of the columns, for files without a header line.",
-    overridable=True,
-  )
-  pooler: bool = task_option(
-    True,
-    "Pass z_CLS through the pretrained dense layer and tanh of BERT.",
-    of_head=True,
-  )
+  header: tuple[str, ...] = copy_option(Shared, "header")
+  pooler: bool = copy_option(Shared, "pooler")
 
 
 GOLD = Gold(

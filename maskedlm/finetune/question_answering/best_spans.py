@@ -1,23 +1,12 @@
 """Finds the best answers of a row: spans by the scores of their two ends."""
 
-from typing import Any, NamedTuple
-
 import jax.numpy as jnp
 from jax import lax
 
 MASKED = -1e9  # The score of a forbidden position; finite, to avoid NaN.
 
 
-class Spans(NamedTuple):
-  """The P best spans of each row, the best first."""
-
-  scores: Any  # [B, P] float32; about MASKED where there were fewer.
-  spans: Any  # [B, P, 2] int32: first and last position.
-
-
-def best_spans(
-  start, end, *, context, kept, max_length: int, count: int
-) -> Spans:
+def best_spans(start, end, *, context, kept, max_length: int, count: int):
   """Returns the spans with the largest start + end score, out of all spans.
 
   run_squad.py compares only pairs of a row's 20 best starts and ends, and so
@@ -28,7 +17,11 @@ def best_spans(
     context: [B, 2], the positions (end exclusive) that an answer lies in.
     kept: [B, 2], those that an answer begins in.
     max_length: the largest number of positions in a span.
-    count: the largest number of spans to return.
+    count: the largest number of spans to return, P.
+
+  Returns:
+    (scores float32 [B, P], the best first, about MASKED where there are fewer;
+    spans int32 [B, P, 2], their first and last position).
   """
   B, L = start.shape
   W = min(max_length, L)
@@ -39,7 +32,7 @@ def best_spans(
   scores = (start[:, :, None] + ends).reshape(B, L * W)
   scores, places = lax.top_k(scores, min(count, L * W))
   first = places // W
-  return Spans(scores, jnp.stack([first, first + places % W], axis=-1))
+  return scores, jnp.stack([first, first + places % W], axis=-1)
 
 
 def positions_within(bounds, length: int):

@@ -7,6 +7,7 @@ are SQuAD's or MRQA's (data/labelled/formats/squad.py), scored as by SQuAD's
 scripts (metrics.py); long texts are read in windows (rows.py).
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -29,6 +30,7 @@ from maskedlm.finetune.contract import (
   Prediction,
   Rows,
   Setup,
+  task_option,
 )
 from maskedlm.finetune.question_answering import metrics
 from maskedlm.finetune.question_answering.best_spans import (
@@ -36,7 +38,6 @@ from maskedlm.finetune.question_answering.best_spans import (
   best_spans,
   positions_within,
 )
-from maskedlm.finetune.question_answering.options import Options
 from maskedlm.finetune.question_answering.rows import (
   TokenizedText,
   answer_characters,
@@ -48,16 +49,33 @@ from maskedlm.modeling.heads import head_input, head_stddevs, sentence_vector
 from maskedlm.modeling.layers import Dense
 from maskedlm.modeling.losses import accuracy, cross_entropy
 
-# --- Files ---
+# Both as in run_squad.py.
+MAX_QUERY = 64  # Tokens of a question; the rest is cut off.
+N_BEST = 20  # Answers in a prediction, with their probabilities.
 
 
-def read_examples(source: str, options: Options) -> list[Example]:
-  """Returns the questions of a file or of "tfds:squad/v1.1:train".
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """config.task."""
 
-  Raises:
-    DataError: see squad.read_questions.
-  """
-  return squad.read_questions(source, allow_impossible=options.allow_impossible)
+  allow_impossible: bool = task_option(
+    False, "A question may have no answer, as in SQuAD 2.0.", overridable=True
+  )
+  null_threshold: float | None = task_option(
+    None,
+    "The null_odds above which there is no answer, instead of the calibrated "
+    "threshold.",
+    overridable=True,
+  )
+  stride: int = task_option(
+    128,
+    "Tokens from a window of a long text to the next; fewer if windows would "
+    "overlap by less than the longest answer.",
+    low=1,
+  )
+  max_answer_length: int = task_option(
+    30, "Tokens of the longest answer.", low=1
+  )
 
 
 def describe_labels(examples: Sequence[Example]) -> dict[str, Any]:
@@ -100,10 +118,10 @@ def make_application(setup: Setup, options: Options) -> Application:
   """Returns the Application.
 
   Raises:
-    ConfigError: a row leaves no room for the longest answer.
+    ConfigError: a row has no room for a question and the longest answer.
   """
   tokenizer, cfg, _, length = setup
-  _check_length(options, length, specials=2 + cfg.pair_separators)
+  max_query = _question_room(options, length, specials=2 + cfg.pair_separators)
   x = jnp.zeros((1, 1, cfg.width))
   reader = Reader(
     options,
@@ -116,7 +134,7 @@ def make_application(setup: Setup, options: Options) -> Application:
       tokenizer=tokenizer,
       encode=reader.encode,
       length=length,
-      max_query=options.max_query,
+      max_query=max_query,
       stride=options.stride,
       max_answer_length=options.max_answer_length,
       separators=cfg.pair_separators,
@@ -167,19 +185,19 @@ class Reader(NamedTuple):
       ensemble.mean_softmax(every(scores))
       for scores in self._scores(params, batch, None, False)
     )
-    found = best_spans(
+    scores, spans = best_spans(
       start,
       end,
       context=batch["context"],
       kept=batch["kept"],
       max_length=self.options.max_answer_length,
-      count=self.options.n_best,
+      count=N_BEST,
     )
     # From positions in the row to tokens of the text.
     shift = batch["first"] - batch["context"][:, 0]
     return {
-      "scores": found.scores,
-      "spans": found.spans + shift[:, None, None],
+      "scores": scores,
+      "spans": spans + shift[:, None, None],
       "null": start[:, 0] + end[:, 0],
     }
 
@@ -235,17 +253,20 @@ class Reader(NamedTuple):
     }
 
 
-def _check_length(options: Options, length: int, *, specials: int) -> None:
-  """Raises ConfigError if a row leaves no room for the longest answer."""
-  room = length - options.max_query - specials
-  if room < options.max_answer_length:
+def _question_room(options: Options, length: int, *, specials: int) -> int:
+  """Returns the most tokens of a question that leave room for an answer.
+
+  Raises:
+    ConfigError: there is none.
+  """
+  room = length - specials - options.max_answer_length
+  if room < 1:
     raise ConfigError(
-      f"data.length={length} leaves {max(room, 0)} tokens for the text, beside "
-      f"task.max_query={options.max_query} for the question and {specials} "
-      f"special ones; expected at least task.max_answer_length="
-      f"{options.max_answer_length}: raise data.length "
-      "(beside a checkpoint, --length), or lower max_query."
+      f"data.length={length} has no room for a question, beside {specials} "
+      f"special tokens and task.max_answer_length={options.max_answer_length}; "
+      f"expected at least {length - room + 1} (beside a checkpoint, --length)."
     )
+  return min(room, MAX_QUERY)
 
 
 # --- Predictions ---
@@ -259,7 +280,7 @@ def _predict_one(
   threshold: float,
 ) -> Prediction:
   """Returns the prediction from the outputs of an example's rows."""
-  best = n_best(example.context, offsets, outputs, options.n_best)
+  best = n_best(example.context, offsets, outputs, N_BEST)
   # Windows that don't contain the answer rightly score "no answer" high, so the
   # window in which it is least likely decides.
   null = float(np.min(outputs["null"]))
@@ -353,7 +374,9 @@ def make_task(options: Options) -> FinetuneTask:
   return FinetuneTask(
     name="question_answering",
     options=options,
-    read_examples=functools.partial(read_examples, options=options),
+    read_examples=functools.partial(
+      squad.read_questions, allow_impossible=options.allow_impossible
+    ),
     parse_line=squad.parse_question,
     describe_labels=describe_labels,
     make_application=functools.partial(make_application, options=options),

@@ -5,9 +5,10 @@ than a row is cut into windows (data/labelled/windows.py) with enough overlap
 for every answer to be whole in one of them.
 """
 
+import collections
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from maskedlm.core.counts import counted
 from maskedlm.data.labelled import windows
 from maskedlm.data.labelled.formats.questions import ABSENT, Example
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
+from maskedlm.finetune.common.text_pairs import text_row
 from maskedlm.finetune.contract import Rows
 
 _CACHED = 1 << 15  # Number of texts whose tokens are cached, 3 KB each.
@@ -76,50 +78,42 @@ def make_rows(
     separators: number of [SEP] after the question.
     num_types: token types that the encoder knows; see text_pairs.pair_row.
   """
-  special = tokenizer.special
+  between = [tokenizer.special.sep] * separators
   questions = tokenizer.encode_batch([e.question for e in examples])
   input_ids, types, values, owners = [], [], [], []
-  shorter, lost, wide = [], 0, 0
-  for index, (example, question) in enumerate(
-    zip(examples, questions, strict=True)
-  ):
-    head = np.concatenate(
-      [[special.cls], question[:max_query], [special.sep] * separators]
-    ).astype(np.int32)
-    tail = np.int32([special.sep])
+  counts = collections.Counter(labelled=sum(bool(e.answers) for e in examples))
+  shorter = []
+  for index, example in enumerate(examples):
+    question = questions[index][:max_query]
     ids, offsets = encode(example.context)
     answer = answer_tokens(example, offsets)
-    capacity = length - len(head) - 1
+    begin = 1 + len(question) + separators  # The text's place in the row.
+    capacity = length - begin - 1
     used = _stride(capacity, stride, max_answer_length)
     if used < stride and len(ids) > capacity:
       shorter.append(used)
     is_whole = False
     for window in answer_windows(len(ids), capacity, stride, max_answer_length):
-      # From tokens of the text to places in the row.
-      shift = len(head) - window.begin
-      row = np.concatenate([head, ids[window.begin : window.end], tail])
-      start, end = 0, 0
-      if answer and window.begin <= answer[0] and answer[1] < window.end:
-        start, end = answer[0] + shift, answer[1] + shift
-        is_whole = True
-      input_ids.append(row)
-      is_text = np.arange(len(row)) >= len(head)
+      inside = ids[window.begin : window.end]
+      input_ids.append(text_row(tokenizer, question, between, inside))
+      is_text = np.arange(len(input_ids[-1])) >= begin
       types.append(np.int32(is_text & (num_types > 1)))
-      values.append(
-        (
-          window.begin + shift,
-          window.end + shift,
-          window.keep_begin + shift,
-          window.keep_end + shift,
-          window.begin,
-          start,
-          end,
-        )
-      )
+      shift = begin - window.begin  # From tokens of the text to places.
+      ends = (0, 0)
+      if answer and window.begin <= answer[0] and answer[1] < window.end:
+        ends = (answer[0] + shift, answer[1] + shift)
+        is_whole = True
+      places = (x + shift for x in window)
+      values.append((*places, window.begin, *ends))
       owners.append(index)
-    lost += bool(example.answers) and not is_whole
-    wide += bool(answer) and answer[1] - answer[0] >= max_answer_length
+    counts["lost"] += bool(example.answers) and not is_whole
+    counts["wide"] += (
+      bool(answer) and answer[1] - answer[0] >= max_answer_length
+    )
   table = np.array(values, np.int32).reshape(-1, 7)
+  notes = _cut_questions(list(map(len, questions)), max_query)
+  if any(example.answers is not None for example in examples):
+    notes += _notes(shorter, counts, stride=stride, longest=max_answer_length)
   return Rows(
     tokens={"input_ids": input_ids, "token_type_ids": types},
     values={
@@ -130,19 +124,10 @@ def make_rows(
       "end": table[:, 6],
     },
     example=np.array(owners, np.int64),
-    notes=[
-      *_cut_questions([len(ids) for ids in questions], max_query),
-      *(
-        _notes(shorter, lost, wide, stride=stride, longest=max_answer_length)
-        if any(example.answers is not None for example in examples)
-        else ()
-      ),
-    ],
-    lost=(
-      f"no window of data.length={length} contains an answer whole; raise it"
-      if 0 < lost == sum(bool(example.answers) for example in examples)
-      else ""
-    ),
+    notes=notes,
+    lost=f"no window of data.length={length} contains an answer whole; raise it"
+    if 0 < counts["lost"] == counts["labelled"]
+    else "",
   )
 
 
@@ -210,16 +195,20 @@ def _cut_questions(sizes: Sequence[int], max_query: int) -> list[str]:
   if not cut:
     return []
   return [
-    f"questions cut to task.max_query={max_query}: {len(cut):,} (the longest "
-    f"has {max(cut):,} tokens)"
+    f"questions cut to {max_query} tokens: {len(cut):,} (the longest has "
+    f"{max(cut):,})"
   ]
 
 
 def _notes(
-  shorter: Sequence[int], lost: int, wide: int, *, stride: int, longest: int
+  shorter: Sequence[int],
+  counts: Mapping[str, int],
+  *,
+  stride: int,
+  longest: int,
 ) -> list[str]:
   """Returns notes on labelled examples: shorter strides, long answers."""
-  notes = []
+  notes, lost, wide = [], counts["lost"], counts["wide"]
   if shorter:
     notes.append(
       f"task.stride={stride} is reduced to {min(shorter)}..{max(shorter)} for "

@@ -24,11 +24,13 @@ import numpy as np
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
+from maskedlm.core.options import copy_option
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled.formats import passages as passage_files
 from maskedlm.data.labelled.formats.passages import Example
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import ensemble, multi_sequence
+from maskedlm.finetune.common.options import Shared
 from maskedlm.finetune.common.text_pairs import PairRow, pair_row
 from maskedlm.finetune.contract import (
   Application,
@@ -70,11 +72,7 @@ class Options:
     "is one; 'none' if all are right.",
     overridable=True,
   )
-  header: tuple[str, ...] = task_option(
-    (),
-    "Names of the columns, for files without a header line.",
-    overridable=True,
-  )
+  header: tuple[str, ...] = copy_option(Shared, "header")
   query_prefix: str = task_option(
     "", "Written before each query, such as 'query: ' for E5."
   )

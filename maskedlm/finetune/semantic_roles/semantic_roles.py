@@ -18,6 +18,7 @@ import numpy as np
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
+from maskedlm.core.options import copy_option
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled import bio
 from maskedlm.data.labelled.formats import props, roles
@@ -25,6 +26,7 @@ from maskedlm.data.labelled.formats.predicates import VERB, Example
 from maskedlm.finetune.common import ensemble
 from maskedlm.finetune.common.decoding import Row, by_example
 from maskedlm.finetune.common.head import Heads
+from maskedlm.finetune.common.options import Shared
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -32,7 +34,6 @@ from maskedlm.finetune.contract import (
   Prediction,
   Rows,
   Setup,
-  task_option,
 )
 from maskedlm.finetune.semantic_roles import metrics, text
 from maskedlm.finetune.semantic_roles.head import RoleHead, WordHead
@@ -47,12 +48,7 @@ from maskedlm.runtime.console import log
 class Options:
   """config.task."""
 
-  stride: int = task_option(
-    0,
-    "Tokens from one window to the next, for sentences longer than a row; 0 "
-    "for half a row.",
-    low=0,
-  )
+  stride: int = copy_option(Shared, "stride")
 
 
 def has_label(example: Example) -> bool:

@@ -16,13 +16,15 @@ import jax.numpy as jnp
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.core.options import copy_option
 from maskedlm.core.task import Batch, Key, Params
-from maskedlm.data.labelled import bio, sentences
+from maskedlm.data.labelled import sentences
 from maskedlm.data.labelled.bio import Entity
 from maskedlm.data.labelled.formats import layers
 from maskedlm.data.labelled.formats.layers import Example
 from maskedlm.finetune.common import ensemble
 from maskedlm.finetune.common.head import Heads
+from maskedlm.finetune.common.options import Shared
 from maskedlm.finetune.common.parts import format_entities, part
 from maskedlm.finetune.common.word_rows import encode_words
 from maskedlm.finetune.contract import (
@@ -44,7 +46,6 @@ from maskedlm.finetune.spans.decode import (
   without_overlaps,
 )
 from maskedlm.finetune.spans.rows import GOLD, make_rows
-from maskedlm.modeling import span_vectors
 from maskedlm.modeling.span_labels import (
   expecting_null,
   likeliest_spans,
@@ -60,12 +61,7 @@ class Options:
   max_span_words: int = task_option(
     10, "Words of the widest span that is scored; costs time.", low=1, high=512
   )
-  representation: str = task_option(
-    "endpoints_mean",
-    "How the vector of a span is made.",
-    choices=tuple(span_vectors.REPRESENTATIONS),
-    of_head=True,
-  )
+  representation: str = copy_option(Shared, "representation")
   nested: bool = task_option(
     False,
     "Spans may lie within each other. All columns but the word's are layers.",
@@ -80,33 +76,13 @@ class Options:
     "0 for the argmax.",
     overridable=True,
   )
-  token_column: int = task_option(
-    0,
-    "Column of the word, from 0, or negative from the end. In CoNLL-U, 0 is "
-    "FORM.",
-    overridable=True,
-  )
+  token_column: int = copy_option(Shared, "token_column")
   tag_column: int = task_option(
     -1, "Column of the tags, unless nested.", overridable=True
   )
-  file_scheme: str = task_option(
-    "auto",
-    "How files write spans; auto recognises bio, iob1 and bioes, any also "
-    "BILOU, BMES, B_PER, b-per and PER-B; io: types alone.",
-    choices=bio.FILE_SCHEMES,
-    overridable=True,
-  )
-  repair_bio: bool = task_option(
-    False,
-    "Read ill-formed BIO as conlleval does, instead of refusing it.",
-    overridable=True,
-  )
-  stride: int = task_option(
-    0,
-    "Tokens from one window to the next, for sentences longer than a row; 0 "
-    "for half a row.",
-    low=0,
-  )
+  file_scheme: str = copy_option(Shared, "file_scheme")
+  repair_bio: bool = copy_option(Shared, "repair_bio")
+  stride: int = copy_option(Shared, "stride")
 
 
 _ANY_LABEL = "SPAN"

@@ -37,6 +37,8 @@ from maskedlm.modeling.layer_features import (
 from maskedlm.modeling.layers import Dense, Dropout
 from maskedlm.modeling.lstm import BiLstm
 
+_LSTM_LAYERS = 2  # As in the BERT paper.
+
 
 @dataclasses.dataclass(frozen=True)
 class Options(tagging.Options):
@@ -54,7 +56,6 @@ class Options(tagging.Options):
   lstm_width: int = task_option(
     768, "Width of each direction of the BiLSTM.", low=1, high=65_536
   )
-  lstm_layers: int = task_option(2, "Layers of the BiLSTM.", low=1, high=64)
 
 
 class FeatureHead(nn.Module):
@@ -73,9 +74,7 @@ class FeatureHead(nn.Module):
     cfg, options = self.cfg, self.options
     x = LayerFeatures(options.layers, name="layers")(x)
     if options.head == "bilstm":
-      lstm = BiLstm(
-        options.lstm_width, options.lstm_layers, cfg.dropout, cfg.dtype
-      )
+      lstm = BiLstm(options.lstm_width, _LSTM_LAYERS, cfg.dropout, cfg.dtype)
       x = lstm(x, segment_ids, train=train)
     R, S, F = x.shape
     x = Dropout(cfg.dropout)(x.reshape(R * S, F), train=train)
@@ -113,8 +112,7 @@ def without_effect(options: Options) -> dict[str, str]:
   """Returns the options that have no effect beside others, and why."""
   found = tagging.without_effect(options)
   if options.head != "bilstm":
-    for name in ("lstm_width", "lstm_layers"):
-      found[name] = f"beside task.head={options.head!r}"
+    found["lstm_width"] = f"beside task.head={options.head!r}"
   return found
 
 

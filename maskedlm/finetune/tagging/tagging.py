@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.core.options import copy_option
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled import bio, columns, sentences
 from maskedlm.data.labelled.formats import tags
@@ -24,6 +25,7 @@ from maskedlm.data.labelled.formats.tags import Example
 from maskedlm.finetune.common import ensemble, entity_metrics
 from maskedlm.finetune.common.confusion import confusion_table
 from maskedlm.finetune.common.head import Head, make_head
+from maskedlm.finetune.common.options import Shared
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -62,12 +64,7 @@ class Options:
     "ner: entities, scored as a whole; pos: any tags, scored word by word.",
     choices=("ner", "pos"),
   )
-  token_column: int = task_option(
-    0,
-    "Column of the word in CoNLL files, from 0, or negative from the end. "
-    "In CoNLL-U, 0 is FORM.",
-    overridable=True,
-  )
+  token_column: int = copy_option(Shared, "token_column")
   tag_column: int = task_option(
     -1, "Column of the tag. In CoNLL-U, -1 is conllu_tag.", overridable=True
   )
@@ -77,21 +74,11 @@ class Options:
     choices=tuple(tags.CONLLU_TAGS),
     overridable=True,
   )
-  file_scheme: str = task_option(
-    "auto",
-    "How files write entities; auto recognises bio, iob1 and bioes, any also "
-    "BILOU, BMES, B_PER, b-per and PER-B; io: types alone.",
-    choices=bio.FILE_SCHEMES,
-    overridable=True,
-  )
+  file_scheme: str = copy_option(Shared, "file_scheme")
   scheme: str = task_option(
     "bio", "The model's own tags of entities.", choices=("bio", "bioes")
   )
-  repair_bio: bool = task_option(
-    False,
-    "Read ill-formed BIO as conlleval does, instead of refusing it.",
-    overridable=True,
-  )
+  repair_bio: bool = copy_option(Shared, "repair_bio")
   tag_all_subwords: bool = task_option(
     True, "Train the tag of a word on all of its subwords, not only the first."
   )
@@ -104,12 +91,7 @@ class Options:
   crf: bool = task_option(
     False, "Add a CRF over the words, each read at its first subword."
   )
-  stride: int = task_option(
-    0,
-    "Tokens from one window to the next, for sentences longer than a row; 0 "
-    "for half a row.",
-    low=0,
-  )
+  stride: int = copy_option(Shared, "stride")
 
 
 def read_examples(source: str, options: Options) -> list[Example]:

@@ -16,7 +16,7 @@ from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config
 from maskedlm.finetune.common import batching
 from maskedlm.finetune.contract import Setup
-from maskedlm.finetune.coreference_chains import coreference_chains, text
+from maskedlm.finetune.coreference_chains import coreference_chains, head, text
 from maskedlm.finetune.coreference_chains import rows as rows_file
 from maskedlm.finetune.coreference_chains.coreference_chains import Options
 from maskedlm.finetune.coreference_chains.rows import Example
@@ -35,8 +35,18 @@ EXAMPLES = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def most_are_kept(monkeypatch):
+  monkeypatch.setattr(head, "TOP_RATIO", 0.7)
+
+
+@pytest.fixture
+def all_are_kept(monkeypatch, most_are_kept):
+  monkeypatch.setattr(head, "TOP_RATIO", 10.0)
+
+
 def make(length=LENGTH, **options):
-  options = {"max_mention_words": 2, "segments": 2, "top_ratio": 0.7} | options
+  options = {"max_mention_words": 2, "segments": 2} | options
   return coreference_chains.make_application(
     Setup(TOKENIZER, reference.config(), {}, length), Options(**options)
   )
@@ -85,7 +95,7 @@ def test_mentions_across_a_cut_are_reported():
 
 def test_loss_and_outputs_agree_with_loops():
   """The marginal likelihood and the pruning, from the vectors of outputs."""
-  app = make(mention_loss=0.5)
+  app = make()
   params = letters.make_params(app)
   batch = letters.make_batch(app, examples=EXAMPLES, length=8, fillers=1)
   found = jax.device_get(jax.jit(app.outputs)(params, batch))
@@ -126,14 +136,14 @@ def test_loss_and_outputs_agree_with_loops():
   assert (recall[0].sum(), recall[1].sum()) == (kept_gold, golds)
 
 
+@pytest.mark.usefixtures("all_are_kept")
 def test_the_loss_of_mentions_is_of_all_spans():
   """With all spans kept, outputs has the scores of all."""
-  apps = make(top_ratio=10.0, mention_loss=1.0), make(mention_loss=0.0)
-  params = letters.make_params(apps[0])
-  batch = letters.make_batch(apps[0], examples=EXAMPLES[:1], length=7)
-  found = jax.jit(apps[0].outputs)(params, batch)
-  key = jax.random.key(0)
-  terms, _ = apps[0].loss(params, batch, key, False)
+  app = make()
+  params = letters.make_params(app)
+  batch = letters.make_batch(app, examples=EXAMPLES[:1], length=7)
+  found = jax.jit(app.outputs)(params, batch)
+  terms, _ = app.loss(params, batch, jax.random.key(0), False)
   for row in range(2):
     scores = np.float64(found["scores"][row])
     valid = np.isfinite(scores)
@@ -146,7 +156,6 @@ def test_the_loss_of_mentions_is_of_all_spans():
     sign = np.where(is_gold, -1, 1)[valid]
     expected = np.log1p(np.exp(sign * scores[valid])).sum()
     np.testing.assert_allclose(terms["mentions"][0][row], expected, rtol=1e-3)
-  assert not apps[1].loss(params, batch, key, False)[0]["mentions"][0].any()
 
 
 def test_padding_and_fillers_count_nothing():
@@ -180,9 +189,10 @@ def decode(app, examples, params):
   return app.decode(examples, rows, found, {})
 
 
+@pytest.mark.usefixtures("all_are_kept")
 def test_links_reach_across_the_rows_of_a_document():
   """Same vectors everywhere: each mention links to the nearest one before."""
-  app = make(segments=1, top_ratio=10.0, max_mention_words=1)
+  app = make(segments=1, max_mention_words=1)
   params = letters.make_params(app)
   params = jax.tree.map(jnp.zeros_like, params)
   dense = params["chains"]["spans"]["label_dense"]

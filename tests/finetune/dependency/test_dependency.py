@@ -35,8 +35,7 @@ LONG = example(
 @pytest.fixture(scope="module")
 def app():
   return dependency.make_application(
-    Setup(letters.TOKENIZER, reference.config(), INFO, LENGTH),
-    dependency.Options(arc_width=7, label_width=5),
+    Setup(letters.TOKENIZER, reference.config(), INFO, LENGTH)
   )
 
 

@@ -125,7 +125,7 @@ def test_linear_head_on_the_last_layer_in_plain_numpy():
 
 
 def test_padding_does_not_reach_a_word():
-  app, params = make(head="bilstm", lstm_layers=1)
+  app, params = make(head="bilstm")
   longer = {
     name: np.pad(x, ((0, 0), (0, 4))) if x.ndim == 2 else x
     for name, x in BATCH.items()
@@ -215,7 +215,7 @@ def test_a_run_learns_and_leaves_the_encoder_as_it_was(tmp_path):
     train=str(tmp_path / "train.conll"), dev=str(tmp_path / "dev.conll")
   )
   c.data.update(length=24, batch_size=16, buckets=(24,))
-  c.task.update(lstm_width=13, lstm_layers=1)
+  c.task.lstm_width = 13
   c.optimizer.learning_rate = 2e-2
   c.optimizer.weight_decay = 0.5
   c.model.dropout = 0.0

@@ -102,7 +102,8 @@ def test_best_spans_are_the_best_of_all(count):
   found = question_answering.best_spans(
     start, end, context=context, kept=kept, max_length=W, count=count
   )
-  assert found.scores.shape == (B, count)
+  every_score, every_span = found
+  assert every_score.shape == (B, count)
   for i in range(B):
     every = [
       (start[i, a] + end[i, b], a, b)
@@ -110,11 +111,11 @@ def test_best_spans_are_the_best_of_all(count):
       if kept[i, 0] <= a < kept[i, 1] and a <= b < min(a + W, context[i, 1])
     ]
     expected = sorted(every, reverse=True)[:count]
-    scores = np.array(found.scores[i])
+    scores = np.array(every_score[i])
     np.testing.assert_allclose(
       scores[: len(expected)], [s for s, _, _ in expected], rtol=1e-6
     )
-    spans = np.array(found.spans[i])[: len(expected)]
+    spans = np.array(every_span[i])[: len(expected)]
     assert spans.tolist() == [[a, b] for _, a, b in expected]
     assert (scores[len(expected) :] < -5e8).all()
 
@@ -140,8 +141,9 @@ def test_outputs_are_of_the_text_and_do_not_depend_on_padding():
     np.testing.assert_allclose(longer[name], found[name], atol=1e-4)
 
 
-def test_a_text_shorter_than_the_longest_answer():
-  app = make(length=9, max_answer_length=2, n_best=99)
+def test_a_text_shorter_than_the_longest_answer(monkeypatch):
+  monkeypatch.setattr(question_answering, "N_BEST", 99)
+  app = make(length=9, max_answer_length=2)
   examples = [Example("x", "a b", "q", None)]
   batch = make_batch(app, examples=examples, length=6)
   outputs = jax.jit(app.outputs)(make_params(app), batch)
@@ -149,13 +151,16 @@ def test_a_text_shorter_than_the_longest_answer():
   assert int(np.sum(np.array(outputs["scores"]) > -5e8)) == 3  # a, b, a b.
 
 
-def test_a_length_that_leaves_no_room():
-  with pytest.raises(ConfigError) as error:
-    make(length=64, max_query=64, max_answer_length=30)
-  message = str(error.value)
-  for part in ("data.length=64 leaves 0", "max_query=64", "_length=30"):
-    assert part in message
-  make(length=97, max_query=64, max_answer_length=30)
+def test_a_question_leaves_room_for_the_longest_answer(monkeypatch):
+  """3 special tokens and 30 of the answer; the question has what is left."""
+  with pytest.raises(ConfigError, match=r"data.length=33 .* at least 34 "):
+    make(length=33, max_answer_length=30)
+  monkeypatch.setattr(question_answering, "MAX_QUERY", 64)
+  for length, room in ((34, 1), (96, 63), (97, 64), (200, 64)):
+    rows = make(length=length, max_answer_length=30).make_rows(
+      [Example("x " * 70, "a", "q", None)]
+    )
+    assert rows.values["context"].tolist() == [[room + 2, room + 3]]
 
 
 def test_labels():

@@ -31,7 +31,7 @@ def test_rows():
     question = ids.tolist().index(SEP) + 1
     assert type_ids.tolist() == [0] * question + [1] * (len(ids) - question)
   assert rows.example.tolist() == [0, 1, 1, 2, 2, 3]
-  assert "task.max_query=3: 1 (the longest has 5 " in rows.notes[0]  # q1's.
+  assert "cut to 3 tokens: 1 (the longest has 5)" in rows.notes[0]  # q1's.
   assert not rows.cut  # No token of the texts is lost.
   values = {name: x.tolist() for name, x in rows.values.items()}
   assert values == {
@@ -150,14 +150,14 @@ def test_a_stride_that_would_lose_answers():
   assert rows.values["end"].tolist()[:4] == [0, 8, 0, 0]
   # Of unlabelled examples, only what is cut is reported.
   (note,) = make(stride=7).make_rows([long._replace(answers=None)]).notes
-  assert "task.max_query=3: 1 " in note
+  assert "cut to 3 tokens: 1 " in note
   # Eight tokens fit in no window of seven.
   wide = long._replace(answers=(GoldAnswer("d e f g h i j k", 6),))
   none = long._replace(
     answers=()
   )  # A question without an answer has none to lose.
   assert make().make_rows([wide, none, *examples]).notes == [
-    "questions cut to task.max_query=3: 3 (the longest has 5 tokens)",
+    "questions cut to 3 tokens: 3 (the longest has 5)",
     "answers that no window contains whole: 1; they can be neither learnt nor "
     "predicted",
   ]

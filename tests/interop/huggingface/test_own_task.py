@@ -53,10 +53,8 @@ MODELS = {
     "question_answering",
     {
       "allow_impossible": True,
-      "max_query": 9,
       "max_answer_length": 3,
       "stride": 5,
-      "n_best": 5,
     },
     {"questions": 3, "impossible": 1},
     {"null_threshold": 0.77, "f1": 0.5},
