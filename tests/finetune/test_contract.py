@@ -222,9 +222,7 @@ def test_an_option_of_an_earlier_version_is_left_out_or_refused(tmp_path):
     configs.make_task("tagging", {"crf_rate": 3})
   configs.make_task("constituency", {"punctuation": list(PUNCTUATION)})
   configs.make_task("dependency", {"arc_width": 500, "label_width": 100})
-  with pytest.raises(
-    ConfigError, match=r"arc_width=400: .*it is 500"
-  ):
+  with pytest.raises(ConfigError, match=r"arc_width=400: .*it is 500"):
     configs.make_task("dependency", {"arc_width": 400})
   path = tmp_path / "old.py"
   path.write_text(

@@ -31,7 +31,7 @@ from maskedlm.finetune.common import (
   label_metrics,
   single_label,
 )
-from maskedlm.finetune.common.confusion import confusion_table
+from maskedlm.finetune.common.decoding import Row, by_example
 from maskedlm.finetune.common.head import Head, make_row_head
 from maskedlm.finetune.common.labels import (
   Gold,
@@ -44,7 +44,6 @@ from maskedlm.finetune.common.text_pairs import cut_sizes, pair_row
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
-  Outputs,
   Prediction,
   Rows,
   Setup,
@@ -228,11 +227,9 @@ def _regression(
     total = error**2 * weights
     return {"score": (total, weights)}, {"mse": (total * stddev**2, weights)}
 
-  def decode(examples, rows, outputs: Outputs, tuned) -> list[Prediction]:
-    return [
-      {"score": mean + stddev * float(x), "range": [low, high]}
-      for x in outputs["deviations"]
-    ]
+  def predict(example: Example, rows: Sequence[Row]) -> Prediction:
+    deviation = float(rows[0]["deviations"])
+    return {"score": mean + stddev * deviation, "range": [low, high]}
 
   def score(examples, predictions):
     gold = GOLD.of(examples)
@@ -249,7 +246,7 @@ def _regression(
     init=head.init,
     loss=loss,
     outputs=outputs,
-    decode=decode,
+    decode=by_example(predict),
     score=score,
     best=best,
     has_label=GOLD.has,
@@ -327,7 +324,7 @@ def format_tables(
     return {"scores.tsv": label_metrics.format_errors_by_range(gold, found)}
   found = [prediction["label"] for prediction in predictions]
   return {
-    "confusion.tsv": confusion_table(gold, found),
+    "confusion.tsv": label_metrics.confusion_table(gold, found),
     "labels.txt": label_metrics.format_label_report(gold, found),
   }
 

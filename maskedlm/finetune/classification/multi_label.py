@@ -8,7 +8,6 @@ Rows and head are shared with classification.py; label_lists.py reads the files.
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -21,13 +20,13 @@ from maskedlm.data.labelled.formats.texts import Example, FileLayout
 from maskedlm.data.labelled.labels import check_distinct
 from maskedlm.finetune.classification import classification
 from maskedlm.finetune.common import ensemble, entity_metrics
+from maskedlm.finetune.common.decoding import Row, by_example
 from maskedlm.finetune.common.head import make_row_head
 from maskedlm.finetune.common.labels import Gold, require_two_labels
 from maskedlm.finetune.common.options import Shared
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
-  Outputs,
   Prediction,
   Rows,
   Setup,
@@ -83,43 +82,6 @@ GOLD = Gold(
   thing="label",
 )
 
-# --- Files ---
-
-
-def _layout(options: Options) -> FileLayout:
-  return FileLayout(
-    text=(options.text,),
-    text_b=(options.text_b,),
-    alone=True,
-    label=(options.label,),
-    header=tuple(options.header),
-    language=options.language,
-  )
-
-
-def read_examples(source: str, options: Options) -> list[Example]:
-  """Returns the examples of a file; their labels are sorted tuples.
-
-  Raises:
-    DataError: see label_lists.read_examples.
-  """
-  return label_lists.read_examples(
-    source,
-    _layout(options),
-    separator=options.separator,
-    columns=options.columns,
-  )
-
-
-def parse_line(line: str, options: Options) -> Example:
-  """Returns the example in a line of input: text, pair or JSON object.
-
-  Raises:
-    DataError: see texts.parse_line.
-  """
-  return texts.parse_line(line, _layout(options))
-
-
 # --- The labels of the training set ---
 
 
@@ -171,13 +133,10 @@ def make_application(setup: Setup, options: Options) -> Application:
       "label_accuracy": weighted_sum(correct, weights)
     }
 
-  def decode(examples, rows, outputs: Outputs, tuned) -> list[Prediction]:
-    predictions = []
-    for probabilities in outputs["probabilities"]:
-      shares = dict(zip(labels, probabilities.tolist(), strict=True))
-      found = [n for n, share in shares.items() if share > options.threshold]
-      predictions.append({"labels": found, "probabilities": shares})
-    return predictions
+  def predict(example: Example, rows: Sequence[Row]) -> Prediction:
+    shares = dict(zip(labels, rows[0]["probabilities"].tolist(), strict=True))
+    found = [n for n, share in shares.items() if share > options.threshold]
+    return {"labels": found, "probabilities": shares}
 
   def outputs(params: Params, batch: Batch, every=ensemble.alone):
     found = jax.nn.sigmoid(head.logits(params, batch, None, False))
@@ -188,7 +147,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     init=head.init,
     loss=loss,
     outputs=outputs,
-    decode=decode,
+    decode=by_example(predict),
     score=lambda examples, predictions: evaluate_label_sets(
       GOLD.of(examples), [p["labels"] for p in predictions]
     ),
@@ -205,19 +164,15 @@ def make_application(setup: Setup, options: Options) -> Application:
 Labels = Sequence[Sequence[str]]  # The labels of each text, each once.
 
 
-class _Label(NamedTuple):
-  """An item that entity_metrics counts."""
-
-  type: str
-
-
 def count_labels(
   gold: Labels, predicted: Labels
 ) -> dict[str, entity_metrics.MatchCounts]:
   """Returns {label: counts}, sorted, of the labels that occur in either."""
-  return entity_metrics.count_entities(
-    gold, predicted, lambda labels: map(_Label, labels)
-  )
+
+  def items(labels: Sequence[str]) -> list[tuple[str]]:
+    return [(label,) for label in labels]
+
+  return entity_metrics.count_entities(gold, predicted, items)
 
 
 def evaluate_label_sets(gold: Labels, predicted: Labels) -> dict[str, float]:
@@ -264,12 +219,25 @@ def without_effect(options: Options) -> dict[str, str]:
 
 def make_task(options: Options) -> FinetuneTask:
   """Returns the task."""
+  layout = FileLayout(
+    text=(options.text,),
+    text_b=(options.text_b,),
+    alone=True,
+    label=(options.label,),
+    header=tuple(options.header),
+    language=options.language,
+  )
   return FinetuneTask(
     name="multi_label",
     without_effect=without_effect(options),
     options=options,
-    read_examples=functools.partial(read_examples, options=options),
-    parse_line=functools.partial(parse_line, options=options),
+    read_examples=functools.partial(
+      label_lists.read_examples,
+      layout=layout,
+      separator=options.separator,
+      columns=options.columns,
+    ),
+    parse_line=functools.partial(texts.parse_line, layout=layout),
     describe_labels=functools.partial(describe_labels, options=options),
     make_application=functools.partial(make_application, options=options),
     format_prediction=format_prediction,

@@ -7,15 +7,14 @@ counts are over all sentences, and bio.find_entities reads ill-formed tags.
 """
 
 import collections
-import itertools
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from maskedlm.data.labelled import bio
 from maskedlm.runtime import console
 
 Tags = Sequence[Sequence[str]]  # One per word, for each sentence.
-FindEntities = Callable[[Sequence[str]], Iterable[bio.Entity]]
 
 
 class MatchCounts(NamedTuple):
@@ -73,9 +72,16 @@ def count_matches(
 
 
 def count_entities(
-  gold: Tags, predicted: Tags, find_entities: FindEntities
+  gold: Iterable[Sequence],
+  predicted: Iterable[Sequence],
+  find_entities: Callable[[Sequence], Iterable[tuple]] = lambda items: items,
 ) -> dict[str, MatchCounts]:
-  """Returns the counts of each type of entity, sorted by type."""
+  """Returns the counts of each type of entity, sorted by type.
+
+  Args:
+    gold, predicted: the tags of each sentence, or its entities.
+    find_entities: from those to the entities, each of which counts once.
+  """
   return count_matches(
     (set(find_entities(a)), set(find_entities(b)))
     for a, b in zip(gold, predicted, strict=True)
@@ -84,13 +90,11 @@ def count_entities(
 
 def count_words(gold: Tags, predicted: Tags) -> dict[str, MatchCounts]:
   """Returns the counts of words with each tag, sorted by tag."""
-  pairs = collections.Counter(_word_pairs(gold, predicted))
-  predictions, truths = collections.Counter(), collections.Counter()
-  for (truth, found), count in pairs.items():
-    truths[truth] += count
-    predictions[found] += count
-  tags = sorted({*predictions, *truths})
-  return {t: MatchCounts(pairs[t, t], predictions[t], truths[t]) for t in tags}
+
+  def words(tags: Sequence[str]) -> list[tuple[str, int]]:
+    return [(tag, i) for i, tag in enumerate(tags)]
+
+  return count_entities(gold, predicted, words)
 
 
 def sum_counts(counts: dict[str, MatchCounts]) -> MatchCounts:
@@ -100,7 +104,8 @@ def sum_counts(counts: dict[str, MatchCounts]) -> MatchCounts:
 
 def word_accuracy(gold: Tags, predicted: Tags) -> float:
   """Returns the share of words with the correct tag; 0 without words."""
-  correct = [truth == found for truth, found in _word_pairs(gold, predicted)]
+  pairs = zip(chain(*gold), chain(*predicted), strict=True)
+  correct = [truth == found for truth, found in pairs]
   return sum(correct) / len(correct) if correct else 0.0
 
 
@@ -135,10 +140,3 @@ def format_table(counts: dict[str, MatchCounts], name: str) -> str:
     ),
   )
   return "\n".join(lines) + "\n"
-
-
-def _word_pairs(gold: Tags, predicted: Tags) -> Iterable[tuple[str, str]]:
-  return itertools.chain.from_iterable(
-    zip(truth, found, strict=True)
-    for truth, found in zip(gold, predicted, strict=True)
-  )

@@ -4,7 +4,8 @@ Values are fractions, or correlations from -1 to 1. An undefined metric, such as
 the correlation with a constant, is 0 rather than NaN.
 """
 
-from collections.abc import Sequence
+import collections
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import scipy.stats
@@ -88,3 +89,19 @@ def format_errors_by_range(
       bounds = f"{edges[i]:.3f}\t{edges[i + 1]:.3f}\t{inside.sum()}"
       lines.append("\t".join([bounds, *(f"{x:.3f}" for x in means)]))
   return "\n".join([*lines, ""])
+
+
+def confusion_table(gold: Iterable[str], predicted: Iterable[str]) -> str:
+  """Returns tab-separated counts: gold labels are rows, predicted are columns.
+
+  Args:
+    gold, predicted: a label for each example (or word), in the same order.
+  """
+  counts = collections.Counter(zip(gold, predicted, strict=True))
+  labels = sorted({label for pair in counts for label in pair})
+  lines = ["\t".join(["gold \\ predicted", *labels])]
+  lines += [
+    "\t".join([row, *(str(counts[row, column]) for column in labels)])
+    for row in labels
+  ]
+  return "\n".join(lines) + "\n"

@@ -10,18 +10,10 @@ from typing import Any
 import numpy as np
 
 from maskedlm.core.task import Batch, Key, Params
-from maskedlm.finetune.common.ensemble import (
-  alone,
-  mean_softmax,
-)
+from maskedlm.finetune.common.decoding import Row, by_example
+from maskedlm.finetune.common.ensemble import alone, mean_softmax
 from maskedlm.finetune.common.head import Head
-from maskedlm.finetune.contract import (
-  Application,
-  Example,
-  Outputs,
-  Prediction,
-  Rows,
-)
+from maskedlm.finetune.contract import Application, Example, Prediction, Rows
 from maskedlm.modeling.losses import loss_and_accuracy
 
 
@@ -55,14 +47,8 @@ def make_classifier(
     )
     return {term: loss}, {metric: accuracy}
 
-  def decode(
-    examples: Sequence[Example], rows: Rows, outputs: Outputs, tuned
-  ) -> list[Prediction]:
-    logits = outputs["logits"] if examples else []
-    return [
-      predict(example, _softmax(x).tolist())
-      for example, x in zip(examples, logits, strict=True)
-    ]
+  def predict_one(example: Example, rows: Sequence[Row]) -> Prediction:
+    return predict(example, _softmax(rows[0]["logits"]).tolist())
 
   def outputs(params: Params, batch: Batch, every=alone):
     logits = every(head.logits(params, batch, None, False))
@@ -73,7 +59,7 @@ def make_classifier(
     init=head.init,
     loss=loss,
     outputs=outputs,
-    decode=decode,
+    decode=by_example(predict_one),
     score=score,
     best=best,
     has_label=has_label,

@@ -19,8 +19,8 @@ from maskedlm.data.labelled.formats import choices
 from maskedlm.data.labelled.formats.choices import Example
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import multi_sequence, single_label
-from maskedlm.finetune.common.confusion import confusion_table
 from maskedlm.finetune.common.head import Head, make_row_head
+from maskedlm.finetune.common.label_metrics import confusion_table
 from maskedlm.finetune.common.labels import Gold
 from maskedlm.finetune.common.options import Shared
 from maskedlm.finetune.common.text_pairs import pair_row

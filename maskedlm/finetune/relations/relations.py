@@ -27,8 +27,8 @@ from maskedlm.data.labelled.formats import relations as relation_files
 from maskedlm.data.labelled.formats.relations import Example
 from maskedlm.data.labelled.labels import check_distinct
 from maskedlm.finetune.common import single_label
-from maskedlm.finetune.common.confusion import confusion_table
 from maskedlm.finetune.common.head import make_head
+from maskedlm.finetune.common.label_metrics import confusion_table
 from maskedlm.finetune.common.labels import require_two_labels
 from maskedlm.finetune.contract import (
   Application,
@@ -76,15 +76,6 @@ def parse_line(line: str) -> Example:
     return Example(*relation_files.parse_entity_tags(line, where=where))
   found = objects.parse_object(line, where)
   return relation_files.of_object(found, where)
-
-
-def read_examples(source: str, options: Options) -> list[Example]:
-  """Returns the sentences of a file: SemEval's format, JSON, Parquet or TFDS.
-
-  Raises:
-    DataError: see relation_files.read_file.
-  """
-  return relation_files.read_file(source, other=options.other)
 
 
 def describe_labels(
@@ -280,7 +271,9 @@ def make_task(options: Options) -> FinetuneTask:
   return FinetuneTask(
     name="relations",
     options=options,
-    read_examples=functools.partial(read_examples, options=options),
+    read_examples=functools.partial(
+      relation_files.read_file, other=options.other
+    ),
     parse_line=parse_line,
     describe_labels=functools.partial(describe_labels, options=options),
     make_application=functools.partial(make_application, options=options),

@@ -24,24 +24,24 @@ class Candidate(NamedTuple):
 
 
 def row_candidates(
-  of_row: Mapping[str, np.ndarray], labels: Sequence[str], first_word: int
+  row: Mapping[str, np.ndarray], labels: Sequence[str]
 ) -> list[Candidate]:
   """Returns the candidates of a row, as spans of the sentence it is part of.
 
   Args:
-    of_row: margins (-inf where there is no span), labels, begins (words of the
-      row), widths and probabilities, [W] each.
+    row: margins (-inf where there is no span), labels, begins (words of the
+      row), widths and probabilities, [W] each; first_word, the row's first word
+      as an index in the sentence.
     labels: the names of labels, by id.
-    first_word: the row's first word, as an index in the sentence.
   """
   return [
     Candidate(margin, Entity(labels[label], begin, begin + width), share)
     for margin, label, begin, width, share in zip(
-      of_row["margins"].tolist(),
-      of_row["labels"].tolist(),
-      (first_word + of_row["begins"]).tolist(),
-      of_row["widths"].tolist(),
-      of_row["probabilities"].tolist(),
+      row["margins"].tolist(),
+      row["labels"].tolist(),
+      (row["first_word"] + row["begins"]).tolist(),
+      row["widths"].tolist(),
+      row["probabilities"].tolist(),
       strict=True,
     )
     if margin > -math.inf

@@ -3,20 +3,13 @@
 `evaluate_reach` measures which gold spans no decoding could have found.
 """
 
+import collections
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from maskedlm.data.labelled.bio import Entity
 from maskedlm.finetune.common import entity_metrics
 
 Spans = Sequence[Sequence[Entity]]  # One sequence per sentence.
-
-
-def count_spans(
-  gold: Spans, predicted: Spans
-) -> dict[str, entity_metrics.MatchCounts]:
-  """Returns the counts of each label, sorted by label."""
-  return entity_metrics.count_entities(gold, predicted, lambda spans: spans)
 
 
 def inner_spans(spans: Sequence[Entity]) -> list[Entity]:
@@ -35,7 +28,8 @@ def inner_spans(spans: Sequence[Entity]) -> list[Entity]:
 
 def evaluate_spans(gold: Spans, predicted: Spans) -> dict[str, float]:
   """Returns f1, precision and recall, micro-averaged, as fractions."""
-  return entity_metrics.sum_counts(count_spans(gold, predicted)).scores()
+  counts = entity_metrics.count_entities(gold, predicted)
+  return entity_metrics.sum_counts(counts).scores()
 
 
 def evaluate_inner_spans(gold: Spans, predicted: Spans) -> dict[str, float]:
@@ -68,55 +62,45 @@ def evaluate_reach(
     too_wide (more than max_words, or than a row holds) and second_label (the
     same words have another label).
   """
-  total = unknown = wide = second = 0
+  counts = collections.Counter()
   for spans, word_sizes in zip(gold, sizes, strict=True):
     places = set()
-    for span in spans:
-      total += 1
-      place = span.begin, span.end
-      if span.type not in labels:
-        unknown += 1
+    for label, begin, end in spans:
+      counts["total"] += 1
+      if label not in labels:
+        counts["unknown_label"] += 1
         continue
-      if span.end - span.begin > max_words or (
-        sum(word_sizes[span.begin : span.end]) > capacity
-      ):
-        wide += 1
-      elif place in places:
-        second += 1
-      places.add(place)
-  total = max(total, 1)
+      if end - begin > max_words or sum(word_sizes[begin:end]) > capacity:
+        counts["too_wide"] += 1
+      elif (begin, end) in places:
+        counts["second_label"] += 1
+      places.add((begin, end))
+  total = max(counts.pop("total", 0), 1)
+  names = ("unknown_label", "too_wide", "second_label")
   return {
-    "reachable": 1 - (unknown + wide + second) / total,
-    "unknown_label": unknown / total,
-    "too_wide": wide / total,
-    "second_label": second / total,
+    "reachable": 1 - counts.total() / total,
+    **{name: counts[name] / total for name in names},
   }
 
 
 def format_report(gold: Spans, predicted: Spans) -> str:
   """Returns tables of precision, recall and F1 by label, width and nesting."""
-  tables = [entity_metrics.format_table(count_spans(gold, predicted), "label")]
-  by_width = count_spans(_by_width(gold), _by_width(predicted))
-  tables.append(entity_metrics.format_table(by_width, "words"))
   nested = [[inner_spans(s) for s in spans] for spans in (gold, predicted)]
+  parts = {"label": (gold, predicted)}
+  parts["words"] = tuple(map(_by_width, parts["label"]))
   if any(map(any, nested)):
-    tables.append(
-      entity_metrics.format_table(count_spans(*nested), "within others")
-    )
-  return "\n".join(tables)
+    parts["within others"] = nested
+  return "\n".join(
+    entity_metrics.format_table(entity_metrics.count_entities(*pair), name)
+    for name, pair in parts.items()
+  )
 
 
-class _SpanByWidth(NamedTuple):
-  """A span that is counted by its width; its label still distinguishes it."""
-
-  type: str
-  span: Entity
-
-
-def _by_width(spans: Spans) -> list[list[_SpanByWidth]]:
+def _by_width(spans: Spans) -> list[list[tuple[str, Entity]]]:
+  """Returns the spans with the range of their widths as what they count as."""
   bounds = ((1, "1"), (2, "2"), (4, "3-4"), (8, "5-8"), (1 << 30, "9-"))
 
   def name(span: Entity) -> str:
     return next(n for most, n in bounds if span.end - span.begin <= most)
 
-  return [[_SpanByWidth(name(s), s) for s in sentence] for sentence in spans]
+  return [[(name(s), s) for s in sentence] for sentence in spans]

@@ -10,6 +10,7 @@ and SPAN.
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -23,6 +24,7 @@ from maskedlm.data.labelled.bio import Entity
 from maskedlm.data.labelled.formats import layers
 from maskedlm.data.labelled.formats.layers import Example
 from maskedlm.finetune.common import ensemble
+from maskedlm.finetune.common.decoding import Row, by_example
 from maskedlm.finetune.common.head import Heads
 from maskedlm.finetune.common.options import Shared
 from maskedlm.finetune.common.parts import format_entities, part
@@ -213,12 +215,12 @@ class SpanLabeller(NamedTuple):
   ) -> list[list[Candidate]]:
     """Returns each sentence's compatible spans, before the threshold."""
     select = without_crossings if self.options.nested else without_overlaps
-    candidates: list[list[Candidate]] = [[] for _ in examples]
-    for i, index in enumerate(rows.example):
-      of_row = {name: values[i] for name, values in outputs.items()}
-      first_word = int(rows.values["first_word"][i])
-      candidates[index] += row_candidates(of_row, self.labels, first_word)
-    return [select(each) for each in candidates]
+
+    def choose(example: Example, own: Sequence[Row]) -> list[Candidate]:
+      found = (row_candidates(row, self.labels) for row in own)
+      return select(chain.from_iterable(found))
+
+    return by_example(choose)(examples, rows, outputs, {})
 
   def calibrate(
     self, examples: Sequence[Example], rows: Rows, outputs: Outputs

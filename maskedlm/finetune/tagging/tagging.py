@@ -8,7 +8,7 @@ so every word gets a tag.
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -23,15 +23,14 @@ from maskedlm.data.labelled import bio, columns, sentences
 from maskedlm.data.labelled.formats import tags
 from maskedlm.data.labelled.formats.tags import Example
 from maskedlm.finetune.common import ensemble, entity_metrics
-from maskedlm.finetune.common.confusion import confusion_table
+from maskedlm.finetune.common.decoding import Row, by_example
 from maskedlm.finetune.common.head import Head, make_head
+from maskedlm.finetune.common.label_metrics import confusion_table
 from maskedlm.finetune.common.options import Shared
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
-  Outputs,
   Prediction,
-  Rows,
   Setup,
   task_option,
 )
@@ -190,7 +189,7 @@ def make_tagger(setup: Setup, options: Options, head: Head) -> Application:
     init=tagger.init,
     loss=tagger.loss,
     outputs=tagger.outputs,
-    decode=tagger.decode,
+    decode=by_example(tagger.predict),
     score=tagger.score,
     best="f1" if options.task == "ner" else "accuracy",
     require_labels=functools.partial(
@@ -245,27 +244,21 @@ class Tagger(NamedTuple):
     scores, steps = jax.tree.map(ensemble.mean, (scores, steps))
     return viterbi_tags(scores, steps, batch)
 
-  def decode(
-    self,
-    examples: Sequence[Example],
-    rows: Rows,
-    outputs: Outputs,
-    tuned: Mapping[str, float],
-  ) -> list[Prediction]:
-    """Returns the sentences' predictions, as tag_prediction makes them."""
-    tags: list[list[str]] = [[] for _ in examples]
-    probabilities: list[list[float]] = [[] for _ in examples]
-    for i, index in enumerate(rows.example):
-      count = int(np.sum(rows.tokens["word_starts"][i] > 0))
-      tags[index] += [self.meaning.tags[t] for t in outputs["tags"][i][:count]]
-      probabilities[index] += outputs["probabilities"][i][:count].tolist()
+  def predict(self, example: Example, rows: Sequence[Row]) -> Prediction:
+    """Returns the prediction for a sentence, as tag_prediction makes it."""
+    found, probabilities = [], []
+    for row in rows:
+      count = int(np.sum(row["word_starts"] > 0))
+      found += [self.meaning.tags[t] for t in row["tags"][:count]]
+      probabilities += row["probabilities"][:count].tolist()
     has_entities = self.options.task == "ner"
     # A CRF's tags are legal within a window, but maybe not where two windows
     # meet.
     if self.meaning.is_iob1 or (self.options.crf and has_entities):
-      tags = [bio.repair_tags(x, self.options.scheme) for x in tags]
-    parts = zip(examples, tags, probabilities, strict=True)
-    return [tag_prediction(*part, has_entities=has_entities) for part in parts]
+      found = bio.repair_tags(found, self.options.scheme)
+    return tag_prediction(
+      example, found, probabilities, has_entities=has_entities
+    )
 
   def score(
     self, examples: Sequence[Example], predictions: Sequence[Prediction]

@@ -9,7 +9,7 @@ import seqeval.metrics
 
 from maskedlm.data.labelled import bio
 from maskedlm.finetune.common import entity_metrics
-from maskedlm.finetune.common.confusion import confusion_table
+from maskedlm.finetune.common.label_metrics import confusion_table
 
 LABELS = ["O", "B-A", "B-B", "I-A", "I-B"]
 

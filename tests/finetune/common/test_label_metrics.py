@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 
 from maskedlm.finetune.common import label_metrics
-from maskedlm.finetune.common.confusion import confusion_table
+from maskedlm.finetune.common.label_metrics import confusion_table
 
 
 def test_class_metrics_by_hand():

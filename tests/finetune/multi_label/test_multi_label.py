@@ -29,14 +29,14 @@ def test_unusable_training_sets(tmp_path):
   path = write(tmp_path / "b.tsv", "text\tlabels\na\tx\nb\tx\n")
   with pytest.raises(DataError, match=r"all 2 .* have the labels 'x'"):
     multi_label.describe_labels(
-      multi_label.read_examples(path, Options()), Options()
+      multi_label.make_task(Options()).read_examples(path), Options()
     )
 
 
 def test_a_label_without_an_example_has_a_column(tmp_path):
   options = Options(columns=("toxic", "threat"))
   path = write(tmp_path / "a.csv", "text,toxic,threat\na,1,0\nb,0,0\n")
-  examples = multi_label.read_examples(path, options)
+  examples = multi_label.make_task(options).read_examples(path)
   label_info = multi_label.describe_labels(examples, options)
   assert label_info == {"labels": ["threat", "toxic"]}
 
