@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 
 from maskedlm.core.task import Array, Params
-from maskedlm.finetune.question_answering.question_answering import SpanHead
 from maskedlm.modeling import masked_lm
+from maskedlm.modeling.answers import AnswerHead
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import MlmHead, NspHead, Pooler, row_vector
 from maskedlm.modeling.label_heads import ClassHead, TagHead
@@ -74,7 +74,7 @@ HEADS = {
   ),
   "tagger": Head(TagHead, _tokens, _logits, {"train": False}),
   "span_head": Head(
-    lambda cfg, n: SpanHead(cfg),
+    lambda cfg, n: AnswerHead(cfg),
     _tokens,
     lambda x: {"start_logits": x[..., 0], "end_logits": x[..., 1]},
     {"train": False},

@@ -55,6 +55,19 @@ def mean_vector(cfg: EncoderConfig, x, segment_ids):
   return (total / count).astype(x.dtype)
 
 
+def span_means(x, spans):
+  """Returns the mean [B, M, D] of each span's tokens (equation 11.21).
+
+  Args:
+    x: [B, L, D], the encoder's vectors.
+    spans: int32 [B, M, 2], the first and the last token of each.
+  """
+  places = jnp.arange(x.shape[1])
+  inside = (places >= spans[..., :1]) & (places <= spans[..., 1:])
+  share = inside / jnp.sum(inside, axis=-1, keepdims=True)
+  return jnp.einsum("BML,BLD->BMD", share.astype(x.dtype), x)
+
+
 ROW_POOLS = {"cls": sentence_vector, "mean": mean_vector}
 
 

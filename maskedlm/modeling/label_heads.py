@@ -10,7 +10,7 @@ from flax import linen as nn
 from maskedlm.core.task import Array
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import head_input, head_stddevs
-from maskedlm.modeling.layers import Dense, Dropout
+from maskedlm.modeling.layers import ACTIVATIONS, Dense, Dropout
 
 
 class ClassHead(nn.Module):
@@ -29,6 +29,29 @@ class ClassHead(nn.Module):
       (cfg.width,), (self.outputs,), stddev, cfg.dtype, name="dense"
     )
     return dense(x).astype(jnp.float32)
+
+
+class FeedForward(nn.Module):
+  """Dropout, dense, activation, dropout, dense."""
+
+  cfg: EncoderConfig
+  inputs: int
+  outputs: int
+
+  @nn.compact
+  def __call__(self, x, *, train: bool):
+    """Maps x [N, inputs] to float32 [N, outputs]."""
+    cfg = self.cfg
+    D = cfg.width
+    hidden = Dense(
+      (self.inputs,), (D,), cfg.init_stddev, cfg.dtype, name="hidden_dense"
+    )
+    last = Dense(
+      (D,), (self.outputs,), cfg.init_stddev, cfg.dtype, name="score_dense"
+    )
+    x = hidden(Dropout(cfg.dropout)(x, train=train))
+    x = Dropout(cfg.dropout)(ACTIVATIONS[cfg.activation](x), train=train)
+    return last(x).astype(jnp.float32)
 
 
 class TagHead(nn.Module):

@@ -35,8 +35,8 @@ from maskedlm.finetune.contract import (
 )
 from maskedlm.finetune.dependency import metrics
 from maskedlm.finetune.dependency.decode import best_tree
-from maskedlm.finetune.dependency.head import ArcHead, LabelHead
 from maskedlm.finetune.dependency.rows import GOLD, make_rows
+from maskedlm.modeling.biaffine import ArcHead, LabelHead
 from maskedlm.modeling.losses import loss_and_accuracy
 
 # Words that are looked at as a word's head, the likeliest. Each of a row's

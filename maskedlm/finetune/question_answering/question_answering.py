@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from flax import linen as nn
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, DataError
@@ -33,20 +32,19 @@ from maskedlm.finetune.contract import (
   task_option,
 )
 from maskedlm.finetune.question_answering import metrics
-from maskedlm.finetune.question_answering.best_spans import (
-  MASKED,
-  best_spans,
-  positions_within,
-)
 from maskedlm.finetune.question_answering.rows import (
   TokenizedText,
   answer_characters,
   cached_encoder,
   make_rows,
 )
-from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.heads import head_input, head_stddevs, sentence_vector
-from maskedlm.modeling.layers import Dense
+from maskedlm.modeling.answers import (
+  MASKED,
+  AnswerHead,
+  best_spans,
+  positions_within,
+)
+from maskedlm.modeling.heads import sentence_vector
 from maskedlm.modeling.losses import accuracy, cross_entropy
 
 # Both as in run_squad.py.
@@ -94,26 +92,6 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, Any]:
   return {"questions": len(examples), "impossible": impossible}
 
 
-# --- The model ---
-
-
-class SpanHead(nn.Module):
-  """A dense layer with two scores per token: first and last of the answer."""
-
-  cfg: EncoderConfig
-
-  @nn.compact
-  def __call__(self, x, *, train: bool):
-    """Maps x [B, L, D] to float32 [B, L, 2]."""
-    del train  # There is no dropout.
-    cfg = self.cfg
-    B, L, D = x.shape
-    _, stddev = head_stddevs(cfg)
-    dense = Dense((D,), (2,), stddev, cfg.dtype, name="dense")
-    x = dense(head_input(cfg, x.reshape(B * L, D)))
-    return x.astype(jnp.float32).reshape(B, L, 2)
-
-
 def make_application(setup: Setup, options: Options) -> Application:
   """Returns the Application.
 
@@ -125,7 +103,7 @@ def make_application(setup: Setup, options: Options) -> Application:
   x = jnp.zeros((1, 1, cfg.width))
   reader = Reader(
     options,
-    Heads(cfg, {"span_head": (SpanHead(cfg), (x,))}),
+    Heads(cfg, {"span_head": (AnswerHead(cfg), (x,))}),
     cached_encoder(tokenizer),
   )
   return Application(

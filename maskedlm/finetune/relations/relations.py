@@ -38,10 +38,14 @@ from maskedlm.finetune.contract import (
   task_option,
 )
 from maskedlm.finetune.relations import semeval
-from maskedlm.finetune.relations.pair_scorer import FeedForward, span_means
 from maskedlm.finetune.relations.rows import GOLD, make_markers, make_rows
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.heads import gather_positions, sentence_vector
+from maskedlm.modeling.heads import (
+  gather_positions,
+  sentence_vector,
+  span_means,
+)
+from maskedlm.modeling.label_heads import FeedForward
 from maskedlm.runtime.console import log
 
 

@@ -18,6 +18,7 @@ from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.data.labelled.formats.questions import Example
 from maskedlm.finetune import config as config_lib
 from maskedlm.finetune.question_answering import question_answering
+from maskedlm.modeling import answers
 from maskedlm.training.step import totals
 
 make_batch = functools.partial(
@@ -99,7 +100,7 @@ def test_best_spans_are_the_best_of_all(count):
   start, end = rng.standard_normal((2, B, L)).astype(np.float32)
   context = np.array([[3, 13], [2, 7], [5, 6], [4, 4], [0, 0]], np.int32)
   kept = np.array([[3, 9], [4, 7], [5, 6], [4, 4], [0, 0]], np.int32)
-  found = question_answering.best_spans(
+  found = answers.best_spans(
     start, end, context=context, kept=kept, max_length=W, count=count
   )
   every_score, every_span = found

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from helpers import encoder_reference as reference
-from maskedlm.finetune.semantic_roles.head import (
+from maskedlm.modeling.role_heads import (
   MAX_DISTANCE,
   RoleHead,
   WordHead,

@@ -1,9 +1,31 @@
-"""Finds the best answers of a row: spans by the scores of their two ends."""
+"""Answers in a text: scores of their two ends, and the best spans by them."""
 
 import jax.numpy as jnp
+from flax import linen as nn
 from jax import lax
 
+from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.modeling.heads import head_input, head_stddevs
+from maskedlm.modeling.layers import Dense
+
 MASKED = -1e9  # The score of a forbidden position; finite, to avoid NaN.
+
+
+class AnswerHead(nn.Module):
+  """A dense layer with two scores per token: first and last of the answer."""
+
+  cfg: EncoderConfig
+
+  @nn.compact
+  def __call__(self, x, *, train: bool):
+    """Maps x [B, L, D] to float32 [B, L, 2]."""
+    del train  # There is no dropout.
+    cfg = self.cfg
+    B, L, D = x.shape
+    _, stddev = head_stddevs(cfg)
+    dense = Dense((D,), (2,), stddev, cfg.dtype, name="dense")
+    x = dense(head_input(cfg, x.reshape(B * L, D)))
+    return x.astype(jnp.float32).reshape(B, L, 2)
 
 
 def best_spans(start, end, *, context, kept, max_length: int, count: int):
