@@ -1,6 +1,9 @@
-"""Outputs of every task's Application: packed, and of several members."""
+"""What holds for every task's Application: padding, types, packing, members."""
+
+import dataclasses
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -10,6 +13,7 @@ from maskedlm.finetune import config as configs
 from maskedlm.finetune import predict
 from maskedlm.finetune.common import batching, ensemble
 from maskedlm.training.checkpoints import load
+from maskedlm.training.step import totals
 
 TASKS = configs.task_names()
 LOGITS = ("classification", "multiple_choice", "relations")
@@ -19,6 +23,51 @@ LOGITS = ("classification", "multiple_choice", "relations")
 def encoder(tmp_path_factory):
   folder = tmp_path_factory.mktemp("applications") / "encoder"
   return load.open_checkpoint(runs.make_encoder(folder, init_stddev=0.2))
+
+
+@pytest.mark.parametrize(
+  "name",
+  [
+    # One text, words, documents, and spans of both.
+    task
+    if task in ("classification", "coreference_chains", "dependency", "spans")
+    else pytest.param(task, marks=pytest.mark.slow)
+    for task in TASKS
+  ],
+)
+def test_padding_and_fillers_count_nothing(name, encoder, tmp_path):
+  examples, app, (params, _) = applications.make(name, encoder, tmp_path)
+  rows, pad = app.make_rows(examples), encoder.tokenizer.special.pad
+  which = np.arange(len(rows.example))
+
+  def run(which, length):
+    batch = batching.gather_rows(rows, which, length, pad)
+
+    def loss(params):
+      terms, stats = totals(app.loss(params, batch, None, False))
+      return sum(s / w for s, w in terms.values()), (terms, stats)
+
+    return jax.jit(jax.grad(loss, has_aux=True))(params)
+
+  plain, padded = run(which, 24), run(np.append(which, [-1, -1]), 28)
+  for (path, a), b in zip(
+    jax.tree_util.tree_leaves_with_path(plain),
+    jax.tree.leaves(padded),
+    strict=True,
+  ):
+    assert np.isfinite(a).all(), path
+    np.testing.assert_allclose(a, b, atol=1e-4, rtol=1e-3, err_msg=str(path))
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_bfloat16_gives_float32_outputs(name, encoder, tmp_path):
+  rough = encoder._replace(
+    cfg=dataclasses.replace(encoder.cfg, dtype="bfloat16")
+  )
+  examples, app, (params, _) = applications.make(name, rough, tmp_path)
+  batch = batching.gather_rows(app.make_rows(examples), np.arange(2), 24, 0)
+  outputs = jax.eval_shape(app.outputs, params, batch)
+  assert {x.dtype for x in outputs.values()} <= {jnp.float32, jnp.int32}
 
 
 def stacked(*params):

@@ -9,6 +9,7 @@ import pytest
 from helpers import finetune_runs as runs
 from helpers.repository import ROOT
 from maskedlm.config import overrides
+from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import config as base
 from maskedlm.finetune import run
 from maskedlm.training import sharding
@@ -55,3 +56,64 @@ def test_two_steps_on_real_examples(
   assert result["steps"] == 2
   assert math.isfinite(result["loss"])
   assert result["best_metric"] in result
+
+
+def load(name, folder, monkeypatch):
+  """Returns a config whose data are in a folder."""
+  monkeypatch.setenv("MASKEDLM_DATA", str(folder))
+  return overrides.load_config(f"{ROOT}/configs/{name}", validate=base.validate)
+
+
+@pytest.mark.parametrize(
+  ("config", "message"),
+  [
+    ("coreference.py:conll", "VARIANT='conll'"),
+    ("features.py:lsat", r"features.py.*'lsat'.*last"),
+    ("glue.py:mrcp", r'did you mean "mrpc"\?; known: cola'),
+    ("multiple_choice.py:comv", r"choice.py.*'comv'.*comve"),
+    ("ner.py:conll", "conll"),
+    ("pos.py:xx", "xx"),
+    ("spans.py:litbnk", "litbnk"),
+    ("squad.py:v2.0", r'squad.*did you mean "v2"'),
+    ("text_features.py:lsat", r"text_features.py.*'lsat'.*last"),
+  ],
+)
+def test_an_unknown_variant_is_refused(config, message, tmp_path, monkeypatch):
+  with pytest.raises(ConfigError, match=message):
+    load(config, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(
+  ("config", "expected"),
+  [
+    ("features.py:last", {"task.layers": "last"}),
+    ("features.py", {"optimizer.frozen_layers": -1}),
+    ("glue.py", {"name": "glue_mrpc"}),
+    ("text_features.py:weighted_all", {"task.layers": "weighted_all"}),
+    ("text_features.py", {"optimizer.frozen_layers": -1}),
+    (
+      "multiple_choice.py:swag",
+      {"data.batch_size": 16, "optimizer.learning_rate": 2e-5},
+    ),
+    (
+      "squad.py:v1",
+      {"data.dev": "", "data.length": 384, "data.batch_size": 32}
+      | {"task.allow_impossible": False, "train.epochs": 3},
+    ),
+    (
+      "squad.py:v2",
+      {"data.dev": "/squad/dev-v2.0.json", "data.batch_size": 48}
+      | {"task.allow_impossible": True, "train.epochs": 2},
+    ),
+  ],
+)
+def test_what_a_variant_is(config, expected, tmp_path, monkeypatch):
+  (tmp_path / "squad").mkdir()
+  (tmp_path / "squad" / "dev-v2.0.json").write_text("{}")
+  found = load(config, tmp_path, monkeypatch)
+  for name, value in expected.items():
+    section, _, option = name.rpartition(".")
+    given = (found[section] if section else found)[option]
+    if isinstance(given, str):
+      given = given.replace(str(tmp_path), "")
+    assert given == value, name

@@ -10,7 +10,6 @@ import numpy as np
 from helpers import encoder_reference as reference
 from maskedlm.finetune.common import batching
 from maskedlm.modeling.encoder import Encoder
-from maskedlm.training.step import totals
 
 IDS = {word: 10 + i for i, word in enumerate("abcdefghijklmnopqrstuvwxyz")}
 PAD, CLS, SEP, UNK = 0, 1, 2, 9
@@ -52,26 +51,3 @@ def make_batch(app, *, examples, length, fillers=0):
   rows = app.make_rows(examples)
   which = np.append(np.arange(len(rows.example)), np.full(fillers, -1))
   return batching.gather_rows(rows, which, length, PAD)
-
-
-def check_padding_counts_nothing(app, *, examples, length):
-  """Checks that losses and gradients don't depend on padding and fillers."""
-  params = make_params(app)
-
-  def run(batch):
-    def loss(params):
-      terms, stats = totals(app.loss(params, batch, jax.random.key(0), False))
-      ((total, weight),) = terms.values()
-      return total / weight, (terms, stats)
-
-    return jax.jit(jax.grad(loss, has_aux=True))(params)
-
-  plain = run(make_batch(app, examples=examples, length=length))
-  padded = run(make_batch(app, examples=examples, length=length + 4, fillers=2))
-  for (path, a), b in zip(
-    jax.tree_util.tree_leaves_with_path(plain),
-    jax.tree.leaves(padded),
-    strict=True,
-  ):
-    assert np.isfinite(a).all(), path
-    np.testing.assert_allclose(a, b, atol=1e-4, rtol=1e-3, err_msg=str(path))

@@ -4,7 +4,6 @@ import functools
 import math
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -179,13 +178,6 @@ def test_scores_are_trained_as_deviations_from_the_mean():
   )
 
 
-@pytest.mark.parametrize("regression", [False, True])
-def test_padding_and_fillers_count_nothing(regression):
-  examples = SCORED if regression else EXAMPLES
-  app = make(examples, regression=regression)
-  letters.check_padding_counts_nothing(app, examples=examples, length=LENGTH)
-
-
 def test_without_the_pooler():
   app, cfg = make(pooler=False), reference.config()
   params, batch = make_params(app, cfg), make_batch(app)
@@ -235,13 +227,6 @@ def test_dropout_depends_on_the_key():
 
   assert term(1, True) == term(1, True) != term(2, True)
   assert term(1, False) == term(2, False)
-
-
-def test_bfloat16_gives_float32_logits():
-  cfg = reference.config(dtype="bfloat16")
-  app = make(cfg=cfg)
-  outputs = app.outputs(make_params(app, cfg), make_batch(app))
-  assert outputs["logits"].dtype == jnp.float32
 
 
 # --- Predictions ---

@@ -7,7 +7,6 @@ import pytest
 from helpers.repository import ROOT
 from maskedlm.cli import finetune
 from maskedlm.config import overrides as flags
-from maskedlm.core.errors import ConfigError
 from maskedlm.data.labelled.formats import glue
 from maskedlm.finetune import config as config_lib
 from maskedlm.finetune.classification import classification
@@ -91,16 +90,6 @@ def test_the_average_is_printed_with_what_it_leaves_out(tmp_path, capsys):
   written = json.loads((tmp_path / "suite.json").read_text())
   assert written["average"] == 0.375
   assert written["without"] == ["qqp", "wnli"]
-
-
-def test_an_unknown_task():
-  with pytest.raises(ConfigError, match=r'did you mean "mrpc"\?; known: cola'):
-    load("mrcp")
-
-
-def test_the_default_is_mrpc():
-  config = flags.load_config(str(CONFIG), validate=config_lib.validate)
-  assert config.name == "glue_mrpc"
 
 
 def test_configs_of_other_files():

@@ -10,10 +10,7 @@ import pytest
 from helpers import encoder_reference as reference
 from helpers import letters
 from helpers.letters import CLS, PAD, SEP, TOKENIZER
-from helpers.repository import ROOT
-from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError, DataError
-from maskedlm.finetune import config
 from maskedlm.finetune.common import batching
 from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.coreference_chains import coreference_chains, head, text
@@ -158,27 +155,6 @@ def test_the_loss_of_mentions_is_of_all_spans():
     np.testing.assert_allclose(terms["mentions"][0][row], expected, rtol=1e-3)
 
 
-def test_padding_and_fillers_count_nothing():
-  app = make()
-  params = letters.make_params(app)
-
-  def run(length, fillers):
-    batch = letters.make_batch(
-      app, examples=EXAMPLES, length=length, fillers=fillers
-    )
-
-    def total(params):
-      terms, _ = app.loss(params, batch, jax.random.key(0), False)
-      return sum(s.sum() / w.sum() for s, w in terms.values())
-
-    return jax.jit(jax.value_and_grad(total))(params)
-
-  plain, padded = run(7, 0), run(9, 2)
-  for a, b in zip(jax.tree.leaves(plain), jax.tree.leaves(padded), strict=True):
-    assert np.isfinite(a).all()
-    np.testing.assert_allclose(a, b, atol=2e-4, rtol=2e-3)
-
-
 def decode(app, examples, params):
   rows = app.make_rows(examples)
   found = {}
@@ -262,12 +238,6 @@ def test_parse_line(line, words, ends):
 def test_json_without_words_is_refused(line):
   with pytest.raises(DataError, match="expected"):
     text.parse_line(line)
-
-
-def test_an_unknown_variant_of_the_config_is_refused():
-  path = ROOT / "configs" / "coreference.py"
-  with pytest.raises(ConfigError, match="VARIANT='conll'"):
-    overrides.load_config(f"{path}:conll", validate=config.validate)
 
 
 def test_a_very_long_document():

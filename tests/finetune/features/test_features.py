@@ -13,7 +13,6 @@ from helpers import finetune_runs as runs
 from helpers.encoder_reference import B, L
 from helpers.repository import ROOT
 from maskedlm.config import overrides
-from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import predict, run
 from maskedlm.finetune.contract import Setup
@@ -182,14 +181,6 @@ def test_options_include_taggings():
   assert options.lstm_width == 768
   params = make(crf=True)[1]
   assert set(params) == {"encoder", "feature_head", "crf"}
-
-
-def test_config_variants():
-  config = overrides.load_config(f"{CONFIG}:last", validate=configs.validate)
-  assert config.task.layers == "last"
-  assert config.optimizer.frozen_layers == -1
-  with pytest.raises(ConfigError, match=r"features.py.*'lsat'.*last"):
-    overrides.load_config(f"{CONFIG}:lsat", validate=configs.validate)
 
 
 def entity_file(count, seed):

@@ -11,11 +11,9 @@ from helpers import encoder_reference as reference
 from helpers import letters
 from helpers.letters import CLS, PAD, SEP, TOKENIZER, make_params
 from helpers.repository import ROOT
-from maskedlm.config import overrides
-from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.core.errors import DataError
 from maskedlm.data.labelled.formats import choices
 from maskedlm.data.labelled.formats.choices import Example
-from maskedlm.finetune import config as configs
 from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.multiple_choice import multiple_choice
 from maskedlm.finetune.multiple_choice.multiple_choice import Options
@@ -200,11 +198,3 @@ def test_labels_and_another_number_of_choices():
   with pytest.raises(DataError, match=r"x.tsv:2: no label; expected"):
     multiple_choice.describe_labels([unlabelled])
   assert make().make_rows([unlabelled]).values["labels"].tolist() == [0]
-
-
-def test_config_variants():
-  config = overrides.load_config(f"{CONFIG}:swag", validate=configs.validate)
-  assert config.data.train.endswith("multiple_choice/swag/train.csv")
-  assert (config.data.batch_size, config.optimizer.learning_rate) == (16, 2e-5)
-  with pytest.raises(ConfigError, match=r"choice.py.*'comv'.*comve"):
-    overrides.load_config(f"{CONFIG}:comv", validate=configs.validate)

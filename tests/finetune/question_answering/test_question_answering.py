@@ -4,7 +4,6 @@ import functools
 import itertools
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -12,11 +11,8 @@ from helpers import encoder_reference as reference
 from helpers import letters
 from helpers.letters import make_params
 from helpers.questions import EXAMPLES, LENGTH, make
-from helpers.repository import CONFIGS
-from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.data.labelled.formats.questions import Example
-from maskedlm.finetune import config as config_lib
 from maskedlm.finetune.question_answering import question_answering
 from maskedlm.modeling import answers
 from maskedlm.training.step import totals
@@ -61,11 +57,6 @@ def test_loss_by_hand():
     assert tuple(map(float, stats[name])) == (correct[j], 6)
 
 
-def test_padding_and_fillers_count_nothing():
-  app = make()
-  letters.check_padding_counts_nothing(app, examples=EXAMPLES, length=LENGTH)
-
-
 def test_left_to_right_the_last_token_scores_no_answer():
   """A causal [CLS] has not seen the text, so its scores can't depend on it."""
   cfg = reference.config(causal=True)
@@ -84,13 +75,6 @@ def test_left_to_right_the_last_token_scores_no_answer():
   assert float(compute(params, wider)["null"][0]) == pytest.approx(
     null("a b c d"), abs=1e-4
   )
-
-
-def test_bfloat16_gives_float32_scores():
-  cfg = reference.config(dtype="bfloat16")
-  app = make(cfg)
-  outputs = jax.eval_shape(app.outputs, make_params(app, cfg), make_batch(app))
-  assert outputs["scores"].dtype == outputs["null"].dtype == jnp.float32
 
 
 @pytest.mark.parametrize("count", [1, 5, 30])
@@ -174,27 +158,3 @@ def test_labels():
     question_answering.describe_labels(nobody)
   assert "a.json: question q2" in str(error.value)
   assert "3 questions for training, none with an answer" in str(error.value)
-
-
-def test_configs(monkeypatch, tmp_path):
-  monkeypatch.setenv("MASKEDLM_DATA", str(tmp_path))
-  path = str(CONFIGS / "squad.py")
-
-  def load(variant):
-    return overrides.load_config(
-      f"{path}:{variant}", validate=config_lib.validate
-    )
-
-  one = load("v1")
-  assert one.data.train == f"{tmp_path}/squad/train-v1.1.json"
-  assert (one.data.dev, one.data.length) == ("", 384)
-  assert not one.task.allow_impossible
-  assert (one.data.batch_size, one.train.epochs) == (32, 3)
-  (tmp_path / "squad").mkdir()
-  (tmp_path / "squad" / "dev-v2.0.json").write_text("{}")
-  two = load("v2")
-  assert two.data.dev == f"{tmp_path}/squad/dev-v2.0.json"
-  assert two.task.allow_impossible
-  assert (two.data.batch_size, two.train.epochs) == (48, 2)
-  with pytest.raises(ConfigError, match=r'squad.*did you mean "v2"'):
-    load("v2.0")

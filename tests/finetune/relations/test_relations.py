@@ -166,11 +166,6 @@ def test_rows_without_markers():
   assert not rows.cut
 
 
-def test_no_example_has_no_rows():
-  rows = make().make_rows([])
-  assert rows.values["spans"].shape == (0, 2, 2) and not len(rows.example)
-
-
 def test_an_unseen_relation():
   unknown = EXAMPLES[0]._replace(relation="A-C(e1,e2)", where="dev.txt:41")
   app = make()
@@ -239,11 +234,6 @@ def test_outputs_and_loss_by_hand(pair):
   np.testing.assert_allclose(terms["relation"], (total, 3), rtol=1e-3)
   correct = sum(np.argmax(expected, axis=1) == [3, 2, 0])
   assert tuple(map(float, stats["accuracy"])) == (correct, 3)
-
-
-def test_padding_and_fillers_count_nothing():
-  app = make(pair="spans")
-  letters.check_padding_counts_nothing(app, examples=EXAMPLES, length=LENGTH)
 
 
 def test_left_to_right_the_last_token_stands_for_the_text():

@@ -9,7 +9,7 @@ import pytest
 
 from helpers import finetune_runs as runs
 from helpers.english_tokenizer import KINDS, english_tokenizer
-from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.core.errors import ConfigError
 from maskedlm.data.labelled import bio, words
 from maskedlm.finetune import predict
 from maskedlm.finetune.common import batching
@@ -253,10 +253,3 @@ def test_incompatible_options(options, message):
   with pytest.raises(ConfigError) as error:
     tagging.check_options(Options(**options))
   assert message in str(error.value)
-
-
-def test_words_without_tags_have_no_score(file):
-  app, _ = assembled(english_tokenizer("wordpiece"), Options())
-  examples = tagging.read_examples(file("a\nb\n"), Options())
-  with pytest.raises(DataError, match=r"f.tsv:1: no tags; expected"):
-    app.score(examples, [{"tags": ["O", "O"]}])

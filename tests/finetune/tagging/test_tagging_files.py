@@ -9,7 +9,7 @@ import pytest
 from helpers.english_tokenizer import english_tokenizer
 from helpers.repository import ROOT
 from maskedlm.config import overrides
-from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.core.errors import DataError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune.common.head import Head
 from maskedlm.finetune.contract import Setup
@@ -209,9 +209,3 @@ def test_configs_read_the_real_data(config, labels, best, data_dir):
   rows = app.make_rows(dev)
   words_read = sum(int(np.sum(x > 0)) for x in rows.tokens["word_starts"])
   assert words_read == sum(len(e.words) for e in dev)
-
-
-@pytest.mark.parametrize("config", ["ner.py:conll", "pos.py:xx"])
-def test_an_unknown_variant(config):
-  with pytest.raises(ConfigError, match=config.partition(":")[2]):
-    overrides.load_config(f"{ROOT}/configs/{config}", validate=configs.validate)

@@ -77,16 +77,6 @@ def test_only_the_head_and_the_weights_of_layers_have_a_gradient():
   assert all(jnp.any(x) for x in jax.tree.leaves(grads["feature_head"]))
 
 
-def test_config_variants():
-  config = overrides.load_config(
-    f"{CONFIG}:weighted_all", validate=configs.validate
-  )
-  assert config.task.layers == "weighted_all"
-  assert config.optimizer.frozen_layers == -1
-  with pytest.raises(ConfigError, match=r"text_features.py.*'lsat'.*last"):
-    overrides.load_config(f"{CONFIG}:lsat", validate=configs.validate)
-
-
 def test_a_run_of_pairs_leaves_the_encoder_as_it_was(tmp_path):
   encoder = runs.make_encoder(tmp_path / "encoder", init_stddev=0.2)
   file = task_files.make_file("text_features", 90)
