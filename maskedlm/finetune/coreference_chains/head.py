@@ -157,13 +157,9 @@ def keep_spans(
   )
   scores = jnp.moveaxis(scores, 0, 2).reshape(B, C * L * W)
   counts = jnp.sum(batch["word_room"] > 0, axis=2)  # [B, C]
-  P = min(math.ceil(TOP_RATIO * C * L), C * L * W)
-  best, chosen = jax.lax.top_k(jax.lax.stop_gradient(scores), P)
-  wanted = jnp.ceil(TOP_RATIO * counts.sum(axis=1, keepdims=True))
-  valid = (jnp.arange(P) < wanted) & jnp.isfinite(best)
-  chosen = jnp.sort(jnp.where(valid, chosen, C * L * W), axis=1)
-  valid = chosen < C * L * W
-  chosen = jnp.where(valid, chosen, 0)
+  valid, chosen = _best_spans(
+    scores, counts.sum(axis=1, keepdims=True), math.ceil(TOP_RATIO * C * L)
+  )
   where, widths = chosen // W, chosen % W
   segments, words = where // L, where % L
 
@@ -195,6 +191,18 @@ def keep_spans(
     keys=ensemble.side_by_side(keys),
   )
   return kept, scores
+
+
+def _best_spans(scores, num_words, most: int):
+  """Returns which of [B, P] are spans, and their indices in scores [B, N]."""
+  P = min(most, scores.shape[1])
+  best, chosen = jax.lax.top_k(jax.lax.stop_gradient(scores), P)
+  valid = (jnp.arange(P) < jnp.ceil(TOP_RATIO * num_words)) & jnp.isfinite(best)
+  # In the order of the text; what is no span comes last.
+  last = scores.shape[1]
+  chosen = jnp.sort(jnp.where(valid, chosen, last), axis=1)
+  valid = chosen < last
+  return valid, jnp.where(valid, chosen, 0)
 
 
 def link_scores(kept: Kept, distance_scores):

@@ -108,20 +108,7 @@ def make_rows(
     first_words=np.array(firsts, np.int32).reshape(-1, C),
     mentions=values,
   )
-  total, *lost = counts.tolist()
-  remedies = (
-    (f"have more words than task.max_mention_words={max_words}", "raise it"),
-    (
-      "are not whole in a sentence and a row",
-      "a larger data.length helps where sentences are cut",
-    ),
-  )
-  reasons = [
-    f"{count:,} of {counted(total, 'mention')} {what}; they can be neither "
-    f"learnt nor predicted; {remedy}"
-    for count, (what, remedy) in zip(lost, remedies, strict=True)
-    if count
-  ]
+  reasons = _reasons(*counts.tolist(), max_words)
   names = ("word_begins", "word_ends", "word_room")
   by_word = {name: [x[i] for x in arrays] for i, name in enumerate(names)}
   return rows._replace(
@@ -129,8 +116,30 @@ def make_rows(
     example=np.array(owners, np.int64),
     cut=encoded.cut,
     notes=reasons,
-    lost=" and ".join(reasons) if 0 < total == sum(lost) else "",
+    lost=" and ".join(reasons) if 0 < counts[0] == sum(counts[1:]) else "",
   )
+
+
+def _reasons(total: int, wide: int, crossing: int, max_words: int) -> list[str]:
+  """Returns notes on mentions, `total` in all, that can't be learnt."""
+  remedies = (
+    (
+      wide,
+      f"have more words than task.max_mention_words={max_words}",
+      "raise it",
+    ),
+    (
+      crossing,
+      "are not whole in a sentence and a row",
+      "a larger data.length helps where sentences are cut",
+    ),
+  )
+  return [
+    f"{count:,} of {counted(total, 'mention')} {what}; they can be neither "
+    f"learnt nor predicted; {remedy}"
+    for count, what, remedy in remedies
+    if count
+  ]
 
 
 def _room(

@@ -92,24 +92,19 @@ def make_rows(
     used = _stride(capacity, stride, max_answer_length)
     if used < stride and len(ids) > capacity:
       shorter.append(used)
-    is_whole = False
-    for window in answer_windows(len(ids), capacity, stride, max_answer_length):
+    found = answer_windows(len(ids), capacity, stride, max_answer_length)
+    for window in found:
       inside = ids[window.begin : window.end]
-      input_ids.append(text_row(tokenizer, question, between, inside))
-      is_text = np.arange(len(input_ids[-1])) >= begin
+      row = text_row(tokenizer, question, between, inside)
+      input_ids.append(row)
+      is_text = np.arange(len(row)) >= begin
       types.append(np.int32(is_text & (num_types > 1)))
-      shift = begin - window.begin  # From tokens of the text to places.
-      ends = (0, 0)
-      if answer and window.begin <= answer[0] and answer[1] < window.end:
-        ends = (answer[0] + shift, answer[1] + shift)
-        is_whole = True
-      places = (x + shift for x in window)
-      values.append((*places, window.begin, *ends))
-      owners.append(index)
+    own = [_places(window, begin, answer) for window in found]
+    values += own
+    owners += [index] * len(own)
+    is_whole = any(end for *_, end in own)
     counts["lost"] += bool(example.answers) and not is_whole
-    counts["wide"] += (
-      bool(answer) and answer[1] - answer[0] >= max_answer_length
-    )
+    counts["wide"] += bool(answer) and np.ptp(answer) >= max_answer_length
   table = np.array(values, np.int32).reshape(-1, 7)
   notes = _cut_questions(list(map(len, questions)), max_query)
   if any(example.answers is not None for example in examples):
@@ -129,6 +124,17 @@ def make_rows(
     if 0 < counts["lost"] == counts["labelled"]
     else "",
   )
+
+
+def _places(
+  window: windows.Window, begin: int, answer: tuple[int, int] | None
+) -> tuple[int, ...]:
+  """Returns the values of a row whose window begins at place `begin`."""
+  shift = begin - window.begin  # From tokens of the text to places.
+  start, end = 0, 0
+  if answer and window.begin <= answer[0] and answer[1] < window.end:
+    start, end = answer[0] + shift, answer[1] + shift
+  return (*(x + shift for x in window), window.begin, start, end)
 
 
 def answer_characters(
