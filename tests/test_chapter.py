@@ -18,9 +18,9 @@ from maskedlm.finetune.common import entity_metrics, text_pairs
 from maskedlm.finetune.spans import metrics as span_metrics
 from maskedlm.finetune.tagging import head, rows
 from maskedlm.modeling import masked_lm
-from maskedlm.modeling.label_heads import first_subword_scores
 from maskedlm.modeling.losses import cross_entropy
 from maskedlm.modeling.masking import tokens
+from maskedlm.modeling.tag_scores import first_subword_scores
 from maskedlm.pretraining.objectives import spanbert
 
 VOCABULARY = """

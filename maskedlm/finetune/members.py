@@ -17,8 +17,8 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import predict
-from maskedlm.finetune.common import ensemble
 from maskedlm.finetune.predict import FineTunedModel
+from maskedlm.modeling import ensemble
 from maskedlm.runtime import buckets
 from maskedlm.training.checkpoints import load
 from maskedlm.training.checkpoints.load import LoadedCheckpoint

@@ -3,11 +3,9 @@
 Dimensions: B rows, L tokens of a row (also the space for its words), T tags.
 """
 
-import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from maskedlm.core.task import Array
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import head_input, head_stddevs
 from maskedlm.modeling.layers import ACTIVATIONS, Dense, Dropout
@@ -71,28 +69,3 @@ class TagHead(nn.Module):
     _, stddev = head_stddevs(cfg)
     x = Dense((D,), (T,), stddev, cfg.dtype, name="dense")(x)
     return x.reshape(B, L, T).astype(jnp.float32)
-
-
-def first_subword_scores(logits, word_starts):
-  """Returns the logits [B, L, T] of words: those of their first tokens.
-
-  Args:
-    logits: [B, L, T], those of tokens.
-    word_starts: int32 [B, L], the place of each word's first token.
-  """
-  return jnp.take_along_axis(logits, word_starts[..., None], axis=1)
-
-
-def likeliest_tags(scores) -> dict[str, Array]:
-  """Returns "tags" and "probabilities" [B, L] of words, given scores [B, L, T].
-
-  Each tag is the likeliest for its word.
-  """
-  tags = jnp.argmax(scores, axis=-1).astype(jnp.int32)
-  return with_probabilities(tags, jax.nn.softmax(scores, axis=-1))
-
-
-def with_probabilities(tags, probabilities) -> dict[str, Array]:
-  """Returns tags [B, L] with their probabilities, out of [B, L, T]."""
-  chosen = jnp.take_along_axis(probabilities, tags[..., None], axis=-1)
-  return {"tags": tags, "probabilities": chosen[..., 0]}

@@ -13,6 +13,9 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Batch, Params
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.modeling.heads import ROW_POOLS
+from maskedlm.modeling.layers import Dense, Dropout
+from maskedlm.modeling.lstm import BiLstm
 
 # Functions from all layers' vectors [N + 1, R, S, D], the embeddings first, to
 # features [R, S, F]. The "last four" of fewer than four layers are all of them.
@@ -33,6 +36,7 @@ MIXES = {
 CHOICES = (*LAYERS, *MIXES)
 # Those that static vectors have, which are embeddings without layers.
 OF_EMBEDDINGS = ("embeddings", "last", "weighted_all")
+LSTM_LAYERS = 2  # As in the BERT paper.
 
 
 class LayerFeatures(nn.Module):
@@ -63,6 +67,51 @@ class LayerFeatures(nn.Module):
     gamma = self.param("gamma", nn.initializers.ones, ())
     weights = (gamma * jax.nn.softmax(scores)).astype(x.dtype)
     return jnp.einsum("n,nRSD->RSD", weights, x)
+
+
+class FeatureHead(nn.Module):
+  """Features, an optional BiLSTM, a dense layer: the scores of each tag."""
+
+  cfg: EncoderConfig
+  layers: str  # One of CHOICES.
+  lstm_width: int  # Of each direction; 0 for no LSTM.
+  num_tags: int
+
+  @nn.compact
+  def __call__(self, x, segment_ids, *, train: bool):
+    """Maps all layers x [N + 1, R, S, D] to float32 logits [R, S, T].
+
+    segment_ids is [R, S].
+    """
+    cfg = self.cfg
+    x = LayerFeatures(self.layers, name="layers")(x)
+    if self.lstm_width:
+      lstm = BiLstm(self.lstm_width, LSTM_LAYERS, cfg.dropout, cfg.dtype)
+      x = lstm(x, segment_ids, train=train)
+    R, S, F = x.shape
+    x = Dropout(cfg.dropout)(x.reshape(R * S, F), train=train)
+    T = self.num_tags
+    x = Dense((F,), (T,), cfg.init_stddev, cfg.dtype, name="dense")(x)
+    return x.reshape(R, S, T).astype(jnp.float32)
+
+
+class LogisticRegression(nn.Module):
+  """A dense layer on the vector of each row."""
+
+  cfg: EncoderConfig
+  layers: str  # One of CHOICES.
+  vector: str  # One of ROW_POOLS.
+  outputs: int
+
+  @nn.compact
+  def __call__(self, x, batch: Batch):
+    """Maps all layers x [N + 1, R, S, D] to float32 logits [B, outputs]."""
+    x = LayerFeatures(self.layers, name="layers")(x)
+    x = masked_lm.unpack(x, batch).astype(jnp.float32)
+    pool = ROW_POOLS[self.vector]
+    x = pool(self.cfg, x, batch["segment_ids"])
+    init = nn.initializers.zeros
+    return nn.Dense(self.outputs, kernel_init=init, name="dense")(x)
 
 
 def frozen_layers(cfg: EncoderConfig, params: Params, batch: Batch):

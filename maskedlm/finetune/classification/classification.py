@@ -27,7 +27,6 @@ from maskedlm.finetune.classification.file_options import (
   read_examples,
 )
 from maskedlm.finetune.common import (
-  ensemble,
   label_metrics,
   single_label,
 )
@@ -49,6 +48,7 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
+from maskedlm.modeling import ensemble
 
 DEMO_LINES = (
   "A moving film, though it is a little too long.",

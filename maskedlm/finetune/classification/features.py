@@ -13,7 +13,6 @@ import dataclasses
 import functools
 
 import jax.numpy as jnp
-from flax import linen as nn
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Batch, Key, Params
@@ -25,12 +24,10 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.modeling import masked_lm
-from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import ROW_POOLS
 from maskedlm.modeling.layer_features import (
   CHOICES,
-  LayerFeatures,
+  LogisticRegression,
   example_layers,
   frozen_layers,
 )
@@ -55,24 +52,6 @@ class Options(classification.FileOptions):
   )
 
 
-class LogisticRegression(nn.Module):
-  """A dense layer on the vector of each row."""
-
-  cfg: EncoderConfig
-  options: Options
-  outputs: int
-
-  @nn.compact
-  def __call__(self, x, batch: Batch):
-    """Maps all layers x [N + 1, R, S, D] to float32 logits [B, outputs]."""
-    x = LayerFeatures(self.options.layers, name="layers")(x)
-    x = masked_lm.unpack(x, batch).astype(jnp.float32)
-    pool = ROW_POOLS[self.options.vector]
-    x = pool(self.cfg, x, batch["segment_ids"])
-    init = nn.initializers.zeros
-    return nn.Dense(self.outputs, kernel_init=init, name="dense")(x)
-
-
 def make_application(setup: Setup, options: Options) -> Application:
   """Returns the Application.
 
@@ -88,7 +67,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     )
 
   def make_head(outputs: int) -> Head:
-    module = LogisticRegression(cfg, options, outputs)
+    module = LogisticRegression(cfg, options.layers, options.vector, outputs)
 
     def init(key: Key) -> Params:
       batch = {"segment_ids": jnp.ones((1, 1), jnp.int32)}

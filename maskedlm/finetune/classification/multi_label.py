@@ -19,7 +19,7 @@ from maskedlm.data.labelled.formats import label_lists, texts
 from maskedlm.data.labelled.formats.texts import Example, FileLayout
 from maskedlm.data.labelled.labels import check_distinct
 from maskedlm.finetune.classification import classification
-from maskedlm.finetune.common import ensemble, entity_metrics
+from maskedlm.finetune.common import entity_metrics
 from maskedlm.finetune.common.decoding import Row, by_example
 from maskedlm.finetune.common.head import make_row_head
 from maskedlm.finetune.common.labels import Gold, require_two_labels
@@ -32,6 +32,7 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
+from maskedlm.modeling import ensemble
 from maskedlm.modeling.losses import weighted_sum
 
 METRICS = ("micro_f1", "macro_f1", "exact_match")

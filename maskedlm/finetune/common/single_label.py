@@ -11,9 +11,9 @@ import numpy as np
 
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.finetune.common.decoding import Row, by_example
-from maskedlm.finetune.common.ensemble import alone, mean_softmax
 from maskedlm.finetune.common.head import Head
 from maskedlm.finetune.contract import Application, Example, Prediction, Rows
+from maskedlm.modeling.ensemble import alone, mean_softmax
 from maskedlm.modeling.losses import loss_and_accuracy
 
 

@@ -26,7 +26,7 @@ from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled import sentences, tables
 from maskedlm.data.labelled.formats import treebanks, trees
 from maskedlm.data.labelled.formats.trees import Example
-from maskedlm.finetune.common import ensemble, entity_metrics
+from maskedlm.finetune.common import entity_metrics
 from maskedlm.finetune.common.decoding import Row, by_example
 from maskedlm.finetune.common.head import Heads
 from maskedlm.finetune.common.labels import ids_of
@@ -41,11 +41,8 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.modeling.label_heads import (
-  TagHead,
-  first_subword_scores,
-  likeliest_tags,
-)
+from maskedlm.modeling import ensemble
+from maskedlm.modeling.label_heads import TagHead
 from maskedlm.modeling.losses import loss_and_accuracy
 from maskedlm.modeling.span_labels import (
   expecting_null,
@@ -53,6 +50,7 @@ from maskedlm.modeling.span_labels import (
   loss_and_recall,
 )
 from maskedlm.modeling.span_vectors import SpanHead, SpanScorer
+from maskedlm.modeling.tag_scores import first_subword_scores, likeliest_tags
 
 # Spans of a row that decoding looks at, as a multiple of its tokens. A tree has
 # fewer than two for each word.

@@ -19,7 +19,6 @@ from maskedlm.core.options import changed_default
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled.formats import chains as chain_files
 from maskedlm.data.labelled.formats.chains import Example
-from maskedlm.finetune.common import ensemble
 from maskedlm.finetune.common.decoding import Row, by_example
 from maskedlm.finetune.common.head import Heads
 from maskedlm.finetune.common.labels import Gold, note_none
@@ -32,7 +31,7 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.finetune.coreference_chains import head, linking, metrics
+from maskedlm.finetune.coreference_chains import linking, metrics
 from maskedlm.finetune.coreference_chains.rows import make_rows
 from maskedlm.finetune.coreference_chains.text import (
   chain_prediction,
@@ -40,6 +39,8 @@ from maskedlm.finetune.coreference_chains.text import (
   parse_line,
   predicted_chains,
 )
+from maskedlm.modeling import chain_head as head
+from maskedlm.modeling import ensemble
 from maskedlm.modeling.span_vectors import SpanScorer
 
 GOLD = Gold(
@@ -156,7 +157,7 @@ class Linker(NamedTuple):
     return head.chain_loss(
       kept,
       scores,
-      head.link_scores(kept, distance_scores),
+      head.link_scores(kept, distance_scores, linking.MAX_ANTECEDENTS),
       batch,
       max_words=self.options.max_mention_words,
     )

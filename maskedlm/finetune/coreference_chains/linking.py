@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-_BLOCK = 256  # Spans whose links are scored together.
 # Spans back to which a link is possible: it bounds the time of long documents.
 MAX_ANTECEDENTS = 2000
+_BLOCK = 256  # Spans whose links are scored together.
 
 
 class Spans(NamedTuple):

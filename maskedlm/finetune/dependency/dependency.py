@@ -23,7 +23,7 @@ from maskedlm.data.labelled import columns as token_columns
 from maskedlm.data.labelled.formats import conllu
 from maskedlm.data.labelled.formats.conllu import Example
 from maskedlm.data.labelled.sentences import parse_words
-from maskedlm.finetune.common import ensemble, entity_metrics
+from maskedlm.finetune.common import entity_metrics
 from maskedlm.finetune.common.decoding import Row, by_example
 from maskedlm.finetune.common.head import Heads
 from maskedlm.finetune.common.labels import ids_of
@@ -36,6 +36,7 @@ from maskedlm.finetune.contract import (
 from maskedlm.finetune.dependency import metrics
 from maskedlm.finetune.dependency.decode import best_tree
 from maskedlm.finetune.dependency.rows import GOLD, make_rows
+from maskedlm.modeling import ensemble
 from maskedlm.modeling.biaffine import ArcHead, LabelHead
 from maskedlm.modeling.losses import loss_and_accuracy
 

@@ -20,7 +20,6 @@ from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled.formats import squad
 from maskedlm.data.labelled.formats.questions import Example
-from maskedlm.finetune.common import ensemble
 from maskedlm.finetune.common.head import Heads
 from maskedlm.finetune.contract import (
   Application,
@@ -38,6 +37,7 @@ from maskedlm.finetune.question_answering.rows import (
   cached_encoder,
   make_rows,
 )
+from maskedlm.modeling import ensemble
 from maskedlm.modeling.answers import (
   MASKED,
   AnswerHead,

@@ -29,7 +29,7 @@ from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled.formats import passages as passage_files
 from maskedlm.data.labelled.formats.passages import Example
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.finetune.common import ensemble, multi_sequence
+from maskedlm.finetune.common import multi_sequence
 from maskedlm.finetune.common.options import Shared
 from maskedlm.finetune.common.text_pairs import PairRow, pair_row
 from maskedlm.finetune.contract import (
@@ -41,7 +41,7 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.modeling import losses, masked_lm
+from maskedlm.modeling import ensemble, losses, masked_lm
 from maskedlm.modeling.heads import ROW_POOLS
 
 # In passage_ids, fills the rows of examples with fewer passages; in query_ids,

@@ -24,7 +24,6 @@ from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled import bio
 from maskedlm.data.labelled.formats import props, roles
 from maskedlm.data.labelled.formats.predicates import VERB, Example
-from maskedlm.finetune.common import ensemble
 from maskedlm.finetune.common.decoding import Row, by_example
 from maskedlm.finetune.common.head import Heads
 from maskedlm.finetune.common.options import Shared
@@ -38,7 +37,7 @@ from maskedlm.finetune.contract import (
 )
 from maskedlm.finetune.semantic_roles import metrics, text
 from maskedlm.finetune.semantic_roles.rows import GOLD, make_rows
-from maskedlm.modeling import bio_viterbi
+from maskedlm.modeling import bio_viterbi, ensemble
 from maskedlm.modeling.heads import gather_positions
 from maskedlm.modeling.losses import loss_and_accuracy, weighted_sum
 from maskedlm.modeling.role_heads import RoleHead, WordHead

@@ -23,7 +23,6 @@ from maskedlm.data.labelled import sentences
 from maskedlm.data.labelled.bio import Entity
 from maskedlm.data.labelled.formats import layers
 from maskedlm.data.labelled.formats.layers import Example
-from maskedlm.finetune.common import ensemble
 from maskedlm.finetune.common.decoding import Row, by_example
 from maskedlm.finetune.common.head import Heads
 from maskedlm.finetune.common.options import Shared
@@ -48,6 +47,7 @@ from maskedlm.finetune.spans.decode import (
   without_overlaps,
 )
 from maskedlm.finetune.spans.rows import GOLD, make_rows
+from maskedlm.modeling import ensemble
 from maskedlm.modeling.span_labels import (
   expecting_null,
   likeliest_spans,

@@ -15,7 +15,6 @@ import dataclasses
 import functools
 
 import jax.numpy as jnp
-from flax import linen as nn
 
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.finetune.common.head import Head
@@ -27,17 +26,12 @@ from maskedlm.finetune.contract import (
 )
 from maskedlm.finetune.tagging import tagging
 from maskedlm.modeling import masked_lm
-from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.layer_features import (
   CHOICES,
-  LayerFeatures,
+  FeatureHead,
   example_layers,
   frozen_layers,
 )
-from maskedlm.modeling.layers import Dense, Dropout
-from maskedlm.modeling.lstm import BiLstm
-
-_LSTM_LAYERS = 2  # As in the BERT paper.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,35 +52,15 @@ class Options(tagging.Options):
   )
 
 
-class FeatureHead(nn.Module):
-  """Features, an optional BiLSTM, a dense layer: the scores of each tag."""
-
-  cfg: EncoderConfig
-  options: Options
-  num_tags: int
-
-  @nn.compact
-  def __call__(self, x, segment_ids, *, train: bool):
-    """Maps all layers x [N + 1, R, S, D] to float32 logits [R, S, T].
-
-    segment_ids is [R, S].
-    """
-    cfg, options = self.cfg, self.options
-    x = LayerFeatures(options.layers, name="layers")(x)
-    if options.head == "bilstm":
-      lstm = BiLstm(options.lstm_width, _LSTM_LAYERS, cfg.dropout, cfg.dtype)
-      x = lstm(x, segment_ids, train=train)
-    R, S, F = x.shape
-    x = Dropout(cfg.dropout)(x.reshape(R * S, F), train=train)
-    T = self.num_tags
-    x = Dense((F,), (T,), cfg.init_stddev, cfg.dtype, name="dense")(x)
-    return x.reshape(R, S, T).astype(jnp.float32)
-
-
 def make_application(setup: Setup, options: Options) -> Application:
   """Returns the Application."""
   cfg = setup.cfg
-  head = FeatureHead(cfg, options, len(setup.label_info["labels"]))
+  head = FeatureHead(
+    cfg,
+    options.layers,
+    options.lstm_width if options.head == "bilstm" else 0,
+    len(setup.label_info["labels"]),
+  )
 
   def init(key: Key) -> Params:
     ids = jnp.ones((1, 1), jnp.int32)

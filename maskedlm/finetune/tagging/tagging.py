@@ -22,7 +22,7 @@ from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled import bio, columns, sentences
 from maskedlm.data.labelled.formats import tags
 from maskedlm.data.labelled.formats.tags import Example
-from maskedlm.finetune.common import ensemble, entity_metrics
+from maskedlm.finetune.common import entity_metrics
 from maskedlm.finetune.common.decoding import Row, by_example
 from maskedlm.finetune.common.head import Head, make_head
 from maskedlm.finetune.common.label_metrics import confusion_table
@@ -35,22 +35,21 @@ from maskedlm.finetune.contract import (
   task_option,
 )
 from maskedlm.finetune.tagging import crf, label_scheme
-from maskedlm.finetune.tagging.head import (
-  combined_subword_scores,
-  crf_loss,
-  token_loss,
-  viterbi_tags,
-  word_loss,
-)
 from maskedlm.finetune.tagging.rows import ENTITIES, GOLD, make_rows
 from maskedlm.finetune.tagging.text import (
   format_prediction,
   tag_prediction,
 )
-from maskedlm.modeling.label_heads import (
-  TagHead,
+from maskedlm.modeling import ensemble
+from maskedlm.modeling.label_heads import TagHead
+from maskedlm.modeling.tag_scores import (
+  combined_subword_scores,
+  crf_loss,
   first_subword_scores,
   likeliest_tags,
+  token_loss,
+  viterbi_tags,
+  word_loss,
 )
 
 

@@ -13,10 +13,11 @@ from helpers.letters import CLS, PAD, SEP, TOKENIZER
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune.common import batching
 from maskedlm.finetune.contract import Setup
-from maskedlm.finetune.coreference_chains import coreference_chains, head, text
+from maskedlm.finetune.coreference_chains import coreference_chains, text
 from maskedlm.finetune.coreference_chains import rows as rows_file
 from maskedlm.finetune.coreference_chains.coreference_chains import Options
 from maskedlm.finetune.coreference_chains.rows import Example
+from maskedlm.modeling import chain_head as head
 
 LENGTH = 7  # 5 words in a segment.
 EXAMPLES = [

@@ -5,8 +5,8 @@ import time
 import numpy as np
 
 from maskedlm.finetune.coreference_chains import linking
-from maskedlm.finetune.coreference_chains.head import DISTANCES
 from maskedlm.finetune.coreference_chains.linking import Spans
+from maskedlm.modeling.chain_head import DISTANCES
 
 
 def random_spans(count, words, seed=0, width=7):

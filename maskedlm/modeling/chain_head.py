@@ -26,9 +26,7 @@ import numpy as np
 from flax import linen as nn
 
 from maskedlm.core.task import Array, Batch, Params
-from maskedlm.finetune.common import ensemble
-from maskedlm.finetune.coreference_chains.linking import MAX_ANTECEDENTS
-from maskedlm.modeling import losses
+from maskedlm.modeling import ensemble, losses
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.span_labels import with_odds
 from maskedlm.modeling.span_vectors import (
@@ -205,7 +203,7 @@ def _best_spans(scores, num_words, most: int):
   return valid, jnp.where(valid, chosen, 0)
 
 
-def link_scores(kept: Kept, distance_scores):
+def link_scores(kept: Kept, distance_scores, max_antecedents: int):
   """Returns s(i, j), float32 [B, P, P]; -1e9 unless j may be i's antecedent."""
   P = kept.valid.shape[1]
   products = jnp.einsum("BPE,BQE->BPQ", kept.queries, kept.keys)
@@ -214,7 +212,7 @@ def link_scores(kept: Kept, distance_scores):
   back = jnp.arange(P)[:, None] - jnp.arange(P)
   allowed = (
     (back > 0)
-    & (back <= MAX_ANTECEDENTS)
+    & (back <= max_antecedents)
     & kept.valid[:, :, None]
     & kept.valid[:, None]
   )

@@ -2,7 +2,8 @@
 
 A word's score is that of its first subword or of all its subwords combined, and
 a CRF may score the words of a row together. Dimensions: B rows, L tokens of a
-row (also the space for its words), T tags. A batch has the arrays of rows.py.
+row (also the space for its words), T tags. A batch has the arrays of
+finetune/tagging/rows.py.
 """
 
 import jax
@@ -10,8 +11,32 @@ import jax.numpy as jnp
 
 from maskedlm.core.task import Array, Batch, Metrics
 from maskedlm.modeling import crf
-from maskedlm.modeling.label_heads import with_probabilities
 from maskedlm.modeling.losses import UNSEEN, loss_and_accuracy
+
+
+def first_subword_scores(logits, word_starts):
+  """Returns the logits [B, L, T] of words: those of their first tokens.
+
+  Args:
+    logits: [B, L, T], those of tokens.
+    word_starts: int32 [B, L], the place of each word's first token.
+  """
+  return jnp.take_along_axis(logits, word_starts[..., None], axis=1)
+
+
+def likeliest_tags(scores) -> dict[str, Array]:
+  """Returns "tags" and "probabilities" [B, L] of words, given scores [B, L, T].
+
+  Each tag is the likeliest for its word.
+  """
+  tags = jnp.argmax(scores, axis=-1).astype(jnp.int32)
+  return with_probabilities(tags, jax.nn.softmax(scores, axis=-1))
+
+
+def with_probabilities(tags, probabilities) -> dict[str, Array]:
+  """Returns tags [B, L] with their probabilities, out of [B, L, T]."""
+  chosen = jnp.take_along_axis(probabilities, tags[..., None], axis=-1)
+  return {"tags": tags, "probabilities": chosen[..., 0]}
 
 
 def combined_subword_scores(logits, batch: Batch):
