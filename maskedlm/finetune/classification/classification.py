@@ -337,17 +337,13 @@ def export_predictions(
   return dict([glue.write_submission(task, predictions)])
 
 
-def without_effect(options: FileOptions) -> dict[str, str]:
-  """Returns the options that have no effect beside others, and why."""
-  reason = "on regression, which has no labels"
-  return {"positive": reason} if layout_of(options).regression else {}
-
-
 def make_task(options: Options) -> FinetuneTask:
   """Returns the task."""
   return FinetuneTask(
     name="classification",
-    without_effect=without_effect(options),
+    without_effect={"positive": "on regression, which has no labels"}
+    if layout_of(options).regression
+    else {},
     options=options,
     read_examples=functools.partial(read_examples, options=options),
     parse_line=functools.partial(parse_line, options=options),

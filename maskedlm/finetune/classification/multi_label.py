@@ -210,14 +210,6 @@ def format_tables(
   return {"labels.txt": entity_metrics.format_table(each, "label")}
 
 
-def without_effect(options: Options) -> dict[str, str]:
-  """Returns the options that have no effect beside others, and why."""
-  reason = "beside task.columns, which hold the labels"
-  return (
-    dict.fromkeys(("label", "separator"), reason) if options.columns else {}
-  )
-
-
 def make_task(options: Options) -> FinetuneTask:
   """Returns the task."""
   layout = FileLayout(
@@ -230,7 +222,10 @@ def make_task(options: Options) -> FinetuneTask:
   )
   return FinetuneTask(
     name="multi_label",
-    without_effect=without_effect(options),
+    without_effect=dict.fromkeys(
+      ("label", "separator") if options.columns else (),
+      "beside task.columns, which hold the labels",
+    ),
     options=options,
     read_examples=functools.partial(
       label_lists.read_examples,

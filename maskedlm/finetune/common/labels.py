@@ -78,8 +78,13 @@ class Gold(NamedTuple):
     self.of(examples)
     gold = self.pairs(examples)
     check_known(gold, known)
-    if self.thing:
-      note_none(gold, examples, self.thing, self.metric)
+    if self.thing and examples and not gold:
+      file = examples[0].where.rpartition(":")[0]
+      log(
+        f"warning: {file}: no {self.thing} in "
+        f"{counted(len(examples), 'example')} to be scored, so {self.metric} "
+        "is 0 whatever is predicted"
+      )
 
   def unseen_notes(
     self, examples: Sequence[Example], known: Collection[str]
@@ -178,25 +183,6 @@ def check_known(gold: Sequence[tuple[str, str]], labels: Sequence[str]) -> None:
       f"{where}: the model knows none of the gold labels: they are "
       f"{_names([*unknown])}; the model's are {_names(labels)}. "
       f"Write them as in the training data{near or '.'}"
-    )
-
-
-def note_none(
-  gold: Collection, examples: Sequence[Example], thing: str, metric: str
-) -> None:
-  """Logs that examples to be scored hold none of what their metric counts.
-
-  Args:
-    gold: what it counts, such as all entities.
-    examples: the examples.
-    thing: one of them, in words.
-    metric: it is 0 without any.
-  """
-  if examples and not gold:
-    file = examples[0].where.rpartition(":")[0]
-    log(
-      f"warning: {file}: no {thing} in {counted(len(examples), 'example')} to "
-      f"be scored, so {metric} is 0 whatever is predicted"
     )
 
 

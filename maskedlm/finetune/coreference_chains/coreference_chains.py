@@ -21,7 +21,7 @@ from maskedlm.data.labelled.formats import chains as chain_files
 from maskedlm.data.labelled.formats.chains import Example
 from maskedlm.finetune.common.decoding import Row, by_example
 from maskedlm.finetune.common.head import Heads
-from maskedlm.finetune.common.labels import Gold, note_none
+from maskedlm.finetune.common.labels import Gold
 from maskedlm.finetune.common.multi_sequence import flatten_sequences
 from maskedlm.finetune.common.options import Shared
 from maskedlm.finetune.contract import (
@@ -43,8 +43,13 @@ from maskedlm.modeling import chain_head as head
 from maskedlm.modeling import ensemble
 from maskedlm.modeling.span_vectors import SpanScorer
 
+_CHAIN = "chain"
 GOLD = Gold(
-  "chains", "a document of a CoNLL-2012 file, whose last column marks chains"
+  "chains",
+  "a document of a CoNLL-2012 file, whose last column marks chains",
+  lambda example: [(_CHAIN, example.where)] * len(example.chains),
+  thing="chain",
+  metric="conll_f1",
 )
 
 
@@ -73,7 +78,7 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, int]:
   Raises:
     DataError: there is none.
   """
-  count = sum(len(example.chains or ()) for example in examples)
+  count = len(GOLD.pairs(examples))
   if not count:
     where = examples[0].where.rpartition(":")[0] if examples else "train"
     raise DataError(
@@ -118,7 +123,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     ),
     best="conll_f1",
     has_label=GOLD.has,
-    require_labels=_require_labels,
+    require_labels=functools.partial(GOLD.require, known=[_CHAIN]),
   )
 
 
@@ -192,12 +197,6 @@ class Linker(NamedTuple):
       spans, head.DISTANCES, rows[0]["distance_scores"]
     )
     return chain_prediction(example, linking.make_chains(spans, antecedents))
-
-
-def _require_labels(examples: Sequence[Example]) -> None:
-  """Raises DataError for an example without any column; reports no chain."""
-  gold = [chain for chains in GOLD.of(examples) for chain in chains]
-  note_none(gold, examples, "chain", "conll_f1")
 
 
 def format_tables(

@@ -341,12 +341,6 @@ def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
   }
 
 
-def without_effect(options: Options) -> dict[str, str]:
-  """Returns the options that have no effect beside others, and why."""
-  reason = "without task.allow_impossible=True"
-  return {} if options.allow_impossible else {"null_threshold": reason}
-
-
 def make_task(options: Options) -> FinetuneTask:
   """Returns the task."""
   return FinetuneTask(
@@ -362,7 +356,9 @@ def make_task(options: Options) -> FinetuneTask:
     format_tables=format_tables,
     export_predictions=export_predictions,
     split_key=lambda example: example.context,
-    without_effect=without_effect(options),
+    without_effect={}
+    if options.allow_impossible
+    else {"null_threshold": "without task.allow_impossible=True"},
     demo_lines=(
       "Who wrote it?\tThe novel was written by Jane Austen in 1813.",
     ),

@@ -106,9 +106,15 @@ def make_rows(
     counts["lost"] += bool(example.answers) and not is_whole
     counts["wide"] += bool(answer) and np.ptp(answer) >= max_answer_length
   table = np.array(values, np.int32).reshape(-1, 7)
-  notes = _cut_questions(list(map(len, questions)), max_query)
-  if any(example.answers is not None for example in examples):
-    notes += _notes(shorter, counts, stride=stride, longest=max_answer_length)
+  notes = _notes(
+    examples,
+    questions,
+    shorter,
+    counts,
+    max_query=max_query,
+    stride=stride,
+    longest=max_answer_length,
+  )
   return Rows(
     tokens={"input_ids": input_ids, "token_type_ids": types},
     values={
@@ -195,26 +201,26 @@ def answer_windows(
   ]
 
 
-def _cut_questions(sizes: Sequence[int], max_query: int) -> list[str]:
-  """Returns a note if questions are longer than max_query tokens."""
-  cut = [size for size in sizes if size > max_query]
-  if not cut:
-    return []
-  return [
-    f"questions cut to {max_query} tokens: {len(cut):,} (the longest has "
-    f"{max(cut):,})"
-  ]
-
-
 def _notes(
+  examples: Sequence[Example],
+  questions: Sequence[np.ndarray],
   shorter: Sequence[int],
   counts: Mapping[str, int],
   *,
+  max_query: int,
   stride: int,
   longest: int,
 ) -> list[str]:
-  """Returns notes on labelled examples: shorter strides, long answers."""
+  """Returns notes on long questions and, if labelled, strides and answers."""
   notes, lost, wide = [], counts["lost"], counts["wide"]
+  cut = [len(x) for x in questions if len(x) > max_query]
+  if cut:
+    notes.append(
+      f"questions cut to {max_query} tokens: {len(cut):,} (the longest has "
+      f"{max(cut):,})"
+    )
+  if all(example.answers is None for example in examples):
+    return notes
   if shorter:
     notes.append(
       f"task.stride={stride} is reduced to {min(shorter)}..{max(shorter)} for "

@@ -234,24 +234,16 @@ def make_rows(
     [of_queries[query], *(of_passages[k] for k in passage)]
     for query, passage in zip(query_ids, passage_ids, strict=True)
   ]
+  notes = (
+    f"{counted(len(queries) - 1, 'different query')}, "
+    f"{counted(len(ids), 'different passage')}",
+  )
   return multi_sequence.stack_rows(
     rows,
     tokenizer.special.pad,
     query_ids=np.array(query_ids, np.int32),
     passage_ids=passage_ids,
-    notes=_notes(examples, len(queries) - 1, len(ids)),
-  )
-
-
-def _notes(
-  examples: Sequence[Example], queries: int, passages: int
-) -> tuple[str, ...]:
-  """Returns Rows.notes: the number of different queries and passages."""
-  if not all(example.is_gold for example in examples):
-    return ()
-  return (
-    f"{counted(queries, 'different query')}, "
-    f"{counted(passages, 'different passage')}",
+    notes=notes if all(example.is_gold for example in examples) else (),
   )
 
 

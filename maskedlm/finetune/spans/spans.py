@@ -324,12 +324,6 @@ def _predicted(predictions: Sequence[Prediction]) -> list[list[Entity]]:
   ]
 
 
-def without_effect(options: Options) -> dict[str, str]:
-  """Returns the options that have no effect beside others, and why."""
-  reason = "beside task.nested=True, which reads all columns"
-  return {"tag_column": reason} if options.nested else {}
-
-
 def make_task(options: Options) -> FinetuneTask:
   """Returns the task."""
   return FinetuneTask(
@@ -342,7 +336,11 @@ def make_task(options: Options) -> FinetuneTask:
     format_prediction=format_entities,
     format_tables=format_tables,
     export_predictions=export_predictions,
-    without_effect=without_effect(options),
+    without_effect={
+      "tag_column": "beside task.nested=True, which reads all columns"
+    }
+    if options.nested
+    else {},
     split_key=lambda example: example.document,
     demo_lines=("The president of Harvard University spoke in New York.",),
   )

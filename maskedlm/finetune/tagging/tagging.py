@@ -34,13 +34,13 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.finetune.tagging import crf, label_scheme
+from maskedlm.finetune.tagging import label_scheme
 from maskedlm.finetune.tagging.rows import ENTITIES, GOLD, make_rows
 from maskedlm.finetune.tagging.text import (
   format_prediction,
   tag_prediction,
 )
-from maskedlm.modeling import ensemble
+from maskedlm.modeling import crf, ensemble
 from maskedlm.modeling.label_heads import TagHead
 from maskedlm.modeling.tag_scores import (
   combined_subword_scores,
