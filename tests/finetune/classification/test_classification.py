@@ -73,13 +73,6 @@ def test_rows():
   assert len(rows.cut) == 1
 
 
-def test_an_encoder_with_one_token_type_gets_zeros():
-  app = make(cfg=reference.config(type_vocab_size=1))
-  assert not np.concatenate(
-    app.make_rows(EXAMPLES).tokens["token_type_ids"]
-  ).any()
-
-
 def test_unlabelled_examples_become_zeros():
   unlabelled = [e._replace(label=None) for e in EXAMPLES]
   assert make().make_rows(unlabelled).values["labels"].tolist() == [0] * 5
@@ -314,18 +307,3 @@ def test_the_second_of_two_labels_is_the_positive_one():
   found[1]["label"] = "bad"
   assert app.score(examples, found)["f1"] == 0
   assert other.score(examples, found)["f1"] == pytest.approx(1 / 2)
-
-
-def test_an_unseen_label_in_the_development_set():
-  dev = [EXAMPLES[0], EXAMPLES[1]._replace(label="maybe", where="dev.tsv:17")]
-  app = make()
-  rows = app.make_rows(dev)
-  assert rows.values["labels"].tolist()[1] == -1
-  assert rows.notes == (
-    "gold labels that are not in the training set: 1 (1 different), such "
-    "as 'maybe' (dev.tsv:17); they are left out of the loss and count as wrong",
-  )
-  label = EXAMPLES[0].label
-  scores = app.score(dev, [{"label": label}] * 2)
-  assert scores["accuracy"] == 1 / 2
-  assert scores["macro_f1"] == pytest.approx((2 / 3 + 0) / 2)

@@ -179,10 +179,3 @@ def test_a_text_is_tokenised_once():
   )
   app.decode(examples, rows, outputs, {})
   assert sorted(calls) == sorted({e.context for e in EXAMPLES})
-
-
-def test_an_encoder_with_one_token_type_gets_zeros():
-  app = make(cfg=reference.config(type_vocab_size=1))
-  assert not np.concatenate(
-    app.make_rows(EXAMPLES).tokens["token_type_ids"]
-  ).any()

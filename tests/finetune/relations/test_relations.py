@@ -236,16 +236,6 @@ def test_outputs_and_loss_by_hand(pair):
   assert tuple(map(float, stats["accuracy"])) == (correct, 3)
 
 
-def test_left_to_right_the_last_token_stands_for_the_text():
-  cfg = reference.config(causal=True)
-  app = make(cfg, pair="markers")
-  params, compute = make_params(app, cfg), jax.jit(app.outputs)
-  texts = ["a b c d e", "a b c d f"]
-  batch = make_batch(app, examples=[example(text, "a", "b") for text in texts])
-  found = compute(params, batch)["logits"]
-  assert np.abs(found[0] - found[1]).max() > 1e-3
-
-
 # --- Predictions ---
 
 
@@ -311,17 +301,11 @@ def test_parse_line():
   [
     ("The cat", "input 'The cat': the sentence has no <e1>"),
     ('{"tex": "a"}', "no 'text' or 'sentence'; there are 'tex'"),
-    ('{"text": "a b", "e1": "a"}', "no 'e1_offset'; expected"),
-    (
-      '{"text":"a b","e1":"a","e1_offset":0,"e2":"b","e2_offset":1}',
-      "e2 'b' is not at its offset 1, where the text has ' '; it is at 2.",
-    ),
   ],
 )
 def test_bad_input(line, message):
-  with pytest.raises(DataError) as error:
+  with pytest.raises(DataError, match=message):
     relations.parse_line(line)
-  assert message in str(error.value)
 
 
 # --- Options ---
