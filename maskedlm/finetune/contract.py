@@ -135,7 +135,7 @@ class Application(NamedTuple):
   # As Task.loss.
   loss: Callable[[Params, Batch, Key, bool], tuple[Metrics, Metrics]]
   # (params, batch, every=ensemble.alone) -> the arrays [B, ...] that decoding
-  # needs, from the mean of the scores of `every` member (common/ensemble.py).
+  # needs, from the mean of the scores of `every` member (modeling/ensemble.py).
   # They should be small, as they are copied to the host.
   outputs: Callable[..., Mapping[str, Array]]
   # (examples, rows, outputs, tuned) -> a prediction for each example; `tuned`

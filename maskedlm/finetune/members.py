@@ -1,6 +1,6 @@
 """Opens several fine-tuned checkpoints as one model: an ensemble.
 
-The mean of the members' scores is the task's (common/ensemble.py); the
+The mean of the members' scores is the task's (modeling/ensemble.py); the
 thresholds of decoding are the means of the members'. All parameters are on the
 device together, and the members read each batch together: memory and time are
 those of one checkpoint times their number.

@@ -127,7 +127,7 @@ def keep_spans(
     hidden: [B * C, L, D], the encoder's vectors.
     batch: of rows.py.
     max_words: W.
-    every: of an ensemble (common/ensemble.py), whose scores are the means of
+    every: of an ensemble (modeling/ensemble.py), whose scores are the means of
       its members'.
 
   Returns:
