@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maskedlm.data import hashing
+from maskedlm.data.batches.text_pairs import pair_row
 from maskedlm.data.labelled import columns
 from maskedlm.finetune import config as base
-from maskedlm.finetune.common.text_pairs import pair_row
 from maskedlm.modeling import masked_lm
 from maskedlm.training.checkpoints import load
 

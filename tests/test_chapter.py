@@ -11,10 +11,11 @@ import pytest
 
 from helpers import encoder_reference
 from maskedlm.data import sampling
+from maskedlm.data.batches import text_pairs
 from maskedlm.data.labelled import bio
 from maskedlm.data.labelled.bio import Entity
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
-from maskedlm.finetune.common import entity_metrics, text_pairs
+from maskedlm.finetune.common import entity_metrics
 from maskedlm.finetune.spans import metrics as span_metrics
 from maskedlm.finetune.tagging import head, rows
 from maskedlm.modeling import masked_lm

@@ -9,6 +9,7 @@ import importlib
 import itertools
 import os
 import pathlib
+import types
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -18,7 +19,7 @@ from maskedlm.config import effects, presets, removed
 from maskedlm.config.options import MeshOptions
 from maskedlm.core import options, own_file
 from maskedlm.core.errors import ConfigError, check_name
-from maskedlm.finetune.contract import FinetuneTask, TaskModule
+from maskedlm.finetune.contract import FinetuneTask
 from maskedlm.finetune.options import (
   DataOptions,
   ModelOptions,
@@ -167,18 +168,19 @@ def frozen_options(config: ConfigDict) -> frozenset[str]:
   return frozenset(["task.kind", *itertools.chain.from_iterable(names)])
 
 
-def load_task(name: str) -> TaskModule:
-  """Returns what maskedlm.finetune.NAME.NAME, or a file NAME, defines.
+def load_task(name: str) -> types.ModuleType:
+  """Returns the module maskedlm.finetune.NAME.NAME, or that of a file NAME.
 
   Raises:
     ConfigError: there is no such task.
   """
   if name in _REMOVED:
     raise ConfigError(f"task.kind={name!r}: {_REMOVED[name]}")
-  own = own_file.load("task.kind", name, task_names(), has=TaskModule._fields)
+  own = own_file.load(
+    "task.kind", name, task_names(), has=("Options", "make_task")
+  )
   path = _MODES.get(name, f"{name}.{name}")
-  module = own or importlib.import_module(f"maskedlm.finetune.{path}")
-  return TaskModule(module.Options, module.make_task)
+  return own or importlib.import_module(f"maskedlm.finetune.{path}")
 
 
 def make_task(kind: str, values: Mapping[str, Any]) -> FinetuneTask:

@@ -205,11 +205,3 @@ class FinetuneTask(NamedTuple):
   sentence_pooling: Mapping[str, Any] = {}
   # Lines for parse_line. The demo shows the first one that its model accepts.
   demo_lines: tuple[str, ...] = ()
-
-
-class TaskModule(NamedTuple):
-  """What the module of a task defines."""
-
-  Options: type  # A frozen dataclass whose fields are `task_option`s.
-  # Options -> the task. Raises ConfigError for those that don't go together.
-  make_task: Callable[[Options], FinetuneTask]

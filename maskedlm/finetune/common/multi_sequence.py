@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from maskedlm.core.task import Batch
-from maskedlm.finetune.common.text_pairs import PairRow, cut_sizes
+from maskedlm.data.batches.text_pairs import PairRow, cut_sizes
 from maskedlm.finetune.contract import Rows
 
 

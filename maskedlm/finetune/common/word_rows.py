@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maskedlm.data.batches.text_pairs import text_row
 from maskedlm.data.labelled.windows import Window
 from maskedlm.data.labelled.words import word_encoder
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.finetune.common.text_pairs import text_row
 from maskedlm.finetune.contract import Example, Rows
 
 

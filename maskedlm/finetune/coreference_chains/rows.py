@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from maskedlm.core.counts import counted
+from maskedlm.data.batches.text_pairs import PairRow, text_row
 from maskedlm.data.labelled.formats.chains import Chains, Example
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import multi_sequence
-from maskedlm.finetune.common.text_pairs import PairRow, text_row
 from maskedlm.finetune.common.word_rows import encode_words
 from maskedlm.finetune.contract import Rows
 

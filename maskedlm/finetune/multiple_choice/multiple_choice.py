@@ -15,6 +15,7 @@ import numpy as np
 
 from maskedlm.core.options import copy_option
 from maskedlm.core.task import Batch, Key, Params
+from maskedlm.data.batches.text_pairs import pair_row
 from maskedlm.data.labelled.formats import choices
 from maskedlm.data.labelled.formats.choices import Example
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
@@ -23,7 +24,6 @@ from maskedlm.finetune.common.head import Head, make_row_head
 from maskedlm.finetune.common.label_metrics import confusion_table
 from maskedlm.finetune.common.labels import Gold
 from maskedlm.finetune.common.options import Shared
-from maskedlm.finetune.common.text_pairs import pair_row
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.core.counts import counted
+from maskedlm.data.batches.text_pairs import text_row
 from maskedlm.data.labelled import windows
 from maskedlm.data.labelled.formats.questions import ABSENT, Example
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.finetune.common.text_pairs import text_row
 from maskedlm.finetune.contract import Rows
 
 _CACHED = 1 << 15  # Number of texts whose tokens are cached, 3 KB each.

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.core.errors import ConfigError
+from maskedlm.data.batches.text_pairs import text_tokens
 from maskedlm.data.labelled import words
 from maskedlm.data.labelled.formats.relations import Example
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common.labels import Gold, ids_of, label_ids
-from maskedlm.finetune.common.text_pairs import text_tokens
 from maskedlm.finetune.contract import Rows
 from maskedlm.finetune.relations import mentions
 

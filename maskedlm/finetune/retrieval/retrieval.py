@@ -26,12 +26,12 @@ from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.core.options import copy_option
 from maskedlm.core.task import Batch, Key, Params
+from maskedlm.data.batches.text_pairs import PairRow, pair_row
 from maskedlm.data.labelled.formats import passages as passage_files
 from maskedlm.data.labelled.formats.passages import Example
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import multi_sequence
 from maskedlm.finetune.common.options import Shared
-from maskedlm.finetune.common.text_pairs import PairRow, pair_row
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,

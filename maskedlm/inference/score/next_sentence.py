@@ -13,8 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from maskedlm.core.errors import ConfigError
+from maskedlm.data.batches import text_pairs
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.finetune.common import cut_texts, text_pairs
+from maskedlm.finetune.common import cut_texts
 from maskedlm.inference import rows, token_model
 from maskedlm.inference.batch_tokens import BATCH_TOKENS
 from maskedlm.inference.rows import Row

@@ -15,10 +15,10 @@ from helpers import encoder_reference as reference
 from helpers import letters
 from helpers.letters import CLS, PAD, SEP, TOKENIZER, make_params
 from maskedlm.core.errors import DataError
+from maskedlm.data.batches.text_pairs import PairRow
 from maskedlm.data.labelled.formats.passages import Example
 from maskedlm.finetune import initial_params
 from maskedlm.finetune.common import batching, multi_sequence, packing
-from maskedlm.finetune.common.text_pairs import PairRow
 from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.retrieval import retrieval
 from maskedlm.finetune.retrieval.retrieval import Options

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from maskedlm.finetune.common import text_pairs
+from maskedlm.data.batches import text_pairs
 
 PAD, CLS, SEP = 0, 101, 102
 TOKENIZER = SimpleNamespace(special=SimpleNamespace(pad=PAD, cls=CLS, sep=SEP))
