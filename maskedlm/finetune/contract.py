@@ -57,7 +57,7 @@ def options_that(cls: type, trait: str) -> list[str]:
 # A NamedTuple that the task defines. Its label may be None. Its optional field
 # `where` is its file and line, for errors; its optional `id` is unique.
 Example = Any
-Options = Any  # An instance of TaskModule.Options.
+Options = Any  # An instance of the Options of its module.
 Prediction = dict[str, Any]  # JSON-able.
 # name -> one array for each row, in the order of Rows, float32 or int32. A
 # token axis has the length of the row's batch, so it may end in padding.
