@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from maskedlm.cli import options
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError, CorpusError
-from maskedlm.data.batches import text_pairs
 from maskedlm.data.prepare import prepare
 from maskedlm.data.tokenizers import tokenizer
+from maskedlm.finetune.common import text_pairs
 from maskedlm.runtime import buckets, console
 
 

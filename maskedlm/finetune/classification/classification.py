@@ -31,7 +31,6 @@ from maskedlm.finetune.common import (
   label_metrics,
   single_label,
 )
-from maskedlm.finetune.common.decoding import Row, by_example
 from maskedlm.finetune.common.head import Head, make_row_head
 from maskedlm.finetune.common.labels import (
   Gold,
@@ -227,9 +226,11 @@ def _regression(
     total = error**2 * weights
     return {"score": (total, weights)}, {"mse": (total * stddev**2, weights)}
 
-  def predict(example: Example, rows: Sequence[Row]) -> Prediction:
-    deviation = float(rows[0]["deviations"])
-    return {"score": mean + stddev * deviation, "range": [low, high]}
+  def decode(examples, rows, outputs, tuned) -> list[Prediction]:
+    return [
+      {"score": mean + stddev * float(x), "range": [low, high]}
+      for x in outputs["deviations"]
+    ]
 
   def score(examples, predictions):
     gold = GOLD.of(examples)
@@ -246,7 +247,7 @@ def _regression(
     init=head.init,
     loss=loss,
     outputs=outputs,
-    decode=by_example(predict),
+    decode=decode,
     score=score,
     best=best,
     has_label=GOLD.has,

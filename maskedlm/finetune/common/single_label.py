@@ -10,9 +10,14 @@ from typing import Any
 import numpy as np
 
 from maskedlm.core.task import Batch, Key, Params
-from maskedlm.finetune.common.decoding import Row, by_example
 from maskedlm.finetune.common.head import Head
-from maskedlm.finetune.contract import Application, Example, Prediction, Rows
+from maskedlm.finetune.contract import (
+  Application,
+  Example,
+  Outputs,
+  Prediction,
+  Rows,
+)
 from maskedlm.modeling.ensemble import alone, mean_softmax
 from maskedlm.modeling.losses import loss_and_accuracy
 
@@ -47,8 +52,14 @@ def make_classifier(
     )
     return {term: loss}, {metric: accuracy}
 
-  def predict_one(example: Example, rows: Sequence[Row]) -> Prediction:
-    return predict(example, _softmax(rows[0]["logits"]).tolist())
+  def decode(
+    examples: Sequence[Example], rows: Rows, outputs: Outputs, tuned
+  ) -> list[Prediction]:
+    logits = outputs["logits"] if examples else []
+    return [
+      predict(example, _softmax(x).tolist())
+      for example, x in zip(examples, logits, strict=True)
+    ]
 
   def outputs(params: Params, batch: Batch, every=alone):
     logits = every(head.logits(params, batch, None, False))
@@ -59,7 +70,7 @@ def make_classifier(
     init=head.init,
     loss=loss,
     outputs=outputs,
-    decode=by_example(predict_one),
+    decode=decode,
     score=score,
     best=best,
     has_label=has_label,
