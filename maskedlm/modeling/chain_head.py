@@ -125,7 +125,7 @@ def keep_spans(
   Args:
     head: a ChainHead and its parameters.
     hidden: [B * C, L, D], the encoder's vectors.
-    batch: of rows.py.
+    batch: of coreference_chains/rows.py.
     max_words: W.
     every: of an ensemble (modeling/ensemble.py), whose scores are the means of
       its members'.
@@ -232,7 +232,7 @@ def chain_loss(kept: Kept, scores, links, batch: Batch, *, max_words: int):
   Args:
     kept, scores: from keep_spans.
     links: from link_scores.
-    batch: of rows.py.
+    batch: of coreference_chains/rows.py.
     max_words: W.
   """
   L = batch["input_ids"].shape[-1]

@@ -1,9 +1,10 @@
 """Coreference chains: the mentions of a document, by what they are about.
 
 Mentions are found and linked in one model (Jurafsky & Martin, section 11.5;
-Lee et al. 2017, arXiv:1707.07045, and 2018, arXiv:1804.05392): head.py scores
-spans and links, rows.py cuts documents, linking.py decodes. The files are
-CoNLL-2012's, and so are the metrics (metrics.py).
+Lee et al. 2017, arXiv:1707.07045, and 2018, arXiv:1804.05392):
+modeling/chain_head.py scores spans and links, rows.py cuts documents,
+linking.py decodes. The files are CoNLL-2012's, and so are the metrics
+(metrics.py).
 """
 
 import dataclasses

@@ -1,7 +1,7 @@
 """Chains of a document from the vectors of its kept spans, on the host.
 
-The scores are head.py's, between all rows of a document. Time and memory grow
-with the number of spans times MAX_ANTECEDENTS.
+The scores are chain_head.py's, between all rows of a document. Time and memory
+grow with the number of spans times MAX_ANTECEDENTS.
 """
 
 import math
