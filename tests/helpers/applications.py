@@ -1,4 +1,4 @@
-"""Applications of every task, with examples and parameters."""
+"""Applications of every task: examples, parameters, batches."""
 
 import jax
 import numpy as np
@@ -6,7 +6,10 @@ import pytest
 
 from helpers import task_files
 from maskedlm.finetune import config as configs
+from maskedlm.finetune import predict
+from maskedlm.finetune.common import batching
 from maskedlm.finetune.contract import Setup
+from maskedlm.training.step import totals
 
 
 def make(name, encoder, folder):
@@ -36,6 +39,26 @@ def make(name, encoder, folder):
     for k, params in enumerate(own)
   ]
   return examples, app, own
+
+
+def run_batches(app, params, rows, *, buckets, batch_size=4):
+  """Returns the totals of all batches, and their outputs by row.
+
+  The totals are {name: [sum, weight]} of the losses and of the metrics.
+  """
+  batches = batching.heldout_batches(
+    rows, batch_size=batch_size, buckets=buckets, pad=0, shard=(0, 1)
+  )
+  steps = range(batches.num_steps)
+  loss = jax.jit(lambda p, b: totals(app.loss(p, b, None, False)))
+  outputs, found, sums = jax.jit(app.outputs), [], {}
+  for step in steps:
+    batch = batches.batch_at(step)
+    for values in loss(params, batch):
+      for name, pair in values.items():
+        sums[name] = sums.get(name, 0) + np.array(pair, np.float64)
+    found.append(jax.device_get(outputs(params, batch)))
+  return sums, predict.by_row(list(map(batches.row_ids, steps)), found)
 
 
 def check_close(found, expected):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from helpers import finetune_runs as runs
+from helpers.applications import run_batches
 from helpers.english_tokenizer import english_tokenizer
 from helpers.repository import ROOT
 from maskedlm.config import overrides
@@ -16,7 +17,7 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.data.labelled import words
 from maskedlm.data.labelled.bio import Entity
 from maskedlm.finetune import config as configs
-from maskedlm.finetune import data_files, predict
+from maskedlm.finetune import data_files
 from maskedlm.finetune.common import batching
 from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.spans import spans
@@ -150,25 +151,6 @@ def architecture(tokenizer):
   )
 
 
-def run_batches(app, params, rows, batch_size=4):
-  """Returns (total loss, its weight, recall, outputs by row) of all batches."""
-  batches = batching.heldout_batches(
-    rows, batch_size=batch_size, buckets=(64,), pad=0, shard=(0, 1)
-  )
-  total, weight, outputs = 0.0, 0.0, []
-  loss = jax.jit(lambda p, b: totals(app.loss(p, b, None, False)))
-  found = np.zeros(2)
-  for i in range(batches.num_steps):
-    batch = batches.batch_at(i)
-    terms, metrics = loss(params, batch)
-    total += float(terms["spans"][0])
-    weight += float(terms["spans"][1])
-    found += np.array(metrics["span_recall"], float)
-    outputs.append(jax.device_get(jax.jit(app.outputs)(params, batch)))
-  order = [batches.row_ids(i) for i in range(batches.num_steps)]
-  return total, weight, found, predict.by_row(order, outputs)
-
-
 @pytest.mark.parametrize("nested", [False, True])
 def test_loss_and_predictions_span_by_span(nested):
   """Compares with sentences one by one, each span scored on its own."""
@@ -185,7 +167,8 @@ def test_loss_and_predictions_span_by_span(nested):
   examples = sentences(random.Random(2), 9, most=12)
   rows = app.make_rows(examples)
   assert len(rows.example) == len(examples)
-  total, weight, found, outputs = run_batches(app, params, rows)
+  sums, outputs = run_batches(app, params, rows, buckets=(64,))
+  (total, weight), found = sums["spans"], sums["span_recall"]
   predictions = app.decode(examples, rows, outputs, {"threshold": -0.4})
 
   head = spans.SpanHead(cfg, options.representation, len(LABELS))

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from helpers import finetune_runs as runs
+from helpers.applications import run_batches
 from helpers.english_tokenizer import KINDS, english_tokenizer
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.labelled import bio, words
-from maskedlm.finetune import predict
 from maskedlm.finetune.common import batching
 from maskedlm.finetune.common.head import Head
 from maskedlm.finetune.contract import Setup
@@ -63,22 +63,6 @@ def sentences(rng, count=11, most=15):
   return made
 
 
-def run_batches(app, params, rows, batch_size=4):
-  """Returns (total loss, its weight, outputs by row) of all batches."""
-  batches = batching.heldout_batches(
-    rows, batch_size=batch_size, buckets=(16, 24), pad=0, shard=(0, 1)
-  )
-  total, weight, outputs = 0.0, 0.0, []
-  loss = jax.jit(lambda p, b: totals(app.loss(p, b, None, False))[0]["tags"])
-  for i in range(batches.num_steps):
-    batch = batches.batch_at(i)
-    value = loss(params, batch)
-    total, weight = total + float(value[0]), weight + float(value[1])
-    outputs.append(jax.device_get(jax.jit(app.outputs)(params, batch)))
-  order = [batches.row_ids(i) for i in range(batches.num_steps)]
-  return total, weight, predict.by_row(order, outputs)
-
-
 def log_softmax(x):
   x = np.asarray(x, np.float64)
   return x - np.log(np.sum(np.exp(x), axis=-1, keepdims=True))
@@ -101,7 +85,8 @@ def test_softmax_against_plain_python(kind, options):
   examples = sentences(random.Random(1))
   rows = app.make_rows(examples)
   assert len(rows.example) > len(examples)  # Windows.
-  total, weight, outputs = run_batches(app, params, rows)
+  sums, outputs = run_batches(app, params, rows, buckets=(16, 24))
+  total, weight = sums["tags"]
   predictions = app.decode(examples, rows, outputs, {})
 
   table = log_softmax(params["table"])
@@ -131,7 +116,8 @@ def test_crf_against_plain_python():
   app, params = assembled(tokenizer, Options(crf=True))
   examples = [e for e in sentences(random.Random(2), 17, 6) if len(e.words) < 6]
   rows = app.make_rows(examples)
-  total, weight, outputs = run_batches(app, params, rows)
+  sums, outputs = run_batches(app, params, rows, buckets=(16, 24))
+  total, weight = sums["tags"]
   predictions = app.decode(examples, rows, outputs, {})
   table = np.asarray(params["table"], np.float64)
   start, move, end = (
@@ -196,7 +182,8 @@ def test_crf_is_legal_across_windows_and_its_loss_finite(scheme):
   ]
   rows = app.make_rows(examples)
   assert len(rows.example) > 6
-  total, _, outputs = run_batches(app, params, rows)
+  sums, outputs = run_batches(app, params, rows, buckets=(16, 24))
+  total, _ = sums["tags"]
   # No gold tag is forbidden: a forbidden transition costs 1e4.
   assert 0 < total < 5e3
   for prediction in app.decode(examples, rows, outputs, {}):
