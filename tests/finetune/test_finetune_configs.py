@@ -4,14 +4,18 @@ import functools
 import math
 
 import jax
+import numpy as np
 import pytest
 
+from helpers import encoder_reference
 from helpers import finetune_runs as runs
+from helpers.english_tokenizer import english_tokenizer
 from helpers.repository import ROOT
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import config as base
-from maskedlm.finetune import run
+from maskedlm.finetune import data_files, run
+from maskedlm.finetune.contract import Setup
 from maskedlm.training import sharding
 
 CONFIGS = sorted(
@@ -117,3 +121,49 @@ def test_what_a_variant_is(config, expected, tmp_path, monkeypatch):
     if isinstance(given, str):
       given = given.replace(str(tmp_path), "")
     assert given == value, name
+
+
+@pytest.mark.parametrize(
+  ("config", "labels", "gold", "reachable"),
+  [
+    # Labels and entities were counted with cut, sort and uniq.
+    ("ner.py", 13, None, None),
+    ("ner.py:crf", 13, None, None),
+    ("pos.py", 17, None, None),
+    ("pos.py:vi", 17, None, None),
+    ("pos.py:mr", 16, None, None),
+    ("spans.py:wnut17", 7, 836, 835 / 836),  # One entity has ten words.
+    ("spans.py:litbank", 5, 157, 1.0),
+    ("spans.py:identify", 2, 157, 1.0),
+  ],
+)
+def test_configs_of_words_read_the_real_data(
+  config, labels, gold, reachable, data_dir, monkeypatch
+):
+  found = load(config, data_dir, monkeypatch)
+  task = base.task_of(found)
+  is_spans = found.task.kind == "spans"
+  train, dev = (
+    data_files.read_examples(task, path.replace("*", "1342_*"))
+    for path in (found.data.train, found.data.dev or found.data.train)
+  )
+  info = task.describe_labels(dev if is_spans else train)
+  assert len(info["labels"]) == labels
+  tokenizer = english_tokenizer("wordpiece")
+  cfg = encoder_reference.config(vocab_size=tokenizer.vocab_size)
+  app = task.make_application(Setup(tokenizer, cfg, info, found.data.length))
+  rows = app.make_rows(dev[:200])
+  starts = rows.tokens["word_kept" if is_spans else "word_starts"]
+  # Every word is in one row.
+  assert sum(int(np.sum(x > 0)) for x in starts) == sum(
+    len(example.words) for example in dev[:200]
+  )
+  if is_spans:
+    perfect = [
+      {"entities": [{"type": s.type, "words": s[1:]} for s in example.spans]}
+      for example in dev
+    ]
+    assert sum(len(p["entities"]) for p in perfect) == gold
+    scores = app.score(dev, perfect)
+    assert scores["f1"] == 1.0
+    assert scores["reachable"] == pytest.approx(reachable)

@@ -155,6 +155,14 @@ def test_examples_without_predicates_are_not_scored(app):
     app.require_labels(only_b)
 
 
+def test_tags_give_back_the_arguments():
+  args = (Entity("A0", 0, 2), Entity("A1", 4, 6), Entity("C-V", 6, 7))
+  tags = ["B-A0", "I-A0", "O", "B-V", "B-A1", "I-A1", "B-C-V"]
+  assert text.read_tags(3, tags, 0) == Predicate(3, args)
+  moved = text.read_tags(13, tags, 10)
+  assert [x.begin for x in moved.args] == [10, 14, 16]
+
+
 # --- Lines of input and output ---
 
 

@@ -11,12 +11,9 @@ import pytest
 from helpers import finetune_runs as runs
 from helpers.applications import run_batches
 from helpers.english_tokenizer import english_tokenizer
-from helpers.repository import ROOT
-from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.labelled import words
 from maskedlm.data.labelled.bio import Entity
-from maskedlm.finetune import config as configs
 from maskedlm.finetune import data_files
 from maskedlm.finetune.common import batching
 from maskedlm.finetune.contract import Setup
@@ -241,45 +238,6 @@ def test_spans_wider_than_a_row():
   setup = Setup(english_tokenizer("bpe"), None, {"labels": LABELS}, 24)
   with pytest.raises(ConfigError, match=r"at most data\.length - 2 = 22"):
     spans.make_application(setup, Options(max_span_words=23))
-
-
-@pytest.mark.parametrize(
-  ("variant", "labels", "found", "reachable"),
-  [
-    # Counted with cut, sort and uniq; one entity has ten words.
-    ("wnut17", 7, 836, 835 / 836),
-    ("litbank", 5, 157, 1.0),
-    ("identify", 2, 157, 1.0),
-  ],
-)
-def test_configs_read_the_real_data(
-  variant, labels, found, reachable, data_dir
-):
-  config = f"{ROOT}/configs/spans.py:{variant}"
-  c = overrides.load_config(config, validate=configs.validate)
-  options = c.task.to_dict()
-  assert options.pop("kind") == "spans"
-  options = Options(**options)
-  path = c.data.dev or c.data.train.replace("*", "1342_*")
-  examples = data_files.read_examples(
-    spans.make_task(options), path.replace(configs.data_dir(), str(data_dir))
-  )
-  label_info = spans.describe_labels(examples)
-  assert len(label_info["labels"]) == labels
-  cfg = architecture(english_tokenizer("wordpiece"))
-  app = spans.make_application(
-    Setup(english_tokenizer("wordpiece"), cfg, label_info, c.data.length),
-    options,
-  )
-  gold = [
-    {"entities": [{"type": s.type, "words": [s.begin, s.end]} for s in e.spans]}
-    for e in examples
-  ]
-  assert sum(len(p["entities"]) for p in gold) == found
-  scores = app.score(examples, gold)
-  assert scores["f1"] == 1.0
-  assert scores["reachable"] == pytest.approx(reachable)
-  assert len(app.make_rows(examples[:50]).example) >= 50
 
 
 def test_a_given_threshold_replaces_the_calibrated_one():

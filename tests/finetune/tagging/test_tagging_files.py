@@ -3,16 +3,9 @@
 import dataclasses
 import json
 
-import numpy as np
 import pytest
 
-from helpers.english_tokenizer import english_tokenizer
-from helpers.repository import ROOT
-from maskedlm.config import overrides
 from maskedlm.core.errors import DataError
-from maskedlm.finetune import config as configs
-from maskedlm.finetune.common.head import Head
-from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.tagging import tagging
 from maskedlm.finetune.tagging.tagging import Example, Options
 from maskedlm.finetune.tagging.text import tag_prediction
@@ -114,41 +107,3 @@ def test_files_that_a_run_writes_can_be_read(file):
     file(out["predictions.conll"], "q.conll"), options
   )
   assert [e.tags for e in again] == list(map(tuple, tags))
-
-
-@pytest.mark.parametrize(
-  ("config", "labels", "best"),
-  [
-    ("ner.py", 13, "f1"),
-    ("ner.py:crf", 13, "f1"),
-    ("pos.py", 17, "accuracy"),
-    ("pos.py:vi", 17, "accuracy"),
-    ("pos.py:mr", 16, "accuracy"),
-  ],
-)
-def test_configs_read_the_real_data(config, labels, best, data_dir):
-  """The numbers of labels were counted with cut, sort and uniq."""
-  c = overrides.load_config(
-    f"{ROOT}/configs/{config}", validate=configs.validate
-  )
-  options = c.task.to_dict()
-  assert options.pop("kind") == "tagging"
-  options = Options(**options)
-  train, dev = (
-    tagging.read_examples(
-      path.replace(configs.data_dir(), str(data_dir)), options
-    )
-    for path in (c.data.train, c.data.dev)
-  )
-  label_info = tagging.describe_labels(train, options)
-  assert len(label_info["labels"]) == labels
-  app = tagging.make_tagger(
-    Setup(english_tokenizer("wordpiece"), None, label_info, c.data.length),
-    options,
-    Head(None, None),
-  )
-  assert app.best == best
-  dev = dev[:200]
-  rows = app.make_rows(dev)
-  words_read = sum(int(np.sum(x > 0)) for x in rows.tokens["word_starts"])
-  assert words_read == sum(len(e.words) for e in dev)

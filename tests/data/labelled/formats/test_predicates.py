@@ -1,4 +1,4 @@
-"""Predicates and arguments: V, and what tags give."""
+"""Predicates and arguments: V, and their tags."""
 
 from maskedlm.data.labelled import bio
 from maskedlm.data.labelled.bio import Entity
@@ -7,7 +7,6 @@ from maskedlm.data.labelled.formats.predicates import (
   make_predicate,
   with_verb,
 )
-from maskedlm.finetune.semantic_roles import text
 
 
 def make(*args, index=3, count=7):
@@ -30,10 +29,7 @@ def test_v_may_be_wider_or_elsewhere():
   assert with_verb(make(*args)) == [args[0], one, args[1]]
 
 
-def test_tags_give_back_the_arguments():
+def test_tags_of_arguments():
   made = make(("A0", 0, 2), ("A1", 4, 6), ("C-V", 6, 7))
   tags = bio.entity_tags(with_verb(made), 7)
   assert tags == ["B-A0", "I-A0", "O", "B-V", "B-A1", "I-A1", "B-C-V"]
-  assert text.read_tags(3, tags, 0) == made
-  moved = text.read_tags(13, tags, 10)
-  assert [x.begin for x in moved.args] == [10, 14, 16]
