@@ -13,8 +13,7 @@ import numpy as np
 
 from maskedlm.core.errors import InteropError
 from maskedlm.core.task import Params
-from maskedlm.data.labelled import tag_forms
-from maskedlm.finetune.tagging import label_scheme
+from maskedlm.data.labelled import label_scheme, tag_forms
 from maskedlm.interop import own_task
 
 # Task -> suffix of the class name in transformers.

@@ -19,7 +19,7 @@ import numpy as np
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.core.options import copy_option
 from maskedlm.core.task import Batch, Key, Params
-from maskedlm.data.labelled import bio, columns, sentences
+from maskedlm.data.labelled import bio, columns, label_scheme, sentences
 from maskedlm.data.labelled.formats import tags
 from maskedlm.data.labelled.formats.tags import Example
 from maskedlm.finetune.common import entity_metrics
@@ -34,7 +34,6 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.finetune.tagging import label_scheme
 from maskedlm.finetune.tagging.rows import ENTITIES, GOLD, make_rows
 from maskedlm.finetune.tagging.text import (
   format_prediction,

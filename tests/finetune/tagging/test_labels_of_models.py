@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from helpers.english_tokenizer import english_tokenizer
+from maskedlm.data.labelled import label_scheme
 from maskedlm.finetune.common.head import Head
 from maskedlm.finetune.contract import Setup
-from maskedlm.finetune.tagging import label_scheme, tagging
+from maskedlm.finetune.tagging import tagging
 from maskedlm.finetune.tagging.tagging import Example, Options
 from maskedlm.interop import labels as task_labels
 
