@@ -17,8 +17,8 @@ from maskedlm.data.labelled.bio import Entity
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 from maskedlm.finetune.common import entity_metrics
 from maskedlm.finetune.spans import metrics as span_metrics
-from maskedlm.finetune.tagging import head, rows
-from maskedlm.modeling import masked_lm
+from maskedlm.finetune.tagging import rows
+from maskedlm.modeling import masked_lm, tag_scores
 from maskedlm.modeling.losses import cross_entropy
 from maskedlm.modeling.masking import tokens
 from maskedlm.modeling.tag_scores import first_subword_scores
@@ -79,7 +79,7 @@ def test_every_subword_of_mt_sanitas_is_trained_with_its_words_tag(tokenizer):
   expected = [b, b, i, i, o, o, b, i, o]
   logits = np.zeros((1, 11, 3), np.float32)
   logits[0, np.arange(1, 10), expected] = 60  # Certain of these tags.
-  terms, _ = head.token_loss(jnp.asarray(logits), batch)
+  terms, _ = tag_scores.token_loss(jnp.asarray(logits), batch)
   (total, count) = next(iter(terms.values()))
   assert float(jnp.sum(count)) == 9
   np.testing.assert_allclose(jnp.sum(total), 0, atol=1e-6)
@@ -115,7 +115,7 @@ def test_jim_henson_has_a_tag_at_first_subwords_alone(tokenizer):
   # Whatever "##son" and "##eer" get, the loss is that of the five words.
   logits[0, [3, 7], 0] = -60
   scores = first_subword_scores(jnp.asarray(logits), batch["word_starts"])
-  terms, _ = head.word_loss(scores, batch)
+  terms, _ = tag_scores.word_loss(scores, batch)
   (total, count) = next(iter(terms.values()))
   assert float(jnp.sum(count)) == 5
   np.testing.assert_allclose(jnp.sum(total), 0, atol=1e-6)
