@@ -34,6 +34,7 @@ from maskedlm.finetune.common import (
 from maskedlm.finetune.common.head import Head, make_row_head
 from maskedlm.finetune.common.labels import (
   Gold,
+  file_of,
   ids_of,
   label_ids,
   require_two_labels,
@@ -101,7 +102,7 @@ def describe_labels(
     return {"labels": sorted(set(options.labels))}
   if layout.labels:
     return {"labels": sorted(set(labels))}
-  where = examples[0].where.rpartition(":")[0]
+  where = file_of(examples)
   return {"labels": find_classes(labels, where)}
 
 

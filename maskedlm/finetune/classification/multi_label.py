@@ -22,7 +22,7 @@ from maskedlm.finetune.classification import classification
 from maskedlm.finetune.common import entity_metrics
 from maskedlm.finetune.common.decoding import Row, by_example
 from maskedlm.finetune.common.head import make_row_head
-from maskedlm.finetune.common.labels import Gold, require_two_labels
+from maskedlm.finetune.common.labels import Gold, file_of, require_two_labels
 from maskedlm.finetune.common.options import Shared
 from maskedlm.finetune.contract import (
   Application,
@@ -98,7 +98,7 @@ def describe_labels(
   gold = GOLD.of(examples)
   require_two_labels(examples, list(map(", ".join, gold)), "labels")
   labels = sorted(set(options.columns).union(*gold))
-  check_distinct(labels, examples[0].where.rpartition(":")[0])
+  check_distinct(labels, file_of(examples))
   return {"labels": labels}
 
 

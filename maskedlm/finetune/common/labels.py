@@ -79,9 +79,8 @@ class Gold(NamedTuple):
     gold = self.pairs(examples)
     check_known(gold, known)
     if self.thing and examples and not gold:
-      file = examples[0].where.rpartition(":")[0]
       log(
-        f"warning: {file}: no {self.thing} in "
+        f"warning: {file_of(examples)}: no {self.thing} in "
         f"{counted(len(examples), 'example')} to be scored, so {self.metric} "
         "is 0 whatever is predicted"
       )
@@ -91,6 +90,11 @@ class Gold(NamedTuple):
   ) -> tuple[str, ...]:
     """Returns Rows.notes about labels that the model doesn't know."""
     return unseen_notes([x for x in self.pairs(examples) if x[0] not in known])
+
+
+def file_of(examples: Sequence[Example]) -> str:
+  """Returns the file of the first example, for errors."""
+  return examples[0].where.rpartition(":")[0]
 
 
 def keep_labelled(
@@ -135,7 +139,7 @@ def require_two_labels(
     if len(examples) == 1:
       who = "the only example for training has"
     raise DataError(
-      f"{examples[0].where.rpartition(':')[0]}: {who} the {name} "
+      f"{file_of(examples)}: {who} the {name} "
       f"{labels[0]!r}; expected at least two."
     )
 

@@ -29,7 +29,7 @@ from maskedlm.data.labelled.formats.trees import Example
 from maskedlm.finetune.common import entity_metrics
 from maskedlm.finetune.common.decoding import Row, by_example
 from maskedlm.finetune.common.head import Heads
-from maskedlm.finetune.common.labels import ids_of
+from maskedlm.finetune.common.labels import file_of, ids_of
 from maskedlm.finetune.common.options import Shared
 from maskedlm.finetune.constituency import metrics
 from maskedlm.finetune.constituency.decode import best_spans
@@ -94,7 +94,7 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, object]:
   """
   chains = {chain for chain, _ in GOLD.pairs(examples)}
   if not chains:
-    where = examples[0].file if examples else "training set"
+    where = file_of(examples)
     raise DataError(
       f"{where}: no bracket in {counted(len(examples), 'tree')} but those "
       "around single words and the whole; expected trees such as "

@@ -22,7 +22,7 @@ from maskedlm.data.labelled.formats import chains as chain_files
 from maskedlm.data.labelled.formats.chains import Example
 from maskedlm.finetune.common.decoding import Row, by_example
 from maskedlm.finetune.common.head import Heads
-from maskedlm.finetune.common.labels import Gold
+from maskedlm.finetune.common.labels import Gold, file_of
 from maskedlm.finetune.common.multi_sequence import flatten_sequences
 from maskedlm.finetune.common.options import Shared
 from maskedlm.finetune.contract import (
@@ -81,7 +81,7 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, int]:
   """
   count = len(GOLD.pairs(examples))
   if not count:
-    where = examples[0].where.rpartition(":")[0] if examples else "train"
+    where = file_of(examples)
     raise DataError(
       f"{where}: no chain in {len(examples):,} documents; expected marks such "
       "as (7 and 7) in the last column."

@@ -26,7 +26,7 @@ from maskedlm.data.labelled.sentences import parse_words
 from maskedlm.finetune.common import entity_metrics
 from maskedlm.finetune.common.decoding import Row, by_example
 from maskedlm.finetune.common.head import Heads
-from maskedlm.finetune.common.labels import ids_of
+from maskedlm.finetune.common.labels import file_of, ids_of
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -81,7 +81,7 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, list[str]]:
     ):
       found[head == 0].add(label)
   if not found[False]:
-    where = examples[0].file if examples else "training set"
+    where = file_of(examples)
     raise DataError(
       f"{where}: no word in {counted(len(examples), 'sentence')} has another "
       "as its head; expected numbers as HEAD in CoNLL-U, or as 'head' in "

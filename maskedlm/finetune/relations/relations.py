@@ -29,7 +29,7 @@ from maskedlm.data.labelled.labels import check_distinct
 from maskedlm.finetune.common import single_label
 from maskedlm.finetune.common.head import make_head
 from maskedlm.finetune.common.label_metrics import confusion_table
-from maskedlm.finetune.common.labels import require_two_labels
+from maskedlm.finetune.common.labels import file_of, require_two_labels
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -94,7 +94,7 @@ def describe_labels(
   examples = GOLD.labelled(examples)
   relations = GOLD.of(examples)
   require_two_labels(examples, relations, "relation")
-  path = examples[0].where.rpartition(":")[0]
+  path = file_of(examples)
   check_distinct(sorted(set(relations)), path)
   _check_other(relations, options.other)
   return {"labels": semeval.directed_labels(relations, other=options.other)}

@@ -26,6 +26,7 @@ from maskedlm.data.labelled.formats import props, roles
 from maskedlm.data.labelled.formats.predicates import VERB, Example
 from maskedlm.finetune.common.decoding import Row, by_example
 from maskedlm.finetune.common.head import Heads
+from maskedlm.finetune.common.labels import file_of
 from maskedlm.finetune.common.options import Shared
 from maskedlm.finetune.contract import (
   Application,
@@ -62,7 +63,7 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, list[str]]:
   Raises:
     DataError: there is no predicate, or none has an argument.
   """
-  where = examples[0].where.rpartition(":")[0] if examples else "training set"
+  where = file_of(examples)
   predicates = [p for x in examples if has_label(x) for p in x.predicates]
   if not predicates:
     raise DataError(

@@ -25,6 +25,7 @@ from maskedlm.data.labelled.formats import layers
 from maskedlm.data.labelled.formats.layers import Example
 from maskedlm.finetune.common.decoding import Row, by_example
 from maskedlm.finetune.common.head import Heads
+from maskedlm.finetune.common.labels import file_of
 from maskedlm.finetune.common.options import Shared
 from maskedlm.finetune.common.parts import format_entities, part
 from maskedlm.finetune.common.word_rows import encode_words
@@ -121,7 +122,7 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, list[str]]:
   Raises:
     DataError: there is no column of tags, or no span.
   """
-  where = examples[0].where.rpartition(":")[0] if examples else "training set"
+  where = file_of(examples)
   if all(example.spans is None for example in examples):
     raise DataError(
       f"{where}: the words have no tags; expected a column of BIO to learn."

@@ -26,6 +26,7 @@ from maskedlm.finetune.common import entity_metrics
 from maskedlm.finetune.common.decoding import Row, by_example
 from maskedlm.finetune.common.head import Head, make_head
 from maskedlm.finetune.common.label_metrics import confusion_table
+from maskedlm.finetune.common.labels import file_of
 from maskedlm.finetune.common.options import Shared
 from maskedlm.finetune.contract import (
   Application,
@@ -131,7 +132,7 @@ def describe_labels(
     DataError: there are no tags, or all are the same.
   """
   found = {tag for example in examples for tag in example.tags or ()}
-  where = examples[0].file if examples else "the training set"
+  where = file_of(examples)
   if not found:
     raise DataError(
       f"{where}: the words have no tags; expected a column of tags to learn."
