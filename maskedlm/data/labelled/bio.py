@@ -184,32 +184,28 @@ def _standard(sentences, path: str, file_scheme: str) -> list:
   found = [tag for tags, _ in sentences for tag in tags]
   try:
     standard = tag_forms.standard_tags(found, scheme=file_scheme)
-    return [([standard[t] for t in tags], lines) for tags, lines in sentences]
   except tag_forms.UnknownTagError as error:
-    unknown = error
-  line = next(
-    lines[list(tags).index(unknown.tag)]
-    for tags, lines in sentences
-    if unknown.tag in tags
-  )
-  hint = (
-    "Other tags, such as parts of speech, are learnt by `finetune tagging` "
-    "with --config.task.task=pos."
-  )
-  if "O" in found and tag_forms.are_types(found):
-    hint = (
-      "If a tag is the type alone and adjacent words of a type are one "
-      f"entity, set --config.task.file_scheme=io. {hint}"
+    line = next(
+      line
+      for tags, lines in sentences
+      for tag, line in zip(tags, lines, strict=True)
+      if tag == error.tag
     )
-  elif file_scheme == "auto" and tag_forms.are_other_forms(found):
     hint = (
-      "If they are BILOU or BMES, or tags such as B_PER, b-per or PER-B, set "
-      "--config.task.file_scheme=any."
+      "if they are BILOU or BMES, or tags such as B_PER, b-per or PER-B, set "
+      "--config.task.file_scheme=any"
     )
-  raise DataError(
-    f"{path}:{line}: {unknown}; expected O, B-TYPE or I-TYPE (or S-, E-), in "
-    f"--config.task.tag_column. {hint}"
-  )
+    if "O" in found and tag_forms.are_types(found):
+      hint = (
+        "if a tag is the type alone and adjacent words of a type are one "
+        "entity, set --config.task.file_scheme=io"
+      )
+    raise DataError(
+      f"{path}:{line}: {error}; expected O, B-TYPE or I-TYPE (or S-, E-), in "
+      f"--config.task.tag_column; {hint}; other tags, such as parts of speech, "
+      "are learnt with --config.task.task=pos."
+    ) from None
+  return [([standard[t] for t in tags], lines) for tags, lines in sentences]
 
 
 def _check(tags, lines, path: str, scheme: str) -> None:

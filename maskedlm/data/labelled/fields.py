@@ -19,11 +19,8 @@ something else, or two differ in length, or the whole file is empty.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError, did_you_mean
 
-# Values that mean that there is no gold label.
-NO_LABEL = ("", "-", "--", "?", "nan", "NaN", "<NA>")
 _SHOWN = 40  # Characters of a value, and names of fields, in a message.
 
 
@@ -130,11 +127,6 @@ def no_rows(source: str, form: Format) -> DataError:
   )
 
 
-def left_out(source: str, form: Format, count: int) -> str:
-  """Returns the line that reports objects without what must be filled."""
-  return f"{source}: {counted(count, 'row')} without {form.filled}, left out"
-
-
 # --- Kinds of fields ---
 
 
@@ -175,20 +167,15 @@ def whole_number(*names: str, optional: bool = False) -> Field:
   return Field(names, "a whole number", whole_number_of, optional)
 
 
-def whole_numbers(
-  *names: str, optional: bool = False, same_length: str = ""
-) -> Field:
-  """Returns a field that holds a list of whole numbers."""
-
-  def parse(value: Any) -> tuple[int, ...]:
-    return tuple(map(whole_number_of, list_of(value)))
-
-  return Field(names, "a list of whole numbers", parse, optional, same_length)
-
-
 def truth(*names: str, optional: bool = False) -> Field:
   """Returns a field that holds true or false."""
-  return Field(names, "true or false", _truth, optional)
+
+  def parse(value: Any) -> bool:
+    if not isinstance(value, bool):
+      raise ValueError
+    return value
+
+  return Field(names, "true or false", parse, optional)
 
 
 def items(
@@ -215,15 +202,15 @@ def items(
 
 def objects(*names: str, optional: bool = False) -> Field:
   """Returns a field that holds a list of objects, each with a Format."""
+
+  def parse(value: Any) -> dict:
+    if not isinstance(value, dict):
+      raise ValueError(f"it has {value!r:.{_SHOWN}}")
+    return value
+
   return items(
-    *names, of=_object, expected="a list of objects", optional=optional
+    *names, of=parse, expected="a list of objects", optional=optional
   )
-
-
-def _object(value: Any) -> dict:
-  if not isinstance(value, dict):
-    raise ValueError(f"it has {value!r:.{_SHOWN}}")
-  return value
 
 
 def rows_of(value: Any, *names: str) -> list[dict[str, Any]]:
@@ -278,11 +265,5 @@ def key_of(value: Any) -> str:
 def whole_number_of(value: Any) -> int:
   """Returns a whole number; raises ValueError for anything else."""
   if isinstance(value, bool) or not isinstance(value, int):
-    raise ValueError
-  return value
-
-
-def _truth(value: Any) -> bool:
-  if not isinstance(value, bool):
     raise ValueError
   return value

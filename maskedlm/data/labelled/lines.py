@@ -4,7 +4,6 @@ The first bytes decide what a file is, not its name: sources/encodings.py.
 """
 
 import bz2
-import contextlib
 import gzip
 import itertools
 import lzma
@@ -32,10 +31,9 @@ def read_lines(path: pathlib.Path) -> Iterator[str]:
     DataError: the file is missing, empty or not UTF-8 text.
   """
   is_empty = True
-  with _opened(path) as file:
-    for _, line in decode_lines(_decompressed(file, path), str(path)):
-      is_empty = False
-      yield line
+  for _, line in decode_lines(raw_lines(path), str(path)):
+    is_empty = False
+    yield line
   if is_empty:
     raise DataError(f"{path}: the file is empty; expected labelled examples.")
 
@@ -46,28 +44,59 @@ def read_head(path: pathlib.Path) -> bytes:
   Raises:
     DataError: the file is missing, or can't be read.
   """
-  with _opened(path) as file:
-    return next(iter(_decompressed(file, path)), b"")[:_HEAD]
+  return next(raw_lines(path, most=_HEAD), b"")
 
 
 def is_plain(path: pathlib.Path) -> bool:
   """Returns whether a file is not compressed."""
   with open_file(path) as file:
-    return not file.read(8).startswith(tuple(encodings.COMPRESSED))
+    return not _compression(file)
 
 
-@contextlib.contextmanager
-def _opened(path: pathlib.Path) -> Iterator:
-  """Opens a file; an OSError becomes a DataError, or is tried again."""
+def raw_lines(path: str | pathlib.Path, *, most: int = -1) -> Iterator[bytes]:
+  """Yields the lines of a file with their ends, decompressed.
+
+  Args:
+    path: the file; its first bytes say whether it is compressed.
+    most: if given, a longer line is yielded in parts of so many bytes.
+
+  Raises:
+    DataError: the file is missing, or can't be read to its end.
+    StorageError: it can't be read at present.
+  """
+  kind = ""
   try:
     with open_file(path) as file:
-      yield file
-  except OSError as error:
+      kind = _compression(file)
+      if kind == "zstd":
+        yield from split_blocks(files.zstd_blocks(file), most=most)
+        return
+      opened = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
+      stream = opened[kind](file) if kind else file
+      yield from iter(lambda: stream.readline(most), b"")
+  except _UNREADABLE as error:
+    if kind:
+      raise DataError(
+        f"{path} can't be decompressed to its end ({kind}: {error}); fetch it "
+        "again."
+      ) from None
     storage_errors.raise_if_temporary(path, error)
     raise DataError(
-      f"{path}: {error.strerror or error}; expected a file of labelled "
-      "examples."
+      f"{path}: {getattr(error, 'strerror', '') or error}; expected a file of "
+      "text."
     ) from None
+
+
+_UNREADABLE = (
+  *(OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError),
+)
+
+
+def _compression(file) -> str:
+  """Returns how an open file is compressed; "" for a plain one."""
+  head = file.peek(8)
+  kinds = encodings.COMPRESSED.items()
+  return next((kind for magic, kind in kinds if head.startswith(magic)), "")
 
 
 def decode_lines(
@@ -111,48 +140,16 @@ def decode_lines(
     yield number, text.removesuffix("\n").removesuffix("\r")
 
 
-def _decompressed(file, path: pathlib.Path) -> Iterable[bytes]:
-  """Returns the lines of an open file, decompressed if it is compressed.
-
-  Raises:
-    DataError: it can't be decompressed to its end.
-  """
-  head = file.peek(8)
-  for magic, name in encodings.COMPRESSED.items():
-    if head.startswith(magic):
-      return _expanded(file, path, name)
-  return file
-
-
-def _expanded(file, path: pathlib.Path, name: str) -> Iterator[bytes]:
-  openers = {
-    "gzip": lambda: gzip.GzipFile(fileobj=file),
-    "bzip2": lambda: bz2.BZ2File(file),
-    "xz": lambda: lzma.LZMAFile(file),  # noqa: SIM115 - `file` is closed.
-    "zstd": lambda: split_blocks(files.zstd_blocks(file)),
-  }
-  errors = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
-  try:
-    yield from openers[name]()
-  except errors as error:
-    raise DataError(
-      f"{path} can't be decompressed to its end ({name}: {error}); fetch it "
-      "again."
-    ) from None
-
-
-def split_blocks(
-  blocks: Iterable[bytes], *, most: int | None = None
-) -> Iterator[bytes]:
+def split_blocks(blocks: Iterable[bytes], *, most: int = -1) -> Iterator[bytes]:
   """Yields the lines, with their \\n, of text in blocks of bytes.
 
-  If given, a line of more than `most` bytes is yielded as soon as it has them.
+  If given, a line of `most` bytes or more is yielded as soon as it has them.
   """
   rest = b""
   for block in blocks:
     *whole, rest = (rest + block).split(b"\n")
     yield from (line + b"\n" for line in whole)
-    if most is not None and len(rest) > most:
+    if 0 <= most <= len(rest):
       yield rest
       rest = b""
   if rest:

@@ -7,14 +7,26 @@
   anything else                     text: columns, brackets, a table
 
 Formats of objects are in fields.py; those of text are functions of their own.
+In OntoNotes, as the Hugging Face Hub has it, a row is a document of sentences
+(https://huggingface.co/datasets/ontonotes/conll2012_ontonotesv5):
+
+  {"document_id": "nw/wsj/23/wsj_2311", "sentences": [{"part_id": 0,
+   "words": ["Ann", "slept"], "pos_tags": ["NNP", "VBD"],
+   "parse_tree": "(TOP(S(NP*)(VP*)))",
+   "named_entities": ["B-PERSON", "O"],
+   "srl_frames": [{"verb": "slept", "frames": ["B-ARG0", "B-V"]}],
+   "coref_spans": [[7, 0, 0]]}, ...]}
+
+Spans of a chain are [chain, first word, last word], within their sentence.
 """
 
 import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from maskedlm.core.counts import counted
 from maskedlm.core.parse_json import parse_json
-from maskedlm.data.labelled import fields, objects, ontonotes, tables
+from maskedlm.data.labelled import fields, objects, tables
 from maskedlm.data.labelled.lines import read_lines
 from maskedlm.runtime import console
 
@@ -54,18 +66,27 @@ def read_objects(source: str, form: fields.Format) -> Iterator[Row]:
       of its objects is filled.
   """
   empty, is_empty = 0, True
-  rows = objects.read_objects(source, such_as=form.such_as)
-  for number, found in (
-    ontonotes.each_sentence(rows) if form.documents else rows
-  ):
+  for number, row in objects.read_objects(source, such_as=form.such_as):
     where = f"{source}:{number}"
-    values = fields.values(found, form, where)
-    if form.filled and not values[form.filled]:
-      empty += 1
-      continue
-    is_empty = False
-    yield Row(values, number, where)
+    for each in _sentences(row) if form.documents else [row]:
+      values = fields.values(each, form, where)
+      if form.filled and not values[form.filled]:
+        empty += 1
+        continue
+      is_empty = False
+      yield Row(values, number, where)
   if empty:
-    console.log(fields.left_out(source, form, empty))
+    console.log(
+      f"{source}: {counted(empty, 'row')} without {form.filled}, left out"
+    )
   if is_empty:
     raise fields.no_rows(source, form)
+
+
+def _sentences(row: dict[str, Any]) -> list[dict[str, Any]]:
+  """Returns the sentences of a document, or the row if it is none."""
+  sentences = row.get("sentences")
+  is_document = isinstance(sentences, list) and all(
+    isinstance(x, dict) for x in sentences
+  )
+  return sentences if is_document else [row]

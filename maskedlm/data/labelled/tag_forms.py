@@ -79,15 +79,6 @@ def are_types(tags: Iterable[str]) -> bool:
   )
 
 
-def are_other_forms(tags: Iterable[str]) -> bool:
-  """Returns whether scheme="any" reads the tags."""
-  try:
-    standard_tags(tags, scheme="any")
-  except UnknownTagError:
-    return False
-  return True
-
-
 def _read(form: re.Pattern, tag: str) -> str | None:
   tag = tag.strip()
   match = form.fullmatch(tag)

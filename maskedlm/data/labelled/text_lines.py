@@ -4,7 +4,6 @@ A Text records its file and line, so that vectors and errors can be traced to
 their source.
 """
 
-import contextlib
 import itertools
 import pathlib
 import sys
@@ -14,15 +13,12 @@ from typing import Any, NamedTuple
 
 from maskedlm.core.errors import (
   ConfigError,
-  CorpusError,
   DataError,
   check_name,
   did_you_mean,
 )
-from maskedlm.core.open_file import open_file
 from maskedlm.data.labelled import lines, objects
-from maskedlm.data.sources import files
-from maskedlm.runtime import console, storage_errors
+from maskedlm.runtime import console
 
 FORMATS = ("text", "jsonl")
 STDIN = "-"
@@ -176,7 +172,7 @@ def read_lines(
   """Yields (number from 1, line) of a UTF-8 file, without line ends.
 
   Args:
-    path: "-" is stdin; .gz and .zst are decompressed.
+    path: "-" is stdin; a compressed file is decompressed.
     seen: its "bytes" are increased by the number read.
 
   Raises:
@@ -184,9 +180,18 @@ def read_lines(
       MAX_LINE bytes.
   """
   name, seen = _name(path), Counter() if seen is None else seen
+  if path.lower().endswith(".parquet"):
+    raise DataError(
+      f"{name}: Parquet is not supported here; expected lines of text or JSON. "
+      "For labelled data use --data."
+    )
+  if path == STDIN:
+    found = iter(lambda: sys.stdin.buffer.readline(MAX_LINE + 1), b"")
+  else:
+    found = lines.raw_lines(path, most=MAX_LINE + 1)
 
-  def counted(file: Iterable[bytes]) -> Iterator[bytes]:
-    for number, line in enumerate(file, 1):
+  def counted() -> Iterator[bytes]:
+    for number, line in enumerate(found, 1):
       if len(line) > MAX_LINE:
         raise DataError(
           f"{name}:{number}: the line has over {MAX_LINE:,} bytes; expected a "
@@ -195,19 +200,7 @@ def read_lines(
       seen["bytes"] += len(line)
       yield line
 
-  if path.lower().endswith(".parquet"):
-    raise DataError(
-      f"{name}: Parquet is not supported here; expected lines of text or JSON. "
-      "For labelled data use --data."
-    )
-  try:
-    with _open(path) as file:
-      yield from lines.decode_lines(counted(file), name)
-  except OSError as error:
-    storage_errors.raise_if_temporary(name, error)
-    raise DataError(f"{name}: {error.strerror}.") from None
-  except CorpusError as error:
-    raise DataError(f"{name}: {error.__cause__}; fetch it again.") from None
+  yield from lines.decode_lines(counted(), name)
 
 
 def _name(path: str) -> str:
@@ -216,27 +209,6 @@ def _name(path: str) -> str:
 
 def _is_compressed(path: str) -> bool:
   return path.lower().endswith(COMPRESSED)
-
-
-def _open(path: str) -> contextlib.AbstractContextManager[Iterable[bytes]]:
-  """Returns a context manager whose value is the file's lines."""
-  if path == STDIN:
-    return contextlib.nullcontext(_lines_of(sys.stdin.buffer))
-  if _is_compressed(path):
-    blocks = files.read_blocks(path)
-    return contextlib.nullcontext(lines.split_blocks(blocks, most=MAX_LINE))
-  return _opened(path)
-
-
-@contextlib.contextmanager
-def _opened(path: str) -> Iterator[Iterable[bytes]]:
-  with open_file(path) as file:
-    yield _lines_of(file)
-
-
-def _lines_of(file) -> Iterator[bytes]:
-  """Yields the lines of a file; of a longer one, MAX_LINE + 1 bytes."""
-  return iter(lambda: file.readline(MAX_LINE + 1), b"")
 
 
 def text_of_object(value: dict, field: str, *, file: str, line: int) -> Text:

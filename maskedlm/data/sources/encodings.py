@@ -10,9 +10,7 @@ Which older encoding a text has is not guessed: a wrong guess would damage it
 when it is converted.
 """
 
-import pathlib
 import re
-import shlex
 
 COMPRESSED = {
   b"\x1f\x8b": "gzip",
@@ -104,41 +102,3 @@ def first_invalid(text: str, before: int) -> str:
   """
   match = _SURROGATE.search(text)
   return f"byte 0x{ord(match[0]) & 0xFF:02x} at {before + match.start() + 1:,}"
-
-
-def describe_invalid(path: str, first: str, share: float) -> str:
-  """Returns a clause: the file is not UTF-8, where, and the remedy.
-
-  Args:
-    path: the file's; the remedy for Parquet is to write its texts again.
-    first: see first_invalid; the place is in characters.
-    share: of its characters that are invalid.
-  """
-  remedy = iconv_command(path, "ENCODING")
-  if path.lower().endswith(".parquet"):
-    remedy = "decode its texts from their own encoding, and write UTF-8"
-  return (
-    f"{path} is not UTF-8: {share:.1%} of its characters are invalid, the "
-    f"first is {first}; if it has another encoding (`file -i` may name it): "
-    f"{remedy}"
-  )
-
-
-def iconv_command(path: str, encoding: str) -> str:
-  """Returns the shell command that writes a copy of a file in UTF-8.
-
-  Args:
-    path: the file's; .gz and .zst are decompressed and compressed again.
-    encoding: a name that iconv knows.
-  """
-  packed = {".gz": ("gzip -dc", "gzip"), ".zst": ("zstd -dc", "zstd")}
-  ending = pathlib.Path(path).suffix
-  ending = ending if ending.lower() in packed else ""
-  stem = pathlib.Path(path.removesuffix(ending))
-  target = stem.with_name(f"{stem.stem}.utf-8{stem.suffix}{ending}")
-  source, target = shlex.quote(path), shlex.quote(str(target))
-  convert = f"iconv -f {encoding} -t utf-8"
-  if ending:
-    unpack, pack = packed[ending.lower()]
-    return f"{unpack} {source} | {convert} | {pack} > {target}"
-  return f"{convert} {source} > {target}"

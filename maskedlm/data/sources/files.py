@@ -138,11 +138,7 @@ def read_text(path: str, report: Counter) -> Iterator[str]:
 
 
 def _check_beginning(path: str, block: bytes) -> None:
-  name = encodings.name_of_binary(block)
-  if name.startswith("UTF"):
-    command = encodings.iconv_command(path, name.lower())
-    raise CorpusError(f"{path} is {name}; expected UTF-8 text: {command}")
-  if name:
+  if name := encodings.name_of_binary(block):
     raise CorpusError(
       f"{path} is {name}; expected UTF-8 text, plain, .gz or .zst; "
       f"{_REMEDIES.get(name) or encodings.remedy_for_binary(name)}, or leave "
@@ -167,7 +163,13 @@ def check_encoding(
   first, invalid, characters = "", 0, 0
 
   def problem():
-    return encodings.describe_invalid(path, first, invalid / characters)
+    remedy = encodings.remedy_for_invalid()
+    if path.lower().endswith(".parquet"):
+      remedy = "decode its texts from their own encoding, and write UTF-8"
+    return (
+      f"{path} is not UTF-8: {invalid / characters:.1%} of its characters are "
+      f"invalid, the first is {first}; {remedy}"
+    )
 
   def check(at_least):
     if invalid > encodings.MAX_SHARE * max(characters, at_least):

@@ -6,7 +6,7 @@
   bc/cnn/00/cnn_0001 0 3 keys  NNS * - - - - * 12)
 
 "(7" begins a mention of chain 7 and "7)" ends the chain's latest one that is
-open. Of OntoNotes in JSON or Parquet (ontonotes.py), words, coref_spans and
+open. Of OntoNotes in JSON or Parquet (read.py), words, coref_spans and
 part_id are read; each part is a document.
 """
 

@@ -169,8 +169,8 @@ def _read(record: tables.Record, odd: tables.Odd) -> tuple[Example, Label]:
       "of the correct choice, from 0, or its letter."
     )
   letters, first = (), layout.first
-  names = _choice_names(layout, record.fields) if layout.many else ()
   if layout.many:
+    names = _choice_names(layout, record.fields)
     texts = [tables.as_text(record.fields[name]) for name in names]
     if not re.search(r"[1-9]$", names[0]):
       first = first or "0"
@@ -190,8 +190,7 @@ def _read(record: tables.Record, odd: tables.Odd) -> tuple[Example, Label]:
     where=record.where,
   )
   label = field["label"].strip()
-  names = names[: len(choices)]
-  return example, Label(label, choices, record.where, names, letters, first)
+  return example, Label(label, choices, record.where, letters, first)
 
 
 def _layout(record: tables.Record) -> Layout:

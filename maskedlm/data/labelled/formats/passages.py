@@ -13,6 +13,7 @@ may say which passages are wrong are refused. The wrong passages of a query's
 labels are those of each of its right ones.
 """
 
+import contextlib
 import pathlib
 import re
 from collections.abc import Mapping, Sequence
@@ -71,11 +72,14 @@ class _Row(NamedTuple):
   """The passages of a row."""
 
   query: str
-  right: list[str]
-  wrong: list[str]  # Of each right one of the row.
-  labelled_wrong: list[str]  # Of each right one of the query.
-  unlabelled: int  # Passages whose label means none, or without an answer.
+  # Each passage, and whether it is right; None for no label, or no answer.
+  passages: list[tuple[str, bool | None]]
+  wrong: list[str]  # Of each right passage of the row.
   where: str
+
+  def with_label(self, label: bool) -> list[str]:
+    """Returns the passages that have this label."""
+    return [text for text, truth in self.passages if truth is label]
 
 
 def read_examples(
@@ -156,25 +160,28 @@ def _unread_label(where: str, name: str, what: str) -> DataError:
 
 def _join_rows(rows: Sequence[_Row], source: str) -> list[Example]:
   """Returns an example for each right passage; reports the other ones."""
-  of_query: dict[str, list[str]] = {}
+  of_query: dict[str, list[str]] = {}  # Its passages with label 0.
   for row in rows:
     known = of_query.setdefault(row.query, [])
-    known += [text for text in row.labelled_wrong if text not in known]
+    known += [x for x in dict.fromkeys(row.with_label(False)) if x not in known]
+  examples = []
   for row in rows:
-    if both := {*row.right} & {*of_query[row.query]}:
+    right = row.with_label(True)
+    if both := {*right} & {*of_query[row.query]}:
       raise DataError(
         f"{row.where}: the passage {both.pop()!r:.40} is right here, but has "
         "label 0 for the same query in another row; expected one of them."
       )
-  examples = [
-    Example(row.query, (x, *row.wrong, *of_query[row.query]), where=row.where)
-    for row in rows
-    for x in row.right
-  ]
+    wrong = (*row.wrong, *of_query[row.query])
+    examples += [
+      Example(row.query, (passage, *wrong), where=row.where)
+      for passage in right
+    ]
   answered = {example.query for example in examples}
   alone = [row for row in rows if row.query not in answered]
-  lost = sum(len(row.labelled_wrong) for row in alone)
-  wrong = sum(len(row.labelled_wrong) for row in rows) - lost
+  lost = sum(len(row.with_label(False)) for row in alone)
+  wrong = sum(len(row.with_label(False)) for row in rows) - lost
+  unlabelled = sum(truth is None for row in rows for _, truth in row.passages)
   if wrong:
     log(f"{source}: {counted(wrong, 'wrong passage')}, with label 0")
   if lost:
@@ -182,7 +189,7 @@ def _join_rows(rows: Sequence[_Row], source: str) -> list[Example]:
       f"{source}: {counted(lost, 'passage')} with label 0 left out, as the "
       f"query has no right one, such as {alone[0].where}"
     )
-  if unlabelled := sum(row.unlabelled for row in rows):
+  if unlabelled:
     log(
       f"{source}: {counted(unlabelled, 'passage')} without a label, or "
       "an answer, left out"
@@ -195,38 +202,32 @@ def _join_rows(rows: Sequence[_Row], source: str) -> list[Example]:
 
 
 def _row(record: tables.Record, columns: Columns, odd: tables.Odd) -> _Row:
-  query = tables.get_value(record, *columns.query)
-  if query is None or not tables.as_text(query).strip():
-    query = ""
-  else:
+  query = tables.get_field(record, *columns.query)
+  if query.strip():
     query = tables.get_text(record, *columns.query, odd=odd)
   passages = _list(tables.get_value(record, *columns.passage), record)
   if passages is None:
     passages = [tables.get_text(record, *columns.passage, odd=odd)]
-  if not _filled(passages):
+  if not "".join(passages).strip():
     raise DataError(f"{record.where}: the passage is empty; expected a text.")
-  right, labelled_wrong, unlabelled = passages, [], 0
-  if _is_unanswered(record.fields):
-    right, unlabelled = [], len(passages)
+  truths = [None if _is_unanswered(record.fields) else True] * len(passages)
   label = columns.label or LABEL_COLUMN
-  is_needed = query and columns.label not in ("", NO_COLUMN)
+  is_needed = query.strip() and columns.label not in ("", NO_COLUMN)
   if label in record.fields or is_needed:
     truths = _truths(record, label, len(passages))
-    pairs = [*zip(passages, truths, strict=True)]
-    right = [text for text, truth in pairs if truth]
-    labelled_wrong = [text for text, truth in pairs if truth is False]
-    unlabelled = truths.count(None)
   wrong = []
   for name, value in record.fields.items():
     if NEGATIVE_COLUMN.fullmatch(name) and value is not None:
       texts = _list(value, record)
       wrong += [tables.as_text(value)] if texts is None else texts
   return _Row(
-    query,
-    _filled(right),
-    _filled(wrong),
-    _filled(labelled_wrong),
-    unlabelled,
+    query if query.strip() else "",
+    [
+      (encodable(text), truth)
+      for text, truth in zip(passages, truths, strict=True)
+      if text.strip()
+    ],
+    [encodable(text) for text in wrong if text.strip()],
     record.where,
   )
 
@@ -292,18 +293,10 @@ def _list(value: Any, record: tables.Record) -> list[str] | None:
 
 def _parsed_list(value: Any) -> list | None:
   """Returns a list, or the JSON list that a text is; None for others."""
-  if isinstance(value, list):
-    return value
-  if not isinstance(value, str) or not value.strip().startswith("["):
-    return None
-  try:
-    return parse_json(value)
-  except ValueError:
-    return None
-
-
-def _filled(texts: Sequence[str]) -> list[str]:
-  return [encodable(text) for text in texts if text.strip()]
+  if isinstance(value, str) and value.strip().startswith("["):
+    with contextlib.suppress(ValueError):
+      return parse_json(value)
+  return value if isinstance(value, list) else None
 
 
 def parse_line(line: str) -> Example:
@@ -321,16 +314,11 @@ def parse_line(line: str) -> Example:
     passages = record.fields.get("passages")
   else:
     query, *passages = line.split("\t")
-  if (
-    not isinstance(query, str)
-    or not query
-    or not isinstance(passages, list)
-    or not passages
-    or not all(isinstance(x, str) for x in passages)
-  ):
+  texts = [query, *(passages if isinstance(passages, list) else ())]
+  if not query or len(texts) < 2 or not all(isinstance(x, str) for x in texts):
     raise DataError(
       f"input {line[:40]!r}: expected the query and at least one passage, with "
       'tabs between them, or {"query": "...", "passages": ["...", ...]}.'
     )
-  query, *passages = map(encodable, (query, *passages))
+  query, *passages = map(encodable, texts)
   return Example(query, tuple(passages), is_gold=False)

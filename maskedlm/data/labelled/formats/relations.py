@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import fields, mentions, read
+from maskedlm.data.labelled.labels import NO_LABEL
 from maskedlm.data.labelled.lines import read_lines
 from maskedlm.data.labelled.mentions import Mention
 
@@ -171,7 +172,7 @@ def parse_entity_tags(text: str, *, where: str) -> tuple[str, Mention, Mention]:
 
 
 def _relation(text: str, other: str) -> str | None:
-  return text if text == other or text not in fields.NO_LABEL else None
+  return text if text == other or text not in NO_LABEL else None
 
 
 def _of_values(

@@ -3,7 +3,7 @@
   {"id": "a-1", "words": ["Ann", "gave", "up"], "predicates": [{"index": 1,
    "sense": "give_up.07", "args": [[0, 0, "ARG0"], [1, 2, "V"]]}]}
 
-OntoNotes of the Hub is read, too (ontonotes.py): its srl_frames. Words are
+OntoNotes of the Hub is read, too (read.py): its srl_frames. Words are
 counted from 0, and the end of a span is included. V may be left out where it is
 the predicate's word alone. A sentence with "predicates": [] has none; without
 the field, or without the field "args", they are not known.

@@ -22,7 +22,6 @@ from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import bio, columns, fields, read
 from maskedlm.data.labelled.columns import Block, Columns
 from maskedlm.data.labelled.formats import conll2012, conllu
-from maskedlm.runtime import console
 
 CONLLU_TAGS = {"upos": 3, "xpos": 4}
 TOKEN_COLUMN, TAG_COLUMN = 0, -1  # The defaults; CoNLL-U has its own.
@@ -157,7 +156,6 @@ def select_columns(
       "--config.task.tag_column."
     )
   made = [_of_block(found, x, token_column, tag_column) for x in blocks]
-  made = _without_header(made)
   _check_words(found, made, token_column)
   return _checked_tags(made)
 
@@ -231,8 +229,7 @@ def _of_block(
     if "" in values:
       raise DataError(
         f"{found.path}:{block.numbers[values.index('')]}: the {name} is empty; "
-        "expected a word and its tag on each line, and a blank line after each "
-        "sentence."
+        "expected both on each line, and a blank line after each sentence."
       )
   return Example(
     words,
@@ -242,36 +239,22 @@ def _of_block(
   )
 
 
-def _without_header(examples: list[Example]) -> list[Example]:
-  """Returns the sentences without a first line of names of columns."""
-  first = examples[0]
-  if first.tags is None or any(
-    text.lower() not in names
-    for text, names in zip(
-      (first.words[0], first.tags[0]), _HEADERS, strict=True
-    )
-  ):
-    return examples
-  console.log(f"{first.where}: left out, the names of the columns")
-  rest = first._replace(
-    words=first.words[1:], tags=first.tags[1:], lines=first.lines[1:]
-  )
-  kept = examples[1:]
-  if rest.words:
-    kept = [rest._replace(where=f"{first.file}:{rest.lines[0]}"), *kept]
-  if not kept:
-    raise DataError(f"{first.file}: has no words but the names of the columns.")
-  return kept
-
-
 def _check_words(
   found: Columns, examples: Sequence[Example], column: int
 ) -> None:
   """Checks that a column of words is not one of numbers, or a file's name.
 
   Raises:
-    DataError: each sentence counts from a number; all words are the same.
+    DataError: the first line names the columns; each sentence counts from a
+      number; all words are the same path.
   """
+  first = examples[0]
+  names = (first.words[0], (first.tags or ("",))[0])
+  if all(x.lower() in y for x, y in zip(names, _HEADERS, strict=True)):
+    raise DataError(
+      f"{first.where}: {names[0]!r} and {names[1]!r} name the columns; "
+      "expected the first word and its tag: delete the line."
+    )
   if found.count < 3 or max(len(x.words) for x in examples) < 2:
     return
   words = {word for x in examples for word in x.words}
@@ -282,7 +265,7 @@ def _check_words(
   else:
     return
   raise DataError(
-    f"{examples[0].where}: column {column} {what}; set "
+    f"{first.where}: column {column} {what}; set "
     "--config.task.token_column to the column of the words, from 0."
   )
 

@@ -4,7 +4,7 @@
   CoNLL-2012        the word, its tag and its bit of the tree, "(NP*" or "*))"
                     (conll2012.py)
   JSON, Parquet     {"tree": "(S ...)"}, as `predict --json` writes it, or
-                    OntoNotes of the Hub (ontonotes.py)
+                    OntoNotes of the Hub (read.py)
 
 The format is recognised by the content.
 """
