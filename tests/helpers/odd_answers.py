@@ -14,6 +14,7 @@ IDS = {
   "number": lambda i: {"id": 51870 + i},
   "none": lambda i: {},
   "null": lambda i: {"id": None},
+  "empty": lambda i: {"id": ""},
 }
 ANSWERS = {
   "list": lambda text, start: [{"text": text, "answer_start": start}],
@@ -67,9 +68,12 @@ def _questions(key, form, none) -> list[dict]:
 def _files(questions) -> Iterator[tuple[str, str]]:
   flat = [{"context": CONTEXT, "title": "t", **q} for q in questions]
   paragraph = {"context": CONTEXT, "qas": questions}
-  yield "official.json", json.dumps({"data": [{"paragraphs": [paragraph]}]})
-  yield "articles.json", json.dumps([{"paragraphs": [paragraph]}], indent=1)
+  article = {"paragraphs": [paragraph]}
+  yield "official.json", json.dumps({"data": [article]})
+  yield "articles.json", json.dumps([article], indent=1)
+  yield "article.json", json.dumps(article)
   yield "paragraphs.json", json.dumps([paragraph])
+  yield "data of paragraphs.json", json.dumps({"data": [paragraph]})
   yield "rows.json", json.dumps(flat)
   yield "data.json", json.dumps({"data": flat, "version": None})
   yield "lines.jsonl", "\n".join(map(json.dumps, flat)) + "\n"

@@ -7,7 +7,7 @@ import types
 import numpy as np
 
 from maskedlm.config import defaults
-from maskedlm.data.batches import pair_rows
+from maskedlm.data.batches import pair_rows, text_rows
 from maskedlm.data.corpus import concat, store
 
 SPECIAL = types.SimpleNamespace(pad=0, unk=1, cls=2, sep=3, mask=4)
@@ -95,37 +95,36 @@ def numbered_documents(*args):
   return numbered(random_documents(*args))
 
 
-def nsp_batches(
-  corpus, data=None, *, shard=(0, 1), short_share=0.1, pack=False, **changes
-):
+def nsp_batches(corpus, data=None, *, pack=False, **changes):
+  name = "packed_nsp" if pack else "nsp"
+  return make_batches(name, corpus, data, **changes)
+
+
+# Name -> (maker of batches, its options): every kind of row.
+BATCHES = {
+  "nsp": (pair_rows.nsp_batches, {"short_share": 0.1}),
+  "packed_nsp": (pair_rows.nsp_batches, {"short_share": 0.1, "pack": True}),
+  "sop": (pair_rows.sop_batches, {"short_share": 0.1}),
+  "adjacent": (pair_rows.adjacent_batches, {"short_share": 0.05}),
+  "document_rows": (text_rows.document_batches, {}),
+  "packed_rows": (text_rows.document_batches, {"pack": True}),
+  "full_sentences": (
+    text_rows.full_sentence_batches,
+    {"isolate_documents": False},
+  ),
+  "isolated": (text_rows.full_sentence_batches, {"isolate_documents": True}),
+  "whole_sentences": (
+    text_rows.whole_sentence_batches,
+    {"isolate_documents": True},
+  ),
+}
+
+
+def make_batches(name, corpus, data=None, *, shard=(0, 1), **changes):
+  """Returns the Batches of one of BATCHES."""
+  make, options = BATCHES[name]
   config = make_config(data or make_data(), **changes)
-  return pair_rows.nsp_batches(
-    config, corpus, shard, short_share=short_share, pack=pack
-  )
-
-
-def check_shards(make, corpus, split):
-  """Checks that the hosts' parts of each batch make up a single host's batch.
-
-  make(corpus, data, shard=, eval_rows=) returns Batches.
-  """
-  data = make_data(batch_size=12)
-  options = {"eval_rows": 40}
-  whole = make(corpus, data, **options)
-  for count in (1, 2, 4):
-    hosts = [
-      make(corpus, data, **options, shard=(index, count))
-      for index in range(count)
-    ]
-    for step in range(4):
-      slices = [host.batch_at(split, step) for host in hosts]
-      for name, value in whole.batch_at(split, step).items():
-        np.testing.assert_array_equal(
-          np.concatenate([s[name] for s in slices]), value
-        )
-      for host in hosts:
-        ids = host.row_ids(split, step)
-        np.testing.assert_array_equal(ids, whole.row_ids(split, step))
+  return make(config, corpus, shard, **options)
 
 
 def _starts(runs):

@@ -219,11 +219,7 @@ def _halves(rows: PairTable, row, epoch):
 
 
 def _fitted(rows: PairTable, row, epoch, begin, end, special):
-  """Returns the arrays of the texts between begin and end [2, b], truncated.
-
-  Raises:
-    ValueError: a text is outside the split, so starts are damaged.
-  """
+  """Returns the arrays of the texts between begin and end [2, b], truncated."""
   length = end - begin
   if (length < 0).any() or (end > concat.size(rows.split.tokens)).any():
     raise ValueError("a text ends outside the tokens of its split")

@@ -111,12 +111,7 @@ class Tokens:
 
 
 def _read(source: Source, numbers, low, high) -> Iterator[tuple[int, bytes]]:
-  """Yields (i, bytes low[i] to high[i] - 1 of block numbers[i]), in any order.
-
-  Raises:
-    ConfigError: a block is not that of the corpus, or can't be read or stored.
-    StorageError: the same, but it may pass.
-  """
+  """Yields (i, bytes low[i] to high[i] - 1 of block numbers[i]), unordered."""
   missing = []
   for i, number in enumerate(numbers):
     data = _find_cached(source, number, int(low[i]), int(high[i]))
@@ -312,11 +307,7 @@ def _check_ranges(address: str) -> None:
 def _open_source(
   address: str, folder: pathlib.Path, meta: Mapping, cache: block_cache.Cache
 ) -> Source:
-  """Returns the Source of a corpus whose other files are in a folder.
-
-  Raises:
-    CorpusError: sizes in meta.json contradict each other.
-  """
+  """Returns the Source of a corpus whose other files are in a folder."""
   block, recorded = meta["block_bytes"], meta["files"]
   names = manifest.token_files(meta["splits"])
   sizes = [recorded[name]["bytes"] for name in names]
@@ -340,11 +331,7 @@ def _open_source(
 
 
 def _tokens(source: Source, meta: Mapping, split: str) -> Tokens:
-  """Returns the tokens of a split.
-
-  Raises:
-    CorpusError: sizes in meta.json contradict each other.
-  """
+  """Returns the tokens of a split."""
   counts = [shard["tokens"] for shard in meta["splits"][split]["shards"]]
   names = [shards.tokens_file(split, index) for index in range(len(counts))]
   files = [file for file in source.files if file.name in names]

@@ -24,7 +24,7 @@ import itertools
 import pathlib
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from maskedlm.core.counts import counted
@@ -77,8 +77,9 @@ def read_columns(source: str | pathlib.Path, *, between: str = "") -> Columns:
   """
   path = pathlib.Path(source)
   lines = [(n, x.rstrip(" \t")) for n, x in enumerate(read_lines(path), 1)]
-  layout = _layout(path, [x for _, x in lines if not _ends(x)], between)
-  blocks: list[Block] = []
+  words = [text for _, text in lines if not _ends(text)]
+  columns = _without_blocks(path, words, between)
+  split = _SPLIT[columns.between]
   before: list[tuple[int, str]] = []
   comments: list[int] = []
   for ends, group in itertools.groupby(lines, lambda line: _ends(line[1])):
@@ -86,50 +87,42 @@ def read_columns(source: str | pathlib.Path, *, between: str = "") -> Columns:
     if ends:
       before += [line for line in run if line[1]]
       continue
-    size = _comments([text for _, text in run], layout)
+    size = _count_comments([text for _, text in run], columns)
     before += run[:size]
     comments += [number for number, _ in run[:size]]
     if run[size:]:
       numbers, texts = zip(*run[size:], strict=True)
-      rows = tuple(map(layout.split, texts))
-      blocks.append(Block(rows, numbers, tuple(before)))
+      rows = tuple(map(split, texts))
+      columns.blocks.append(Block(rows, numbers, tuple(before)))
       before = []
-  if not blocks:
+  if not columns.blocks:
     raise DataError(
       f"{source}: the file has no words; expected a word and its columns on "
       "each line, and a blank line after each sentence."
     )
-  found = Columns(
-    path=str(source),
-    blocks=blocks,
-    after=tuple(before),
-    count=layout.count,
-    between=layout.between,
-    is_conllu=layout.is_conllu,
-  )
-  for block in blocks:
-    count = len(block.rows[0]) if between == "spaces" else found.count
+  for block in columns.blocks:
+    count = len(block.rows[0]) if between == "spaces" else columns.count
     for row, number in zip(block.rows, block.numbers, strict=True):
       if len(row) != count:
-        raise _ragged_error(found, row, f"{source}:{number}", count)
-  if comments and not found.is_conllu:
+        raise _ragged_error(columns, row, f"{source}:{number}", count)
+  if comments and not columns.is_conllu:
     console.log(
       f"{source}: comments (# ...): {len(comments):,}, the first in line "
       f"{comments[0]}"
     )
-  return found
+  return columns._replace(after=tuple(before))
 
 
 def _ragged_error(
-  found: Columns, row: Sequence[str], where: str, count: int
+  columns: Columns, row: Sequence[str], where: str, count: int
 ) -> DataError:
   text = " ".join(row)
-  others = "CoNLL-U has" if found.is_conllu else "other lines have"
+  others = "CoNLL-U has" if columns.is_conllu else "other lines have"
   hint = "a blank line between sentences"
   if text.startswith("#"):
     hint = "a comment before a sentence, as '# text'"
   return DataError(
-    f"{where}: {counted(len(row), 'column')} between {found.between}, "
+    f"{where}: {counted(len(row), 'column')} between {columns.between}, "
     f"{text[:60]!r}; expected {count}, as {others}, or {hint}."
   )
 
@@ -156,24 +149,21 @@ def _field(text: str, separator: str) -> str:
   return "_".join(text.split()) or "_"
 
 
-class _Layout(NamedTuple):
-  """How a file's lines are split."""
-
-  split: Callable[[str], tuple[str, ...]]
-  between: str
-  is_conllu: bool
-  count: int  # The number of columns that most lines have.
-
-
 def _ends(text: str) -> bool:
   """Returns whether a line ends a block."""
   return not text or text.startswith(_MARKS)
 
 
-def _layout(path: pathlib.Path, words: Sequence[str], between: str) -> _Layout:
-  """Returns the layout of lines of words and comments."""
-  if between == "conllu" or (not between and _is_conllu(path, words)):
-    return _Layout(_between_tabs, "tabs", True, CONLLU_COLUMNS)
+def _without_blocks(
+  path: pathlib.Path, words: Sequence[str], between: str
+) -> Columns:
+  """Returns how lines of words and comments are split, without blocks yet."""
+  first = next((x for x in words if not x.startswith("#")), "").split("\t")
+  named = path.suffix.lower() == ".conllu" or (
+    len(first) == CONLLU_COLUMNS and _CONLLU_ID.fullmatch(first[0])
+  )
+  if between == "conllu" or (not between and named):
+    return Columns(str(path), [], (), CONLLU_COLUMNS, "tabs", True)
   # Comments may have any form, so the others decide.
   plain = [x for x in words if not x.startswith(_COMMENT)] or words
   tabs = not between and 2 * sum("\t" in x for x in plain) >= len(plain)
@@ -182,32 +172,26 @@ def _layout(path: pathlib.Path, words: Sequence[str], between: str) -> _Layout:
       f"{path}: columns between commas; expected a word per line, its columns "
       "between tabs or spaces."
     )
-  split = _between_tabs if tabs else _between_spaces
-  counts = Counter(len(split(x)) for x in plain)
+  between = "tabs" if tabs else "spaces"
+  counts = Counter(len(_SPLIT[between](x)) for x in plain)
   count = max(counts, key=counts.get, default=0)
-  return _Layout(split, "tabs" if tabs else "spaces", False, count)
+  return Columns(str(path), [], (), count, between, False)
 
 
-def _is_conllu(path: pathlib.Path, words: Sequence[str]) -> bool:
-  if path.suffix.lower() == ".conllu":
-    return True
-  first = next((x for x in words if not x.startswith("#")), "").split("\t")
-  return len(first) == CONLLU_COLUMNS and bool(_CONLLU_ID.fullmatch(first[0]))
-
-
-def _comments(run: Sequence[str], layout: _Layout) -> int:
+def _count_comments(run: Sequence[str], columns: Columns) -> int:
   """Returns how many of the first lines of a run are comments."""
-  if layout.is_conllu:  # Words begin with their number.
+  if columns.is_conllu:  # Words begin with their number.
     return next((i for i, x in enumerate(run) if x[0] != "#"), len(run))
+  split = _SPLIT[columns.between]
   first = next((x for x in run if not x.startswith(_COMMENT)), None)
-  count = layout.count if first is None else len(layout.split(first))
+  count = columns.count if first is None else len(split(first))
 
   def is_comment(text: str) -> bool:
     return text.startswith(_COMMENT) and (
-      len(layout.split(text)) != count
+      len(split(text)) != count
       or _KEY.match(text) is not None
-      or ("\t" in text and layout.between != "tabs")
-      or (" " in layout.split(text)[-1])  # A tag has no spaces.
+      or ("\t" in text and columns.between != "tabs")
+      or (" " in split(text)[-1])  # A tag has no spaces.
     )
 
   return next((i for i, x in enumerate(run) if not is_comment(x)), len(run))
@@ -223,3 +207,6 @@ def _between_tabs(text: str) -> tuple[str, ...]:
 
 def _between_spaces(text: str) -> tuple[str, ...]:
   return tuple(re.split("[ \t]+", text.lstrip(" \t")))
+
+
+_SPLIT = {"tabs": _between_tabs, "spaces": _between_spaces}

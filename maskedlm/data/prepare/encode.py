@@ -68,7 +68,9 @@ def make_encoder(
         "unknown": int((ids == tokenizer.special.unk).sum()),
       }
       documents.append((split, document.domain.name, numbers))
-      report["words"] += _count_words(text)
+      pairs = itertools.pairwise(text.spans)  # A sentence ends a word, too.
+      report["words"] += len(text.text.split())
+      report["words"] += sum(end == begin for (_, end), (begin, _) in pairs)
       report["unknown tokens"] += numbers["unknown"]
     tokens, lengths = map(np.concatenate, zip(*encoded, strict=True))
     report["sentences without tokens"] += int((lengths == 0).sum())
@@ -95,14 +97,6 @@ def _sizes(text: Text, counts: np.ndarray) -> tuple[int, int]:
     return characters, characters
   kept = "".join(text.text[begin:end] for begin, end in spans)
   return characters, len(kept.encode())
-
-
-def _count_words(text: Text) -> int:
-  """Returns the words between spaces; a sentence ends one, too."""
-  glued = sum(
-    end == begin for (_, end), (begin, _) in itertools.pairwise(text.spans)
-  )
-  return len(text.text.split()) + glued
 
 
 def unpack_documents(

@@ -7,31 +7,24 @@ import numpy as np
 import pytest
 
 from helpers.splits import (
-  check_shards,
+  BATCHES,
+  make_batches,
   make_corpus,
   make_data,
   nsp_batches,
   random_documents,
 )
 from maskedlm.core.errors import CorpusError
-from maskedlm.data import hashing
 from maskedlm.data.batches import pair_table
 
+EVERY = pytest.mark.parametrize("name", BATCHES)
 
-@pytest.mark.parametrize("batch_size", [1, 7, 64, 1000])
-def test_an_epoch_has_each_row_once(numbered, batch_size):
-  _, corpus = numbered
-  data = make_data(batch_size=batch_size)
-  reader = nsp_batches(corpus, data)
-  opened = pair_table.open_pair_table(
-    corpus,
-    "train",
-    length=13,
-    short_share=0.1,
-    seed=int(hashing.bits(11, "phase", 0)),
-  )
-  R = len(opened.table)
-  assert R % 7 and R % 64 and R < 1000
+
+@EVERY
+@pytest.mark.parametrize("batch_size", [1, 7, 1000])
+def test_an_epoch_has_each_row_once(numbered, name, batch_size):
+  reader = make_batches(name, numbered[1], make_data(batch_size=batch_size))
+  R = reader.rows_per_epoch
   num_steps = -(-3 * R // batch_size)
   ids = [reader.row_ids("train", step) for step in range(num_steps)]
   assert ids[0].dtype == np.int64 and ids[0].shape == (batch_size,)
@@ -43,9 +36,26 @@ def test_an_epoch_has_each_row_once(numbered, batch_size):
   assert np.sum(epochs[1] == epochs[2]) <= 8
 
 
+@EVERY
 @pytest.mark.parametrize("split", ["train", "heldout"])
-def test_shards_have_the_same_global_batch(numbered, split):
-  check_shards(nsp_batches, numbered[1], split)
+def test_shards_have_the_same_global_batch(numbered, name, split):
+  """The hosts' parts of each batch make up a single host's batch."""
+  data = make_data(batch_size=12)
+  whole = make_batches(name, numbered[1], data, eval_rows=40)
+  for count in (1, 2, 4):
+    hosts = [
+      make_batches(name, numbered[1], data, eval_rows=40, shard=(index, count))
+      for index in range(count)
+    ]
+    for step in range(min(4, whole.num_heldout_batches)):
+      slices = [host.batch_at(split, step) for host in hosts]
+      for key, value in whole.batch_at(split, step).items():
+        np.testing.assert_array_equal(
+          np.concatenate([s[key] for s in slices]), value
+        )
+      for host in hosts:
+        ids = host.row_ids(split, step)
+        np.testing.assert_array_equal(ids, whole.row_ids(split, step))
 
 
 def test_batches_depend_on_the_seed_alone(numbered):
@@ -86,25 +96,27 @@ def test_batches_leave_no_memory_behind(numbered):
   assert grown < 500_000
 
 
-def test_heldout_has_each_row_once_and_then_rows_of_weight_0(numbered):
-  _, corpus = numbered
+@EVERY
+def test_heldout_has_each_row_once_for_every_seed(numbered, name):
+  """Then rows of weight 0."""
   data = make_data(batch_size=16)
-  reader = nsp_batches(corpus, data, eval_rows=10**6)
-  opened = pair_table.open_pair_table(
-    corpus, "heldout", length=13, short_share=0.1, seed=0
+  reader, other = (
+    make_batches(name, numbered[1], data, eval_rows=10**6, seed=seed)
+    for seed in (11, 5)
   )
-  R = len(opened.table)
-  assert R % 16 and reader.num_heldout_batches == -(-R // 16)
-  steps = range(reader.num_heldout_batches)
-  read = [reader.batch_at("heldout", step) for step in steps]
-  weights = np.concatenate([batch["example_weights"] for batch in read])
-  assert weights.dtype == np.float32
-  assert weights.tolist() == [1] * R + [0] * (16 * len(steps) - R)
-  ids = np.concatenate([reader.row_ids("heldout", step) for step in steps])
-  assert sorted(ids[weights == 1].tolist()) == list(range(R))
-  assert {batch["input_ids"].shape for batch in read} == {(16, 13)}
+  weights, ids = [], []
+  for step in range(reader.num_heldout_batches):
+    batch, same = (x.batch_at("heldout", step) for x in (reader, other))
+    for key, value in batch.items():
+      np.testing.assert_array_equal(value, same[key])
+    assert batch["input_ids"].shape == (16, 13)
+    weights += batch["example_weights"].tolist()
+    ids += reader.row_ids("heldout", step).tolist()
+  R = int(sum(weights))
+  assert weights == [1] * R + [0] * (len(weights) - R)
+  assert len(weights) - R < 16 and sorted(ids[:R]) == list(range(R))
   with pytest.raises(IndexError):
-    reader.batch_at("heldout", len(steps))
+    reader.batch_at("heldout", reader.num_heldout_batches)
 
 
 def test_eval_rows_is_a_sample_of_all_documents(numbered):
@@ -122,15 +134,6 @@ def test_eval_rows_is_a_sample_of_all_documents(numbered):
   # There are 20 documents; the first 45 rows lie in few of them.
   assert len(np.unique(opened.table["document_row"][chosen])) >= 12
   assert nsp_batches(corpus, eval_rows=0).num_heldout_batches == 0
-
-
-def test_heldout_is_the_same_for_every_seed(numbered):
-  _, corpus = numbered
-  one = nsp_batches(corpus, eval_rows=20)
-  two = nsp_batches(corpus, eval_rows=20, seed=5)
-  for step in range(one.num_heldout_batches):
-    for name, value in one.batch_at("heldout", step).items():
-      np.testing.assert_array_equal(value, two.batch_at("heldout", step)[name])
 
 
 def test_a_row_of_8_tokens_is_the_shortest(numbered):

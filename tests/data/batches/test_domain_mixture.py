@@ -8,13 +8,7 @@ from helpers.languages import LETTERS, language_of, make_config
 from helpers.prepare_corpus import prepare_corpus
 from maskedlm.core.errors import CorpusError
 from maskedlm.data import sampling
-from maskedlm.data.batches import (
-  batching,
-  domain_mixture,
-  pair_rows,
-  row_source,
-  text_rows,
-)
+from maskedlm.data.batches import batching, domain_mixture, row_source
 from maskedlm.data.corpus import domain_splits
 
 
@@ -26,26 +20,8 @@ def corpus(tmp_path_factory):
   return prepare_corpus(config, folder / "corpus")
 
 
-BATCHES = {
-  "nsp": (pair_rows.nsp_batches, {"short_share": 0.1}),
-  "packed_nsp": (pair_rows.nsp_batches, {"short_share": 0.1, "pack": True}),
-  "sop": (pair_rows.sop_batches, {"short_share": 0.1}),
-  "adjacent": (pair_rows.adjacent_batches, {"short_share": 0.05}),
-  "document_rows": (text_rows.document_batches, {}),
-  "packed_rows": (text_rows.document_batches, {"pack": True}),
-  "full_sentences": (
-    text_rows.full_sentence_batches,
-    {"isolate_documents": False},
-  ),
-  "isolated": (text_rows.full_sentence_batches, {"isolate_documents": True}),
-}
-
-
-def read(corpus, name, data=None, *, shard=(0, 1), **changes):
-  make, options = BATCHES[name]
-  changes = {"eval_rows": 20, **changes}
-  config = splits.make_config(data or splits.make_data(), **changes)
-  return make(config, corpus, shard, **options)
+def read(corpus, name, data=None, **changes):
+  return splits.make_batches(name, corpus, data, **{"eval_rows": 20} | changes)
 
 
 def test_shares_by_hand():
@@ -186,7 +162,7 @@ def test_rows_are_read_from_their_language():
   assert arrays["epoch"].tolist() == [9, 8, 7, 6]
 
 
-@pytest.mark.parametrize("name", BATCHES)
+@pytest.mark.parametrize("name", splits.BATCHES)
 def test_no_row_has_two_languages(corpus, name):
   reader = read(corpus, name)
   languages = language_of(corpus)
@@ -211,7 +187,7 @@ def test_random_partners_are_of_the_same_language(corpus):
   )  # So test_no_row_has_two_languages saw both.
 
 
-@pytest.mark.parametrize("name", BATCHES)
+@pytest.mark.parametrize("name", splits.BATCHES)
 def test_an_epoch_has_each_language_as_often_as_its_share(corpus, name):
   reader = read(corpus, name, splits.make_data(batch_size=1))
   shares = reader.shares

@@ -9,7 +9,6 @@ from helpers import splits
 from helpers.splits import (
   FIRST_ID,
   SPECIAL,
-  check_shards,
   make_corpus,
   nsp_batches,
   random_documents,
@@ -243,11 +242,6 @@ def test_packed_pairs_are_those_of_the_table(numbered, opened):
         found += 1
   assert not alone
   assert several > 20
-
-
-@pytest.mark.parametrize("split", ["train", "heldout"])
-def test_shards_have_the_same_global_batch(numbered, split):
-  check_shards(make_batches, numbered[1], split)
 
 
 def test_half_of_the_packed_labels_are_random(numbered):

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from helpers.splits import (
+  BATCHES,
   FIRST_ID,
   SPECIAL,
-  check_shards,
-  make_config,
+  make_batches,
   make_corpus,
   make_data,
   make_split,
@@ -27,39 +27,12 @@ from maskedlm.data.batches import text_rows
 CLS, SEP, PAD = SPECIAL.cls, SPECIAL.sep, SPECIAL.pad
 
 
-def single(corpus, data=None, *, shard=(0, 1), pack=False, **changes):
-  config = make_config(data or make_data(), **changes)
-  return text_rows.document_batches(config, corpus, shard, pack=pack)
+def single(corpus, data=None, **changes):
+  return make_batches("document_rows", corpus, data, **changes)
 
 
-def packed(corpus, data=None, **changes):
-  return single(corpus, data, pack=True, **changes)
-
-
-def full(
-  corpus, data=None, *, shard=(0, 1), isolate_documents=False, **changes
-):
-  config = make_config(data or make_data(), **changes)
-  return text_rows.full_sentence_batches(
-    config, corpus, shard, isolate_documents=isolate_documents
-  )
-
-
-def isolated(corpus, data=None, **changes):
-  return full(corpus, data, isolate_documents=True, **changes)
-
-
-def sentences(corpus, data=None, *, shard=(0, 1), **changes):
-  config = make_config(data or make_data(), **changes)
-  return text_rows.whole_sentence_batches(
-    config, corpus, shard, isolate_documents=True
-  )
-
-
-def num_rows(batches, batch_size=6):
-  """Returns R, the number of distinct training rows."""
-  ids = np.concatenate([batches.row_ids("train", s) for s in range(3000)])
-  return len(np.unique(ids))
+def sentences(corpus, data=None, **changes):
+  return make_batches("whole_sentences", corpus, data, **changes)
 
 
 def cut(documents, length):
@@ -246,7 +219,8 @@ def test_full_rows_equal_plain_loops(
   stream = Stream(documents, length, seed)
   R = -(-len(stream.places) // (length - 2))
   data = make_data(length=length, batch_size=7)
-  plain, apart = full(corpus, data), isolated(corpus, data)
+  plain = make_batches("full_sentences", corpus, data)
+  apart = make_batches("isolated", corpus, data)
   for step in range(min(3 * R // 7 + 1, 40)):
     batch, ids = apart.batch_at("train", step), apart.row_ids("train", step)
     for i, row in enumerate(ids.tolist()):
@@ -270,7 +244,7 @@ def test_each_epoch_cuts_elsewhere(tmp_path):
   documents = numbered_documents(2, 30, 20, 9)
   num_tokens = sum(len(s) for d in documents for s in d)
   corpus = make_corpus(tmp_path, documents)
-  reader = full(corpus, make_data(length=24))
+  reader = make_batches("full_sentences", corpus, make_data(length=24))
   R = -(-(num_tokens + 30) // 22)
   firsts = collections.defaultdict(set)
   for step in range(12 * R // 6):
@@ -328,23 +302,22 @@ def test_rows_of_whole_sentences_equal_a_plain_loop(
     ]
 
 
-MAKERS = pytest.mark.parametrize(
-  "make", [single, packed, full, isolated, sentences]
+TEXT_ROWS = text_rows.__name__
+RUNNING = pytest.mark.parametrize(
+  "name",
+  [x for x, (make, _) in BATCHES.items() if make.__module__ == TEXT_ROWS],
 )
 
 
-@MAKERS
-def test_an_epoch_has_each_token_once(numbered, make):
+@RUNNING
+def test_an_epoch_has_each_token_once(numbered, name):
   documents, corpus = numbered
   num_tokens = sum(len(s) for d in documents for s in d)
-  reader = make(corpus, make_data(length=20))
-  R = num_rows(reader)
+  reader = make_batches(name, corpus, make_data(length=20))
+  R = reader.rows_per_epoch
   assert R % 6
   tokens = [[], [], []]
-  ids = []
   for step in range(-(-3 * R // 6)):
-    ids.append(reader.row_ids("train", step))
-    assert ids[-1].dtype == np.int64 and ids[-1].shape == (6,)
     batch = reader.batch_at("train", step)
     for i in range(6):
       if (epoch := (6 * step + i) // R) < 3:
@@ -352,45 +325,14 @@ def test_an_epoch_has_each_token_once(numbered, make):
         tokens[epoch] += (row[row >= FIRST_ID] - FIRST_ID).tolist()
   for epoch in tokens:
     assert sorted(epoch) == list(range(num_tokens))
-  epochs = np.concatenate(ids)[: 3 * R].reshape(3, R)
-  for epoch in epochs:
-    np.testing.assert_array_equal(np.sort(epoch), np.arange(R))
-  # Orders differ: equal places are Poisson(1).
-  assert np.sum(epochs[0] == epochs[1]) <= 8
 
 
-@MAKERS
-@pytest.mark.parametrize("split", ["train", "heldout"])
-def test_shards_have_the_same_global_batch(numbered, make, split):
-  check_shards(make, numbered[1], split)
-
-
-@MAKERS
-def test_heldout_has_each_row_once_for_every_seed(numbered, make):
-  documents, corpus = numbered
-  data = make_data(batch_size=16)
-  reader = make(corpus, data, eval_rows=10**6)
-  other = make(corpus, data, eval_rows=10**6, seed=5)
-  tokens, weights = [], []
-  for step in range(reader.num_heldout_batches):
-    batch, same = (r.batch_at("heldout", step) for r in (reader, other))
-    for name, value in batch.items():
-      np.testing.assert_array_equal(value, same[name])
-    ids = batch["input_ids"][batch["example_weights"] == 1]
-    tokens += ids[ids >= FIRST_ID].tolist()
-    weights += batch["example_weights"].tolist()
-  assert sorted(tokens) == [t for d in documents[40:] for s in d for t in s]
-  assert weights == sorted(weights, reverse=True) and weights[-1] == 0
-  with pytest.raises(IndexError):
-    reader.batch_at("heldout", reader.num_heldout_batches)
-
-
-@MAKERS
-def test_a_split_without_text_is_rejected_if_it_is_read(tmp_path, make):
+@RUNNING
+def test_a_split_without_text_is_rejected_if_it_is_read(tmp_path, name):
   documents = random_documents(3, 9, max_sentences=9, max_tokens=9)
   corpus = make_corpus(tmp_path, documents)
-  make(corpus)
+  make_batches(name, corpus)
   with pytest.raises(CorpusError, match=r"heldout split has no text.*raise"):
-    make(corpus, eval_rows=10)
+    make_batches(name, corpus, eval_rows=10)
   with pytest.raises(CorpusError, match="train split has no text"):
-    make(make_corpus(tmp_path, []))
+    make_batches(name, make_corpus(tmp_path, []))

@@ -25,8 +25,12 @@ class Example(NamedTuple):
 FORM = fields.Format(
   {
     "words": fields.texts("tokens", "words"),
-    "weights": fields.whole_numbers(
-      "weights", optional=True, same_length="words"
+    "weights": fields.items(
+      "weights",
+      of=fields.whole_number_of,
+      expected="a list of whole numbers",
+      optional=True,
+      same_length="words",
     ),
     "is_true": fields.truth("is_true"),
     "id": fields.key("id", optional=True),

@@ -19,13 +19,14 @@ def test_good_files_have_their_questions_and_answers(tmp_path):
     path.write_bytes(content)
     found = read(path)
     assert len({e.id for e in found}) == len(found) == len(asked), name
+    assert len({id(e.context) for e in found}) == 1  # They share one string.
     for example, (question, text, start) in zip(found, asked, strict=True):
       answers = () if text is None else ((text, start),)
       assert (example.question, example.answers) == (question, answers), name
       for text, start in answers:
         assert example.context[start : start + len(text)] == text
     count += 1
-  assert count > 400
+  assert count > 600
 
 
 def test_broken_files_are_refused_in_a_line(tmp_path):

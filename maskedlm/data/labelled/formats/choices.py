@@ -194,11 +194,7 @@ def _read(record: tables.Record, odd: tables.Odd) -> tuple[Example, Label]:
 
 
 def _layout(record: tables.Record) -> Layout:
-  """Returns the first layout with a row's columns, rather one with its label.
-
-  Raises:
-    DataError: there is none.
-  """
+  """Returns the first layout with a row's columns, best with its label."""
   names = record.fields
   layouts = [
     x
@@ -219,11 +215,7 @@ def _choice_names(layout: Layout, names: Mapping[str, Any]) -> tuple[str, ...]:
 def _listed(
   record: tables.Record, name: str
 ) -> tuple[list[str], tuple[str, ...]]:
-  """Returns the choices and their letters, if they have any.
-
-  Raises:
-    DataError: the field is not a list of texts, or an object with two.
-  """
+  """Returns the choices and their letters, if they have any."""
   value, letters = record.fields[name], []
   if isinstance(value, dict):
     value, letters = value.get("text"), value.get("label")
@@ -239,11 +231,7 @@ def _listed(
 
 
 def _filled(texts: Sequence[str], record: tables.Record) -> tuple[str, ...]:
-  """Returns the choices without empty ones at the end.
-
-  Raises:
-    DataError: fewer than two are left, or one of them is empty.
-  """
+  """Returns the choices without empty ones at the end."""
   count = len(texts)
   while count and not texts[count - 1].strip():
     count -= 1

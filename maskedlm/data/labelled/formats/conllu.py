@@ -15,7 +15,6 @@ several words, such as don't beside do and n't: it is left out, and counted. A
 file without heads, which has _ as every HEAD, is read, too.
 """
 
-import itertools
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -91,23 +90,19 @@ def read_file(source: str) -> list[Example]:
   examples, empty = [], []
   for block in found.blocks:
     words = syntactic_words(found.path, block)
+    lines = list(zip(block.rows, block.numbers, strict=True))
+    empty += [line for line in lines if _EMPTY.fullmatch(line[0][_ID])]
     heads, labels = read_tree(
       [
         (f"{source}:{number}", row[_HEAD], row[_DEPREL])
         for row, number in zip(words.rows, words.numbers, strict=True)
       ]
     )
-    is_empty = [_EMPTY.fullmatch(row[_ID]) is not None for row in block.rows]
-    empty += itertools.compress(
-      zip(block.rows, block.numbers, strict=True), is_empty
-    )
     example = Example(
       words=tuple(row[FORM] for row in words.rows),
       heads=heads,
       labels=labels,
-      fields=tuple(
-        row for row, x in zip(block.rows, is_empty, strict=True) if not x
-      ),
+      fields=tuple(x for x in block.rows if not _EMPTY.fullmatch(x[_ID])),
       comments=tuple(text for _, text in block.before),
       lines=words.numbers,
       where=f"{source}:{words.numbers[0]}",
@@ -159,13 +154,8 @@ def syntactic_words(path: str, block: Block) -> Block:
       f"{path}:{block.numbers[-1]}: a range of words ends with {end}, but the "
       f"sentence with {len(places)}."
     )
-  if len(places) == len(block.rows):
-    return block
-  return Block(
-    tuple(block.rows[i] for i in places),
-    tuple(block.numbers[i] for i in places),
-    block.before,
-  )
+  rows, numbers = ([x[i] for i in places] for x in (block.rows, block.numbers))
+  return Block(tuple(rows), tuple(numbers), block.before)
 
 
 def of_words(words: Sequence[str]) -> Example:
@@ -207,21 +197,19 @@ def format_sentence(
 def _read_rows(source: str) -> list[Example]:
   examples, ranges = [], 0
   for row in read.read_objects(source, _TREE):
-    words, heads, labels = (row.values[x] for x in ("words", "heads", "labels"))
+    words, heads, labels = row.values.values()
     blank = ("_",) * len(words)
     arcs = [*zip(words, heads or blank, labels or blank, strict=True)]
     kept = [x for x in arcs if x[1] != "_"] or arcs
     ranges += len(arcs) - len(kept)
-    tree = read_tree([(row.where, head, label) for _, head, label in kept])
-    example = of_words([word for word, _, _ in kept])
-    examples.append(
-      example._replace(
-        heads=tree[0],
-        labels=tree[1],
-        lines=(row.line,) * len(kept),
-        where=row.where,
-      )
+    heads, labels = read_tree([(row.where, x[1], x[2]) for x in kept])
+    example = of_words([word for word, _, _ in kept])._replace(
+      heads=heads,
+      labels=labels,
+      lines=(row.line,) * len(kept),
+      where=row.where,
     )
+    examples.append(example)
   if ranges:
     console.log(
       f"{source}: {counted(ranges, 'word')} without a head beside others, left "

@@ -65,10 +65,14 @@ def read_layers(
     )
     for column in _layer_columns(found, token_column)
   ]
-  return [
-    of_sentence[0]._replace(spans=_joined([x.spans for x in of_sentence]))
-    for of_sentence in zip(*layers, strict=True)
-  ]
+  examples = []
+  for sentence in zip(*layers, strict=True):
+    spans = None
+    if all(layer.spans is not None for layer in sentence):
+      spans = dict.fromkeys(span for layer in sentence for span in layer.spans)
+      spans = tuple(spans)
+    examples.append(sentence[0]._replace(spans=spans))
+  return examples
 
 
 def read_flat(
@@ -150,12 +154,3 @@ def _layers(spans: Iterable[bio.Entity]) -> list[list[bio.Entity]]:
     else:
       layers.append([span])
   return layers
-
-
-def _joined(
-  layers: Sequence[tuple[bio.Entity, ...] | None],
-) -> tuple[bio.Entity, ...] | None:
-  """Returns the spans of all layers, each once."""
-  if None in layers:
-    return None
-  return tuple(dict.fromkeys(span for layer in layers for span in layer))

@@ -127,11 +127,7 @@ def read_examples(
 def _note_unread(
   record: tables.Record, columns: Columns, unread: dict[str, set]
 ) -> None:
-  """Adds the truth values of columns that are not read; None for others.
-
-  Raises:
-    DataError: a column's name says that it has labels, or wrong passages.
-  """
+  """Adds the truth values of columns that are not read; None for others."""
   read = {*columns.query, *columns.passage, _IMPOSSIBLE}
   read.add(columns.label or LABEL_COLUMN)
   for name, value in record.fields.items():
@@ -241,12 +237,7 @@ def _is_unanswered(fields: Mapping[str, Any]) -> bool:
 
 
 def _truths(record: tables.Record, name: str, count: int) -> list[bool | None]:
-  """Returns whether each passage of a row is right; None for no label.
-
-  Raises:
-    DataError: the column is missing, a label is neither 1 nor 0, or there is
-      not one for each passage.
-  """
+  """Returns whether each passage of a row is right; None for no label."""
   value = tables.get_value(record, name)
   items = _parsed_list(value)
   labels = [value] * count if items is None else items
@@ -272,11 +263,7 @@ def _truths(record: tables.Record, name: str, count: int) -> list[bool | None]:
 
 
 def _list(value: Any, record: tables.Record) -> list[str] | None:
-  """Returns the list of texts in a field; None if it is no list.
-
-  Raises:
-    DataError: it is a list of something else, or one as Python writes it.
-  """
+  """Returns the list of texts in a field; None if it is no list."""
   items = _parsed_list(value)
   is_written = isinstance(value, str) and re.fullmatch(
     r"\[\s*'.*'\s*\]", value.strip(), re.DOTALL

@@ -53,15 +53,15 @@ def _answers(value: Any) -> tuple[GoldAnswer, ...]:
   return tuple(answers)
 
 
-QUESTION = fields.Format(
+_QUESTION = fields.Format(
   {
     "id": fields.key("qid", "id", optional=True),
     "question": fields.text("question"),
+    "context": fields.text("context"),
   },
   such_as=_SUCH_AS,
 )
-CONTEXT = fields.Format({"context": fields.text("context")}, such_as=_SUCH_AS)
-ANSWERS = fields.Format(
+_ANSWERS = fields.Format(
   {
     "answers": fields.Field(
       ("answers",), "a list of such objects", _answers, optional=True
@@ -88,23 +88,21 @@ def read_questions(source: str, *, allow_impossible: bool) -> list[Example]:
   seen: Counter = Counter()
   contexts: dict[str, str] = {}  # Equal ones become one string.
   examples = []
-  for entry, text, place in _entries(source):
-    asked = fields.values(entry, QUESTION, place)
-    where, key = place, asked["id"]
+  for entry, is_flat, where in _entries(source):
+    key, question, context = fields.values(entry, _QUESTION, where).values()
     if not key:
       seen[NO_ID] += 1
       key = f"{pathlib.Path(source).name}:{len(examples) + 1}"
-    elif text is not entry or place == source:
+    elif not is_flat or where == source:
       where = f"{source}: question {key}"
-    if not asked["question"].strip():
+    if not question.strip():
       raise DataError(f"{where}: the question is empty; expected a text.")
-    context = fields.values(text, CONTEXT, where)["context"]
     context = contexts.setdefault(context, context)
     if mrqa.is_question(entry):
       answers = mrqa.gold_answers(entry, context, where)
     else:
       answers = _gold_answers(entry, context, where, allow_impossible, seen)
-    examples.append(Example(asked["question"], context, key, answers, where))
+    examples.append(Example(question, context, key, answers, where))
   for what, count in seen.items():
     if count:
       log(f"{source}: {what}: {count:,}")
@@ -119,10 +117,8 @@ def read_questions(source: str, *, allow_impossible: bool) -> list[Example]:
   return examples
 
 
-def _entries(
-  source: str,
-) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any], str]]:
-  """Yields (question, the object with its context, place) of a source."""
+def _entries(source: str) -> Iterator[tuple[Mapping[str, Any], bool, str]]:
+  """Yields (question with its context, whether they are one object, place)."""
   is_tfds = tfds_rows.is_source(source)  # It shuffles: a number says nothing.
   for number, value in objects.read_objects(source, such_as=_SUCH_AS):
     where = source if is_tfds else f"{source}:{number}"
@@ -135,7 +131,10 @@ def _entries(
       )
     for paragraph in _inner(value, "paragraphs", where):
       for entry in _inner(paragraph, "qas", where):
-        yield entry, paragraph, where
+        is_flat = entry is paragraph
+        if "context" in paragraph:
+          entry = {**entry, "context": paragraph["context"]}
+        yield entry, is_flat, where
 
 
 def _inner(
@@ -154,7 +153,7 @@ def _gold_answers(
   allow_impossible: bool,
   seen: Counter,
 ) -> tuple[GoldAnswer, ...] | None:
-  answers, impossible = fields.values(entry, ANSWERS, where).values()
+  answers, impossible = fields.values(entry, _ANSWERS, where).values()
   if answers is None:
     if not impossible:
       return None
@@ -217,10 +216,11 @@ def parse_question(line: str) -> Example:
     "between them"
   )
   if tables.is_object(line):
-    form = fields.Format(QUESTION.fields | CONTEXT.fields, such_as)
+    form = _QUESTION._replace(such_as=such_as)
     entry = objects.parse_object(line, "input", such_as=such_as)
-    asked = fields.values(entry, form, f"input {line[:40]!r}")
-    return Example(asked["question"], asked["context"], asked["id"] or "")
+    where = f"input {line[:40]!r}"
+    key, question, context = fields.values(entry, form, where).values()
+    return Example(question, context, key or "")
   question, tab, context = line.partition("\t")
   if not tab:
     raise DataError(f"input {line[:40]!r} is one text; expected {such_as}.")

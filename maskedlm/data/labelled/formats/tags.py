@@ -242,12 +242,7 @@ def _of_block(
 def _check_words(
   found: Columns, examples: Sequence[Example], column: int
 ) -> None:
-  """Checks that a column of words is not one of numbers, or a file's name.
-
-  Raises:
-    DataError: the first line names the columns; each sentence counts from a
-      number; all words are the same path.
-  """
+  """Checks that a column of words is not one of numbers, or a file's name."""
   first = examples[0]
   names = (first.words[0], (first.tags or ("",))[0])
   if all(x.lower() in y for x, y in zip(names, _HEADERS, strict=True)):
@@ -279,11 +274,7 @@ def _are_consecutive(words: Sequence[str]) -> bool:
 
 
 def _checked_tags(examples: list[Example]) -> list[Example]:
-  """Returns the sentences, without tags if all are _ (not annotated).
-
-  Raises:
-    DataError: some words have a tag, others don't.
-  """
+  """Returns the sentences, without tags if all are _ (not annotated)."""
   if all(x.tags is None or set(x.tags) == {"_"} for x in examples):
     return [x._replace(tags=None) for x in examples]
   for example in examples:

@@ -166,11 +166,7 @@ def _in_language(
 
 
 def _check_second_text(record: tables.Record, layout: FileLayout) -> None:
-  """Reports a column that may be the second text of pairs, and is not read.
-
-  Raises:
-    DataError: it is named text_b, as in predict's input.
-  """
+  """Reports a column that may be the second text of pairs, and is not read."""
   if layout.text_b:
     return
   for name in _SECOND_TEXTS:

@@ -85,17 +85,17 @@ def _parse_file(source: str) -> Iterator[tuple[trees.Example, int]]:
   lines = enumerate(read_lines(pathlib.Path(source)), 1)
   filled = ((number, text) for number, text in lines if text.strip())
   first = next(filled, (0, "("))
-  if first[1].lstrip().startswith("(") or not _is_columns(first[1]):
+  # Columns begin with #begin document, or have as many as CoNLL-2012.
+  has_columns = first[1].startswith("#") or (
+    len(first[1].split()) > conll2012.BIT
+  )
+  if first[1].lstrip().startswith("(") or not has_columns:
     rest = itertools.chain([first] if first[0] else [], filled)
     yield from trees.parse_trees(rest, source)
     return
   found = columns.read_columns(source, between="spaces")
   for sentence in conll2012.read_sentences(found):
     yield _only_tree(_pieces(sentence), source)
-
-
-def _is_columns(line: str) -> bool:
-  return line.startswith("#") or len(line.split()) > conll2012.BIT
 
 
 def _pieces(sentence: conll2012.Sentence) -> list[tuple[int, str]]:

@@ -109,7 +109,8 @@ FILES = {
     ("1 Eve O\n2 ran O\n\n3 a O\n", 1, "column 0 numbers the words; set"),
     ("1-2 _ O\n1 I O\n2 do O\n2.1 x O\n", 1, "column 0 numbers the words"),
     ("bc/x Eve O\nbc/x ran O\n", 1, "column 0 is always 'bc/x'"),
-    ("word\ttag\n", None, "has no words but the names of the columns"),
+    ("Word\tTag\na\tO\n", 1, "'Word' and 'Tag' name the columns; expe"),
+    ("word tag\n\na O\n", 1, "expected the first word and its tag: delete"),
   ],
   "chains": [
     ("\n\n", None, "the file has no words"),

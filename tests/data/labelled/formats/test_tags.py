@@ -61,12 +61,7 @@ def test_words_without_tags(file):
   assert read(file('{"words": ["a"]}\n')) == [(("a",), None, (1,))]
 
 
-def test_names_of_columns_are_no_word(file, capsys):
-  path = file("Token\tTag\na\tO\nb\tB-X\n")
-  assert pairs(path) == [[("a", "O"), ("b", "B-X")]]
-  assert ":1: left out, the names of the columns" in capsys.readouterr().err
-  assert len(read(file("word tag\n\na O\n"))) == 1
-  # Names without a tag's name are words; so is a header's word elsewhere.
+def test_a_name_of_a_column_beside_a_tag_is_a_word(file):
   assert read(file("word O\na O\n"))[0][0] == ("word", "a")
 
 
