@@ -226,33 +226,6 @@ def test_a_and_b_are_contiguous_and_a_random_b_is_of_another_document(numbered):
   assert whole > 100
 
 
-def test_layout(numbered):
-  _, corpus = numbered
-  reader = nsp_batches(corpus, make_data(batch_size=50))
-  full = 0
-  for step in range(10):
-    batch = reader.batch_at("train", step)
-    assert sorted(batch) == [
-      "example_weights",
-      "input_ids",
-      "nsp_labels",
-      "segment_ids",
-      "token_type_ids",
-    ]
-    assert batch["example_weights"].dtype == np.float32
-    assert (batch["example_weights"] == 1).all()
-    for i in range(50):
-      a, b = parts(batch, i)
-      used = len(a) + len(b) + 3
-      ids = [CLS, *a, SEP, *b, SEP]
-      assert batch["input_ids"][i].tolist() == ids + [PAD] * (13 - used)
-      assert min(*a, *b) >= FIRST_ID
-      assert batch["segment_ids"][i].sum() == used
-      assert batch["token_type_ids"][i].sum() == len(b) + 1
-      full += used == 13
-  assert full > 300  # Most rows have no padding.
-
-
 def test_half_of_the_labels_are_random_and_redrawn_in_each_epoch(numbered):
   _, corpus = numbered
   opened = pair_table.open_pair_table(

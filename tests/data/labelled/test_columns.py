@@ -78,19 +78,6 @@ def test_odd_characters_end_neither_lines_nor_columns(file):
     assert rows(file(text)) == [tuple((word, "O") for word in odd)]
 
 
-def test_windows_files_and_documents(file):
-  plain = "EU\tB-ORG\n.\tO\n\nPeter\tB-PER\n"
-  expected = columns.read_columns(file(plain)).blocks
-  for other in (
-    plain.replace("\n", "\r\n"),
-    "\ufeff" + plain,
-    plain.rstrip("\n"),
-    plain.replace("\n\n", "\n-DOCSTART- O\n"),
-  ):
-    found = columns.read_columns(file(other)).blocks
-    assert [x[:2] for x in found] == [x[:2] for x in expected]
-
-
 def test_a_file_is_conllu_by_its_name_or_its_first_word(file):
   for text, name, is_it in (
     (CONLLU, "f.txt", True),

@@ -150,10 +150,7 @@ def told_of(path, capsys, **options):
 @pytest.mark.parametrize(
   ("name", "content"),
   [
-    ("pandas.csv", 'text,label\n"He said ""no""",1\n'),
-    ("index.csv", ',text,label\n0,"He said ""no""",1\n'),
     ("ends.csv", 'text,label,,\n"He said ""no""",1,,\n'),
-    ("raw.tsv", 'text\tlabel\nHe said "no"\t1\n'),
     ("old_mac.csv", 'text,label\r"He said ""no""",1\r'),
   ],
 )
@@ -213,15 +210,6 @@ def test_json(tmp_path, content, lines):
   assert found(path) == [
     (line, {"text": text}) for line, text in zip(lines, "ab", strict=True)
   ]
-
-
-def test_a_null_of_parquet_is_no_text(tmp_path):
-  texts = pa.array([None], pa.string())
-  pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet")
-  with pytest.raises(
-    DataError, match="parquet:1: the text is null; expected a"
-  ):
-    tables.get_text(records(tmp_path / "a.parquet")[0], "text")
 
 
 @pytest.mark.parametrize(

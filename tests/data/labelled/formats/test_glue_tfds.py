@@ -107,17 +107,9 @@ def test_parquet_of_hugging_face(tmp_path):
   assert [e.label for e in own[:2]] == ["equivalent", "not_equivalent"]
 
 
-@pytest.mark.parametrize(
-  ("source", "message"),
-  [
-    ("tfds:", "expected tfds:NAME"),
-    ("tfds:like_mrcp@{}", "Dataset like_mrcp not found"),
-    ("tfds:like_mrpc:dev@{}", "Unknown split 'dev'"),
-  ],
-)
-def test_tfds_errors(tfds_dir, source, message):
-  with pytest.raises(DataError, match=message):
-    list(tables.read_records(source.format(tfds_dir)))
+def test_tfds_errors(tfds_dir):
+  with pytest.raises(DataError, match="Unknown split 'dev'"):
+    list(tables.read_records(f"tfds:like_mrpc:dev@{tfds_dir}"))
 
 
 def test_tfds_knows_glue():

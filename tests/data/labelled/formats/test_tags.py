@@ -2,7 +2,6 @@
 
 import pytest
 
-from maskedlm.data.labelled import columns
 from maskedlm.data.labelled.formats import tags
 
 CONLLU = """\
@@ -122,8 +121,6 @@ def test_the_last_suffix_and_the_first_bytes_say_the_format(file):
 def test_what_is_written_is_read_again(file):
   words = [("EU", "a b", "\u2028"), ("#",)]
   found = [("B-ORG", "O", "O"), ("O",)]
-  text = columns.format_columns(list(zip(words, found, strict=True)))
-  assert [x[:2] for x in read(file(text))] == [*zip(words, found, strict=True)]
   for name in ("upos", "xpos"):
     text = tags.format_conllu(zip(words, found, strict=True), conllu_tag=name)
     made = read(file(text, "f.conllu"), conllu_tag=name)
