@@ -105,6 +105,10 @@ def open_corpus(path, tokens: Mapping[str, Any] | None = None) -> Corpus:
   meta = integrity.read_meta(path)
   elsewhere = {*manifest.token_files(meta["splits"])} if tokens else ()
   integrity.check_files(path, meta, elsewhere=elsewhere)
+  tokenizer = _open_tokenizer(path)
+  if meta["version"] == 1:
+    # Runs that began with such a corpus go on with the same masks.
+    tokenizer = tokenizer._replace(starts_word=tokenizer.follows_space)
   with integrity.reading(path):
     try:
       train, heldout = (
@@ -127,18 +131,9 @@ def open_corpus(path, tokens: Mapping[str, Any] | None = None) -> Corpus:
     train=train,
     heldout=heldout,
     token_counts=token_counts,
-    tokenizer=_tokenizer_of(path, meta),
+    tokenizer=tokenizer,
     domains=tuple(meta.get("parts", ())),
   )
-
-
-def _tokenizer_of(path: str, meta: Mapping) -> Tokenizer:
-  """Returns a corpus's tokenizer, by which its runs find words."""
-  tokenizer = _open_tokenizer(path)
-  if meta["version"] > 1:
-    return tokenizer
-  # Runs that began with a corpus of version 1 go on with the same masks.
-  return tokenizer._replace(starts_word=tokenizer.follows_space)
 
 
 def _open_tokenizer(path: str) -> Tokenizer:

@@ -12,6 +12,7 @@ writes for one, is None.
 """
 
 import collections
+import contextlib
 import decimal
 import itertools
 import json
@@ -75,14 +76,15 @@ def read_json(
   """
   lines = ((n, x) for n, x in enumerate(read_lines(path), 1) if x.strip())
   begin = list(itertools.islice(lines, 2))
-  if len(begin) == 2 and _is_object(begin[0][1]):
+  if len(begin) == 2 and is_object(begin[0][1]):
     for number, line in itertools.chain(begin, lines):
       yield number, parse_object(line, f"{path}:{number}", such_as=such_as)
   elif begin:
     yield from _read_whole("\n".join(read_lines(path)), path, such_as)
 
 
-def _is_object(line: str) -> bool:
+def is_object(line: str) -> bool:
+  """Returns whether a line is a JSON object."""
   try:
     return isinstance(parse_json(line), dict)
   except ValueError:
@@ -210,6 +212,14 @@ def as_text(value: Any) -> str:
   if value is None or isinstance(value, str):
     return value or ""
   return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def as_list(value: Any) -> list | None:
+  """Returns a list, or the JSON list that a text is; None for others."""
+  if isinstance(value, str) and value.strip().startswith("["):
+    with contextlib.suppress(ValueError):
+      return parse_json(value)
+  return value if isinstance(value, list) else None
 
 
 def encodable(text: str) -> str:

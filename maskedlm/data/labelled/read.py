@@ -25,7 +25,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from maskedlm.core.counts import counted
-from maskedlm.core.parse_json import parse_json
 from maskedlm.data.labelled import fields, objects, tables
 from maskedlm.data.labelled.lines import read_lines
 from maskedlm.runtime import console
@@ -49,10 +48,7 @@ def has_objects(source: str) -> bool:
   if is_json or objects.are_named(source):
     return True
   first = next(filter(str.strip, read_lines(pathlib.Path(source))), "")
-  try:
-    return isinstance(parse_json(first), dict)
-  except ValueError:
-    return False
+  return objects.is_object(first)
 
 
 def read_objects(source: str, form: fields.Format) -> Iterator[Row]:

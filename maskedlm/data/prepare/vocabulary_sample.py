@@ -197,7 +197,12 @@ def limit_samples(
   kept = []
   for sample in samples:
     kept.append(sample)
-    needed = np.max([_byte_shares(kept, a) for a in alphas], axis=0)
+    counts = [sample.num_sentences for sample in kept]
+    taken = [
+      sampling.sampling_shares(counts, alpha) * _mean_bytes(kept)
+      for alpha in alphas
+    ]
+    needed = np.max([each / each.sum() for each in taken], axis=0)
     kept = [
       _halve(sample, max_bytes * share)
       for sample, share in zip(kept, needed, strict=True)
@@ -278,13 +283,6 @@ def _drawn(sample: Sample, count: int, seed: int) -> Iterator[str]:
 
 def _mean_bytes(samples: Sequence[Sample]) -> np.ndarray:
   return np.array([s.num_bytes / len(s.lines) for s in samples])
-
-
-def _byte_shares(samples: Sequence[Sample], alpha: float) -> np.ndarray:
-  """Returns each domain's share of the sample's bytes, float64 [n]."""
-  counts = [sample.num_sentences for sample in samples]
-  taken = sampling.sampling_shares(counts, alpha) * _mean_bytes(samples)
-  return taken / taken.sum()
 
 
 def _halve(sample: Sample, needed: float) -> Sample:

@@ -126,8 +126,12 @@ def read_text(path: str, report: Counter) -> Iterator[str]:
 
   def decoded():
     for index, block in enumerate(read_blocks(path)):
-      if index == 0:
-        _check_beginning(path, block)
+      if index == 0 and (name := encodings.name_of_binary(block)):
+        remedy = _REMEDIES.get(name) or encodings.remedy_for_binary(name)
+        raise CorpusError(
+          f"{path} is {name}; expected UTF-8 text, plain, .gz or .zst; "
+          f"{remedy}, or leave it out of corpus.source."
+        )
       report["bytes read"] += len(block)
       yield decoder.decode(block)
     yield decoder.decode(b"", final=True)
@@ -135,15 +139,6 @@ def read_text(path: str, report: Counter) -> Iterator[str]:
   yield from check_encoding(decoded(), path, report)
   if decoder.newlines not in (None, "\n"):
     report["files with CRLF or CR line ends"] += 1
-
-
-def _check_beginning(path: str, block: bytes) -> None:
-  if name := encodings.name_of_binary(block):
-    raise CorpusError(
-      f"{path} is {name}; expected UTF-8 text, plain, .gz or .zst; "
-      f"{_REMEDIES.get(name) or encodings.remedy_for_binary(name)}, or leave "
-      "it out of corpus.source."
-    )
 
 
 def check_encoding(

@@ -80,8 +80,16 @@ def read(path: str | os.PathLike, *, lowercase: bool | None = None) -> Backend:
     backend = _read_alone(content, file, lowercase, beside)
     why = _contradictions(backend, beside, file)
   if why:
-    # Of a vocab.txt, whose case transformers doesn't guess.
-    read_as = _unstated(backend, beside) if file.suffix == ".txt" else {}
+    read_as = {}
+    if file.suffix == ".txt":  # Whose case transformers doesn't guess.
+      shown = {name: shows(backend) for name, shows in _SHOWN.items()}
+      read_as = {
+        name: value
+        for name, value in shown.items()
+        if value is not None and beside.options.get(name) is None
+      }
+      if not beside.class_name:
+        read_as["tokenizer_type"] = "bert"
     backend = _convert(file, "; ".join(why), beside, **read_as)
   _check_roles(backend, beside, file)
   if lowercase not in (None, _lowercases(backend)):
@@ -251,17 +259,6 @@ def _contradictions(
   if file.suffix == ".txt" and is_other:
     clauses.append(f"the class {class_name!r} may add its own rules to it")
   return clauses
-
-
-def _unstated(backend: Backend, beside: Beside) -> dict[str, Any]:
-  """Returns the options that aren't stated, as the tokenizer shows them."""
-  shown = {name: shows(backend) for name, shows in _SHOWN.items()}
-  options = {
-    name: value
-    for name, value in shown.items()
-    if value is not None and beside.options.get(name) is None
-  }
-  return options if beside.class_name else options | {"tokenizer_type": "bert"}
 
 
 def _lacks(backend: Backend, beside: Beside) -> list[str]:

@@ -38,7 +38,12 @@ def read_tokenizer_json(content: str | bytes, path) -> Backend:
   definition["model"] = model = {"type": name, **definition["model"]}
   ids = library.get_vocab(with_added_tokens=True)
   libraries.find_special(ids, path, unknown=libraries.unknown_token(definition))
-  _check_ids(ids, path)
+  last = max(ids, key=ids.__getitem__)
+  if ids[last] >= 10 * len(ids) + 1000:
+    raise CorpusError(
+      f"tokenizer {path}: the id of {last!r} is {ids[last]}, but there are "
+      f"only {len(ids)} tokens; expected ids without such a gap: correct it."
+    )
   notes = []
   if dropout := stated["model"].get("dropout"):
     notes.append(f"BPE dropout ({dropout}) is off")
@@ -64,16 +69,6 @@ def check_word_starts(backend: Backend, path) -> None:
   if 2 * (found + 1) < len(words):  # The first may have no space before it.
     raise word_starts.unknown_starts(
       path, f"of {len(words)} words between spaces, it marks {found}"
-    )
-
-
-def _check_ids(ids: dict[str, int], path) -> None:
-  """Raises CorpusError if most ids have no token."""
-  token = max(ids, key=ids.__getitem__)
-  if ids[token] >= 10 * len(ids) + 1000:
-    raise CorpusError(
-      f"tokenizer {path}: the id of {token!r} is {ids[token]}, but there are "
-      f"only {len(ids)} tokens; expected ids without such a gap: correct it."
     )
 
 

@@ -200,7 +200,8 @@ def _make_tokenizer(library: Backend) -> Tokenizer:
   suspect = plain_text.suspects(library, special_ids)
   encode_text = plain_text.make_encoder(library, suspect)
   spelt = {"[MASK]": special.mask} | {tokens[i]: i for i in special}
-  in_prompt = _any_of(spelt)
+  longest_first = sorted(spelt, key=lambda token: (-len(token), token))
+  in_prompt = re.compile("|".join(map(re.escape, longest_first)))
 
   def encode(text: str, *, specials: bool = False) -> Encoding:
     text = training.replace_surrogates(text)
@@ -274,12 +275,6 @@ def _make_tokenizer(library: Backend) -> Tokenizer:
     sha256=hashlib.sha256(library.content).hexdigest(),
     notes=library.notes,
   )
-
-
-def _any_of(spellings: Iterable[str]) -> re.Pattern:
-  """Returns a pattern that matches any spelling; nothing if there are none."""
-  longest_first = sorted(spellings, key=lambda token: (-len(token), token))
-  return re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
 
 
 def _split(

@@ -11,7 +11,7 @@ import logging
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import sentencepiece
@@ -71,7 +71,12 @@ def sample_sentences(
     CorpusError: there is no text.
   """
   kept, size, stride = [], 0, 1
-  for index, line in enumerate(_lines(sentences)):
+  lines = (
+    replace_surrogates(sentence[start : start + MAX_LINE])
+    for sentence in sentences
+    for start in range(0, len(sentence), MAX_LINE)
+  )
+  for index, line in enumerate(lines):
     if index % stride:
       continue
     kept.append(line)
@@ -84,12 +89,6 @@ def sample_sentences(
       "tokenizer: there is no text to train on; check corpus.source."
     )
   return kept
-
-
-def _lines(sentences: Iterable[str]) -> Iterator[str]:
-  for sentence in sentences:
-    for start in range(0, len(sentence), MAX_LINE):
-      yield replace_surrogates(sentence[start : start + MAX_LINE])
 
 
 def utf8_length(line: str) -> int:

@@ -65,7 +65,13 @@ def _index(label: Label, first_label: str) -> int:
   if label.letters:
     index = label.letters.index(text) if text in label.letters else -1
   elif number:
-    base = int(first_label or _first(label))
+    if not (first_label or label.first):
+      raise DataError(
+        f"{label.where}: label {text!r} may be the first or the second choice, "
+        "as the columns are counted from 1: set --config.task.first_label=1 or "
+        "0."
+      )
+    base = int(first_label or label.first)
     index = int(number[1]) - base
   elif _LETTER.fullmatch(text):
     index = ord(text.upper()) - ord("A")
@@ -91,13 +97,3 @@ def _index(label: Label, first_label: str) -> int:
       f"choice, {expected}."
     )
   return index
-
-
-def _first(label: Label) -> str:
-  if not label.first:
-    raise DataError(
-      f"{label.where}: label {label.text!r} may be the first or the second "
-      "choice, as the columns are counted from 1: set "
-      "--config.task.first_label=1 or 0."
-    )
-  return label.first

@@ -87,9 +87,13 @@ def read_sentences(columns: Columns) -> list[Sentence]:
       numbered 0, 1, 2, ...
   """
   found = [_sentence(columns.path, block) for block in columns.blocks]
-  if is_format(columns):
-    for sentence in found:
-      _check_numbers(sentence)
+  for sentence in found if is_format(columns) else ():
+    for i, number in enumerate(sentence.column(NUMBER)):
+      if number != str(i):
+        raise DataError(
+          f"{sentence.path}:{sentence.block.numbers[i]}: the word number "
+          f"{number!r}; expected {i}, or a blank line before a new sentence."
+        )
   return found
 
 
@@ -135,15 +139,6 @@ def _sentence(path: str, block: Block) -> Sentence:
   found = Sentence(path, block)
   found.column(_LEAST - 1)
   return found
-
-
-def _check_numbers(sentence: Sentence) -> None:
-  for i, number in enumerate(sentence.column(NUMBER)):
-    if number != str(i):
-      raise DataError(
-        f"{sentence.path}:{sentence.block.numbers[i]}: the word number "
-        f"{number!r}; expected {i}, or a blank line before a new sentence."
-      )
 
 
 def format_documents(

@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from maskedlm.core.errors import DataError
-from maskedlm.core.parse_json import parse_json
-from maskedlm.data.labelled import tables
+from maskedlm.data.labelled import objects, tables
 from maskedlm.data.labelled.formats import texts
 from maskedlm.data.labelled.labels import NO_LABEL, NO_NUMBER, TRUTHS
 
@@ -87,26 +86,17 @@ def parse_labels(
   """
   if value is None or value in NO_LABEL[1:]:
     return None
-  names = value
-  if isinstance(value, str):
-    names = _parse_list(value.strip())
-    if names is None and _WRITTEN.fullmatch(value.strip()):
+  names = objects.as_list(value)
+  if names is None and isinstance(value, str):
+    if _WRITTEN.fullmatch(value.strip()):
       raise _no_list(value, where)
-    names = value.split(separator or None) if names is None else names
-  names = names if isinstance(names, list) else [names]
+    names = value.split(separator or None)
+  names = [value] if names is None else names
   if any(x is None or isinstance(x, list | dict) for x in names):
     raise _no_list(value, where)
   names = [tables.as_text(x).strip() for x in names]
   _check_names(names, value, where)
   return tuple(sorted({*names} - {""}))
-
-
-def _parse_list(text: str) -> list | None:
-  try:
-    value = parse_json(text)
-  except ValueError:
-    return None
-  return value if isinstance(value, list) else None
 
 
 def _no_list(value: Any, where: str) -> DataError:

@@ -13,7 +13,6 @@ may say which passages are wrong are refused. The wrong passages of a query's
 labels are those of each of its right ones.
 """
 
-import contextlib
 import pathlib
 import re
 from collections.abc import Mapping, Sequence
@@ -21,12 +20,11 @@ from typing import Any, NamedTuple
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
-from maskedlm.core.parse_json import parse_json
 from maskedlm.data.labelled import tables, tfds_rows
 from maskedlm.data.labelled.formats import squad
 from maskedlm.data.labelled.labels import NO_LABEL, NO_NUMBER, TRUTHS
 from maskedlm.data.labelled.lines import read_head
-from maskedlm.data.labelled.objects import encodable
+from maskedlm.data.labelled.objects import as_list, encodable
 from maskedlm.runtime.console import log
 
 # Usual names of columns on the Hugging Face Hub; the first one present is used.
@@ -239,7 +237,7 @@ def _is_unanswered(fields: Mapping[str, Any]) -> bool:
 def _truths(record: tables.Record, name: str, count: int) -> list[bool | None]:
   """Returns whether each passage of a row is right; None for no label."""
   value = tables.get_value(record, name)
-  items = _parsed_list(value)
+  items = as_list(value)
   labels = [value] * count if items is None else items
   otherwise = (
     f"If the column says something else: --config.task.label={NO_COLUMN}, and "
@@ -264,7 +262,7 @@ def _truths(record: tables.Record, name: str, count: int) -> list[bool | None]:
 
 def _list(value: Any, record: tables.Record) -> list[str] | None:
   """Returns the list of texts in a field; None if it is no list."""
-  items = _parsed_list(value)
+  items = as_list(value)
   is_written = isinstance(value, str) and re.fullmatch(
     r"\[\s*'.*'\s*\]", value.strip(), re.DOTALL
   )
@@ -276,14 +274,6 @@ def _list(value: Any, record: tables.Record) -> list[str] | None:
       "list of texts, of JSON (json.dumps writes it)."
     )
   return items
-
-
-def _parsed_list(value: Any) -> list | None:
-  """Returns a list, or the JSON list that a text is; None for others."""
-  if isinstance(value, str) and value.strip().startswith("["):
-    with contextlib.suppress(ValueError):
-      return parse_json(value)
-  return value if isinstance(value, list) else None
 
 
 def parse_line(line: str) -> Example:

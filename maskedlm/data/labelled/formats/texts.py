@@ -118,7 +118,9 @@ def read_examples(
   records = tables.read_records(
     source,
     header=layout.header,
-    ragged=_leave_out if layout.corrupt_rows else None,
+    ragged=(lambda error: log(f"left out: {error}"))
+    if layout.corrupt_rows
+    else None,
   )
   if layout.language:
     records = _in_language(records, source, layout.language)
@@ -135,10 +137,6 @@ def read_examples(
     examples.append(Example(text, text_b, label, record.where, why))
   tables.report_odd(odd)
   return examples
-
-
-def _leave_out(error: DataError) -> None:
-  log(f"left out: {error}")
 
 
 def _in_language(
