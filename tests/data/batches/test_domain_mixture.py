@@ -174,7 +174,8 @@ def test_no_row_has_two_languages(corpus, name):
         batch["input_ids"], batch["language_ids"], strict=True
       ):
         found = languages[ids]
-        assert set(found[found >= 0]) == {own}
+        # Of whole sentences, a row may be a separator alone.
+        assert set(found[found >= 0]) <= {own}
         seen[own] += 1
   assert (seen > 20).all()
 
