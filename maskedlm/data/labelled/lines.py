@@ -18,6 +18,8 @@ from maskedlm.core.open_file import open_file
 from maskedlm.data.sources import encodings, files
 from maskedlm.runtime import storage_errors
 
+# Endings of names; whether a file is compressed, its first bytes decide.
+COMPRESSED = (".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz")
 _BOM = b"\xef\xbb\xbf"
 _HEAD = 4096  # Bytes that show what a file is.
 

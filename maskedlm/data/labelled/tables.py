@@ -35,12 +35,11 @@ from typing import Any, NamedTuple
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import delimited, fields, objects, tfds_rows
-from maskedlm.data.labelled.lines import is_plain, read_head
+from maskedlm.data.labelled.lines import COMPRESSED, is_plain, read_head
 from maskedlm.data.labelled.objects import as_text
 from maskedlm.data.sources import encodings, tfds
 from maskedlm.runtime import console
 
-_COMPRESSED = (".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz")
 # What a line of input begins with if it is meant to be an object.
 _OBJECT = re.compile(r"\s*\{\s*([\"'}]|$)")
 _LISTED = re.compile(r"[\[{]\s*[\"'].*[\]}]", re.DOTALL)
@@ -104,7 +103,7 @@ def read_records(
 def named_suffix(path: str | pathlib.Path) -> str:
   """Returns the last suffix of a name, in lower case; ".csv" of "a.csv.gz"."""
   path = pathlib.Path(path)
-  named = path.with_suffix("") if path.suffix.lower() in _COMPRESSED else path
+  named = path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
   return named.suffix.lower()
 
 

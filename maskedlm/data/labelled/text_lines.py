@@ -22,7 +22,6 @@ from maskedlm.runtime import console
 
 FORMATS = ("text", "jsonl")
 STDIN = "-"
-COMPRESSED = (".gz", ".zst")
 # Bytes of a line, which is tokenized whole: about 350 bytes of memory for each.
 MAX_LINE = 1 << 22
 
@@ -121,7 +120,7 @@ def is_jsonl(path: str, form: str) -> bool:
 
 
 def total_bytes(paths: Sequence[str]) -> int:
-  """Returns the bytes of the texts; 0 if unknown (stdin, pipes, .gz, .zst)."""
+  """Returns the bytes of the texts; 0 if unknown (stdin, pipes, .gz, ...)."""
   found = [pathlib.Path(path) for path in paths]
   if (
     STDIN in paths
@@ -208,7 +207,7 @@ def _name(path: str) -> str:
 
 
 def _is_compressed(path: str) -> bool:
-  return path.lower().endswith(COMPRESSED)
+  return path.lower().endswith(lines.COMPRESSED)
 
 
 def text_of_object(value: dict, field: str, *, file: str, line: int) -> Text:
