@@ -9,7 +9,7 @@ float32 (https://code.google.com/archive/p/word2vec, distance.c).
 import itertools
 import pathlib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -58,23 +58,24 @@ def read_word_vectors(
   if not pathlib.Path(path).is_file():
     raise ConfigError(f"{path}: no such file; {_EXPECTED}.")
   read, header = _open(path)
-  found = read(path, header)
-  if most:
-    found = itertools.islice(found, most)
-  elif header.count is not None:
-    found = _check_count(found, header.count, path)
+  entries = read(path, header)
   values: dict[str, np.ndarray] = {}
-  again: dict[str, int] = {}
-  for word, value in found:
+  again: list[str] = []
+  for word, value in itertools.islice(entries, most) if most else entries:
     if word in values:
-      again[word] = again.get(word, 0) + 1
+      again.append(word)
     else:
       values[word] = value
+  count = len(values) + len(again)
+  if not most and header.count not in (None, count):
+    raise DataError(
+      f"{path}: its first line says {header.count:,} words, but it has "
+      f"{count:,}: fetch it again, or correct that line."
+    )
   if again:
     log(
-      f"{path}: {counted(sum(again.values()), 'line')} with a word that the "
-      f"file has before, such as {next(iter(again))!r}: the first vector of "
-      "each is taken"
+      f"{path}: {counted(len(again), 'line')} with a word that the file has "
+      f"before, such as {again[0]!r}: the first vector of each is taken"
     )
   return WordVectors(tuple(values), np.stack(list(values.values())))
 
@@ -173,36 +174,18 @@ def _binary(path: str, header: _Header) -> Iterator[Entry]:
           f"{path}: word {count:,}, {word!r:.40}, is empty or has a number "
           "that is not finite: the file is damaged; fetch it again."
         )
-      yield _decode(word, path, count), value.astype(np.float32)
+      try:
+        form = word.decode()
+      except UnicodeDecodeError:
+        raise DataError(
+          f"{path}: word {count:,} is not UTF-8: {word[:40]!r}; expected it; "
+          "is the number of dimensions in its first line correct?"
+        ) from None
+      yield form, value.astype(np.float32)
       begin = end
     left = left[begin:]
   if left.strip(b"\n"):
     raise DataError(
       f"{path}: {len(left):,} bytes follow word {count:,} and are no whole "
       f"vector of {header.width} numbers: the file is damaged; fetch it again."
-    )
-
-
-def _decode(word: bytes, path: str, number: int) -> str:
-  try:
-    return word.decode()
-  except UnicodeDecodeError:
-    raise DataError(
-      f"{path}: word {number:,} is not UTF-8: {word[:40]!r}; expected UTF-8: "
-      "is the number of dimensions in its first line correct?"
-    ) from None
-
-
-def _check_count(
-  found: Iterable[Entry], count: int, path: str
-) -> Iterator[Entry]:
-  """Yields the entries; raises DataError unless there are `count`."""
-  seen = 0
-  for entry in found:
-    seen += 1
-    yield entry
-  if seen != count:
-    raise DataError(
-      f"{path}: its first line says {count:,} words, but it has {seen:,}: "
-      "fetch it again, or correct that line."
     )

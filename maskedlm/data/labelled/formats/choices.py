@@ -177,20 +177,19 @@ def _read(record: tables.Record, odd: tables.Odd) -> tuple[Example, Label]:
   else:
     texts, letters = _listed(record, layout.choices)
   choices = tuple(texts) if layout.has_empty else _filled(texts, record)
-  field = {
-    name: tables.as_text(record.fields.get(getattr(layout, name)))
-    for name in ("question", "label", "id", "category")
-  }
+  question, label, key, category = (
+    tables.as_text(record.fields.get(name))
+    for name in (layout.question, layout.label, layout.id, layout.category)
+  )
   example = Example(
-    context=_context(record, layout.context, field["question"], odd),
+    context=_context(record, layout.context, question, odd),
     choices=choices,
-    question=field["question"],
-    key=field["id"],
-    category=field["category"],
+    question=question,
+    key=key,
+    category=category,
     where=record.where,
   )
-  label = field["label"].strip()
-  return example, Label(label, choices, record.where, letters, first)
+  return example, Label(label.strip(), choices, record.where, letters, first)
 
 
 def _layout(record: tables.Record) -> Layout:

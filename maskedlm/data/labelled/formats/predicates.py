@@ -49,9 +49,14 @@ def make_predicate(
   """Returns a checked predicate of a sentence of `count` words.
 
   Raises:
-    DataError: a span is empty or not in the sentence; two spans overlap; an
-      argument other than V or C-V covers the predicate.
+    DataError: the index or a span is not in the sentence; a span is empty; two
+      overlap; an argument other than V or C-V covers the predicate.
   """
+  if not 0 <= index < count:
+    raise DataError(
+      f"{where}: the predicate's index {index}, but the sentence has "
+      f"{counted(count, 'word')}: expected 0 to {count - 1}."
+    )
   found = sorted(args, key=lambda x: (x.begin, x.end))
   who = f"{where}: the predicate {index}"
   for label, begin, end in found:

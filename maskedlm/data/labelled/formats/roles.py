@@ -14,7 +14,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import bio, columns, fields, read
 from maskedlm.data.labelled.bio import Entity
@@ -96,46 +95,39 @@ def of_values(values: Mapping[str, Any], where: str) -> Example:
     DataError: predicates or args have another form; an index or span is not in
       the sentence; a predicate is listed twice; see also make_predicate.
   """
-  words, found = values["words"], values["predicates"]
-  count, known = len(words), True
-  if found is not None:
-    forms = [fields.values(x, _PREDICATE, where) for x in found]
+  words, listed, frames, name = values.values()
+  count, predicates, has_args = len(words), None, True
+  if listed is not None:
+    forms = [fields.values(x, _PREDICATE, where) for x in listed]
     with_args = [x["args"] is not None for x in forms]
-    known = all(with_args)
-    if any(with_args) and not known:
+    has_args = all(with_args)
+    if any(with_args) and not has_args:
       raise DataError(
         f"{where}: the predicate {with_args.index(False)} of the list has no "
         "'args', but others do; expected them for all or for none ([] if there "
         "are no arguments)."
       )
-    predicates = [_predicate(x, count, where) for x in forms]
-  elif values["frames"] is not None:
-    predicates = [_of_frame(x, count, where) for x in values["frames"]]
-  else:
-    predicates = None
-  return Example(
-    words,
-    None if predicates is None else _distinct(predicates, where),
-    known,
-    name=values["id"] or "",
-    where=where,
-  )
-
-
-def _predicate(values: Mapping[str, Any], count: int, where: str) -> Predicate:
-  index = values["index"]
-  if not 0 <= index < count:
-    raise DataError(
-      f"{where}: the predicate's index {index}, but the sentence has "
-      f"{counted(count, 'word')}: expected 0 to {count - 1}."
-    )
-  return make_predicate(
-    index,
-    values["args"] or (),
-    count=count,
-    where=where,
-    sense=values["sense"] or "",
-  )
+    predicates = [
+      make_predicate(
+        x["index"],
+        x["args"] or (),
+        count=count,
+        where=where,
+        sense=x["sense"] or "",
+      )
+      for x in forms
+    ]
+  elif frames is not None:
+    predicates = [_of_frame(x, count, where) for x in frames]
+  if predicates is not None:
+    predicates = tuple(sorted(predicates, key=lambda p: p.index))
+    for before, after in itertools.pairwise(predicates):
+      if before.index == after.index:
+        raise DataError(
+          f"{where}: two predicates have the index {after.index}; expected "
+          "each word at most once."
+        )
+  return Example(words, predicates, has_args, name=name or "", where=where)
 
 
 def _of_frame(frame: Mapping[str, Any], count: int, where: str) -> Predicate:
@@ -148,19 +140,6 @@ def _of_frame(frame: Mapping[str, Any], count: int, where: str) -> Predicate:
     )
   spans = bio.find_entities(tags)
   return make_predicate(tags.index("B-V"), spans, count=count, where=where)
-
-
-def _distinct(
-  predicates: Sequence[Predicate], where: str
-) -> tuple[Predicate, ...]:
-  found = sorted(predicates, key=lambda p: p.index)
-  for before, after in itertools.pairwise(found):
-    if before.index == after.index:
-      raise DataError(
-        f"{where}: two predicates have the index {after.index}; expected each "
-        "word at most once."
-      )
-  return tuple(found)
 
 
 def _of_2012(sentence: conll2012.Sentence) -> Example:
