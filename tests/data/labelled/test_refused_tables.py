@@ -240,11 +240,6 @@ REFUSED = {
     ),
     ("a.csv", "context,choice1,choice2,label\na,b,c,1\n", "a.csv:2: label '1'"),
     ("a.csv", "context,choice0,choice1\na,,b\n", "a choice is empty"),
-    (
-      "a.csv",
-      "context,choice0,choice1,label\na,b,c,choice1\n",
-      "label 'choice1'; expected the index of the correct choice, 0 to 1",
-    ),
     ("a.csv", "context,choice0,choice1\na,b,\n", "a choice is empty"),
   ],
   "choices from 1": [

@@ -1,9 +1,10 @@
-"""Which choice a label means: an index, a letter or a text.
+"""Which choice a label means: an index, a letter, a name or a text.
 
   the label                     the first choice is
   0, 1, 2                       0; in the Hub's WinoGrande and Social IQa, 1;
                                 beside choice1, ... task.first_label must say it
   A, b, C                       A
+  choice1, ending0, OptionA     the column of that name
   the text of a choice          that choice
   "", -, ?, -1, null            none: there is no gold label
 
@@ -29,6 +30,7 @@ class Label(NamedTuple):
   text: str
   choices: tuple[str, ...]
   where: str
+  names: tuple[str, ...] = ()  # The columns of the choices, if they have any.
   letters: tuple[str, ...] = ()  # The choices' own labels, as in ARC.
   first: str = ""  # The number of the first choice; "" if it must be said.
 
@@ -68,13 +70,15 @@ def _index(label: Label, first_label: str) -> int:
     if not (first_label or label.first):
       raise DataError(
         f"{label.where}: label {text!r} may be the first or the second choice, "
-        "as the columns are counted from 1: set --config.task.first_label=1 or "
-        "0."
+        f"as the columns begin with {label.names[0]!r}: set "
+        "--config.task.first_label=1 or 0."
       )
     base = int(first_label or label.first)
     index = int(number[1]) - base
   elif _LETTER.fullmatch(text):
     index = ord(text.upper()) - ord("A")
+  elif text in label.names:
+    index = label.names.index(text)
   same = [i for i, x in enumerate(label.choices) if x == text]
   if (
     number and not (first_label or label.letters) and same not in ([], [index])
@@ -97,3 +101,4 @@ def _index(label: Label, first_label: str) -> int:
       f"choice, {expected}."
     )
   return index
+

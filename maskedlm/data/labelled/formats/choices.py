@@ -169,8 +169,8 @@ def _read(record: tables.Record, odd: tables.Odd) -> tuple[Example, Label]:
       "of the correct choice, from 0, or its letter."
     )
   letters, first = (), layout.first
+  names = _choice_names(layout, record.fields) if layout.many else ()
   if layout.many:
-    names = _choice_names(layout, record.fields)
     texts = [tables.as_text(record.fields[name]) for name in names]
     if not re.search(r"[1-9]$", names[0]):
       first = first or "0"
@@ -189,7 +189,8 @@ def _read(record: tables.Record, odd: tables.Odd) -> tuple[Example, Label]:
     category=category,
     where=record.where,
   )
-  return example, Label(label.strip(), choices, record.where, letters, first)
+  label, names = label.strip(), names[: len(choices)]
+  return example, Label(label, choices, record.where, names, letters, first)
 
 
 def _layout(record: tables.Record) -> Layout:

@@ -165,6 +165,7 @@ def test_answers_of_comve():
 # --- Which choice a label means ---
 
 CHOICES = ("one", "two", "three")
+ENDINGS = ("ending0", "ending1", "ending2")
 
 
 def indices(*texts, choices=CHOICES, first="0", first_label="", **more):
@@ -182,6 +183,7 @@ def indices(*texts, choices=CHOICES, first="0", first_label="", **more):
     (("A", "c", "B"), {}, [0, 2, 1]),
     (("two", "one"), {}, [1, 0]),
     (("", "-", "-1", "?", "2"), {}, [None, None, None, None, 2]),
+    (("ending2", "1"), {"names": ENDINGS}, [2, 1]),
     (("1", "3"), {"first": "1"}, [0, 2]),  # As in WinoGrande.
     (("1", "2"), {"first": "", "first_label": "1"}, [0, 1]),
     (("1", "2"), {"first": "", "first_label": "0"}, [1, 2]),
