@@ -101,4 +101,3 @@ def _index(label: Label, first_label: str) -> int:
       f"choice, {expected}."
     )
   return index
-
