@@ -180,7 +180,8 @@ def _presets_lines() -> list[str]:
     "",
     "## Optimizer presets",
     "",
-    "`--config.optimizer=NAME`; [what is behind them](presets.md).",
+    "`--config.optimizer=NAME` ([what is behind them](presets.md)). `adamw` "
+    "has the defaults of [config.optimizer](options.md#configoptimizer).",
     "",
     "| preset | from | differs from `adamw` in |",
     "|---|---|---|",
