@@ -1,7 +1,7 @@
 """Makes pairs in WiC's format of a text with senses, such as SemCor.
 
   python benchmarks/wic_pairs.py --data semcor.tsv --out wic
-  maskedlm similarity --checkpoint runs/x --dev wic/dev.data.txt \
+  maskedlm vectors similarity --checkpoint runs/x --dev wic/dev.data.txt \
     --wic wic/test.data.txt --standardise fitted.npz
 
 As in WiC (Pilehvar & Camacho-Collados 2019, section 2): a noun or verb in two

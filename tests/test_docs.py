@@ -1,10 +1,13 @@
 """Options, files and sections that docs, configs and programs name exist."""
 
+import itertools
 import pathlib
 import re
+import shlex
 import sys
 
 from helpers.repository import ROOT
+from maskedlm.cli import frame, verbs
 from maskedlm.config import defaults as configs
 from maskedlm.finetune import config as finetune_configs
 from maskedlm.pretraining import objectives
@@ -84,3 +87,50 @@ def test_generated_pages_are_current():
     if name.endswith("cli.md") and sys.version_info[:2] != (3, 11):
       continue  # Other versions of argparse format --help differently.
     assert (ROOT / name).read_text() == make_page(), name
+
+
+def shell_words(block):
+  """Yields the words of each line of a block of shell."""
+  block = re.sub(r"<<'?(\w+)'?\n.*?\n\1\n", "\n", block, flags=re.DOTALL)
+  text = ""
+  for line in block.replace("\\\n", " ").splitlines():
+    text += line
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    try:
+      yield list(lexer)
+    except ValueError:  # A quote goes on.
+      text += "\n"
+    else:
+      text = ""
+
+
+def commands():
+  """Yields (page, words) of every `maskedlm ...` in a block of shell."""
+  for page in PAGES:
+    for block in re.findall(r"```sh\n(.*?)```", page.read_text(), re.DOTALL):
+      for words in shell_words(block):
+        ends = [i for i, w in enumerate(words) if set(w) <= {*"<>|&;()"}]
+        for begin, end in itertools.pairwise([-1, *ends, len(words)]):
+          own = words[begin + 1 : end]
+          if "maskedlm" in own[:-1]:
+            yield page.relative_to(ROOT), own[own.index("maskedlm") + 1 :]
+
+
+def test_commands():
+  """Each has a verb and flags that are there."""
+  found = list(commands())
+  assert len(found) > 150
+  for page, words in found:
+    if words[0].startswith("--"):
+      continue
+    called, argv = verbs.find(words)
+    cls = verbs.load(called)
+    parser = frame.make_parser(cls, called)
+    try:
+      _, more = parser.parse_known_args(frame.normalise(cls, argv))
+    except SystemExit:
+      raise AssertionError((page, words)) from None
+    unknown = [w for w in more if w.startswith("-")]
+    wrong = [w for w in unknown if not re.match(r"--(config|beam)\b", w)]
+    assert not wrong, (page, words)

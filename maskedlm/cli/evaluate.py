@@ -1,160 +1,192 @@
 """`maskedlm evaluate`: measures a model on text, or on labelled data."""
 
-import argparse
+import dataclasses
 import itertools
 import pathlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from maskedlm.cli import options
+from maskedlm.cli import by_language, groups, shared
+from maskedlm.cli.flags import REQUIRED, flag
 from maskedlm.core.counts import counted
-from maskedlm.core.errors import ConfigError, CorpusError
-from maskedlm.finetune import data_files
+from maskedlm.core.errors import ConfigError, CorpusError, check_name
 from maskedlm.runtime import console, output_options
-
-# Of a fine-tuned, and of a pretrained model.
-_ONLY_LABELLED, _ONLY_TEXT = ("out",), ("mask_rate", "seed", "field")
 
 # Counts of a report that are no irregularity.
 _USUAL = ("documents", "characters", "bytes read", "files read", "lines")
 
 
-def main(argv: Sequence[str]) -> int:
-  """Runs the verb; returns the exit code."""
-  argv, overrides = data_files.split_arguments(argv)
-  args = _parser().parse_args(argv)
-  options.check_at_least(args, batch_size=1, length=8, seed=0)
+@dataclasses.dataclass(frozen=True)
+class Evaluate:
+  """Measures a pretrained or imported model on text: loss and accuracy of
+  masked tokens, bits per character, next-sentence prediction. Scores a
+  fine-tuned model (its best checkpoint) on a labelled file in the format of its
+  training data, or on one of each of several languages.
+  """
 
-  from maskedlm.finetune import members
-  from maskedlm.runtime import startup
-  from maskedlm.training.checkpoints import load
+  tuned: groups.FineTuned
+  data: tuple[str, ...] = shared.data(
+    REQUIRED,
+    "Of a fine-tuned model: labelled files; or en=FILE,vi=FILE, which shows "
+    "the difference from the language that it was trained on, and en,vi=FILE "
+    "for one with several, in its column `language` (XNLI). Of others: "
+    "text files, whose documents are separated by blank lines; - for stdin; or "
+    "a source as in corpus.source: lines:GLOB, jsonl:GLOB, ...",
+  )
+  source: str | None = flag(
+    None,
+    "Of several languages, that of the training data; default: the first.",
+    metavar="LANGUAGE",
+  )
+  out: str | None = shared.out(
+    "Of a fine-tuned model: write the predictions here, as JSONL."
+  )
+  json: bool = shared.json()
+  mask_rate: float | None = flag(
+    None,
+    "Share of the tokens that is masked; default: 0.15.",
+    above=0,
+    high=1,
+  )
+  seed: int | None = shared.seed(
+    None, "Decides which tokens are masked; default: 0."
+  )
+  field: str | None = flag(
+    None,
+    "The field of jsonl: and parquet: that holds the text; default: text.",
+  )
 
-  if args.out:
-    output_options.check_file(args.out, option="--out")
-  paths = members.split_paths(args.checkpoint)
-  described = load.describe_checkpoint(paths[0])
-  is_fine_tuned = "kind" in described.meta["task"]
-  _check_options(args, overrides, is_fine_tuned)
-  if len(paths) > 1 and not is_fine_tuned:
-    raise ConfigError(
-      f"--checkpoint={args.checkpoint}: several checkpoints are an ensemble of "
-      f"fine-tuned models, but {paths[0]} is not fine-tuned; give one."
+  def run(self) -> None:
+    """Runs the verb."""
+    from maskedlm.runtime import startup
+    from maskedlm.training.checkpoints import load
+
+    paths, data = self.tuned.paths, ",".join(self.data)
+    described = load.describe_checkpoint(paths[0])
+    is_fine_tuned = "kind" in described.meta["task"]
+    languages = {}
+    if is_fine_tuned and by_language.names_languages(data):
+      languages = by_language.parse_files(data)
+    self._check_given(paths, is_fine_tuned, languages)
+    if not is_fine_tuned:
+      startup.enable_compile_cache()
+      self._evaluate_text(data)
+    elif languages:
+      self._compare(languages)
+    else:
+      self._evaluate_labelled(paths, data)
+
+  def _check_given(self, paths, is_fine_tuned: bool, languages) -> None:
+    """Refuses what the kind of model, or of data, has no use for."""
+    names = ("mask_rate", "seed", "field") if is_fine_tuned else ("out",)
+    wrong = [f"--{name}" for name in names if getattr(self, name) is not None]
+    wrong += [] if is_fine_tuned else self.tuned.config
+    if wrong:
+      kind = "a fine-tuned" if is_fine_tuned else "a pretrained"
+      raise ConfigError(
+        f"{wrong[0]}: {self.tuned.checkpoint} is {kind} model, for which this "
+        "option has no meaning: leave it out."
+      )
+    if len(paths) > 1 and not is_fine_tuned:
+      raise ConfigError(
+        f"--checkpoint={self.tuned.checkpoint}: several checkpoints are an "
+        f"ensemble of fine-tuned models, but {paths[0]} is not fine-tuned; "
+        "give one."
+      )
+    if self.source and not languages:
+      raise ConfigError(
+        f"--source={self.source} has no effect without --data=en=FILE,...: "
+        "leave it out, or name the language of each file."
+      )
+    if not languages:
+      return
+    if self.out:
+      raise ConfigError(
+        f"--out={self.out} is for one file: leave it out, or give --data=FILE."
+      )
+    if self.source:
+      check_name("--source", self.source, languages)
+    for token in self.tuned.config:
+      if token.startswith("--config.task.language="):
+        raise ConfigError(
+          f"{token} has no effect: --data names the language of each file."
+        )
+
+  def _evaluate_labelled(self, paths: Sequence[str], data: str) -> None:
+    from maskedlm.finetune import predict, run
+
+    model = self.tuned.open()
+    examples = predict.read_labelled(model.task, model.app, data)
+    values, predictions = self._score(model, examples)
+    several = {"checkpoints": paths} if len(paths) > 1 else {}
+    if self.json:
+      console.print_json({**several, "examples": len(examples), **values})
+    else:
+      if several:
+        print(f"mean of {len(paths)} checkpoints: {', '.join(paths)}")
+      print(f"{data}: {counted(len(examples), 'example')}")
+      run.log_result(values, print)
+    if self.out:
+      with output_options.named_errors(self.out, option="--out"):
+        run.write_predictions(predictions, pathlib.Path(self.out))
+
+  def _compare(self, files: dict[str, str]) -> None:
+    """Prints the scores of each language beside those of the first."""
+    model = self.tuned.open()
+    examples = {
+      name: by_language.read_examples(model, name, file)
+      for name, file in files.items()
+    }
+    scores = {}
+    for name, found in examples.items():
+      console.log(f"{name}: {files[name]}, {counted(len(found), 'example')}")
+      values, _ = self._score(model, found)
+      scores[name] = {"file": files[name], "examples": len(found), **values}
+    source = self.source or next(iter(files))
+    result = by_language.compare_scores(scores, source, model.app.best)
+    if self.json:
+      console.print_json(result)
+    else:
+      print("\n".join(by_language.format_scores(result)))
+
+  def _score(self, model, examples) -> tuple:
+    """Returns (metrics, predictions)."""
+    from maskedlm.finetune import predict
+
+    cut: list[int] = []
+    predictions = predict.predict(
+      model,
+      examples,
+      batch_size=self.tuned.batch_size,
+      progress=predict.show_progress,
+      cut=cut,
     )
-  startup.enable_compile_cache()
-  if is_fine_tuned:
-    return _evaluate_labelled(args, paths, overrides)
-  return _evaluate_text(args)
+    predict.log_cut(model, cut, option="--length={}")
+    return model.app.score(examples, predictions), predictions
 
+  def _evaluate_text(self, data: str) -> None:
+    from maskedlm.inference.pretrained import evaluate
+    from maskedlm.training.checkpoints import load
 
-def _parser() -> argparse.ArgumentParser:
-  parser = argparse.ArgumentParser(
-    prog="maskedlm evaluate",
-    description="Measures a pretrained or imported model on text: loss and "
-    "accuracy of masked tokens, bits per character, next-sentence prediction. "
-    "Scores a fine-tuned model (its best checkpoint) on a labelled file in the "
-    "format of its training data.",
-    allow_abbrev=False,
-    epilog=data_files.HELP,
-  )
-  options.add_checkpoints(parser)
-  options.add_data(
-    parser,
-    "of a fine-tuned model: labelled files. Of others: text files, whose "
-    "documents are separated by blank lines; - for stdin; or a source as in "
-    "corpus.source: lines:GLOB, jsonl:GLOB, ...",
-    required=True,
-  )
-  options.add_out(
-    parser, "of a fine-tuned model: write the predictions here, as JSONL"
-  )
-  options.add_json(parser)
-  options.add_batch_size(parser)
-  options.add_length(parser)
-  parser.add_argument(
-    "--mask_rate",
-    type=float,
-    help="share of the tokens that is masked; default: 0.15",
-  )
-  parser.add_argument(
-    "--seed", type=int, help="decides which tokens are masked; default: 0"
-  )
-  parser.add_argument(
-    "--field",
-    help="the field of jsonl: and parquet: that holds the text; default: text",
-  )
-  return parser
-
-
-def _check_options(args, overrides: Sequence[str], is_fine_tuned: bool) -> None:
-  """Refuses an option that the kind of model has no use for."""
-  names = _ONLY_TEXT if is_fine_tuned else _ONLY_LABELLED
-  wrong = [f"--{n}" for n in names if getattr(args, n) is not None]
-  wrong += [] if is_fine_tuned else overrides
-  if wrong:
-    kind = "a fine-tuned" if is_fine_tuned else "a pretrained"
-    raise ConfigError(
-      f"{wrong[0]}: {args.checkpoint} is {kind} model, for which this option "
-      "has no meaning: leave it out."
+    path = self.tuned.checkpoint
+    model = evaluate.make_model(
+      load.open_checkpoint(path), path, length=self.tuned.length or 0
     )
-
-
-def _evaluate_labelled(
-  args, paths: Sequence[str], overrides: Sequence[str]
-) -> int:
-  from maskedlm.finetune import members, predict, run
-
-  model = members.open_model(paths, overrides, length=args.length or 0)
-  examples = predict.read_labelled(model.task, model.app, args.data)
-  cut: list[int] = []
-  predictions = predict.predict(
-    model,
-    examples,
-    batch_size=args.batch_size,
-    progress=predict.show_progress,
-    cut=cut,
-  )
-  predict.log_cut(model, cut, option="--length={}")
-  values = model.app.score(examples, predictions)
-  several = {"checkpoints": paths} if len(paths) > 1 else {}
-  if args.json:
-    console.print_json({**several, "examples": len(examples), **values})
-  else:
-    if several:
-      print(f"mean of {len(paths)} checkpoints: {', '.join(paths)}")
-    print(f"{args.data}: {counted(len(examples), 'example')}")
-    run.log_result(values, print)
-  if args.out:
-    with output_options.named_errors(args.out, option="--out"):
-      run.write_predictions(predictions, pathlib.Path(args.out))
-  return 0
-
-
-def _evaluate_text(args) -> int:
-  from maskedlm.inference.pretrained import evaluate
-  from maskedlm.training.checkpoints import load
-
-  rate = evaluate.MASK_RATE if args.mask_rate is None else args.mask_rate
-  if not 0 < rate <= 1:
-    raise ConfigError(f"--mask_rate={rate}: expected above 0, at most 1.")
-  opened = load.open_checkpoint(args.checkpoint)
-  model = evaluate.make_model(opened, args.checkpoint, length=args.length or 0)
-  report: Counter = Counter()
-  values = evaluate.evaluate(
-    model,
-    documents(args.data, args.field, report),
-    mask_rate=rate,
-    seed=args.seed or 0,
-    batch_size=args.batch_size,
-  )
-  for name, count in sorted(report.items()):
-    if name not in _USUAL:
-      console.log(f"  {name}: {count:,}")
-  if args.json:
-    console.print_json(values)
-    return 0
-  for line in format_values(values):
-    print(line)
-  return 0
+    report: Counter = Counter()
+    values = evaluate.evaluate(
+      model,
+      documents(data, self.field, report),
+      mask_rate=self.mask_rate or evaluate.MASK_RATE,
+      seed=self.seed or 0,
+      batch_size=self.tuned.batch_size,
+    )
+    for name, count in sorted(report.items()):
+      if name not in _USUAL:
+        console.log(f"  {name}: {count:,}")
+    if self.json:
+      console.print_json(values)
+    else:
+      print("\n".join(_text_lines(values)))
 
 
 def documents(
@@ -188,8 +220,7 @@ def documents(
     ) from error
 
 
-def format_values(values) -> list[str]:
-  """Returns lines for the terminal."""
+def _text_lines(values) -> list[str]:
   lines = [
     f"{counted(values['documents'], 'document')}, "
     f"{counted(values['tokens'], 'token')}, "

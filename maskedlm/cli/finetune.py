@@ -4,83 +4,91 @@ It does one run, a sweep (config.sweep) or a suite (config.suite, such as the
 tasks in configs/glue.py:all). Run again, each continues where it stopped.
 """
 
-import argparse
+import dataclasses
 import pathlib
 from collections.abc import Sequence
 
 from ml_collections import ConfigDict
 
-from maskedlm.config import overrides as config_overrides
+from maskedlm.cli import flags, frame, shared
 from maskedlm.core.errors import ConfigError
-from maskedlm.finetune import start
-from maskedlm.finetune.config import (
-  contradictions,
-  load_task,
-  sections,
-  task_of,
-  unused_options,
-  validate,
-)
 from maskedlm.runtime import buckets, console, output_files
 
 
-def main(argv: Sequence[str]) -> int:
-  """Runs the verb; returns the exit code."""
-  parser = argparse.ArgumentParser(
-    prog="maskedlm finetune",
-    usage="%(prog)s [TASK] [--config FILE] [--workdir WORKDIR]",
-    description="Fine-tunes an encoder as a config says; run again, it "
-    "continues. TASK, the config's task, may be left out. "
-    "docs/guides/finetune/overview.md has a tutorial for each task, "
-    "docs/reference/options.md the options.",
-  )
-  parser.add_argument(
-    "--workdir",
-    help="checkpoints, logs, results; default: runs/<name>. Without --config, "
-    "the run that is there continues with its own config",
-  )
-  task, argv = _split_task(argv)
-  args, overrides = config_overrides.split_arguments(
-    parser, argv, sections=sections
-  )
+@dataclasses.dataclass(frozen=True)
+class Finetune:
+  """Fine-tunes an encoder as a config says; run again, it continues. TASK, the
+  config's task, may be left out. docs/guides/finetune/overview.md has a
+  tutorial for each task, docs/reference/options.md the options.
+  """
 
-  def load(path: str) -> ConfigDict:
-    return config_overrides.load_config(path, overrides, validate=validate)
+  task: str = ""
+  workdir: str | None = shared.workdir()
+  config: str | None = flags.config_flag()
+  overrides: tuple[str, ...] = ()
 
-  if args.config is None:
-    config = start.continued_config(args.workdir, overrides)
-  else:
-    config = load(args.config)
-  if task and task != config.task.kind:
-    load_task(task)  # Raises if it is misspelt.
-    raise ConfigError(
-      f"{args.config or args.workdir} is for {config.task.kind!r}, not for "
-      f"{task!r}: leave out {task}, or give another --config."
+  @classmethod
+  def parse(cls, command: str, argv: Sequence[str]) -> "Finetune":
+    """Returns the verb of a command line; see frame.parse."""
+    from maskedlm.config import overrides
+    from maskedlm.finetune.config import sections
+
+    task, argv = _split_task(argv)
+    parser = frame.make_parser(cls, command)
+    parser.usage = "%(prog)s [TASK] [--config FILE] [--workdir WORKDIR]"
+    args, changes = overrides.split_arguments(parser, argv, sections=sections)
+    return cls(
+      task=task,
+      workdir=args.workdir,
+      config=args.config,
+      overrides=tuple(changes),
     )
-  workdir = args.workdir or f"runs/{config.name}"
-  given = config_overrides.given_options(overrides)
-  _check_given(config, given, workdir)
-  config_overrides.print_unused(overrides, unused_options(config))
-  if not config.suite:
-    start.run_or_sweep(config, workdir)
-    return 0
-  file = args.config.partition(":")[0]
-  configs = {name: load(f"{file}:{name}") for name in config.suite}
-  for each in configs.values():
-    _check_given(each, given, workdir)
-  results = {
-    name: start.run_or_sweep(each, f"{workdir}/{name}")
-    for name, each in configs.items()
-  }
-  if all(results.values()):  # They are empty on hosts other than host 0.
-    tasks = {each.task.kind: task_of(each) for each in configs.values()}
-    print_suite(
-      results,
-      config.suite_without,
-      buckets.origin(workdir),
-      summaries=[task.summarise_suite(results) for task in tasks.values()],
-    )
-  return 0
+
+  def run(self) -> None:
+    """Runs the verb."""
+    from maskedlm.config import overrides
+    from maskedlm.finetune import start
+    from maskedlm.finetune.config import load_task, task_of, unused_options
+
+    if self.config is None:
+      config = start.continued_config(self.workdir, self.overrides)
+    else:
+      config = self._load(self.config)
+    if self.task and self.task != config.task.kind:
+      load_task(self.task)  # Raises if it is misspelt.
+      raise ConfigError(
+        f"{self.config or self.workdir} is for {config.task.kind!r}, not for "
+        f"{self.task!r}: leave out {self.task}, or give another --config."
+      )
+    workdir = self.workdir or f"runs/{config.name}"
+    given = overrides.given_options(self.overrides)
+    _check_given(config, given, workdir)
+    overrides.print_unused(self.overrides, unused_options(config))
+    if not config.suite:
+      start.run_or_sweep(config, workdir)
+      return
+    file = self.config.partition(":")[0]
+    configs = {name: self._load(f"{file}:{name}") for name in config.suite}
+    for each in configs.values():
+      _check_given(each, given, workdir)
+    results = {
+      name: start.run_or_sweep(each, f"{workdir}/{name}")
+      for name, each in configs.items()
+    }
+    if all(results.values()):  # They are empty on hosts other than host 0.
+      tasks = {each.task.kind: task_of(each) for each in configs.values()}
+      print_suite(
+        results,
+        config.suite_without,
+        buckets.origin(workdir),
+        summaries=[task.summarise_suite(results) for task in tasks.values()],
+      )
+
+  def _load(self, path: str) -> ConfigDict:
+    from maskedlm.config import overrides
+    from maskedlm.finetune.config import validate
+
+    return overrides.load_config(path, self.overrides, validate=validate)
 
 
 def _check_given(
@@ -91,6 +99,8 @@ def _check_given(
   If the workdir exists they are printed instead: the command that started a run
   must continue it.
   """
+  from maskedlm.finetune.config import contradictions
+
   found = contradictions(config, given)
   if found and not buckets.origin(workdir).exists():
     raise ConfigError(f"{found[0]}: leave it out, or change the other.")

@@ -5,7 +5,6 @@ verb is known, so that --help answers at once.
 """
 
 import contextlib
-import importlib
 import io
 import os
 import sys
@@ -13,45 +12,8 @@ import threading
 from collections.abc import Callable, Sequence
 
 from maskedlm import __version__
-from maskedlm.cli import exit_codes
-from maskedlm.core.errors import did_you_mean
+from maskedlm.cli import exit_codes, verbs
 from maskedlm.runtime import allocator, console, interrupts, storage_errors
-
-# verb -> (module of maskedlm.cli, description).
-VERBS = {
-  "pretrain": ("pretrain", "pretrain a masked language model on text"),
-  "prepare": ("prepare", "turn text into a corpus on disk, or verify one"),
-  "tokenizer": ("tokenizer", "train a tokenizer, try one, report on several"),
-  "inspect": ("inspect", "show what a config will train, before it does"),
-  "plan": ("plan", "predict a run's memory and speed on TPUs or GPUs"),
-  "status": ("status", "show how far runs are, from their workdirs"),
-  "runs": ("runs", "list a run's checkpoints: losses, sizes, damage"),
-  "average": ("average", "average the weights of several checkpoints"),
-  "finetune": ("finetune", "fine-tune an encoder on labelled data"),
-  "evaluate": ("evaluate", "measure a model on text or on labelled data"),
-  "transfer": ("transfer", "score a fine-tuned checkpoint in other languages"),
-  "predict": ("predict", "label raw text with a fine-tuned checkpoint"),
-  "embed": ("embed", "write vectors of tokens, words or sentences"),
-  "search": ("search", "find the nearest sentences to a query"),
-  "similarity": ("similarity", "compare two words in context; score WiC"),
-  "isotropy": ("isotropy", "measure how alike a model's vectors are, by layer"),
-  "word-senses": ("word_senses", "word senses: train, evaluate, predict"),
-  "static": ("static", "write word vectors: by word2vec, or of a model"),
-  "plot": ("plot", "draw instances, attention, isotropy, training curves"),
-  "fill-mask": ("fill_mask", "fill the masks of a text with a checkpoint"),
-  "score": ("score", "how probable texts are, and whether one follows another"),
-  "demo": ("demo", "serve a page that shows what a model does"),
-  "retokenize": ("retokenize", "give a model another vocabulary"),
-  "import": (
-    "import_model",
-    "turn a Hugging Face model, or word vectors, into a workdir",
-  ),
-  "export": (
-    "export_model",
-    "write a checkpoint for transformers, or for serving",
-  ),
-}
-ALIASES = {"wsd": "word-senses"}
 
 _PATIENCE = 15  # Seconds.
 _LESS_MEMORY = (
@@ -64,7 +26,7 @@ _LESS_MEMORY = (
 def main(argv: Sequence[str] | None = None) -> int:
   """Runs a verb; returns the exit code."""
   if argv is not None:  # Called by a program, whose signals these are.
-    return run(_run_verb, argv)
+    return run(call, argv)
   if not {"-h", "--help"} & {*sys.argv}:
     allocator.keep_freed()
   interrupts.own_process()
@@ -77,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
       write_through=True,
     )
   try:
-    code = run(_run_verb)
+    code = run(call)
   except KeyboardInterrupt:  # A second one, while the first was handled.
     code = exit_codes.INTERRUPTED
   finally:
@@ -97,26 +59,29 @@ def _leave_within(seconds: float, code: int) -> None:
   timer.start()
 
 
-def _run_verb(argv: Sequence[str]) -> int:
-  verbs = "\n".join(f"  {v:<12}{about}" for v, (_, about) in VERBS.items())
-  usage = (
-    "usage: maskedlm VERB [options]\n\n"
-    f"{verbs}\n\n`maskedlm VERB --help` prints its options; "
-    "`maskedlm --version`."
-  )
+def call(argv: Sequence[str]) -> int:
+  """Runs a verb; returns the exit code, and raises what went wrong."""
   if not argv or argv[0] in ("-h", "--help", "help"):
-    print(usage)
+    print(verbs.usage(""))
     return 0 if argv else exit_codes.ERROR
-  verb = ALIASES.get(argv[0], argv[0])
-  if verb == "--version":
-    print(f"maskedlm {__version__}")
+  if argv[0] == "--version":
+    from maskedlm.runtime import startup
+
+    lines = [f"maskedlm {__version__}", *startup.describe_versions()]
+    print("\n".join(lines))
     return 0
-  if verb not in VERBS:
-    near = did_you_mean(verb, VERBS)
-    console.warn(f"error: unknown verb {verb!r}{near}\n\n{usage}")
-    return exit_codes.ERROR
-  module = importlib.import_module(f"maskedlm.cli.{VERBS[verb][0]}")
-  return module.main(argv[1:])
+  if argv[0] == "--print-completion":
+    from maskedlm.cli import completion
+
+    print(completion.script(" ".join(argv[1:])), end="")
+    return 0
+  called, argv = verbs.find(argv)
+  if called in verbs.GROUPS:
+    print(verbs.usage(called))
+    return 0 if argv else exit_codes.ERROR
+  from maskedlm.cli import frame
+
+  return frame.parse(verbs.load(called), called, argv).run() or 0
 
 
 def run(verb_main: Callable[[Sequence[str]], int], argv=None) -> int:

@@ -1,29 +1,51 @@
-"""`maskedlm status`: shows how far runs are, from their workdirs alone."""
+"""`maskedlm status`: shows how far runs are, and their checkpoints."""
 
-import argparse
-from collections.abc import Sequence
+import dataclasses
 
-from maskedlm.cli import options
+from maskedlm.cli import shared
+from maskedlm.cli.flags import flag
 from maskedlm.runtime import console
-from maskedlm.training import status
 
 
-def main(argv: Sequence[str]) -> int:
-  """Runs the verb; returns the exit code."""
-  parser = argparse.ArgumentParser(
-    prog="maskedlm status",
-    description="Shows how far runs are: the last logged step, losses, speed, "
-    "the newest checkpoint, and when something was last written. It reads "
-    "workdirs alone, from any machine that sees them.",
-    allow_abbrev=False,
+@dataclasses.dataclass(frozen=True)
+class Status:
+  """Shows how far runs are: the last logged step, losses, speed, the newest
+  checkpoint, and when something was last written. It reads workdirs alone,
+  from any machine that sees them.
+  """
+
+  checkpoints: bool = flag(
+    False,
+    "List every checkpoint instead: step, held-out loss (of a fine-tuned "
+    "model, its metric), size, and what is damaged; every file is compared "
+    "with its SHA-256.",
   )
-  options.add_workdirs(parser)
-  options.add_json(parser, "print a JSON line for each run")
-  args = parser.parse_args(argv)
-  for workdir in args.workdirs:
-    found = status.read_status(workdir)
-    if args.json:
-      console.print_json(found)
-    else:
-      print(status.format_status(found), flush=True)
-  return 0
+  json: bool = shared.json("Print a JSON line for each run or checkpoint.")
+  workdirs: tuple[str, ...] = shared.runs(
+    "Runs of pretrain or finetune, also gs://... or s3://..."
+  )
+
+  def run(self) -> None:
+    """Runs the verb."""
+    from maskedlm.training import status
+
+    for workdir in self.workdirs:
+      if self.checkpoints:
+        self._list_checkpoints(workdir)
+        continue
+      found = status.read_status(workdir)
+      if self.json:
+        console.print_json(found)
+      else:
+        print(status.format_status(found), flush=True)
+
+  def _list_checkpoints(self, workdir: str) -> None:
+    from maskedlm.training.checkpoints import listing
+
+    steps = []
+    for step in listing.list_steps(workdir):
+      if self.json:
+        console.print_json({"workdir": workdir, **step})
+      steps.append(step)
+    if not self.json:
+      print("\n".join([workdir, *listing.format_steps(steps)]), flush=True)

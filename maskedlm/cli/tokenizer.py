@@ -1,101 +1,173 @@
-"""`maskedlm tokenizer`: trains a tokenizer, or shows the row of a text.
+"""`maskedlm tokenizer train|show|report|replace`."""
 
-`maskedlm tokenizer report` is in tokenizer_report.py.
-"""
-
-import argparse
+import dataclasses
+import pathlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping
+from typing import Any
 
-from maskedlm.cli import options
-from maskedlm.config import overrides
-from maskedlm.core.errors import ConfigError, CorpusError
-from maskedlm.data.prepare import prepare
-from maskedlm.data.tokenizers import tokenizer
-from maskedlm.finetune.common import text_pairs
+from maskedlm.cli import shared
+from maskedlm.cli.flags import REQUIRED, config_flag, flag
+from maskedlm.core.errors import ConfigError
 from maskedlm.runtime import buckets, console
 
 
-def main(argv: Sequence[str]) -> int:
-  """Runs the verb; returns the exit code."""
-  if argv[:1] == ["report"]:
-    from maskedlm.cli import tokenizer_report
+@dataclasses.dataclass(frozen=True)
+class Train:
+  """Trains a tokenizer on --config.corpus.source and saves it."""
 
-    return tokenizer_report.main(argv[1:])
-  parser = argparse.ArgumentParser(
-    prog="maskedlm tokenizer",
-    description="Trains a tokenizer on --config.corpus.source and saves it to "
-    "--out; or, with --try instead of --config, shows the row that a model "
-    "such as BERT reads: of a text, or of a pair. `maskedlm tokenizer report` "
-    "measures how well vocabularies fit each language.",
-  )
-  options.add_out(parser, "directory to save the tokenizer to", metavar="DIR")
-  parser.add_argument(
-    "--try",
+  out: str = shared.out_folder()
+  config: Any = config_flag()
+
+  def run(self) -> None:
+    """Runs the verb."""
+    from maskedlm.data.prepare import prepare
+
+    folder = buckets.folder(self.out)
+    made = prepare.train_tokenizer(self.config, folder, log=print)
+    print(
+      f"{made.kind} tokenizer with {made.vocab_size:,} tokens "
+      f"({made.sha256[:12]}) is ready in {self.out}"
+    )
+
+
+def saved_tokenizer(**more):
+  """Returns the field of --tokenizer."""
+  return flag(
+    REQUIRED,
+    "A saved directory, vocab.txt, tokenizer.json or .model.",
     metavar="TOKENIZER",
-    help="a saved directory, vocab.txt, tokenizer.json or .model",
+    **more,
   )
-  parser.add_argument(
-    "text",
-    nargs="*",
-    help="the text for --try; a tab between two makes them a pair",
-  )
-  args, config = overrides.parse_config(parser, argv, instead="try")
-  if config is None:
-    path = getattr(args, "try")
-    if args.out:
-      raise ConfigError(
-        "--out has no effect with --try, which only shows a tokenizer: leave "
-        "it out."
-      )
-    made = tokenizer.load_tokenizer(path)
-    for note in made.notes:
-      console.warn(f"tokenizer {path}: {note}")
-    print_row(made, " ".join(args.text))
-    return 0
-  if args.text:
-    raise ConfigError(
-      f"the text {' '.join(args.text)[:40]!r} has no effect with --config: "
-      "show a saved tokenizer with --try=DIR."
-    )
-  if not args.out:
-    raise CorpusError(
-      "--out is missing: give the directory to save the tokenizer to."
-    )
-  made = prepare.train_tokenizer(config, buckets.folder(args.out), log=print)
-  print(
-    f"{made.kind} tokenizer with {made.vocab_size:,} tokens "
-    f"({made.sha256[:12]}) is ready in {args.out}"
-  )
-  return 0
 
 
-def print_row(made: tokenizer.Tokenizer, text: str) -> None:
-  """Prints the row of a text, or of two with a tab between them, as a table.
-
-  It is [CLS] A [SEP] or [CLS] A [SEP] B [SEP]. A line has a token's position,
-  its segment, its id, the token, and the characters of the text that it is.
-
-  Raises:
-    ConfigError: there are three texts or more.
+@dataclasses.dataclass(frozen=True)
+class Show:
+  """Shows the row that a model such as BERT reads, of a text or of a pair: a
+  line has a token's position, its segment, its id, the token, and the
+  characters of the text that it is.
   """
-  texts = text.split("\t")
-  if len(texts) > 2:
-    raise ConfigError(
-      f"the text {text[:40]!r} has {len(texts) - 1} tabs; expected one text, "
-      "or a pair with a tab between its texts."
-    )
-  encodings = [made.encode(text) for text in texts]
-  a, b = [x.ids for x in encodings] + [None] * (2 - len(texts))
-  row = text_pairs.pair_row(made, a, b, length=sys.maxsize)
-  places = [""]  # Of [CLS].
-  for encoding, each in zip(encodings, texts, strict=True):
-    for start, end in encoding.offsets:
-      places.append(f"{start}:{end}\t{console.isolate(each[start:end])!r}")
-    places.append("")  # Of [SEP].
-  print("position\tsegment\tid\ttoken\tcharacters\ttext")
-  rows = zip(row.input_ids, row.token_type_ids, places, strict=True)
-  for position, (i, segment, place) in enumerate(rows):
-    token = console.isolate(made.tokens(int(i)))
-    line = f"{position}\t{'AB'[segment]}\t{i}\t{token}\t{place}"
-    print(line.rstrip("\t"))
+
+  tokenizer: str = saved_tokenizer(old=("--try",))
+  text: tuple[str, ...] = shared.text(
+    "The text; a tab between two makes them a pair."
+  )
+
+  def run(self) -> None:
+    """Runs the verb."""
+    from maskedlm.data.tokenizers import tokenizer
+    from maskedlm.finetune.common import text_pairs
+
+    made = tokenizer.load_tokenizer(self.tokenizer)
+    for note in made.notes:
+      console.warn(f"tokenizer {self.tokenizer}: {note}")
+    text = " ".join(self.text)
+    texts = text.split("\t")
+    if len(texts) > 2:
+      raise ConfigError(
+        f"the text {text[:40]!r} has {len(texts) - 1} tabs; expected one text, "
+        "or a pair with a tab between its texts."
+      )
+    encodings = [made.encode(text) for text in texts]
+    a, b = [x.ids for x in encodings] + [None] * (2 - len(texts))
+    row = text_pairs.pair_row(made, a, b, length=sys.maxsize)
+    places = [""]  # Of [CLS].
+    for encoding, each in zip(encodings, texts, strict=True):
+      for start, end in encoding.offsets:
+        places.append(f"{start}:{end}\t{console.isolate(each[start:end])!r}")
+      places.append("")  # Of [SEP].
+    print("position\tsegment\tid\ttoken\tcharacters\ttext")
+    rows = zip(row.input_ids, row.token_type_ids, places, strict=True)
+    for position, (i, segment, place) in enumerate(rows):
+      token = console.isolate(made.tokens(int(i)))
+      line = f"{position}\t{'AB'[segment]}\t{i}\t{token}\t{place}"
+      print(line.rstrip("\t"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Replace:
+  """Gives a model another vocabulary: one for your domain or language, a
+  smaller one, or its own with more words. Tokens in both keep their vectors; a
+  new token starts from the mean of the old tokens that spell it (Gee et al.
+  2022, https://arxiv.org/abs/2402.09977). Pretrain the result further:
+  --config.init_from=OUT.
+  """
+
+  checkpoint: str = shared.checkpoint()
+  tokenizer: str = saved_tokenizer()
+  out: str = shared.out_folder()
+
+  def run(self) -> None:
+    """Runs the verb."""
+    from maskedlm.interop.vocabulary_transfer import retokenize
+
+    retokenize(self.checkpoint, self.tokenizer, pathlib.Path(self.out))
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+  """Measures how well vocabularies fit each language: with --config, the one
+  that it would train on its corpus.parts and one with alpha = 1; with
+  --tokenizer and --parts, saved ones.
+  """
+
+  tokenizer: tuple[str, ...] = flag((), "Saved tokenizers.", metavar="DIR")
+  parts: str = flag(
+    "", "The text to measure on, like corpus.parts.", not_beside=("config",)
+  )
+  text_field: str = shared.text_field("--parts", not_beside=("config",))
+  png: str | None = shared.out("Also draw it.", shared.PICTURES)
+  json: bool = shared.json()
+  config: Any = config_flag(instead="tokenizer")
+
+  def run(self) -> None:
+    """Runs the verb."""
+    from maskedlm.inference.plots import figure
+    from maskedlm.planning import vocabularies
+
+    if self.png:
+      figure.load_matplotlib()
+    if self.config is None:
+      compared, texts = vocabularies.load_saved(
+        self.tokenizer,
+        figure.short_names(self.tokenizer),
+        self.parts,
+        text_field=self.text_field,
+      )
+    else:
+      compared, texts = vocabularies.train_both(self.config)
+    table = vocabularies.measure_vocabularies(compared, texts)
+    if self.png:
+      draw_report(self.png, table)
+    if self.json:
+      console.print_json(table, indent=2)
+    else:
+      print("\n".join(vocabularies.format_report(table)))
+
+
+def draw_report(path: str, table: Mapping[str, Mapping[str, Any]]) -> None:
+  """Draws characters per token and tokens per word as bars by language."""
+  import numpy as np
+
+  from maskedlm.inference.plots import figure
+  from maskedlm.planning.vocabularies import COLUMNS
+
+  names = list(table)
+  labels = list(table[names[0]]["vocabularies"])
+  thick = 0.8 / len(labels)
+  height = 0.24 * len(names) + 0.9
+  measures = ("characters_per_token", "tokens_per_word")
+  with figure.open_figure(path, width=8.0, height=height) as made:
+    panels = made.subplots(1, 2, sharey=True)
+    for panel, measured in zip(panels, measures, strict=True):
+      for i, label in enumerate(labels):
+        values = [
+          row["vocabularies"][label][measured] or 0 for row in table.values()
+        ]
+        at = np.arange(len(names)) + (i - (len(labels) - 1) / 2) * thick
+        panel.barh(at, values, thick, color=figure.colour(i), label=label)
+      panel.set_title(COLUMNS[measured][0])
+      panel.set_yticks(range(len(names)), names)
+    panels[0].invert_yaxis()
+    panels[1].legend()
+    made.tight_layout()

@@ -1,51 +1,32 @@
 """What `maskedlm word-senses` prints: scores and answers."""
 
-from maskedlm.core.counts import counted
-from maskedlm.core.measured import to_json
-from maskedlm.runtime import console, output_options
 
-
-def print_scores(args, counts, lines, documents: int, *, own: bool) -> None:
-  """Prints the scores, and writes them to --out."""
+def score_lines(counts, rows, documents: str) -> list[str]:
+  """Returns what `evaluate` prints: a table, and what it leaves out."""
+  from maskedlm.core.counts import counted
   from maskedlm.inference.word_senses import scores
 
   total = scores.ALL
   instances = counts[total, "instances"]
-  console.clear_progress()
-  table = [
-    {
-      **line._asdict(),
-      "nearest": line.nearest._asdict(),
-      "most_frequent": line.most_frequent._asdict(),
-    }
-    for line in lines
+  lines = [
+    f"{counted(instances, 'instance')} in {documents}",
+    scores.format_rows(rows),
   ]
-  text = to_json(table, indent=2) + "\n"
-  if args.out:
-    output_options.write_text(args.out, text, option="--out")
-  if args.json:
-    print(text, end="")
-    return
-  print(
-    f"{counted(instances, 'instance')} in {counted(documents, 'document')} of "
-    f"{args.data}" + (", held out of training" if own else "")
-  )
-  print(scores.format_rows(lines))
-  missing = instances - counts[total, "answered"]
-  if missing:
-    print(
+  if missing := instances - counts[total, "answered"]:
+    lines.append(
       f"no answer: {missing:,} instances, whose lemma was not in the training "
       "data with this part of speech; they count against recall"
     )
-  if counts[total, "fallback"]:
-    print(
-      f"first sense: {counts[total, 'fallback']:,} instances, not in the "
-      "training data, have that of --first_senses"
+  if first := counts[total, "fallback"]:
+    lines.append(
+      f"first sense: {first:,} instances, not in the training data, have that "
+      "of --first_senses"
     )
-  print(
+  lines.append(
     "ambiguous: instances of words with several senses in the training data; "
     "for the others both methods give the same answer"
   )
+  return lines
 
 
 def format_rule(rule) -> str:
@@ -80,9 +61,8 @@ def answer_fields(learned, sentence, target, answer, top_k: int) -> dict:
   }
 
 
-def format_answer(learned, sentence, target, answer, top_k: int) -> str:
-  """Formats an answer: the best sense, and the next ones."""
-  fields = answer_fields(learned, sentence, target, answer, top_k)
+def format_answer(fields: dict) -> str:
+  """Formats the fields of an answer: the best sense, and the next ones."""
   lines = [fields["context"]]
   for found in fields["senses"]:
     score, example = found["score"], found["example"]

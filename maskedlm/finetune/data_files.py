@@ -1,7 +1,7 @@
 """Reads the labelled files that a source names, in the layout they have.
 
-A test file may have another layout than the training file. `evaluate`,
-`predict` and `transfer` therefore accept the options that are overridable
+A test file may have another layout than the training file. `evaluate` and
+`predict` therefore accept the options that are overridable
 (contract.task_option) as `finetune` does, so that the remedy in an error
 message works there, too.
 """
@@ -22,11 +22,6 @@ from maskedlm.finetune.config import data_dir, make_task
 from maskedlm.finetune.contract import Example, FinetuneTask, options_that
 
 _OVERRIDE = re.compile(r"--config\.task\.(\w+)=")
-HELP = (
-  "--config.task.NAME=VALUE: how the file is read, if its layout differs from "
-  "the training data's (task.tag_column, task.label, ...), or task.threshold, "
-  "if the task has one."
-)
 
 
 def read_examples(task: FinetuneTask, source: str) -> list[Example]:
@@ -84,31 +79,15 @@ def find_files(source: str) -> list[str]:
   return list(dict.fromkeys(paths))
 
 
-def split_arguments(argv: Sequence[str]) -> tuple[list[str], list[str]]:
-  """Returns (arguments of the verb, overrides), split from a command line.
-
-  Raises:
-    ConfigError: an override is not of the form --config.task.NAME=VALUE.
-  """
-  tokens = [x for x in argv if re.match(r"--?(no)?config\b", x)]
-  for token in tokens:
-    if not _OVERRIDE.match(token):
-      raise ConfigError(
-        f"{token}: expected --config.task.NAME=VALUE, an option that says how "
-        "the file is read, or a threshold; the checkpoint sets all others."
-      )
-  return [x for x in argv if x not in tokens], tokens
-
-
 def with_overrides(
   kind: str, values: Mapping[str, Any], tokens: Sequence[str]
 ) -> FinetuneTask:
-  """Returns a checkpoint's task with the overrides of `split_arguments`.
+  """Returns a checkpoint's task with overrides.
 
   Args:
     kind: the task's name, or a file's.
     values: the checkpoint's options.
-    tokens: the overrides.
+    tokens: the overrides, --config.task.NAME=VALUE.
 
   Raises:
     ConfigError: the task has no such option, it is not overridable, it has no

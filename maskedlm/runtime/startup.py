@@ -199,6 +199,19 @@ def _versions() -> dict[str, str]:
   return {**found, "device": jax.devices()[0].device_kind}
 
 
+def describe_versions() -> list[str]:
+  """Returns what a report of a bug needs, found without starting JAX."""
+  lines = [
+    f"python {platform.python_version()}, {platform.platform(terse=True)}"
+  ]
+  for name in PACKAGES[1:]:
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+      lines.append(f"{name} {importlib.metadata.version(name)}")
+  found = xla_flags.find_platform(os.environ)
+  plugin = xla_flags.cuda_plugin()
+  return [*lines, f"platform {found}" + (f", {plugin}" if plugin else "")]
+
+
 @contextlib.contextmanager
 def connected(*, profile: int = 0):
   """Connects to the other hosts; a context manager or a decorator.

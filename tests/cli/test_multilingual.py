@@ -10,13 +10,14 @@ from helpers import languages
 from helpers.prepare_corpus import prepare_corpus
 from helpers.repository import CONFIGS
 from maskedlm import in_python
-from maskedlm.cli import inspect, pretrain, tokenizer, tokenizer_report
+from maskedlm.cli import main
 from maskedlm.config import defaults, overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.data import sampling
 from maskedlm.data.batches import domain_mixture
 from maskedlm.data.corpus import store
 from maskedlm.inference import fill_mask
+from maskedlm.planning import vocabularies
 from maskedlm.planning.inspect import html_page
 from maskedlm.planning.inspect import languages as inspect_languages
 from maskedlm.planning.inspect import rows as inspect_rows
@@ -104,7 +105,7 @@ def test_the_schedule_by_hand():
 
 def test_inspect_shows_the_schedule(argv, capsys, tmp_path):
   page = tmp_path / "page.html"
-  assert inspect.main([*argv, "--json", f"--html={page}"]) == 0
+  assert main.call(["inspect", *argv, "--json", f"--html={page}"]) == 0
   figures = json.loads(capsys.readouterr().out)
   table = figures["languages"]
   assert list(table) == list(languages.LETTERS)
@@ -179,8 +180,8 @@ def fake(ids, tokens):
 
 def test_the_report_by_hand():
   made = fake([0, 1, 2, 2, 1], ["<unk>", "<0xE6>", "a"])
-  table = tokenizer_report.measure_vocabularies(
-    [tokenizer_report.Vocabulary("one", made, {"de": 0.25})],
+  table = vocabularies.measure_vocabularies(
+    [vocabularies.Vocabulary("one", made, {"de": 0.25})],
     {"de": ["ab cd", "abcd efg"], "zh": ["x" * 50]},
   )
   # Two sentences of five tokens each; four words and 13 characters in total.
@@ -193,14 +194,16 @@ def test_the_report_by_hand():
   }
   # A word of 50 letters: the script has no spaces between words.
   assert table["zh"]["vocabularies"]["one"]["tokens_per_word"] is None
-  lines = tokenizer_report.format_report(table)
+  lines = vocabularies.format_report(table)
   assert lines[-1].split()[0] == "zh" and " - " in lines[-1]
 
 
 def test_the_report_of_a_config(argv, capsys, tmp_path):
   pytest.importorskip("matplotlib")
   picture = tmp_path / "report.png"
-  assert tokenizer.main(["report", *argv, "--json", f"--png={picture}"]) == 0
+  assert (
+    main.call(["tokenizer", "report", *argv, "--json", f"--png={picture}"]) == 0
+  )
   table = json.loads(capsys.readouterr().out)
   assert picture.stat().st_size > 10_000
   assert list(table) == list(languages.LETTERS)
@@ -222,32 +225,32 @@ def test_the_report_of_saved_tokenizers(argv, capsys, tmp_path):
   corpus = argv[1].partition("=")[2]
   (tmp_path / "en.txt").write_text("abc bad. cab fed?\n")
   options = [f"--tokenizer={corpus}/tokenizer", f"--parts={tmp_path}"]
-  assert tokenizer.main(["report", *options]) == 0
+  assert main.call(["tokenizer", "report", *options]) == 0
   assert capsys.readouterr().out.splitlines()[-1].startswith("en ")
   (tmp_path / "de.jsonl").write_text('{"body": "abc bad. cab fed?"}\n')
   options[1] = f"--parts=de:jsonl:{tmp_path}/de.jsonl"
-  assert tokenizer.main(["report", *options, "--text_field=body"]) == 0
+  assert main.call(["tokenizer", "report", *options, "--text_field=body"]) == 0
   assert capsys.readouterr().out.splitlines()[-1].startswith("de ")
   with pytest.raises(ConfigError, match="needs text: give --parts"):
-    tokenizer.main(["report", options[0]])
+    main.call(["tokenizer", "report", options[0]])
 
 
 def test_the_report_uses_deduplicated_text(tmp_path):
   config = languages.make_config(tmp_path, deduplicate=True)
-  once = tokenizer_report.train_both(config)[1]
+  once = vocabularies.train_both(config)[1]
   for name in languages.LETTERS:
     with (tmp_path / f"{name}.txt").open("a") as file:
       file.write("\n" + languages.make_text(name))
-  assert tokenizer_report.train_both(config)[1] == once
+  assert vocabularies.train_both(config)[1] == once
   config.corpus.deduplicate = False
-  assert tokenizer_report.train_both(config)[1] != once
+  assert vocabularies.train_both(config)[1] != once
 
 
 @pytest.mark.parametrize(
   ("verb", "option", "expected"),
   [
-    ("report", "corpus.parts=", r"corpus\.parts=''"),
-    ("report", "corpus.heldout_share=0.0", "heldout_share=0"),
+    ("tokenizer report", "corpus.parts=", r"corpus\.parts=''"),
+    ("tokenizer report", "corpus.heldout_share=0.0", "heldout_share=0"),
     ("inspect", "tokenizer.alpha=1.5", r"tokenizer.alpha=1.5.*0\.0 to 1\.0"),
     ("inspect", "data.alpha=-0.25", r"data.alpha=-0.25.*0\.0 to 1\.0"),
     ("inspect", "data.alpha=nan", r"data.alpha=nan.*0\.0 to 1\.0"),
@@ -259,13 +262,8 @@ def test_wrong_options(argv, tmp_path, verb, option, expected):
   words = [*argv, f"--config.{option}"]
   if verb == "pretrain":
     words += [f"--workdir={tmp_path}", "--config.corpus.path="]
-  call = {
-    "report": lambda words: tokenizer.main(["report", *words]),
-    "inspect": inspect.main,
-    "pretrain": pretrain.main,
-  }[verb]
   with pytest.raises(ConfigError, match=expected):
-    call(words)
+    main.call([*verb.split(), *words])
   assert not any(tmp_path.iterdir())
 
 

@@ -1,4 +1,4 @@
-"""`maskedlm transfer`: XNLI's files, the table, the verb."""
+"""`maskedlm evaluate` of several languages: XNLI, the table, the verb."""
 
 import functools
 import json
@@ -6,7 +6,7 @@ import json
 import pytest
 
 from helpers import finetune_runs
-from maskedlm.cli import main, transfer
+from maskedlm.cli import by_language, main
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import run
@@ -75,7 +75,6 @@ def test_xnlis_translated_training_set(tmp_path, capsys):
   [
     ("en:a.tsv,vi:b:c.tsv", {"en": "a.tsv", "vi": "b:c.tsv"}),
     ("en, zh_hant:x,mr:y", {"en": "x", "zh_hant": "x", "mr": "y"}),
-    ("", "ends without a file"),
     ("en:a,vi", "ends without a file"),
     ("a/b.tsv", "expected a language's code"),
     ("en:,vi:b", "expected a language's code"),
@@ -85,10 +84,10 @@ def test_xnlis_translated_training_set(tmp_path, capsys):
 )
 def test_parse_files(data, expected):
   if isinstance(expected, dict):
-    assert transfer.parse_files(data) == expected
+    assert by_language.parse_files(data) == expected
     return
   with pytest.raises(ConfigError, match=expected):
-    transfer.parse_files(data)
+    by_language.parse_files(data)
 
 
 def test_scores_by_hand():
@@ -97,18 +96,18 @@ def test_scores_by_hand():
     "vi": {"file": "b", "examples": 800, "accuracy": 0.5, "macro_f1": 0.25},
     "mr": {"file": "c", "examples": 47, "accuracy": 0.25, "macro_f1": 0.125},
   }
-  result = transfer.compare_scores(scores, "en", "accuracy")
+  result = by_language.compare_scores(scores, "en", "accuracy")
   assert result["languages"]["vi"]["difference"] == pytest.approx(-0.4)
   assert result["average"] == 0.375
-  assert [line.split() for line in transfer.format_scores(result)] == [
+  assert [line.split() for line in by_language.format_scores(result)] == [
     ["examples", "accuracy", "from", "en", "macro_f1"],
     ["en", "1,200", "0.9000", "0.8750"],
     ["vi", "800", "0.5000", "-0.4000", "0.2500"],
     ["mr", "47", "0.2500", "-0.6500", "0.1250"],
     ["others", "0.3750", "-0.5250"],
   ]
-  alone = transfer.compare_scores({"en": scores["en"]}, "en", "accuracy")
-  assert alone["average"] is None and len(transfer.format_scores(alone)) == 2
+  alone = by_language.compare_scores({"en": scores["en"]}, "en", "accuracy")
+  assert alone["average"] is None and len(by_language.format_scores(alone)) == 2
 
 
 @pytest.fixture(scope="module")
@@ -132,8 +131,8 @@ def tagger(tmp_path_factory):
 
 def test_the_verb(tagger, capsys):
   workdir, files = tagger
-  data = ",".join(f"{name}:{file}" for name, file in files.items())
-  argv = ["transfer", "--checkpoint", str(workdir), "--data", data]
+  data = ",".join(f"{name}={file}" for name, file in files.items())
+  argv = ["evaluate", "--checkpoint", str(workdir), "--data", data]
   assert main.main([*argv, "--json"]) == 0
   result = json.loads(capsys.readouterr().out)
   assert result["metric"] == "accuracy" and result["source"] == "en"
@@ -158,5 +157,14 @@ def test_errors_are_one_line(tagger, capsys):
   argv = ["transfer", "--checkpoint", str(workdir), "--data"]
   assert main.main([*argv, f"en:{files['en']}", "--source=vi"]) == 2
   assert "--source='vi' is unknown; known: en" in capsys.readouterr().err
-  assert main.main([*argv, f"en:{files['en']}x"]) == 2
+  assert main.main([*argv, f"en={files['en']}x"]) == 2
   assert capsys.readouterr().err.count("\n") == 1
+  english = f"en={files['en']}"
+  for more, message in (
+    ("--config.task.language=fr", "--data names the language of each file"),
+    ("--out=x.jsonl", "--out=x.jsonl is for one file"),
+  ):
+    assert main.main([*argv, english, more]) == 2
+    assert message in capsys.readouterr().err
+  assert main.main([*argv, str(files["en"]), "--source=en"]) == 2
+  assert "--source=en has no effect without" in capsys.readouterr().err

@@ -55,10 +55,10 @@ def preload() -> None:
   from maskedlm.cli import (  # noqa: F401
     embed,
     evaluate,
-    export_model,
+    export,
     fill_mask,
     finetune,
-    import_model,
+    import_,
     inspect,
     main,
     predict,

@@ -30,9 +30,7 @@ def folder(tmp_path_factory):
 
 def test_override():
   tokens = ["--config.task.label=stars", "--config.task.header=('a','stars')"]
-  argv, found = data_files.split_arguments(["--data", "x", *tokens, "a text"])
-  assert (argv, found) == (["--data", "x", "a text"], tokens)
-  task = data_files.with_overrides("classification", {"pooler": False}, found)
+  task = data_files.with_overrides("classification", {"pooler": False}, tokens)
   options = task.options
   assert (options.label, options.header) == ("stars", ("a", "stars"))
   assert not options.pooler

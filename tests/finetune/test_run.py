@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from helpers import finetune_runs as runs
-from maskedlm.cli import finetune as verb
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
@@ -335,7 +334,7 @@ def test_the_command_line_may_name_the_task(tmp_path, capsys, monkeypatch):
   )
   names = []
   monkeypatch.setattr(
-    verb.start,
+    start,
     "run_or_sweep",
     lambda config, workdir: names.append(config.seed),
   )

@@ -25,12 +25,12 @@ TABLE = {
     ("--out=none/v.npz", "there is no folder none"),
     ("--out=folder.npz", "--out=folder.npz is a folder; name a file"),
     ("", "give --out=FILE"),
-    ("--fit=a.npz --standardise=b.npz", "--fit measures"),
-    ("--out=v.npz --standardise=none.npz", "No such file"),
+    ("--fit=a.npz --standardise={text}", "--fit measures"),
+    ("--out=v.npz --standardise=none.npz", "none.npz: no such file"),
     ("--out=v.npz --combine=stack", "--combine=stack is for Python"),
-    ("--out=v.npz --format=xml", "'xml' is unknown"),
+    ("--out=v.npz --format=xml", "--format='xml' is unknown"),
     ("--out=v.npz --batch_tokens=0", "--batch_tokens=0"),
-    ("--out=v.npz --unit=char", "unit='char' is unknown"),
+    ("--out=v.npz --unit=char", "--unit='char' is unknown"),
     (
       "--out=v.npz --layers=1 --standardise={fitted}",
       "fitted with layers=[2], these vectors have layers=[1]",
@@ -43,12 +43,12 @@ TABLE = {
   "similarity --checkpoint={encoder}": [
     ("'a *cat*'", "1 text; expected two"),
     ("'a *cat*' b", "no word is marked"),
-    ("--wic=none", "--wic needs --dev"),
-    ("--dev=none 'the *cat*' '*a*'", "--dev is for --wic"),
+    ("--wic={text}", "--wic needs --dev"),
+    ("--dev={text} 'the *cat*' '*a*'", "has no effect without --wic"),
     ("--input=none", "--input=none: no such file"),
-    ("--wic=none --dev=none", "--wic=none: no such file"),
-    ("--format=jsonl 'the *cat*' '*a*'", "--format is for --input"),
-    ("--input=a 'the *cat*' '*a*'", "give one of"),
+    ("--wic=none --dev={text}", "--wic=none: no such file"),
+    ("--format=jsonl 'the *cat*' '*a*'", "--format=jsonl has no effect beside"),
+    ("--input={text} 'the *cat*' '*a*'", "give one of"),
   ],
   "isotropy --checkpoint={encoder} --input={text}": [
     ("--json a.json", "give --out=a.json"),
@@ -131,7 +131,6 @@ TABLE = {
     ("--out=a.gif '*a*'", "'.gif'"),
     ("'the cat'", "no word is marked"),
   ],
-  "plot": [("atention", "'atention' is unknown; did you mean \"attention\"?")],
 }
 
 

@@ -14,7 +14,7 @@ import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from helpers.repository import CONFIGS
-from maskedlm.cli import main, plan
+from maskedlm.cli import main
 from maskedlm.config.overrides import load_config
 from maskedlm.planning import (
   collectives,
@@ -99,7 +99,7 @@ def test_a_gradient_is_summed_over_all_gpus(name):
 
 def test_plan_of_bert_tiny(capsys):
   argv = [f"--config={CONFIGS}/bert.py:tiny", "--topology=h200:8"]
-  assert main.run(plan.main, [*argv, "--rows=5", "--json"]) == 0
+  assert main.main(["plan", *argv, "--rows=5", "--json"]) == 0
   found = json.loads(capsys.readouterr().out)
   assert found["compiled"] and found["fits"]
   assert found["mesh"] == {"data": 8, "fsdp": 1, "tensor": 1}
@@ -121,7 +121,7 @@ def test_plan_of_bert_tiny(capsys):
 def test_a_target_that_xla_refuses(capsys, monkeypatch):
   monkeypatch.setattr(gpus, "target_config", lambda chip: "no such field: 1")
   argv = [f"--config={CONFIGS}/bert.py:tiny", "--topology=h200:8"]
-  assert main.run(plan.main, argv) == 2
+  assert main.main(["plan", *argv]) == 2
   error = capsys.readouterr().err.splitlines()[-1]
   assert "error: --topology=h200:8: the CUDA plugin can't compile" in error
 

@@ -9,7 +9,7 @@ import json
 import jax
 import pytest
 
-from maskedlm.cli import main, plan
+from maskedlm.cli import main
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.planning import compile, planner, report, topologies
@@ -73,7 +73,7 @@ def compiled(config):
 
 
 def run(capsys, *argv):
-  assert main.run(plan.main, list(argv)) == 0
+  assert main.main(["plan", *argv]) == 0
   return capsys.readouterr().out
 
 
@@ -259,7 +259,7 @@ def test_a_machine_that_cannot_plan_is_one_line(
   capsys, monkeypatch, config, tmp_path, prepare, topology, words
 ):
   prepare(monkeypatch, tmp_path)
-  assert main.run(plan.main, [config, f"--topology={topology}"]) == 2
+  assert main.main(["plan", config, f"--topology={topology}"]) == 2
   error = capsys.readouterr().err
   assert error.count("\n") == 1 and words in error
 
@@ -273,7 +273,7 @@ def test_a_compiler_error_is_one_line(capsys, monkeypatch, config, on_cpus):
     )
 
   monkeypatch.setattr(jax.stages.Lowered, "compile", compile_it)
-  assert main.run(plan.main, [config, "--topology=v5e:2x4", "--rows=2"]) == 2
+  assert main.main(["plan", config, "--topology=v5e:2x4", "--rows=2"]) == 2
   (line,) = (
     line
     for line in capsys.readouterr().err.splitlines()
@@ -355,7 +355,7 @@ def test_largest_batch(capacity, rows, fixed, expected, tries):
 )
 def test_bad_input(argv, message, config):
   with pytest.raises(ConfigError, match=message):
-    plan.main([config, *argv])
+    main.call(["plan", config, *argv])
 
 
 def test_both_phases_count_in_the_hours(config):

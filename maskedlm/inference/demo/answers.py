@@ -5,7 +5,7 @@ field raises a ConfigError or DataError, which the page shows. The functions use
 the public API (inference/model.py) and are independent of HTTP.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,11 +13,12 @@ import numpy as np
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import predict
 from maskedlm.inference import fill_mask
-from maskedlm.inference.model import Model
-from maskedlm.inference.vectors import similarity
+from maskedlm.inference.model import Model, load
+from maskedlm.inference.vectors import similarity, vectors
 from maskedlm.inference.vectors.standardise import (
   Standardiser,
   apply_standardiser,
+  open_layer_standardisers,
 )
 
 CHARACTERS = 2_000  # The most in a text.
@@ -33,6 +34,26 @@ class Models(NamedTuple):
   encoder: Model
   tuned: tuple[tuple[str, predict.FineTunedModel], ...]  # (path, model).
   standardisers: tuple[tuple[int, Standardiser], ...] = ()  # (layer, its own).
+
+
+def open_models(
+  checkpoint: str, finetuned: Sequence[str] = (), standardise: str = ""
+) -> Models:
+  """Opens the page's models; a fine-tuned `checkpoint` labels, too.
+
+  Raises:
+    CheckpointError, ConfigError: one of them can't be used.
+  """
+  encoder = load(checkpoint)
+  fitted = {}
+  if standardise:
+    fitted = open_layer_standardisers(
+      standardise, vectors.make_text_encoder(encoder.opened)
+    )
+  tuned = [(path, predict.open_model(path)) for path in finetuned]
+  if "kind" in encoder.meta["task"] and checkpoint not in finetuned:
+    tuned.append((checkpoint, predict.make_model(encoder.opened, checkpoint)))
+  return Models(encoder, tuple(tuned), tuple(fitted.items()))
 
 
 def describe_models(models: Models) -> dict[str, Any]:

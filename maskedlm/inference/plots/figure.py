@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import output_files, output_options, storage_errors
+from maskedlm.runtime import output_files, storage_errors
 
 # Okabe & Ito's colours for the colour-blind, without yellow, which is too light
 # on white. Markers repeat the distinction.
@@ -63,16 +63,6 @@ def style(index: int) -> dict[str, str]:
   return {"color": colour(index), "marker": marker(index)}
 
 
-def check_picture(path: str, *, option: str = "--out") -> None:
-  """Checks that matplotlib is installed and that the picture can be written.
-
-  Raises:
-    ConfigError: matplotlib is missing; see output_options.check_file.
-  """
-  _library()
-  output_options.check_file(path, option=option, suffixes=SUFFIXES)
-
-
 @contextlib.contextmanager
 def open_figure(
   path: str, *, width: float, height: float, text: str = ""
@@ -88,7 +78,7 @@ def open_figure(
     ConfigError: matplotlib is missing, or the file can't be written.
     StorageError: the disk is full or unreachable.
   """
-  library = _library()
+  library = load_matplotlib()
   with library.rc_context({**STYLE, "font.family": fonts(text)}):
     made = library.figure.Figure(figsize=(width, height), facecolor="white")
     yield made
@@ -186,7 +176,7 @@ def drawable(path: str) -> frozenset[str]:
   return frozenset(chr(code) for code in charmap if code < 0x110000)
 
 
-def _library():
+def load_matplotlib():
   try:
     import matplotlib
     import matplotlib.figure

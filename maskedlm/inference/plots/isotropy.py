@@ -1,6 +1,6 @@
 """Draws how similar vectors are, layer by layer, for `maskedlm plot isotropy`.
 
-The data are tables written by `maskedlm isotropy`, one for each checkpoint.
+The data are tables of `maskedlm vectors isotropy`, one for each checkpoint.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,9 @@ def read_table(path: str) -> Table:
   Raises:
     DataError: the file can't be read or has another format.
   """
-  expected = "expected a file written by `maskedlm isotropy --out=FILE`."
+  expected = (
+    "expected a file written by `maskedlm vectors isotropy --out=FILE`."
+  )
   try:
     with open_file(path) as file:
       layers = parse_json(file.read())

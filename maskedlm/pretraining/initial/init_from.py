@@ -64,7 +64,7 @@ def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:
     raise ConfigError(
       f"tokenizer.path={config.tokenizer.path} is not the tokenizer of "
       f"{option}={path}: leave it out, or give the model that "
-      "tokenizer with `maskedlm retokenize` and start from the result."
+      "tokenizer with `maskedlm tokenizer replace` and start from the result."
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from helpers import untrained
 from helpers.untrained import POSITIONS, D, H, N
-from maskedlm.cli import demo, main
+from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.inference import fill_mask
 from maskedlm.inference.demo import answers
@@ -95,7 +95,7 @@ def test_cosines_of_two_words(models):
 def test_cosines_of_standardised_vectors(models, fitted):
   first, second = "The cat sat on the mat.", "a cat or a dog"
   fields = {"first": first, "second": second, "word": "cat", "other": "dog"}
-  opened = demo.open_models(models.encoder.path, [], str(fitted))
+  opened = answers.open_models(models.encoder.path, [], str(fitted))
   made = answers.answer_compare(opened, fields)
   plain = answers.answer_compare(models, fields)
   assert made["layers"] == plain["layers"]
@@ -118,10 +118,10 @@ def test_a_standardiser_that_does_not_fit(models, fitted, tmp_path):
   one = {name: stored[name][:D] for name in ("mean", "stddev")}
   np.savez(path, about=json.dumps(about), **one)
   with pytest.raises(ConfigError, match=r"the mean of layers 1, 2; expect"):
-    demo.open_models(models.encoder.path, [], str(path))
+    answers.open_models(models.encoder.path, [], str(path))
   other = untrained.pretrained(tmp_path / "other", kind="bpe")
   with pytest.raises(ConfigError, match=r"--standardise .* another encoder"):
-    demo.open_models(str(other), [], str(fitted))
+    answers.open_models(str(other), [], str(fitted))
 
 
 def test_comparing_a_word_with_itself(models):

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from maskedlm.cli import demo, main
+from maskedlm.cli import main
 from maskedlm.inference.demo import answers
 
 werkzeug_test = pytest.importorskip("werkzeug.test")
@@ -306,10 +306,10 @@ def test_other_errors_of_the_verb(capsys, workdirs, tmp_path):
 
 
 def test_a_fine_tuned_checkpoint_also_labels(workdirs):
-  made = demo.open_models(str(workdirs["pos"]), [str(workdirs["mood"])])
+  made = answers.open_models(str(workdirs["pos"]), [str(workdirs["mood"])])
   assert [path for path, _ in made.tuned] == [
     str(workdirs["mood"]),
     str(workdirs["pos"]),
   ]
   path = str(workdirs["pos"])
-  assert len(demo.open_models(path, [path]).tuned) == 1
+  assert len(answers.open_models(path, [path]).tuned) == 1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from helpers import tiny as tiny_run
-from maskedlm.cli import inspect
+from maskedlm.cli import main
 from maskedlm.config import defaults, overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.batches import placeholder_corpus
@@ -397,7 +397,7 @@ def test_nothing_to_predict(tiny, monkeypatch):
   )
   argv = [f"--config={tiny[0]}", f"--config.corpus.path={tiny[1]}"]
   with pytest.raises(ConfigError, match="train: 0 of 9 tokens are predicted"):
-    inspect.main(argv)
+    main.call(["inspect", *argv])
 
 
 @pytest.mark.parametrize(

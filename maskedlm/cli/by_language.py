@@ -1,119 +1,55 @@
-"""`maskedlm transfer`: scores a checkpoint in other languages than its own.
+"""Scores of a fine-tuned checkpoint in other languages than its own.
 
 This is the cross-lingual test of Conneau et al. (arXiv:1911.02116, section 5):
-a fine-tuned checkpoint of any task is scored on a test file of each language
-with the task's own metrics. The scores are those of `maskedlm evaluate`.
+a checkpoint of any task is scored on a test file of each language with the
+task's own metrics.
 """
 
-import argparse
 import dataclasses
+import pathlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from maskedlm.cli import options
-from maskedlm.core.counts import counted
-from maskedlm.core.errors import ConfigError, check_name
-from maskedlm.finetune import data_files
+from maskedlm.core.errors import ConfigError
 from maskedlm.runtime import console
 
 NAME = r"[a-z]{2,3}([_-]\w+)*"  # A language: en, zh, zh_hant.
 COLUMNS = 4  # Maximum number of metrics in the table; --json has all.
 
 
-def main(argv: Sequence[str]) -> int:
-  """Runs the verb; returns the exit code."""
-  parser = argparse.ArgumentParser(
-    prog="maskedlm transfer",
-    description="Scores a fine-tuned checkpoint (the best of a workdir) on a "
-    "labelled file of each language, and shows the difference from the "
-    "language that it was trained on.",
-    allow_abbrev=False,
-    epilog=data_files.HELP,
-  )
-  options.add_checkpoint(parser)
-  options.add_data(
-    parser,
-    "files in the format of the training data; en,vi:FILE for one with several "
-    "languages, in its column `language` (XNLI)",
-    required=True,
-    metavar="en:FILE,vi:FILE,...",
-  )
-  parser.add_argument(
-    "--source", help="the language of the training data; default: the first"
-  )
-  options.add_json(parser)
-  options.add_batch_size(parser)
-  options.add_length(parser)
-  argv, overrides = data_files.split_arguments(argv)
-  args = parser.parse_args(argv)
-  files = parse_files(args.data)
-  source = args.source or next(iter(files))
-  check_name("--source", source, files)
-  options.check_at_least(args, batch_size=1, length=8)
-  for token in overrides:
-    if token.lstrip("-").startswith("config.task.language="):
-      raise ConfigError(
-        f"{token} has no effect: --data names the language of each file."
-      )
-
-  from maskedlm.finetune import predict
-  from maskedlm.runtime import startup
-
-  startup.enable_compile_cache()
-  model = predict.open_model(
-    args.checkpoint, overrides, length=args.length or 0
-  )
-  examples = {
-    name: read_examples(model, name, file) for name, file in files.items()
-  }
-  scores = {}
-  for name, found in examples.items():
-    console.log(f"{name}: {files[name]}, {counted(len(found), 'example')}")
-    cut: list[int] = []
-    predictions = predict.predict(
-      model,
-      found,
-      batch_size=args.batch_size,
-      progress=predict.show_progress,
-      cut=cut,
-    )
-    predict.log_cut(model, cut, option="--length={}")
-    values = model.app.score(found, predictions)
-    scores[name] = {"file": files[name], "examples": len(found), **values}
-  result = compare_scores(scores, source, model.app.best)
-  if args.json:
-    console.print_json(result)
-  else:
-    print("\n".join(format_scores(result)))
-  return 0
+def names_languages(data: str) -> bool:
+  """Returns whether --data is en=FILE,vi=FILE; before it was en:FILE."""
+  if pathlib.Path(data).exists():
+    return False
+  return any(re.match(rf"{NAME}[=:]", item.strip()) for item in data.split(","))
 
 
 def parse_files(data: str) -> dict[str, str]:
   """Parses --data as {language: file}, in its order.
 
   Raises:
-    ConfigError: an item is not NAME:FILE or NAME,...,NAME:FILE, or a name
+    ConfigError: an item is not NAME=FILE or NAME,...,NAME=FILE, or a name
       occurs twice.
   """
   files: dict[str, str] = {}
   names: list[str] = []  # Languages without a file so far.
   for item in filter(None, map(str.strip, data.split(","))):
-    name, colon, file = item.partition(":")
-    if not re.fullmatch(NAME, name) or (colon and not file):
+    name, *file = re.split("[=:]", item, maxsplit=1)
+    if not re.fullmatch(NAME, name) or file == [""]:
       raise ConfigError(
-        f"--data: {item!r}; expected a language's code, a colon and its file, "
-        "such as en:en.conllu,vi:vi.conllu, or en,vi:xnli.test.tsv."
+        f"--data: {item!r}; expected a language's code, = and its file, such "
+        "as en=en.conllu,vi=vi.conllu, or en,vi=xnli.test.tsv."
       )
     if name in files or name in names:
       raise ConfigError(f"--data: {name!r} is there twice; expected it once.")
     names.append(name)
-    if colon:
-      files |= dict.fromkeys(names, file)
+    if file:
+      files |= dict.fromkeys(names, file[0])
       names = []
-  if names or not files:
+  if names:
     raise ConfigError(
-      f"--data={data!r} ends without a file; expected en:FILE,vi:FILE,..."
+      f"--data={data!r} ends without a file; expected en=FILE,vi=FILE,..."
     )
   return files
 

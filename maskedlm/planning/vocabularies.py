@@ -1,11 +1,9 @@
-"""`maskedlm tokenizer report`: measures how well vocabularies fit languages.
+"""Measures how well vocabularies fit languages.
 
-With --config it trains one vocabulary with alpha = 1 and one with the config's
-tokenizer.alpha, and measures both on held-out text. With --tokenizer it
-measures saved tokenizers on the text of --parts.
+Those that a config would train, with alpha = 1 and with its tokenizer.alpha,
+are measured on held-out text; saved ones on the text of --parts.
 """
 
-import argparse
 import collections
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,8 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from ml_collections import ConfigDict
 
-from maskedlm.cli import options
-from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.data import sampling
 from maskedlm.data.prepare import local, vocabulary_sample
@@ -24,7 +20,6 @@ from maskedlm.data.sources import domains, reader
 from maskedlm.data.sources.domains import Domain
 from maskedlm.data.sources.sentences import document_text
 from maskedlm.data.tokenizers import tokenizer, training
-from maskedlm.inference.plots import figure
 from maskedlm.runtime import console
 
 MEASURED_BYTES = 1 << 20  # Bytes measured, from the start of each text.
@@ -47,57 +42,6 @@ class Vocabulary(NamedTuple):
   label: str
   tokenizer: tokenizer.Tokenizer
   shares: Mapping[str, float]  # Language -> share of training text; {} unknown.
-
-
-def main(argv: Sequence[str]) -> int:
-  """Runs the verb; returns the exit code."""
-  parser = argparse.ArgumentParser(
-    prog="maskedlm tokenizer report",
-    description="Measures how well vocabularies fit each language: with "
-    "--config, the one that it would train on its corpus.parts and one with "
-    "alpha = 1; with --tokenizer and --parts, saved ones.",
-  )
-  parser.add_argument(
-    "--tokenizer",
-    action="append",
-    metavar="DIR",
-    help="a saved tokenizer; may be given several times",
-  )
-  parser.add_argument(
-    "--parts", help="the text to measure on, like corpus.parts"
-  )
-  parser.add_argument(
-    "--text_field",
-    default="text",
-    help="the field of --parts that holds the text, like corpus.text_field; "
-    "default: text",
-  )
-  parser.add_argument(
-    "--png", metavar="FILE", help="also draw it (.png, .svg, .pdf)"
-  )
-  options.add_json(parser)
-  args, config = overrides.parse_config(parser, argv, instead="tokenizer")
-  if args.png:
-    figure.check_picture(args.png, option="--png")
-  if config and (args.parts or args.text_field != "text"):
-    name = "parts" if args.parts else "text_field"
-    raise ConfigError(
-      f"--{name} has no effect with --config: give --config.corpus.{name}."
-    )
-  if config is None:
-    vocabularies, texts = load_saved(
-      args.tokenizer, args.parts or "", text_field=args.text_field
-    )
-  else:
-    vocabularies, texts = train_both(config)
-  table = measure_vocabularies(vocabularies, texts)
-  if args.png:
-    draw_report(args.png, table)
-  if args.json:
-    console.print_json(table, indent=2)
-  else:
-    print("\n".join(format_report(table)))
-  return 0
 
 
 def train_both(
@@ -160,9 +104,19 @@ def train_both(
 
 
 def load_saved(
-  paths: Sequence[str], option: str, *, text_field: str = "text"
+  paths: Sequence[str],
+  labels: Sequence[str],
+  option: str,
+  *,
+  text_field: str = "text",
 ) -> tuple[list[Vocabulary], dict[str, list[str]]]:
   """Loads saved tokenizers, and the beginning of each language's text.
+
+  Args:
+    paths: the tokenizers.
+    labels: what they are called in the table.
+    option: the value of --parts.
+    text_field: the field of the parts that holds the text.
 
   Raises:
     ConfigError: `option` (--parts) is empty.
@@ -192,7 +146,7 @@ def load_saved(
       console.log(f"tokenizer {path}: {note}")
   return [
     Vocabulary(label, made, {})
-    for label, made in zip(figure.short_names(paths), loaded, strict=True)
+    for label, made in zip(labels, loaded, strict=True)
   ], texts
 
 
@@ -279,29 +233,3 @@ def format_report(table: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 def _cell(value: float | None, form: str) -> str | None:
   return None if value is None else form.format(value)
-
-
-# The picture
-
-
-def draw_report(path: str, table: Mapping[str, Mapping[str, Any]]) -> None:
-  """Draws characters per token and tokens per word as bars by language."""
-  names = list(table)
-  labels = list(table[names[0]]["vocabularies"])
-  thick = 0.8 / len(labels)
-  height = 0.24 * len(names) + 0.9
-  measures = ("characters_per_token", "tokens_per_word")
-  with figure.open_figure(path, width=8.0, height=height) as made:
-    panels = made.subplots(1, 2, sharey=True)
-    for panel, measured in zip(panels, measures, strict=True):
-      for i, label in enumerate(labels):
-        values = [
-          row["vocabularies"][label][measured] or 0 for row in table.values()
-        ]
-        at = np.arange(len(names)) + (i - (len(labels) - 1) / 2) * thick
-        panel.barh(at, values, thick, color=figure.colour(i), label=label)
-      panel.set_title(COLUMNS[measured][0])
-      panel.set_yticks(range(len(names)), names)
-    panels[0].invert_yaxis()
-    panels[1].legend()
-    made.tight_layout()

@@ -1,0 +1,78 @@
+"""`maskedlm export`: writes a checkpoint for transformers, or for serving."""
+
+import dataclasses
+import pathlib
+
+from maskedlm.cli import shared
+from maskedlm.cli.flags import REQUIRED, flag
+from maskedlm.core.errors import ConfigError
+from maskedlm.runtime import console
+
+
+@dataclasses.dataclass(frozen=True)
+class Export:
+  """Converts a checkpoint for use outside of maskedlm."""
+
+  checkpoint: str = shared.checkpoint()
+  to: str = flag(
+    REQUIRED,
+    "hf: a directory that transformers loads; onnx: a graph for onnxruntime "
+    "and others; stablehlo: a program with its weights, which runs without "
+    "maskedlm.",
+    choices=("hf", "onnx", "stablehlo"),
+  )
+  out: str = shared.out_folder()
+  part: str = flag(
+    "",
+    "encoder | discriminator | generator; default: everything, or the "
+    "discriminator of ELECTRA.",
+  )
+  architecture: str = flag(
+    "",
+    "bert | roberta | xlm-roberta | camembert | distilbert | electra | "
+    "modernbert; default: the one that fits.",
+    needs={"to": ("hf",)},
+  )
+  int8: bool = flag(
+    False,
+    "Write a second graph, with the dense layers in 8-bit integers.",
+    needs={"to": ("onnx",)},
+  )
+  platforms: str = flag(
+    "cpu,cuda,tpu", "Where it can run.", needs={"to": ("stablehlo",)}
+  )
+
+  def run(self) -> None:
+    """Runs the verb."""
+    path, out = pathlib.Path(self.checkpoint), pathlib.Path(self.out)
+    more = {"part": self.part, "log": console.log}
+    if self.to == "hf":
+      from maskedlm.interop.huggingface import exporter
+
+      made = exporter.export_huggingface(
+        path, out, architecture=self.architecture, **more
+      )
+      print(f"{out}: {made}.from_pretrained({str(out)!r}) loads it")
+    elif self.to == "onnx":
+      made = _onnx().export_onnx(path, out, int8=self.int8, **more)
+      print(f"{out}: {', '.join(made)}; README.md says how to run it")
+    else:
+      from maskedlm.interop import stablehlo
+
+      platforms = tuple(p.strip() for p in self.platforms.split(","))
+      made = stablehlo.export_stablehlo(path, out, platforms=platforms, **more)
+      print(
+        f"{out}: {', '.join(made['outputs'])}; README.md says how to run it"
+      )
+
+
+def _onnx():
+  try:
+    from maskedlm.interop.onnx import exporter
+  except ImportError as error:
+    if error.name != "onnx":
+      raise
+    raise ConfigError(
+      "--to=onnx needs onnx: pip install 'maskedlm[onnx]'."
+    ) from None
+  return exporter

@@ -1,0 +1,144 @@
+"""Flags: the fields of verbs, with their documentation and their checks.
+
+core.options.option() with what a command line has besides: files to read and to
+write, and flags that need or exclude each other. frame.py obeys it.
+"""
+
+import dataclasses
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from maskedlm.core.options import describe_range, option
+
+REQUIRED = dataclasses.MISSING
+ANY = ("",)  # A file that may have any suffix.
+STDIN = "-"
+
+
+def flag(
+  default: Any,
+  doc: str,
+  *,
+  metavar: str = "",
+  needs: str | Mapping[str, Sequence[Any]] = "",
+  not_beside: Sequence[str] = (),
+  reads: bool = False,
+  writes: Sequence[str] = (),
+  old: Sequence[str] = (),
+  prefix: str = "",
+  **limits,
+) -> Any:
+  """Returns a field that --NAME sets.
+
+  Args:
+    default: its value if it is not given; REQUIRED = it must be.
+    doc: what it means; ends with a period.
+    metavar: what stands for the value in --help.
+    needs: the flag beside which it has an effect, or {flag: its values}.
+    not_beside: flags beside which it has no effect.
+    reads: whether it names files, which must exist; - is stdin.
+    writes: suffixes of the file that it names, or ANY.
+    old: names that it had in earlier versions, such as "--top".
+    prefix: if it collects all arguments that begin so, such as "--beam.".
+    **limits: the range or choices of the value, as of core.options.option.
+  """
+  made = option(default, doc, **limits)
+  own = {
+    "metavar": metavar,
+    "needs": {needs: ()} if isinstance(needs, str) and needs else needs or {},
+    "not_beside": tuple(not_beside),
+    "reads": reads,
+    "writes": tuple(writes),
+    "old": tuple(old),
+    "prefix": prefix,
+    "is_argument": False,
+  }
+  return dataclasses.field(
+    default=default, kw_only=True, metadata={**made.metadata, **own}
+  )
+
+
+def argument(default: Any, doc: str, *, metavar: str = "", **limits) -> Any:
+  """Returns a field that is set by its place on the command line."""
+  made = flag(default, doc, metavar=metavar, **limits)
+  return dataclasses.field(
+    default=default, kw_only=True, metadata={**made.metadata, "is_argument": 1}
+  )
+
+
+def config_flag(
+  *, instead: str = "", fits_corpus: bool = False, folder: str = ""
+) -> Any:
+  """Returns the field of a pretraining config: --config=FILE --config.a.b=...
+
+  Args:
+    instead: a flag that can be given in its place; the value is then None.
+    fits_corpus: whether the verb may read a corpus, which decides options.
+    folder: the flag of the folder that the verb makes; if it is there, the
+      command continues what was started.
+  """
+  doc = (
+    "Config file, such as configs/bert.py:base; any option of it can be "
+    "overridden: --config.model.num_layers=6; with --help, lists them."
+  )
+  made = flag(None, doc, metavar="FILE")
+  reading = {
+    "instead": instead,
+    "fits_corpus": fits_corpus,
+    "folder": folder,
+  }
+  return dataclasses.field(
+    default=None, kw_only=True, metadata={**made.metadata, "config": reading}
+  )
+
+
+class Flag(NamedTuple):
+  """A flag of a verb, or an argument without a name."""
+
+  name: str
+  kind: type  # str, int, float, bool; of a tuple, that of its items.
+  is_many: bool
+  cls: type  # The dataclass that has it.
+  about: Mapping[str, Any]  # The metadata of its field.
+  default: Any
+
+  @property
+  def spelling(self) -> str:
+    """How it is written: --top_k, or TEXT."""
+    if self.about["is_argument"]:
+      return self.about["metavar"] or self.name.upper()
+    if self.about["prefix"]:
+      return self.about["metavar"]
+    return f"--{self.name.removesuffix('_')}"  # from_ is a field's name.
+
+  @property
+  def doc(self) -> str:
+    """Its meaning, its values and its default."""
+    text = self.about["doc"]
+    if self.about["choices"]:
+      text += f" Values: {' | '.join(map(str, self.about['choices']))}."
+    elif values := describe_range(self.cls.__dataclass_fields__[self.name]):
+      text += f" Values: {values}."
+    if self.default in (REQUIRED, None, False, "", (), (STDIN,)):
+      return text
+    shown = self.default
+    if isinstance(shown, int) and not isinstance(shown, bool):
+      shown = f"{shown:,}"
+    return f"{text} Default: {shown}."
+
+
+def flags_of(cls: type) -> Iterator[Flag]:
+  """Yields the flags of a verb, in the order of its fields."""
+  hints = typing.get_type_hints(cls)
+  for field in dataclasses.fields(cls):
+    hint = hints[field.name]
+    if dataclasses.is_dataclass(hint):
+      yield from flags_of(hint)
+    if not field.metadata:
+      continue
+    is_many = typing.get_origin(hint) is tuple
+    if is_many or isinstance(hint, types.UnionType):
+      hint = typing.get_args(hint)[0]
+    yield Flag(field.name, hint, is_many, cls, field.metadata, field.default)

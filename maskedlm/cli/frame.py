@@ -1,0 +1,302 @@
+"""The frame of the command line: a verb is a frozen dataclass of its flags.
+
+  @dataclasses.dataclass(frozen=True)
+  class FillMask:
+    "Prints the most probable words for each mask of each text."
+
+    checkpoint: str = shared.checkpoint()
+    top_k: int = flag(5, "Words for each mask.", low=1)
+    text: tuple[str, ...] = argument((), "Texts; none = lines of stdin.")
+
+    def run(self): ...
+
+A field whose type is such a dataclass, too, stands for all of its flags. The
+parser, the checks, --help, docs/reference/cli.md and the shell's completion are
+made from the fields. A class may have `check()`, for what the fields can't say,
+and ONE_OF, flags of which at most one can be given.
+"""
+
+import argparse
+import dataclasses
+import itertools
+import pathlib
+import re
+import typing
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from maskedlm.cli.flags import ANY, REQUIRED, STDIN, Flag, flags_of
+from maskedlm.core.errors import ConfigError, check_name, did_you_mean
+from maskedlm.core.options import expected
+from maskedlm.runtime import output_options
+
+
+def make_parser(cls: type, command: str) -> argparse.ArgumentParser:
+  """Returns the parser of a verb; `command` is how it is called."""
+  parser = argparse.ArgumentParser(
+    prog=f"maskedlm {command}",
+    description=" ".join((cls.__doc__ or "").split()).replace("%", "%%"),
+    allow_abbrev=False,
+  )
+  for each in flags_of(cls):
+    if each.about["prefix"] or "config" in each.about:
+      continue
+    more: dict[str, Any] = {"help": each.doc.replace("%", "%%")}
+    if each.kind is bool:
+      parser.add_argument(each.spelling, action="store_true", **more)
+      continue
+    more |= {"type": each.kind, "metavar": each.about["metavar"] or None}
+    is_required = each.default is REQUIRED
+    if each.is_many:
+      more |= {"action": "extend", "nargs": "+"}
+    if not each.about["is_argument"]:
+      more |= {"dest": each.name, "required": is_required}
+      parser.add_argument(each.spelling, **more)
+      continue
+    more["metavar"] = each.spelling
+    if not is_required:
+      more["nargs"] = "*" if each.is_many else "?"
+    parser.add_argument(each.name, **more)
+  return parser
+
+
+def parse(cls: type, command: str, argv: Sequence[str]) -> Any:
+  """Returns the verb that a command line describes, checked.
+
+  Raises:
+    ConfigError: a value is wrong, or a flag has no effect beside the others.
+  """
+  if hasattr(cls, "parse"):
+    return cls.parse(command, argv)
+  collected = {
+    each.name: tuple(t for t in argv if t.startswith(each.about["prefix"]))
+    for each in flags_of(cls)
+    if each.about["prefix"]
+  }
+  left = [
+    t for t in argv if not any(t in found for found in collected.values())
+  ]
+  argv = normalise(cls, left)
+  parser = make_parser(cls, command)
+  config = next((f for f in flags_of(cls) if "config" in f.about), None)
+  if config:
+    args = _read_config(parser, argv, **config.about["config"])
+  else:
+    args, unknown = parser.parse_known_args(argv)
+    if unknown:
+      raise ConfigError(_unknown(cls, unknown[0], argv))
+  return make_verb(cls, {**vars(args), **collected}, argv)
+
+
+def _read_config(
+  parser, argv, *, instead: str, fits_corpus: bool, folder: str
+) -> argparse.Namespace:
+  from maskedlm.config import existing, overrides
+
+  def made(args, config) -> str:
+    usual = {"workdir": f"runs/{config.name}", "out": config.corpus.path}
+    return getattr(args, folder) or usual[folder]
+
+  more: dict[str, Any] = {"made": made} if folder else {}
+  if fits_corpus:
+    more["fit"] = existing.fit_to_corpus
+  args, args.config = overrides.parse_config(
+    parser, argv, instead=instead, **more
+  )
+  return args
+
+
+def make_verb(cls: type, values: Mapping[str, Any], argv: Sequence[str]) -> Any:
+  """Returns a verb with the values of its flags; the others have defaults.
+
+  Args:
+    cls: the verb.
+    values: name -> value; None stands for the default.
+    argv: the command line, which says what was given.
+
+  Raises:
+    ConfigError: as `parse`.
+  """
+  own = argv[: argv.index("--")] if "--" in argv else argv
+  spelt = {token.partition("=")[0] for token in own}
+  flags = {each.name: each for each in flags_of(cls)}
+  given = {
+    name
+    for name, each in flags.items()
+    if each.spelling in spelt
+    or (
+      (each.about["is_argument"] or each.about["prefix"]) and values.get(name)
+    )
+  }
+  verb = _build(cls, values)
+  found = _values(verb)
+  for each in flags.values():
+    _check_value(each, found[each.name])
+  _check_together(cls, flags, found, given)
+  _check_files(flags, found)
+  _check_own(verb)
+  return verb
+
+
+def _build(cls: type, values: Mapping[str, Any]) -> Any:
+  hints = typing.get_type_hints(cls)
+  made = {}
+  for field in dataclasses.fields(cls):
+    if dataclasses.is_dataclass(hints[field.name]):
+      made[field.name] = _build(hints[field.name], values)
+    elif values.get(field.name) is not None:
+      value = values[field.name]
+      made[field.name] = tuple(value) if isinstance(value, list) else value
+  return cls(**made)
+
+
+def _values(verb: Any) -> dict[str, Any]:
+  found = {}
+  for field in dataclasses.fields(verb):
+    value = getattr(verb, field.name)
+    if dataclasses.is_dataclass(value):
+      found |= _values(value)
+    else:
+      found[field.name] = value
+  return found
+
+
+def _check_own(verb: Any) -> None:
+  """Calls the verb's check(), after those of its groups."""
+  for field in dataclasses.fields(verb):
+    if dataclasses.is_dataclass(value := getattr(verb, field.name)):
+      _check_own(value)
+  if hasattr(verb, "check"):
+    verb.check()
+
+
+def normalise(cls: type, argv: Sequence[str]) -> list[str]:
+  """Returns argv as the parser reads it; raises ConfigError for --json=FILE.
+
+  Names of earlier versions become today's, a dash in a name an underscore; and
+  `--layers -1,-2` becomes --layers=-1,-2, as argparse would take the value for
+  a flag.
+  """
+  flags = {f.spelling: f for f in flags_of(cls) if not f.about["is_argument"]}
+  old = {name: new for new, f in flags.items() for name in f.about["old"]}
+  made: list[str] = []
+  for i, token in enumerate(argv):
+    if token == "--":
+      return [*made, *argv[i:]]
+    name, equals, value = token.partition("=")
+    spelt = "--" + name.removeprefix("--").replace("-", "_")
+    if name.startswith("--") and spelt in flags:
+      name = spelt
+    name = old.get(name, name)
+    if equals and name in flags and flags[name].kind is bool:
+      raise ConfigError(_takes_no_value(name, value))
+    token = f"{name}{equals}{value}"
+    before = flags.get(made[-1]) if made else None
+    if before and before.kind is not bool and re.match(r"-\d", token):
+      made[-1] += f"={token}"
+    else:
+      made.append(token)
+  return made
+
+
+def _unknown(cls: type, token: str, argv: Sequence[str]) -> str:
+  """Returns the error of an argument that the verb doesn't have."""
+  names = [each.spelling for each in flags_of(cls)]
+  if ["--json", token] in map(list, itertools.pairwise(argv)):
+    return _takes_no_value("--json", token)
+  near = did_you_mean(token.partition("=")[0], names)
+  return f"unknown argument {token}{near}"
+
+
+def _takes_no_value(name: str, value: str) -> str:
+  to_file = f"; to write JSON to a file, give --out={value}"
+  return f"{name}={value}: {name} takes no value{to_file * (name == '--json')}."
+
+
+def _check_value(each: Flag, value: Any) -> None:
+  """Checks the range or the choices of a flag's value, or of each value."""
+  if value is None or value == each.default or "config" in each.about:
+    return
+  for one in value if each.is_many else [value]:
+    if each.about["choices"] is not None:
+      check_name(each.spelling, one, each.about["choices"])
+  if wanted := expected(each.cls, each.name, value):
+    raise ConfigError(f"{each.spelling}={value}: expected {wanted}.")
+
+
+def _check_together(cls: type, flags, values, given) -> None:
+  """Refuses flags that have no effect beside others, or exclude each other."""
+  exclusive = [flags[name] for name in getattr(cls, "ONE_OF", ())]
+  if sum(each.name in given for each in exclusive) > 1:
+    *most, last = (
+      f"{each.name}s" if each.about["is_argument"] else each.spelling
+      for each in exclusive
+    )
+    raise ConfigError(f"give one of {', '.join(most)} and {last}.")
+  for name in (name for name in flags if name in given):
+    shown = flags[name].spelling
+    if flags[name].kind is not bool and not flags[name].is_many:
+      shown = f"{shown}={values[name]}"
+    for other, wanted in flags[name].about["needs"].items():
+      spelling = flags[other].spelling
+      if not wanted and other not in given:
+        raise ConfigError(
+          f"{shown} has no effect without {spelling}: leave it out, or give "
+          f"{spelling}."
+        )
+      if wanted and values[other] not in wanted:
+        remedy = " or ".join(f"{spelling}={value}" for value in wanted)
+        raise ConfigError(
+          f"{shown} has no effect with {spelling}={values[other]}: leave it "
+          f"out, or give {remedy}."
+        )
+    for other in flags[name].about["not_beside"]:
+      if other in given:  # Not each verb with the flag has the other.
+        raise ConfigError(
+          f"{shown} has no effect beside {flags[other].spelling}: leave it out."
+        )
+
+
+def _check_files(flags: Mapping[str, Flag], values: Mapping[str, Any]) -> None:
+  """Checks the files to read and to write, before anything slow begins."""
+  read = []
+  for name, each in flags.items():
+    if not each.about["reads"] or not values[name]:
+      continue
+    paths = values[name] if each.is_many else [values[name]]
+    paths = [path for path in paths if path != STDIN]
+    read += paths
+    for path in paths:
+      if not pathlib.Path(path).exists():
+        raise ConfigError(f"{each.spelling}={path}: no such file.")
+      if pathlib.Path(path).is_dir():
+        raise ConfigError(
+          f"{each.spelling}={path} is a folder; give its files."
+        )
+  written = [
+    each
+    for name, each in flags.items()
+    if each.about["writes"] and values[name]
+  ]
+  for i, each in enumerate(written):
+    path = values[each.name]
+    suffixes = () if each.about["writes"] == ANY else each.about["writes"]
+    output_options.check_file(path, option=each.spelling, suffixes=suffixes)
+    if any(is_same_file(path, other) for other in read):
+      raise ConfigError(
+        f"{each.spelling}={path} is an input, too: give another name."
+      )
+    for other in written[:i]:
+      if is_same_file(path, values[other.name]):
+        raise ConfigError(
+          f"{other.spelling} and {each.spelling} are both {path}: give two "
+          "names."
+        )
+
+
+def is_same_file(a: str, b: str) -> bool:
+  """Returns whether two paths name one file, which may not exist yet."""
+  first, second = pathlib.Path(a), pathlib.Path(b)
+  return first.resolve() == second.resolve() or (
+    first.exists() and second.exists() and first.samefile(second)
+  )

@@ -1,0 +1,75 @@
+"""`maskedlm import`: turns another library's model into a workdir."""
+
+import dataclasses
+import pathlib
+
+from maskedlm.cli import shared
+from maskedlm.cli.flags import REQUIRED, argument, flag
+from maskedlm.runtime import console
+
+
+@dataclasses.dataclass(frozen=True)
+class Import:
+  """Reads a model that transformers saved (BERT, RoBERTa, XLM-R, CamemBERT,
+  DistilBERT, ELECTRA, ModernBERT), or sentence-transformers, with its pooling;
+  or the word vectors of word2vec and GloVe. It needs no internet, and runs no
+  pickle and no remote code.
+  """
+
+  from_: str = flag(
+    REQUIRED,
+    "hf: a Hugging Face directory; word2vec: a file of word vectors, text or "
+    "binary, of word2vec, GloVe or fastText (.vec).",
+    choices=("hf", "word2vec"),
+  )
+  path: str = argument(
+    REQUIRED,
+    "The file, or the directory with config.json, model.safetensors and the "
+    "tokenizer's files.",
+  )
+  out: str = shared.out_folder()
+  part: str = flag(
+    "",
+    "encoder = without the heads; default: everything.",
+    choices=("encoder",),
+    needs={"from_": ("hf",)},
+  )
+  words: int = flag(
+    0,
+    "Read only the first N words, usually the most frequent ones; 0 = all.",
+    metavar="N",
+    low=0,
+    needs={"from_": ("word2vec",)},
+  )
+
+  def run(self) -> None:
+    """Runs the verb."""
+    (self._hugging_face if self.from_ == "hf" else self._word_vectors)()
+
+  def _hugging_face(self) -> None:
+    import jax
+
+    from maskedlm.interop.huggingface import importer
+
+    model = importer.import_model(
+      pathlib.Path(self.path),
+      pathlib.Path(self.out),
+      part=self.part,
+      log=console.log,
+    )
+    count = sum(x.size for x in jax.tree.leaves(model.params))
+    print(
+      f"{self.out}: {', '.join(model.params)}; {count:,} parameters; rows of "
+      f"up to {model.length:,} tokens"
+    )
+
+  def _word_vectors(self) -> None:
+    from maskedlm.interop import word_vectors
+
+    made = word_vectors.import_word_vectors(
+      self.path, pathlib.Path(self.out), most=self.words, log=console.log
+    )
+    print(
+      f"{self.out}: {made.words:,} words, {made.width} numbers each; text is "
+      f"{'lowercased' if made.lowercase else 'read with its capitals'}"
+    )
