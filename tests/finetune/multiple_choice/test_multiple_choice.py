@@ -119,38 +119,6 @@ def test_scores_in_plain_numpy(pooler):
   np.testing.assert_allclose(metrics["choice_accuracy"], (correct, 5))
 
 
-def test_equals_transformers():
-  torch = pytest.importorskip("torch")
-  transformers = pytest.importorskip("transformers")
-  from helpers.bert_peer import make_peer
-
-  cfg = reference.config()
-  app = make(cfg)
-  params, batch = make_params(app, cfg), make_batch(app)
-  pretrained = make_peer({**reference.make_params(cfg), **params}, cfg)
-  peer = transformers.BertForMultipleChoice(pretrained.config).eval()
-  peer.bert.load_state_dict(pretrained.bert.state_dict())
-  dense = params["choice_head"]["dense"]
-  peer.classifier.load_state_dict(
-    {
-      "weight": torch.tensor(dense["kernel"].T.copy()),
-      "bias": torch.tensor(dense["bias"]),
-    }
-  )
-  real = np.arange(LENGTH) < batch["sequence_lengths"][..., None]
-  with torch.no_grad():
-    theirs = peer(
-      input_ids=torch.tensor(batch["input_ids"], dtype=torch.long),
-      token_type_ids=torch.tensor(batch["token_type_ids"], dtype=torch.long),
-      attention_mask=torch.tensor(real),
-      labels=torch.tensor(batch["labels"], dtype=torch.long),
-    )
-  ours = app.outputs(params, batch)["logits"]
-  np.testing.assert_allclose(ours, theirs.logits.numpy(), atol=1e-4)
-  total, weight = totals(app.loss(params, batch, None, False))[0]["choice"]
-  np.testing.assert_allclose(total / weight, theirs.loss.item(), rtol=1e-4)
-
-
 def test_predictions_score_and_tables():
   app = make()
   outputs = {"logits": np.log([[1, 1, 2], [6, 1, 1], [1, 1, 8], [2, 5, 1]])}
