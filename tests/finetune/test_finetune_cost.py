@@ -43,7 +43,7 @@ MATMULS = {
 }
 # Dropout is a third of the time to compile, so one task has it.
 DROPOUT = {"classification": 0.1, "tagging": 0.0, "question_answering": 0.0}
-OPTIONS = {"question_answering": {"max_query": 4, "max_answer_length": 8}}
+OPTIONS = {"question_answering": {"max_answer_length": 8}}
 
 
 def write_classification(path):

@@ -70,7 +70,7 @@ def test_spans_that_are_all_too_wide(encoder, file):
 
 def test_answers_that_no_window_holds(encoder, file):
   text = "the cat sat on the mat and the dog ran to the house " * 2
-  options = {"max_query": 4, "max_answer_length": 4, "stride": 4}
+  options = {"max_answer_length": 4, "stride": 4}
 
   def path(answer):
     answers = [{"text": answer, "answer_start": text.index(answer)}]
