@@ -5,10 +5,9 @@ than a row is cut into windows (data/labelled/windows.py) with enough overlap
 for every answer to be whole in one of them.
 """
 
-import collections
 import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -80,43 +79,32 @@ def make_rows(
   """
   between = [tokenizer.special.sep] * separators
   questions = tokenizer.encode_batch([e.question for e in examples])
-  input_ids, types, values, owners = [], [], [], []
-  counts = collections.Counter(labelled=sum(bool(e.answers) for e in examples))
-  shorter = []
+  input_ids, values, owners = [], [], []
+  answers, strides = [], []
   for index, example in enumerate(examples):
     question = questions[index][:max_query]
     ids, offsets = encode(example.context)
-    answer = answer_tokens(example, offsets)
+    answers.append(answer_tokens(example, offsets))
     begin = 1 + len(question) + separators  # The text's place in the row.
     capacity = length - begin - 1
-    used = _stride(capacity, stride, max_answer_length)
-    if used < stride and len(ids) > capacity:
-      shorter.append(used)
-    found = answer_windows(len(ids), capacity, stride, max_answer_length)
-    for window in found:
+    if len(ids) > capacity:
+      strides.append(_stride(capacity, stride, max_answer_length))
+    for window in answer_windows(len(ids), capacity, stride, max_answer_length):
       inside = ids[window.begin : window.end]
-      row = text_row(tokenizer, question, between, inside)
-      input_ids.append(row)
-      is_text = np.arange(len(row)) >= begin
-      types.append(np.int32(is_text & (num_types > 1)))
-    own = [_places(window, begin, answer) for window in found]
-    values += own
-    owners += [index] * len(own)
-    is_whole = any(end for *_, end in own)
-    counts["lost"] += bool(example.answers) and not is_whole
-    counts["wide"] += bool(answer) and np.ptp(answer) >= max_answer_length
+      input_ids.append(text_row(tokenizer, question, between, inside))
+      values.append(_places(window, begin, answers[-1]))
+      owners.append(index)
   table = np.array(values, np.int32).reshape(-1, 7)
-  notes = _notes(
-    examples,
-    questions,
-    shorter,
-    counts,
-    max_query=max_query,
-    stride=stride,
-    longest=max_answer_length,
+  lost = _num_lost(examples, owners, table[:, 6])
+  notes = _cut_questions(list(map(len, questions)), max_query)
+  notes += _notes(
+    examples, answers, strides, lost, stride=stride, longest=max_answer_length
   )
   return Rows(
-    tokens={"input_ids": input_ids, "token_type_ids": types},
+    tokens={
+      "input_ids": input_ids,
+      "token_type_ids": _types(input_ids, table[:, 0], num_types),
+    },
     values={
       "context": table[:, 0:2],
       "kept": table[:, 2:4],
@@ -127,7 +115,7 @@ def make_rows(
     example=np.array(owners, np.int64),
     notes=notes,
     lost=f"no window of data.length={length} contains an answer whole; raise it"
-    if 0 < counts["lost"] == counts["labelled"]
+    if 0 < lost == sum(bool(example.answers) for example in examples)
     else "",
   )
 
@@ -141,6 +129,24 @@ def _places(
   if answer and window.begin <= answer[0] and answer[1] < window.end:
     start, end = answer[0] + shift, answer[1] + shift
   return (*(x + shift for x in window), window.begin, start, end)
+
+
+def _types(
+  input_ids: Sequence[np.ndarray], begins: np.ndarray, num_types: int
+) -> list[np.ndarray]:
+  """Returns 1 from a row's text on, else 0; all 0 if there are no two types."""
+  return [
+    np.int32((np.arange(len(ids)) >= begin) & (num_types > 1))
+    for ids, begin in zip(input_ids, begins, strict=True)
+  ]
+
+
+def _num_lost(
+  examples: Sequence[Example], owners: Sequence[int], ends: np.ndarray
+) -> int:
+  """Returns how many answers are whole in no row, given where they end."""
+  whole = {owner for owner, end in zip(owners, ends, strict=True) if end}
+  return sum(bool(e.answers) and i not in whole for i, e in enumerate(examples))
 
 
 def answer_characters(
@@ -201,26 +207,31 @@ def answer_windows(
   ]
 
 
+def _cut_questions(sizes: Sequence[int], max_query: int) -> list[str]:
+  """Returns a note if questions are longer than max_query tokens."""
+  cut = [size for size in sizes if size > max_query]
+  return [
+    f"questions cut to {max_query} tokens: {len(cut):,} (the longest has "
+    f"{size:,})"
+    for size in sorted(cut)[-1:]
+  ]
+
+
 def _notes(
   examples: Sequence[Example],
-  questions: Sequence[np.ndarray],
-  shorter: Sequence[int],
-  counts: Mapping[str, int],
+  answers: Sequence[tuple[int, int] | None],
+  strides: Sequence[int],
+  lost: int,
   *,
-  max_query: int,
   stride: int,
   longest: int,
 ) -> list[str]:
-  """Returns notes on long questions and, if labelled, strides and answers."""
-  notes, lost, wide = [], counts["lost"], counts["wide"]
-  cut = [len(x) for x in questions if len(x) > max_query]
-  if cut:
-    notes.append(
-      f"questions cut to {max_query} tokens: {len(cut):,} (the longest has "
-      f"{max(cut):,})"
-    )
+  """Returns notes on labelled examples: shorter strides, long answers."""
   if all(example.answers is None for example in examples):
-    return notes
+    return []
+  shorter = [x for x in strides if x < stride]
+  wide = sum(bool(x) and x[1] - x[0] >= longest for x in answers)
+  notes = []
   if shorter:
     notes.append(
       f"task.stride={stride} is reduced to {min(shorter)}..{max(shorter)} for "
