@@ -15,8 +15,17 @@ from importlib.machinery import SourceFileLoader
 from maskedlm.core.errors import ConfigError, check_name
 
 SUFFIX = ".py"
-# Folders of earlier versions that such files import, and where they are now.
-_MOVED = {"maskedlm.objectives": "maskedlm.pretraining"}
+# What such files imported from earlier versions, and where it is now.
+_COMMON = "maskedlm.finetune.common"
+_MOVED = {
+  "maskedlm.objectives": "maskedlm.pretraining",
+  f"{_COMMON}.confusion": f"{_COMMON}.label_metrics",
+  f"{_COMMON}.labelled_or_null": "maskedlm.modeling.span_labels",
+  f"{_COMMON}.row_head": f"{_COMMON}.head",
+  f"{_COMMON}.span_vectors": "maskedlm.modeling.span_vectors",
+  f"{_COMMON}.tag_head": "maskedlm.modeling.label_heads",
+  "maskedlm.finetune.tagging.crf": "maskedlm.modeling.crf",
+}
 
 
 def load(option: str, name: str, known: list[str], *, has: Sequence[str]):
