@@ -46,6 +46,7 @@ setuptools.setup(
     # tensorflow-datasets imports it without declaring it (datasets#11212).
     "importlib_resources",
     "jax>=0.10",
+    "jaxtyping>=0.3",
     "ml-collections>=1.1",
     "numpy",
     "optax>=0.2.8",
@@ -84,6 +85,7 @@ setuptools.setup(
     "wandb": ["wandb>=0.20"],
     "umap": ["matplotlib>=3.8", "umap-learn"],  # Pictures by UMAP.
     "test": [
+      "beartype>=0.22",  # Checks the shapes that annotations state.
       "gcsfs",
       "gensim>=4.4",
       "hypothesis",

@@ -28,11 +28,37 @@ os.environ.setdefault(
 )
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
+import jaxtyping
 import pytest
+
+# What annotations say of arrays' types and shapes is checked, where a function
+# is traced (maskedlm/modeling/arrays.py).
+jaxtyping.install_import_hook("maskedlm.modeling", "checked_types.checked")
 
 from helpers import deprecations
 
 deprecations.install()
+
+# Marker -> the names by which a test, or its file, uses what it stands for.
+_MARKS = {
+  "peer": {"torch", "transformers", "sentence_transformers", "peers"},
+  "hosts": {"host_processes"},
+  "browser": {"chromium"},
+}
+
+
+@pytest.hookimpl(tryfirst=True)  # Before -m is applied.
+def pytest_collection_modifyitems(items):
+  """Marks tests by what they use."""
+  for item in items:
+    code = item.function.__code__
+    used = {*vars(item.module), *code.co_names, *map(str, code.co_consts)}
+    marks = {mark for mark, names in _MARKS.items() if used & names}
+    if item.path.parent.name == "faults":
+      marks.add("faults")
+    for mark in marks:
+      item.add_marker(mark)
+
 
 DATA = pathlib.Path(
   os.environ.get("MASKEDLM_DATA", ROOT.parent / "shared" / "data")

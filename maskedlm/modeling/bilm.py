@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
+from maskedlm.modeling.arrays import Array, Bool, Float, Int
 from maskedlm.modeling.encoder import Embeddings, EncoderConfig, by_rows, stack
 from maskedlm.modeling.layers import DTYPES, Dropout, contract
 from maskedlm.modeling.lstm import in_reading_order, read_both_ways
@@ -29,8 +30,10 @@ class ProjectedLstm(nn.Module):
   cfg: EncoderConfig
 
   @nn.compact
-  def __call__(self, x, segment_ids):
-    """Maps x [B, L, 2, W] and segment_ids [B, L] to [B, L, 2, W]."""
+  def __call__(
+    self, x: Float[Array, "B L 2 W"], segment_ids: Int[Array, "B L"]
+  ) -> Float[Array, "B L 2 W"]:
+    """Returns the outputs of both directions."""
     cfg, W, C = self.cfg, x.shape[-1], self.cfg.mlp_width
     dtype = DTYPES[cfg.dtype]
 
@@ -57,8 +60,13 @@ class BiLmLayer(nn.Module):
   train: bool
 
   @nn.compact
-  def __call__(self, x, is_first, segment_ids):
-    """Returns ([B*L, D], None) for x [B*L, D], as scan requires."""
+  def __call__(
+    self,
+    x: Float[Array, "n D"],
+    is_first: Bool[Array, ""],
+    segment_ids: Int[Array, "B L"],
+  ) -> tuple[Float[Array, "n D"], None]:
+    """Returns (the tokens' vectors, None), as scan requires."""
     cfg, (B, L) = self.cfg, segment_ids.shape
     lstm = ProjectedLstm(cfg, name="lstm")
     y = lstm(x.reshape(B, L, 2, cfg.width // 2), segment_ids)
@@ -79,14 +87,14 @@ class BiLm(nn.Module):
   @nn.compact
   def __call__(
     self,
-    input_ids,
-    token_type_ids,
-    segment_ids,
-    positions=None,
+    input_ids: Int[Array, "B L"],
+    token_type_ids: Int[Array, "B L"],
+    segment_ids: Int[Array, "B L"],
+    positions: Int[Array, "B L"] | None = None,
     *,
     train: bool,
-  ):
-    """Returns [B, L, D] of cfg.dtype; arguments are those of Encoder.
+  ) -> Float[Array, "B L D"]:
+    """Returns vectors of cfg.dtype; arguments are those of Encoder.
 
     Positions are unused: an LSTM counts. Where a segment begins, seen from
     either end, the state is zero.

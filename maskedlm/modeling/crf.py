@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from maskedlm.core.task import Batch, Params
+from maskedlm.modeling.arrays import Array
 
 # The score of a forbidden transition: its exp is 0, but no gradient is NaN.
 FORBIDDEN = -1e4
@@ -26,9 +27,9 @@ RATE = 100.0
 class TransitionScores(NamedTuple):
   """The scores of transitions between tags."""
 
-  start: jax.Array  # [T], or [B, T].
-  transitions: jax.Array  # [T, T]: [from, to].
-  end: jax.Array  # [T], or [B, T].
+  start: Array  # [T], or [B, T].
+  transitions: Array  # [T, T]: [from, to].
+  end: Array  # [T], or [B, T].
 
 
 def legal_transitions(

@@ -13,8 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from maskedlm.modeling.arrays import Array
 
-def random_bits(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+
+def random_bits(key: jax.Array, shape: tuple[int, ...]) -> Array:
   """Returns uniform random uint32 of the given shape.
 
   Each row (of the last dimension) has a start and an odd stride, which are
@@ -40,7 +42,7 @@ def drop_threshold(rate: float) -> int:
   return round(rate * 2**32)
 
 
-def drop(x: jax.Array, bits: jax.Array, threshold: int) -> jax.Array:
+def drop(x: Array, bits: Array, threshold: int) -> Array:
   """Zeroes the entries of x [...] whose bits [...] are below the threshold.
 
   The others are scaled by the inverse of the probability of keeping them.
@@ -52,7 +54,7 @@ def drop(x: jax.Array, bits: jax.Array, threshold: int) -> jax.Array:
   return (kept.astype(jnp.float32) * scale).astype(x.dtype)
 
 
-def mix(x: jax.Array) -> jax.Array:
+def mix(x: Array) -> Array:
   """Hashes uint32 x [...]: a permutation; each bit depends on all input bits.
 
   It is "lowbias32" of github.com/skeeto/hash-prospector (Chris Wellons).

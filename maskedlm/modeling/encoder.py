@@ -19,6 +19,7 @@ from jax.sharding import PartitionSpec
 
 from maskedlm.modeling import positions as positions_lib
 from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.modeling.arrays import Array, Bool, Float, Int
 from maskedlm.modeling.attention.layer import Attention
 from maskedlm.modeling.attention.mask import AttentionMask
 from maskedlm.modeling.attention.vendor_kernels import ROWS
@@ -61,8 +62,8 @@ class Embed(nn.Module):
   dtype: str
 
   @nn.compact
-  def __call__(self, ids):
-    """Returns vectors [..., width] of `dtype` for ids [...]."""
+  def __call__(self, ids: Int[Array, "*B"]) -> Float[Array, "*B width"]:
+    """Returns vectors of `dtype`."""
     init = nn.initializers.truncated_normal(self.init_stddev)
     table = self.param("embedding", init, (self.rows, self.width))
     return table[ids].astype(DTYPES[self.dtype])
@@ -74,8 +75,15 @@ class Embeddings(nn.Module):
   cfg: EncoderConfig
 
   @nn.compact
-  def __call__(self, input_ids, token_type_ids, positions, *, train: bool):
-    """Returns vectors [n, E] for arrays [n] of int32; positions may be None."""
+  def __call__(
+    self,
+    input_ids: Int[Array, " n"],
+    token_type_ids: Int[Array, " n"],
+    positions: Int[Array, " n"] | None,
+    *,
+    train: bool,
+  ) -> Float[Array, "n E"]:
+    """Returns vectors of cfg.dtype."""
     cfg = self.cfg
 
     def embed(ids, rows, name):
@@ -98,8 +106,10 @@ class Mlp(nn.Module):
   cfg: EncoderConfig
 
   @nn.compact
-  def __call__(self, x, *, train: bool):
-    """Returns [B*L, D] for x [B*L, D]."""
+  def __call__(
+    self, x: Float[Array, "n D"], *, train: bool
+  ) -> Float[Array, "n D"]:
+    """Returns what is added to the tokens of all rows."""
     cfg = self.cfg
     D, F = cfg.width, cfg.mlp_width
     dense: dict[str, Any] = {"dtype": cfg.dtype, "use_bias": cfg.biases}
@@ -120,8 +130,10 @@ class GatedMlp(nn.Module):
   cfg: EncoderConfig
 
   @nn.compact
-  def __call__(self, x, *, train: bool):
-    """Returns [B*L, D] for x [B*L, D]."""
+  def __call__(
+    self, x: Float[Array, "n D"], *, train: bool
+  ) -> Float[Array, "n D"]:
+    """Returns what is added to the tokens of all rows."""
     cfg = self.cfg
     D, F = cfg.width, cfg.mlp_width
     dtype = cfg.dtype
@@ -141,8 +153,10 @@ class GatedMlp(nn.Module):
 MLPS = {"plain": Mlp, "gated": GatedMlp}
 
 
-def rope(cfg: EncoderConfig, positions, theta: float, train: bool):
-  """Returns the rotation of positions [B, L]; see positions.py."""
+def rope(
+  cfg: EncoderConfig, positions: Int[Array, "B L"], theta: float, train: bool
+) -> positions_lib.Rotation:
+  """Returns the rotation of positions; see positions.py."""
   make = positions_lib.rotation
   if train and on_cpu():
     make = positions_lib.looked_up_rotation
@@ -150,7 +164,7 @@ def rope(cfg: EncoderConfig, positions, theta: float, train: bool):
 
 
 # (cfg, positions, theta, train) -> the rotation of queries and keys, if any.
-POSITIONS = {
+POSITIONS: dict[str, Callable[..., Any]] = {
   "learned": lambda *_: None,  # In the embeddings.
   "rope": rope,
   "alibi": lambda *_: None,  # In the scores.
@@ -179,8 +193,8 @@ def make_norm(cfg: EncoderConfig, name: str):
 class LayerFlags(NamedTuple):
   """Flags that distinguish layers; scanned, so that all share one Block."""
 
-  is_first: Any  # shape=(), bool.
-  is_global: Any  # shape=(), bool; other layers have a window.
+  is_first: Bool[Array, "..."]
+  is_global: Bool[Array, "..."]  # Other layers have a window.
 
 
 class Block(nn.Module):
@@ -191,13 +205,19 @@ class Block(nn.Module):
   one_text: bool  # Every row is one text, then padding.
 
   @nn.compact
-  def __call__(self, x, flags: LayerFlags, segment_ids, rotations):
-    """Returns ([B*L, D], None), as scan requires.
+  def __call__(
+    self,
+    x: Float[Array, "n D"],
+    flags: LayerFlags,
+    segment_ids: Int[Array, "B L"],
+    rotations,
+  ) -> tuple[Float[Array, "n D"], None]:
+    """Returns (the tokens' vectors, None), as scan requires.
 
     Args:
-      x: [B*L, D].
+      x: vectors of the tokens of all rows.
       flags: this layer's.
-      segment_ids: [B, L].
+      segment_ids: of the rows.
       rotations: the result of `rotations_of`.
     """
     cfg = self.cfg
@@ -254,22 +274,22 @@ class Encoder(nn.Module):
   @nn.compact
   def __call__(
     self,
-    input_ids,
-    token_type_ids,
-    segment_ids,
-    positions=None,
+    input_ids: Int[Array, "B L"],
+    token_type_ids: Int[Array, "B L"],
+    segment_ids: Int[Array, "B L"],
+    positions: Int[Array, "B L"] | None = None,
     *,
     train: bool,
-  ):
-    """Returns [B, L, D] of cfg.dtype.
+  ) -> Float[Array, "B L D"]:
+    """Returns vectors of cfg.dtype.
 
     Args:
-      input_ids, token_type_ids: [B, L] int32.
-      segment_ids: [B, L] int32: a position attends to its own segment and, if
-        cfg.causal, only to itself and to its left (with cfg.right_to_left, to
-        its right); 0 for padding.
-      positions: [B, L] int32. None for 0..L-1; each row is then one text of
-        segment 1, followed by padding.
+      input_ids, token_type_ids: of the rows.
+      segment_ids: a position attends to its own segment and, if cfg.causal,
+        only to itself and to its left (with cfg.right_to_left, to its right);
+        0 for padding.
+      positions: None for 0..L-1; each row is then one text of segment 1,
+        followed by padding.
       train: apply dropout, which needs rngs={"dropout": key}.
     """
     cfg = self.cfg
@@ -328,10 +348,12 @@ def stack(block, cfg: EncoderConfig, train: bool, in_axes):
   )
 
 
-def rotations_of(cfg: EncoderConfig, positions, *, train: bool):
+def rotations_of(
+  cfg: EncoderConfig, positions: Int[Array, "B L"], *, train: bool
+):
   """Returns the rotations (cos, sin) of global and of local layers.
 
-  Both are None unless positions [B, L] are encoded by RoPE (positions.py).
+  Both are None unless positions are encoded by RoPE (positions.py).
   """
   near = cfg.local_rope_theta if cfg.local_window else cfg.rope_theta
   rotation = POSITIONS[cfg.position]

@@ -10,26 +10,28 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from maskedlm.modeling import vocabulary_softmax
+from maskedlm.modeling.arrays import Array, Float, Int
 from maskedlm.modeling.encoder import Embed, Encoder, EncoderConfig, make_norm
 from maskedlm.modeling.layers import ACTIVATIONS, Dense, gelu
 
 
-def gather_positions(x, positions):
-  """Returns the vectors [B, P, D] of x [B, L, D] at positions [B, P]."""
+def gather_positions(
+  x: Float[Array, "B L D"], positions: Int[Array, "B P"]
+) -> Float[Array, "B P D"]:
+  """Returns the vectors at positions."""
   return jnp.take_along_axis(x, positions[..., None], axis=1)
 
 
-def sentence_vector(cfg: EncoderConfig, x, segment_ids):
-  """Returns the vector that represents each row, [B, D].
+def sentence_vector(
+  cfg: EncoderConfig,
+  x: Float[Array, "B L D"],
+  segment_ids: Int[Array, "B L"],
+) -> Float[Array, "B D"]:
+  """Returns the vector that represents each row.
 
   It is the vector of [CLS], the first token; in a left-to-right model, where
   [CLS] attends only to itself, the vector of the last real token; of two LSTMs,
-  the half of either that has read the row.
-
-  Args:
-    cfg: the architecture.
-    x: [B, L, D].
-    segment_ids: [B, L], 0 for padding.
+  the half of either that has read the row. Segment 0 is padding.
   """
   if cfg.reads in ("both", "right"):
     return x[:, 0]
@@ -41,11 +43,14 @@ def sentence_vector(cfg: EncoderConfig, x, segment_ids):
   return jnp.concatenate([last[:, :W], x[:, 0, W:]], axis=1)
 
 
-def mean_vector(cfg: EncoderConfig, x, segment_ids):
-  """Returns the mean of each row's real tokens, [B, D].
+def mean_vector(
+  cfg: EncoderConfig,
+  x: Float[Array, "B L D"],
+  segment_ids: Int[Array, "B L"],
+) -> Float[Array, "B D"]:
+  """Returns the mean of each row's real tokens.
 
-  Published ModernBERT classifiers may use it (classifier_pooling). Arguments
-  are those of `sentence_vector`.
+  Published ModernBERT classifiers may use it (classifier_pooling).
   """
   del cfg
   real = (segment_ids > 0)[..., None]
@@ -71,11 +76,12 @@ def span_means(x, spans):
 ROW_POOLS = {"cls": sentence_vector, "mean": mean_vector}
 
 
-def row_vector(cfg: EncoderConfig, x, segment_ids):
-  """Returns the vectors [B, D] from which the rows' labels are predicted.
-
-  Arguments are those of `sentence_vector`.
-  """
+def row_vector(
+  cfg: EncoderConfig,
+  x: Float[Array, "B L D"],
+  segment_ids: Int[Array, "B L"],
+) -> Float[Array, "B D"]:
+  """Returns the vectors from which the rows' labels are predicted."""
   return ROW_POOLS[cfg.row_pool](cfg, x, segment_ids)
 
 
@@ -89,12 +95,17 @@ class MlmHead(nn.Module):
   cfg: EncoderConfig
 
   @nn.compact
-  def __call__(self, x, embedding, output=vocabulary_softmax.logits):
+  def __call__(
+    self,
+    x: Float[Array, "B P D"],
+    embedding: Float[Array, "V E"],
+    output=vocabulary_softmax.logits,
+  ):
     """Returns float32 logits [B, P, V].
 
     Args:
-      x: [B, P, D].
-      embedding: [V, E].
+      x: vectors at the positions that are predicted.
+      embedding: the token embedding.
       output: the output layer; vocabulary_softmax.loss_and_correct, with its
         labels bound, returns (loss, correct) [B, P] in place of logits.
     """
@@ -128,14 +139,19 @@ class SboHead(nn.Module):
 
   @nn.compact
   def __call__(
-    self, left, right, place, embedding, output=vocabulary_softmax.logits
+    self,
+    left: Float[Array, "B P D"],
+    right: Float[Array, "B P D"],
+    place: Int[Array, "B P"],
+    embedding: Float[Array, "V E"],
+    output=vocabulary_softmax.logits,
   ):
     """Returns float32 logits [B, P, V], or the result of another `output`.
 
     Args:
-      left, right: [B, P, D], vectors of the tokens next to the span.
-      place: [B, P], place of the token in the span, from 0.
-      embedding: [V, E].
+      left, right: vectors of the tokens next to the span.
+      place: place of the token in the span, from 0.
+      embedding: the token embedding.
       output: as in MlmHead.
     """
     cfg = self.cfg
@@ -143,9 +159,9 @@ class SboHead(nn.Module):
     places = Embed(
       self.max_span, self.place_width, cfg.init_stddev, cfg.dtype, name="place"
     )
-    x = jnp.concatenate([left, right, places(place)], axis=-1)
-    x = x.reshape(B * P, 2 * D + self.place_width)
-    x = DenseNorm(cfg, D, name="first")(x)
+    known = jnp.concatenate([left, right, places(place)], axis=-1)
+    known = known.reshape(B * P, 2 * D + self.place_width)
+    x = DenseNorm(cfg, D, name="first")(known)
     x = DenseNorm(cfg, cfg.embedding_size, name="second")(x)
     x = x.reshape(B, P, cfg.embedding_size)
     bias = self.param("bias", nn.initializers.zeros, (cfg.padded_vocab_size,))
@@ -160,8 +176,8 @@ class DenseNorm(nn.Module):
   stddev: float | None = None  # cfg.init_stddev if None.
 
   @nn.compact
-  def __call__(self, x):
-    """Returns [n, features] for x [n, width], of any width."""
+  def __call__(self, x: Float[Array, "n width"]) -> Float[Array, "n features"]:
+    """Returns vectors of self.features; the width may be any."""
     cfg, inputs = self.cfg, x.shape[-1:]
     dense = Dense(
       inputs,
@@ -202,8 +218,8 @@ class Pooler(nn.Module):
   cfg: EncoderConfig
 
   @nn.compact
-  def __call__(self, x):
-    """Returns [B, D] for x [B, L, D]."""
+  def __call__(self, x: Float[Array, "B L D"]) -> Float[Array, "B D"]:
+    """Returns a vector of each row."""
     cfg = self.cfg
     D = cfg.width
     has_norm = cfg.pooler == "norm"
@@ -214,8 +230,10 @@ class Pooler(nn.Module):
     return make_norm(cfg, "norm")(x) if has_norm else x
 
 
-def head_input(cfg: EncoderConfig, x):
-  """Returns the input [n, D] of a head on tokens x [n, D].
+def head_input(
+  cfg: EncoderConfig, x: Float[Array, "n D"]
+) -> Float[Array, "n D"]:
+  """Returns the input of a head on tokens.
 
   It is x, except that ModernBERT's heads begin with a layer of their own. Call
   it within a head's __call__, as that layer is a submodule of the head.
@@ -232,26 +250,28 @@ class NspHead(nn.Module):
   cfg: EncoderConfig
 
   @nn.compact
-  def __call__(self, pooled):
-    """Returns float32 logits [B, 2] for pooled [B, D]."""
+  def __call__(self, pooled: Float[Array, "B D"]) -> Float[Array, "B 2"]:
+    """Returns float32 logits."""
     cfg = self.cfg
     dense = Dense((cfg.width,), (2,), cfg.init_stddev, cfg.dtype, name="dense")
     return dense(pooled).astype(jnp.float32)
 
 
-def mlm_logits(params, cfg: EncoderConfig, batch, positions):
+def mlm_logits(
+  params, cfg: EncoderConfig, batch, positions: Int[Array, "B P"]
+) -> Float[Array, "B P V"]:
   """Returns the logits of tokens at `positions`, without dropout.
 
   Args:
     params: the whole model's, with "encoder" and "mlm_head".
     cfg: the architecture.
     batch: input_ids, token_type_ids and segment_ids, [B, L] each.
-    positions: [B, P].
+    positions: of the tokens, in each row.
 
   Returns:
-    [B, P, V] float32, V the vocabulary without padding.
+    float32; V is the vocabulary without padding.
   """
-  hidden = Encoder(cfg).apply(
+  hidden: Any = Encoder(cfg).apply(
     {"params": params["encoder"]},
     batch["input_ids"],
     batch["token_type_ids"],

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
+from maskedlm.modeling.arrays import Array, Float
 from maskedlm.modeling.dropout_bits import drop, drop_threshold, random_bits
 
 DTYPES = {"float32": jnp.float32, "bfloat16": jnp.bfloat16}
@@ -139,7 +140,7 @@ class Dense(nn.Module):
   use_bias: bool = True
 
   @nn.compact
-  def __call__(self, x):
+  def __call__(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
     """Returns [..., *features] for x [..., *inputs]."""
     init = nn.initializers.truncated_normal(self.init_stddev)
     kernel = self.param("kernel", init, (*self.inputs, *self.features))
@@ -219,8 +220,8 @@ class LayerNorm(nn.Module):
   use_bias: bool = True
 
   @nn.compact
-  def __call__(self, x):
-    """Returns [..., D] of `dtype` for x [..., D]."""
+  def __call__(self, x: Float[Array, "*B D"]) -> Float[Array, "*B D"]:
+    """Returns x, normalised, of `dtype`."""
     scale = self.param("scale", nn.initializers.ones, x.shape[-1:])
     y = _normalise(x, scale, _mean, self.epsilon)
     if self.use_bias:
@@ -235,8 +236,8 @@ class RMSNorm(nn.Module):
   dtype: str
 
   @nn.compact
-  def __call__(self, x):
-    """Returns [..., D] of `dtype` for x [..., D]."""
+  def __call__(self, x: Float[Array, "*B D"]) -> Float[Array, "*B D"]:
+    """Returns x, normalised, of `dtype`."""
     scale = self.param("scale", nn.initializers.ones, x.shape[-1:])
     y = _normalise(x, scale, _zero, self.epsilon)
     return y.astype(DTYPES[self.dtype])
@@ -251,8 +252,10 @@ class Dropout(nn.Module):
   rate: float
 
   @nn.compact
-  def __call__(self, x, *, train: bool):
-    """Returns [..., D] for x [..., D]; needs the rng "dropout" if train."""
+  def __call__(
+    self, x: Float[Array, "*B"], *, train: bool
+  ) -> Float[Array, "*B"]:
+    """Returns x; needs the rng "dropout" if train."""
     threshold = drop_threshold(self.rate)
     if not train or not threshold:
       return x

@@ -7,24 +7,30 @@ it is exact over microbatches, devices and padded batches.
 import jax
 import jax.numpy as jnp
 
+from maskedlm.modeling.arrays import Array, Bool, Float, Int
 from maskedlm.modeling.layers import on_cpu
 
 UNSEEN = -1  # In place of the id of a label that the model doesn't have.
 
 
-def cross_entropy(logits, labels, *, weights):
+def cross_entropy(
+  logits: Float[Array, "B *P V"],
+  labels: Int[Array, "B *P"],
+  *,
+  weights: Float[Array, "B *P"],
+) -> tuple[Float[jax.Array, " B"], Float[jax.Array, " B"]]:
   """Returns each row's weighted sum of cross-entropies, and sum of weights.
 
   These are -sum_i w_i log softmax(logits_i)[labels_i] and sum_i w_i.
 
   Args:
-    logits: [B, ..., V], of any float type. The ids that pad the vocabulary have
-      -1e9: they contribute nothing and receive no gradient.
-    labels: [B, ...] ids.
-    weights: [B, ...] float, 0 for positions to ignore.
+    logits: of any float type. The ids that pad the vocabulary have -1e9: they
+      contribute nothing and receive no gradient.
+    labels: ids.
+    weights: 0 for positions to ignore.
 
   Returns:
-    (sum, weight), float32 [B] each.
+    (sum, weight), float32.
 
   Two rows of two labels among four; the last label is ignored. Equal logits
   cost log 4 = 1.386 nats:
@@ -38,26 +44,26 @@ def cross_entropy(logits, labels, *, weights):
   return weighted_sum(loss_and_correct(logits, labels)[0], weights)
 
 
-def accuracy(logits, labels, *, weights):
-  """Returns (sum, weight) of how often the label has the largest logit.
-
-  Arguments and shapes are those of cross_entropy.
-  """
+def accuracy(
+  logits: Float[Array, "B *P V"],
+  labels: Int[Array, "B *P"],
+  *,
+  weights: Float[Array, "B *P"],
+) -> tuple[Float[jax.Array, " B"], Float[jax.Array, " B"]]:
+  """Returns (sum, weight) of how often the label has the largest logit."""
   return weighted_sum(loss_and_correct(logits, labels)[1], weights)
 
 
 @jax.custom_vjp
-def loss_and_correct(logits, labels):
-  """Returns (loss, correct), float32 and bool [...], of each label.
+def loss_and_correct(
+  logits: Float[Array, "*B V"], labels: Int[Array, "*B"]
+) -> tuple[Float[Array, "*B"], Bool[Array, "*B"]]:
+  """Returns (loss, correct) of each label.
 
   The loss is -log softmax(logits)[labels]; a label is correct if its logit is
   the largest (the first of equals). The backward pass computes probability
   minus label from the logits and their normaliser, so no other array of that
   size is kept.
-
-  Args:
-    logits: [..., V].
-    labels: [...] ids.
   """
   return _forward(logits, labels)[0]
 
@@ -90,13 +96,15 @@ def _backward(saved, grads):
 loss_and_correct.defvjp(_forward, _backward)
 
 
-def loss_and_accuracy(logits, labels, *, weights):
+def loss_and_accuracy(
+  logits: Float[Array, "B *P V"], labels: Int[Array, "B *P"], *, weights: Array
+):
   """Returns cross-entropy and accuracy as pairs (sum [B], weight [B]).
 
   Args:
-    logits: [B, ..., V].
-    labels: [B, ...] ids. UNSEEN adds nothing to the loss, and is never right.
-    weights: [B, ...], 0 for labels to ignore entirely.
+    logits: of any float type.
+    labels: ids. UNSEEN adds nothing to the loss, and is never right.
+    weights: 0 for labels to ignore entirely.
   """
   is_known = labels != UNSEEN
   loss, correct = loss_and_correct(logits, labels)
@@ -106,19 +114,23 @@ def loss_and_accuracy(logits, labels, *, weights):
   )
 
 
-def weighted_sum(values, weights):
-  """Returns each row's sums [B] of values * weights and of weights [B, ...]."""
+def weighted_sum(
+  values: Array, weights: Array
+) -> tuple[Float[jax.Array, " B"], Float[jax.Array, " B"]]:
+  """Returns each row's sums of values * weights and of weights [B, ...]."""
   weights = weights.astype(jnp.float32)
   return sum_rows(values * weights), sum_rows(weights)
 
 
-def sum_rows(values):
-  """Returns the sums [B] of the rows of values [B, ...]."""
+def sum_rows(values: Float[Array, "B *P"]) -> Float[jax.Array, " B"]:
+  """Returns the sums of the rows."""
   return jnp.sum(values, axis=tuple(range(1, values.ndim)))
 
 
-def logits_of_labels(logits, labels):
-  """Returns the entries [...] of logits [..., V] at labels [...].
+def logits_of_labels(
+  logits: Float[Array, "*B V"], labels: Int[Array, "*B"]
+) -> Float[Array, "*B"]:
+  """Returns the entries of logits at labels.
 
   A CPU gathers them. Elsewhere labels are compared with all ids, so that a
   vocabulary that is split over devices stays split.

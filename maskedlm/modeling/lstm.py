@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
+from maskedlm.modeling.arrays import Array, Float, Int
 from maskedlm.modeling.layers import DTYPES, Dense, Dropout
 
 
@@ -22,8 +23,14 @@ class BiLstm(nn.Module):
   dtype: str
 
   @nn.compact
-  def __call__(self, x, segment_ids, *, train: bool):
-    """Maps x [B, L, D] and segment_ids [B, L] to [B, L, 2 W] of dtype.
+  def __call__(
+    self,
+    x: Float[Array, "B L D"],
+    segment_ids: Int[Array, "B L"],
+    *,
+    train: bool,
+  ) -> Float[Array, "B L 2*W"]:
+    """Returns [B, L, 2 W] of dtype.
 
     Each segment of a row is read separately: from either end, the state is zero
     where it begins. Segment 0 is padding; its output is 0.
@@ -57,32 +64,37 @@ class BiLstmLayer(nn.Module):
     return read_both_ways(gates, segment_ids, kernel).reshape(B, L, 2 * W)
 
 
-def in_reading_order(x):
+def in_reading_order(x: Array) -> tuple[Array, Array]:
   """Returns the parts [L, B, W] of x [B, L, 2, W]; the second ends first."""
   x = jnp.transpose(x, (2, 1, 0, 3))
   return x[0], x[1, ::-1]
 
 
-def read_both_ways(gates, segment_ids, kernel, projection=None):
-  """Returns the outputs [B, L, 2, W] of an LSTM from each end of a row.
+def read_both_ways(
+  gates: tuple[Float[Array, "L B G"], Float[Array, "L B G"]],
+  segment_ids: Int[Array, "B L"],
+  kernel: Float[Array, "2 W G"],
+  projection: Float[Array, "2 C W"] | None = None,
+) -> Float[Array, "B L 2 W"]:
+  """Returns the outputs of an LSTM from each end of a row.
 
   Each segment of a row is read separately: from either end, the state is zero
   where it begins. Segment 0 is padding; its output is 0.
 
   Args:
-    gates: two arrays [L, B, G] in_reading_order, what the inputs add to the
-      input, forget, cell and output gates, C each.
-    segment_ids: [B, L].
-    kernel: [2, W, G], of the outputs of the step before; it has the type of
-      the computation.
-    projection: [2, C, W], of the hidden states (Sak et al. 2014); None: they
-      are the outputs, and W = C.
+    gates: in_reading_order, what the inputs add to the input, forget, cell and
+      output gates, C each.
+    segment_ids: which segment each token belongs to.
+    kernel: of the outputs of the step before; it has the type of the
+      computation.
+    projection: of the hidden states (Sak et al. 2014); None: they are the
+      outputs, and W = C.
   """
   ids = segment_ids[..., None, None]
   twice = in_reading_order(jnp.concatenate([ids, ids], axis=2))
   continues = tuple(_shift(x[1:] == x[:-1]) for x in twice)
-  projection = (None, None) if projection is None else tuple(projection)
-  y = _read(gates, continues, tuple(kernel), projection)
+  projections = (None, None) if projection is None else tuple(projection)
+  y = _read(gates, continues, tuple(kernel), projections)
   y = jnp.stack([y[0], y[1][::-1]], axis=2)  # [L, B, 2, W].
   return jnp.where(ids > 0, jnp.swapaxes(y, 0, 1), 0)
 

@@ -4,12 +4,14 @@ An objective may add other heads to the parameters, and other terms to the loss.
 """
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from maskedlm.core.task import Batch, Key, Metrics, Params
 from maskedlm.modeling import losses, vocabulary_softmax
+from maskedlm.modeling.arrays import Array, Bool, Float
 from maskedlm.modeling.encoder import Encoder, EncoderConfig
 from maskedlm.modeling.families import make_encoder
 from maskedlm.modeling.heads import MlmHead, gather_positions
@@ -30,8 +32,10 @@ def init_encoder(cfg: EncoderConfig, key: Key) -> Params:
   return make_encoder(cfg).init(key, ids, ids, ids, train=False)["params"]
 
 
-def encode(cfg: EncoderConfig, params: Params, batch: Batch, key: Key, train):
-  """Returns the encoder's vectors of a batch, [B, L, D].
+def encode(
+  cfg: EncoderConfig, params: Params, batch: Batch, key: Key, train: bool
+) -> Float[Array, "B L D"]:
+  """Returns the encoder's vectors of a batch.
 
   If the rows are packed into longer ones for the encoder (see
   finetune/common/packing.py), the result is unpacked, with zeros on padding.
@@ -43,7 +47,7 @@ def encode(cfg: EncoderConfig, params: Params, batch: Batch, key: Key, train):
     key: the dropout key; unused unless train.
     train: apply dropout.
   """
-  hidden = make_encoder(cfg).apply(
+  hidden: Any = make_encoder(cfg).apply(
     {"params": params["encoder"]},
     **encoder_inputs(batch),
     train=train,
@@ -52,7 +56,7 @@ def encode(cfg: EncoderConfig, params: Params, batch: Batch, key: Key, train):
   return unpack(hidden, batch)
 
 
-def head_rngs(key: Key, train) -> dict[str, Key]:
+def head_rngs(key: Key, train: bool) -> dict[str, Key]:
   """Returns the rngs of a head; its dropout key differs from `encode`'s."""
   return {"dropout": jax.random.fold_in(key, 1)} if train else {}
 
@@ -72,13 +76,10 @@ def encoder_inputs(batch: Batch) -> Batch:
   }
 
 
-def unpack(hidden, batch: Batch):
-  """Returns the vectors of each row, [B, L, D], from those of packed rows.
-
-  Args:
-    hidden: [R, S, D], the encoder's vectors of `encoder_inputs(batch)`.
-    batch: packed or not.
-  """
+def unpack(
+  hidden: Float[Array, "R S D"], batch: Batch
+) -> Float[Array, "B L D"]:
+  """Returns the vectors of each row from those of `encoder_inputs(batch)`."""
   if "packed" not in batch:
     return hidden
   places = batch["places"]
@@ -91,8 +92,10 @@ def unpack(hidden, batch: Batch):
   return jnp.where(real[..., None], vectors.reshape(-1, L, D), 0)
 
 
-def encode_layers(cfg: EncoderConfig, params: Params, batch: Batch):
-  """Returns the vectors of every layer without dropout, [N + 1, R, S, D].
+def encode_layers(
+  cfg: EncoderConfig, params: Params, batch: Batch
+) -> Float[Array, "layers R S D"]:
+  """Returns the vectors of the N + 1 layers without dropout.
 
   The first are the embeddings, projected to the width of the layers; the last
   are the result of `encode`. If cfg.norm_order is "pre", only the last are
@@ -113,8 +116,10 @@ def encode_layers(cfg: EncoderConfig, params: Params, batch: Batch):
   return jnp.concatenate([below, hidden[None]])
 
 
-def attention_weights(cfg: EncoderConfig, params: Params, batch: Batch):
-  """Returns the attention weights without dropout, [N, B, H, L, S] float32.
+def attention_weights(
+  cfg: EncoderConfig, params: Params, batch: Batch
+) -> Float[Array, "N B H L S"]:
+  """Returns the attention weights without dropout in float32.
 
   Entry [n, b, h, l, s] is the weight that head h of layer n gives to position s
   at position l. They sum to 1 over s, and are 0 where l does not attend to s.
@@ -122,8 +127,10 @@ def attention_weights(cfg: EncoderConfig, params: Params, batch: Batch):
   return jax.nn.softmax(attention_scores(cfg, params, batch), axis=-1)
 
 
-def attention_entropy(cfg: EncoderConfig, params: Params, batch: Batch):
-  """Returns the entropy of attention_weights, mean of heads, [N, R, S] float32.
+def attention_entropy(
+  cfg: EncoderConfig, params: Params, batch: Batch
+) -> Float[Array, "N R S"]:
+  """Returns the entropy of attention_weights, mean of heads, in float32.
 
   It is in nats; memory is linear in the length.
 
@@ -142,8 +149,10 @@ def attention_entropy(cfg: EncoderConfig, params: Params, batch: Batch):
   return found
 
 
-def attention_scores(cfg: EncoderConfig, params: Params, batch: Batch):
-  """Returns the scores before the softmax, [N, B, H, L, S] float32.
+def attention_scores(
+  cfg: EncoderConfig, params: Params, batch: Batch
+) -> Float[Array, "N B H L S"]:
+  """Returns the scores before the softmax in float32.
 
   They are q·k / sqrt(K) (Vaswani et al. 2017, equation 1), and -1e9 where l
   does not attend to s.
@@ -162,7 +171,10 @@ def attention_scores(cfg: EncoderConfig, params: Params, batch: Batch):
 
 
 def loss(
-  cfg: EncoderConfig, params: Params, batch: Batch, hidden
+  cfg: EncoderConfig,
+  params: Params,
+  batch: Batch,
+  hidden: Float[Array, "B L D"],
 ) -> tuple[Metrics, Metrics]:
   """Returns (terms, metrics) of the masked tokens, as Task.loss does.
 
@@ -170,13 +182,18 @@ def loss(
     cfg: the architecture.
     params: with "encoder" and "mlm_head".
     batch: masked_positions, masked_labels and masked_weights, [B, P] each.
-    hidden: [B, L, D], the encoder's vectors.
+    hidden: the encoder's vectors.
   """
   return terms_and_metrics(loss_and_correct(cfg, params, batch, hidden), batch)
 
 
-def loss_and_correct(cfg: EncoderConfig, params: Params, batch: Batch, hidden):
-  """Returns (loss, correct) [B, P] of masked tokens; arguments as in `loss`."""
+def loss_and_correct(
+  cfg: EncoderConfig,
+  params: Params,
+  batch: Batch,
+  hidden: Float[Array, "B L D"],
+) -> tuple[Float[Array, "B P"], Bool[Array, "B P"]]:
+  """Returns (loss, correct) of masked tokens; arguments as in `loss`."""
   output = functools.partial(
     vocabulary_softmax.loss_and_correct, labels=batch["masked_labels"]
   )
@@ -187,7 +204,7 @@ def predict(
   cfg: EncoderConfig,
   params: Params,
   batch: Batch,
-  hidden,
+  hidden: Float[Array, "B L D"],
   output=vocabulary_softmax.logits,
 ):
   """Returns logits [B, P, V] of the masked tokens; arguments as in `loss`.
@@ -220,6 +237,6 @@ def with_generator(params: Params) -> Params:
   return {"encoder": encoder, "mlm_head": params["mlm_head"]}
 
 
-def token_embedding(encoder_params):
-  """Returns the token embedding [V, E], which heads use as output layer too."""
+def token_embedding(encoder_params: Params) -> Float[Array, "V E"]:
+  """Returns the token embedding, which heads use as output layer too."""
   return encoder_params["embeddings"]["token"]["embedding"]

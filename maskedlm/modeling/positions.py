@@ -5,16 +5,20 @@ and RoPE (`rotate`) rotates queries and keys by them.
 """
 
 import math
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-Array = Any  # jax.Array or np.ndarray.
+from maskedlm.modeling.arrays import Array, Float, Int
+
+# (cos, sin) of the angles by which `rotate` turns K / 2 pairs.
+Rotation = tuple[Float[Array, "B L 1 K2"], Float[Array, "B L 1 K2"]]
 
 
-def rotation(positions, *, head_size: int, theta: float):
-  """Returns (cos, sin) [B, L, 1, K / 2] of positions [B, L], for `rotate`.
+def rotation(
+  positions: Int[Array, "B L"], *, head_size: int, theta: float
+) -> Rotation:
+  """Returns the cosines and sines of positions, for `rotate`.
 
   RoPE (arXiv:2104.09864) rotates pair i by position * theta^(-2i / K).
   """
@@ -22,35 +26,44 @@ def rotation(positions, *, head_size: int, theta: float):
   return jnp.cos(angle), jnp.sin(angle)
 
 
-def looked_up_rotation(positions, *, head_size: int, theta: float):
+def looked_up_rotation(
+  positions: Int[Array, "B L"], *, head_size: int, theta: float
+) -> Rotation:
   """Returns what `rotation` does, from tables; NaN for positions of L or more.
 
   XLA:CPU computes a cosine again in each loop that it is fused into, of which
   unrolled layers have many; looking it up there is faster.
   """
   angle = _angles(np.arange(positions.shape[1]), head_size, theta)
-  tables = (jnp.asarray(f(angle)) for f in (np.cos, np.sin))
-  return tuple(
-    table.at[positions].get(mode="fill", fill_value=np.nan) for table in tables
-  )
+
+  def look_up(table):
+    table = jnp.asarray(table)
+    return table.at[positions].get(mode="fill", fill_value=np.nan)
+
+  return look_up(np.cos(angle)), look_up(np.sin(angle))
 
 
-def _angles(positions: Array, head_size: int, theta: float) -> Array:
-  """Returns angles [..., 1, K / 2] float32 of positions [...]."""
+def _angles(
+  positions: Int[Array, "*B"], head_size: int, theta: float
+) -> Float[Array, "*B 1 K2"]:
   pair = np.arange(0, head_size, 2)
   frequency = np.float32(float(theta) ** (-pair / head_size))
   return positions[..., None, None].astype(np.float32) * frequency
 
 
-def rotate(x, cos, sin):
-  """Returns x [B, L, H, K] rotated; i and i + K / 2 are a pair (GPT-NeoX)."""
+def rotate(
+  x: Float[Array, "B L H K"],
+  cos: Float[Array, "B L 1 K2"],
+  sin: Float[Array, "B L 1 K2"],
+) -> Float[Array, "B L H K"]:
+  """Returns x rotated; i and i + K / 2 are a pair (GPT-NeoX)."""
   a, b = jnp.split(x.astype(jnp.float32), 2, axis=-1)
   rotated = jnp.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)
   return rotated.astype(x.dtype)
 
 
-def alibi(length: int, *, num_heads: int):
-  """Returns -slope * distance, [1, H, L, S] float32 (arXiv:2108.12409)."""
+def alibi(length: int, *, num_heads: int) -> Float[Array, "1 H L S"]:
+  """Returns -slope * distance in float32 (arXiv:2108.12409)."""
   slopes = np.asarray(alibi_slopes(num_heads), np.float32)
   return -slopes[None, :, None, None] * distance(length).astype(jnp.float32)
 
@@ -72,7 +85,7 @@ def alibi_slopes(num_heads: int) -> list[float]:
   return slopes(below) + slopes(2 * below)[::2][: num_heads - below]
 
 
-def distance(length: int):
-  """Returns the distances between positions, [L, L]."""
+def distance(length: int) -> Int[Array, "L L"]:
+  """Returns the distances between positions."""
   column = jnp.arange(length)
   return jnp.abs(column[:, None] - column[None, :])

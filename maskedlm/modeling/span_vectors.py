@@ -293,13 +293,14 @@ class SpanScorer(NamedTuple):
 
   def project(self, x) -> SpanComponents:
     """Returns the components of vectors [B, L, D]; see SpanHead.project."""
-    return self.module.apply(
+    components: Any = self.module.apply(
       {"params": self.params},
       x,
       train=self.train,
       rngs=masked_lm.head_rngs(self.key, self.train),
       method="project",
     )
+    return components
 
   def classify(
     self, components: SpanComponents, first: SpanEnds, last: SpanEnds

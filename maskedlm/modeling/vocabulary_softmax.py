@@ -16,6 +16,7 @@ import jax.numpy as jnp
 
 from maskedlm.modeling import losses
 from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.modeling.arrays import Array, Bool, Float, Int
 from maskedlm.modeling.layers import DTYPES, on_cpu
 
 # The vocabulary is treated as 16 strips of V/16 tokens; a block is some rows of
@@ -24,32 +25,33 @@ STRIPS = 16
 TILE = 8  # Rows that a TPU moves together; V is a multiple of 128 = 16 * 8.
 
 
-def logits(cfg: EncoderConfig, x, embedding, bias):
-  """Returns float32 logits [..., V].
+def logits(
+  cfg: EncoderConfig,
+  x: Float[Array, "*B E"],
+  embedding: Float[Array, "V E"],
+  bias: Float[Array, " V"],
+) -> Float[Array, "*B V"]:
+  """Returns float32 logits.
 
-  Args:
-    cfg: V is its padded_vocab_size; the ids from vocab_size on get -1e9.
-    x: [..., E].
-    embedding: [V, E].
-    bias: [V].
+  V is cfg.padded_vocab_size; the ids from cfg.vocab_size on get -1e9.
   """
   V, E = embedding.shape
   flat = _logits(cfg, x.reshape(-1, E), embedding, bias, jnp.arange(V))
   return flat.reshape(*x.shape[:-1], V)
 
 
-def loss_and_correct(cfg: EncoderConfig, x, embedding, bias, *, labels):
-  """Returns (loss, correct) [...] of labels, as losses.loss_and_correct does.
+def loss_and_correct(
+  cfg: EncoderConfig,
+  x: Float[Array, "*B E"],
+  embedding: Float[Array, "V E"],
+  bias: Float[Array, " V"],
+  *,
+  labels: Int[Array, "*B"],
+) -> tuple[Float[Array, "*B"], Bool[Array, "*B"]]:
+  """Returns (loss, correct) of labels, as losses.loss_and_correct does.
 
   About [..., cfg.vocab_block] logits exist at once: at least 128 tokens, and
   rounded up so that a block's rows fill tiles.
-
-  Args:
-    cfg: the architecture.
-    x: [..., E].
-    embedding: [V, E].
-    bias: [V].
-    labels: [...] ids.
   """
   # Flat, as a TPU copies [B * P, V] to reshape it to [B, P, V].
   flat, flat_labels = x.reshape(-1, x.shape[-1]), labels.reshape(-1)
@@ -78,16 +80,14 @@ def split_vocabulary(vocab_size: int, block: int) -> Blocks:
   return Blocks(-(-strip // rows), rows, strip)
 
 
-def _logits(cfg: EncoderConfig, x, embedding, bias, ids):
-  """Returns float32 logits [N, W] of tokens; -1e9 for ids that pad V.
-
-  Args:
-    cfg: the architecture.
-    x: [N, E].
-    embedding: [W, E].
-    bias: [W].
-    ids: [W].
-  """
+def _logits(
+  cfg: EncoderConfig,
+  x: Float[Array, "N E"],
+  embedding: Float[Array, "W E"],
+  bias: Float[Array, " W"],
+  ids: Int[Array, " W"],
+) -> Float[Array, "N W"]:
+  """Returns float32 logits of tokens; -1e9 for ids that pad V."""
   logits = _products(cfg, x, embedding) + bias
   return jnp.where(ids < cfg.vocab_size, logits, -1e9)
 

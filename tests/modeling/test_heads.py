@@ -20,7 +20,7 @@ def params():
 
 
 def test_gather_positions_by_hand():
-  x = np.arange(12).reshape(2, 3, 2)
+  x = np.arange(12.0).reshape(2, 3, 2)
   ours = heads.gather_positions(x, np.array([[2, 0], [1, 1]]))
   np.testing.assert_array_equal(ours, [[[4, 5], [0, 1]], [[8, 9], [8, 9]]])
 
@@ -41,7 +41,7 @@ def test_row_vector_by_hand():
 
 def test_means_are_summed_in_float32():
   # The sum of seven 37s, 259, is not a bfloat16; 260 / 7 would be 37.25.
-  x, segment_ids = jnp.full((1, 7, 1), 37, jnp.bfloat16), np.ones((1, 7))
+  x, segment_ids = jnp.full((1, 7, 1), 37, jnp.bfloat16), np.ones((1, 7), int)
   assert heads.mean_vector(CFG, x, segment_ids).tolist() == [[37]]
 
 

@@ -50,8 +50,8 @@ def total(cfg, x, embedding, bias, labels, slope):
 def test_split_vocabulary_by_hand(size, block, expected):
   blocks = vocabulary_softmax.split_vocabulary(size, block)
   assert blocks == expected
-  assert (blocks.count - 1) * blocks.rows < blocks.strip
-  assert blocks.strip <= blocks.count * blocks.rows
+  assert (blocks.num_blocks - 1) * blocks.rows < blocks.strip
+  assert blocks.strip <= blocks.num_blocks * blocks.rows
 
 
 def test_a_cpus_loss_is_that_of_other_devices(arrays, monkeypatch):

@@ -14,17 +14,25 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax.ad_checkpoint import checkpoint_name
 
+from maskedlm.modeling.arrays import Array, Float
 from maskedlm.modeling.attention import blockwise, dispatch, vendor_kernels
 from maskedlm.modeling.attention.mask import AttentionMask, to_array
 from maskedlm.modeling.layers import Dense, Dropout, on_cpu, parts
 from maskedlm.modeling.positions import alibi, rotate
 
 
-def attend(query, key, value, mask: AttentionMask, *, implementation: str):
-  """Returns attention [B, L, H, K].
+def attend(
+  query: Float[Array, "B L H K"],
+  key: Float[Array, "B S H K"],
+  value: Float[Array, "B S H K"],
+  mask: AttentionMask,
+  *,
+  implementation: str,
+) -> Float[Array, "B L H K"]:
+  """Returns attention.
 
   Args:
-    query, key, value: [B, L, H, K], of the type of the result.
+    query, key, value: of the type of the result.
     mask: which keys a query attends to.
     implementation: one of dispatch.IMPLEMENTATIONS, except "auto".
   """
@@ -49,13 +57,14 @@ def _mirror(mask: AttentionMask) -> AttentionMask:
   )
 
 
-def scores(query, key, mask: AttentionMask):
-  """Returns q·k / sqrt(K) before the softmax, [B, H, L, S] float32.
+def scores(
+  query: Float[Array, "B L H K"],
+  key: Float[Array, "B S H K"],
+  mask: AttentionMask,
+) -> Float[Array, "B H L S"]:
+  """Returns q·k / sqrt(K) before the softmax in float32.
 
   Where l does not attend to s it is -1e9.
-
-  Args:
-    query, key, mask: as in `attend`.
   """
   made = jnp.einsum("BLHK,BSHK->BHLS", query, key)
   made = made.astype(jnp.float32) * query.shape[-1] ** -0.5
@@ -64,14 +73,15 @@ def scores(query, key, mask: AttentionMask):
   return jnp.where(to_array(mask), made, -1e9)
 
 
-def entropy(query, key, mask: AttentionMask):
-  """Returns the entropy of the weights of each query, [B, L] float32.
+def entropy(
+  query: Float[Array, "B L H K"],
+  key: Float[Array, "B S H K"],
+  mask: AttentionMask,
+) -> Float[Array, "B L"]:
+  """Returns the entropy of the weights of each query in float32.
 
   It is in nats, and the mean over heads: 0 for a query that attends to one key,
   log(n) for one that attends to n keys equally.
-
-  Args:
-    query, key, mask: as in `attend`.
   """
   if mask.right_to_left:
     query, key = jnp.flip(query, axis=1), jnp.flip(key, axis=1)
@@ -79,8 +89,14 @@ def entropy(query, key, mask: AttentionMask):
   return blockwise.entropy(query, key, mask).mean(axis=1)
 
 
-def plain(query, key, value, mask: AttentionMask, drop=lambda weights: weights):
-  """Returns attention [B, L, H, K] from an array of all scores [B, H, L, S].
+def plain(
+  query: Float[Array, "B L H K"],
+  key: Float[Array, "B S H K"],
+  value: Float[Array, "B S H K"],
+  mask: AttentionMask,
+  drop=lambda weights: weights,
+) -> Float[Array, "B L H K"]:
+  """Returns attention from an array of all scores [B, H, L, S].
 
   Args:
     query, key, value, mask: as in `attend`.
@@ -94,29 +110,29 @@ def plain(query, key, value, mask: AttentionMask, drop=lambda weights: weights):
   return summed.transpose(0, 2, 1, 3)
 
 
-def plain_on_cpu(query, key, value, mask: AttentionMask):
+def plain_on_cpu(
+  query: Float[Array, "B L H K"],
+  key: Float[Array, "B S H K"],
+  value: Float[Array, "B S H K"],
+  mask: AttentionMask,
+) -> Float[Array, "B L H K"]:
   """Returns what `plain` does without dropout; faster on a CPU.
 
   Its gradient is slower.
-
-  Args:
-    query, key, value, mask: as in `attend`.
   """
   summed = softmax_sum(scores(query, key, mask), value.transpose(0, 2, 1, 3))
   return summed.transpose(0, 2, 1, 3)
 
 
 @jax.jit  # The export to ONNX knows it by its name.
-def softmax_sum(scores, values):
-  """Returns softmax(scores) @ values, [B, H, L, K], of the values' type.
+def softmax_sum(
+  scores: Float[Array, "B H L S"], values: Float[Array, "B H S K"]
+) -> Float[Array, "B H L K"]:
+  """Returns softmax(scores) @ values, of the values' type.
 
   The sums are divided instead of the weights, of which there are S / K times as
   many. The barrier keeps XLA:CPU from one loop of softmax and sum, with which
   attention takes 1.6 times as long (64 rows of 56 tokens, 12 heads of 32).
-
-  Args:
-    scores: [B, H, L, S] float32.
-    values: [B, H, S, K].
   """
   weights = jnp.exp(scores - jnp.max(scores, axis=-1, keepdims=True))
   weights = jax.lax.optimization_barrier(weights)
@@ -145,11 +161,18 @@ class Attention(nn.Module):
   num_kv_heads: int = 0  # Of keys and values, G; 0 for num_heads.
 
   @nn.compact
-  def __call__(self, x, mask: AttentionMask, rotation=None, *, train: bool):
-    """Returns [B*L, D].
+  def __call__(
+    self,
+    x: Float[Array, "BL D"],
+    mask: AttentionMask,
+    rotation=None,
+    *,
+    train: bool,
+  ) -> Float[Array, "BL D"]:
+    """Returns the sums of values of each token's heads, projected.
 
     Args:
-      x: [B*L, D].
+      x: the tokens of all rows.
       mask: which keys a query attends to.
       rotation: the result of positions.rotation; None without RoPE.
       train: apply dropout.

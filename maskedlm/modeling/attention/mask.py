@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from maskedlm.modeling.positions import Array, distance
+from maskedlm.modeling.arrays import Array, Bool, Int
+from maskedlm.modeling.positions import distance
 
 
 class AttentionMask(NamedTuple):
@@ -19,17 +20,17 @@ class AttentionMask(NamedTuple):
   always including itself, so that no row of the softmax is empty.
   """
 
-  segment_ids: Array  # [B, L] int32.
+  segment_ids: Int[Array, "B L"]
   causal: bool = False  # A token attends only to itself and to its left,
   right_to_left: bool = False  # or, if this is set too, to its right.
   window: int = 0  # At most window / 2 tokens on each side; 0 for no limit.
-  is_local: Array | None = None  # shape=(), bool: window applies; None: True.
+  is_local: Bool[Array, ""] | None = None  # Window applies; None: True.
   alibi: bool = False  # Subtract from the scores by distance (positions.alibi).
   one_text: bool = False  # Every row is known to be one text, then padding.
 
 
-def to_array(mask: AttentionMask):
-  """Returns the mask as [B, 1, L, S] bool: query L may attend to key S."""
+def to_array(mask: AttentionMask) -> Bool[Array, "B 1 L S"]:
+  """Returns the mask: query L may attend to key S."""
   L = mask.segment_ids.shape[1]
   allowed = same_segment(mask.segment_ids)
   if mask.causal:
@@ -43,16 +44,16 @@ def to_array(mask: AttentionMask):
   return allowed
 
 
-def same_segment(segment_ids):
-  """Returns [B, 1, L, S] bool for segment_ids [B, L]: equal segments."""
+def same_segment(segment_ids: Int[Array, "B L"]) -> Bool[Array, "B 1 L L"]:
+  """Returns which pairs of tokens are of one segment."""
   return (segment_ids[:, :, None] == segment_ids[:, None, :])[:, None]
 
 
-def causal(length: int):
-  """Returns [L, S] bool: the key is the query itself or to its left."""
+def causal(length: int) -> Bool[Array, "L L"]:
+  """Returns whether the key is the query itself or to its left."""
   return jnp.tri(length, dtype=bool)
 
 
-def within(length: int, window: int):
-  """Returns [L, S] bool: the key is at most window / 2 tokens away."""
+def within(length: int, window: int) -> Bool[Array, "L L"]:
+  """Returns whether the key is at most window / 2 tokens away."""
   return distance(length) <= window // 2

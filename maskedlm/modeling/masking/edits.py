@@ -21,6 +21,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from maskedlm.core.task import Batch
+from maskedlm.modeling.arrays import Array, Bool, Float, Int, Key
 from maskedlm.modeling.masking.tokens import (
   TokenTable,
   choose_tokens,
@@ -32,8 +34,18 @@ ORDERS = np.array(list(itertools.permutations(range(3))))  # Identity first.
 
 
 def shuffle_trigrams(
-  key, input_ids, candidates, num_to_mask, *, num_predictions
-):
+  key: Key[Array, ""],
+  input_ids: Int[Array, "B L"],
+  candidates: Bool[Array, "B L"],
+  num_to_mask: Int[Array, " B"],
+  *,
+  num_predictions: int,
+) -> tuple[
+  Int[Array, "B L"],
+  Int[Array, "B P"],
+  Int[Array, "B P"],
+  Float[Array, "B P"],
+]:
   """Shuffles trigrams (StructBERT, Wang et al., arXiv:1908.04577, section 2.2).
 
   A trigram is three neighbouring tokens, none of them special. It gets one of
@@ -42,16 +54,15 @@ def shuffle_trigrams(
   drawn for each row.
 
   Args:
-    key: a PRNG key.
-    input_ids: [B, L].
-    candidates: [B, L] bool, tokens that may be moved.
-    num_to_mask: [B], tokens to shuffle: three for each trigram, of which there
-      is at least one.
-    num_predictions: P, at least 3; rounded down to a multiple of 3.
+    key: decides which, and their order.
+    input_ids: the rows.
+    candidates: tokens that may be moved.
+    num_to_mask: tokens to shuffle: three for each trigram, of which there is at
+      least one.
+    num_predictions: at least 3; rounded down to a multiple of 3, which is P.
 
   Returns:
-    input_ids [B, L], and positions, labels [B, P'] int32, weights [B, P']
-    float32, P' = P - P % 3.
+    input_ids, positions, labels, weights.
   """
   B, L = input_ids.shape
   G = num_predictions // 3
@@ -79,15 +90,23 @@ def shuffle_trigrams(
   return corrupted, positions, labels, weights
 
 
-def delete_tokens(key, rows, candidates, positions, weights, *, pad_id):
+def delete_tokens(
+  key: Key[Array, ""],
+  rows: Batch,
+  candidates: Bool[Array, "B L"],
+  positions: Int[Array, "B P"],
+  weights: Float[Array, "B P"],
+  *,
+  pad_id: int,
+):
   """Deletes the chosen tokens; the row closes up and is padded.
 
   Args:
-    key: a PRNG key, for the intact places that are predicted.
-    rows: the batch; `rearrange` lists the fields that are read.
-    candidates: [B, L] bool, tokens that might have been chosen: a place is a
-      remaining token whose right neighbour is a candidate.
-    positions, weights: [B, P], the chosen tokens.
+    key: for the intact places that are predicted.
+    rows: `rearrange` lists the fields that are read.
+    candidates: tokens that might have been chosen: a place is a remaining token
+      whose right neighbour is a candidate.
+    positions, weights: the chosen tokens.
     pad_id: id of [PAD]: padding, and NOTHING.
 
   Returns:
@@ -113,13 +132,13 @@ def delete_tokens(key, rows, candidates, positions, weights, *, pad_id):
 
 
 def insert_tokens(
-  key,
-  rows,
-  candidates,
-  num_to_mask,
+  key: Key[Array, ""],
+  rows: Batch,
+  candidates: Bool[Array, "B L"],
+  num_to_mask: Int[Array, " B"],
   *,
-  num_predictions,
-  pad_id,
+  num_predictions: int,
+  pad_id: int,
   random_tokens: TokenTable,
 ):
   """Inserts random tokens before tokens of the text.
@@ -128,13 +147,13 @@ def insert_tokens(
   inserted token belongs to the segment of the token it precedes.
 
   Args:
-    key: a PRNG key.
-    rows: the batch; `rearrange` lists the fields that are read.
-    candidates: [B, L] bool, tokens that others may precede.
-    num_to_mask: [B], tokens to insert, each before another token, at most P.
+    key: decides which, and where.
+    rows: `rearrange` lists the fields that are read.
+    candidates: tokens that others may precede.
+    num_to_mask: tokens to insert, each before another token, at most P.
     num_predictions: P.
     pad_id: id of [PAD]: padding, and NOTHING.
-    random_tokens: TokenTable that inserted tokens are drawn from.
+    random_tokens: what inserted tokens are drawn from.
 
   Returns:
     The rows, and positions, labels [B, 2P] int32, weights [B, 2P] float32:
@@ -169,14 +188,20 @@ def insert_tokens(
   return moved, *predictions
 
 
-def rearrange(rows, source, to, *, pad_id) -> dict:
+def rearrange(
+  rows: Batch,
+  source: Int[Array, "B L"],
+  to: Int[Array, "B L"],
+  *,
+  pad_id: int,
+) -> dict[str, Array]:
   """Returns the rows with each column taken from another one.
 
   Args:
     rows: input_ids, segment_ids, token_type_ids [B, L]; in packed rows also
       positions [B, L] and cls_positions [B, G]. Other fields are kept.
-    source: [B, L], the column to take; L for padding.
-    to: [B, L], the column that each one moves to, if it is taken.
+    source: the column to take; L for padding.
+    to: the column that each one moves to, if it is taken.
     pad_id: id of [PAD].
   """
   L = source.shape[1]

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.modeling.masking.tokens import Array
+from maskedlm.modeling.arrays import Array, Bool, Float, Int, Key
 
 # Iterations of both fixed-point loops; only unusual rows need as many.
 ROUNDS = 8
@@ -58,16 +58,17 @@ def check_max_span_words(longest: int, length: int) -> None:
     )
 
 
-def word_starts(input_ids, segment_ids, starts_word, is_special):
-  """Returns which tokens begin a word, [B, L] bool.
+def word_starts(
+  input_ids: Int[Array, "B L"],
+  segment_ids: Int[Array, "B L"],
+  starts_word: Bool[Array, " V"],
+  is_special: Bool[Array, " V"],
+) -> Bool[Array, "B L"]:
+  """Returns which tokens begin a word.
 
   These are the tokenizer's word starts, the first token of a row or segment,
   and the token after a special one, as rows may begin within a word. A special
   token is a word of its own.
-
-  Args:
-    input_ids, segment_ids: [B, L].
-    starts_word, is_special: [V] bool.
   """
   special = jnp.asarray(is_special)[input_ids]
   begins = special | jnp.asarray(starts_word)[input_ids]
@@ -76,21 +77,28 @@ def word_starts(input_ids, segment_ids, starts_word, is_special):
   return begins | after
 
 
-def choose_words(key, candidates, begins_word, num_to_mask, *, num_predictions):
+def choose_words(
+  key: Key[Array, ""],
+  candidates: Bool[Array, "B L"],
+  begins_word: Bool[Array, "B L"],
+  num_to_mask: Int[Array, " B"],
+  *,
+  num_predictions: int,
+) -> tuple[Int[Array, "B P"], Float[Array, "B P"]]:
   """Chooses words uniformly until `num_to_mask` tokens of a row are chosen.
 
   A word that would exceed that is skipped (google-research/bert, whole-word
   masking).
 
   Args:
-    key: a PRNG key.
-    candidates: [B, L] bool, tokens that may be chosen: all of a word or none.
-    begins_word: [B, L] bool, the result of `word_starts`.
-    num_to_mask: [B], at most num_predictions.
+    key: decides which.
+    candidates: tokens that may be chosen: all of a word or none.
+    begins_word: the result of `word_starts`.
+    num_to_mask: at most num_predictions.
     num_predictions: P.
 
   Returns:
-    positions [B, P] int32, ascending, weights [B, P] float32, 0 or 1.
+    positions, ascending, and weights, 0 or 1.
   """
   words = _words(candidates, begins_word)
   rank = jax.random.uniform(key, words.sizes.shape)
@@ -98,8 +106,14 @@ def choose_words(key, candidates, begins_word, num_to_mask, *, num_predictions):
 
 
 def choose_spans(
-  key, candidates, begins_word, num_to_mask, *, shares, num_predictions
-):
+  key: Key[Array, ""],
+  candidates: Bool[Array, "B L"],
+  begins_word: Bool[Array, "B L"],
+  num_to_mask: Int[Array, " B"],
+  *,
+  shares: Float[Array, " n"],
+  num_predictions: int,
+) -> tuple[Int[Array, "B P"], Float[Array, "B P"]]:
   """Chooses spans of words until `num_to_mask` tokens of a row are chosen.
 
   Repeatedly draws a length, and a token uniformly from those not covered by a
@@ -109,12 +123,12 @@ def choose_spans(
   may be cut short (SpanBERT's code cuts it within a word).
 
   Args:
-    key: a PRNG key.
-    candidates, begins_word, num_to_mask, num_predictions: as in `choose_words`.
-    shares: [n], probabilities of spans of 1 to n words.
+    key, candidates, begins_word, num_to_mask, num_predictions: as in
+      `choose_words`.
+    shares: probabilities of spans of 1 to n words.
 
   Returns:
-    positions [B, P] int32, ascending, weights [B, P] float32, 0 or 1.
+    positions, ascending, and weights, 0 or 1.
   """
   rank_key, length_key = jax.random.split(key)
   words = _words(candidates, begins_word)
@@ -135,14 +149,18 @@ def choose_spans(
   return _take(covered, words, begins_word, num_to_mask, num_predictions)
 
 
-def draw_lengths(key, shares, shape):
+def draw_lengths(
+  key: Key[Array, ""], shares: Float[Array, " n"], shape: tuple[int, ...]
+) -> Int[Array, "..."]:
   """Draws int32 lengths of `shape`: 1 with probability shares[0], and so on."""
   boundaries = jnp.asarray(np.cumsum(shares)[:-1], jnp.float32)
   draw = jax.random.uniform(key, shape)
   return 1 + jnp.searchsorted(boundaries, draw, side="right").astype(jnp.int32)
 
 
-def first_cover(rank, lengths, *, longest):
+def first_cover(
+  rank: Float[Array, "B W"], lengths: Int[Array, "B W"], *, longest: int
+) -> Float[Array, "B W"]:
   """Returns the rank of the first span that covers each word.
 
   Spans are drawn in the order of their rank. A span whose first word is already
@@ -152,12 +170,12 @@ def first_cover(rank, lengths, *, longest):
   with a span that begins within another.
 
   Args:
-    rank: [B, W], the rank of the span that begins at each word; inf for none.
-    lengths: [B, W], words of that span, at most `longest`.
+    rank: the rank of the span that begins at each word; inf for none.
+    lengths: words of that span, at most `longest`.
     longest: the maximum of lengths.
 
   Returns:
-    [B, W], finite where rank is.
+    Ranks, finite where rank is.
   """
   B, W = rank.shape
 

@@ -18,15 +18,14 @@ position 0, weight 0 and label 0, as in google-research/bert.
 
 import fractions
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from maskedlm.core.errors import ConfigError
-
-Array = Any  # jax.Array or np.ndarray.
+from maskedlm.modeling.arrays import Array, Bool, Float, Int, Key
 
 
 def bert_budget(rate: float, num_tokens: int) -> int:
@@ -76,12 +75,17 @@ def count_predictions(
 
 
 def count_to_mask(
-  num_tokens, *, rate, length, num_predictions, budget=bert_budget
-):
-  """Returns how many tokens to mask in each row: [B] int32, at most P.
+  num_tokens: Int[Array, " B"],
+  *,
+  rate: float,
+  length: int,
+  num_predictions: int,
+  budget=bert_budget,
+) -> Int[Array, " B"]:
+  """Returns how many tokens to mask in each row, at most P.
 
   Args:
-    num_tokens: [B], tokens that the budget counts, at most `length` each.
+    num_tokens: tokens that the budget counts, at most `length` each.
     rate, length, budget: as in `count_predictions`.
     num_predictions: P.
   """
@@ -107,7 +111,7 @@ class TokenTable(NamedTuple):
   boundaries: Array
 
 
-def token_table(counts) -> TokenTable:
+def token_table(counts: Array) -> TokenTable:
   """Returns the distribution proportional to counts [V].
 
   Raises:
@@ -125,13 +129,15 @@ def token_table(counts) -> TokenTable:
   return TokenTable(ids.astype(np.int32), np.array(boundaries, np.uint32))
 
 
-def random_token_table(name: str, token_counts, is_special) -> TokenTable:
+def random_token_table(
+  name: str, token_counts: Array, is_special: Bool[Array, " V"]
+) -> TokenTable:
   """Returns the distribution of random tokens, without special ones.
 
   Args:
     name: objective.random_tokens: "unigram" or "uniform".
     token_counts: [V], of the corpus.
-    is_special: [V] bool.
+    is_special: which tokens are.
 
   Raises:
     ConfigError: no token is left to draw.
@@ -142,7 +148,9 @@ def random_token_table(name: str, token_counts, is_special) -> TokenTable:
   return token_table(counts * ~np.asarray(is_special))
 
 
-def draw_tokens(key, table: TokenTable, shape):
+def draw_tokens(
+  key: Key[Array, ""], table: TokenTable, shape: tuple[int, ...]
+) -> Int[Array, "..."]:
   """Returns independent draws from the table: int32 ids of `shape`."""
   bits = jax.random.bits(key, shape, jnp.uint32)
   boundaries = jnp.asarray(table.boundaries)
@@ -151,28 +159,32 @@ def draw_tokens(key, table: TokenTable, shape):
   ]
 
 
-def maskable(input_ids, segment_ids, is_special):
-  """Returns which tokens may be chosen, [B, L] bool: real and not special.
-
-  Args:
-    input_ids: [B, L].
-    segment_ids: [B, L], 0 for padding.
-    is_special: [V] bool.
-  """
+def maskable(
+  input_ids: Int[Array, "B L"],
+  segment_ids: Int[Array, "B L"],
+  is_special: Bool[Array, " V"],
+) -> Bool[Array, "B L"]:
+  """Returns which tokens may be chosen: neither special nor padding."""
   return (segment_ids > 0) & ~jnp.asarray(is_special)[input_ids]
 
 
-def choose_tokens(key, candidates, num_to_mask, *, num_predictions):
+def choose_tokens(
+  key: Key[Array, ""],
+  candidates: Bool[Array, "B L"],
+  num_to_mask: Int[Array, " B"],
+  *,
+  num_predictions: int,
+) -> tuple[Int[Array, "B P"], Float[Array, "B P"]]:
   """Chooses single tokens, uniformly and without replacement.
 
   Args:
-    key: a PRNG key.
-    candidates: [B, L] bool, tokens that may be chosen.
-    num_to_mask: [B], at most P. A row with fewer candidates gets fewer.
+    key: decides which.
+    candidates: tokens that may be chosen.
+    num_to_mask: at most P. A row with fewer candidates gets fewer.
     num_predictions: P.
 
   Returns:
-    positions [B, P] int32 in random order, weights [B, P] float32, 0 or 1.
+    positions, in random order, and weights, 0 or 1.
 
   >>> candidates = jnp.array([[False, True, True, False, True]])
   >>> positions, weights = choose_tokens(
@@ -192,35 +204,35 @@ def choose_tokens(key, candidates, num_to_mask, *, num_predictions):
 
 
 def replace_tokens(
-  key,
-  input_ids,
-  positions,
-  weights,
+  key: Key[Array, ""],
+  input_ids: Int[Array, "B L"],
+  positions: Int[Array, "B P"],
+  weights: Float[Array, "B P"],
   *,
-  mask_id,
-  mask_share,
-  random_share,
-  random_tokens,
-  leaders=None,
-):
+  mask_id: int,
+  mask_share: float,
+  random_share: float,
+  random_tokens: TokenTable,
+  leaders: Int[Array, "B P"] | None = None,
+) -> tuple[Int[Array, "B L"], Int[Array, "B P"]]:
   """Replaces the chosen tokens by [MASK] or random tokens, or keeps them.
 
   Args:
-    key: a PRNG key.
-    input_ids: [B, L] int32.
-    positions: [B, P] int32.
-    weights: [B, P]; predictions of weight 0 change nothing.
+    key: decides what becomes of each.
+    input_ids: the rows.
+    positions: the chosen tokens.
+    weights: predictions of weight 0 change nothing.
     mask_id: id of [MASK].
     mask_share: probability of [MASK].
     random_share: probability of a random token; otherwise the token is kept.
-    random_tokens: TokenTable that random tokens are drawn from.
-    leaders: [B, P], index of the prediction whose draw each one shares, such as
-      the first of its span (spans.span_ends); random tokens still differ. None
-      if each draws for itself.
+    random_tokens: what random tokens are drawn from.
+    leaders: index of the prediction whose draw each one shares, such as the
+      first of its span (spans.span_ends); random tokens still differ. None if
+      each draws for itself.
 
   Returns:
-    The corrupted input_ids [B, L], and labels [B, P] int32: the original
-    tokens, 0 where the weight is 0.
+    The corrupted input_ids, and labels: the original tokens, 0 where the weight
+    is 0.
   """
   share_key, token_key = jax.random.split(key)
   used = weights > 0
@@ -235,7 +247,12 @@ def replace_tokens(
   return corrupted, jnp.where(used, original, 0)
 
 
-def write_at(rows, positions, weights, values):
+def write_at(
+  rows: Array,
+  positions: Int[Array, "B P"],
+  weights: Array,
+  values: Array,
+) -> Array:
   """Returns rows [B, L] with values [B, P] at positions of weight > 0."""
   # Predictions of weight 0 have position 0: writing them out of range drops
   # them. With vmap, rows that are split over devices are not gathered.

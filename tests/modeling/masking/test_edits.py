@@ -45,7 +45,8 @@ def shuffle(key, rows, num_to_mask, *, P):
 @jax.jit
 def delete(key, rows, positions, weights):
   return edits.delete_tokens(
-    key, rows, candidates_of(rows), positions, weights, pad_id=PAD
+    *(key, rows, candidates_of(rows), positions, jnp.float32(weights)),
+    pad_id=PAD,
   )
 
 

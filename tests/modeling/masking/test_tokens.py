@@ -207,22 +207,22 @@ def test_replacement_by_hand(mask_share, random_share, expected):
 
 
 def test_token_table_by_hand():
-  table = tokens.token_table([0, 1, 0, 2, 1])
+  table = tokens.token_table(np.array([0, 1, 0, 2, 1]))
   np.testing.assert_array_equal(table.ids, [1, 3, 4])
   np.testing.assert_array_equal(table.boundaries, [2**30, 3 * 2**30])
   assert table.boundaries.dtype == np.uint32
   # Exact where cumulative * 2^32 would overflow 64 bits.
-  table = tokens.token_table([10**12, 3 * 10**12])
+  table = tokens.token_table(np.array([10**12, 3 * 10**12]))
   np.testing.assert_array_equal(table.boundaries, [2**30])
 
 
 def test_draws_at_the_boundaries_by_hand(monkeypatch):
-  table = tokens.token_table([0, 1, 0, 2, 1])
+  table = tokens.token_table(np.array([0, 1, 0, 2, 1]))
   words = [0, 2**30 - 1, 2**30, 3 * 2**30 - 1, 3 * 2**30, 2**32 - 1]
   monkeypatch.setattr(
     jax.random, "bits", lambda key, shape, dtype: jnp.array(words, dtype)
   )
-  drawn = tokens.draw_tokens(None, table, (6,))
+  drawn = tokens.draw_tokens(jax.random.key(0), table, (6,))
   assert drawn.tolist() == [1, 1, 3, 3, 4, 4]
 
 
