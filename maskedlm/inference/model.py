@@ -51,6 +51,10 @@ def load(path: str | pathlib.Path, *, length: int = 0) -> "Model":
     CheckpointError: there is no checkpoint, or it is damaged.
     ConfigError: the folder doesn't exist, the checkpoint has no encoder, the
       tokenizer belongs to another run, or the length is out of range.
+
+  >>> model = maskedlm.load("runs/own")
+  >>> model.cfg.width, model.cfg.num_layers
+  (24, 2)
   """
   opened = open_best(path)
   predict.check_length(length, opened.cfg.max_positions)
@@ -98,6 +102,10 @@ class Model:
 
     Raises:
       ConfigError: the text is not a string.
+
+    >>> tokens = maskedlm.load("runs/own").tokenize("the sea")
+    >>> tokens.offsets.tolist()[0], len(tokens.ids) == len(tokens.word_ids)
+    ([0, 3], True)
     """
     return self.tokenizer.encode(arguments.text(text), specials=specials)
 
@@ -121,6 +129,10 @@ class Model:
       ConfigError: top is below 1; the model has no head that predicts tokens;
         the text has no mask, or its masks are further apart than the model has
         positions.
+
+    >>> masks = maskedlm.load("runs/own").fill_mask("the [MASK] [MASK].", top=3)
+    >>> [len(mask) for mask in masks], masks[0][0][1] >= masks[0][1][1]
+    ([3, 3], True)
     """
     arguments.check_positive("top", top)
     texts = [arguments.text(text)]
@@ -150,6 +162,10 @@ class Model:
 
     Raises:
       ConfigError: see `vectors`.
+
+    >>> model = maskedlm.load("runs/own")
+    >>> [x.shape[1] for x in model.encode(["the sea", "blue"], layers=[1, 2])]
+    [24, 24]
     """
     texts = arguments.each("texts", texts, str)
     made = self.vectors(texts, unit="token", layers=layers, combine=combine)
@@ -170,6 +186,10 @@ class Model:
 
     The arguments and errors are those of `vectors`, which also returns the
     position of each unit.
+
+    >>> model = maskedlm.load("runs/own")
+    >>> model.embed(["Two texts.", "A row each."]).shape
+    (2, 24)
     """
     options = {"pool": pool, "layers": layers, "combine": combine}
     made = self.vectors(texts, unit=unit, normalize=normalize, **options)
@@ -205,6 +225,11 @@ class Model:
 
     Raises:
       ConfigError: an unknown option or layer; a string instead of a list.
+
+    >>> model = maskedlm.load("runs/own")
+    >>> words = model.vectors(["the sea", "blue"], layers=(1, 2), combine="concat")
+    >>> words.values.shape, words.texts.tolist(), words.offsets.tolist()
+    ((3, 48), [0, 0, 1], [[0, 3], [4, 7], [0, 4]])
     """
     texts = arguments.each("texts", texts, str)
     return vectors.embed_list(
@@ -264,6 +289,11 @@ class Model:
       ConfigError: the model is not fine-tuned, batch_size is below 1, or an
         example is neither a string nor a dict.
       DataError: an example lacks a field that the task needs.
+
+    >>> model = maskedlm.load("runs/mood")
+    >>> first, second = model.predict(["the sea", {"text": "blue"}])
+    >>> first["label"] in ("bad", "good", "so so")
+    True
     """
     examples = arguments.each("examples", examples, (str, Mapping))
     return labelling.label(
@@ -293,6 +323,11 @@ class Model:
       ConfigError: the model has no masked language modeling head, or an
         argument is out of range.
       DataError: the texts have nothing that can be masked.
+
+    >>> model = maskedlm.load("runs/own")
+    >>> result = model.evaluate(["the sky is blue. the sea is deep."], seed=1)
+    >>> result["mlm_loss"] > 0, 0 <= result["mlm_accuracy"] <= 1
+    (True, True)
     """
     arguments.check_positive("batch_size", batch_size)
     return pretrained.evaluate(
@@ -322,6 +357,10 @@ class Model:
     Raises:
       ConfigError: the model has no head that predicts tokens, or pll is unknown
         or given for a causal model.
+
+    >>> (score,) = maskedlm.load("runs/own").score(["the sea"])
+    >>> score.log_likelihood < 0 < score.perplexity
+    True
     """
     texts, seen = arguments.each("texts", texts, str), Counter()
     made = list(text_scores.score(self._tokens, texts, pll=pll, seen=seen))
@@ -361,6 +400,10 @@ class Model:
 
     Raises:
       ConfigError: the text has no token, or too many.
+
+    >>> attention = maskedlm.load("runs/own").attend("blue")
+    >>> attention.tokens[0], np.allclose(attention.weights.sum(axis=-1), 1)
+    ('[CLS]', True)
     """
     return attention_maps.attend(self._encoder, arguments.text(text))
 
