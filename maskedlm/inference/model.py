@@ -227,7 +227,8 @@ class Model:
       ConfigError: an unknown option or layer; a string instead of a list.
 
     >>> model = maskedlm.load("runs/own")
-    >>> words = model.vectors(["the sea", "blue"], layers=(1, 2), combine="concat")
+    >>> layers = {"layers": (1, 2), "combine": "concat"}
+    >>> words = model.vectors(["the sea", "blue"], **layers)
     >>> words.values.shape, words.texts.tolist(), words.offsets.tolist()
     ((3, 48), [0, 0, 1], [[0, 3], [4, 7], [0, 4]])
     """
