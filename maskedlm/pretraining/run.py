@@ -70,8 +70,8 @@ def run(
       for phase, each in zip(parts, opened, strict=True)
     ]
   languages = language_metrics.of_corpus(corpus)
-  shared = {"languages": languages, "token_counts": corpus.token_counts}
-  tasks = [task._replace(**shared) for task in tasks]
+  counts = corpus.token_counts
+  tasks = [t._replace(languages=languages, token_counts=counts) for t in tasks]
   params = jax.eval_shape(tasks[0].init, jax.random.key(0))
   count = sum(math.prod(x.shape) for x in jax.tree.leaves(params))
   console.log(

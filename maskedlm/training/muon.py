@@ -32,7 +32,8 @@ _RMS = 0.2  # RMS of an update, about Adam's (arXiv:2502.16982, section 2.2).
 
 # Kernels of layers -> axes of the rows (inputs) and of the columns (outputs) of
 # their matrices; the other axes number the matrices.
-_MATRICES = (
+_Axes = tuple[int, ...]
+_MATRICES: tuple[tuple[str, _Axes, _Axes], ...] = (
   (r"layers/.*qkv/kernel$", (1,), (3, 4)),  # [N, D, 3, H, K]
   (r"layers/.*attention/out/kernel$", (1, 2), (3,)),  # [N, H, K, D]
   (r"layers/.*group_query/kernel$", (1,), (2, 3, 4)),  # [N, D, G, H/G, K]
@@ -89,21 +90,24 @@ def orthogonal(x: jax.Array) -> jax.Array:
   return x
 
 
-def _axes(path: str) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+def _axes(path: str) -> tuple[_Axes, _Axes] | None:
   """Returns the axes of a kernel's rows and columns; None if not for Muon."""
-  found = (axes for regex, *axes in _MATRICES if re.search(regex, path))
-  return next(found, None)
+  for regex, rows, columns in _MATRICES:
+    if re.search(regex, path):
+      return rows, columns
+  return None
 
 
 def _of_kernel(path, x: jax.Array) -> jax.Array:
   """Returns the update of a kernel from its momentum x, in the shape of x."""
-  rows, columns = _axes(path_of(path))
+  axes = _axes(path_of(path))
+  assert axes  # Else it is Adam's.
+  rows, columns = axes
   others = [axis for axis in range(x.ndim) if axis not in (*rows, *columns)]
   order = (*others, *rows, *columns)
   moved = x.transpose(order)
-  size, width = (
-    math.prod(x.shape[a] for a in axes) for axes in (rows, columns)
-  )
+  size = math.prod(x.shape[a] for a in rows)
+  width = math.prod(x.shape[a] for a in columns)
   matrices = moved.reshape(-1, size, width)
   update = _shared_out(matrices) * (_RMS * max(size, width) ** 0.5)
   return update.reshape(moved.shape).transpose(np.argsort(order))

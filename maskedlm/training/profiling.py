@@ -13,7 +13,7 @@ import os
 import pathlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 
@@ -172,7 +172,9 @@ def read_profile(folder: pathlib.Path, hlo: str, count: int) -> Profile:
     components,
     [
       (ns * scale, component, name, program.get(name) or "")
-      for (component, name), ns in spent.most_common()
+      for (component, name), ns in sorted(
+        spent.items(), key=lambda item: item[1], reverse=True
+      )
       if name
     ][:12],
   )
@@ -228,7 +230,7 @@ def _of_plane(plane, module, program) -> Iterator[Operation]:
   # This line, if present, has the operations of all streams.
   lines = [line for line in lines if line.name == "XLA Ops"] or lines
   for line in lines:
-    open_ones = {}
+    open_ones: dict[Any, Operation] = {}
     for event in sorted(line.events, key=lambda event: event.start_ns):
       stats = dict(event.stats)
       if event.name.startswith("end: "):  # Of work left to other CPU threads.
@@ -237,7 +239,8 @@ def _of_plane(plane, module, program) -> Iterator[Operation]:
           yield began._replace(over=event.start_ns)
         continue
       # TPUs name an event by the whole instruction.
-      name = re.match(r"%?([\w.\-]*)", stats.get("hlo_op", event.name))[1]
+      name = stats.get("hlo_op", event.name).removeprefix("%")
+      name = re.split(r"[^\w.\-]", name, maxsplit=1)[0]
       if ("hlo_op" not in stats and name not in program) or stats.get(
         "device_ordinal", 0
       ):
@@ -261,7 +264,7 @@ def divide_time(
   waits: Iterable[tuple[float, float]],
   begin: float,
   end: float,
-) -> collections.Counter:
+) -> dict[tuple[str, str], float]:
   """Divides the time from begin to end among the operations.
 
   A moment is shared equally by the operations that run then; if there are none,
@@ -286,8 +289,8 @@ def divide_time(
   for start, stop in waits:
     changes.append((start, waiting, (INPUT, ""), 1))
     changes.append((stop, waiting, (INPUT, ""), -1))
-  spent: collections.Counter = collections.Counter()
-  active = [collections.Counter() for _ in range(3)]
+  spent: dict[tuple[str, str], float] = collections.defaultdict(float)
+  active: list[collections.Counter] = [collections.Counter() for _ in range(3)]
   last = begin
   for now, state, key, change in sorted(changes):
     now = min(max(now, begin), end)

@@ -21,7 +21,8 @@ class Losses(NamedTuple):
   """The losses of the last steps: a part of the state, to resume exactly."""
 
   values: jax.Array  # [WINDOW] float32; the oldest is overwritten.
-  count: jax.Array  # shape=(), int32: how many there were.
+  # shape=(), int32: how many there were. Checkpoints have this name.
+  count: jax.Array  # type: ignore[assignment]
   spiked: jax.Array  # shape=(), int32: 1 if the last step was a spike.
 
 

@@ -131,7 +131,8 @@ def _checkpoints(fs, folder: str) -> dict[int, datetime.datetime | None]:
 
 def _last_lines(log: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
   """Returns the last line of training and the last evaluation of a log."""
-  train, heldout = {}, {}
+  train: dict[str, Any] = {}
+  heldout: dict[str, Any] = {}
   for line in reversed(log.splitlines()):
     try:
       values = {n: from_json(x) for n, x in parse_json(line).items()}

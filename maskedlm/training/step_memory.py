@@ -5,7 +5,7 @@ A run checks it before its first step, and `maskedlm inspect` shows it.
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -35,9 +35,7 @@ class StepMemory(NamedTuple):
 
 
 @waiting.explained("compiling the step")
-def measure_memory(
-  step: Callable, state: TrainState, batch: Batch
-) -> StepMemory:
+def measure_memory(step: Any, state: TrainState, batch: Batch) -> StepMemory:
   """Compiles a jitted step for a batch's shapes, and returns its memory.
 
   It is what XLA allocates: the state, the batch, and the largest sum of
@@ -122,10 +120,8 @@ def check_memory(
   if memory.fits:
     return
   rows, *_, length = batch["segment_ids"].shape
-  found = (
-    memory.refused
-    or f"{memory.needed / 1e9:.1f} GB of {memory.limit / 1e9:.1f}"
-  )
+  needed, limit = memory.needed or 0, memory.limit or 0
+  found = memory.refused or f"{needed / 1e9:.1f} GB of {limit / 1e9:.1f}"
   raise ConfigError(
     f"a step of {rows} rows of {length} tokens does not fit a device: {found}. "
     f"{less_memory(config)}"

@@ -157,7 +157,7 @@ def accuracy_by_frequency(
   if task.token_counts is None:
     return {}
   names, band = frequency_bands(task.token_counts)
-  found = {}
+  found: dict[str, tuple[Any, Any]] = {}
   for labels, weights, metric in PREDICTIONS:
     if labels not in batch:
       continue

@@ -14,6 +14,7 @@ while theirs are split near the middle, and a tenth of them not at all.
 import dataclasses
 import functools
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -240,19 +241,20 @@ def loss(
 
   replaced, labels = replace(batch, sample(logits, batch, temperature))
   hidden = masked_lm.encode(cfg, params, replaced, key, train)
-  scores = DiscriminatorHead(cfg).apply(
+  scored: Any = DiscriminatorHead(cfg).apply(
     {"params": params["discriminator_head"]}, hidden
   )
   real = (batch["segment_ids"] > 0) * batch["example_weights"][:, None]
-  loss = jax.nn.softplus(scores) - labels * scores  # Sigmoid cross-entropy.
-  flagged = real * (scores > 0)
+  loss = jax.nn.softplus(scored) - labels * scored  # Sigmoid cross-entropy.
+  flagged = real * (scored > 0)
   found, correct = flagged * labels, real * (flagged == labels)
   loss, count, found, correct, flagged, fakes = map(
     losses.sum_rows,
     (real * loss, real, found, correct, flagged, real * labels),
   )
-  terms["discriminator"] = discriminator_weight * loss, count
-  metrics |= {
+  terms = {**terms, "discriminator": (discriminator_weight * loss, count)}
+  metrics = {
+    **metrics,
     "discriminator_loss": (loss, count),
     "discriminator_accuracy": (correct, count),
     "discriminator_precision": (found, flagged),

@@ -7,6 +7,7 @@ masked tokens plus the mean cross-entropy over the pairs.
 
 import dataclasses
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -94,7 +95,7 @@ def loss(
   terms, metrics = masked_lm.loss(cfg, params, batch, hidden)
   texts, labels, weights = _pairs(hidden, batch)
   pooled = Pooler(cfg).apply({"params": params["pooler"]}, texts)
-  logits = NspHead(cfg).apply({"params": params["nsp_head"]}, pooled)
+  logits: Any = NspHead(cfg).apply({"params": params["nsp_head"]}, pooled)
   logits = logits.reshape(*labels.shape, -1)
   nsp = cross_entropy(logits, labels, weights=weights)
   correct = accuracy(logits, labels, weights=weights)

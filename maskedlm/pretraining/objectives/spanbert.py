@@ -9,6 +9,7 @@ the vectors just outside the span.
 
 import dataclasses
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -228,7 +229,7 @@ def loss(
   """Returns (terms, metrics) of a corrupted batch; see Task.loss."""
   hidden = masked_lm.encode(cfg, params, batch, key, train)
   terms, metrics = masked_lm.loss(cfg, params, batch, hidden)
-  scores = sbo.apply(
+  scores: Any = sbo.apply(
     {"params": params["sbo_head"]},
     gather_positions(hidden, batch["sbo_left"]),
     gather_positions(hidden, batch["sbo_right"]),

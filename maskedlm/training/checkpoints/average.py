@@ -51,7 +51,8 @@ def average(
     CheckpointError: two are not of the same model and task.
   """
   shares = np.asarray(weights, np.float64) / np.sum(weights)
-  first, total, thresholds = None, None, {}
+  first: Any = None
+  total, thresholds = None, dict[str, float]()
   for share, (path, one) in zip(shares, opened, strict=True):
     first = first or (path, one._replace(params=_types(one.params)))
     _check_same(first, (path, one))

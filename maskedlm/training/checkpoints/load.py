@@ -222,7 +222,7 @@ def facts(opened: LoadedCheckpoint) -> dict[str, str]:
   digest = hashlib.sha256()
   for path, x in jax.tree_util.tree_leaves_with_path(opened.params):
     digest.update(jax.tree_util.keystr(path).encode())
-    digest.update(np.ascontiguousarray(x).view(np.uint8))
+    digest.update(np.ascontiguousarray(x).view(np.uint8).data)
   return {
     "the weights of init_from": digest.hexdigest(),
     "the tokenizer of init_from": opened.tokenizer.sha256,
