@@ -147,10 +147,10 @@ def test_minimal_pairs(call, model, tmp_path):
 @pytest.mark.parametrize(
   ("command", "stdin", "words"),
   [
-    ("--input={file} a", "", ["--input", "--minimal-pairs"]),
+    ("--input={file} a", "", ["--input", "--minimal_pairs"]),
     ("--pll=r2l a", "", ["--pll", "r2l", "l2r"]),
     ("--input=nothing.txt", "", ["--input=nothing.txt"]),
-    ("--minimal-pairs nothing.jsonl", "", ["--minimal-pairs=nothing"]),
+    ("--minimal-pairs nothing.jsonl", "", ["--minimal_pairs=nothing"]),
     ("--minimal-pairs {file}", "", ["the.txt"]),
     ("--field=x a", "", ["--field=x"]),
     ("--field=x --input={file}", "", ["--field=x", "the.txt"]),
