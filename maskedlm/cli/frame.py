@@ -68,24 +68,32 @@ def parse(cls: type, command: str, argv: Sequence[str]) -> Any:
   """
   if hasattr(cls, "parse"):
     return cls.parse(command, argv)
-  collected = {
-    each.name: tuple(t for t in argv if t.startswith(each.about["prefix"]))
-    for each in flags_of(cls)
-    if each.about["prefix"]
-  }
-  left = [
-    t for t in argv if not any(t in found for found in collected.values())
-  ]
-  argv = normalise(cls, left)
+  flags = {each.name: each for each in flags_of(cls)}
+  collected: dict[str, Any] = {}
+  for name, each in flags.items():
+    if prefix := each.about["prefix"]:
+      collected[name] = tuple(t for t in argv if t.startswith(prefix))
+      argv = [t for t in argv if not t.startswith(prefix)]
+  argv = normalise(cls, argv)
   parser = make_parser(cls, command)
-  config = next((f for f in flags_of(cls) if "config" in f.about), None)
+  config = next((f for f in flags.values() if "config" in f.about), None)
   if config:
     args = _read_config(parser, argv, **config.about["config"])
   else:
     args, unknown = parser.parse_known_args(argv)
     if unknown:
-      raise ConfigError(_unknown(cls, unknown[0], argv))
-  return make_verb(cls, {**vars(args), **collected}, argv)
+      raise ConfigError(_unknown(flags, unknown[0], argv))
+  read = vars(args) | collected
+  given = _given(flags, read, argv)
+  values = {
+    name: read[name] if read.get(name) is not None else each.default
+    for name, each in flags.items()
+  }
+  for each in flags.values():
+    _check_value(each, values[each.name])
+  _check_together(cls, flags, values, given)
+  _check_files(flags, values)
+  return _build(cls, values)
 
 
 def _read_config(
@@ -106,68 +114,32 @@ def _read_config(
   return args
 
 
-def make_verb(cls: type, values: Mapping[str, Any], argv: Sequence[str]) -> Any:
-  """Returns a verb with the values of its flags; the others have defaults.
-
-  Args:
-    cls: the verb.
-    values: name -> value; None stands for the default.
-    argv: the command line, which says what was given.
-
-  Raises:
-    ConfigError: as `parse`.
-  """
+def _given(flags: Mapping[str, Flag], read, argv: Sequence[str]) -> set[str]:
+  """Returns the names of the flags that are on the command line."""
   own = argv[: argv.index("--")] if "--" in argv else argv
   spelt = {token.partition("=")[0] for token in own}
-  flags = {each.name: each for each in flags_of(cls)}
-  given = {
+  return {
     name
     for name, each in flags.items()
     if each.spelling in spelt
-    or (
-      (each.about["is_argument"] or each.about["prefix"]) and values.get(name)
-    )
+    or ((each.about["is_argument"] or each.about["prefix"]) and read.get(name))
   }
-  verb = _build(cls, values)
-  found = _values(verb)
-  for each in flags.values():
-    _check_value(each, found[each.name])
-  _check_together(cls, flags, found, given)
-  _check_files(flags, found)
-  _check_own(verb)
-  return verb
 
 
 def _build(cls: type, values: Mapping[str, Any]) -> Any:
+  """Returns the verb, or a group of its flags; calls its check()."""
   hints = typing.get_type_hints(cls)
   made = {}
   for field in dataclasses.fields(cls):
     if dataclasses.is_dataclass(hints[field.name]):
       made[field.name] = _build(hints[field.name], values)
-    elif values.get(field.name) is not None:
+    elif field.name in values:
       value = values[field.name]
       made[field.name] = tuple(value) if isinstance(value, list) else value
-  return cls(**made)
-
-
-def _values(verb: Any) -> dict[str, Any]:
-  found = {}
-  for field in dataclasses.fields(verb):
-    value = getattr(verb, field.name)
-    if dataclasses.is_dataclass(value):
-      found |= _values(value)
-    else:
-      found[field.name] = value
-  return found
-
-
-def _check_own(verb: Any) -> None:
-  """Calls the verb's check(), after those of its groups."""
-  for field in dataclasses.fields(verb):
-    if dataclasses.is_dataclass(value := getattr(verb, field.name)):
-      _check_own(value)
+  verb = cls(**made)
   if hasattr(verb, "check"):
     verb.check()
+  return verb
 
 
 def normalise(cls: type, argv: Sequence[str]) -> list[str]:
@@ -199,9 +171,9 @@ def normalise(cls: type, argv: Sequence[str]) -> list[str]:
   return made
 
 
-def _unknown(cls: type, token: str, argv: Sequence[str]) -> str:
+def _unknown(flags: Mapping[str, Flag], token: str, argv: Sequence[str]) -> str:
   """Returns the error of an argument that the verb doesn't have."""
-  names = [each.spelling for each in flags_of(cls)]
+  names = [each.spelling for each in flags.values()]
   if ["--json", token] in map(list, itertools.pairwise(argv)):
     return _takes_no_value("--json", token)
   near = did_you_mean(token.partition("=")[0], names)
@@ -282,19 +254,19 @@ def _check_files(flags: Mapping[str, Flag], values: Mapping[str, Any]) -> None:
     path = values[each.name]
     suffixes = () if each.about["writes"] == ANY else each.about["writes"]
     output_options.check_file(path, option=each.spelling, suffixes=suffixes)
-    if any(is_same_file(path, other) for other in read):
+    if any(_is_same_file(path, other) for other in read):
       raise ConfigError(
         f"{each.spelling}={path} is an input, too: give another name."
       )
     for other in written[:i]:
-      if is_same_file(path, values[other.name]):
+      if _is_same_file(path, values[other.name]):
         raise ConfigError(
           f"{other.spelling} and {each.spelling} are both {path}: give two "
           "names."
         )
 
 
-def is_same_file(a: str, b: str) -> bool:
+def _is_same_file(a: str, b: str) -> bool:
   """Returns whether two paths name one file, which may not exist yet."""
   first, second = pathlib.Path(a), pathlib.Path(b)
   return first.resolve() == second.resolve() or (
