@@ -28,6 +28,7 @@ def flag(
   writes: Sequence[str] = (),
   old: Sequence[str] = (),
   prefix: str = "",
+  nargs: str | int = "+",
   **limits,
 ) -> Any:
   """Returns a field that --NAME sets.
@@ -42,6 +43,7 @@ def flag(
     writes: suffixes of the file that it names, or ANY.
     old: names that it had in earlier versions, such as "--top".
     prefix: if it collects all arguments that begin so, such as "--beam.".
+    nargs: of a tuple, how many values may follow it; it may be given again.
     **limits: the range or choices of the value, as of core.options.option.
   """
   made = option(default, doc, **limits)
@@ -53,6 +55,7 @@ def flag(
     "writes": tuple(writes),
     "old": tuple(old),
     "prefix": prefix,
+    "nargs": nargs,
     "is_argument": False,
   }
   return dataclasses.field(

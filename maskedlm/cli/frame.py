@@ -48,7 +48,7 @@ def make_parser(cls: type, command: str) -> argparse.ArgumentParser:
     more |= {"type": each.kind, "metavar": each.about["metavar"] or None}
     is_required = each.default is REQUIRED
     if each.is_many:
-      more |= {"action": "extend", "nargs": "+"}
+      more |= {"action": "extend", "nargs": each.about["nargs"]}
     if not each.about["is_argument"]:
       more |= {"dest": each.name, "required": is_required}
       parser.add_argument(each.spelling, **more)

@@ -55,6 +55,7 @@ class Instances:
     REQUIRED,
     "Files with a text, or a JSON object, on each line; or files with senses: "
     "SemCor's .tsv, or .data.xml.",
+    nargs="+",
     reads=True,
   )
   field: str = shared.field()

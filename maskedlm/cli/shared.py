@@ -49,8 +49,8 @@ def unit(default: str, *others: str) -> Any:
 
 
 def data(default: Any, doc: str, **more) -> Any:
-  """Returns the field of --data, one file or several."""
-  return flag(default, doc, metavar="FILE", **more)
+  """Returns the field of --data: files, with commas between them."""
+  return flag(default, doc, metavar="FILE", **{"nargs": 1, **more})
 
 
 def runs(doc: str) -> Any:

@@ -39,6 +39,7 @@ class Toy:
   json: bool = flag(False, "Print JSON.")
   out: str | None = flag(None, "Written.", writes=(".npz",))
   keys: str | None = flag(None, "Written, too.", writes=flags.ANY)
+  data: tuple[str, ...] = flag((), "Labelled.", nargs=1)
   beam: tuple[str, ...] = flag((), "Others' flags.", prefix="--beam.")
   from_: str = flag(REQUIRED, "What.")
   text: tuple[str, ...] = argument((), "Texts.", not_beside=("unit",))
@@ -61,6 +62,8 @@ def test_values():
   assert made.json and made.beam == ("--beam.x=1",)
   assert parse("--top-k", "3").top_k == 3
   assert parse("--", "--top-k").text == ("--top-k",)
+  made = parse("--data", "a,b", "x y", "--data=c")
+  assert (made.data, made.text) == (("a,b", "c"), ("x y",))
 
 
 def test_files_of_a_flag_that_is_given_twice_are_all_read(tmp_path):
