@@ -114,22 +114,30 @@ class Flag(NamedTuple):
       return self.about["metavar"] or self.name.upper()
     if self.about["prefix"]:
       return self.about["metavar"]
-    return f"--{self.name.removesuffix('_')}"  # from_ is a field's name.
+    return spell(self.name)
 
   @property
   def doc(self) -> str:
-    """Its meaning, its values and its default."""
+    """Its meaning, its values, its default, and what it needs."""
     text = self.about["doc"]
     if self.about["choices"]:
       text += f" Values: {' | '.join(map(str, self.about['choices']))}."
     elif values := describe_range(self.cls.__dataclass_fields__[self.name]):
       text += f" Values: {values}."
-    if self.default in (REQUIRED, None, False, "", (), (STDIN,)):
-      return text
-    shown = self.default
-    if isinstance(shown, int) and not isinstance(shown, bool):
-      shown = f"{shown:,}"
-    return f"{text} Default: {shown}."
+    for other, wanted in self.about["needs"].items():
+      values = f"={' or '.join(wanted)}" if wanted else ""
+      text += f" Only with {spell(other)}{values}."
+    if self.default is REQUIRED:
+      return text if self.about["is_argument"] else f"{text} Required."
+    if isinstance(self.default, int | float) and self.kind is not bool:
+      return f"{text} Default: {self.default:,}."
+    is_said = self.default in (None, False, "", (), STDIN, (STDIN,))
+    return text if is_said else f"{text} Default: {self.default}."
+
+
+def spell(name: str) -> str:
+  """Returns how the flag of a field is written; from_ is a field's name."""
+  return f"--{name.removesuffix('_')}"
 
 
 def flags_of(cls: type) -> Iterator[Flag]:

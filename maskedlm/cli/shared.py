@@ -77,7 +77,7 @@ def out_folder() -> Any:
 
 
 def workdir(
-  doc: str = "Checkpoints, logs, results; default: runs/<name>. Without "
+  doc: str = "Checkpoints, logs, results; default: runs/NAME. Without "
   "--config, the run that is there continues with its own config.",
 ) -> Any:
   """Returns the field of --workdir."""

@@ -128,6 +128,16 @@ def test_each_verb_has_a_help_and_documented_flags():
       )
 
 
+def test_what_help_says_of_a_flag():
+  docs = {each.name: each.doc for each in flags.flags_of(Toy)}
+  assert docs["unit"] == "Of what. Values: word | token. Default: word."
+  assert docs["pool"] == "How. Only with --unit=word."
+  assert docs["dev"] == "Others. Only with --wic."
+  assert docs["top_k"] == "How many. Values: 1 or more. Default: 5."
+  assert docs["share"] == "Of all. Values: 0 or more, below 1. Default: 0.0."
+  assert docs["json"] == "Print JSON." and docs["from_"] == "What. Required."
+
+
 def test_the_number_of_verbs_and_flags():
   assert len(verbs.VERBS) == NUM_VERBS
   pages = set((ROOT / "maskedlm/cli").glob("*.py"))
