@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maskedlm.data.labelled.mentions import Mention
+from maskedlm.data.labelled.formats.relations import Mention
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 
 

@@ -6,7 +6,7 @@ import types
 import numpy as np
 import pytest
 
-from maskedlm.data.labelled.mentions import Mention, find_mention
+from maskedlm.data.labelled.formats.relations import Mention, find_mention
 from maskedlm.data.tokenizers.tokenizer import train_tokenizer
 from maskedlm.finetune.relations import mentions
 
@@ -128,7 +128,7 @@ def test_words_of_odd_texts_round_trip(kind):
     words = NAMES[shift:] + NAMES[:shift]
     text = "  ".join(words)
     made = [
-      find_mention(text, w, str(text.index(w)), what="A", where="")
+      find_mention(text, w, text.index(w), what="A", where="")
       for w in words[:3]
     ]
     offsets = tokenizer.encode(text).offsets

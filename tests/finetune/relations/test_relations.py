@@ -13,8 +13,7 @@ from helpers import encoder_reference as reference
 from helpers import letters
 from helpers.letters import CLS, SEP, make_params
 from maskedlm.core.errors import ConfigError, DataError
-from maskedlm.data.labelled.formats.relations import Example
-from maskedlm.data.labelled.mentions import Mention
+from maskedlm.data.labelled.formats.relations import Example, Mention
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer, train_tokenizer
 from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.relations import relations

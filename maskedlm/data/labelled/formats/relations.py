@@ -20,15 +20,21 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import fields, mentions, read
+from maskedlm.data.labelled import fields, read
 from maskedlm.data.labelled.labels import NO_LABEL
 from maskedlm.data.labelled.lines import read_lines
-from maskedlm.data.labelled.mentions import Mention
 
 RELATION = re.compile(r"([^\s()]+)(\(e1,e2\)|\(e2,e1\))?")
 _SENTENCE = re.compile(r"([0-9]+)[\t ]+(.*)")
 _TAG = re.compile(r"</?e[12]>")
 _COMMENT = "Comment"
+
+
+class Mention(NamedTuple):
+  """A part of a text, text[begin:end], in characters (code points)."""
+
+  begin: int
+  end: int
 
 
 class Example(NamedTuple):
@@ -49,9 +55,9 @@ _FORM = fields.Format(
     "relation": fields.key("relation", "label", optional=True),
     "id": fields.key("id", optional=True),
     "e1": fields.text("e1", optional=True),
-    "e1_offset": fields.key("e1_offset", optional=True),
+    "e1_offset": fields.whole_number("e1_offset", optional=True),
     "e2": fields.text("e2", optional=True),
-    "e2_offset": fields.key("e2_offset", optional=True),
+    "e2_offset": fields.whole_number("e2_offset", optional=True),
   },
   such_as='{"text": "The <e1>child</e1> in the <e2>cradle</e2>.", "relation": '
   '"Other"}, or one with text, e1, e1_offset, e2 and e2_offset',
@@ -171,6 +177,36 @@ def parse_entity_tags(text: str, *, where: str) -> tuple[str, Mention, Mention]:
   return plain, e1, e2
 
 
+def find_mention(
+  text: str, name: str, begin: int, *, what: str, where: str
+) -> Mention:
+  """Returns the mention that a file specifies by its text and its offset.
+
+  Args:
+    text: the text that contains it.
+    name: the mention's own text.
+    begin: the number of characters before it.
+    what, where: the field's name and FILE:LINE, for error messages.
+
+  Raises:
+    DataError: the mention is empty, or the text at the offset is different.
+  """
+  if not name.strip():
+    raise DataError(f"{where}: {what} is empty; expected a part of the text.")
+  there = text[max(begin, 0) : max(begin, 0) + len(name)]
+  if there == name and begin >= 0:
+    return Mention(begin, begin + len(name))
+  places = [m.start() for m in re.finditer(re.escape(name), text)]
+  nearest = min(places, key=lambda place: abs(place - begin), default=None)
+  hint = (
+    "the text doesn't contain it" if nearest is None else f"it is at {nearest}"
+  )
+  raise DataError(
+    f"{where}: {what} {name!r} is not at its offset {begin}, where the text "
+    f"has {there!r}; {hint}. Offsets count characters, not bytes."
+  )
+
+
 def _relation(text: str, other: str) -> str | None:
   return text if text == other or text not in NO_LABEL else None
 
@@ -185,13 +221,15 @@ def _of_values(
   elif absent:
     raise DataError(f"{where}: no {absent[0]!r}; expected {_FORM.such_as}.")
   else:
-    e1, e2 = (
-      mentions.find_mention(
-        text, values[x], values[f"{x}_offset"], what=x, where=where
-      )
-      for x in ("e1", "e2")
+    parts = (
+      text,
+      *(
+        find_mention(
+          text, values[x], values[f"{x}_offset"], what=x, where=where
+        )
+        for x in ("e1", "e2")
+      ),
     )
-    parts = text, e1, e2
   return Example(
     *parts,
     _relation(values["relation"] or "", other),

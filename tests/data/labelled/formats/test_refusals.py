@@ -320,6 +320,7 @@ OBJECTS = {
     ({"relation": "x"}, "no 'text' or 'sentence'; there are 'rel"),
     ({"text": "a"}, "the sentence has no <e1>"),
     ({"text": "a", "e1": "a", "e1_offset": 0}, "no 'e2'"),
+    ({"text": "a", "e1_offset": "0"}, "'e1_offset' is '0'; expected a whole"),
     ({"text": None}, "no 'text' or 'sentence'; there are 'text'"),
     (
       {"text": "<e1>a</e1> <e2>b</e2>", "relation": ["x"]},

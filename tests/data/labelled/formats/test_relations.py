@@ -77,7 +77,7 @@ def test_objects(file, relation, expected):
   """As the Hub has SemEval, and as predict writes its answers."""
   marked = {"sentence": "A <e1>fire</e1> made <e2>smoke</e2>."}
   row = {"text": "A fire made smoke.", "e1": "fire", "e1_offset": 2}
-  row |= {"e2": "smoke", "e2_offset": "12", "id": 7}
+  row |= {"e2": "smoke", "e2_offset": 12, "id": 7}
   rows = [marked | {"label": relation}, row | {"relation": relation}]
   path = file("".join(f"{json.dumps(x)}\n" for x in rows), "a.jsonl")
   first, second = relations.read_file(path)
