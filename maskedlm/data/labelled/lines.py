@@ -40,7 +40,7 @@ def read_lines(path: pathlib.Path) -> Iterator[str]:
     raise DataError(f"{path}: the file is empty; expected labelled examples.")
 
 
-def read_head(path: pathlib.Path) -> bytes:
+def read_head(path: str | pathlib.Path) -> bytes:
   """Returns the first bytes of a file, decompressed.
 
   Raises:

@@ -25,7 +25,7 @@ from typing import Any
 from maskedlm.core.errors import DataError
 from maskedlm.core.parse_json import parse_json, parse_json_at
 from maskedlm.data.labelled import tfds_rows
-from maskedlm.data.labelled.lines import read_head, read_lines
+from maskedlm.data.labelled.lines import is_plain, read_head, read_lines
 from maskedlm.data.sources import encodings, parquet
 
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
@@ -52,12 +52,15 @@ def read_objects(
     such_as: an example of an object, for errors.
 
   Raises:
-    DataError: see read_json, read_parquet and tfds_rows.read_rows.
+    DataError: it is compressed Parquet; see read_json, read_parquet and
+      tfds_rows.read_rows.
   """
   if tfds_rows.is_source(source):
     return tfds_rows.read_rows(str(source))
   path = pathlib.Path(source)
   if are_named(path):
+    if not is_plain(path):
+      raise DataError(f"{path} is compressed Parquet; decompress it.")
     return read_parquet(path)
   return read_json(path, such_as=such_as)
 

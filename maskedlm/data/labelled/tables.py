@@ -27,6 +27,7 @@ refused in one line:
     what looks like a list     read, and reported
 """
 
+import os
 import pathlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,10 +35,10 @@ from typing import Any, NamedTuple
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import delimited, fields, objects, tfds_rows
-from maskedlm.data.labelled.lines import COMPRESSED, is_plain, read_head
+from maskedlm.data.labelled import delimited, fields, objects
+from maskedlm.data.labelled.lines import COMPRESSED, read_head
 from maskedlm.data.labelled.objects import as_text
-from maskedlm.data.sources import encodings, tfds
+from maskedlm.data.sources import encodings
 from maskedlm.runtime import console
 
 # What a line of input begins with if it is meant to be an object.
@@ -81,17 +82,26 @@ def read_records(
       kind; a column name occurs twice, a row is ragged or not JSON, or a quote
       is not closed.
   """
-  suffix = find_suffix(path)
-  if suffix in delimited.SEPARATORS:
-    path = pathlib.Path(path)
-    records = _with_columns(path, suffix, tuple(header), ragged)
-  else:
+  suffix = named_suffix(path)
+  named = (*objects.JSON_SUFFIXES, ".parquet")
+  if suffix in named or objects.are_named(path):
     if header:
       console.log(
         f"{path}: task.header has no effect, as its rows name their columns"
       )
     rows = objects.read_objects(path)
     records = (Record(n, x, str(path)) for n, x in rows)
+  elif suffix in delimited.SEPARATORS:
+    path = pathlib.Path(path)
+    records = _with_columns(path, suffix, tuple(header), ragged)
+  else:
+    head = read_head(path) if os.path.exists(path) else b""
+    name = encodings.name_of_binary(head)
+    raise DataError(
+      f"{path}: the name ends in {suffix!r}"
+      f"{f', and the file is {name}' if name else ''}; expected .tsv or "
+      ".txt (columns between tabs), .csv, .jsonl, .json or .parquet."
+    )
   is_empty = True
   for record in records:
     is_empty = False
@@ -105,34 +115,6 @@ def named_suffix(path: str | pathlib.Path) -> str:
   path = pathlib.Path(path)
   named = path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
   return named.suffix.lower()
-
-
-def find_suffix(path: str | pathlib.Path) -> str:
-  """Returns the suffix that says how a file is read, such as ".csv".
-
-  That is .parquet if its first bytes say so, .csv of "a.csv.gz", and "tfds:" of
-  a TFDS dataset.
-
-  Raises:
-    DataError: the file can't be opened, or its suffix is unknown.
-  """
-  if tfds_rows.is_source(path):
-    return tfds.PREFIX
-  path, suffix = pathlib.Path(path), named_suffix(path)
-  known = (*delimited.SEPARATORS, *objects.JSON_SUFFIXES, ".parquet")
-  head = read_head(path) if path.exists() or suffix in known else b""
-  if head.startswith(encodings.PARQUET):
-    if not is_plain(path):
-      raise DataError(f"{path} is compressed Parquet; decompress it.")
-    return ".parquet"
-  if suffix not in known:
-    name = encodings.name_of_binary(head)
-    raise DataError(
-      f"{path}: the name ends in {suffix!r}"
-      f"{f', and the file is {name}' if name else ''}; expected .tsv or "
-      ".txt (columns between tabs), .csv, .jsonl, .json or .parquet."
-    )
-  return suffix
 
 
 def _with_columns(
