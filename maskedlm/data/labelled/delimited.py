@@ -52,25 +52,23 @@ def read_rows(path: pathlib.Path, suffix: str) -> Rows:
 
 
 def _split_at_tabs(path: pathlib.Path, lines: Iterable[str]) -> Rows:
-  quoted, doubled, others, width = 0, 0, 0, 0
+  quoted, doubled, others = 0, 0, 0
   for number, line in enumerate(lines, 1):
     row = line.split("\t")
     yield number, row
     if '"' not in line:
-      width = width or len(row)
       continue
     marked = [field for field in row if '"' in field]
     around = [field for field in marked if _QUOTED.fullmatch(field)]
     quoted += len(around)
     others += len(marked) - len(around)
-    if not width and len(around) == len(row):
+    if number == 1 and len(around) == len(row):
       raise DataError(
         f"{path}:{number}: the columns' names are in quotation marks, which "
         f"are text in {path.suffix}; {_REWRITE}."
       )
     if not doubled and any('""' in field[1:-1] for field in around):
       doubled = number
-    width = width or len(row)
   if doubled and not others:
     raise DataError(
       f"{path}:{doubled}: fields are quoted as in .csv, but quotation marks "

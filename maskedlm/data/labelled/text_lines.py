@@ -9,15 +9,10 @@ import pathlib
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from maskedlm.core.errors import (
-  ConfigError,
-  DataError,
-  check_name,
-  did_you_mean,
-)
-from maskedlm.data.labelled import lines, objects
+from maskedlm.core.errors import ConfigError, DataError, check_name
+from maskedlm.data.labelled import fields, lines, objects
 from maskedlm.runtime import console
 
 FORMATS = ("text", "jsonl")
@@ -216,27 +211,21 @@ def text_of_object(value: dict, field: str, *, file: str, line: int) -> Text:
   Raises:
     DataError: the object has neither, or its value has another type.
   """
+  form = fields.Format(
+    {
+      "words": fields.items(
+        "tokens", of=fields.text_of, expected="a list of texts", optional=True
+      ),
+      "text": fields.text(field, optional=True),
+    },
+    such_as='{"tokens": ["The", "bank", "."]}, or {"text": "..."}; --field '
+    "names the text's field",
+  )
   where = f"{file}:{line}"
-  if "tokens" in value:
-    return _text_of_tokens(value["tokens"], where, file=file, number=line)
-  if not isinstance(value.get(field), str):
-    problem = "is not a string" if field in value else "is missing"
-    raise DataError(
-      f"{where}: the field {field!r} {problem}; the object has "
-      f"{', '.join(map(repr, value)) or 'no fields'}"
-      f"{did_you_mean(field, value) if field not in value else ''}. "
-      "Name the text's field with --field."
-    )
-  return Text(objects.encodable(value[field]), None, file, line)
-
-
-def _text_of_tokens(tokens: Any, where: str, *, file: str, number: int) -> Text:
-  if not isinstance(tokens, list) or not all(
-    isinstance(token, str) for token in tokens
-  ):
-    raise DataError(
-      f"{where}: 'tokens' is not a list of strings; expected the words of a "
-      'sentence: {"tokens": ["The", "bank", "."]}.'
-    )
-  words = list(map(objects.encodable, tokens))
-  return text_of_words(words, file=file, line=number)
+  words, text = fields.values(value, form, where).values()
+  if words is not None:
+    return text_of_words(words, file=file, line=line)
+  if text is None:
+    remedy = f"expected {form.such_as}."
+    raise DataError(fields.missing(where, (field, "tokens"), value, remedy))
+  return Text(text, None, file, line)

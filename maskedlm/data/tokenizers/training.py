@@ -174,9 +174,8 @@ def _bert_normalizer(
 
 
 def _unicode_forms(form: str) -> list[normalizers.Normalizer]:
-  return {"nfc": [normalizers.NFC()], "nfkc": [normalizers.NFKC()]}.get(
-    form, []
-  )
+  forms = {"nfc": normalizers.NFC, "nfkc": normalizers.NFKC}
+  return [forms[form]()] if form in forms else []
 
 
 def choose_alphabet(

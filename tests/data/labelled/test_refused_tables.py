@@ -358,7 +358,7 @@ REFUSED = {
       for flag in ("maybe", "true", 0)
     ),
     ("a.json", flat(is_impossible=True), "but there is the"),
-    ("a.json", flat(answers=[], is_impossible=False), "no answer, but"),
+    ("a.json", flat(answers=[], is_impossible=False), "false, but no answer"),
   ],
 }
 ROWS = [(form, *row) for form, rows in REFUSED.items() for row in rows]

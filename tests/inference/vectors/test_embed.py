@@ -94,7 +94,7 @@ def test_bad_input_leaves_the_old_file(embed, tmp_path):
   good = b'{"text": "the cat sat on the mat"}\n' * 100
   for line, match in {
     b"\xff\n": "bad.jsonl:101: not UTF-8",
-    b'{"txt": "a"}\n': "bad.jsonl:101: the field 'text' is missing",
+    b'{"txt": "a"}\n': "bad.jsonl:101: no 'text' or 'tokens'",
   }.items():
     bad.write_bytes(good + line)
     err = embed(f"--out={out}", "--batch_tokens=16", source=bad, expect=2)

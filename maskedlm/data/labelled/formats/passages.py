@@ -128,6 +128,7 @@ def _note_unread(
   """Adds the truth values of columns that are not read; None for others."""
   read = {*columns.query, *columns.passage, _IMPOSSIBLE}
   read.add(columns.label or LABEL_COLUMN)
+  has_labels = columns.label or LABEL_COLUMN in record.fields
   for name, value in record.fields.items():
     if name in read or NEGATIVE_COLUMN.fullmatch(name) or _ID.fullmatch(name):
       continue
@@ -136,12 +137,11 @@ def _note_unread(
         f"{record.where}: the column {name!r} is not read; expected wrong "
         "passages in negative, negatives, hard_negatives or negative_1, ..."
       )
-    if columns.label or LABEL_COLUMN in record.fields:
-      continue
-    if _MAYBE_LABELS.fullmatch(name):
-      raise _unread_label(record.where, name, "labels by its name")
-    truth = TRUTHS.get(tables.as_text(value).strip().lower())
-    unread.setdefault(name, set()).add(truth)
+    if not has_labels:
+      if _MAYBE_LABELS.fullmatch(name):
+        raise _unread_label(record.where, name, "labels by its name")
+      truth = TRUTHS.get(tables.as_text(value).strip().lower())
+      unread.setdefault(name, set()).add(truth)
 
 
 def _unread_label(where: str, name: str, what: str) -> DataError:

@@ -160,15 +160,11 @@ def _gold_answers(
     answers = ()
   kept = tuple(answer for answer in answers if answer.text.strip())
   seen[EMPTY] += len(answers) - len(kept)
-  if impossible and kept:
+  if impossible is bool(kept):
+    there = f"there is the answer {kept[0].text!r}" if kept else "no answer"
     raise DataError(
-      f"{where}: is_impossible is true, but there is the answer "
-      f"{kept[0].text!r}; expected one or the other."
-    )
-  if not kept and impossible is False:
-    raise DataError(
-      f"{where}: no answer, but is_impossible is false; expected one or the "
-      "other."
+      f"{where}: is_impossible is {str(impossible).lower()}, but {there}; "
+      "expected one or the other."
     )
   if not kept and not allow_impossible:
     raise DataError(

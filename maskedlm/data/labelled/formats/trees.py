@@ -95,19 +95,27 @@ def parse_trees(
       suspect = number
     for token in _TOKEN.findall(text):
       where = f"{name}:{number}"
+      if token != ")" and stack:
+        _check_place(stack[-1], token, where, is_outer=len(stack) == 1)
       if token == "(":
-        if not stack:
-          first = number
+        if stack:
+          stack[-1].has_brackets = True
         else:
-          _check_parent(stack, where)
+          first = number
         stack.append(_Open(len(brackets), len(words)))
         brackets.append(None)
-      elif token != ")":
-        _add_text(stack, token, where)
       elif not stack:
+        what = f"{token[:40]!r} is outside of all brackets"
         raise DataError(
-          f"{where}: a ) closes no bracket; expected trees such as {_SUCH_AS}."
+          f"{where}: {'a ) closes no bracket' if token == ')' else what}; "
+          f"expected trees such as {_SUCH_AS}."
         )
+      elif token != ")":
+        inner = stack[-1]
+        if inner.label is None:
+          inner.label = token
+        else:
+          inner.word = token
       else:
         closed = stack.pop()
         if closed.word is None:
@@ -140,39 +148,19 @@ def parse_trees(
     )
 
 
-def _check_parent(stack: Sequence[_Open], where: str) -> None:
-  """Notes that the innermost bracket has brackets; checks that it may."""
-  parent = stack[-1]
-  if parent.word is not None:
+def _check_place(inner: _Open, token: str, where: str, is_outer: bool) -> None:
+  """Raises DataError if a bracket can't hold what follows."""
+  if inner.word is not None or (token != "(" and inner.has_brackets):
+    word = inner.word if token == "(" else token
     raise DataError(
-      f"{where}: the word {parent.word[:40]!r} is beside a bracket; expected a "
-      f"bracket of its own for each word, as in {_SUCH_AS}."
+      f"{where}: the word {word[:40]!r} is beside another word or a bracket; "
+      f"expected a bracket of its own for each word, as in {_SUCH_AS}."
     )
-  if parent.label is None and len(stack) > 1:
+  if token == "(" and inner.label is None and not is_outer:
     raise DataError(
       f"{where}: a bracket has no label; expected (LABEL ...), except around a "
       "whole tree."
     )
-  parent.has_brackets = True
-
-
-def _add_text(stack: Sequence[_Open], token: str, where: str) -> None:
-  """Adds a label or a word to the innermost bracket."""
-  if not stack:
-    raise DataError(
-      f"{where}: {token[:40]!r} is outside of all brackets; expected trees "
-      f"such as {_SUCH_AS}."
-    )
-  inner = stack[-1]
-  if inner.has_brackets or inner.word is not None:
-    raise DataError(
-      f"{where}: the word {token[:40]!r} is beside another word or a bracket; "
-      f"expected a bracket of its own for each word, as in {_SUCH_AS}."
-    )
-  if inner.label is None:
-    inner.label = token
-  else:
-    inner.word = token
 
 
 def _finished(words, tags, brackets, lines, where: str) -> Example:
