@@ -198,32 +198,7 @@ def _make_tokenizer(library: Backend) -> Tokenizer:
   follows_space[[i for i in special_ids if i != special.unk]] = True
   starts_word = follows_space | spelling.begins_word(library)
   suspect = plain_text.suspects(library, special_ids)
-  encode_text = plain_text.make_encoder(library, suspect)
-  spelt = {"[MASK]": special.mask} | {tokens[i]: i for i in special}
-  longest_first = sorted(spelt, key=lambda token: (-len(token), token))
-  in_prompt = re.compile("|".join(map(re.escape, longest_first)))
-
-  def encode(text: str, *, specials: bool = False) -> Encoding:
-    text = training.replace_surrogates(text)
-    runs = (
-      _split(text, in_prompt, spelt) if specials else [(0, len(text), None)]
-    )
-    ids, offsets = [], []
-    for begin, end, special_id in runs:
-      if special_id is None:
-        encoded = encode_text(text, begin, end)
-      else:
-        encoded = [special_id], [(begin, end)]
-      ids += encoded[0]
-      offsets += [_trim(text, a, b) for a, b in encoded[1]]
-    offsets = _with_marks(text, offsets)
-    starts = starts_word[np.array(ids, np.intp)]
-    starts[:1] = True  # The first token always begins a word.
-    return Encoding(
-      ids=np.array(ids, np.int32),
-      offsets=np.array(offsets, np.int32).reshape(-1, 2),
-      word_ids=np.cumsum(starts, dtype=np.int32) - np.int32(1),
-    )
+  encode = _text_encoder(library, suspect, starts_word)
 
   def encode_batch(texts: list[str]) -> list[np.ndarray]:
     try:
@@ -275,6 +250,41 @@ def _make_tokenizer(library: Backend) -> Tokenizer:
     sha256=hashlib.sha256(library.content).hexdigest(),
     notes=library.notes,
   )
+
+
+def _text_encoder(
+  library: Backend, suspect: np.ndarray, starts_word: np.ndarray
+) -> Callable[..., Encoding]:
+  """Returns Tokenizer.encode."""
+  tokens, special = library.tokens, library.special
+  encode_text = plain_text.make_encoder(library, suspect)
+  spelt = {"[MASK]": special.mask} | {tokens[i]: i for i in special}
+  longest_first = sorted(spelt, key=lambda token: (-len(token), token))
+  in_prompt = re.compile("|".join(map(re.escape, longest_first)))
+
+  def encode(text: str, *, specials: bool = False) -> Encoding:
+    text = training.replace_surrogates(text)
+    runs = (
+      _split(text, in_prompt, spelt) if specials else [(0, len(text), None)]
+    )
+    ids, offsets = [], []
+    for begin, end, special_id in runs:
+      if special_id is None:
+        encoded = encode_text(text, begin, end)
+      else:
+        encoded = [special_id], [(begin, end)]
+      ids += encoded[0]
+      offsets += [_trim(text, a, b) for a, b in encoded[1]]
+    offsets = _with_marks(text, offsets)
+    starts = starts_word[np.array(ids, np.intp)]
+    starts[:1] = True  # The first token always begins a word.
+    return Encoding(
+      ids=np.array(ids, np.int32),
+      offsets=np.array(offsets, np.int32).reshape(-1, 2),
+      word_ids=np.cumsum(starts, dtype=np.int32) - np.int32(1),
+    )
+
+  return encode
 
 
 def _split(
