@@ -46,7 +46,7 @@ def read_head(path: str | pathlib.Path) -> bytes:
   Raises:
     DataError: the file is missing, or can't be read.
   """
-  return next(raw_lines(path, most=_HEAD), b"")
+  return next(raw_lines(path, most=_HEAD), b"")[:_HEAD]
 
 
 def is_plain(path: pathlib.Path) -> bool:

@@ -157,7 +157,7 @@ def _join_rows(rows: Sequence[_Row], source: str) -> list[Example]:
   of_query: dict[str, list[str]] = {}  # Its passages with label 0.
   for row in rows:
     known = of_query.setdefault(row.query, [])
-    known += [x for x in dict.fromkeys(row.with_label(False)) if x not in known]
+    known += [text for text in row.with_label(False) if text not in known]
   examples = []
   for row in rows:
     right = row.with_label(True)
@@ -174,10 +174,10 @@ def _join_rows(rows: Sequence[_Row], source: str) -> list[Example]:
   answered = {example.query for example in examples}
   alone = [row for row in rows if row.query not in answered]
   lost = sum(len(row.with_label(False)) for row in alone)
-  wrong = sum(len(row.with_label(False)) for row in rows) - lost
+  used = sum(len(row.with_label(False)) for row in rows) - lost
   unlabelled = sum(truth is None for row in rows for _, truth in row.passages)
-  if wrong:
-    log(f"{source}: {counted(wrong, 'wrong passage')}, with label 0")
+  if used:
+    log(f"{source}: {counted(used, 'wrong passage')}, with label 0")
   if lost:
     log(
       f"{source}: {counted(lost, 'passage')} with label 0 left out, as the "
