@@ -19,7 +19,7 @@ not give the head's learning rate; a randomly initialized LSTM needs more than
 
 from maskedlm.core.errors import check_name
 from maskedlm.finetune import config as base
-from maskedlm.modeling.layer_features import CHOICES
+from maskedlm.modeling.task_heads.layer_features import CHOICES
 
 
 def get_config(layers="concat_last_four"):

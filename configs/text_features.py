@@ -16,7 +16,7 @@ the tokens instead of [CLS]: --config.task.vector=mean.
 
 from maskedlm.core.errors import check_name
 from maskedlm.finetune import config as base
-from maskedlm.modeling.layer_features import CHOICES
+from maskedlm.modeling.task_heads.layer_features import CHOICES
 
 
 def get_config(layers="last"):

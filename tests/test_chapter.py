@@ -18,10 +18,11 @@ from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 from maskedlm.finetune.common import entity_metrics
 from maskedlm.finetune.spans import metrics as span_metrics
 from maskedlm.finetune.tagging import rows
-from maskedlm.modeling import masked_lm, tag_scores
+from maskedlm.modeling import masked_lm
 from maskedlm.modeling.losses import cross_entropy
 from maskedlm.modeling.masking import tokens
-from maskedlm.modeling.tag_scores import first_subword_scores
+from maskedlm.modeling.task_heads import tag_scores
+from maskedlm.modeling.task_heads.tag_scores import first_subword_scores
 from maskedlm.pretraining.objectives import spanbert
 
 VOCABULARY = """

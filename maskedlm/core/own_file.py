@@ -20,11 +20,11 @@ _COMMON = "maskedlm.finetune.common"
 _MOVED = {
   "maskedlm.objectives": "maskedlm.pretraining",
   f"{_COMMON}.confusion": f"{_COMMON}.label_metrics",
-  f"{_COMMON}.labelled_or_null": "maskedlm.modeling.span_labels",
+  f"{_COMMON}.labelled_or_null": "maskedlm.modeling.task_heads.span_labels",
   f"{_COMMON}.row_head": f"{_COMMON}.head",
-  f"{_COMMON}.span_vectors": "maskedlm.modeling.span_vectors",
-  f"{_COMMON}.tag_head": "maskedlm.modeling.label_heads",
-  "maskedlm.finetune.tagging.crf": "maskedlm.modeling.crf",
+  f"{_COMMON}.span_vectors": "maskedlm.modeling.task_heads.span_vectors",
+  f"{_COMMON}.tag_head": "maskedlm.modeling.task_heads.label_heads",
+  "maskedlm.finetune.tagging.crf": "maskedlm.modeling.task_heads.crf",
 }
 
 

@@ -135,8 +135,9 @@ class Application(NamedTuple):
   # As Task.loss.
   loss: Callable[[Params, Batch, Key, bool], tuple[Metrics, Metrics]]
   # (params, batch, every=ensemble.alone) -> the arrays [B, ...] that decoding
-  # needs, from the mean of the scores of `every` member (modeling/ensemble.py).
-  # They should be small, as they are copied to the host.
+  # needs, from the mean of the scores of `every` member
+  # (modeling/task_heads/ensemble.py). They should be small, as they are copied
+  # to the host.
   outputs: Callable[..., Mapping[str, Array]]
   # (examples, rows, outputs, tuned) -> a prediction for each example; `tuned`
   # contains the result of `calibrate`.

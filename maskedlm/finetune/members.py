@@ -1,7 +1,8 @@
 """Opens several fine-tuned checkpoints as one model: an ensemble.
 
-The mean of the members' scores is the task's (modeling/ensemble.py); the
-thresholds of decoding are the means of the members'. All parameters are on the
+The mean of the members' scores is the task's
+(modeling/task_heads/ensemble.py); the thresholds of decoding are the means of
+the members'. All parameters are on the
 device together, and the members read each batch together: memory and time are
 those of one checkpoint times their number.
 """
@@ -18,7 +19,7 @@ import numpy as np
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import predict
 from maskedlm.finetune.predict import FineTunedModel
-from maskedlm.modeling import ensemble
+from maskedlm.modeling.task_heads import ensemble
 from maskedlm.runtime import buckets
 from maskedlm.training.checkpoints import load
 from maskedlm.training.checkpoints.load import LoadedCheckpoint

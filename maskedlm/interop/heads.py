@@ -11,10 +11,10 @@ import jax.numpy as jnp
 
 from maskedlm.core.task import Array, Params
 from maskedlm.modeling import masked_lm
-from maskedlm.modeling.answers import AnswerHead
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import MlmHead, NspHead, Pooler, row_vector
-from maskedlm.modeling.label_heads import ClassHead, TagHead
+from maskedlm.modeling.task_heads.answers import AnswerHead
+from maskedlm.modeling.task_heads.label_heads import ClassHead, TagHead
 from maskedlm.pretraining.objectives.electra import DiscriminatorHead
 
 

@@ -11,7 +11,7 @@ from helpers import finetune_runs as runs
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import predict
 from maskedlm.finetune.common import batching
-from maskedlm.modeling import ensemble
+from maskedlm.modeling.task_heads import ensemble
 from maskedlm.training.checkpoints import load
 from maskedlm.training.step import totals
 

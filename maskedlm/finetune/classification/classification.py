@@ -48,7 +48,7 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.modeling import ensemble
+from maskedlm.modeling.task_heads import ensemble
 
 DEMO_LINES = (
   "A moving film, though it is a little too long.",

@@ -25,7 +25,7 @@ from maskedlm.finetune.contract import (
   task_option,
 )
 from maskedlm.modeling.heads import ROW_POOLS
-from maskedlm.modeling.layer_features import (
+from maskedlm.modeling.task_heads.layer_features import (
   CHOICES,
   LogisticRegression,
   example_layers,

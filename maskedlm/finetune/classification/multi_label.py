@@ -32,8 +32,8 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.modeling import ensemble
 from maskedlm.modeling.losses import weighted_sum
+from maskedlm.modeling.task_heads import ensemble
 
 METRICS = ("micro_f1", "macro_f1", "exact_match")
 

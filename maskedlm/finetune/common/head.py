@@ -11,7 +11,7 @@ from maskedlm.core.task import Array, Batch, Key, Params
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import Pooler, row_vector
-from maskedlm.modeling.label_heads import ClassHead
+from maskedlm.modeling.task_heads.label_heads import ClassHead
 
 
 class Heads(NamedTuple):

@@ -4,7 +4,7 @@ import dataclasses
 
 from maskedlm.data.labelled import bio
 from maskedlm.finetune.contract import task_option
-from maskedlm.modeling.span_vectors import REPRESENTATIONS
+from maskedlm.modeling.task_heads.span_vectors import REPRESENTATIONS
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,8 +18,8 @@ from maskedlm.finetune.contract import (
   Prediction,
   Rows,
 )
-from maskedlm.modeling.ensemble import alone, mean_softmax
 from maskedlm.modeling.losses import loss_and_accuracy
+from maskedlm.modeling.task_heads.ensemble import alone, mean_softmax
 
 
 def make_classifier(

@@ -41,16 +41,19 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.modeling import ensemble
-from maskedlm.modeling.label_heads import TagHead
 from maskedlm.modeling.losses import loss_and_accuracy
-from maskedlm.modeling.span_labels import (
+from maskedlm.modeling.task_heads import ensemble
+from maskedlm.modeling.task_heads.label_heads import TagHead
+from maskedlm.modeling.task_heads.span_labels import (
   expecting_null,
   likeliest_spans,
   loss_and_recall,
 )
-from maskedlm.modeling.span_vectors import SpanHead, SpanScorer
-from maskedlm.modeling.tag_scores import first_subword_scores, likeliest_tags
+from maskedlm.modeling.task_heads.span_vectors import SpanHead, SpanScorer
+from maskedlm.modeling.task_heads.tag_scores import (
+  first_subword_scores,
+  likeliest_tags,
+)
 
 # Spans of a row that decoding looks at, as a multiple of its tokens. A tree has
 # fewer than two for each word.

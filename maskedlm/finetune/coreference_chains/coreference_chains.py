@@ -2,9 +2,9 @@
 
 Mentions are found and linked in one model (Jurafsky & Martin, section 11.5;
 Lee et al. 2017, arXiv:1707.07045, and 2018, arXiv:1804.05392):
-modeling/chain_head.py scores spans and links, rows.py cuts documents,
-linking.py decodes. The files are CoNLL-2012's, and so are the metrics
-(metrics.py).
+modeling/task_heads/chain_head.py scores spans and links, rows.py cuts
+documents, linking.py decodes. The files are CoNLL-2012's, and so are the
+metrics (metrics.py).
 """
 
 import dataclasses
@@ -40,9 +40,9 @@ from maskedlm.finetune.coreference_chains.text import (
   parse_line,
   predicted_chains,
 )
-from maskedlm.modeling import chain_head as head
-from maskedlm.modeling import ensemble
-from maskedlm.modeling.span_vectors import SpanScorer
+from maskedlm.modeling.task_heads import chain_head as head
+from maskedlm.modeling.task_heads import ensemble
+from maskedlm.modeling.task_heads.span_vectors import SpanScorer
 
 _CHAIN = "chain"
 GOLD = Gold(

@@ -36,9 +36,9 @@ from maskedlm.finetune.contract import (
 from maskedlm.finetune.dependency import metrics
 from maskedlm.finetune.dependency.decode import best_tree
 from maskedlm.finetune.dependency.rows import GOLD, make_rows
-from maskedlm.modeling import ensemble
-from maskedlm.modeling.biaffine import ArcHead, LabelHead
 from maskedlm.modeling.losses import loss_and_accuracy
+from maskedlm.modeling.task_heads import ensemble
+from maskedlm.modeling.task_heads.biaffine import ArcHead, LabelHead
 
 # Words that are looked at as a word's head, the likeliest. Each of a row's
 # pairs would be a table that is as large as the square of its length.

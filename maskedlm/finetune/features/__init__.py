@@ -1,2 +1,2 @@
 # Where config files of earlier versions import it from.
-from maskedlm.modeling.layer_features import LAYERS as LAYERS
+from maskedlm.modeling.task_heads.layer_features import LAYERS as LAYERS

@@ -37,15 +37,15 @@ from maskedlm.finetune.question_answering.rows import (
   cached_encoder,
   make_rows,
 )
-from maskedlm.modeling import ensemble
-from maskedlm.modeling.answers import (
+from maskedlm.modeling.heads import sentence_vector
+from maskedlm.modeling.losses import accuracy, cross_entropy
+from maskedlm.modeling.task_heads import ensemble
+from maskedlm.modeling.task_heads.answers import (
   MASKED,
   AnswerHead,
   best_spans,
   positions_within,
 )
-from maskedlm.modeling.heads import sentence_vector
-from maskedlm.modeling.losses import accuracy, cross_entropy
 
 # Both as in run_squad.py.
 MAX_QUERY = 64  # Tokens of a question; the rest is cut off.

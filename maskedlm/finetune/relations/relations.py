@@ -45,7 +45,7 @@ from maskedlm.modeling.heads import (
   sentence_vector,
   span_means,
 )
-from maskedlm.modeling.label_heads import FeedForward
+from maskedlm.modeling.task_heads.label_heads import FeedForward
 from maskedlm.runtime.console import log
 
 

@@ -41,8 +41,9 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.modeling import ensemble, losses, masked_lm
+from maskedlm.modeling import losses, masked_lm
 from maskedlm.modeling.heads import ROW_POOLS
+from maskedlm.modeling.task_heads import ensemble
 
 # In passage_ids, fills the rows of examples with fewer passages; in query_ids,
 # marks examples without a query, whose passages are only searched.

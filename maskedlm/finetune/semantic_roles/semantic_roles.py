@@ -3,9 +3,9 @@
 For each predicate of a sentence, given or found, the labelled spans of its
 arguments (Jurafsky & Martin, section 11.5.2; PropBank's roles). The
 sentence is encoded once. A word is a predicate if sigmoid(w z) > 1/2, and the
-arguments of a predicate are BIO tags of all words (modeling/role_heads.py),
-decoded by Viterbi so that they are well-formed (Shi and Lin 2019,
-arXiv:1904.05255).
+arguments of a predicate are BIO tags of all words
+(modeling/task_heads/role_heads.py), decoded by Viterbi so that they are
+well-formed (Shi and Lin 2019, arXiv:1904.05255).
 """
 
 import dataclasses
@@ -38,10 +38,10 @@ from maskedlm.finetune.contract import (
 )
 from maskedlm.finetune.semantic_roles import metrics, text
 from maskedlm.finetune.semantic_roles.rows import GOLD, make_rows
-from maskedlm.modeling import bio_viterbi, ensemble
 from maskedlm.modeling.heads import gather_positions
 from maskedlm.modeling.losses import loss_and_accuracy, weighted_sum
-from maskedlm.modeling.role_heads import RoleHead, WordHead
+from maskedlm.modeling.task_heads import bio_viterbi, ensemble
+from maskedlm.modeling.task_heads.role_heads import RoleHead, WordHead
 from maskedlm.runtime.console import log
 
 

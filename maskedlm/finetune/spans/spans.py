@@ -2,9 +2,9 @@
 
 y_ij = softmax(FFN(spanRep_ij)) for all spans of at most max_span_words words
 (Jurafsky & Martin, section 11.5.2, equations 11.21 to 11.27; the vectors are in
-modeling/span_vectors.py). Unlike tags, spans may lie within each other,
-and each is labelled as a whole. With task.identify, the only labels are NULL
-and SPAN.
+modeling/task_heads/span_vectors.py). Unlike tags, spans may lie within each
+other, and each is labelled as a whole. With task.identify, the only labels are
+NULL and SPAN.
 """
 
 import dataclasses
@@ -48,13 +48,13 @@ from maskedlm.finetune.spans.decode import (
   without_overlaps,
 )
 from maskedlm.finetune.spans.rows import GOLD, make_rows
-from maskedlm.modeling import ensemble
-from maskedlm.modeling.span_labels import (
+from maskedlm.modeling.task_heads import ensemble
+from maskedlm.modeling.task_heads.span_labels import (
   expecting_null,
   likeliest_spans,
   loss_and_recall,
 )
-from maskedlm.modeling.span_vectors import SpanHead, SpanScorer
+from maskedlm.modeling.task_heads.span_vectors import SpanHead, SpanScorer
 
 
 @dataclasses.dataclass(frozen=True)

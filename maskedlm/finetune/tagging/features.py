@@ -26,7 +26,7 @@ from maskedlm.finetune.contract import (
 )
 from maskedlm.finetune.tagging import tagging
 from maskedlm.modeling import masked_lm
-from maskedlm.modeling.layer_features import (
+from maskedlm.modeling.task_heads.layer_features import (
   CHOICES,
   FeatureHead,
   example_layers,

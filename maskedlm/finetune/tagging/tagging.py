@@ -40,9 +40,9 @@ from maskedlm.finetune.tagging.text import (
   format_prediction,
   tag_prediction,
 )
-from maskedlm.modeling import crf, ensemble
-from maskedlm.modeling.label_heads import TagHead
-from maskedlm.modeling.tag_scores import (
+from maskedlm.modeling.task_heads import crf, ensemble
+from maskedlm.modeling.task_heads.label_heads import TagHead
+from maskedlm.modeling.task_heads.tag_scores import (
   combined_subword_scores,
   crf_loss,
   first_subword_scores,

@@ -19,7 +19,7 @@ from maskedlm.finetune.constituency.rows import make_rows
 from maskedlm.finetune.contract import Setup
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.encoder import Encoder
-from maskedlm.modeling.span_vectors import SpanHead
+from maskedlm.modeling.task_heads.span_vectors import SpanHead
 from maskedlm.training.step import totals
 
 LABELS = ["NULL", "NP", "S", "S VP", "VP"]

@@ -17,7 +17,7 @@ from maskedlm.finetune.coreference_chains import coreference_chains, text
 from maskedlm.finetune.coreference_chains import rows as rows_file
 from maskedlm.finetune.coreference_chains.coreference_chains import Options
 from maskedlm.finetune.coreference_chains.rows import Example
-from maskedlm.modeling import chain_head as head
+from maskedlm.modeling.task_heads import chain_head as head
 
 LENGTH = 7  # 5 words in a segment.
 EXAMPLES = [

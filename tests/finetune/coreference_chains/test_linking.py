@@ -6,7 +6,7 @@ import numpy as np
 
 from maskedlm.finetune.coreference_chains import linking
 from maskedlm.finetune.coreference_chains.linking import Spans
-from maskedlm.modeling.chain_head import DISTANCES
+from maskedlm.modeling.task_heads.chain_head import DISTANCES
 
 
 def random_spans(count, words, seed=0, width=7):

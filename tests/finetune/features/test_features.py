@@ -19,7 +19,7 @@ from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.tagging import features
 from maskedlm.finetune.tagging.features import Options
 from maskedlm.modeling import masked_lm
-from maskedlm.modeling.layer_features import LAYERS, LayerFeatures
+from maskedlm.modeling.task_heads.layer_features import LAYERS, LayerFeatures
 from maskedlm.training.checkpoints import load
 from maskedlm.training.step import totals
 

@@ -14,7 +14,7 @@ from helpers.questions import EXAMPLES, LENGTH, make
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.data.labelled.formats.questions import Example
 from maskedlm.finetune.question_answering import question_answering
-from maskedlm.modeling import answers
+from maskedlm.modeling.task_heads import answers
 from maskedlm.training.step import totals
 
 make_batch = functools.partial(

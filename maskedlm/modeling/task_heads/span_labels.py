@@ -12,7 +12,10 @@ import jax.numpy as jnp
 
 from maskedlm.core.task import Array, Batch, Params
 from maskedlm.modeling.losses import loss_and_accuracy, weighted_sum
-from maskedlm.modeling.span_vectors import SpanScorer, score_all_spans
+from maskedlm.modeling.task_heads.span_vectors import (
+  SpanScorer,
+  score_all_spans,
+)
 
 NULL = 0
 _SPAN_SHARE = 0.01  # The initial share of labelled spans; see expecting_null.

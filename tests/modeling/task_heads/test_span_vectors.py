@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from maskedlm.modeling import span_vectors
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.losses import cross_entropy
-from maskedlm.modeling.span_vectors import (
+from maskedlm.modeling.task_heads import span_vectors
+from maskedlm.modeling.task_heads.span_vectors import (
   ComponentLayer,
   SpanHead,
   SpanScorer,

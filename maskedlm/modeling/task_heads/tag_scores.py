@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 
 from maskedlm.core.task import Array, Batch, Metrics
-from maskedlm.modeling import crf
 from maskedlm.modeling.losses import UNSEEN, loss_and_accuracy
+from maskedlm.modeling.task_heads import crf
 
 
 def first_subword_scores(logits, word_starts):

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from helpers import encoder_reference as reference
-from maskedlm.modeling.biaffine import ArcHead, LabelHead
+from maskedlm.modeling.task_heads.biaffine import ArcHead, LabelHead
 
 B, W, K, A, R, T, D = 3, 7, 2, 11, 5, 4, reference.SIZES["width"]
 GELU = np.vectorize(lambda v: v * (1 + math.erf(v / math.sqrt(2))) / 2)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from helpers import encoder_reference as reference
-from maskedlm.modeling.role_heads import (
+from maskedlm.modeling.task_heads.role_heads import (
   MAX_DISTANCE,
   RoleHead,
   WordHead,

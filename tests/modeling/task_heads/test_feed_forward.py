@@ -6,7 +6,7 @@ import numpy as np
 
 from helpers import encoder_reference as reference
 from maskedlm.modeling.heads import span_means
-from maskedlm.modeling.label_heads import FeedForward
+from maskedlm.modeling.task_heads.label_heads import FeedForward
 
 B, L, M, D = 2, 7, 3, 24
 SPANS = np.array([[[1, 1], [2, 4], [6, 6]], [[0, 6], [5, 6], [3, 3]]], np.int32)

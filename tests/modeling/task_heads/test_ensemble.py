@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from maskedlm.modeling import ensemble
+from maskedlm.modeling.task_heads import ensemble
 
 # Three members, two rows, four labels; members' logits have different offsets.
 SHARES = np.array(

@@ -1,8 +1,8 @@
 """Scores of mentions and of links between them, on the device.
 
 Lee et al. 2017 (arXiv:1707.07045): every span of a few words within a sentence
-gets a vector h, a layer over its ends, a summary of its tokens (modeling/
-span_vectors.py) and its width, and a mention score s_m(h). Of a row of T words
+gets a vector h, a layer over its ends, a summary of its tokens
+(span_vectors.py) and its width, and a mention score s_m(h). Of a row of T words
 the best lambda * T spans are kept. A link from the span i to an earlier one j
 scores
 
@@ -26,10 +26,11 @@ import numpy as np
 from flax import linen as nn
 
 from maskedlm.core.task import Array, Batch, Params
-from maskedlm.modeling import ensemble, losses
+from maskedlm.modeling import losses
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.span_labels import with_odds
-from maskedlm.modeling.span_vectors import (
+from maskedlm.modeling.task_heads import ensemble
+from maskedlm.modeling.task_heads.span_labels import with_odds
+from maskedlm.modeling.task_heads.span_vectors import (
   SpanComponents,
   SpanEnds,
   SpanHead,
@@ -127,8 +128,8 @@ def keep_spans(
     hidden: [B * C, L, D], the encoder's vectors.
     batch: of coreference_chains/rows.py.
     max_words: W.
-    every: of an ensemble (modeling/ensemble.py), whose scores are the means of
-      its members'.
+    every: of an ensemble (ensemble.py), whose scores are the means of its
+      members'.
 
   Returns:
     The second result is -inf where no span is; [c, l, w] is the span of w + 1

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from maskedlm.data.labelled import bio
-from maskedlm.modeling import crf
-from maskedlm.modeling.bio_viterbi import viterbi_bio
+from maskedlm.modeling.task_heads import crf
+from maskedlm.modeling.task_heads.bio_viterbi import viterbi_bio
 
 
 @pytest.mark.parametrize("types", [1, 3])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from maskedlm.data.labelled import bio
-from maskedlm.modeling import crf
+from maskedlm.modeling.task_heads import crf
 
 B, W, T = 5, 4, 3
 LENGTHS = np.array([4, 1, 3, 0, 2])
