@@ -209,7 +209,9 @@ def test_gradient_is_that_of_given_spans(name, hidden, batch):
   labels = np.random.default_rng(0).integers(0, T, (WIDEST, B, L))
 
   def add(carry, labels, logits, scored):
-    total, weight = totals(cross_entropy(logits, labels, weights=scored))
+    total, weight = totals(
+      cross_entropy(logits, labels, weights=scored.astype(jnp.float32))
+    )
     return (carry[0] + total, carry[1] + weight), None
 
   @jax.jit
@@ -336,7 +338,9 @@ def test_memory_does_not_grow_with_the_widest_span(name):
 
   def step(params, x, batch, labels, *, max_words):
     def add(total, labels, logits, scored):
-      loss, _ = cross_entropy(logits, labels, weights=scored)
+      loss, _ = cross_entropy(
+        logits, labels, weights=scored.astype(jnp.float32)
+      )
       return total + loss.sum(), None
 
     return score_all_spans(
