@@ -1,7 +1,9 @@
 """Lines, files and JSON as texts that know where they come from."""
 
+import bz2
 import gzip
 import io
+import lzma
 import sys
 from collections import Counter
 
@@ -53,9 +55,13 @@ def test_json_objects(tmp_path):
 def test_compressed_files(tmp_path):
   """They are read like the plain file, with the same line numbers in errors."""
   lines = b'\xef\xbb\xbf{"text": "a"}\r\n\n{"text": "b"}'
-  gz = write(tmp_path, gzip.compress(lines), "a.jsonl.gz")
-  zst = write(tmp_path, zstandard.compress(lines), "a.JSONL.zst")
-  for path in (gz, zst):
+  for name, compress in (
+    ("a.jsonl.gz", gzip.compress),
+    ("a.JSONL.zst", zstandard.compress),
+    ("a.jsonl.bz2", bz2.compress),
+    ("a.jsonl.xz", lzma.compress),
+  ):
+    path = write(tmp_path, compress(lines), name)
     found = list(text_lines.read_texts([path]))
     assert found == [Text("a", None, path, 1), Text("b", None, path, 3)]
     assert text_lines.total_bytes([path]) == 0
