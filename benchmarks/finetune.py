@@ -56,7 +56,7 @@ from ml_collections import ConfigDict
 from maskedlm.finetune import predict, run
 from maskedlm.interop.huggingface import exporter, importer
 from maskedlm.runtime import allocator, console
-from maskedlm.training import loop
+from maskedlm.training import loop, progress
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -95,7 +95,7 @@ def run_ours(job: Mapping[str, Any]) -> dict[str, Any]:
     )
   )
   whole = Spent(loop, "run", compiling)
-  scoring = Spent(loop, "evaluate", compiling)  # Part of run.
+  scoring = Spent(progress, "evaluate", compiling)  # Part of run.
   config = ConfigDict(job["config"])
   folder = pathlib.Path(job["folder"])
   result = run.finetune(config, folder)

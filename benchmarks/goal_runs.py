@@ -105,7 +105,7 @@ def loop(config, task, count: int) -> Speed:
   with jax.set_mesh(mesh):
     made = steps.over_mesh(config, task, mesh)
     state = made.init()
-    batches = waits(train._prefetch(task, 0, 10**6, config.train.prefetch))
+    batches = waits(train.prefetch(task, 0, 10**6))
 
     def block(count: int):
       """Returns (seconds, those spent waiting, real tokens) of some steps."""

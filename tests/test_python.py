@@ -35,8 +35,8 @@ def test_the_notebook_runs(tmp_path, monkeypatch):
 
 def test_wrong_calls_are_errors(tmp_path):
   config = defaults.default()
-  config.train.prefetch = 0
-  with pytest.raises(ConfigError, match=r"train.prefetch=0"):
+  config.train.log_every = 0
+  with pytest.raises(ConfigError, match=r"train.log_every=0"):
     maskedlm.train(config, tmp_path / "run")
   with pytest.raises(ConfigError, match=r"absent.py: no such file"):
     maskedlm.train("absent.py", tmp_path / "run")

@@ -55,7 +55,8 @@ class Average:
 
   def run(self) -> None:
     """Runs the verb."""
-    from maskedlm.training.checkpoints import average, load, write
+    from maskedlm.training import average
+    from maskedlm.training.checkpoints import load, write
 
     paths, weights = self.checkpoints, self._weights()
     steps = [load.describe_checkpoint(path).meta["step"] for path in paths]
@@ -101,7 +102,7 @@ class Average:
 
   def _weights(self) -> list[float]:
     """Returns the weights, which add up to 1."""
-    from maskedlm.training.checkpoints import average
+    from maskedlm.training import average
 
     count = len(self.checkpoints)
     if self.decay is not None:

@@ -80,13 +80,13 @@ class Inspect:
     from maskedlm.data.batches import placeholder_corpus
     from maskedlm.data.corpus import store
     from maskedlm.pretraining import objectives, predictions
-    from maskedlm.training import phases as phasing
+    from maskedlm.pretraining.config import decide_packing, split
 
     if corpus:
       predictions.check_corpus(corpus)
-      configs = [phase.config for phase in phasing.split(self.config)]
-      objectives.resolve_packing(self.config, [(c, corpus) for c in configs])
-    phases = phasing.split(self.config)
+      count = len(split(self.config))
+      decide_packing(self.config, [corpus] * count, log=lambda line: None)
+    phases = split(self.config)
     usual = corpus or placeholder_corpus.make_corpus(self.config.tokenizer)
     tasks = [objectives.make_task(phase.config, usual) for phase in phases]
     if corpus:
@@ -94,7 +94,13 @@ class Inspect:
         task._replace(batch_at=store.check_batches(task.batch_at, corpus))
         for task in tasks
       ]
-      predictions.check_rows(self.config, tasks[0], corpus, log=console.log)
+      predictions.check_rows(
+        phases[0].config.objective,
+        tasks[0],
+        corpus,
+        seed=self.config.seed,
+        log=console.log,
+      )
     return phases, tasks
 
   def _print(self, sections, curves, rows) -> None:

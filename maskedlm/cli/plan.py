@@ -60,6 +60,7 @@ class Plan:
     jax.config.update("jax_platforms", "cpu")
     from maskedlm.planning import planner, report
     from maskedlm.planning.topologies import parse_topology
+    from maskedlm.pretraining.config import split
     from maskedlm.training import phases
 
     topologies = [parse_topology(name) for name in self.topology.split(",")]
@@ -73,7 +74,7 @@ class Plan:
       for each in self._configs(topology):
         for index in indices:
           plan = planner.make_plan(
-            phases.split(each),
+            split(each),
             index,
             topology,
             rows=self.rows,

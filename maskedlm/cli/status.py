@@ -40,7 +40,7 @@ class Status:
         print(status.format_status(found), flush=True)
 
   def _list_checkpoints(self, workdir: str) -> None:
-    from maskedlm.training.checkpoints import listing
+    from maskedlm.training import listing
 
     steps = []
     for step in listing.list_steps(workdir):

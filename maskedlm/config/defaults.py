@@ -4,37 +4,14 @@ A config file (configs/*.py) starts from `default()` and changes values.
 """
 
 import dataclasses
-from collections.abc import Mapping
 
 from ml_collections import ConfigDict
 
-from maskedlm.config.options import (
-  CorpusOptions,
-  DataOptions,
-  MeshOptions,
-  PretrainOptions,
-  TokenizerOptions,
-  TrainOptions,
-)
 from maskedlm.core import options
 from maskedlm.core.errors import ConfigError
-from maskedlm.modeling.architecture import ModelOptions
 from maskedlm.pretraining import objectives
+from maskedlm.pretraining.config import SECTIONS, PretrainOptions
 from maskedlm.training import phases
-from maskedlm.training.optimizer import OptimizerOptions
-
-# Section -> its options; "" is the top level. Those of config.objective are in
-# the objective's file.
-SECTIONS: Mapping[str, type] = {
-  "": PretrainOptions,
-  "corpus": CorpusOptions,
-  "tokenizer": TokenizerOptions,
-  "model": ModelOptions,
-  "data": DataOptions,
-  "optimizer": OptimizerOptions,
-  "train": TrainOptions,
-  "mesh": MeshOptions,
-}
 
 
 def default(objective: str = "mlm_nsp") -> ConfigDict:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection
 
 from ml_collections import ConfigDict
 
-from maskedlm.config.options import TokenizerOptions
 from maskedlm.core import options
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.corpus import integrity
+from maskedlm.data.options import TokenizerOptions
 from maskedlm.data.prepare.options import TOKENIZER_HASH
 from maskedlm.data.prepare.vocabulary_sample import LATER_OPTIONS, load_given
 from maskedlm.data.sources import same_files
@@ -21,8 +21,6 @@ from maskedlm.runtime import buckets, console
 
 Started = Callable[[], bool]
 
-# Options that only a vocabulary's training reads, and that change none of it.
-_OF_TRAINING = ("vocab_size", "sample_bytes", "character_coverage", "alpha")
 # Options that say what tokens mean, which a given vocabulary decides.
 _OF_TOKENS = ("normalization", "byte_fallback")
 
@@ -75,11 +73,7 @@ def fit_to_tokenizer(
       f"out {'these options' if len(wrong) > 1 else 'this option'}, or "
       "tokenizer.path to train one."
     )
-  unused = [name for name in _OF_TRAINING if f"tokenizer.{name}" in given]
-  unused = [*wrong, *unused]
-  if section.vocab_size == tokenizer.vocab_size:
-    unused = [name for name in unused if name != "vocab_size"]
-  shown = _values(section, unused)
+  shown = _values(section, wrong)
   if ignored:
     shown = ", ".join(filter(None, [shown, f"tokenizer.lowercase={lowercase}"]))
   if shown:

@@ -21,16 +21,14 @@ from ml_collections import ConfigDict, config_flags
 
 from maskedlm.config import (
   defaults,
-  effects,
   existing,
   names_elsewhere,
   presets,
-  removed,
   resumed,
   shipped,
 )
 from maskedlm.config.defaults import objective_section, validate
-from maskedlm.core import options
+from maskedlm.core import options, removed
 from maskedlm.core.errors import ConfigError, did_you_mean
 from maskedlm.pretraining.initial import init_from
 from maskedlm.runtime import buckets, console
@@ -82,7 +80,8 @@ def parse_config(
     existing.fit_to_tokenizer(config, given, started=started)
     fit(config, given, started=started)
     validate(config)
-    print_unused(overrides, effects.unused_options(config))
+    unused = options.unused(config, defaults.sections(config))
+    print_unused(overrides, unused)
 
   if args.config is not None:
     return args, load_config(args.config, overrides, complete)

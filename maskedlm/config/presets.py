@@ -13,7 +13,7 @@ from ml_collections import ConfigDict
 
 from maskedlm.core import options
 from maskedlm.core.errors import check_name
-from maskedlm.training.optimizer import OptimizerOptions
+from maskedlm.training.optimizer_options import OptimizerOptions
 
 
 def names() -> dict[str, Callable[[], ConfigDict]]:

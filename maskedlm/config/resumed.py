@@ -11,6 +11,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from maskedlm.config import defaults
+from maskedlm.core import removed
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.parse_json import parse_json
 from maskedlm.runtime import buckets
@@ -40,8 +41,8 @@ def load_config(
     default: the values of config.json -> the default config.
 
   Raises:
-    ConfigError: config.json is missing or can't be read, or another kind of run
-      wrote it.
+    ConfigError: config.json is missing or can't be read, another kind of run
+      wrote it, or an option that was removed had a value that is none now.
     StorageError: the address can't be read now.
   """
   path = f"{workdir}/config.json"
@@ -60,25 +61,31 @@ def load_config(
     raise ConfigError(_other_kind(workdir, found, kind))
   try:
     config = default(values)
-    _fill(config, values)
+    lacking = _fill(config, values)
     config.train.resume_unverified = False
   except (AttributeError, KeyError, TypeError, ValueError) as error:
     raise ConfigError(
       f"{path} is not the config of a run: {error}. Give --config=FILE, as "
       "when the run began."
     ) from None
+  for name, value in lacking.items():
+    removed.is_removed(name, value)
   return config
 
 
-def _fill(config: ConfigDict, values: Mapping[str, Any]) -> None:
-  """Sets the options that the config has to their values."""
+def _fill(
+  config: ConfigDict, values: Mapping[str, Any], prefix: str = ""
+) -> dict[str, Any]:
+  """Sets the options that the config has; returns the others, by full name."""
+  lacking = {}
   for name, value in values.items():
     if name not in config:
-      continue
-    if isinstance(config[name], ConfigDict):
-      _fill(config[name], value)
+      lacking[prefix + name] = value
+    elif isinstance(config[name], ConfigDict):
+      lacking |= _fill(config[name], value, f"{prefix}{name}.")
     else:
       config[name] = value
+  return lacking
 
 
 def _other_kind(workdir, found: str, kind: str) -> str:

@@ -35,6 +35,8 @@ def option(
   below: float | None = None,
   choices: Sequence[Any] | None = None,
   frozen: bool = False,
+  phase: bool | str = False,
+  needs: Mapping[str, Any] | None = None,
 ) -> Any:
   """Returns a dataclass field with its documentation and checks.
 
@@ -48,6 +50,11 @@ def option(
     choices: the values allowed, if they can be listed.
     frozen: True if a resumed run must keep the value, because it determines
       the parameters or the rows and masks of a step.
+    phase: whether a phase of a run may change it; "schedule" if a schedule of
+      the learning rate begins anew where one does.
+    needs: another option -> its values with which this one has an effect: a
+      tuple of values, True or False for any that is true or false, or a
+      function of the whole config. `unused` reads it.
 
   >>> @dataclasses.dataclass(frozen=True)
   ... class DataOptions:
@@ -66,6 +73,8 @@ def option(
     "below": below,
     "choices": None if choices is None else tuple(choices),
     "frozen": frozen,
+    "phase": phase,
+    "needs": needs or {},
   }
   return dataclasses.field(default=default, metadata=metadata)
 
@@ -119,9 +128,68 @@ def to_config(options: Any) -> "ConfigDict":
   return config
 
 
-def from_config(cls: type, config: Mapping[str, Any]) -> Any:
-  """Returns an instance of `cls` with the values of a config section."""
-  return cls(**{f.name: config[f.name] for f in dataclasses.fields(cls)})
+def from_config(cls: type, config: Any, **others: Any) -> Any:
+  """Returns an instance of `cls` with the values of a config section.
+
+  Args:
+    cls: a dataclass.
+    config: has its fields, but for those in `others`.
+    **others: values of further fields.
+  """
+  names = {field.name for field in dataclasses.fields(cls)} - others.keys()
+  return cls(**{name: getattr(config, name) for name in names}, **others)
+
+
+def changed(config: Any, changes: Mapping[str, Any]) -> Any:
+  """Returns a config of dataclasses in which some options have other values.
+
+  Args:
+    config: a dataclass, with its sections.
+    changes: option -> value, such as {"data.length": 512}.
+  """
+  for name, value in changes.items():
+    section, _, key = name.rpartition(".")
+    if section:
+      inner = dataclasses.replace(getattr(config, section), **{key: value})
+      config = dataclasses.replace(config, **{section: inner})
+    else:
+      config = dataclasses.replace(config, **{key: value})
+  return config
+
+
+def unused(config: Any, sections: Mapping[str, type]) -> dict[str, str]:
+  """Returns {option: "with OTHER=VALUE"}, why it has no effect.
+
+  Args:
+    config: the whole config, validated.
+    sections: the options of each section; "" is the top level.
+  """
+  reasons = {}
+  for section, cls in sections.items():
+    for field in dataclasses.fields(cls):
+      for other, wanted in field.metadata.get("needs", {}).items():
+        found = _value_of(config, other)
+        if found is not _ABSENT and not _is_met(wanted, found, config):
+          name = f"{section}.{field.name}".lstrip(".")
+          reasons[name] = f"with {other}={found!r}"
+  return reasons
+
+
+_ABSENT = object()
+
+
+def _value_of(config: Any, name: str) -> Any:
+  """Returns an option's value; _ABSENT if this kind of config has none."""
+  for part in name.split("."):
+    config = getattr(config, part, _ABSENT)
+  return config
+
+
+def _is_met(wanted: Any, value: Any, config: Any) -> bool:
+  """Returns whether an option's value is one that another option needs."""
+  if callable(wanted):
+    return bool(wanted(config))
+  return value in wanted if isinstance(wanted, tuple) else bool(value) == wanted
 
 
 def check_options(section: str, cls: type, values: Any) -> None:

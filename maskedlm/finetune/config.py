@@ -15,9 +15,8 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
-from maskedlm.config import effects, presets, removed
-from maskedlm.config.options import MeshOptions
-from maskedlm.core import options, own_file
+from maskedlm.config import presets
+from maskedlm.core import options, own_file, removed
 from maskedlm.core.errors import ConfigError, check_name
 from maskedlm.finetune.contract import FinetuneTask
 from maskedlm.finetune.options import (
@@ -28,13 +27,15 @@ from maskedlm.finetune.options import (
   TrainOptions,
 )
 from maskedlm.training import optimizer
+from maskedlm.training.optimizer_options import OptimizerOptions
+from maskedlm.training.options import MeshOptions
 
 # Section -> its options; "" is the top level. config.task comes from the task.
 SECTIONS: Mapping[str, type] = {
   "": RunOptions,
   "data": DataOptions,
   "model": ModelOptions,
-  "optimizer": optimizer.OptimizerOptions,
+  "optimizer": OptimizerOptions,
   "train": TrainOptions,
   "sweep": SweepOptions,
   "mesh": MeshOptions,
@@ -126,9 +127,8 @@ def unused_options(config: ConfigDict) -> dict[str, str]:
   """
   grid, share = config.sweep, config.train.warmup_share
   by_share = not config.optimizer.warmup_steps  # 0 follows train.warmup_share.
-  rules = (
-    *effects.of_optimizer(config.optimizer),
-    *effects.of_training(config.train),
+  reasons = options.unused(config, sections(config))
+  for name, other, holds in (
     ("optimizer.learning_rate", "sweep.learning_rate", grid.learning_rate),
     ("data.batch_size", "sweep.batch_size", grid.batch_size),
     ("train.epochs", "sweep.epochs", grid.epochs),
@@ -137,8 +137,12 @@ def unused_options(config: ConfigDict) -> dict[str, str]:
     ("suite_without", "suite", not config.suite),
     ("optimizer.warmup_steps", "train.warmup_share", by_share and share > 0),
     ("optimizer.start_factor", "train.warmup_share", by_share and not share),
-  )
-  return effects.describe(config, rules)
+  ):
+    if holds:
+      section, _, key = other.rpartition(".")
+      value = (config[section] if section else config)[key]
+      reasons[name] = f"with {other}={value!r}"
+  return reasons
 
 
 def _check_steps(config: ConfigDict) -> None:

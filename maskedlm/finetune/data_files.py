@@ -14,8 +14,9 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
-from maskedlm.config import overrides, removed
+from maskedlm.config import overrides
 from maskedlm.core import options as option_checks
+from maskedlm.core import removed
 from maskedlm.core.errors import ConfigError, DataError, did_you_mean
 from maskedlm.data.labelled import tfds_rows
 from maskedlm.finetune.config import data_dir, make_task

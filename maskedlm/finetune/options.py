@@ -1,21 +1,22 @@
 """The options that all tasks of fine-tuning share: default, meaning, range.
 
 A task's own options, config.task, are in its folder; config.optimizer is in
-training/optimizer.py, config.mesh in config/options.py.
+training/optimizer.py, config.mesh in training/options.py.
 """
 
 import dataclasses
 
-from maskedlm.config import options as pretraining
 from maskedlm.core.options import changed_default, copy_option, option
-from maskedlm.modeling import architecture
+from maskedlm.data import options as of_rows
+from maskedlm.modeling import model_options
+from maskedlm.training import options as of_training
 
-_DATA, _TRAIN = pretraining.DataOptions, pretraining.TrainOptions
-_MODEL = architecture.ModelOptions
+_DATA, _TRAIN = of_rows.DataOptions, of_training.TrainOptions
+_MODEL = model_options.ModelOptions
 
 
 @dataclasses.dataclass(frozen=True)
-class RunOptions(pretraining.RunOptions):
+class RunOptions(of_training.RunOptions):
   """The top level of the config."""
 
   init_from: str = option(
@@ -143,7 +144,6 @@ class TrainOptions:
   nonfinite_limit: int = copy_option(_TRAIN, "nonfinite_limit")
   spike_sigma: float = copy_option(_TRAIN, "spike_sigma")
   on_spike: str = copy_option(_TRAIN, "on_spike")
-  prefetch: int = copy_option(_TRAIN, "prefetch")
   watch_every: int = copy_option(_TRAIN, "watch_every")
   tracker: str = copy_option(_TRAIN, "tracker")
 

@@ -79,7 +79,7 @@ def finetune(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
   task, config = make_task(run, config, mesh)
   began = time.perf_counter()
   result = loop.run(
-    phases.split(config),
+    phases.single(config),
     [task],
     workdir,
     mesh=mesh,

@@ -1,12 +1,11 @@
 """The implementation of attention that a config trains with."""
 
-from ml_collections import ConfigDict
-
 from maskedlm.modeling import architecture
 from maskedlm.modeling.attention import dispatch
+from maskedlm.pretraining.config import PretrainConfig
 
 
-def attention_of(config: ConfigDict, length: int, **machine) -> str:
+def attention_of(config: PretrainConfig, length: int, **machine) -> str:
   """Returns the implementation of attention in training, for rows of a length.
 
   If model.attention names one, it is returned unchecked, since the config may

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from ml_collections import ConfigDict
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Task
@@ -21,6 +20,7 @@ from maskedlm.data.batches import placeholder_corpus
 from maskedlm.planning import gpus, memory
 from maskedlm.planning.topologies import Topology
 from maskedlm.pretraining import objectives
+from maskedlm.pretraining.config import PretrainConfig
 from maskedlm.runtime import xla_flags
 from maskedlm.training import sharding
 from maskedlm.training import step as steps
@@ -49,7 +49,7 @@ class Pieces(NamedTuple):
 class Step(NamedTuple):
   """A train step to plan, and what it was made from."""
 
-  config: ConfigDict  # Of the step's phase.
+  config: PretrainConfig  # Of the step's phase.
   task: Task
   mesh: jax.sharding.Mesh
   program: steps.OverMesh
@@ -124,7 +124,7 @@ def tpu_devices(topology: Topology) -> list[Any]:
   return list(found.devices)
 
 
-def make_step(config: ConfigDict, devices) -> Step:
+def make_step(config: PretrainConfig, devices) -> Step:
   """Returns the step of a config, that of a phase.
 
   Raises:
@@ -136,7 +136,7 @@ def make_step(config: ConfigDict, devices) -> Step:
   return step_of_task(config, task, devices)
 
 
-def step_of_task(config: ConfigDict, task: Task, devices) -> Step:
+def step_of_task(config: PretrainConfig, task: Task, devices) -> Step:
   """Returns the step as make_step, for a Task of the config."""
   mesh = sharding.make_mesh(config.mesh, devices)
   sharding.check_batch(config.data.batch_size, config.train.accumulate, mesh)

@@ -4,9 +4,10 @@ import math
 from typing import Any, NamedTuple
 
 import jax
-from ml_collections import ConfigDict
 
 from maskedlm.planning.attention import attention_of
+from maskedlm.pretraining.config import PretrainConfig
+from maskedlm.pretraining.predictions import mask_rate
 from maskedlm.training import sharding
 
 
@@ -24,7 +25,7 @@ def planned_mesh(mesh) -> Sizes:
   Raises:
     ConfigError: an axis is 0, or two are -1.
   """
-  sizes = [mesh[axis] for axis in sharding.AXES]
+  sizes = [getattr(mesh, axis) for axis in sharding.AXES]
   count = max(math.prod(size for size in sizes if size != -1), 1)
   if -1 in sizes:
     count *= max(jax.device_count() // count, 1)
@@ -42,7 +43,7 @@ def bytes_per_device(tree, mesh) -> int:
 
 
 def activation_bytes(
-  config: ConfigDict, rows: int, length: int, **machine
+  config: PretrainConfig, rows: int, length: int, **machine
 ) -> int:
   """Estimates the bytes that the backward pass keeps on one device.
 
@@ -73,9 +74,7 @@ def activation_bytes(
       "dots": 7 * D + F - repeated,
       "full": D,
     }
-  # An objective that masks nothing (causal) predicts every token.
-  masks = "mask_rate" in config.objective
-  predictions = math.ceil(config.objective.mask_rate * L) if masks else L
+  predictions = math.ceil(mask_rate(config.objective) * L)
   layers = m.num_layers * rows * L * kept[m.remat] * size
   words = min(config.tokenizer.vocab_size, m.vocab_block)
   return layers + 2 * 4 * rows * predictions * words

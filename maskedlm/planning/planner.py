@@ -1,5 +1,6 @@
 """Plans a config's step on a topology: memory, time and cost."""
 
+import dataclasses
 import functools
 import math
 import time
@@ -7,9 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
-from ml_collections import ConfigDict
 
-from maskedlm.data.batches import placeholder_corpus
+from maskedlm.core.options import changed
 from maskedlm.modeling import architecture
 from maskedlm.modeling.attention import blockwise
 from maskedlm.planning import (
@@ -19,6 +19,7 @@ from maskedlm.planning import (
   hlo,
   memory_traffic,
   roofline,
+  run_cost,
 )
 from maskedlm.planning import estimate as estimates
 from maskedlm.planning.attention import attention_of
@@ -27,11 +28,13 @@ from maskedlm.planning.compile import Compiled, Pieces, Step, TooLarge
 from maskedlm.planning.memory import Sizes
 from maskedlm.planning.roofline import Estimate
 from maskedlm.planning.topologies import Topology
-from maskedlm.pretraining import objectives
+from maskedlm.pretraining.config import PretrainConfig
 from maskedlm.training import sharding
+from maskedlm.training.options import MeshOptions
 from maskedlm.training.phases import Phase
 
 LABEL = "model, not measured"
+_ALONE = MeshOptions(data=1, fsdp=1, tensor=1)
 TRIES = 4  # Maximum number of compilations in search of the largest batch.
 Log = Callable[[str], None]
 
@@ -86,7 +89,8 @@ def make_plan(
   config = phases[phase].config
   sizes = sharding.mesh_sizes(config.mesh, topology.num_chips)
   if rows:
-    config = with_rows(config, rows * _parts(config, sizes))
+    num_rows = rows * _parts(config, sizes)
+    config = changed(config, {"data.batch_size": num_rows})
   step = _step(config, topology, sizes)
   rounds = _rounds(step, topology)
   model_flops = step.task.flops(0)
@@ -103,62 +107,96 @@ def make_plan(
     available=compile.available_bytes(topology),
     model_flops=model_flops,
   )
-  if compiled:
-    found = _compile(step, topology, log)
-    if isinstance(found, TooLarge):
-      remedies = find_remedies(config, topology, found, search=search, log=log)
-      return plan(fits=False, bytes_per_chip=found.needed, remedies=remedies)
-    program = hlo.parse_program(found.text, rounds)
-    pieces, fits = found.pieces, True
-    moved = memory_traffic.measure_traffic(program)
-    sent = collectives.find_collectives(program, dict(step.mesh.shape))
-  else:
-    pieces = estimates.estimate_pieces(
-      step, Sizes(sizes), rows, topology.platform
-    )
-    fits = pieces.peak <= compile.available_bytes(topology)
-    moved = estimates.estimate_traffic(pieces, config.train.accumulate)
-    sent = estimates.estimate_collectives(step, sizes)
+  measured = _measure_compiled if compiled else _estimate
+  found = measured(step, sizes, topology, rounds=rounds, log=log)
+  if isinstance(found, TooLarge):
+    remedies = find_remedies(config, topology, found, search=search, log=log)
+    return plan(fits=False, bytes_per_chip=found.needed, remedies=remedies)
   executed = _executed(step, rounds)
-  chips = topology.num_chips
   estimate = roofline.estimate_step(
     topology,
-    flops=max(executed, model_flops) / chips,  # Kernels may hide some.
-    traffic=moved,
-    collectives=sent,
+    # Kernels may hide some.
+    flops=max(executed, model_flops) / topology.num_chips,
+    traffic=found.moved,
+    collectives=found.sent,
     coords=compile.coordinates(step.mesh, topology),
   )
-  if compiled and not topology.is_tpu:
-    waited = roofline.exposed(program, topology, sent)
+  if found.program and not topology.is_tpu:
+    waited = roofline.exposed(found.program, topology, found.sent)
     estimate = estimate._replace(exposed=waited)
-  changed = {} if fits else {"changes": memory_savings(config, topology)}
+  fits = compiled or found.pieces.peak <= compile.available_bytes(topology)
   return plan(
     fits=fits,
-    bytes_per_chip=pieces.peak,
-    remedies=changed,
-    pieces=pieces,
+    bytes_per_chip=found.pieces.peak,
+    remedies={} if fits else {"changes": memory_savings(config, topology)},
+    pieces=found.pieces,
     recomputed=recomputed(step, executed, rounds),
-    sent=sent,
+    sent=found.sent,
     estimate=estimate,
-    run=run_cost(phases, step, estimate, topology, price),
+    run=run_cost.run_cost(phases, step, estimate, topology, price),
+  )
+
+
+class _Measured(NamedTuple):
+  """What a step takes of a chip."""
+
+  pieces: Pieces
+  moved: Any  # Of its memory; see memory_traffic.
+  sent: Sequence[Collective]
+  program: hlo.Program | None = None  # None if it was not compiled.
+
+
+def _measure_compiled(
+  step: Step, sizes, topology: Topology, *, rounds: int, log: Log
+) -> _Measured | TooLarge:
+  """Compiles a step on a mesh; it may be too large."""
+  found = _compile(step, topology, log)
+  if isinstance(found, TooLarge):
+    return found
+  program = hlo.parse_program(found.text, rounds)
+  return _Measured(
+    pieces=found.pieces,
+    moved=memory_traffic.measure_traffic(program),
+    sent=collectives.find_collectives(program, dict(step.mesh.shape)),
+    program=program,
+  )
+
+
+def _estimate(
+  step: Step, sizes, topology: Topology, *, rounds: int, log: Log
+) -> _Measured:
+  """Estimates a step on a mesh that is not compiled."""
+  del rounds, log
+  config = step.config
+  rows = _rows_per_chip(config, sizes)
+  pieces = estimates.estimate_pieces(
+    step, Sizes(sizes), rows, topology.platform
+  )
+  return _Measured(
+    pieces=pieces,
+    moved=estimates.estimate_traffic(pieces, config.train.accumulate),
+    sent=estimates.estimate_collectives(step, sizes),
   )
 
 
 def _step(config, topology: Topology, sizes) -> Step:
   """Returns the step on the topology's devices, or a local one to estimate."""
-  config = config.copy_and_resolve_references()
   if compile.can_compile(topology):
-    config.mesh.update(sizes)
-    return compile.make_step(config, compile.devices(topology))
+    planned = dataclasses.replace(config, mesh=MeshOptions(**sizes))
+    return compile.make_step(planned, compile.devices(topology))
   data = config.data
   sharding.check_batch(data.batch_size, config.train.accumulate, Sizes(sizes))
-  config.mesh.update(data=1, fsdp=1, tensor=1)
-  config.model.update(_traceable(config, data.length, topology))
-  return compile.make_step(config, jax.devices()[:1])
+  traceable = _traceable(config, data.length, topology)
+  alone = dataclasses.replace(
+    config,
+    mesh=_ALONE,
+    model=dataclasses.replace(config.model, **traceable),
+  )
+  return compile.make_step(alone, jax.devices()[:1])
 
 
 def _traceable(
-  config: ConfigDict, length: int, topology: Topology
+  config: PretrainConfig, length: int, topology: Topology
 ) -> dict[str, Any]:
   """Returns options of config.model with which a CPU traces the same matmuls.
 
@@ -209,13 +247,12 @@ def _parts(config, sizes) -> int:
 
 def recomputed(step: Step, executed: float, rounds: int) -> float:
   """Returns the share of the executed FLOPs that are recomputed (remat)."""
-  config = step.config.copy_and_resolve_references()
-  if config.model.remat == "none":
+  if step.config.model.remat == "none":
     return 0.0
-  config.model.remat = "none"
-  device = step.mesh.devices.flat[0]
-  config.mesh.update(data=1, fsdp=1, tensor=1)
-  plain = compile.make_step(config, [device])
+  config = dataclasses.replace(
+    changed(step.config, {"model.remat": "none"}), mesh=_ALONE
+  )
+  plain = compile.make_step(config, [step.mesh.devices.flat[0]])
   return 1 - _executed(plain, rounds) / executed
 
 
@@ -226,45 +263,6 @@ def _executed(step: Step, rounds: int) -> float:
   return executed_flops.count_executed(
     update, step.mesh, state, step.batch, rounds=rounds
   )
-
-
-def run_cost(
-  phases: Sequence[Phase],
-  step: Step,
-  estimate: Estimate,
-  topology: Topology,
-  price: float | None,
-) -> dict[str, float]:
-  """Returns tokens/s of this phase, and hours and cost of the whole run.
-
-  The run's other phases are assumed to reach the same FLOP/s.
-
-  Args:
-    phases: those of the run; hours and cost are those of their rows, even if a
-      step with other rows was planned.
-    step: the planned step.
-    estimate: the step's time.
-    topology: the chips.
-    price: price of a chip-hour; None = no cost.
-  """
-  chips, data = topology.num_chips, step.config.data
-  flops_per_second = step.task.flops(0) / estimate.step
-  total, rows = 0.0, 0
-  for phase in phases:
-    config, count = phase.config, phase.end - phase.begin
-    corpus = placeholder_corpus.make_corpus(config.tokenizer)
-    total += count * objectives.make_task(config, corpus).flops(0)
-    rows += count * config.data.batch_size
-  hours = total / flops_per_second / 3600
-  found = {
-    "tokens_per_second": data.batch_size * data.length / estimate.step,
-    "rows": rows,
-    "hours": hours,
-    "chip_hours": hours * chips,
-  }
-  if price is not None:
-    found["cost"] = hours * chips * price
-  return found
 
 
 # Remedies for a step that doesn't fit
@@ -286,7 +284,7 @@ def find_remedies(
     return result
 
   def needs(count: int) -> tuple[bool, int]:
-    smaller = with_rows(config, count * parts)
+    smaller = changed(config, {"data.batch_size": count * parts})
     tried = _compile(_step(smaller, topology, sizes), topology, log)
     if isinstance(tried, TooLarge):
       return False, tried.needed
@@ -297,13 +295,6 @@ def find_remedies(
     needs, rows, found.needed, found.limit
   )
   return result
-
-
-def with_rows(config: ConfigDict, num_rows: int) -> ConfigDict:
-  """Returns the config with a global batch of num_rows."""
-  config = config.copy_and_resolve_references()
-  config.data.batch_size = num_rows
-  return config
 
 
 def largest_batch(
@@ -340,7 +331,7 @@ def largest_batch(
 
 
 def memory_savings(
-  config: ConfigDict, topology: Topology
+  config: PretrainConfig, topology: Topology
 ) -> list[dict[str, Any]]:
   """Estimates what other options save: [{option, bytes}], largest first.
 
@@ -349,25 +340,23 @@ def memory_savings(
   """
   sizes = sharding.mesh_sizes(config.mesh, topology.num_chips)
   rows = _rows_per_chip(config, sizes)
-  paper = config.copy_and_resolve_references()
-  paper.mesh.update(data=1, fsdp=1, tensor=1)
-  step = compile.make_step(paper, jax.devices()[:1])
+  alone = dataclasses.replace(config, mesh=_ALONE)
+  step = compile.make_step(alone, jax.devices()[:1])
 
-  def total(changed: ConfigDict, sizes) -> int:
+  def total(config: PretrainConfig, sizes) -> int:
     return estimates.estimate_pieces(
-      step._replace(config=changed), Sizes(sizes), rows, topology.platform
+      step._replace(config=config), Sizes(sizes), rows, topology.platform
     ).peak
 
   now = total(config, sizes)
   found = []
-  for name, options in (
-    ("model.dtype=bfloat16", {"dtype": "bfloat16"}),
-    ("model.remat=dots", {"remat": "dots"}),
-    ("model.remat=full", {"remat": "full"}),
+  for name, value in (
+    ("model.dtype", "bfloat16"),
+    ("model.remat", "dots"),
+    ("model.remat", "full"),
   ):
-    changed = config.copy_and_resolve_references()
-    changed.model.update(options)
-    found.append((name, now - total(changed, sizes)))
+    saved = now - total(changed(config, {name: value}), sizes)
+    found.append((f"{name}={value}", saved))
   for fsdp in sorted({8, topology.num_chips}):
     if sizes["data"] * sizes["fsdp"] % fsdp == 0 and fsdp > sizes["fsdp"]:
       data = sizes["data"] * sizes["fsdp"] // fsdp

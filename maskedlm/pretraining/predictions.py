@@ -6,11 +6,10 @@ is 0 and nothing is learnt, and no step fails.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from ml_collections import ConfigDict
 
 from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.core.task import Task
@@ -40,31 +39,40 @@ def check_corpus(corpus: Corpus) -> None:
     )
 
 
+def mask_rate(objective: Any) -> float:
+  """Returns the share of tokens that an objective predicts.
+
+  All of them if it has no such option: it masks nothing, as the causal one.
+  """
+  return getattr(objective, "mask_rate", 1.0)
+
+
 def check_rows(
-  config: ConfigDict,
+  objective: Any,
   task: Task,
   corpus: Corpus,
   *,
+  seed: int,
   log: Callable[[str], None],
 ) -> None:
   """Measures the share of tokens that is predicted in the first rows.
 
   Args:
-    config: the effective config; `objective` and `seed` are read.
+    objective: config.objective.
     task: the Task of pretraining.
     corpus: its corpus.
+    seed: of the masks.
     log: receives a line for a split in which much less is predicted than the
       options ask for.
 
   Raises:
     ConfigError: nothing is predicted in training.
   """
-  objective = config.objective
-  rate = objective.get("mask_rate", 1.0)  # Left to right: all tokens.
+  rate = mask_rate(objective)
   heldout = task.corrupt_heldout or task.corrupt, task.num_heldout_batches
   for split, (corrupt, num_batches), wanted in (
     ("train", (task.corrupt, BATCHES), rate),
-    ("heldout", heldout, objective.get("heldout_mask_rate") or rate),
+    ("heldout", heldout, getattr(objective, "heldout_mask_rate", 0) or rate),
   ):
     if not num_batches:
       continue
@@ -74,7 +82,7 @@ def check_rows(
       split,
       jax.jit(corrupt),
       num_batches=min(num_batches, BATCHES),
-      seed=config.seed,
+      seed=seed,
     )
     found = (
       f"{split}: {counts.predicted:,} of {counts.tokens:,} tokens are "
@@ -129,9 +137,9 @@ _TOKENIZER = (
 )
 
 
-def _advice(objective: ConfigDict) -> str:
+def _advice(objective: Any) -> str:
   """Returns why few tokens are predicted, and what to change."""
-  choose = objective.get("choose", "")
+  choose = getattr(objective, "choose", "")
   if objective.name != "spanbert" and choose in ("", "tokens"):
     return _TOKENIZER
   remedy = "Set objective.choose=tokens" if choose else "Raise mask_rate"

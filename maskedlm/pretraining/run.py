@@ -6,7 +6,6 @@ predict -> initial weights -> loop.run -> result. Run again, it continues.
 
 import math
 import pathlib
-import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -26,6 +25,7 @@ from maskedlm.pretraining import (
   predictions,
   result,
 )
+from maskedlm.pretraining.config import decide_packing, split
 from maskedlm.pretraining.initial import init_from, init_tokens
 from maskedlm.runtime import buckets, console, multihost, waiting
 from maskedlm.training import (
@@ -37,9 +37,6 @@ from maskedlm.training import (
   trackers,
 )
 from maskedlm.training.checkpoints import resume
-
-# Options that decide what is predicted.
-_OF_ROWS = re.compile(r"(objective|corpus)\.|data\.length")
 
 
 def run(
@@ -58,13 +55,10 @@ def run(
     facts=lambda opened: resume.flatten(_identity(config, opened)),
   )
   corpus = opened[0]
-  config = config.copy_and_resolve_references()  # resolve_packing changes it.
+  config = config.copy_and_resolve_references()
   with waiting.explained(f"counting the rows of {corpus.path}"):
-    configs = [phase.config for phase in phases.split(config)]
-    objectives.resolve_packing(
-      config, [*zip(configs, opened, strict=True)], log=console.log
-    )
-    parts = phases.split(config)
+    decide_packing(config, opened, log=console.log)
+    parts = split(config)
     tasks = [
       _make_task(phase.config, each, sharding.data_shard(mesh))
       for phase, each in zip(parts, opened, strict=True)
@@ -80,9 +74,15 @@ def run(
     f"device(s), mesh {dict(mesh.shape)}; their shardings are in parameters.txt"
   )
   with waiting.explained("measuring what is predicted in the first rows"):
+    asked = []
     for phase, task, each in zip(parts, tasks, opened, strict=True):
-      if phase is parts[0] or any(map(_OF_ROWS.match, phase.changes)):
-        predictions.check_rows(phase.config, task, each, log=console.log)
+      c = phase.config
+      rows = c.objective, c.corpus.path, c.data.length
+      if rows not in asked:
+        asked.append(rows)
+        predictions.check_rows(
+          c.objective, task, each, seed=c.seed, log=console.log
+        )
   for line in epochs.warnings(parts, tasks):
     console.log(line)
   multihost.run_on_all_hosts(
@@ -98,6 +98,7 @@ def run(
     frozen=frozen,
     identity=_identity(config, opened),
     start_from=_first_weights(config, corpus),
+    continue_from=config.continue_from,
   )
   if ended.interrupted:
     console.log(
@@ -126,7 +127,7 @@ def check(config: ConfigDict) -> jax.sharding.Mesh:
     )
   mesh = sharding.make_mesh(config.mesh)
   corpus = placeholder_corpus.make_corpus(config.tokenizer)
-  parts = phases.split(config)
+  parts = split(config)
   tasks = []
   for phase in parts:
     c = phase.config

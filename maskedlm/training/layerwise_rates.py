@@ -6,6 +6,7 @@ layers are scanned, each of their arrays has one of both per layer.
 """
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -14,6 +15,7 @@ import numpy as np
 import optax
 
 from maskedlm.core.errors import ConfigError
+from maskedlm.core.task import Params, Task
 from maskedlm.training.sharding import path_of
 
 _LAYERS = r"^encoder/layers/"
@@ -160,3 +162,33 @@ def scale_by_layer(
     ), state
 
   return optax.GradientTransformation(inner.init, update)
+
+
+def by_layer(config, task: Task, params: Params) -> tuple[Task, Callable]:
+  """Returns the Task whose loss keeps frozen layers, and what unfreezes them.
+
+  Args:
+    config: `optimizer` and `train` are read.
+    task: the Task to train.
+    params: shapes.
+
+  Returns:
+    (task, (step, update) -> update)
+  """
+  o = config.optimizer
+  multipliers = layer_multipliers(
+    params, layer_decay=o.layer_decay, frozen_layers=o.frozen_layers
+  )
+  first = first_steps(
+    params, unfreeze_share=o.unfreeze_share, num_steps=config.train.num_steps
+  )
+
+  def loss(params, *args):
+    return task.loss(freeze(params, multipliers), *args)
+
+  def update_of(step, update):
+    if not o.unfreeze_share:
+      return update
+    return unfreeze(first, step, update)
+
+  return task._replace(loss=loss), update_of

@@ -72,6 +72,22 @@ class Logbook(NamedTuple):
   close: Callable[[], None]
 
 
+def _log_skipped(step: int, values: Mapping[str, float], count: int) -> None:
+  """Logs how many of the last `count` steps were not applied, and why."""
+  for share, reason in (
+    (
+      values["skipped"] - values["spikes"],
+      "the loss or the gradient was not finite",
+    ),
+    (values["spikes"], "the loss was a spike"),
+  ):
+    if skipped := round(share * count):
+      log(
+        f"step {step:,}: {skipped} of the last {count} steps were skipped, "
+        f"as {reason}"
+      )
+
+
 def open_logbook(
   workdir: pathlib.Path,
   start: int,
@@ -119,18 +135,7 @@ def open_logbook(
     if peak:
       done = sum(flops(s) for s in range(step - count, step))
       values["mfu"] = done / seconds / peak
-    for share, reason in (
-      (
-        values["skipped"] - values["spikes"],
-        "the loss or the gradient was not finite",
-      ),
-      (values["spikes"], "the loss was a spike"),
-    ):
-      if skipped := round(share * count):
-        log(
-          f"step {step:,}: {skipped} of the last {count} steps were skipped, "
-          f"as {reason}"
-        )
+    _log_skipped(step, values, count)
     write(step, values)
     eta = format_seconds((num_steps - step) * seconds / count)
     progress(

@@ -10,7 +10,6 @@ A parameter's path is its keys joined by "/", as in
 encoder/layers/attention/qkv/kernel; rules are regexes on paths.
 """
 
-import dataclasses
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -22,106 +21,11 @@ import optax
 
 from maskedlm.core import options
 from maskedlm.core.errors import ConfigError
-from maskedlm.core.options import option
 from maskedlm.training import layerwise_rates, muon
+from maskedlm.training.optimizer_options import OptimizerOptions
 from maskedlm.training.sharding import path_of
 
 Schedule = Callable[[Any], jax.Array]  # step -> learning rate, f32 scalar.
-
-RULES = ("adam", "lamb", "muon", "stable_adam")
-SCHEDULES = ("linear", "cosine", "polynomial", "constant", "wsd", "wsd_sqrt")
-
-
-@dataclasses.dataclass(frozen=True)
-class OptimizerOptions:
-  """Options of config.optimizer; the defaults are AdamW (presets.adamw)."""
-
-  rule: str = option("adam", "Update rule.", choices=RULES, frozen=True)
-  learning_rate: float = option(
-    1e-4, "Peak rate, reached at the end of the warm-up.", above=0, high=1
-  )
-  schedule: str = option(
-    "linear", "Shape of the rate after the warm-up.", choices=SCHEDULES
-  )
-  warmup_steps: int = option(
-    1_000, "Steps of the linear warm-up, within train.num_steps.", low=0
-  )
-  start_factor: float = option(
-    0.0,
-    "Rate at step 0 as a share of the peak, from which the warm-up rises.",
-    low=0,
-    high=1,
-  )
-  decay_from_zero: bool = option(
-    False,
-    "Count the decay from step 0, not from the end of the warm-up: the rate "
-    "drops by peak * warmup_steps / num_steps where the warm-up ends.",
-  )
-  warmup_times_decay: bool = option(
-    False, "Multiply the warm-up by that decay, which removes the drop."
-  )
-  end_factor: float = option(
-    0.0, "Final rate as a share of the peak.", low=0, high=1
-  )
-  power: float = option(
-    1.0, "Exponent of the polynomial schedule.", above=0, below=math.inf
-  )
-  decay_share: float = option(
-    0.1,
-    "Share of the steps, at the end, in which wsd and wsd_sqrt decay.",
-    above=0,
-    high=1,
-  )
-  b1: float = option(0.9, "Decay of the first moment.", low=0, below=1)
-  b2: float = option(0.999, "Decay of the second moment.", low=0, below=1)
-  eps: float = option(
-    1e-8,
-    "Added outside of the square root. If it were 0 (in float32), a parameter "
-    "that never had a gradient would get 0/0.",
-    low=1e-30,
-    high=1,
-  )
-  bias_correction: bool = option(True, "Correct the moments for starting at 0.")
-  weight_decay: float = option(
-    0.01,
-    "Decoupled weight decay: each step subtracts rate * this * parameter.",
-    low=0,
-    high=1,
-  )
-  no_decay: tuple[str, ...] = option(
-    ("norm/", "bias"),
-    "Regular expressions: a parameter whose path matches one has no decay (and "
-    "no trust ratio in LAMB). An expression must match a parameter, unless it "
-    "is the default's.",
-  )
-  clip_norm: float = option(
-    1.0,
-    "Largest global norm of the gradient; 0 for no clipping.",
-    low=0,
-    below=math.inf,
-  )
-  layer_decay: float = option(
-    1.0,
-    "For fine-tuning: the rate of each layer is this times that of the layer "
-    "above (layerwise_rates.py).",
-    above=0,
-    high=1,
-  )
-  frozen_layers: int = option(
-    0,
-    "The embeddings and this many layers, from the bottom, are not trained; -1 "
-    "for the whole encoder.",
-    low=-1,
-  )
-  unfreeze_share: float = option(
-    0.0,
-    "For fine-tuning: share of the steps during which the layers are unfrozen "
-    "one by one, from the top; the heads are trained from the first step "
-    "(ULM-FiT).",
-    low=0,
-    below=1,
-  )
-
 
 # An array can hold several matrices: regex -> the axis that numbers them.
 # Layers are scanned, [N, ...]; qkv is [N, D, 3, H, K] with a bias [N, 3, H, K]

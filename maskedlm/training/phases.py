@@ -21,24 +21,19 @@ from ml_collections import ConfigDict
 
 from maskedlm.core.errors import ConfigError, did_you_mean
 from maskedlm.core.task import Task
+from maskedlm.data.options import CorpusOptions, DataOptions
+from maskedlm.modeling.model_options import ModelOptions
+from maskedlm.training.optimizer_options import OptimizerOptions
+from maskedlm.training.options import TrainOptions
 
-# Options that a phase may change: those with these beginnings, but not these.
-_CHANGEABLE = (
-  *("data.", "objective.", "optimizer.", "corpus.path"),
-  *("train.accumulate", "train.log_every", "train.eval_every"),
-  *("train.checkpoint_every", "model.dropout", "model.attention_dropout"),
-  *("model.rope_theta", "model.local_rope_theta", "model.local_window"),
-  *("model.global_every", "model.attention", "model.remat", "model.unroll"),
-)
-_FIXED = ("objective.name", "optimizer.rule")
-# Options of config.optimizer with which a new schedule begins.
-_SCHEDULE = {
-  f"optimizer.{name}"
-  for name in (
-    *("learning_rate", "schedule", "warmup_steps", "start_factor"),
-    *("decay_from_zero", "warmup_times_decay", "end_factor", "power"),
-    "decay_share",
-  )
+# Sections of which a phase may change some options. Those of the objective are
+# not here, as they may be those of a file.
+_SECTIONS: Mapping[str, type] = {
+  "corpus": CorpusOptions,
+  "model": ModelOptions,
+  "data": DataOptions,
+  "optimizer": OptimizerOptions,
+  "train": TrainOptions,
 }
 _LENGTHS = ("steps", "tokens", "share")
 
@@ -46,7 +41,7 @@ _LENGTHS = ("steps", "tokens", "share")
 class Phase(NamedTuple):
   """A part of a run."""
 
-  config: ConfigDict  # The whole config in this phase; its own phases are ().
+  config: Any  # The whole config in this phase; its own phases are ().
   changes: Mapping[str, Any]  # Options that differ from the phase before.
   begin: int  # First step.
   end: int  # The step after the last.
@@ -63,13 +58,13 @@ def split(config: ConfigDict) -> list[Phase]:
   """Returns the phases of a run that have steps; one if none are configured.
 
   Args:
-    config: the whole config, of pretraining or of fine-tuning.
+    config: the whole config of pretraining.
 
   Raises:
     ConfigError: an option of a phase is unknown or may not change in a run, or
       the lengths don't add up to train.num_steps.
   """
-  changes = config.get("phases") or ({},)
+  changes = config.phases or ({},)
   configs = []
   current = config
   for i, change in enumerate(changes):
@@ -80,7 +75,7 @@ def split(config: ConfigDict) -> list[Phase]:
   begin = tokens = schedule_begin = 0
   for current, change, count in zip(configs, changes, counts, strict=True):
     changed = {name: change[name] for name in _options(change)}
-    if not _SCHEDULE.isdisjoint(changed):
+    if any(_phase_of(name) == "schedule" for name in changed):
       schedule_begin = begin
     phase = Phase(
       config=current,
@@ -100,6 +95,34 @@ def split(config: ConfigDict) -> list[Phase]:
     return first, ends[first] - first
 
   return [phase._replace(rates=rates(phase)) for phase in phases]
+
+
+class LoopConfig(NamedTuple):
+  """What the loop reads of a config: the sections of these names."""
+
+  seed: int
+  profile: int
+  model: Any  # Its remat is read, for errors.
+  data: Any  # Its batch_size is read, for errors.
+  optimizer: Any
+  train: TrainOptions
+
+
+def single(config: Any) -> list[Phase]:
+  """Returns the only phase of a run of fine-tuning.
+
+  Args:
+    config: of fine-tuning; the options of TrainOptions that it lacks have
+      their defaults, such as no moving average.
+  """
+  shared = TrainOptions.__dataclass_fields__.keys() & {*config.train}
+  train = TrainOptions(**{name: config.train[name] for name in shared})
+  steps = train.num_steps
+  read = LoopConfig(
+    **{n: getattr(config, n) for n in LoopConfig._fields if n != "train"},
+    train=train,
+  )
+  return [Phase(read, {}, 0, steps, first_batch=0, rates=(0, steps))]
 
 
 def ramp(
@@ -228,14 +251,22 @@ def _options(change: Mapping[str, Any]) -> list[str]:
   return [name for name in change if name not in _LENGTHS]
 
 
+def _phase_of(name: str) -> bool | str:
+  """Returns whether a phase may change an option (`phase` of core/options)."""
+  section, _, key = name.rpartition(".")
+  if section == "objective":
+    return key != "name"
+  fields = getattr(_SECTIONS.get(section), "__dataclass_fields__", {})
+  return key in fields and fields[key].metadata["phase"]
+
+
 def _changed(
   config: ConfigDict, change: Mapping[str, Any], where: str
 ) -> ConfigDict:
   """Returns a copy of a config with the changes of a phase."""
   config = config.copy_and_resolve_references()
   with config.unlocked():
-    if "phases" in config:
-      config.phases = ()
+    config.phases = ()
     for name in _options(change):
       section, _, key = name.rpartition(".")
       known = f"{section}.{key}" == name and key in config.get(section, {})
@@ -250,7 +281,7 @@ def _changed(
           f"{did_you_mean(name, (*_names(config), *_LENGTHS))}; expected a "
           "length (steps, tokens or share) and options such as 'data.length'."
         )
-      if name in _FIXED or not name.startswith(_CHANGEABLE):
+      if not _phase_of(name):
         raise ConfigError(
           f"{where}: {name} can't change within a run; leave it out, or set "
           f"--config.{name} for the whole run."

@@ -57,7 +57,7 @@ def mesh_sizes(mesh, num_devices: int) -> dict[str, int]:
   Raises:
     ConfigError: the axes do not multiply to the number of devices.
   """
-  sizes = [mesh[axis] for axis in AXES]
+  sizes = [getattr(mesh, axis) for axis in AXES]
   known = int(np.prod([size for size in sizes if size != -1]))
   described = ", ".join(
     f"mesh.{a}={s}" for a, s in zip(AXES, sizes, strict=True)

@@ -27,7 +27,7 @@ class Losses(NamedTuple):
 
 
 def init() -> Losses:
-  """Returns no losses: zeros, as state_fields.py expects."""
+  """Returns no losses: zeros, as checkpoints/state.py expects."""
   zero = jnp.zeros((), jnp.int32)
   return Losses(jnp.zeros(WINDOW, jnp.float32), zero, zero)
 

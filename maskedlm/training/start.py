@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from ml_collections import ConfigDict
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError
@@ -31,7 +30,6 @@ class Start(NamedTuple):
 
 
 def begin(
-  config: ConfigDict,
   program: OverMesh,
   checkpoints: manager.Checkpoints,
   *,
@@ -39,15 +37,18 @@ def begin(
   frozen: Collection[str],
   start_from: Callable[[Params], Params],
   num_steps: int,
+  unverified: bool,
+  continue_from: str,
 ) -> Start:
   """Returns the state of the newest checkpoint, or one to start with.
 
   Args:
-    config: the effective config; continue_from and train are read.
     program: its `init` and `state` are used.
     checkpoints: those of the run's workdir.
     identity, frozen, start_from: as in loop.run.
     num_steps: steps of the whole run.
+    unverified: config.train.resume_unverified.
+    continue_from: as in loop.run.
 
   Raises:
     ConfigError: the config changed in a way that would corrupt the run, or
@@ -59,7 +60,7 @@ def begin(
     lambda meta: resume.check_identity(
       meta["identity"], identity, frozen=frozen, log=console.log
     ),
-    unverified=config.train.resume_unverified,
+    unverified=unverified,
   )
   if restored is not None:
     state, meta = restored
@@ -68,22 +69,24 @@ def begin(
       f"continuing from the checkpoint of step {step:,} of {num_steps:,}"
     )
     return Start(state, step, meta)
-  if other := config.get("continue_from", ""):
+  if continue_from:
     state, _ = manager.restore_from(
-      other,
+      continue_from,
       program.state,
       lambda meta: resume.check_continued(
-        other, meta["identity"], identity, log=console.log
+        continue_from, meta["identity"], identity, log=console.log
       ),
       log=console.log,
     )
     step = int(state.step)
     if step >= num_steps:
       raise ConfigError(
-        f"continue_from={other} has done {counted(step, 'step')}, and "
+        f"continue_from={continue_from} has done {counted(step, 'step')}, and "
         f"train.num_steps={num_steps} counts these too: raise it."
       )
-    console.log(f"continuing {other} from step {step:,} to {num_steps:,}")
+    console.log(
+      f"continuing {continue_from} from step {step:,} to {num_steps:,}"
+    )
     state = state._replace(losses=spikes.forget(state.losses))
     return Start(state, step, None)
   state = program.init()

@@ -222,7 +222,7 @@ def over_mesh(
   first_rate, num_rates = rates or (0, config.train.num_steps)
   params = jax.eval_shape(task.init, jax.random.key(0))
   tx, schedule = optimizer.make_optimizer(config.optimizer, num_rates, params)
-  ema = moving_average.make(config.train.get("ema_decay"))
+  ema = moving_average.make(config.train.ema_decay)
   state = sharding.abstract(
     jax.eval_shape(lambda params: first_state(params, tx, ema), params), mesh
   )
@@ -230,24 +230,7 @@ def over_mesh(
   init = jax.jit(
     make_init(task, tx, config.seed, ema=ema), out_shardings=shardings
   )
-  o = config.optimizer
-  by_layer = layerwise_rates.layer_multipliers(
-    params, layer_decay=o.layer_decay, frozen_layers=o.frozen_layers
-  )
-
-  first = layerwise_rates.first_steps(
-    params, unfreeze_share=o.unfreeze_share, num_steps=config.train.num_steps
-  )
-
-  def loss(params, *args):
-    return task.loss(layerwise_rates.freeze(params, by_layer), *args)
-
-  def unfreeze(step, update):
-    if not o.unfreeze_share:
-      return update
-    return layerwise_rates.unfreeze(first, step, update)
-
-  trained = task._replace(loss=loss)
+  trained, unfreeze = layerwise_rates.by_layer(config, task, params)
   common = {
     "seed": config.seed,
     "accumulate": config.train.accumulate,

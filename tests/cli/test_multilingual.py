@@ -24,8 +24,8 @@ from maskedlm.planning.inspect import rows as inspect_rows
 from maskedlm.planning.inspect.rows import Token
 from maskedlm.planning.inspect.schedules import Curve
 from maskedlm.pretraining import objectives
+from maskedlm.pretraining.config import split
 from maskedlm.runtime import console
-from maskedlm.training.phases import split
 
 XLMR = f"{CONFIGS}/xlmr.py:tiny"
 SMALL = [

@@ -122,7 +122,6 @@ def test_no_number_takes_an_absurd_value(odd):
     ("tokenizer", "vocab_size", 10**9),
     ("data", "length", 10**9),
     ("data", "batch_size", 10**8),
-    ("train", "prefetch", 10**6),
     ("corpus", "num_workers", 10**6),
   ],
 )

@@ -44,6 +44,7 @@ def run(c, task, workdir, mesh, *, others=None):
     mesh=mesh,
     identity=identity(c),
     frozen=defaults.frozen_options(c),
+    continue_from=c.continue_from,
   )
 
 

@@ -26,8 +26,8 @@ from maskedlm.planning import (
   planner,
   topologies,
 )
+from maskedlm.pretraining.config import split
 from maskedlm.training import sharding, spikes
-from maskedlm.training.phases import split
 
 pytestmark = [
   pytest.mark.skipif(
@@ -130,7 +130,7 @@ def bert_base(name, *, rows, overrides=()):
   topology = topologies.parse_topology(name)
   overrides = [f"--config.{option}" for option in overrides]
   config = load_config(f"{CONFIGS}/bert.py:base", overrides)
-  config = planner.with_rows(config, rows * topology.num_chips)
+  config.data.batch_size = rows * topology.num_chips
   return planner.make_plan(
     split(config)[:1],
     0,
@@ -176,7 +176,7 @@ def test_every_matmul_of_the_step_is_in_the_program():
     f"{CONFIGS}/bert.py:base", ["--config.model.num_layers=2"]
   )
   topology = topologies.parse_topology("h200:1")
-  config = planner.with_rows(config, 32)
+  config.data.batch_size = 32
   step = compile.make_step(config, compile.devices(topology))
   found = compile.compile_step(step, topology)
   moved = memory_traffic.measure_traffic(hlo.parse_program(found.text))

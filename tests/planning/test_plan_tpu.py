@@ -11,8 +11,8 @@ import pytest
 from helpers.repository import CONFIGS
 from maskedlm.config.overrides import load_config
 from maskedlm.planning import planner, topologies
+from maskedlm.pretraining.config import split
 from maskedlm.runtime import xla_flags
-from maskedlm.training.phases import split
 
 # Only rows of 512 tokens, 32 on a chip: 16,384 tokens.
 LONG_ROWS = ("--config.data.length=512", "--config.phases=()")
@@ -34,7 +34,7 @@ def make(size, topology, *, rows=ROWS, overrides=()):
   topology = topologies.parse_topology(topology)
   overrides = [f"--config.{option}" for option in overrides]
   config = load_config(f"{CONFIGS}/bert.py:{size}", [*LONG_ROWS, *overrides])
-  config = planner.with_rows(config, rows * topology.num_chips)
+  config.data.batch_size = rows * topology.num_chips
   return planner.make_plan(
     split(config), 0, topology, price=None, search=False, log=lambda line: None
   )

@@ -13,9 +13,9 @@ from maskedlm.cli import main
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.planning import compile, planner, report, topologies
+from maskedlm.pretraining.config import split
 from maskedlm.runtime import xla_flags
 from maskedlm.training import spikes
-from maskedlm.training.phases import split
 
 CONFIG = """
 from maskedlm.config import defaults as base

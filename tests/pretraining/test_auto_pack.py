@@ -12,6 +12,7 @@ from maskedlm.config import overrides
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.data.corpus import store
 from maskedlm.pretraining import objectives
+from maskedlm.pretraining.config import decide_packing
 
 
 def decide(monkeypatch, alone, packed, *, pack=None):
@@ -40,8 +41,9 @@ def decide(monkeypatch, alone, packed, *, pack=None):
   monkeypatch.setattr(objectives, "load_objective", lambda _: objective)
   lines = []
   # The corpus is the number of the phase.
-  parts = [(config, phase) for phase in range(len(alone))]
-  objectives.resolve_packing(config, parts, log=lines.append)
+  phases = range(len(alone))
+  config.phases = ({}, *({"share": 0.5} for _ in phases[1:]))
+  decide_packing(config, phases, log=lines.append)
   return config.objective.pack, lines, counted
 
 
@@ -77,7 +79,7 @@ def test_the_default_is_none_and_long_documents_are_not_packed(name):
   config = config_lib.default(name)
   assert config.objective.get("pack") is None
   corpus = placeholder_corpus.make_corpus(config.tokenizer)
-  objectives.resolve_packing(config, [(config, corpus)])
+  decide_packing(config, [corpus], log=lambda line: None)
   if name in ("mlm_nsp", "spanbert", "electra"):
     assert config.objective.pack is False
   else:  # Their rows are full.
@@ -93,7 +95,7 @@ def test_short_texts_are_packed_unless_the_option_is_false(tiny):
   task = objectives.make_task(config, corpus)
   assert "segment_weights" in task.batch_at("train", 0)
   assert config.objective.pack is None
-  objectives.resolve_packing(config, [(config, corpus)])
+  decide_packing(config, [corpus], log=lambda line: None)
   assert config.objective.pack is True
   config.objective.pack = False
   task = objectives.make_task(config, corpus)

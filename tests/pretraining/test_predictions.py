@@ -52,7 +52,9 @@ def check(corpus, name, **options):
   config.objective.update(options)
   config.train.eval_rows = 16
   task, lines = objectives.make_task(config, corpus), []
-  predictions.check_rows(config, task, corpus, log=lines.append)
+  predictions.check_rows(
+    config.objective, task, corpus, seed=config.seed, log=lines.append
+  )
   return lines
 
 

@@ -15,7 +15,7 @@ from helpers import tiny as tiny_run
 from maskedlm.cli import main
 from maskedlm.core.errors import CheckpointError, ConfigError, InteropError
 from maskedlm.runtime import console, output_files, output_options, startup
-from maskedlm.training.checkpoints.lock import lock_folder
+from maskedlm.runtime.folder_lock import lock_folder
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from maskedlm.pretraining import objectives
 from maskedlm.training import language_metrics, metrics, sharding
 from maskedlm.training import step as steps
 from maskedlm.training.language_metrics import Language
+from maskedlm.training.options import MeshOptions
 
 SMALL = {
   "num_layers": 1,
@@ -134,7 +135,7 @@ def test_the_same_on_eight_devices(corpus):
   params = task.init(jax.random.key(1))
   step = jitted(task)
   expected = evaluate(task, step, params)
-  mesh = sharding.make_mesh({"data": 4, "fsdp": 2, "tensor": 1})
+  mesh = sharding.make_mesh(MeshOptions(data=4, fsdp=2, tensor=1))
   with jax.set_mesh(mesh):
     found = evaluate(
       task, step, params, lambda batch: sharding.place(batch, mesh)

@@ -25,6 +25,7 @@ from maskedlm.training import (
   step_memory,
 )
 from maskedlm.training.checkpoints import files, load, manifest
+from maskedlm.training.evaluation import evaluate
 
 
 def steady(workdir):
@@ -74,7 +75,7 @@ def test_every_heldout_batch_counts(mesh):
   def heldout_step(params, batch, i):  # Weights of 1, 2, ... 6.
     return {"a": (2.0**i, i + 1.0)}, {"m": (3.0**i, i + 1.0)}, {"i": i}
 
-  found = loop.evaluate(task, heldout_step, None, mesh, lambda: False)
+  found = evaluate(task, heldout_step, None, mesh, lambda: False)
   # The sums 1 + 2 + ... + 32 and 1 + 3 + ... + 243, over 21.
   assert found == {
     "loss": 63 / 21,

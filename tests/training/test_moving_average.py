@@ -13,7 +13,7 @@ from helpers.toy_runs import (
 )
 from maskedlm.core.errors import CheckpointError
 from maskedlm.training.checkpoints import load, manifest
-from maskedlm.training.checkpoints.read_arrays import read_arrays
+from maskedlm.training.checkpoints.arrays import read_arrays
 
 
 def averages(workdir, step):

@@ -8,7 +8,12 @@ import pytest
 
 from maskedlm.config import presets
 from maskedlm.core.errors import ConfigError
-from maskedlm.training import layerwise_rates, optimizer, sharding
+from maskedlm.training import (
+  layerwise_rates,
+  optimizer,
+  optimizer_options,
+  sharding,
+)
 
 N = 3  # Layers.
 
@@ -129,7 +134,7 @@ def test_frozen_parameters_neither_move_nor_decay():
   assert (updates["classifier"]["dense"]["kernel"] != 0).all()
 
 
-@pytest.mark.parametrize("rule", optimizer.RULES)
+@pytest.mark.parametrize("rule", optimizer_options.RULES)
 @pytest.mark.parametrize(
   "options", [{"layer_decay": 0.5}, {"frozen_layers": 1}], ids=str
 )

@@ -5,6 +5,12 @@ import dataclasses
 from maskedlm.core.options import option
 
 
+def _draws(config) -> bool:
+  """Returns whether random tokens are drawn; only masks need a share for it."""
+  how = getattr(config.objective, "corruption", "mask")
+  return how != "mask" or config.objective.random_share > 0
+
+
 @dataclasses.dataclass(frozen=True)
 class MaskOptions:
   """How many tokens are predicted, and what replaces them."""
@@ -30,6 +36,7 @@ class MaskOptions:
     low=0,
     high=1,
     frozen=True,
+    needs={"objective.corruption": ("mask",)},
   )
   random_share: float = option(
     0.1,
@@ -38,6 +45,7 @@ class MaskOptions:
     low=0,
     high=1,
     frozen=True,
+    needs={"objective.corruption": ("mask",)},
   )
   random_tokens: str = option(
     "unigram",
@@ -45,6 +53,10 @@ class MaskOptions:
     "or uniformly.",
     choices=("unigram", "uniform"),
     frozen=True,
+    needs={
+      "objective.corruption": ("mask", "substitute", "insert"),
+      "objective.random_share": _draws,
+    },
   )
 
 
@@ -59,6 +71,7 @@ class CorruptionOptions(MaskOptions):
     low=0,
     high=1,
     frozen=True,
+    needs={"train.eval_rows": True},
   )
   choose: str = option(
     "tokens",
@@ -68,7 +81,11 @@ class CorruptionOptions(MaskOptions):
     frozen=True,
   )
   max_span_words: int = option(
-    10, "Longest n-gram or span, in words.", low=1, frozen=True
+    10,
+    "Longest n-gram or span, in words.",
+    low=1,
+    frozen=True,
+    needs={"objective.choose": ("ngrams", "spans")},
   )
   corruption: str = option(
     "mask",

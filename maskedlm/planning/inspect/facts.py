@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
-from ml_collections import ConfigDict
 
 from maskedlm.core.counts import counted
 from maskedlm.core.task import Task
@@ -26,6 +25,7 @@ from maskedlm.planning.inspect.rows import (
   sample_row,
 )
 from maskedlm.pretraining import epochs, objectives
+from maskedlm.pretraining.config import PretrainConfig
 from maskedlm.training import optimizer
 from maskedlm.training import step as steps
 from maskedlm.training.phases import Phase
@@ -106,7 +106,7 @@ def facts_of_rows(
   figures = measure_rows(batches, tokenizer)
   figures.update(_reading(config, task, corpus, figures))
   figures["epochs"] = epochs.count_epochs(phases, tasks)
-  if "pack" in config.objective:
+  if hasattr(config.objective, "pack"):
     for pack in (False, True):
       share = _padding(config, corpus, pack)
       figures[f"padding_share_pack_{pack}".lower()] = share
@@ -139,7 +139,7 @@ def facts_of_rows(
   return figures, sections, samples
 
 
-def _first_batches(config: ConfigDict, task: Task) -> list[tuple]:
+def _first_batches(config: PretrainConfig, task: Task) -> list[tuple]:
   """Returns (plain, masked) batches of MEASURED_ROWS rows or more in total."""
   corrupt = jax.jit(task.corrupt)
   batches = []
@@ -152,7 +152,7 @@ def _first_batches(config: ConfigDict, task: Task) -> list[tuple]:
 
 
 def _reading(
-  config: ConfigDict, task: Task, corpus: store.Corpus, figures
+  config: PretrainConfig, task: Task, corpus: store.Corpus, figures
 ) -> dict[str, Any]:
   """Estimates the text that a step, an epoch and the run read."""
   batch_size, rows = config.data.batch_size, task.rows_per_epoch
@@ -175,7 +175,7 @@ def _percent(share: float | None) -> str:
   return "-" if share is None else f"{share:.2%}"
 
 
-def _lines_of_rows(config: ConfigDict, figures, mask: str) -> list[str]:
+def _lines_of_rows(config: PretrainConfig, figures, mask: str) -> list[str]:
   """Formats what is masked in the rows, and what else is in them."""
   shown = {name: _percent(x) for name, x in figures.items()}
   if figures["nothing_share"] is None:
@@ -196,7 +196,7 @@ def _lines_of_rows(config: ConfigDict, figures, mask: str) -> list[str]:
     f"{shown['padding_share']} of the positions are padding, "
     f"{shown['unk_share']} of the tokens unknown"
   )
-  if "pack" in config.objective:
+  if hasattr(config.objective, "pack"):
     lines.append(
       f"packing leaves {shown['padding_share_pack_true']} padding, "
       f"{shown['padding_share_pack_false']} without (objective.pack="
@@ -225,7 +225,7 @@ def _count(epochs: float) -> str:
   return f"{epochs:,.0f}" if epochs >= 100 else f"{epochs:.3g}"
 
 
-def _padding(config: ConfigDict, corpus: store.Corpus, pack: bool) -> float:
+def _padding(config: PretrainConfig, corpus: store.Corpus, pack: bool) -> float:
   """Returns the share of padding in the objective's rows, packed or not."""
   batches = objectives.make_batches(config, corpus, pack=pack)
   steps_measured = -(-MEASURED_ROWS // config.data.batch_size)

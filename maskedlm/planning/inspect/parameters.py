@@ -4,15 +4,15 @@ import math
 from typing import Any
 
 import jax
-from ml_collections import ConfigDict
 
 from maskedlm.core.task import Params
 from maskedlm.planning import memory
+from maskedlm.pretraining.config import PretrainConfig
 from maskedlm.pretraining.initial import grow, init_from
 from maskedlm.training.checkpoints import load
 
 
-def parameter_figures(config: ConfigDict, params: Params) -> dict[str, Any]:
+def parameter_figures(config: PretrainConfig, params: Params) -> dict[str, Any]:
   """Returns the numbers of parameters of the blocks of a model.
 
   Args:

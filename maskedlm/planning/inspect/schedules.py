@@ -7,6 +7,7 @@ import numpy as np
 
 from maskedlm.core.task import Task
 from maskedlm.pretraining import epochs
+from maskedlm.pretraining.predictions import mask_rate
 from maskedlm.runtime import console
 from maskedlm.training import optimizer
 from maskedlm.training import phases as phasing
@@ -28,7 +29,7 @@ def curves(phases: Sequence[Phase]) -> list[Curve]:
   for name, value_of in (
     ("rows of a step", lambda phase: phase.config.data.batch_size),
     ("tokens in a row", lambda phase: phase.config.data.length),
-    ("mask rate", lambda phase: phase.config.objective.get("mask_rate", 1.0)),
+    ("mask rate", lambda phase: mask_rate(phase.config.objective)),
     ("weight decay", lambda phase: phase.config.optimizer.weight_decay),
     ("alpha", lambda phase: phase.config.data.alpha),
     ("RoPE theta", lambda phase: phase.config.model.rope_theta),

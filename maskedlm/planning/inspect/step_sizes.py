@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
-from ml_collections import ConfigDict
 
 from maskedlm.core.counts import counted
 from maskedlm.core.task import Task
@@ -18,6 +17,7 @@ from maskedlm.modeling.attention import layer
 from maskedlm.planning import compile as compiling
 from maskedlm.planning import memory
 from maskedlm.planning.attention import attention_of
+from maskedlm.pretraining.config import PretrainConfig
 from maskedlm.training import step_memory
 from maskedlm.training.phases import Phase
 from maskedlm.training.step import TrainState
@@ -61,7 +61,7 @@ _BYTES = ("activation_bytes_per_device", "step_bytes_per_device")
 
 
 def _figures(
-  config: ConfigDict,
+  config: PretrainConfig,
   task: Task,
   mesh: memory.Sizes,
   params: int,
@@ -108,7 +108,9 @@ def _figures(
   }
 
 
-def format_step(config: ConfigDict, figures, phase) -> tuple[str, list[str]]:
+def format_step(
+  config: PretrainConfig, figures, phase
+) -> tuple[str, list[str]]:
   """Returns (title, lines) about a phase of the result of `step_figures`."""
   title = f"A step on {figures['devices']} device(s), mesh {figures['mesh']}"
   if len(figures["phases"]) > 1:

@@ -22,10 +22,8 @@ import pkgutil
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ml_collections import ConfigDict
-
 from maskedlm.core import own_file
-from maskedlm.core.options import check_options
+from maskedlm.core.options import check_options, from_config
 from maskedlm.core.task import Task
 from maskedlm.data.batches.batching import Batches
 from maskedlm.pretraining import auto_pack
@@ -51,9 +49,7 @@ def load_objective(name: str):
   )
 
 
-def make_task(
-  config: ConfigDict, corpus, shard: tuple[int, int] = (0, 1)
-) -> Task:
+def make_task(config: Any, corpus, shard: tuple[int, int] = (0, 1)) -> Task:
   """Returns the Task of config.objective.
 
   Args:
@@ -67,32 +63,12 @@ def make_task(
   """
   objective, options = _objective(config)
   if getattr(options, "pack", False) is None:
-    pack = _packs([(config, corpus)])
+    pack = packs([(config, corpus)])
     options = dataclasses.replace(options, pack=pack)
   return objective.make_task(config, corpus, shard, options)
 
 
-def resolve_packing(
-  config: ConfigDict,
-  parts: Sequence[tuple[ConfigDict, Any]],
-  *,
-  log: Callable[[str], None] = lambda line: None,
-) -> None:
-  """Sets objective.pack of a config where it is None (auto_pack.decide).
-
-  Args:
-    config: the whole config, changed in place.
-    parts: config and corpus of each phase of the run.
-    log: called with one line if rows are packed.
-
-  Raises:
-    ConfigError, CorpusError: see the module's docstring.
-  """
-  if "pack" in config.objective and config.objective.pack is None:
-    config.objective.pack = _packs(parts, log)
-
-
-def make_batches(config: ConfigDict, corpus, *, pack: bool) -> Batches:
+def make_batches(config: Any, corpus, *, pack: bool) -> Batches:
   """Returns the batches of config.objective, packed or not, without its Task.
 
   Raises:
@@ -103,17 +79,28 @@ def make_batches(config: ConfigDict, corpus, *, pack: bool) -> Batches:
   return objective.make_batches(config, corpus, (0, 1), options)
 
 
-def _objective(config: ConfigDict) -> tuple[Any, Any]:
+def _objective(config: Any) -> tuple[Any, Any]:
   """Returns the objective's module and its Options."""
-  values = config.objective.to_dict()
-  objective = load_objective(values.pop("name"))
-  options = objective.Options(**values)
+  objective = load_objective(config.objective.name)
+  options = from_config(objective.Options, config.objective)
   check_options("objective", objective.Options, options)
   return objective, options
 
 
-def _packs(parts, log: Callable = lambda line: None) -> bool:
-  """Returns whether the rows of a run whose objective.pack is None share."""
+def packs(
+  parts: Sequence[tuple[Any, Any]],
+  *,
+  log: Callable[[str], None] = lambda line: None,
+) -> bool:
+  """Returns whether the rows of a run whose objective.pack is None share.
+
+  Args:
+    parts: config and corpus of each phase of the run.
+    log: called with one line if they do.
+
+  Raises:
+    ConfigError, CorpusError: see the module's docstring.
+  """
 
   def rows_per_epoch(pack: bool) -> list[int]:
     return [

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.core.options import copy_option, option
+from maskedlm.core.options import option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
 from maskedlm.data.batches import text_rows
 from maskedlm.modeling import losses, masked_lm, vocabulary_softmax
@@ -30,7 +30,6 @@ from maskedlm.pretraining.objectives import causal
 class Options:
   """Options of config.objective for bilm."""
 
-  chunk: int = copy_option(causal.Options, "chunk")
   isolate_documents: bool = option(
     True,
     "The LSTMs begin anew in each document of a row; False carries their state "
@@ -43,7 +42,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   """Returns the Task of two language models; arguments as in __init__.py.
 
   Of config.model, only options that an LSTM has count
-  (config/effects.py lists the others).
+  (modeling/architecture.py says which).
   """
   length = config.data.length
   cfg = architecture(config.model, corpus.tokenizer.vocab_size, length)
@@ -58,7 +57,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
     rows,
     Masking(length, lambda batch, key: targets(batch)),
     init=functools.partial(init, cfg),
-    loss=functools.partial(loss, cfg, options.chunk),
+    loss=functools.partial(loss, cfg),
     packed=options.isolate_documents,
   )
 
@@ -107,7 +106,6 @@ def targets(batch: Batch) -> Batch:
 
 def loss(
   cfg: EncoderConfig,
-  chunk: int,
   params: Params,
   batch: Batch,
   key: Key,
@@ -125,7 +123,7 @@ def loss(
 
   labels, weights = batch["next_labels"], batch["next_weights"]
   each = [
-    causal.sum_by_chunks(predict, chunk, x, labels[:, d], weights[:, d])
+    causal.sum_by_chunks(predict, x, labels[:, d], weights[:, d])
     for d, x in enumerate(jnp.split(hidden, 2, axis=-1))
   ]
   counts = [losses.sum_rows(weights[:, d]) for d in range(2)]

@@ -26,6 +26,9 @@ from maskedlm.modeling.heads import MlmHead
 from maskedlm.modeling.masking.masking import Masking
 from maskedlm.pretraining import frame
 
+# Positions of a row whose logits exist at once: with fewer, matmuls are small.
+CHUNK = 64
+
 
 @dataclasses.dataclass(frozen=True)
 class Options:
@@ -36,12 +39,6 @@ class Options:
     "How a row is read: a token is predicted from those to its left, or from "
     "those to its right.",
     choices=("left_to_right", "right_to_left"),
-    frozen=True,
-  )
-  chunk: int = option(
-    64,
-    "Positions of a row whose logits over the vocabulary exist at once.",
-    low=1,
     frozen=True,
   )
   isolate_documents: bool = option(
@@ -73,7 +70,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
     rows,
     Masking(length, lambda batch, key: targets(batch, options.direction)),
     init=functools.partial(init, cfg),
-    loss=functools.partial(loss, cfg, options.chunk),
+    loss=functools.partial(loss, cfg),
     packed=options.isolate_documents,
   )
 
@@ -110,7 +107,6 @@ def targets(batch: Batch, direction: str) -> Batch:
 
 def loss(
   cfg: EncoderConfig,
-  chunk: int,
   params: Params,
   batch: Batch,
   key: Key,
@@ -128,19 +124,18 @@ def loss(
     return MlmHead(cfg).apply(head, hidden, table, output)
 
   labels, weights = batch["next_labels"], batch["next_weights"]
-  loss, correct = sum_by_chunks(predict, chunk, hidden, labels, weights)
+  loss, correct = sum_by_chunks(predict, hidden, labels, weights)
   count = losses.sum_rows(weights)
   terms = {"lm": (loss, count)}
   return terms, {"lm_loss": (loss, count), "lm_accuracy": (correct, count)}
 
 
-def sum_by_chunks(predict, chunk: int, hidden, labels, weights):
+def sum_by_chunks(predict, hidden, labels, weights):
   """Returns (loss, correct) [B], the weighted sums over the rows' positions.
 
   Args:
-    predict: (hidden [B, chunk, ...], labels [B, chunk]) -> (loss, correct) [B,
-      chunk]; it is computed again in the backward pass.
-    chunk: positions of a row that are predicted at once.
+    predict: (hidden [B, C, ...], labels [B, C]) -> (loss, correct) [B, C]; it
+      is computed again in the backward pass.
     hidden: [B, L, ...].
     labels, weights: [B, L].
   """
@@ -152,7 +147,7 @@ def sum_by_chunks(predict, chunk: int, hidden, labels, weights):
     loss, correct = (losses.sum_rows(x * weights) for x in scores)
     return (sums[0] + loss, sums[1] + correct), None
 
-  arrays = jax.tree.map(lambda x: chunks(x, chunk), (hidden, labels, weights))
+  arrays = jax.tree.map(lambda x: chunks(x, CHUNK), (hidden, labels, weights))
   zeros = jnp.zeros(len(weights))
   sums, _ = jax.lax.scan(add_chunk, (zeros, zeros), arrays)
   return sums

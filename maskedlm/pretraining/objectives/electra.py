@@ -32,6 +32,9 @@ from maskedlm.modeling.masking import masking, tokens
 from maskedlm.modeling.masking.options import MaskOptions, single_tokens
 from maskedlm.pretraining import auto_pack, frame
 
+# The paper's; the generator's loss has weight 1.
+DISCRIMINATOR_WEIGHT = 50.0
+
 
 @dataclasses.dataclass(frozen=True)
 class Options(MaskOptions):
@@ -51,18 +54,6 @@ class Options(MaskOptions):
     "The generator's share of the discriminator's layers.",
     above=0,
     high=1,
-    frozen=True,
-  )
-  temperature: float = option(
-    1.0,
-    "The generator's logits are divided by it before a token is sampled.",
-    above=0,
-    frozen=True,
-  )
-  discriminator_weight: float = option(
-    50.0,
-    "Weight of the discriminator's loss; the generator's has weight 1.",
-    low=0,
     frozen=True,
   )
   short_share: float = option(
@@ -120,9 +111,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
     make_batches(config, corpus, shard, options),
     masks._replace(corrupt=corrupt),
     init=functools.partial(init, cfg, small),
-    loss=functools.partial(
-      loss, cfg, small, options.temperature, options.discriminator_weight
-    ),
+    loss=functools.partial(loss, cfg, small),
     packed=options.pack,
     cost=row_flops,
     also={"generator": dataclasses.asdict(small)},
@@ -219,8 +208,6 @@ def init(cfg: EncoderConfig, small: EncoderConfig, key: Key) -> Params:
 def loss(
   cfg: EncoderConfig,
   small: EncoderConfig,
-  temperature: float,
-  discriminator_weight: float,
   params: Params,
   batch: Batch,
   key: Key,
@@ -239,7 +226,7 @@ def loss(
   scores = losses.loss_and_correct(logits, batch["masked_labels"])
   terms, metrics = masked_lm.terms_and_metrics(scores, batch)
 
-  replaced, labels = replace(batch, sample(logits, batch, temperature))
+  replaced, labels = replace(batch, sample(logits, batch))
   hidden = masked_lm.encode(cfg, params, replaced, key, train)
   scored: Any = DiscriminatorHead(cfg).apply(
     {"params": params["discriminator_head"]}, hidden
@@ -252,7 +239,7 @@ def loss(
     losses.sum_rows,
     (real * loss, real, found, correct, flagged, real * labels),
   )
-  terms = {**terms, "discriminator": (discriminator_weight * loss, count)}
+  terms = {**terms, "discriminator": (DISCRIMINATOR_WEIGHT * loss, count)}
   metrics = {
     **metrics,
     "discriminator_loss": (loss, count),
@@ -264,18 +251,17 @@ def loss(
   return terms, metrics
 
 
-def sample(logits, batch: Batch, temperature: float):
+def sample(logits, batch: Batch):
   """Samples a token for each prediction: logits [B, P, V] -> ids [B, P].
 
   Taking the largest logit after adding Gumbel noise is equivalent to drawing
-  from softmax(logits / temperature). An argmax has no gradient, so none reaches
-  the generator.
+  from softmax(logits). An argmax has no gradient: none reaches the generator.
   """
 
   def of_row(bits, logits):
     key = jax.random.wrap_key_data(bits, impl="threefry2x32")
     noise = jax.random.gumbel(key, logits.shape)
-    return jnp.argmax(logits / temperature + noise, axis=-1)
+    return jnp.argmax(logits + noise, axis=-1)
 
   return jax.vmap(of_row)(batch["sample_bits"], logits)
 

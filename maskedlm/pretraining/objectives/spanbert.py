@@ -28,24 +28,16 @@ from maskedlm.modeling.masking.masking import Masking
 from maskedlm.modeling.masking.options import MaskOptions
 from maskedlm.pretraining import auto_pack, frame
 
+# The paper's: a span ends after each word with this probability, and after so
+# many words; the width of the embedding of a place in its span.
+SPAN_P, MAX_SPAN_WORDS = 0.2, 10
+PLACE_WIDTH = 200
+
 
 @dataclasses.dataclass(frozen=True)
 class Options(MaskOptions):
   """Options of config.objective for spanbert."""
 
-  span_p: float = option(
-    0.2,
-    "A span ends after each word with this probability.",
-    above=0,
-    high=1,
-    frozen=True,
-  )
-  max_span_words: int = option(
-    10,
-    "Longest span that is drawn, in words; adjacent spans are one span.",
-    low=1,
-    frozen=True,
-  )
   sbo_weight: float = option(
     1.0,
     "Weight of the span boundary loss; the MLM loss has weight 1.",
@@ -58,40 +50,62 @@ class Options(MaskOptions):
     low=1,
     high=1_024,
     frozen=True,
-  )
-  place_width: int = option(
-    200,
-    "Width of the embedding of a token's position in its span.",
-    low=1,
-    high=65_536,
-    frozen=True,
+    needs={"objective.sbo_weight": True},
   )
   pack: bool | None = auto_pack.pack_option()
 
 
 def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   """Returns the Task of SpanBERT's pretraining; arguments as in __init__.py."""
-  tokenizer = corpus.tokenizer
   length = config.data.length
-  cfg = encoder_config(config.model, tokenizer.vocab_size, length)
-  sbo = SboHead(
-    cfg, max_span=options.max_span_targets, place_width=options.place_width
+  cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, length)
+  sbo = SboHead(cfg, max_span=options.max_span_targets, place_width=PLACE_WIDTH)
+  masks = make_masking(corpus, length, options)
+
+  def row_flops(attended: float | None) -> float:
+    P = masks.num_predictions
+    head = flops.sbo_flops(cfg, num_predictions=P, place_width=PLACE_WIDTH)
+    return head + flops.train_flops(
+      cfg, length, num_predictions=P, attended=attended
+    )
+
+  return frame.make_task(
+    "spanbert",
+    config,
+    cfg,
+    make_batches(config, corpus, shard, options),
+    masks,
+    init=functools.partial(init, cfg, sbo),
+    loss=functools.partial(loss, cfg, sbo, options.sbo_weight),
+    packed=options.pack,
+    cost=row_flops,
   )
+
+
+def make_masking(corpus, length: int, options: Options) -> Masking:
+  """Returns the masking of spans, with the targets of their boundaries.
+
+  Args:
+    corpus: its tokenizer and counts are read.
+    length: L.
+    options: config.objective.
+  """
+  tokenizer = corpus.tokenizer
   tokens.check_shares(options.mask_share, options.random_share)
-  spans.check_max_span_words(options.max_span_words, length)
-  span_shares = spans.geometric_shares(options.span_p, options.max_span_words)
+  words = min(MAX_SPAN_WORDS, length - 2)
+  span_shares = spans.geometric_shares(SPAN_P, words)
   P = tokens.count_predictions(
     options.mask_rate,
     length - 2,
     max_predictions=options.max_predictions,
     budget=tokens.span_budget,
   )
-  is_special = np.zeros(cfg.vocab_size, bool)
+  is_special = np.zeros(tokenizer.vocab_size, bool)
   is_special[np.asarray(tokenizer.special_ids)] = True
   table = tokens.random_token_table(
     options.random_tokens, corpus.token_counts, is_special
   )
-  outside = np.zeros(cfg.vocab_size, bool)
+  outside = np.zeros(tokenizer.vocab_size, bool)
   special = tokenizer.special
   outside[[special.pad, special.cls, special.sep]] = True
 
@@ -146,25 +160,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
       "masked_weights": weights,
     }
 
-  def row_flops(attended: float | None) -> float:
-    head = flops.sbo_flops(
-      cfg, num_predictions=P, place_width=options.place_width
-    )
-    return head + flops.train_flops(
-      cfg, length, num_predictions=P, attended=attended
-    )
-
-  return frame.make_task(
-    "spanbert",
-    config,
-    cfg,
-    make_batches(config, corpus, shard, options),
-    Masking(P, corrupt),
-    init=functools.partial(init, cfg, sbo),
-    loss=functools.partial(loss, cfg, sbo, options.sbo_weight),
-    packed=options.pack,
-    cost=row_flops,
-  )
+  return Masking(P, corrupt)
 
 
 def make_batches(config, corpus, shard, options: Options) -> batching.Batches:

@@ -17,7 +17,7 @@ from maskedlm.data.tokenizers.tokenizer import Tokenizer, open_tokenizer
 from maskedlm.modeling.architecture import EncoderConfig, restored
 from maskedlm.runtime import buckets, console
 from maskedlm.training.checkpoints import files, manifest
-from maskedlm.training.checkpoints.read_arrays import read_arrays
+from maskedlm.training.checkpoints.arrays import read_arrays
 
 
 class Described(NamedTuple):

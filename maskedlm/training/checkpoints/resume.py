@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Callable, Collection, Container, Mapping
 from typing import Any
 
+from maskedlm.core import removed
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.parse_json import parse_json
 from maskedlm.data.sources import same_files
@@ -83,7 +84,8 @@ def check_identity(
 
   Raises:
     ConfigError: a frozen option, the corpus or the tokenizer differs; the
-      message lists all differences. Or the checkpoint is of another kind of
+      message lists all differences. Or an option that was removed had a value
+      that there is no more. Or the checkpoint is of another kind of
       run.
   """
   # First, as the options of two kinds of run differ everywhere.
@@ -95,6 +97,8 @@ def check_identity(
   for name in sorted(before.keys() | now.keys()):
     a, b = before.get(name, "(absent)"), now.get(name, "(absent)")
     if same_files.is_same(name, a, b):
+      continue
+    if name not in now and removed.is_removed(name, a):
       continue
     # An option that is not in the checkpoint is newer, and the run behaved as
     # its default.

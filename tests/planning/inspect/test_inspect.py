@@ -19,6 +19,7 @@ from maskedlm.pretraining import objectives, predictions
 from maskedlm.training import phases as phasing
 from maskedlm.training import sharding, step_memory
 from maskedlm.training import step as steps
+from maskedlm.training.options import MeshOptions
 
 # Ids: 0-4 special (4 = [MASK]); 5-9 begin a word, 10-14 continue one.
 TOKENIZER = types.SimpleNamespace(
@@ -148,7 +149,7 @@ def test_a_planned_mesh_may_have_more_devices_than_are_here(monkeypatch):
   monkeypatch.setattr(memory.jax, "device_count", lambda: 8)
 
   def shape(data, fsdp, tensor):
-    sizes = {"data": data, "fsdp": fsdp, "tensor": tensor}
+    sizes = MeshOptions(data=data, fsdp=fsdp, tensor=tensor)
     return list(memory.planned_mesh(sizes).shape.values())
 
   assert shape(-1, 2, 2) == [2, 2, 2]

@@ -29,7 +29,8 @@ def make_task(monkeypatch):
     batch_at=lambda split, step: make_batch(),
   )
 
-  def make(objective=causal, model=None, **options):
+  def make(objective=causal, model=None, chunk=64, **options):
+    monkeypatch.setattr(causal, "CHUNK", chunk)
     config = stub_objective.make_config(
       objective.__name__.split(".")[-1],
       **{"dropout": 0.0, "attention_dropout": 0.0, **(model or {})},

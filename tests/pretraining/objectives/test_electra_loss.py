@@ -48,7 +48,7 @@ def test_loss_by_its_parts(task):
     np.take_along_axis(np.asarray(seen), places[..., None], axis=1),
     table["token"]["embedding"],
   )
-  sampled = np.asarray(electra.sample(logits, batch, 1.0))
+  sampled = np.asarray(electra.sample(logits, batch))
   logits = np.float64(logits)
   ids, fake = batch["input_ids"].copy(), np.zeros((B, L))
   mlm_sum = mlm_count = 0

@@ -18,7 +18,6 @@ OPTIONS = {
   "mask_rate": 0.4,
   "sbo_weight": 0.25,
   "max_span_targets": PLACES,
-  "place_width": 7,
 }
 
 
@@ -31,6 +30,7 @@ def make_config(length=L, **data):
 
 
 def make_task(monkeypatch, config=None, **options):
+  monkeypatch.setattr(spanbert, "PLACE_WIDTH", 7)
   asked = stub_objective.stub_batches(
     monkeypatch, spanbert.text_rows, "document_batches"
   )

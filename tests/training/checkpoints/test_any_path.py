@@ -15,7 +15,7 @@ from helpers.checkpoint_states import (
 )
 from maskedlm.core.errors import CheckpointError, ConfigError
 from maskedlm.runtime import buckets
-from maskedlm.training.checkpoints import files, read_back
+from maskedlm.training.checkpoints import arrays, files
 from maskedlm.training.checkpoints.load import load_params
 
 
@@ -78,13 +78,13 @@ def test_paths_to_the_same_folder(tmp_path, monkeypatch, path):
 
 def test_a_save_that_cannot_be_read_is_found_at_once(tmp_path, monkeypatch):
   """What is merged wrongly, as by etils in "a[1]", is no checkpoint."""
-  check = read_back.check_readable
+  check = arrays.check_readable
 
   def lose_the_manifest(folder, sample):
     (folder / "params" / "manifest.ocdbt").unlink()
     check(folder, sample)
 
-  monkeypatch.setattr(read_back, "check_readable", lose_the_manifest)
+  monkeypatch.setattr(arrays, "check_readable", lose_the_manifest)
   with (
     pytest.raises(CheckpointError, match=r"can't be read.*--workdir"),
     opened(tmp_path) as checkpoints,

@@ -139,7 +139,7 @@ def test_hosts_can_be_connected_afterwards(general):
   code = (
     "import sys, socket, jax\n"
     "from maskedlm.config import defaults\n"
-    "from maskedlm.training.checkpoints import init_from\n"
+    "from maskedlm.pretraining.initial import init_from\n"
     "config = defaults.default('roberta')\n"
     "config.init_from = sys.argv[1]\n"
     "init_from.copy_architecture(config)\n"

@@ -17,11 +17,8 @@ from helpers.checkpoint_states import (
   opened,
   save_steps,
 )
-from maskedlm.training.checkpoints import (
-  manifest,
-  read_arrays,
-  state_fields,
-)
+from maskedlm.training.checkpoints import arrays, manifest
+from maskedlm.training.checkpoints import state as state_of
 from maskedlm.training.checkpoints.load import load_params
 
 needs_v0 = pytest.mark.skipif(
@@ -40,7 +37,7 @@ def test_a_checkpoint_of_before_is_read_to_the_bit(tmp_path):
       steps / "7",
       args=v0.args.Composite(
         params=v0.args.StandardSave(state.params),
-        state=v0.args.StandardSave(state_fields.beside_params(state)),
+        state=v0.args.StandardSave(state_of.beside_params(state)),
         meta=v0.args.JsonSave(record),
       ),
     )
@@ -58,9 +55,7 @@ def test_a_checkpoint_of_before_is_read_to_the_bit(tmp_path):
     jax.tree.leaves(params), jax.tree.leaves(state.params), strict=True
   ):
     assert a.dtype == b.dtype and a.tobytes() == np.asarray(b).tobytes()
-  (skipped,) = read_arrays.read_arrays(
-    steps / "7" / "state", ["skipped"]
-  ).values()
+  (skipped,) = arrays.read_arrays(steps / "7" / "state", ["skipped"]).values()
   assert skipped == 2**31 + 5
 
 
@@ -74,7 +69,7 @@ def test_maskedlm_of_before_reads_what_is_saved_now(tmp_path):
       tmp_path / "checkpoints" / "7",
       args=v0.args.Composite(
         params=v0.args.StandardRestore(wanted.params),
-        state=v0.args.StandardRestore(state_fields.beside_params(wanted)),
+        state=v0.args.StandardRestore(state_of.beside_params(wanted)),
       ),
     )
   found = {**items["state"], "params": items["params"]}
@@ -87,7 +82,7 @@ import sys, types
 orbax, package = types.ModuleType("orbax"), types.ModuleType("orbax.checkpoint")
 orbax.checkpoint = package
 sys.modules.update({"orbax": orbax, "orbax.checkpoint": package})
-from maskedlm.training.checkpoints.quiet_orbax import ocp
+from maskedlm.training.checkpoints.arrays import ocp
 assert ocp is package
 """
   subprocess.run([sys.executable, "-c", code], check=True)

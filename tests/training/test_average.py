@@ -10,7 +10,8 @@ from helpers import untrained, workdirs
 from helpers.checkpoint_states import META, files_of, flip, make_state, opened
 from maskedlm.cli import main
 from maskedlm.core.errors import CheckpointError
-from maskedlm.training.checkpoints import average, listing, load
+from maskedlm.training import average, listing
+from maskedlm.training.checkpoints import load
 
 
 @pytest.fixture(scope="module")

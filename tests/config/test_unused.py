@@ -1,10 +1,14 @@
 """Options that have no effect beside the values of others."""
 
 import ast
+import dataclasses
+import types
 
 import pytest
 
-from maskedlm.config import defaults, effects
+from maskedlm.config import defaults
+from maskedlm.core import options
+from maskedlm.core.options import option
 from maskedlm.pretraining import objectives
 
 
@@ -19,6 +23,10 @@ def with_options(objective, section, changes):
     except (SyntaxError, ValueError):
       config[section_of][key] = text
   return config
+
+
+def unused(config):
+  return options.unused(config, defaults.sections(config))
 
 
 def full_name(section, name):
@@ -55,7 +63,7 @@ def full_name(section, name):
   ],
 )
 def test_unused_options(section, changes, names):
-  found = effects.unused_options(with_options("mlm_nsp", section, changes))
+  found = unused(with_options("mlm_nsp", section, changes))
   assert {full_name(section, name) for name in names.split()} <= found.keys()
 
 
@@ -96,7 +104,7 @@ def test_unused_options(section, changes, names):
   ],
 )
 def test_used_options(section, changes, names):
-  found = effects.unused_options(with_options("mlm_nsp", section, changes))
+  found = unused(with_options("mlm_nsp", section, changes))
   assert not {full_name(section, name) for name in names.split()} & found.keys()
 
 
@@ -126,7 +134,7 @@ def test_the_reason_has_the_other_option_and_its_value(
   objective, changes, name, reason
 ):
   config = with_options(objective, "objective", changes)
-  found = effects.unused_options(config).get(full_name("objective", name))
+  found = unused(config).get(full_name("objective", name))
   assert found == (reason and f"with {reason}")
 
 
@@ -135,14 +143,27 @@ def test_only_options_of_the_config_are_named(objective):
   config = defaults.default(objective)
   config.train.eval_rows = 0
   config.optimizer.schedule = "constant"
-  for name in effects.unused_options(config):
+  for name in unused(config):
     *sections, key = name.split(".")
     section = config[sections[0]] if sections else config
     assert key in section, name
 
 
-def test_options_of_an_own_objective_may_mean_something_else():
-  config = defaults.default("roberta")
-  with config.unlocked():
-    config.objective = {"name": "./x.py", "mask_share": 0.5, "corruption": 1}
-  assert not any("objective." in n for n in effects.unused_options(config))
+def test_what_an_option_needs_is_part_of_it():
+  """Also in a file of one's own, where no list of names knows it."""
+
+  @dataclasses.dataclass(frozen=True)
+  class Options:
+    corruption: str = option("soft", "How.")
+    strength: float = option(
+      0.5, "How much.", needs={"objective.corruption": ("soft",)}
+    )
+    random_tokens: str = option("all", "Which.", needs={"sweep.seeds": True})
+
+  sections = {"objective": Options}
+  config = types.SimpleNamespace(objective=Options())
+  assert options.unused(config, sections) == {}  # This config has no sweep.
+  config.objective = Options(corruption="hard")
+  assert options.unused(config, sections) == {
+    "objective.strength": "with objective.corruption='hard'"
+  }

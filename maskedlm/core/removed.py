@@ -21,6 +21,17 @@ _MRQA = (
 )
 _PAPER = "as in the paper"
 OPTIONS = {
+  "objective.chunk": Removed("it is 64", default=64),
+  "objective.discriminator_weight": Removed(
+    f"it is 50, {_PAPER}", default=50.0
+  ),
+  "objective.max_span_words": Removed(
+    f"it is 10, {_PAPER}", default=10
+  ),  # Of spanbert.
+  "objective.place_width": Removed(f"it is 200, {_PAPER}", default=200),
+  "objective.span_p": Removed(f"it is 0.2, {_PAPER}", default=0.2),
+  "objective.temperature": Removed(f"it is 1, {_PAPER}", default=1.0),
+  "train.prefetch": Removed("4 batches are made ahead"),
   "task.crf_rate": Removed(
     "a CRF's scores are 100 times its parameters", default=100.0
   ),

@@ -1,0 +1,211 @@
+"""The options of text and rows: config.corpus, .tokenizer and .data."""
+
+import dataclasses
+import math
+
+from maskedlm.core.options import option
+from maskedlm.data.sources import reader
+from maskedlm.runtime import buckets
+
+
+def _has_fields(config, source: str) -> bool:
+  """Returns whether a source has records, whose text is in a field."""
+  return bool(config.corpus.path) or any(
+    f"{kind}:" in source for kind in reader.FIELD_TYPES
+  )
+
+
+def _has_parts(config) -> bool:
+  """Returns whether the text may have parts; a prepared corpus may."""
+  return bool(config.corpus.parts or config.corpus.path)
+
+
+def _is_streamed(config) -> bool:
+  """Returns whether a corpus of the run is at an address."""
+  others = [phase.get("corpus.path", "") for phase in config.phases]
+  return any(map(buckets.is_address, [config.corpus.path, *others]))
+
+
+@dataclasses.dataclass(frozen=True)
+class CorpusOptions:
+  """Options of config.corpus: what `maskedlm prepare` reads and writes."""
+
+  path: str = option(
+    "",
+    "A prepared corpus; '' for WORKDIR/corpus, prepared if necessary.",
+    phase=True,
+  )
+  cache_gb: float | None = option(
+    None,
+    "GB (10^9 bytes) of the tokens of a corpus at an address (gs://..., "
+    "https://...) that each host's disk holds, at most; the others are read "
+    "when needed (docs/guides/pretrain/many-hosts.md). None to copy it whole.",
+    low=0.001,
+    below=math.inf,
+    needs={"corpus.path": _is_streamed},
+  )
+  source: str = option(
+    "docstrings:",
+    "The text: text:GLOB (a blank line ends a document), lines:GLOB (every "
+    "line is a document), jsonl:GLOB, parquet:GLOB, tfds:NAME or docstrings:.",
+    needs={"corpus.parts": False},
+  )
+  parts: str = option(
+    "",
+    "Several languages, instead of source: NAME:SOURCE,... or folders of "
+    "de.txt, fr.txt, and so on.",
+  )
+  text_field: str = option(
+    "text",
+    "Field of the text in JSONL, Parquet and TFDS.",
+    needs={
+      "corpus.source": lambda config: (
+        config.corpus.parts or _has_fields(config, config.corpus.source)
+      ),
+      "corpus.parts": lambda config: (
+        not config.corpus.parts or _has_fields(config, config.corpus.parts)
+      ),
+    },
+  )
+  sentences: str = option(
+    "split",
+    "split: sentencex cuts each line into sentences; lines: a line is a "
+    "sentence.",
+    choices=("split", "lines"),
+  )
+  language: str = option(
+    "en",
+    "ISO 639-1 code, for splitting sentences.",
+    needs={"corpus.parts": False, "corpus.sentences": ("split",)},
+  )
+  deduplicate: bool = option(False, "Drop documents that equal an earlier one.")
+  near_duplicates: float = option(
+    0.0,
+    "Also drop documents whose similarity to an earlier one (Jaccard index "
+    "of 5-word sequences) is at least this; 0 to keep them.",
+    low=0.0,
+    high=1.0,
+  )
+  heldout_share: float = option(
+    0.01, "Share of the documents that is held out.", low=0.0, high=0.9
+  )
+  max_sentence_tokens: int = option(
+    128,
+    "Tokens in a sentence, at most; a longer one is stored as several.",
+    low=1,
+  )
+  shard_tokens: int = option(
+    1 << 26,
+    "Approximate number of tokens in a shard.",
+    low=1,
+    high=1 << 32,  # shards.MAX_TOKENS
+  )
+  num_workers: int = option(
+    0, "Processes of prepare; 0 for one per core.", low=0, high=4_096
+  )
+
+
+# Options that decide how a vocabulary is trained, not how a given one is read.
+_TRAINED = {"tokenizer.path": False}
+_NOT_BPE = {
+  "tokenizer.kind": lambda config: (
+    config.tokenizer.path or config.tokenizer.kind != "bpe"
+  )
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenizerOptions:
+  """Options of config.tokenizer: a given vocabulary, or how to train one."""
+
+  path: str = option(
+    "",
+    "vocab.txt, tokenizer.json or .model, or a folder with one, also gs://...; "
+    "'' to train one.",
+  )
+  kind: str = option(
+    "wordpiece",
+    "The algorithm of a trained vocabulary.",
+    choices=("wordpiece", "bpe", "unigram"),
+  )
+  vocab_size: int = option(
+    30_522,
+    "Tokens, the 5 special ones included.",
+    low=6,
+    high=16_777_216,
+    needs=_TRAINED,
+  )
+  lowercase: bool | None = option(
+    None,
+    "Lowercase and strip accents, as in uncased BERT; None: True to train one, "
+    "and what a given vocab.txt shows.",
+  )
+  sample_bytes: int = option(
+    1 << 28,
+    "Bytes of text to train on, at most.",
+    low=1,
+    high=1 << 40,
+    needs=_TRAINED,
+  )
+  normalization: str = option(
+    "",
+    "Unicode normalization; '' is nfkc for unigram and none for the others.",
+    choices=("", "nfc", "nfkc", "none"),
+  )
+  character_coverage: float = option(
+    0.9999,
+    "Share of the text's characters that the vocabulary covers, at least.",
+    low=0.0,
+    high=1.0,
+    needs={**_NOT_BPE, **_TRAINED},
+  )
+  byte_fallback: bool = option(
+    False,
+    "For unigram: spell characters that are not covered as bytes.",
+    needs=_NOT_BPE,
+  )
+  alpha: float = option(
+    0.3,
+    "With corpus.parts, sentences are drawn by (share of the text)^alpha.",
+    low=0.0,
+    high=1.0,
+    needs={"corpus.parts": _has_parts, **_TRAINED},
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class DataOptions:
+  """Options of config.data: the rows of a step."""
+
+  length: int = option(
+    128,
+    "Tokens in a row, L, special ones included.",
+    low=8,
+    high=1_048_576,
+    frozen=True,
+    phase=True,
+  )
+  batch_size: int = option(
+    256,
+    "Rows in a step, over all devices.",
+    low=1,
+    high=1_048_576,
+    frozen=True,
+    phase=True,
+  )
+  alpha: float = option(
+    0.3,
+    "With corpus.parts, rows are drawn by (share of all rows)^alpha; 1 leaves "
+    "the shares as they are.",
+    low=0.0,
+    high=1.0,
+    frozen=True,
+    phase=True,
+    needs={"corpus.parts": _has_parts, "data.shares": False},
+  )
+  shares: str = option(
+    "",
+    "The share of every part, instead of alpha: en-web=0.7,en-code=0.3.",
+    frozen=True,
+    phase=True,
+  )

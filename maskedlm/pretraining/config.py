@@ -1,0 +1,130 @@
+"""The config of pretraining, behind the door: frozen dataclasses.
+
+Users see an ml_collections ConfigDict (config/), of which `typed` makes a
+PretrainConfig. Functions take the section that they read.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from maskedlm.core import options
+from maskedlm.core.options import option
+from maskedlm.data.options import CorpusOptions, DataOptions, TokenizerOptions
+from maskedlm.modeling.model_options import ModelOptions
+from maskedlm.pretraining import objectives
+from maskedlm.training import phases
+from maskedlm.training.optimizer_options import OptimizerOptions
+from maskedlm.training.options import MeshOptions, RunOptions, TrainOptions
+from maskedlm.training.phases import Phase
+
+
+@dataclasses.dataclass(frozen=True)
+class PretrainOptions(RunOptions):
+  """Options at the top level of a config of pretraining."""
+
+  continue_from: str = option(
+    "",
+    "A run, or one of its checkpoints, to continue with other options: its "
+    "weights, moments, step, architecture and tokenizer; train.num_steps "
+    "counts its steps too.",
+    frozen=True,
+  )
+  grow: str = option(
+    "",
+    "tile: start a larger model from init_from, whose layers and widths are "
+    "repeated (grow.py); the sizes are then the config's own.",
+    choices=("", "tile"),
+    frozen=True,
+  )
+  phases: tuple[dict, ...] = option(
+    (),
+    "Parts of the run, each with a length (steps, tokens or share) and changed "
+    "options, such as ({}, {'share': 0.1, 'data.length': 512}); () for one.",
+    frozen=True,
+  )
+  init_tokens: str = option(
+    "",
+    "A file of word vectors (word2vec, GloVe) from which the embeddings of "
+    "tokens that are whole words start; '' for random ones.",
+    frozen=True,
+  )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PretrainConfig(PretrainOptions):
+  """The whole config of pretraining."""
+
+  corpus: CorpusOptions
+  tokenizer: TokenizerOptions
+  model: ModelOptions
+  data: DataOptions
+  optimizer: OptimizerOptions
+  train: TrainOptions
+  mesh: MeshOptions
+  objective: Any  # The Options of the objective, and its name.
+
+
+# Section -> its options; "" is the top level. Those of config.objective are in
+# the objective's file.
+SECTIONS: Mapping[str, type] = {
+  "": PretrainOptions,
+  **{
+    field.name: field.type
+    for field in dataclasses.fields(PretrainConfig)
+    if dataclasses.is_dataclass(field.type)
+  },
+}
+
+
+def typed(config: ConfigDict) -> PretrainConfig:
+  """Returns a validated config as dataclasses."""
+  objective = objectives.load_objective(config.objective.name).Options
+  sections = {
+    name: options.from_config(cls, config[name])
+    for name, cls in SECTIONS.items()
+    if name
+  }
+  return options.from_config(
+    PretrainConfig,
+    config,
+    **sections,
+    objective=options.from_config(_named(objective), config.objective),
+  )
+
+
+def split(config: ConfigDict) -> list[Phase]:
+  """Returns the phases of a run (phases.split), with typed configs."""
+  parts = phases.split(config)
+  return [part._replace(config=typed(part.config)) for part in parts]
+
+
+def decide_packing(
+  config: ConfigDict, corpora: Sequence[Any], *, log: Callable[[str], None]
+) -> None:
+  """Sets objective.pack of a config where it is None (auto_pack.py).
+
+  Args:
+    config: the whole config, changed in place.
+    corpora: the corpus of each phase.
+    log: called with one line if rows are packed.
+
+  Raises:
+    ConfigError, CorpusError: as objectives.make_task.
+  """
+  configs = [part.config for part in split(config)]
+  if getattr(configs[0].objective, "pack", False) is None:
+    parts = [*zip(configs, corpora, strict=True)]
+    config.objective.pack = objectives.packs(parts, log=log)
+
+
+@functools.cache
+def _named(cls: type) -> type:
+  """Returns the options of an objective with one more field, its name."""
+  name = ("name", str, dataclasses.field(kw_only=True))
+  return dataclasses.make_dataclass(
+    cls.__name__, [name], bases=(cls,), frozen=cls.__dataclass_params__.frozen
+  )
