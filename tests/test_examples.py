@@ -18,6 +18,7 @@ _OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 _EXAMPLE = re.compile(r"^ +>>> ", re.MULTILINE)
 
 
+NAMES = {"jax": jax, "jnp": jnp, "np": np, "maskedlm": maskedlm}
 MODULES = [
   ".".join(path.relative_to(ROOT).with_suffix("").parts)
   for path in sorted((ROOT / "maskedlm").rglob("*.py"))
@@ -27,20 +28,29 @@ MODULES = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-  """Returns a folder with a text and two models: runs/own, runs/mood."""
+  """Returns a folder with two models: runs/own, runs/mood."""
   folder = tmp_path_factory.mktemp("examples")
   untrained.pretrained(folder / "runs" / "own")
   untrained.finetuned(folder / "runs" / "mood", "mood")
-  (folder / "text.txt").write_text("The sky is blue.\n\nThe sea is deep.\n")
   return folder
 
 
+@pytest.fixture(scope="module")
+def models(folder):
+  """Returns what examples call model and mood."""
+  runs = folder / "runs"
+  return {
+    "model": maskedlm.load(runs / "own"),
+    "mood": maskedlm.load(runs / "mood"),
+  }
+
+
 @pytest.mark.parametrize("name", MODULES)
-def test_examples(name, folder: pathlib.Path, monkeypatch):
+def test_examples(name, folder: pathlib.Path, models, monkeypatch):
   monkeypatch.chdir(folder)
   failed, tried = doctest.testmod(
     importlib.import_module(name),
-    extraglobs={"jax": jax, "jnp": jnp, "np": np, "maskedlm": maskedlm},
+    extraglobs={**NAMES, **models},
     optionflags=_OPTIONS,
   )
   assert tried and not failed
