@@ -269,7 +269,7 @@ def _changed(
     config.phases = ()
     for name in _options(change):
       section, _, key = name.rpartition(".")
-      known = f"{section}.{key}" == name and key in config.get(section, {})
+      known = section in config and key in config[section]
       if not known and section == "objective":
         raise ConfigError(
           f"{where}: objective {config.objective.name!r} has no {name}; leave "

@@ -41,10 +41,10 @@ def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:
   from maskedlm.training.checkpoints import load
 
   start = load.describe_checkpoint(path)
-  if config.get("grow"):
+  if config.grow:
     grow.check_sizes(config.model, start.cfg)
   with config.unlocked():
-    own = grow.SIZES if config.get("grow") else ()
+    own = grow.SIZES if config.grow else ()
     for field in dataclasses.fields(start.cfg):
       # Except vocab_size, which is the tokenizer's, and options of training,
       # which stay the config's own.
