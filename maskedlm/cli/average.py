@@ -5,7 +5,7 @@ import pathlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from maskedlm.cli import shared
+from maskedlm.cli import groups, shared
 from maskedlm.cli.flags import REQUIRED, argument, flag
 from maskedlm.core.errors import ConfigError
 from maskedlm.runtime import console, output_options
@@ -125,11 +125,10 @@ def _measure(data: str) -> Callable[[str], float]:
 
   All have the same masks, in rows of the first one's length.
   """
-  from maskedlm.cli import evaluate as evaluate_verb
   from maskedlm.inference.pretrained import evaluate
   from maskedlm.training.checkpoints import load
 
-  documents = list(evaluate_verb.documents(data, None, Counter()))
+  documents = list(groups.read_documents(data, None, Counter()))
   length = 0
 
   def loss_of(path: str) -> float:

@@ -18,23 +18,22 @@ NAME = r"[a-z]{2,3}([_-]\w+)*"  # A language: en, zh, zh_hant.
 COLUMNS = 4  # Maximum number of metrics in the table; --json has all.
 
 
-def names_languages(data: str) -> bool:
-  """Returns whether --data is en=FILE,vi=FILE; before it was en:FILE."""
-  if pathlib.Path(data).exists():
-    return False
-  return any(re.match(rf"{NAME}[=:]", item.strip()) for item in data.split(","))
-
-
 def parse_files(data: str) -> dict[str, str]:
-  """Parses --data as {language: file}, in its order.
+  """Parses --data as {language: file}, in its order; {} if it names none.
+
+  In earlier versions it was en:FILE,vi:FILE.
 
   Raises:
-    ConfigError: an item is not NAME=FILE or NAME,...,NAME=FILE, or a name
-      occurs twice.
+    ConfigError: of items with names of languages, one is not NAME=FILE or
+      NAME,...,NAME=FILE, or a name occurs twice.
   """
+  items = [*filter(None, map(str.strip, data.split(",")))]
+  named = [item for item in items if re.match(rf"{NAME}[=:]", item)]
+  if not named or pathlib.Path(data).exists():
+    return {}
   files: dict[str, str] = {}
   names: list[str] = []  # Languages without a file so far.
-  for item in filter(None, map(str.strip, data.split(","))):
+  for item in items:
     name, *file = re.split("[=:]", item, maxsplit=1)
     if not re.fullmatch(NAME, name) or file == [""]:
       raise ConfigError(

@@ -1,15 +1,14 @@
 """`maskedlm evaluate`: measures a model on text, or on labelled data."""
 
 import dataclasses
-import itertools
 import pathlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from maskedlm.cli import by_language, groups, shared
 from maskedlm.cli.flags import REQUIRED, flag
 from maskedlm.core.counts import counted
-from maskedlm.core.errors import ConfigError, CorpusError, check_name
+from maskedlm.core.errors import ConfigError, check_name
 from maskedlm.runtime import console, output_options
 
 # Counts of a report that are no irregularity.
@@ -64,9 +63,7 @@ class Evaluate:
     paths, data = self.tuned.paths, ",".join(self.data)
     described = load.describe_checkpoint(paths[0])
     is_fine_tuned = "kind" in described.meta["task"]
-    languages = {}
-    if is_fine_tuned and by_language.names_languages(data):
-      languages = by_language.parse_files(data)
+    languages = by_language.parse_files(data) if is_fine_tuned else {}
     self._check_given(paths, is_fine_tuned, languages)
     if not is_fine_tuned:
       startup.enable_compile_cache()
@@ -175,7 +172,7 @@ class Evaluate:
     report: Counter = Counter()
     values = evaluate.evaluate(
       model,
-      documents(data, self.field, report),
+      groups.read_documents(data, self.field, report),
       mask_rate=self.mask_rate or evaluate.MASK_RATE,
       seed=self.seed or 0,
       batch_size=self.tuned.batch_size,
@@ -187,37 +184,6 @@ class Evaluate:
       console.print_json(values)
     else:
       print("\n".join(_text_lines(values)))
-
-
-def documents(
-  source: str, field: str | None, report: Counter
-) -> Iterator[list[str]]:
-  """Yields the documents of --data, each a list of lines; adds to `report`."""
-  from maskedlm.data.labelled import text_lines
-  from maskedlm.data.sources import reader
-
-  kind = source.partition(":")[0]
-  if field is not None and kind not in reader.FIELD_TYPES:
-    raise ConfigError(
-      f"--field={field}: --data={source} has no fields; expected "
-      "jsonl:..., parquet:... or tfds:...; leave it out."
-    )
-  if source == text_lines.STDIN:
-    lines = (line.strip() for _, line in text_lines.read_lines(source))
-    found = itertools.groupby(lines, key=bool)
-    yield from (list(document) for has_text, document in found if has_text)
-    return
-  if kind not in reader.SOURCE_TYPES:
-    source = f"text:{source}"
-  try:
-    yield from reader.read_documents(
-      source, text_field=field or "text", report=report
-    )
-  except CorpusError as error:  # It names the options of pretraining.
-    message = str(error).replace("corpus.source", "--data")
-    raise CorpusError(
-      message.replace("corpus.text_field", "--field")
-    ) from error
 
 
 def _text_lines(values) -> list[str]:

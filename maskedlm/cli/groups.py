@@ -5,6 +5,7 @@ layers, -1 the last one; `last` and `all` (1 to N) are names for some of them.
 """
 
 import dataclasses
+import itertools
 import re
 import time
 from collections import Counter
@@ -14,7 +15,7 @@ from typing import Any
 from maskedlm.cli import shared
 from maskedlm.cli.flags import REQUIRED, STDIN, flag
 from maskedlm.core.counts import counted
-from maskedlm.core.errors import ConfigError
+from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.core.measured import to_json
 from maskedlm.inference.batch_tokens import BATCH_TOKENS
 from maskedlm.runtime import console, output_options
@@ -72,6 +73,53 @@ class Texts:
     from maskedlm.data.labelled import text_lines
 
     return make_progress(text_lines.total_bytes(self.input), seen)
+
+
+def read_documents(
+  source: str,
+  field: str | None,
+  report: Counter,
+  *,
+  options: tuple[str, str] = ("--data", "--field"),
+) -> Iterator[list[str]]:
+  """Returns the documents of a text, each a list of lines; adds to `report`.
+
+  Args:
+    source: files, - for stdin, or a source as in corpus.source.
+    field: the field that holds the text; None = "text", if there are fields.
+    report: see reader.read_documents.
+    options: the names of the flags of source and field.
+
+  Raises:
+    ConfigError: a field is given, but the source has none.
+  """
+  from maskedlm.data.labelled import text_lines
+  from maskedlm.data.sources import reader
+
+  kind = source.partition(":")[0]
+  if field is not None and kind not in reader.FIELD_TYPES:
+    raise ConfigError(
+      f"{options[1]}={field}: {options[0]}={source} has no fields; expected "
+      "jsonl:..., parquet:... or tfds:...; leave it out."
+    )
+
+  def read() -> Iterator[list[str]]:
+    if source == STDIN:
+      lines = (line.strip() for _, line in text_lines.read_lines(source))
+      found = itertools.groupby(lines, key=bool)
+      yield from (list(document) for has_text, document in found if has_text)
+      return
+    place = source if kind in reader.SOURCE_TYPES else f"text:{source}"
+    try:
+      yield from reader.read_documents(
+        place, text_field=field or "text", report=report
+      )
+    except CorpusError as error:  # It names the options of pretraining.
+      message = str(error).replace("corpus.source", options[0])
+      message = message.replace("corpus.text_field", options[1])
+      raise CorpusError(message) from error
+
+  return read()
 
 
 @dataclasses.dataclass(frozen=True)

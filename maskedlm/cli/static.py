@@ -8,7 +8,6 @@ from collections import Counter
 from maskedlm.cli import groups, shared
 from maskedlm.cli.flags import ANY, REQUIRED, flag
 from maskedlm.core.counts import counted
-from maskedlm.core.errors import ConfigError
 from maskedlm.runtime import console
 
 MAX_LINE = 4_000  # Characters; longer lines are cut for `average`.
@@ -33,16 +32,9 @@ class Words:
 
   def documents(self, report: Counter):
     """Returns the documents of --source, each a list of lines."""
-    from maskedlm.data.sources import reader
-
-    kind = self.source.partition(":")[0]
-    if self.text_field != "text" and kind not in reader.FIELD_TYPES:
-      raise ConfigError(
-        f"--text_field={self.text_field} has no effect on {kind}: leave it out."
-      )
-    return reader.read_documents(
-      self.source, text_field=self.text_field, report=report
-    )
+    field = None if self.text_field == "text" else self.text_field
+    options = ("--source", "--text_field")
+    return groups.read_documents(self.source, field, report, options=options)
 
   def write(self, made, report: Counter, min_count: int) -> None:
     """Writes the vectors; prints what was too rare, and what was repaired."""

@@ -25,7 +25,6 @@ from maskedlm.inference import arguments, fill_mask, labelling, token_model
 from maskedlm.inference.pretrained import evaluate as pretrained
 from maskedlm.inference.score import next_sentence
 from maskedlm.inference.score import texts as text_scores
-from maskedlm.inference.score.next_sentence import PairScorer
 from maskedlm.inference.token_model import TokenModel
 from maskedlm.inference.vectors import attention_maps, search, vectors
 from maskedlm.inference.vectors.vectors import TextEncoder, Vectors
@@ -387,7 +386,7 @@ class Model:
     return pretrained.make_model(self.opened, self.path, length=self.length)
 
   @functools.cached_property
-  def _pair_scorer(self) -> PairScorer:
+  def _pair_scorer(self) -> TokenModel:
     length = self.length
     return next_sentence.make_pair_scorer(self.opened, self.path, length=length)
 

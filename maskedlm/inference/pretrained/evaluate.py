@@ -24,7 +24,7 @@ from maskedlm.inference import token_model
 from maskedlm.inference.pretrained import masked_rows, sentence_pairs
 from maskedlm.inference.rows import Row, pad_rows, power_of_2
 from maskedlm.inference.score import next_sentence
-from maskedlm.inference.score.next_sentence import PairScorer
+from maskedlm.inference.token_model import TokenModel
 from maskedlm.modeling import masked_lm
 from maskedlm.training.checkpoints import load
 
@@ -39,7 +39,7 @@ class PretrainedModel(NamedTuple):
   length: int  # L, the most tokens of a row.
   corruption: Callable  # mask_rate -> masked_rows.make_corruption.
   scores: Callable  # Batch of rows.pad_rows -> loss, correct [B, P].
-  pairs: PairScorer | None  # None if the model has no NSP head.
+  pairs: TokenModel | None  # None if the model has no NSP head.
   swaps: bool  # Whether label 1 of a pair means that it is swapped (ALBERT).
 
 
@@ -201,14 +201,16 @@ def _pad(rows: Sequence[Row], batch_size: int, model) -> dict[str, np.ndarray]:
 
 
 def _pair_sums(
-  model: PairScorer, pairs: list[sentence_pairs.Pair], batch_size: int
+  model: TokenModel, pairs: list[sentence_pairs.Pair], batch_size: int
 ) -> np.ndarray:
   """Returns the sums of the loss and of right answers over pairs, [2]."""
+  of_pairs = next_sentence.make_logits(model.cfg)
   sums = np.zeros(2)
   for some in _groups(pairs, batch_size):
     made = [next_sentence.pair_row(model, x.first, x.second) for x in some]
     rows = [Row(row.input_ids, types=row.token_type_ids) for row in made]
-    logits = jax.device_get(model.logits(_pad(rows, batch_size, model)))
+    batch = _pad(rows, batch_size, model)
+    logits = jax.device_get(of_pairs(model.params, batch))
     logits, labels = logits[: len(some)], np.array([x.label for x in some])
     top = logits.max(axis=1, keepdims=True)
     normaliser = top[:, 0] + np.log(np.exp(logits - top).sum(axis=1))

@@ -6,7 +6,6 @@ two are in their order.
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,27 +13,18 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.batches import text_pairs
-from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import cut_texts
 from maskedlm.inference import rows, token_model
 from maskedlm.inference.batch_tokens import BATCH_TOKENS
 from maskedlm.inference.rows import Row
+from maskedlm.inference.token_model import TokenModel
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig, restored
 from maskedlm.modeling.heads import NspHead, Pooler
 from maskedlm.runtime import console
 from maskedlm.training.checkpoints import load
 
-
-class PairScorer(NamedTuple):
-  """A pretrained checkpoint that is ready to score pairs of texts."""
-
-  tokenizer: Tokenizer
-  cfg: EncoderConfig
-  length: int  # The most tokens in a row.
-  # Batch of rows.pad_rows -> logits [B, 2], of which the first is "B follows".
-  logits: Callable
-  batch_tokens: int = BATCH_TOKENS  # About how many positions a batch has.
+_HEAD = ("pooler", "nsp_head")
 
 
 def make_pair_scorer(
@@ -43,14 +33,10 @@ def make_pair_scorer(
   *,
   length: int = 0,
   batch_tokens: int = BATCH_TOKENS,
-) -> PairScorer:
-  """Returns the PairScorer of a loaded checkpoint; errors name `path`.
+) -> TokenModel:
+  """Returns a checkpoint's encoder and NSP head; errors name `path`.
 
-  Args:
-    opened: the checkpoint.
-    path: where it is.
-    length: the most tokens in a row; 0 = see token_model.row_length.
-    batch_tokens: about how many positions a batch has.
+  Arguments as for token_model.make_token_model.
 
   Raises:
     ConfigError: the model has no NSP head, or the length is out of range.
@@ -62,9 +48,23 @@ def make_pair_scorer(
       "can, and an imported BERT."
     )
   cfg: EncoderConfig = restored(opened.meta["task"]["encoder"])
-  params = jax.device_put(
-    {name: opened.params[name] for name in ("encoder", *_HEAD)}
+  params = {name: opened.params[name] for name in ("encoder", *_HEAD)}
+  return TokenModel(
+    str(path),
+    opened.tokenizer,
+    jax.device_put(params),
+    cfg,
+    token_model.row_length(opened, cfg, length),
+    batch_tokens,
   )
+
+
+@functools.lru_cache(maxsize=8)  # So that a second call compiles nothing.
+def make_logits(cfg: EncoderConfig) -> Callable:
+  """Returns a jitted (params, batch of rows.pad_rows) -> logits [B, 2].
+
+  The first is that of "B follows A".
+  """
 
   @jax.jit
   def logits(params, batch):
@@ -73,16 +73,7 @@ def make_pair_scorer(
     made = NspHead(cfg).apply({"params": params["nsp_head"]}, pooled)
     return made.astype(jnp.float32)
 
-  return PairScorer(
-    tokenizer=opened.tokenizer,
-    cfg=cfg,
-    length=token_model.row_length(opened, cfg, length),
-    logits=functools.partial(logits, params),
-    batch_tokens=batch_tokens,
-  )
-
-
-_HEAD = ("pooler", "nsp_head")
+  return logits
 
 
 def has_nsp_head(opened: load.LoadedCheckpoint) -> bool:
@@ -91,7 +82,7 @@ def has_nsp_head(opened: load.LoadedCheckpoint) -> bool:
 
 
 def next_sentence(
-  model: PairScorer,
+  model: TokenModel,
   pairs: Iterable[tuple[str, str]],
   *,
   cut: list[int] | None = None,
@@ -114,9 +105,10 @@ def next_sentence(
   ]
   if cut is not None:
     cut += text_pairs.cut_sizes([row] for row in made)
+  logits = make_logits(model.cfg)
   found = np.zeros(len(made), np.float32)
   for i, p in rows.compute_padded(
-    lambda batch: jax.nn.softmax(model.logits(batch))[:, 0],
+    lambda batch: jax.nn.softmax(logits(model.params, batch))[:, 0],
     [Row(row.input_ids, types=row.token_type_ids) for row in made],
     length=model.length,
     batch_tokens=model.batch_tokens,
@@ -126,7 +118,7 @@ def next_sentence(
   return found
 
 
-def pair_row(model: PairScorer, a_ids, b_ids) -> text_pairs.PairRow:
+def pair_row(model: TokenModel, a_ids, b_ids) -> text_pairs.PairRow:
   """Returns the row of two texts, given their ids without special tokens."""
   return text_pairs.pair_row(
     model.tokenizer,
@@ -138,7 +130,7 @@ def pair_row(model: PairScorer, a_ids, b_ids) -> text_pairs.PairRow:
   )
 
 
-def log_cut(model: PairScorer, cut: Sequence[int], *, option: str) -> None:
+def log_cut(model: TokenModel, cut: Sequence[int], *, option: str) -> None:
   """Logs how many pairs were cut, if any.
 
   Args:
