@@ -120,16 +120,6 @@ def text_format(*not_beside: str) -> Any:
   )
 
 
-def batch_tokens() -> Any:
-  """Returns the field of --batch_tokens."""
-  return flag(
-    None,
-    "Tokens, padding included, that the encoder reads at once; default: 1,024 "
-    "on a CPU, 4,096 elsewhere.",
-    low=1,
-  )
-
-
 def layers(default: str = "last", more: str = "") -> Any:
   """Returns the field of --layers; `more` describes the default."""
   return flag(
