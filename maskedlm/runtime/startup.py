@@ -12,6 +12,7 @@ multihost.py coordinates them.
 import atexit
 import collections
 import contextlib
+import glob
 import importlib.metadata
 import os
 import platform
@@ -207,9 +208,11 @@ def describe_versions() -> list[str]:
   for name in PACKAGES[1:]:
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
       lines.append(f"{name} {importlib.metadata.version(name)}")
-  found = xla_flags.find_platform(os.environ)
-  plugin = xla_flags.cuda_plugin()
-  return [*lines, f"platform {found}" + (f", {plugin}" if plugin else "")]
+  patterns = ("nvidia[0-9]*", "accel*", "vfio/[0-9]*")
+  devices = [name for each in patterns for name in glob.glob(f"/dev/{each}")]
+  found = [xla_flags.find_platform(os.environ), xla_flags.cuda_plugin()]
+  found.append(f"{len(devices)} in /dev" if devices else "")
+  return [*lines, f"platform {', '.join(filter(None, found))}"]
 
 
 @contextlib.contextmanager
