@@ -14,7 +14,6 @@ from maskedlm.core.errors import ConfigError
 
 # A new verb or flag is a decision: it costs everybody who reads --help.
 NUM_VERBS, NUM_FLAGS = 20, 95
-CONFIG = "--config=configs/quickstart.py"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,71 +203,6 @@ def test_completion(tmp_path):
   assert completion.script("zsh").startswith("autoload")
   with pytest.raises(ConfigError, match="'fish' is unknown"):
     completion.script("fish")
-
-
-@pytest.mark.parametrize(
-  ("command", "message"),
-  [
-    (f"tokenizer {CONFIG} --out=y text", "unknown argument text"),
-    ("prepare --verify=x --out=y", "--out=y has no effect"),
-    ("prepare --verify=x --runner=beam", "--runner=beam has no effect"),
-    ("prepare --verify=x --beam.runner=y", "--beam.NAME=VALUE has no effect"),
-    (f"tokenizer report {CONFIG} --parts=x", "--parts=x has no effect"),
-    (f"tokenizer report {CONFIG} --text_field=x", "--text_field=x has no"),
-    (
-      "tokenizer report --tokenizer=x --parts=en:x.txt --text_field=body",
-      "--text_field=body has no effect",
-    ),
-    (
-      f"plan {CONFIG} --topology=h100:8 --phase=2",
-      "--phase=2: the run has 1 phase",
-    ),
-    (f"inspect {CONFIG} --json --rows=2", "--rows=2 has no effect"),
-    (
-      "finetune --config=configs/ner.py --config.data.dev=x "
-      "--config.data.dev_share=0.2",
-      "data.dev_share=0.2 has no effect beside data.dev",
-    ),
-    (
-      "finetune --config=configs/pos.py --config.task.tag_column=2 "
-      "--config.task.conllu_tag=xpos",
-      "task.conllu_tag='xpos' has no effect beside task.tag_column=2",
-    ),
-    *(
-      (
-        f"export --checkpoint=none --out=x --to={to} {given}",
-        f"{given} has no effect with --to={to}",
-      )
-      for to, given in (
-        ("stablehlo", "--architecture=bert"),
-        ("onnx", "--platforms=cpu"),
-        ("hf", "--platforms=cpu"),
-        ("hf", "--int8"),
-      )
-    ),
-    (
-      "isotropy --checkpoint=x --input=x.txt --field=body",
-      "--field=body has no effect",
-    ),
-    (
-      "plot instances --checkpoint=x --word=x --out=x.png --data=x.txt "
-      "--field=body",
-      "--field=body has no effect",
-    ),
-    (
-      "word-senses predict --checkpoint=x --senses=x.txt --format=jsonl *text*",
-      "--format=jsonl has no effect beside TEXT",
-    ),
-  ],
-)
-def test_a_flag_without_effect_is_refused(
-  command, message, capsys, tmp_path, monkeypatch
-):
-  (tmp_path / "configs").symlink_to(pathlib.Path("configs").absolute())
-  (tmp_path / "x.txt").write_text("a text")
-  monkeypatch.chdir(tmp_path)
-  assert main.main(command.split()) == 2
-  assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Refused commands: a table of command, options and the line of the error.
+"""Refused commands of all verbs: command, flags and the line of the error.
 
 {encoder}, {run} and {other} are workdirs, {text} is a file, {tmp} a folder,
 {fitted} what `embed --unit=word --fit` writes.
@@ -12,6 +12,7 @@ import sys
 import pytest
 
 from helpers import sense_files, vector_encoder
+from helpers.repository import CONFIGS
 
 PLOT = "plot instances --checkpoint={encoder}"
 ATTENTION = "plot attention --checkpoint={encoder} --out=a.png"
@@ -54,6 +55,7 @@ TABLE = {
     ("--json a.json", "give --out=a.json"),
     ("--json=a.json", "give --out=a.json"),
     ("--sample=1", "--sample=1: expected 2"),
+    ("--field=body", "--field=body has no effect"),
     ("--out=none/a.json", "there is no folder none"),
   ],
   "static average --checkpoint={run} --source=text:{text} --out=t.txt": [
@@ -85,6 +87,7 @@ TABLE = {
     ("--data=none --out=a.npz", "--data=none: No such file"),
   ],
   f"{PLOT} --data={{text}} --word house --out=a.png": [
+    ("--field=body", "--field=body has no effect"),
     ("--word ?!", "--word='?!': expected a word"),
     ("--data=none.txt", "--data=none.txt: no such file"),
     ("--data={tmp}", "is a folder; give its files"),
@@ -126,6 +129,47 @@ TABLE = {
     ("--over=token", "--over='token' is unknown; did"),
   ],
   "plot run {tmp} --out=a.png": [("", "{tmp}/metrics.jsonl: No such file")],
+  "tokenizer {quickstart} --out=y": [("text", "unknown argument text")],
+  "tokenizer report {quickstart}": [
+    ("--parts=x", "--parts=x has no effect"),
+    ("--text_field=x", "--text_field=x has no effect"),
+  ],
+  "tokenizer report --tokenizer={run}/tokenizer --parts=en:{text}": [
+    ("--text_field=body", "--text_field=body has no effect"),
+  ],
+  "prepare --verify=x": [
+    ("--out=y", "--out=y has no effect"),
+    ("--runner=beam", "--runner=beam has no effect"),
+    ("--beam.runner=y", "--beam.NAME=VALUE has no effect"),
+  ],
+  "plan {quickstart} --topology=h100:8": [
+    ("--phase=2", "--phase=2: the run has 1 phase"),
+  ],
+  "inspect {quickstart} --json": [("--rows=2", "--rows=2 has no effect")],
+  "finetune --config={configs}/ner.py --config.data.dev=x": [
+    (
+      "--config.data.dev_share=0.2",
+      "data.dev_share=0.2 has no effect beside data.dev",
+    ),
+  ],
+  "finetune --config={configs}/pos.py --config.task.tag_column=2": [
+    (
+      "--config.task.conllu_tag=xpos",
+      "task.conllu_tag='xpos' has no effect beside task.tag_column=2",
+    ),
+  ],
+  "export --checkpoint=none --out=x": [
+    (f"--to={to} {given}", f"{given} has no effect with --to={to}")
+    for to, given in (
+      ("stablehlo", "--architecture=bert"),
+      ("onnx", "--platforms=cpu"),
+      ("hf", "--platforms=cpu"),
+      ("hf", "--int8"),
+    )
+  ],
+  "word-senses predict --checkpoint={encoder} --senses={text} '*a*'": [
+    ("--format=jsonl", "--format=jsonl has no effect beside TEXT"),
+  ],
   "plot masks --checkpoint={run} --out=a.png": [
     ("--top_k=0 '*a*'", "--top_k=0"),
     ("--out=a.gif '*a*'", "'.gif'"),
@@ -158,6 +202,8 @@ def named(workdir, run, other, text, tmp_path):
   (paths["metrics"] / "metrics.jsonl").write_text('{"step": 1, "loss": 2.0}\n')
   return {
     **paths,
+    "configs": CONFIGS,
+    "quickstart": f"--config={CONFIGS}/quickstart.py",
     "encoder": workdir,
     "run": run,
     "other": other,
