@@ -29,7 +29,7 @@ class BiLstm(nn.Module):
     segment_ids: Int[Array, "B L"],
     *,
     train: bool,
-  ) -> Float[Array, "B L 2*W"]:
+  ) -> Float[Array, "B L {2*self.width}"]:
     """Returns [B, L, 2 W] of dtype.
 
     Each segment of a row is read separately: from either end, the state is zero
