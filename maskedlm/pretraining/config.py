@@ -6,6 +6,7 @@ PretrainConfig. Functions take the section that they read.
 
 import dataclasses
 import functools
+import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -73,9 +74,9 @@ class PretrainConfig(PretrainOptions):
 SECTIONS: Mapping[str, type] = {
   "": PretrainOptions,
   **{
-    field.name: field.type
-    for field in dataclasses.fields(PretrainConfig)
-    if dataclasses.is_dataclass(field.type)
+    name: section
+    for name, section in typing.get_type_hints(PretrainConfig).items()
+    if isinstance(section, type) and dataclasses.is_dataclass(section)
   },
 }
 
@@ -122,7 +123,7 @@ def decide_packing(
 
 
 @functools.cache
-def _named(cls: type) -> type:
+def _named(cls: Any) -> type:
   """Returns the options of an objective with one more field, its name."""
   name = ("name", str, dataclasses.field(kw_only=True))
   return dataclasses.make_dataclass(

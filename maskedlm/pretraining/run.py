@@ -85,11 +85,12 @@ def run(
         )
   for line in epochs.warnings(parts, tasks):
     console.log(line)
-  multihost.run_on_all_hosts(
-    lambda: (
-      multihost.is_primary() and corpora.keep_tokenizer(config, corpus, workdir)
-    )
-  )
+
+  def keep_tokenizer() -> None:
+    if multihost.is_primary():
+      corpora.keep_tokenizer(config, corpus, workdir)
+
+  multihost.run_on_all_hosts(keep_tokenizer)
   ended = loop.run(
     parts,
     tasks,

@@ -28,4 +28,4 @@ def evaluate(
   terms, stats = (metrics.means(metrics.sums(each)) for each in pairs)
   loss = {"loss": sum(terms.values())} if terms else {}
   values = {**loss, **stats}
-  return values | dict(task.score(outputs) if task.score else {})
+  return values | dict(task.score(list(outputs)) if task.score else {})

@@ -64,7 +64,7 @@ def split(config: ConfigDict) -> list[Phase]:
     ConfigError: an option of a phase is unknown or may not change in a run, or
       the lengths don't add up to train.num_steps.
   """
-  changes = config.phases or ({},)
+  changes: Sequence[Mapping[str, Any]] = config.phases or ({},)
   configs = []
   current = config
   for i, change in enumerate(changes):

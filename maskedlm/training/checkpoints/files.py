@@ -21,7 +21,7 @@ A path is a pathlib.Path, or an epath.Path for an address (runtime/buckets.py).
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from maskedlm.core.errors import CheckpointError, ConfigError, StorageError
 from maskedlm.runtime import buckets, console, output_files, storage_errors
@@ -90,7 +90,8 @@ def survey(directory: Path, items: Sequence[str] = ("",)) -> Survey:
   Raises:
     ConfigError, StorageError: the folder can't be read.
   """
-  unverified, problems = [], {}
+  unverified: list[str] = []
+  problems: dict[str, str] = {}
   with storage_errors.bucket_errors(directory):
     for path in _steps(directory):
       problem = manifest.find_damage(path, items)
@@ -144,7 +145,7 @@ def load_newest(
   problems: Mapping[str, str],
   remedy: str,
   log: Log,
-) -> tuple[T | None, list[str]]:
+) -> tuple[Any, list[str]]:
   """Loads the newest step that can be.
 
   Args:

@@ -48,7 +48,8 @@ class Checkpoints:
     self._directory = buckets.origin(workdir) / "checkpoints"
     self._keep, self._lock, self._log = keep, held, log
     self._background = concurrent.futures.ThreadPoolExecutor(1, "checkpoint")
-    self._pending = None  # The save in progress.
+    # The save in progress.
+    self._pending: concurrent.futures.Future | None = None
     self._is_read_back = False  # Whether one was since the start.
 
   def save(
@@ -172,9 +173,12 @@ class Checkpoints:
     """Raises StorageError if the disk lacks room for a checkpoint."""
     # An estimate: Orbax compresses by up to a tenth, and adds its own files.
     needed = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state))
-    multihost.run_on_all_hosts(
-      lambda: self._lock and files.check_room(self._directory, needed)
-    )
+
+    def check() -> None:
+      if self._lock:
+        files.check_room(self._directory, needed)
+
+    multihost.run_on_all_hosts(check)
 
   def steps(self) -> list[int]:
     """Returns the complete steps, in increasing order."""
