@@ -347,7 +347,7 @@ def test_another_tokenizer_is_refused_even_if_it_has_as_many_words(
   config = config_lib.default("roberta")
   config.init_from = str(general)
   config.tokenizer.path = str(vocabulary)
-  with pytest.raises(ConfigError, match="maskedlm retokenize"):
+  with pytest.raises(ConfigError, match="maskedlm tokenizer replace"):
     init_from.copy_architecture(config, ["tokenizer.path"])
   config.tokenizer.path = str(
     shutil.copytree(general / "tokenizer", tmp_path / "copy")
