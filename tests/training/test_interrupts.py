@@ -22,12 +22,14 @@ def test_signals_are_handled_until_the_last_checkpoint_is_saved(
 
   def watched(*args, **options):
     made = opened(*args, **options)
+    close = made.close
 
-    def close():
-      made.close()
+    def watched_close():
+      close()
       seen.append(signal.getsignal(signal.SIGTERM))
 
-    return made._replace(close=close)
+    made.close = watched_close
+    return made
 
   monkeypatch.setattr(manager, "open_checkpoints", watched)
   run(make_config(), toy.make_task(), tmp_path, mesh)
