@@ -24,6 +24,7 @@ from helpers.toy_optimizers import (
 from maskedlm.config import presets
 from maskedlm.core.errors import ConfigError
 from maskedlm.training import optimizer as optim
+from maskedlm.training import optimizer_options
 
 
 def test_one_update_of_bert_google_from_given_moments():
@@ -119,7 +120,7 @@ def test_a_parameter_without_gradient_only_decays():
     np.testing.assert_allclose(update["kernel"], [0.02], rtol=1e-6)
 
 
-@pytest.mark.parametrize("rule", optim.RULES)
+@pytest.mark.parametrize("rule", optimizer_options.RULES)
 @pytest.mark.parametrize("first", [0.0, 1e-30, 1.0, 1e18])
 @pytest.mark.parametrize("eps", [1e-8, 1e-30])  # Whose square is 0 in float32.
 def test_a_finite_gradient_never_gives_an_infinite_update(rule, first, eps):
