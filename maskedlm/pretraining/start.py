@@ -1,5 +1,6 @@
 """Begins a run of pretraining: `maskedlm pretrain` and `maskedlm.train`."""
 
+import os
 import pathlib
 from collections.abc import Callable, Collection
 from typing import Any
@@ -11,7 +12,7 @@ from maskedlm.runtime import startup
 
 def pretrain(
   config: ConfigDict,
-  workdir: str | pathlib.Path,
+  workdir: str | os.PathLike,
   *,
   frozen: Collection[str],
   show_examples: Callable[[pathlib.Path, Any], None],

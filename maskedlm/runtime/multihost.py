@@ -52,7 +52,7 @@ def write_text(path: pathlib.Path, text: str) -> None:
 
 
 @contextlib.contextmanager
-def workdir(path: str | pathlib.Path) -> Iterator[pathlib.Path]:
+def workdir(path: str | os.PathLike) -> Iterator[pathlib.Path]:
   """Yields the folder of a run, or this host's mirror of it (buckets.py).
 
   A folder that a refused run has made, and left empty, is removed.
