@@ -293,13 +293,13 @@ class FineTuned:
   @property
   def paths(self) -> list[str]:
     """The checkpoints."""
-    from maskedlm.finetune import members
+    from maskedlm.inference import members
 
     return members.split_paths(self.checkpoint)
 
   def open(self):
     """Returns the model, with the compile cache enabled."""
-    from maskedlm.finetune import members
+    from maskedlm.inference import members
     from maskedlm.runtime import startup
 
     startup.enable_compile_cache()

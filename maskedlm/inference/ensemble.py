@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.finetune import members
 from maskedlm.finetune.contract import Prediction
 from maskedlm.finetune.predict import FineTunedModel
-from maskedlm.inference import labelling
+from maskedlm.inference import labelling, members
 
 
 def load_ensemble(

@@ -8,7 +8,7 @@ import maskedlm
 from helpers import untrained
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError
-from maskedlm.finetune import members
+from maskedlm.inference import members
 
 # A task whose outputs are those of one model only.
 NO_MEAN = """

@@ -2,9 +2,9 @@
 
 The mean of the members' scores is the task's
 (modeling/task_heads/ensemble.py); the thresholds of decoding are the means of
-the members'. All parameters are on the
-device together, and the members read each batch together: memory and time are
-those of one checkpoint times their number.
+the members'. All parameters are on the device together, and the members read
+each batch together: memory and time are those of one checkpoint times their
+number.
 """
 
 import dataclasses
