@@ -73,6 +73,9 @@ def fit_to_tokenizer(
       f"out {'these options' if len(wrong) > 1 else 'this option'}, or "
       "tokenizer.path to train one."
     )
+  size = "tokenizer.vocab_size" in given
+  if size and section.vocab_size != tokenizer.vocab_size:
+    wrong.append("vocab_size")
   shown = _values(section, wrong)
   if ignored:
     shown = ", ".join(filter(None, [shown, f"tokenizer.lowercase={lowercase}"]))

@@ -133,7 +133,6 @@ class TokenizerOptions:
     "Tokens, the 5 special ones included.",
     low=6,
     high=16_777_216,
-    needs=_TRAINED,
   )
   lowercase: bool | None = option(
     None,

@@ -99,7 +99,7 @@ def test_unsupported_cases_are_refused(name, case, expected):
 
 @pytest.mark.parametrize("name", ["triton", "tokamax", "flash"])
 def test_unknown_names_are_refused(name):
-  model = dataclasses.asdict(ModelOptions(attention=name))
+  model = ModelOptions(attention=name)
   with pytest.raises(
     ConfigError, match=f"attention='{name}'.*splash"
   ) as caught:
