@@ -5,7 +5,7 @@ from typing import Any
 
 from maskedlm.cli import exit_codes
 from maskedlm.cli.flags import config_flag, flag
-from maskedlm.core.errors import CorpusError
+from maskedlm.core.errors import ConfigError, CorpusError, did_you_mean
 from maskedlm.runtime import buckets, console
 
 
@@ -30,7 +30,6 @@ class Prepare:
     "local",
     "local: processes on this machine; beam: an Apache Beam pipeline "
     "(docs/guides/pretrain/preparing-text.md).",
-    choices=("local", "beam"),
     not_beside=("verify",),
   )
   beam: tuple[str, ...] = flag(
@@ -42,6 +41,16 @@ class Prepare:
     not_beside=("verify",),
   )
   config: Any = config_flag(instead="verify", folder="out")
+
+  def check(self) -> None:
+    """Checks the runner; one of Beam's is an option of Beam."""
+    known = ("local", "beam")
+    if self.runner not in known:
+      near = did_you_mean(self.runner, known)
+      raise ConfigError(
+        f"--runner={self.runner!r}: expected local or beam{near}; a runner of "
+        f"Beam is given as --runner=beam --beam.runner={self.runner}."
+      )
 
   def run(self) -> int:
     """Runs the verb; returns the exit code."""

@@ -110,7 +110,7 @@ def test_without_apache_beam(monkeypatch, tmp_path, capsys):
   assert main.main([*verb, "--runner=FlinkRunner"]) == 2
   assert "--beam.runner=FlinkRunner" in capsys.readouterr().err
   assert main.main([*verb, "--beam.runner=FlinkRunner"]) == 2
-  assert "only --runner=beam takes it" in capsys.readouterr().err
+  assert "give --runner=beam" in capsys.readouterr().err
 
 
 CONFIG = """
