@@ -102,7 +102,7 @@ only_flags() {  # STEP WORD ...: exits with an error if the first is no flag.
 
 check_verb() {  # WORD ...: exits with an error if the first is no verb.
   local verbs
-  verbs=$(sed -n 's/^  "\([a-z-]*\)": (.*/\1/p' maskedlm/cli/main.py)
+  verbs=$(sed -n 's/^  "\([a-z-]*\)": [("].*/\1/p' maskedlm/cli/verbs.py)
   case $'\n'$verbs$'\n' in
     *$'\n'"${1:-}"$'\n'*) ;;
     *) fail "expected a verb of maskedlm, such as pretrain, not '${1:-}'" ;;
