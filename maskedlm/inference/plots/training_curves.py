@@ -208,8 +208,6 @@ def draw_curves(
       figure.open_figure.
     StorageError: see figure.open_figure.
   """
-  from matplotlib import ticker
-
   drawn = (
     named_panels(list(runs.values()), panels)
     if panels
@@ -243,19 +241,7 @@ def draw_curves(
       left = BESIDE + column * (side + BESIDE) - 0.1
       bottom = (rows - 1 - row) * (HEIGHT + BETWEEN) + 0.45
       axes = figure.add_axes(fig, (left, bottom, side, HEIGHT))
-      axes.set_title(panel.title)
-      axes.set_ylabel(panel.unit)
-      axes.set_xlabel(axis)
-      axes.xaxis.set_major_locator(ticker.MaxNLocator(5, integer=True))
-      axes.xaxis.set_major_formatter(
-        ticker.StrMethodFormatter("{x:,.0f}")
-        if axis == "steps"
-        else ticker.EngFormatter(sep="")
-      )
-      axes.yaxis.set_major_locator(ticker.MaxNLocator(6))
-      axes.yaxis.set_major_formatter(
-        ticker.FuncFormatter(functools.partial(_number, panel.form))
-      )
+      _label(axes, panel, axis)
       for j, run in enumerate(placed[axis]):
         _curves(axes, run, panel.metric, **figure.style(j))
       if panel.from_zero:
@@ -266,6 +252,25 @@ def draw_curves(
       ("held out", {"color": "black", "marker": figure.marker(0), **HELDOUT}),
     ]
     figure.add_legend(fig, lines, left=BESIDE - 0.1, top=height - 0.1)
+
+
+def _label(axes, panel: Panel, axis: str) -> None:
+  """Writes a panel's title, units and numbers."""
+  from matplotlib import ticker
+
+  axes.set_title(panel.title)
+  axes.set_ylabel(panel.unit)
+  axes.set_xlabel(axis)
+  axes.xaxis.set_major_locator(ticker.MaxNLocator(5, integer=True))
+  axes.xaxis.set_major_formatter(
+    ticker.StrMethodFormatter("{x:,.0f}")
+    if axis == "steps"
+    else ticker.EngFormatter(sep="")
+  )
+  axes.yaxis.set_major_locator(ticker.MaxNLocator(6))
+  axes.yaxis.set_major_formatter(
+    ticker.FuncFormatter(functools.partial(_number, panel.form))
+  )
 
 
 TRAIN = {"linewidth": 1.0, "alpha": 0.6}

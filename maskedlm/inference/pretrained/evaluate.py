@@ -148,6 +148,12 @@ def evaluate(
       f"nothing can be masked in {counted(counts['documents'], 'document')} "
       f"with {counted(counts['tokens'], 'token')}: give more text."
     )
+  masking = {"mask_rate": mask_rate, "seed": seed, "length": model.length}
+  return {**_result(counts, sums, nsp), **masking}
+
+
+def _result(counts: Counter, sums, nsp) -> dict[str, Any]:
+  """Returns the means, from the sums [2] of losses and of hits."""
   loss, accuracy = (float(x) / counts["masked"] for x in sums)
   values = {
     **{n: counts[n] for n in ("documents", "sentences", "tokens")},
@@ -164,8 +170,7 @@ def evaluate(
   if pairs := counts["pairs"]:
     values["nsp_pairs"] = pairs
     values["nsp_loss"], values["nsp_accuracy"] = map(float, nsp / pairs)
-  masking = {"mask_rate": mask_rate, "seed": seed, "length": model.length}
-  return {**values, **masking}
+  return values
 
 
 def lines_of(text: str) -> list[str]:
