@@ -138,7 +138,7 @@ def test_threads_of_a_failed_save_do_not_keep_the_process():
     "def wait(argv):\n"
     "  threading.Thread(target=time.sleep, args=[100]).start()\n"
     "  return 74\n"
-    "main._run_verb = wait\n"
+    "main.call = wait\n"
     "sys.exit(main.main())\n"
   )
   assert (
