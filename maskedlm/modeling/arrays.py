@@ -6,10 +6,13 @@ letter stands for one size within a call; `*` before it, for any number of
 dimensions.
 """
 
+from typing import Any
+
 import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int, Key, UInt32
 
 Array = jax.Array | np.ndarray
+Size = Any  # An int, or an unknown one of a program that is exported.
 
-__all__ = ("Array", "Bool", "Float", "Int", "Key", "UInt32")
+__all__ = ("Array", "Bool", "Float", "Int", "Key", "Size", "UInt32")

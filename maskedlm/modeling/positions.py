@@ -9,7 +9,7 @@ import math
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.modeling.arrays import Array, Float, Int
+from maskedlm.modeling.arrays import Array, Float, Int, Size
 
 # (cos, sin) of the angles by which `rotate` turns K / 2 pairs.
 Rotation = tuple[Float[Array, "B L 1 K2"], Float[Array, "B L 1 K2"]]
@@ -62,7 +62,7 @@ def rotate(
   return rotated.astype(x.dtype)
 
 
-def alibi(length: int, *, num_heads: int) -> Float[Array, "1 H L S"]:
+def alibi(length: Size, *, num_heads: int) -> Float[Array, "1 H L S"]:
   """Returns -slope * distance in float32 (arXiv:2108.12409)."""
   slopes = np.asarray(alibi_slopes(num_heads), np.float32)
   return -slopes[None, :, None, None] * distance(length).astype(jnp.float32)
@@ -85,7 +85,7 @@ def alibi_slopes(num_heads: int) -> list[float]:
   return slopes(below) + slopes(2 * below)[::2][: num_heads - below]
 
 
-def distance(length: int) -> Int[Array, "L L"]:
+def distance(length: Size) -> Int[Array, "L L"]:
   """Returns the distances between positions."""
   column = jnp.arange(length)
   return jnp.abs(column[:, None] - column[None, :])

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from maskedlm.modeling.arrays import Array, Bool, Int
+from maskedlm.modeling.arrays import Array, Bool, Int, Size
 from maskedlm.modeling.positions import distance
 
 
@@ -49,11 +49,11 @@ def same_segment(segment_ids: Int[Array, "B L"]) -> Bool[Array, "B 1 L L"]:
   return (segment_ids[:, :, None] == segment_ids[:, None, :])[:, None]
 
 
-def causal(length: int) -> Bool[Array, "L L"]:
+def causal(length: Size) -> Bool[Array, "L L"]:
   """Returns whether the key is the query itself or to its left."""
   return jnp.tri(length, dtype=bool)
 
 
-def within(length: int, window: int) -> Bool[Array, "L L"]:
+def within(length: Size, window: int) -> Bool[Array, "L L"]:
   """Returns whether the key is at most window / 2 tokens away."""
   return distance(length) <= window // 2
