@@ -22,6 +22,7 @@ from helpers.stub_objective import (
   stub_batches,
 )
 from maskedlm.core.errors import ConfigError
+from maskedlm.modeling import flops
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.pretraining.objectives import mlm_nsp
 
@@ -145,7 +146,7 @@ def test_flops_and_predictions_follow_the_rows(monkeypatch):
   config.data.update(length=17, batch_size=3)
   task, _ = make_task(monkeypatch, config)
   cfg = EncoderConfig(**task.describe["encoder"])
-  by_hand = 3 * mlm_nsp.flops.train_flops(cfg, 17, num_predictions=3)  # 2.55
+  by_hand = 3 * flops.train_flops(cfg, 17, num_predictions=3)  # 2.55
   assert task.flops(0) == task.flops(9) == by_hand
   batch = {
     name: np.zeros((3, 17) if x.ndim == 2 else 3, x.dtype)
