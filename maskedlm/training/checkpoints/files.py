@@ -355,8 +355,10 @@ def clear_unfinished(directory: Path) -> list[str]:
           buckets.remove(step)
           deleted.append(step.name)
         buckets.remove(path)
-    for path in directory.glob("*.orbax-*"):
-      buckets.remove(path)
+    # The second is a mark of which the writing was interrupted.
+    for pattern in "*.orbax-*", f".*{_UNFINISHED}.*":
+      for path in directory.glob(pattern):
+        buckets.remove(path)
   return deleted
 
 

@@ -137,6 +137,14 @@ def test_sigkill_while_saving_leaves_a_usable_step(tmp_path):
   assert all(name.isdigit() for name in names), names
 
 
+def test_a_mark_whose_writing_was_killed_goes(workdir):
+  half = workdir / "checkpoints" / f".4.unfinished.{'0' * 32}"
+  half.touch()
+  with opened(workdir) as checkpoints:
+    assert checkpoints.steps() == [1, 2, 3]
+  assert not half.exists()
+
+
 @pytest.fixture
 def small_disk(tmp_path):
   path = tmp_path / "disk"
