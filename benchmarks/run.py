@@ -71,7 +71,6 @@ BENCHMARKS = {
     Benchmark(
       "attention", "attention.py --memory 60 --rows 8 --json {json}", 2
     ),
-    Benchmark("corruption", "corruption.py --json {json}", 1.5),
   ),
   "cpu": (
     Benchmark("start_small", f"{START} small", 5),
@@ -84,17 +83,8 @@ BENCHMARKS = {
       "goals_packing_base", f"{GOALS} packing --size base --steps 2", 8
     ),
     Benchmark("goals_checkpoint", f"{GOALS} checkpoint --size small", 3),
-    Benchmark("memory_base", "memory.py --json {json}", 5),
-    Benchmark(
-      "memory_quickstart",
-      "memory.py --shape quickstart --steps 300 --json {json}",
-      10,
-    ),
     Benchmark("attention", "attention.py --json {json}", 10),
-    Benchmark("corruption", "corruption.py --json {json}", 10),
     Benchmark("quickstart", "quickstart.py --json {json}", 30),
-    Benchmark("score", "score.py --json {json}", 10),
-    Benchmark("large_corpus", "large_corpus.py --json {json}", 10),
     # Hours; with the same --out it continues where it was stopped.
     Benchmark(
       "finetune", "finetune.py --workdir {out}/finetune --json {json}", 1000
@@ -122,19 +112,12 @@ QUICK = {
   "start_small": f"{START} tiny",
   "start_base": f"{START} tiny",
   "goals_checkpoint": f"{GOALS} checkpoint --size tiny",
-  **dict.fromkeys(
-    ("memory_base", "memory_quickstart"),
-    "memory.py --shape tiny --steps 4 --json {json}",
-  ),
   "quickstart": "quickstart.py --steps 4 --source docstrings:json,email "
   "--json {json}",
-  "score": "score.py --texts 9 --loop_texts 2 --json {json}",
-  "large_corpus": "large_corpus.py --tokens 1e5,1e6 --batches 3 --json {json}",
   "finetune": "finetune.py --rows mrpc --contenders ours,transformers "
   "--seeds 1 --scale 0.01 --pretrain_steps 4 --workdir {out}/finetune-quick "
   "--json {json}",
   "attention": "attention.py --lengths 128 --heads 2 --repeats 2 --json {json}",
-  "corruption": "corruption.py --turns 2 --json {json}",
   "inference": "inference.py --texts 40 --turns 1 --json {json}",
   "pretrain_step": "pretrain_step.py --shapes small --rows 2 --steps 2 "
   "--json {json}",

@@ -2,7 +2,6 @@
 
 import math
 
-import accent
 import attention
 import jax  # noqa: F401 - first, so that allocator.py doesn't restart pytest.
 import numpy as np
@@ -38,38 +37,6 @@ def test_pairs_of_senses_by_hand():
   assert [a.sense == b.sense for _, a, b in pairs] == [True, False]
   used = [each.sentence for _, *pair in pairs for each in pair]
   assert len(set(used)) == 4
-
-
-def test_accent_by_hand():
-  train, heldout = accent.split_chapters("a\n\nb\n\nc\n\nd\n\ne")
-  assert (train, heldout) == ("a\n\nb\n\nc\n\ne", "d")
-  text = "Yo no sé. Ella también. —No puedo ir. Ya creo. ¡Yo voy!"
-  text += "\nÉl vino.\nCreo que sí."
-  pairs = list(accent.find_pairs(text))
-  assert [(p["sentence_good"], p["sentence_bad"]) for p in pairs][:4] == [
-    ("Pero yo no sé.", "Pero no sé."),
-    ("Pero yo no puedo ir.", "Pero no puedo ir."),
-    ("Pero él vino.", "Pero vino."),
-    ("Pero yo creo que sí.", "Pero creo que sí."),
-  ]
-  made = pairs[4:]
-  assert len(made) == len(accent.SUBJECTS) * len(accent.VERBS)
-  assert (made[0]["sentence_good"], made[0]["sentence_bad"]) == (
-    "Entonces el rey llegó.",
-    "Entonces llegó el rey.",
-  )
-  scores = [np.array([1.0, -2, 5, -2] + [0] * len(made)) for _ in range(2)]
-  scores[1][0] = -3
-  explicit, *_ = accent.summarise(pairs, {"run": scores})
-  # Of the text's own pronouns, the pairs 0 and 2: means -1 and 5.
-  assert (explicit["phenomenon"], explicit["pairs"]) == (
-    "pronoun, in the text",
-    2,
-  )
-  assert explicit["english"] == 0.75 and explicit["difference"] == 2
-  assert explicit["of_seeds"] == [3, 1]
-  # Deviation 3 sqrt(2) over sqrt(2).
-  assert explicit["error"] == pytest.approx(3)
 
 
 def test_apart_by_hand():

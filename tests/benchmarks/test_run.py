@@ -18,13 +18,11 @@ import finetune_rows
 import goal_runs
 import input_pipeline
 import jax  # noqa: F401 - first, so that allocator.py doesn't restart pytest.
-import large_corpus
 import packing
 import pretrain_step
 import pytest
 import quickstart
 import run
-import score
 import start
 import table
 import trained
@@ -150,8 +148,6 @@ def pretraining_configs(folder):
   yield input_pipeline.configure(folder, mode="lines", tokenizer=folder)
   for shape in start.SHAPES:
     yield from_command_line(start.CONFIG, start.options(shape))
-  yield from_command_line(large_corpus.CONFIG, large_corpus.OPTIONS)
-  yield from_command_line(score.CONFIG, score.OPTIONS)
   for argv in ([], ["--steps=4", "--source=docstrings:json"]):
     options = quickstart.options(quickstart.parse(argv))
     yield from_command_line(quickstart.CONFIG, options)
