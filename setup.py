@@ -65,7 +65,8 @@ setuptools.setup(
     "beam": ["apache-beam>=2.70"],  # maskedlm prepare --runner=beam.
     "cuda": ["jax[cuda13]"],
     "demo": ["werkzeug>=3"],
-    "docs": ["mkdocs-material>=9.5"],  # The site: mkdocs serve.
+    # The site (mkdocs serve), and the notebook on it.
+    "docs": ["mkdocs-jupyter>=0.25", "mkdocs-material>=9.5"],
     # WordPiece at many times the speed; the release whose ids were compared.
     "fast": ["nanotoken==0.1.0"],
     "gcs": ["gcsfs"],  # Runs and corpora at gs://...

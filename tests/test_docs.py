@@ -78,6 +78,14 @@ def test_files():
     assert (ROOT / name).is_file(), (path, name)
 
 
+def test_every_extra_is_in_the_table():
+  setup = (ROOT / "setup.py").read_text().split("extras_require=")[1]
+  page = (ROOT / "docs" / "getting-started" / "installation.md").read_text()
+  table = [row.split("|")[1] for row in page.splitlines() if row[:1] == "|"]
+  names = re.findall(r"`(\w+)`", " ".join(table))
+  assert sorted(names) == sorted(re.findall(r'^    "(\w+)": \[', setup, re.M))
+
+
 def test_generated_pages_are_current():
   """If not, run `python docs/generate.py`."""
   sys.path.insert(0, str(ROOT / "docs"))
@@ -105,10 +113,19 @@ def shell_words(block):
       text = ""
 
 
+def shell_blocks(page):
+  """Yields the commands of each block of shell, without what they print."""
+  for kind, block in re.findall(
+    r"```(sh|console)\n(.*?)```", page.read_text(), re.DOTALL
+  ):
+    shown = re.findall(r"^\$ ((?:.*\\\n)*.*)", block, re.MULTILINE)
+    yield block if kind == "sh" else "\n".join(shown)
+
+
 def commands():
   """Yields (page, words) of every `maskedlm ...` in a block of shell."""
   for page in PAGES:
-    for block in re.findall(r"```sh\n(.*?)```", page.read_text(), re.DOTALL):
+    for block in shell_blocks(page):
       for words in shell_words(block):
         ends = [i for i, w in enumerate(words) if set(w) <= {*"<>|&;()"}]
         for begin, end in itertools.pairwise([-1, *ends, len(words)]):

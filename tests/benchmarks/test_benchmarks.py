@@ -5,7 +5,6 @@ import math
 import attention
 import jax  # noqa: F401 - first, so that allocator.py doesn't restart pytest.
 import numpy as np
-import pytest
 import wic_pairs
 
 from maskedlm.inference.word_senses.data import Sentence, TargetWord

@@ -1,0 +1,52 @@
+"""Tests docs/show.py: what pages show is what their commands print."""
+
+import json
+import shutil
+import sys
+
+import pytest
+
+from helpers import untrained
+from helpers.repository import ROOT
+
+sys.path.insert(0, str(ROOT / "docs"))
+import show
+
+METRICS = {"step": 1, "loss": 7.0, "learning_rate": 0.1, "tokens": 9}
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch):
+  """Makes the models that the pages name, untrained, in this folder."""
+  monkeypatch.chdir(tmp_path)
+  runs = tmp_path / "runs"
+  for name in "quickstart", "small":
+    untrained.pretrained(runs / name)
+    (runs / name / "metrics.jsonl").write_text(json.dumps(METRICS))
+  untrained.finetuned(runs / "returns", "mood")
+  return runs
+
+
+def test_blocks_of_a_page(tmp_path):
+  page = tmp_path / "page.md"
+  page.write_text(
+    "```pycon\n>>> x = [\n...   1\n... ]\n>>> x\n3\n```\n"
+    "```console\n$ echo a \\\n  b\nc\n$ true\n```\n```sh\nfalse\n```\n"
+    "```pycon\n>>> x[0] + 1\n```\n"
+  )
+  assert show.show(page) == 3
+  assert page.read_text() == (
+    "```pycon\n>>> x = [\n...   1\n... ]\n>>> x\n[1]\n```\n"
+    "```console\n$ echo a \\\n  b\na b\n$ true\n```\n```sh\nfalse\n```\n"
+    "```pycon\n>>> x[0] + 1\n2\n```\n"
+  )
+
+
+def test_every_page_can_be_shown(runs, tmp_path):
+  docs = shutil.copytree(ROOT / "docs", tmp_path / "docs")
+  shown = {
+    p.name: show.show(p) for p in docs.rglob("*.md") if show.has_blocks(p)
+  }
+  assert {"index.md", "pictures.md", "python.md"} <= shown.keys()
+  drawn = {path.name for path in tmp_path.glob("*.png")}
+  assert drawn == {"attention.png", "masks.png", "run.png"}
