@@ -4,6 +4,8 @@ import json
 import math
 from typing import Any
 
+from maskedlm.core.parse_json import parse_json
+
 
 def to_json(value: Any, *, indent: int | None = None, ascii: bool = False):
   """Returns JSON text; numbers that are not finite are null.
@@ -35,6 +37,20 @@ def _without_nan(value: Any) -> Any:
 def from_json(value: float | None) -> float:
   """Returns a number that `to_json` wrote; NaN for null."""
   return math.nan if value is None else float(value)
+
+
+def parse_line(line: str | bytes) -> tuple[int, dict[str, float]]:
+  """Returns the step and the values of a line of metrics.jsonl.
+
+  Raises:
+    ValueError: it is none, as one that is being written.
+  """
+  try:
+    values = parse_json(line)
+    step = int(values.pop("step"))
+    return step, {name: from_json(value) for name, value in values.items()}
+  except (KeyError, TypeError, AttributeError, OverflowError) as error:
+    raise ValueError(f"not a line of metrics: {error!r}") from error
 
 
 def perplexity(loss: float) -> float:

@@ -3,6 +3,7 @@
 Tasks are used through contract.py, never by name.
 """
 
+import contextlib
 import dataclasses
 import functools
 import pathlib
@@ -17,7 +18,7 @@ from ml_collections import ConfigDict
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, DataError, StoppedError
-from maskedlm.core.measured import from_json, to_json
+from maskedlm.core.measured import parse_line, to_json
 from maskedlm.core.parse_json import parse_json
 from maskedlm.core.task import Params, Task
 from maskedlm.data.tokenizers.tokenizer import save_if_absent
@@ -307,7 +308,9 @@ def _finish(run, config, workdir, seconds, *, ran) -> dict[str, Any]:
     "dev_examples": len(run.dev),
     "steps": config.train.num_steps,
     "train_seconds": seconds,
-    "degenerate": _is_degenerate(workdir / "metrics.jsonl"),
+    "degenerate": _is_degenerate(
+      workdir / "metrics.jsonl", config.train.log_every
+    ),
   }
   write_predictions(predictions, workdir / "predictions.jsonl")
   for name, text in run.task.format_tables(run.dev, predictions).items():
@@ -323,13 +326,26 @@ def _finish(run, config, workdir, seconds, *, ran) -> dict[str, Any]:
   return result
 
 
-def _is_degenerate(path: pathlib.Path) -> bool:
+def _is_degenerate(path: pathlib.Path, every: int) -> bool:
   """Returns whether the loss of the last tenth exceeds 95% of the first loss.
 
   Failed runs are those that don't train at all (arXiv:2006.04884, section 4).
+
+  Args:
+    path: metrics.jsonl. A stop, as an evaluation, adds lines to it, so they
+      are joined to ones of `every` steps.
+    every: train.log_every.
   """
-  lines = map(parse_json, path.read_text("utf-8").splitlines())
-  losses = [from_json(line["loss"]) for line in lines if "loss" in line]
+  joined: dict[int, list[float]] = {}  # A loss for each step.
+  before = 0
+  for line in path.read_bytes().splitlines():
+    with contextlib.suppress(ValueError):  # Edited since.
+      step, values = parse_line(line)
+      if "loss" in values:
+        each = joined.setdefault(-(-step // every), [])
+        each += [values["loss"]] * (step - before)
+      before = step
+  losses = [np.mean(each) for each in joined.values() if each]
   end = losses[-max(len(losses) // 10, 1) :]
   return len(losses) > 1 and not np.mean(end) <= 0.95 * losses[0]
 

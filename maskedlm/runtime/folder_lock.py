@@ -1,5 +1,6 @@
 """The lock on a folder of checkpoints, so that only one run writes to it."""
 
+import contextlib
 import os
 import socket
 from collections.abc import Callable
@@ -21,18 +22,24 @@ def lock_folder(directory: Path) -> Lock:
   """Creates the folder and locks it until the Lock is closed.
 
   The lock ends with the process, however that ends. Some file systems have no
-  locks (output_files.lock), and buckets have none: there the run that started
-  last holds it, and an earlier one fails at its next save.
+  locks, or not between hosts, and buckets have none. So the run that started
+  last leaves its token, and an earlier one fails at its next save.
 
   Raises:
     CheckpointError: another process holds the lock, or this one does already.
     ConfigError, StorageError: nothing can be written there.
   """
   if buckets.is_address(directory):
-    return _take_over(directory)
+    with storage_errors.bucket_errors(directory):
+      return Lock(_leave_token(directory), lambda: None)
   try:
     directory.mkdir(parents=True, exist_ok=True)
     file = output_files.lock(directory / ".lock")
+    try:
+      return Lock(_leave_token(directory), file.close)
+    except OSError:
+      file.close()
+      raise
   except BlockingIOError as error:
     raise CheckpointError(
       f"{directory} is being written by another run, or was not closed by this "
@@ -41,20 +48,21 @@ def lock_folder(directory: Path) -> Lock:
   except OSError as error:
     where = error.filename or directory
     raise storage_errors.unwritable(where, error) from error
-  return Lock(lambda: None, file.close)
 
 
-def _take_over(directory: Path) -> Lock:
+def _leave_token(directory: Path) -> Callable[[], None]:
+  """Writes who holds the folder; returns a check that this is still so."""
   token = f"{socket.gethostname()} {os.getpid()} {os.urandom(8).hex()}\n"
-  with storage_errors.bucket_errors(directory):
-    (directory / ".lock").write_text(token)
+  (directory / ".lock").write_text(token)
 
   def check() -> None:
-    found = (directory / ".lock").read_text()
+    found = token
+    with contextlib.suppress(FileNotFoundError):  # Removed by hand.
+      found = (directory / ".lock").read_text()
     if found != token:
       raise CheckpointError(
         f"another run ({' '.join(found.split()[:2])}) has started to write to "
         f"{directory}, so this one must not: stop one of them."
       )
 
-  return Lock(check, lambda: None)
+  return check

@@ -28,6 +28,7 @@ from maskedlm.core.parse_json import parse_json
 from maskedlm.runtime import buckets, output_files, storage_errors
 
 T = TypeVar("T")
+SHARED = ".shared-"  # What the names of marks in a shared workdir begin with.
 SEEN_WITHIN = 30  # Seconds until a shared folder shows a new file.
 
 
@@ -146,13 +147,13 @@ def check_shared(folder: pathlib.Path) -> None:
     token = secrets.token_hex(8)
     try:
       folder.mkdir(parents=True, exist_ok=True)
-      output_files.write_text(place / f".shared-{token}", token)
+      output_files.write_text(place / f"{SHARED}{token}", token)
     except Exception as error:  # gcsfs raises many kinds.
       raise storage_errors.unwritable(place, error) from error
     return token
 
   token = broadcast_from_host0(write_token)
-  mark = place / f".shared-{token}"
+  mark = place / f"{SHARED}{token}"
 
   def read() -> None:
     for _ in range(SEEN_WITHIN):

@@ -7,24 +7,26 @@ storage_errors.py turns them into one-line errors. Paths may be strings.
 import contextlib
 import errno
 import fcntl
+import functools
 import hashlib
 import os
 import pathlib
-import shutil
+import re
 import uuid
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.measured import to_json
 from maskedlm.core.open_file import open_file
 from maskedlm.core.parse_json import parse_json
-from maskedlm.runtime import buckets, storage_errors
+from maskedlm.runtime import buckets, console, storage_errors
 
 if TYPE_CHECKING:
   import numpy as np
 
+T = TypeVar("T")
 # errno of flock on file systems without locks, such as Lustre and some NFS.
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
@@ -37,28 +39,24 @@ def whole_file(path: str | os.PathLike) -> Iterator[IO[bytes]]:
   """Opens a new binary file, which replaces `path` if nothing is raised.
 
   Missing parent folders are created. Until it is whole, the file has a random
-  name in the same folder, at which nothing that exists is opened. Several
-  processes may write the same path: the last one to finish wins. A link at
-  `path` is followed; a device such as /dev/stdout is written to directly.
+  name in the same folder, at which nothing that exists is opened; what killed
+  processes left of it is removed. Several processes may write the same path:
+  the last one to finish wins. A link at `path` is followed; a device such as
+  /dev/stdout is written to directly.
   """
   path = pathlib.Path(os.path.realpath(path))  # resolve() fails for a loop.
   if path.exists() and not path.is_file():
     with path.open("wb") as file:
       yield file
     return
-  unfinished = _unfinished(path)
-  unfinished.parent.mkdir(parents=True, exist_ok=True)
-  file = unfinished.open("xb")
-  try:
-    yield file
-    sync(file)
-    file.close()
+  path.parent.mkdir(parents=True, exist_ok=True)
+  with _unfinished(path, lambda new: new.open("xb")) as (unfinished, file):
+    try:
+      yield file
+      sync(file)
+    finally:
+      file.close()
     unfinished.replace(path)
-  except BaseException:
-    for clean_up in (file.close, unfinished.unlink):
-      with contextlib.suppress(OSError):  # It must not hide the first error.
-        clean_up()
-    raise
 
 
 @contextlib.contextmanager
@@ -66,25 +64,75 @@ def whole_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
   """Makes a new folder, which becomes `path` if nothing is raised.
 
   If a folder with files in it is at `path` by then, that one stays and the new
-  one is removed.
+  one is removed. What killed processes left is removed as by `whole_file`.
   """
   path = pathlib.Path(path)
-  unfinished = _unfinished(path)
-  unfinished.mkdir(parents=True)
-  try:
+  path.parent.mkdir(parents=True, exist_ok=True)
+  with _unfinished(path, pathlib.Path.mkdir) as (unfinished, _):
     yield unfinished
     try:
       unfinished.rename(path)
     except OSError as error:
       if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
         raise
+
+
+@contextlib.contextmanager
+def _unfinished(
+  path: pathlib.Path, make: Callable[[pathlib.Path], T]
+) -> Iterator[tuple[pathlib.Path, T]]:
+  """Yields (a new path beside another, make(it)); removes what is there after.
+
+  It is locked meanwhile, so that what a killed process left can be told.
+  """
+  clear_unfinished(path.parent, path.name)
+  while True:
+    # A part of the name, as names have at most 255 bytes.
+    new = path.with_name(f".{path.name[:32]}.{uuid.uuid4().hex}")
+    made = make(new)
+    try:
+      with _locked(new, fcntl.LOCK_EX):
+        if not new.exists():  # Taken for one that was left, before the lock.
+          continue
+        yield new, made
+        return
+    finally:
+      buckets.remove(new)  # It is no more, if all went well.
+
+
+def clear_unfinished(folder: str | os.PathLike, name: str = "") -> None:
+  """Removes what killed processes left of files and folders in a folder.
+
+  Where the file system has no locks, it stays.
+
+  Args:
+    folder: where it is looked for.
+    name: of the file or the folder; "" = any.
+  """
+  prefix = re.escape(f".{name[:32]}.") if name else r"\..+\."
+  with contextlib.suppress(OSError):
+    for each in os.listdir(folder):
+      if not re.fullmatch(f"{prefix}[0-9a-f]{{32}}", each):
+        continue
+      path = pathlib.Path(folder, each)
+      held = _locked(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
+      with contextlib.suppress(OSError), held as is_free:
+        if is_free:
+          buckets.remove(path)
+
+
+@contextlib.contextmanager
+def _locked(path: pathlib.Path, how: int) -> Iterator[bool]:
+  """Locks a file or a folder; yields whether that worked."""
+  file = _open_no_link(path, os.O_RDONLY)
+  try:
+    is_locked = False
+    with contextlib.suppress(OSError):  # Held by another, or without locks.
+      fcntl.flock(file, how)
+      is_locked = True
+    yield is_locked
   finally:
-    shutil.rmtree(unfinished, ignore_errors=True)
-
-
-def _unfinished(path: pathlib.Path) -> pathlib.Path:
-  # A part of the name, as names have at most 255 bytes.
-  return path.with_name(f".{path.name[:32]}.{uuid.uuid4().hex}")
+    os.close(file)
 
 
 @contextlib.contextmanager
@@ -189,8 +237,9 @@ def lock(
 ) -> IO:
   """Opens and locks a file until it is closed, or the process ends.
 
-  Where the file system has no locks, the file is only opened. A link at the
-  path is not followed: its file could be someone else's.
+  Where the file system has no locks, the file is only opened, and a line says
+  so, once. A link at the path is not followed: its file could be someone
+  else's.
 
   Args:
     path: the file; it is created if it does not exist.
@@ -214,7 +263,16 @@ def lock(
     if error.errno not in _NO_LOCKS:
       file.close()
       raise
+    _warn_of_no_locks(error.strerror)
   return file
+
+
+@functools.cache  # Once, whatever is locked.
+def _warn_of_no_locks(reason: str) -> None:
+  console.warn(
+    f"warning: the file system has no locks ({reason}): two commands that "
+    "write the same folder or cache at once are not kept apart; start one only."
+  )
 
 
 def _open_no_link(path: str | os.PathLike, flags: int) -> int:

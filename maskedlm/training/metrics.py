@@ -21,8 +21,7 @@ from typing import Any, NamedTuple
 import jax
 
 from maskedlm.core.counts import counted
-from maskedlm.core.measured import to_json
-from maskedlm.core.parse_json import parse_json
+from maskedlm.core.measured import parse_line, to_json
 from maskedlm.runtime import chips, output_files
 from maskedlm.runtime.console import format_seconds, log, progress
 from maskedlm.training import language_metrics, trackers
@@ -165,12 +164,16 @@ def _open_files(workdir: pathlib.Path, start: int, config: Mapping[str, Any]):
   if jax.process_index() != 0:
     return lambda step, values: None, lambda: None
   path = workdir / "metrics.jsonl"
-  lines = []
+  lines: list[bytes] = []
   if path.exists():
-    lines = path.read_text("utf-8", errors="replace").splitlines()
-    kept = [line for line in lines if _step_of(line) <= start]
-    # Atomically, so that a kill loses no lines.
-    output_files.write_text(path, "".join(f"{line}\n" for line in kept))
+    content = path.read_bytes()
+    lines = content.splitlines()
+    kept = b"".join(b"%s\n" % x for x in lines if _step_of(x) <= start)
+    # A kill loses no line, nor does a run that is still appending to the file.
+    if content.startswith(kept):
+      os.truncate(path, len(kept))
+    else:
+      output_files.write_bytes(path, kept)
   if lost := _lost_lines(lines, start):
     log(f"{path}: {lost}; training is not affected, only its log")
   jsonl = path.open("a", encoding="utf-8")
@@ -193,7 +196,7 @@ def _open_files(workdir: pathlib.Path, start: int, config: Mapping[str, Any]):
   return write, close
 
 
-def _lost_lines(lines: Sequence[str], start: int) -> str:
+def _lost_lines(lines: Sequence[bytes], start: int) -> str:
   """Returns what a log of the first `start` steps lacks, or ''.
 
   A kill cuts only the last line, and steps are logged at a fixed distance.
@@ -267,12 +270,12 @@ def import_tensorboardx():
   return tensorboardX
 
 
-def _step_of(line: str) -> float:
-  """Returns the step of a JSONL line; infinity if it has none."""
+def _step_of(line: bytes) -> float:
+  """Returns the step of a line of metrics.jsonl; infinity if it is none."""
   try:
-    return float(parse_json(line)["step"])
-  except (ValueError, KeyError, TypeError, OverflowError):
-    return float("inf")
+    return parse_line(line)[0]
+  except ValueError:
+    return math.inf
 
 
 def format_values(values: Mapping[str, float]) -> str:

@@ -5,7 +5,7 @@ import os
 from typing import Any
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.core.measured import from_json
+from maskedlm.core.measured import parse_line
 from maskedlm.core.parse_json import parse_json
 from maskedlm.runtime import buckets, console, storage_errors
 from maskedlm.training.checkpoints import resume
@@ -48,8 +48,8 @@ def read_status(workdir: str | os.PathLike) -> dict[str, Any]:
   try:
     config = parse_json(text or b"{}")
     kind = resume.writer(config)
-    num_steps = config["train"]["num_steps"]
-  except (ValueError, KeyError, TypeError):
+    num_steps = int(config["train"]["num_steps"])
+  except (ValueError, KeyError, TypeError, OverflowError):
     raise ConfigError(
       f"{workdir} holds no run: expected a workdir of pretrain or finetune, "
       "with a config.json, which is written before the first step."
@@ -135,9 +135,8 @@ def _last_lines(log: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
   heldout: dict[str, Any] = {}
   for line in reversed(log.splitlines()):
     try:
-      values = {n: from_json(x) for n, x in parse_json(line).items()}
-      step = int(values["step"])
-    except (ValueError, KeyError, TypeError, AttributeError):
+      step, values = parse_line(line)
+    except ValueError:
       continue  # Being written, or cut off when killed.
     values["step"] = step
     if any(name.startswith(_HELD_OUT) for name in values):

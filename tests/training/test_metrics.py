@@ -15,7 +15,8 @@ CONFIG = {"name": "toy", "train": {"num_steps": 10, "tracker": ""}}
 
 def test_a_full_disk_loses_no_line_of_the_log(tmp_path, monkeypatch):
   path = tmp_path / "metrics.jsonl"
-  path.write_text('{"step": 1}\n{"step": 9}\n{"ste')
+  text = '{"step": 1}\n\0\n{"step": 2}\n{"ste'  # Not its beginning is kept.
+  path.write_text(text)
 
   def full(descriptor):
     raise OSError(errno.ENOSPC, "No space left on device")
@@ -24,7 +25,7 @@ def test_a_full_disk_loses_no_line_of_the_log(tmp_path, monkeypatch):
     patch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
       metrics.open_logbook(tmp_path, 5, CONFIG, lambda step: 0)
-  assert path.read_text() == '{"step": 1}\n{"step": 9}\n{"ste'
+  assert path.read_text() == text
   metrics.open_logbook(tmp_path, 5, CONFIG, lambda step: 0).close()
   assert path.read_text() == '{"step": 1}\n'
 
@@ -121,3 +122,14 @@ def test_a_loss_of_no_predictions_is_not_shown():
     "no predictions | lr 5.00e-01"
   )
   assert shown({"skipped": 1.0}) == ""  # Its line says why there is no loss.
+
+
+def test_a_log_is_not_replaced_under_a_writer(tmp_path):
+  """As of another run, where the file system has no locks."""
+  path = tmp_path / "metrics.jsonl"
+  path.write_text('{"step": 1}\n{"step": 9}\n')
+  with path.open("a") as writer:
+    metrics.open_logbook(tmp_path, 5, CONFIG, lambda step: 0).close()
+    assert path.read_text() == '{"step": 1}\n'
+    writer.write('{"step": 6}\n')
+  assert path.read_text() == '{"step": 1}\n{"step": 6}\n'

@@ -140,6 +140,7 @@ def _save(path, dtype, digest: str, build) -> None:
   """
   if os.path.lexists(path) and not os.path.isfile(path):
     return
+  output_files.clear_unfinished(os.path.dirname(path))
   # Plain writes: a full disk would kill a writer through a memory map.
   with output_files.whole_file(path) as file:
     file.write(_header(dtype, 0))

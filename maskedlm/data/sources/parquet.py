@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from maskedlm.core.parse_json import parse_json
-from maskedlm.runtime import storage_errors
+from maskedlm.runtime import console, storage_errors
 
 _ROWS = 256  # Rows read at a time.
 _TEXTS = (
@@ -81,18 +81,33 @@ def read_rows(path: str) -> Iterator[dict[str, Any]]:
   """Yields the rows of a file as dicts, column -> value.
 
   In files written by Hugging Face's datasets, classes, also within lists and
-  objects, become names instead of numbers; no class (-1) is "".
+  objects, become names instead of numbers; no class (-1) is "". Columns of
+  times and durations are left out, with a line in the log: Python has no value
+  for some of them, and no task reads them.
 
   Raises:
     ParquetError: the file can't be read.
   """
   with _open(path) as file:
-    classes = _features_with_classes(file.schema_arrow.metadata or {})
-    for batch in file.iter_batches(_ROWS, use_threads=False):
+    schema = file.schema_arrow
+    classes = _features_with_classes(schema.metadata or {})
+    names = [x.name for x in schema if not _has_times(x.type)]
+    if left_out := [name for name in schema.names if name not in names]:
+      console.log(f"{path}: not read, as times: {', '.join(left_out)}")
+    columns = names if left_out else None
+    for batch in file.iter_batches(_ROWS, columns=columns, use_threads=False):
       for row in batch.to_pylist():
         for column in classes.keys() & row.keys():
           row[column] = _named(row[column], classes[column])
         yield row
+
+
+def _has_times(type_) -> bool:
+  """Returns whether a type is that of a time, or has one within."""
+  import pyarrow as pa
+
+  inner = [type_.field(i).type for i in range(type_.num_fields)]
+  return pa.types.is_temporal(type_) or any(map(_has_times, inner))
 
 
 def _named(value: Any, feature: Any) -> Any:

@@ -16,9 +16,8 @@ import numpy as np
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, DataError, check_name
-from maskedlm.core.measured import from_json
+from maskedlm.core.measured import parse_line
 from maskedlm.core.open_file import open_file
-from maskedlm.core.parse_json import parse_json
 from maskedlm.inference.plots import figure
 from maskedlm.runtime import buckets, storage_errors
 
@@ -72,10 +71,8 @@ def read_run(workdir: str) -> Run:
     if not line.strip():
       continue
     try:
-      values = parse_json(line)
-      step = int(values.pop("step"))
-      points = {name: from_json(value) for name, value in values.items()}
-    except (ValueError, KeyError, TypeError, AttributeError):
+      step, points = parse_line(line)
+    except ValueError:
       if number == len(lines):  # Being written, or cut off when killed.
         continue
       raise DataError(

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from maskedlm.core.errors import CheckpointError, ConfigError, StorageError
 from maskedlm.runtime import buckets, console, output_files, storage_errors
+from maskedlm.runtime.multihost import SHARED
 from maskedlm.training.checkpoints import manifest
 
 T = TypeVar("T")
@@ -341,7 +342,9 @@ def end(directory: Path, record: dict) -> None:
 
 
 def clear_unfinished(directory: Path) -> list[str]:
-  """Deletes unfinished saves; only the holder of the lock may call it.
+  """Deletes unfinished saves, and what killed runs left in the workdir.
+
+  Only the holder of the lock may call it.
 
   Returns:
     The steps whose saves were interrupted before they were verified.
@@ -355,10 +358,12 @@ def clear_unfinished(directory: Path) -> list[str]:
           buckets.remove(step)
           deleted.append(step.name)
         buckets.remove(path)
-    # The second is a mark of which the writing was interrupted.
-    for pattern in "*.orbax-*", f".*{_UNFINISHED}.*":
-      for path in directory.glob(pattern):
-        buckets.remove(path)
+    workdir = directory.parent
+    for path in *directory.glob("*.orbax-*"), *workdir.glob(f"{SHARED}*"):
+      buckets.remove(path)
+  if not buckets.is_address(directory):
+    for folder in directory, workdir:
+      output_files.clear_unfinished(folder)
   return deleted
 
 
