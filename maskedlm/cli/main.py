@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 from maskedlm import __version__
 from maskedlm.cli import exit_codes, verbs
+from maskedlm.core.errors import cut_values
 from maskedlm.runtime import allocator, console, interrupts, storage_errors
 
 _PATIENCE = 15  # Seconds.
@@ -165,5 +166,5 @@ def _run_with_errors(
       code, line = exit_codes.ERROR, f"{line.splitlines()[0]} {_LESS_MEMORY}"
     if code is None:
       raise  # A bug in maskedlm, where the traceback helps.
-    console.warn(f"error: {line}")
+    console.warn(f"error: {cut_values(line)}")
     return code

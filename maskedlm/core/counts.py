@@ -1,4 +1,4 @@
-"""Writes numbers of things: 1 example, 2,000 batches."""
+"""Writes numbers of things: 1 example, 2,000 batches, 1.5 MB."""
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
@@ -13,6 +13,18 @@ def counted(count: int, noun: str, plural: str = "") -> str:
   ('1 example', '0 queries', '2,000 batches')
   """
   return f"{count:,} {noun if count == 1 else plural or _plural(noun)}"
+
+
+def sized(count: float) -> str:
+  """Returns "1.5 kB", "20.0 MB" or "1,000.0 GB".
+
+  >>> sized(40), sized(1.5e6), sized(2e12)
+  ('0.0 kB', '1.5 MB', '2,000.0 GB')
+  """
+  for unit, size in ("GB", 1e9), ("MB", 1e6):
+    if count >= size:
+      return f"{count / size:,.1f} {unit}"
+  return f"{count / 1e3:,.1f} kB"
 
 
 def _plural(noun: str) -> str:

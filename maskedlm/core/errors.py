@@ -6,12 +6,28 @@ line. A command that fails with one of them exits with its `exit_code`.
 
 import difflib
 import itertools
+import re
 
 
 class ConfigError(ValueError):
   """Reports a wrong option: its name, its value, and what is expected."""
 
   exit_code = 2
+
+
+# A word, or a value in quotation marks.
+_LONG = re.compile(
+  r"""[^\s'"/=]{201,}|(?<=[\s=(\[])(['"])(?!\1)[^\n]{200,}?\1"""
+)
+
+
+def cut_values(line: str) -> str:
+  """Returns a message whose values are cut at 200 characters.
+
+  >>> len(cut_values(f"text={'a' * 5_000}: too long"))
+  218
+  """
+  return _LONG.sub(lambda value: f"{value[0][:200]} ...", line)
 
 
 def check_name(option: str, value: str, known, error=ConfigError) -> None:

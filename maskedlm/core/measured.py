@@ -47,7 +47,7 @@ def parse_line(line: str | bytes) -> tuple[int, dict[str, float]]:
   """
   try:
     values = parse_json(line)
-    step = int(values.pop("step"))
+    step = int(float(values.pop("step")))  # Not one of 1,000 digits.
     return step, {name: from_json(value) for name, value in values.items()}
   except (KeyError, TypeError, AttributeError, OverflowError) as error:
     raise ValueError(f"not a line of metrics: {error!r}") from error

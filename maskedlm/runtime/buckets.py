@@ -59,9 +59,12 @@ def folder(path: str | Path) -> pathlib.Path:
     ConfigError: the path is an address.
   """
   if is_address(path):
+    place = normalize(path)
+    copy = {"gs": "gcloud storage rsync --recursive", "s3": "aws s3 sync"}
+    command = copy.get(place.partition(":")[0])
     raise ConfigError(
-      f"{normalize(path)}: expected a folder on this machine; copy that there, "
-      f"gcloud storage rsync --recursive FOLDER {normalize(path)}"
+      f"{place}: expected a folder on this machine; copy that there"
+      + (f", {command} FOLDER {place}" if command else ".")
     )
   return pathlib.Path(os.path.realpath(_at_home(path)))
 
@@ -148,6 +151,14 @@ def filesystem(address: str):
     raise ConfigError(
       f"{address}: {error}; expected a folder, or an address such as "
       "gs://BUCKET/PATH."
+    ) from error
+  except Exception as error:  # Each kind of file system raises its own.
+    raise storage_errors.as_user_error(
+      f"{address} can't be opened ({storage_errors.reason(error)})",
+      error,
+      if_wrong="mount the storage, and give the folder.",
+      if_temporary="then run the same command again; or mount the storage, and "
+      "give the folder.",
     ) from error
 
 

@@ -9,11 +9,15 @@ import errno
 import fcntl
 import functools
 import hashlib
+import lzma
 import os
 import pathlib
 import re
+import struct
+import tokenize
 import uuid
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
@@ -223,10 +227,39 @@ def open_npz(
   except OSError as error:
     storage_errors.raise_if_temporary(path, error)
     raise ConfigError(f"{path}: {error.strerror or error}.") from None
-  except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as e:
+  except NPZ_ERRORS as error:
+    if hasattr(error, "exit_code"):
+      raise
     raise ConfigError(
-      f"{path} is damaged or not written by `{made_by}` ({e}): write it again."
+      f"{path} is damaged or not written by `{made_by}` ({error}): write it "
+      "again."
     ) from None
+
+
+# What reading an .npz raises that is none, beside OSError.
+NPZ_ERRORS = (
+  *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError),
+  *(EOFError, RuntimeError, MemoryError, SyntaxError, tokenize.TokenError),
+  *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
+)
+
+
+def array(
+  file: Mapping[str, "np.ndarray"], name: str, dtype: str, *shape: int
+) -> "np.ndarray":
+  """Returns an array of an open .npz; -1 in its shape is any number.
+
+  Raises:
+    ValueError: it has another type or shape.
+    KeyError: there is none of this name.
+  """
+  found = file[name]
+  fits = len(found.shape) == len(shape) and all(
+    want in (-1, n) for want, n in zip(shape, found.shape, strict=True)
+  )
+  if found.dtype != dtype or not fits:
+    raise ValueError(f"{name} is {found.dtype}{list(found.shape)}")
+  return found
 
 
 # Locks, hashes, caches

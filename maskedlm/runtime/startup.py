@@ -110,7 +110,10 @@ def _jax_finds_hosts(environ: Mapping[str, str]) -> bool:
 def _is_task_of_slurm(environ: Mapping[str, str]) -> bool:
   """Returns whether this is one of several tasks, as under srun, not salloc."""
   in_step = "SLURM_STEP_NODELIST" in environ and "SLURM_PROCID" in environ
-  return in_step and int(environ.get("SLURM_NTASKS", "1")) > 1
+  count = environ.get("SLURM_NTASKS", "1")
+  if in_step and not (count.isdecimal() and len(count) < 10):
+    raise ConfigError(f"SLURM_NTASKS={count}: expected the number of tasks.")
+  return in_step and int(count) > 1
 
 
 def _tpu_workers(environ: Mapping[str, str]) -> str:

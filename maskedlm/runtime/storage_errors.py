@@ -23,6 +23,17 @@ _TEMPORARY = {
   *(errno.ENETDOWN, errno.ENETUNREACH, errno.ENETRESET, errno.ENOTCONN),
   *(errno.ECONNREFUSED, errno.ECONNRESET, errno.ECONNABORTED, errno.ESHUTDOWN),
 }
+_REMEDIES = {
+  **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "make room"),
+  **dict.fromkeys(
+    (errno.EMFILE, errno.ENFILE), "allow more open files (ulimit -n 65536)"
+  ),
+  **dict.fromkeys(
+    (errno.ECONNREFUSED, errno.EHOSTDOWN, errno.EHOSTUNREACH),
+    "check that its server runs",
+  ),
+  errno.ENOMEM: "free memory",
+}
 _WRONG_CODES = {"400", "401", "403", "404"}  # Of HTTP.
 # Beginnings of messages: of gcsfs, which has no types for them, of TensorStore.
 _WRONG_TEXTS = (
@@ -41,10 +52,12 @@ def as_user_error(
     text: what failed, and why.
     error: the file system's error.
     if_wrong: the advice if a name or a permission is wrong.
-    if_temporary: the advice if a retry may help.
+    if_temporary: the rest of the advice if a retry may help, which begins with
+      what helps against the error.
   """
   if may_pass(error):
-    return StorageError(f"{text}: {if_temporary}")
+    first = _REMEDIES.get(_number(error), "wait")
+    return StorageError(f"{text}: {first}, {if_temporary}")
   return ConfigError(f"{text}: {if_wrong}")
 
 
@@ -99,16 +112,18 @@ def unreachable(
     error,
     if_wrong="check its spelling, and whether this machine's account may read "
     "and write it.",
-    if_temporary="run the same command again when it can; it continues.",
+    if_temporary="then run the same command again; it continues.",
   )
 
 
 def raise_if_temporary(path: str | os.PathLike, error: Exception) -> None:
   """Raises StorageError if reading an input failed in a way that may pass."""
   if _number(error) in _TEMPORARY:
-    raise StorageError(
-      f"{os.fspath(path)} can't be read ({reason(error)}): run the same "
-      "command again when it can be."
+    raise as_user_error(
+      f"{os.fspath(path)} can't be read ({reason(error)})",
+      error,
+      if_wrong="",
+      if_temporary="then run the same command again.",
     ) from error
 
 
@@ -126,7 +141,7 @@ def unwritable(
     f"{os.fspath(path)} can't be written ({reason(error)})",
     error,
     if_wrong="choose another place, or make it writable.",
-    if_temporary="make room or wait, then run the same command again.",
+    if_temporary="then run the same command again.",
   )
 
 
@@ -158,7 +173,7 @@ def unusable(
     f"read ({reason(error)})",
     error,
     if_wrong="choose another place, or make it usable.",
-    if_temporary="make room or wait, then run the same command again.",
+    if_temporary="then run the same command again.",
   )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from maskedlm.core.counts import sized
 from maskedlm.core.errors import CheckpointError
 from maskedlm.runtime import buckets, console, storage_errors
 from maskedlm.training.checkpoints import files, manifest
@@ -69,12 +70,12 @@ def _heldout(record: dict) -> float | None:
 def format_steps(steps: list[dict[str, Any]]) -> list[str]:
   """Returns the lines of a table of list_steps."""
   return console.table(
-    ("step", "held out", "MB", ""),
+    ("step", "held out", "size", ""),
     (
       (
         f"{s['step']:,}",
         None if s["heldout"] is None else f"{s['heldout']:.4f}",
-        f"{s['bytes'] / 1e6:,.1f}",
+        sized(s["bytes"]),
         s["problem"] or ("best" if s["best"] else ""),
       )
       for s in steps

@@ -48,7 +48,7 @@ def read_status(workdir: str | os.PathLike) -> dict[str, Any]:
   try:
     config = parse_json(text or b"{}")
     kind = resume.writer(config)
-    num_steps = int(config["train"]["num_steps"])
+    num_steps = int(float(config["train"]["num_steps"]))
   except (ValueError, KeyError, TypeError, OverflowError):
     raise ConfigError(
       f"{workdir} holds no run: expected a workdir of pretrain or finetune, "
@@ -112,6 +112,8 @@ def _modified(fs, path: str) -> datetime.datetime | None:
   try:
     found = fs.modified(path)
   except (FileNotFoundError, NotADirectoryError, NotImplementedError, KeyError):
+    return None
+  except (ValueError, OverflowError):  # In the year 10,000.
     return None
   return found if found.tzinfo else found.replace(tzinfo=datetime.UTC)
 

@@ -16,6 +16,7 @@ import threading
 import time
 from typing import NamedTuple
 
+from maskedlm.core.counts import sized
 from maskedlm.core.errors import ConfigError
 from maskedlm.runtime import output_files
 
@@ -47,8 +48,8 @@ def open_cache(folder: pathlib.Path, most: int) -> Cache:
   free = shutil.disk_usage(folder).free
   if most - used > free:
     raise ConfigError(
-      f"corpus.cache_gb={most / 1e9:g}: {folder} holds {used / 1e9:,.3f} GB, "
-      f"and has room for {free / 1e9:,.3f} more. Lower corpus.cache_gb, make "
+      f"corpus.cache_gb={most / 1e9:g}: {folder} holds {sized(used)}, and "
+      f"has room for {sized(free)} more. Lower corpus.cache_gb, make "
       "room, or set XDG_CACHE_HOME to a folder that has it."
     )
   return cache

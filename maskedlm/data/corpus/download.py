@@ -11,6 +11,7 @@ import shutil
 import threading
 from collections.abc import Callable, Mapping
 
+from maskedlm.core.counts import sized
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.parse_json import parse_json
 from maskedlm.runtime import buckets, output_files, storage_errors
@@ -38,7 +39,7 @@ def copy(
   """Copies files of a corpus to a folder, once.
 
   The folder gets its name when every file matches its SHA-256. An interrupted
-  copy is continued.
+  copy is continued, and one that has lost a file, or the end of one, mended.
 
   Args:
     address: the corpus's.
@@ -57,19 +58,24 @@ def copy(
     # One of this machine's processes copies it; the others wait.
     lock = folder.with_name(f"{folder.name}.lock")
     with output_files.lock(lock, on_wait=lambda: None):
-      if not folder.exists():
-        work = folder.with_name(f"{folder.name}.part")
-        work.mkdir(exist_ok=True)
-        log(f"corpus: copying {address} to {folder}")
-        _copy(address, files, work, log=log)
-        (work / "meta.json").write_bytes(text)
-        work.rename(folder)
+      if _is_whole(folder, files, text):
+        return
+      work = folder.with_name(f"{folder.name}.part")
+      if folder.exists():
+        log(f"corpus: {folder} has lost files: mending it")
+        folder.rename(work)
+      work.mkdir(exist_ok=True)
+      log(f"corpus: copying {address} to {folder}")
+      _copy(address, files, work, log=log)
+      output_files.write_bytes(work / "meta.json", text)
+      work.rename(folder)
   except OSError as error:
     raise storage_errors.as_user_error(
       f"{address} can't be copied to {folder} ({error})",
       error,
       if_wrong=f"is all of it there? {_MORE_ROOM}",
-      if_temporary=f"the same command continues the copy. {_MORE_ROOM}",
+      if_temporary="then run the same command again, which continues; or set "
+      "XDG_CACHE_HOME to another folder.",
     ) from error
 
 
@@ -125,8 +131,8 @@ def _copy(
   free = shutil.disk_usage(work).free
   if total - done > free:
     raise ConfigError(
-      f"{address} needs {(total - done) / 1e9:,.1f} GB in {work.parent}, where "
-      f"{free / 1e9:,.1f} GB are free. {_MORE_ROOM}"
+      f"{address} needs {sized(total - done)} in {work.parent}, where "
+      f"{sized(free)} are free. {_MORE_ROOM}"
     )
 
   def check(name: str) -> None:
@@ -140,7 +146,7 @@ def _copy(
     with counting:
       before, done = done, done + files[name]["bytes"]
       if 10 * done // max(total, 1) > 10 * before // max(total, 1):
-        log(f"corpus: copied {done / 1e6:,.1f} of {total / 1e6:,.1f} MB")
+        log(f"corpus: copied {sized(done)} of {sized(total)}")
 
   try:
     buckets.download(address, missing, work, then=check)
@@ -148,6 +154,19 @@ def _copy(
     raise
   except Exception as error:  # Each file system raises its own.
     raise storage_errors.unreachable(address, error) from error
+
+
+def _is_whole(
+  folder: pathlib.Path, files: Mapping[str, Mapping], text: bytes
+) -> bool:
+  """Returns whether a copy has all files, of the right sizes."""
+  try:
+    return (folder / "meta.json").read_bytes() == text and all(
+      (folder / name).stat().st_size == file["bytes"]
+      for name, file in files.items()
+    )
+  except OSError:
+    return False
 
 
 def _is_good(path: pathlib.Path, file: Mapping) -> bool:

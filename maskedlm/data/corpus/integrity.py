@@ -185,5 +185,5 @@ def reading(path: str) -> Iterator[None]:
       f"{error.filename or path} can't be read ({error.strerror or error})",
       error,
       if_wrong=shards.REMEDY,
-      if_temporary="run the same command again when it can.",
+      if_temporary="then run the same command again.",
     ) from error

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from maskedlm.core.counts import sized
 from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.core.open_file import open_file
 from maskedlm.data.corpus import (
@@ -225,8 +226,8 @@ def _cache_errors(folder: pathlib.Path) -> Iterator[None]:
       f"({storage_errors.reason(error)})",
       error,
       if_wrong="set XDG_CACHE_HOME to a folder that can be.",
-      if_temporary="make room there, lower corpus.cache_gb, or set "
-      "XDG_CACHE_HOME to another folder; the same command continues.",
+      if_temporary="then run the same command again, which continues; or "
+      "lower corpus.cache_gb, or set XDG_CACHE_HOME to another folder.",
     ) from error
 
 
@@ -274,9 +275,9 @@ def open_corpus(
   with _cache_errors(place):
     cache = block_cache.open_cache(place, int(cache_gb * 1e9))
   log(
-    f"corpus: {address} is streamed: of its {_gigabytes(files, names)} GB of "
+    f"corpus: {address} is streamed: of its {_size(files, names)} of "
     f"tokens, {place} holds {cache_gb:g} GB at most; the rest of it, "
-    f"{_gigabytes(files, others)} GB, is copied to {folder}"
+    f"{_size(files, others)}, is copied to {folder}"
   )
   download.copy(address, text, others, folder, log=log)
   meta = integrity.read_meta(str(folder))
@@ -288,8 +289,8 @@ def open_corpus(
 _COPY_WHOLE = "leave it out, which copies the corpus whole"
 
 
-def _gigabytes(files: Mapping[str, Mapping], names: Iterable[str]) -> str:
-  return f"{sum(files[name]['bytes'] for name in names) / 1e9:,.3f}"
+def _size(files: Mapping[str, Mapping], names: Iterable[str]) -> str:
+  return sized(sum(files[name]["bytes"] for name in names))
 
 
 def _check_ranges(address: str) -> None:

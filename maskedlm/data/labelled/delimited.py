@@ -18,12 +18,12 @@ from collections.abc import Iterable, Iterator
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled.lines import read_lines
+from maskedlm.data.labelled.lines import MAX_LINE, read_lines
 from maskedlm.runtime import console
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 _NAMES = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
-_MAX_FIELD = 1 << 30  # Characters; csv's default limit is 131,072.
+_MAX_FIELD = MAX_LINE  # Characters; csv's default limit is 131,072.
 # Names of columns: a row of nothing else is a header line.
 _USUAL = {"id", "idx", "index", "text", "text_b", "label", "labels", "class"}
 _USUAL |= {"sentence", "sentence1", "sentence2", "premise", "hypothesis"}

@@ -22,6 +22,7 @@ from maskedlm.runtime import storage_errors
 COMPRESSED = (".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz")
 _BOM = b"\xef\xbb\xbf"
 _HEAD = 4096  # Bytes that show what a file is.
+MAX_LINE = 1 << 27  # Bytes; of a longer one, a compressed file has any number.
 
 
 def read_lines(path: pathlib.Path) -> Iterator[str]:
@@ -30,14 +31,25 @@ def read_lines(path: pathlib.Path) -> Iterator[str]:
   A compressed file (gzip, zstd, bzip2, xz) is decompressed.
 
   Raises:
-    DataError: the file is missing, empty or not UTF-8 text.
+    DataError: the file is missing, empty or not UTF-8 text, or a line has more
+      than MAX_LINE bytes.
   """
   is_empty = True
-  for _, line in decode_lines(raw_lines(path), str(path)):
+  for _, line in decode_lines(_limited(path), str(path)):
     is_empty = False
     yield line
   if is_empty:
     raise DataError(f"{path}: the file is empty; expected labelled examples.")
+
+
+def _limited(path: pathlib.Path) -> Iterator[bytes]:
+  for number, line in enumerate(raw_lines(path, most=MAX_LINE), 1):
+    if len(line) >= MAX_LINE:
+      raise DataError(
+        f"{path}:{number}: the line has {MAX_LINE / 1e6:.0f} MB or more; "
+        "expected an example a line: break it into lines (of JSON: jq -c '.[]')."
+      )
+    yield line
 
 
 def read_head(path: str | pathlib.Path) -> bytes:

@@ -8,8 +8,10 @@ parquet. One that is not prepared is downloaded and prepared as array_record,
 which needs no TensorFlow, either.
 """
 
+import contextlib
 import os
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -42,7 +44,8 @@ def open_records(source: str) -> Sequence[dict[str, Any]]:
     )
   data_dir = match["data_dir"] and os.path.expanduser(match["data_dir"])
   try:
-    return _open(match["name"], match["split"] or "train", data_dir)
+    with _without_current_folder():
+      return _open(match["name"], match["split"] or "train", data_dir)
   except TfdsError as error:
     raise TfdsError(f"{source}: {error}") from error
   except Exception as error:  # Any type: no network, no TensorFlow ...
@@ -51,6 +54,17 @@ def open_records(source: str) -> Sequence[dict[str, Any]]:
       "that is prepared as tfrecord, array_record or parquet, or can be "
       "prepared here."
     ) from error
+
+
+@contextlib.contextmanager
+def _without_current_folder() -> Iterator[None]:
+  """Keeps modules that a dataset names from being found where one works."""
+  before, here = sys.path, os.getcwd()
+  sys.path = [p for p in before if p and os.path.realpath(p) != here]
+  try:
+    yield
+  finally:
+    sys.path = before
 
 
 def _open(name: str, split: str, data_dir: str | None):

@@ -4,6 +4,7 @@ The search is exact: it compares a query with every vector of a file that
 `maskedlm embed --unit=sentence` wrote. Queries are embedded as the file was.
 """
 
+import functools
 import pathlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -51,8 +52,17 @@ def open_index(path: str | pathlib.Path, model: vectors.TextEncoder) -> Index:
     raise ConfigError(f"{path}: expected the .npz file of {wanted}.")
   with output_files.open_npz(path, made_by=wanted.strip("`")) as file:
     about = parse_json(str(file["about"]))
-    names = ("vectors", "texts", "text_starts", "text_bytes", "text_lines")
-    index = Index(*(file[name] for name in (*names, "text_files")), about)
+    array = functools.partial(output_files.array, file)
+    lines = array("text_lines", "i8", -1)
+    index = Index(
+      vectors=file["vectors"],
+      texts=array("texts", "i8", len(file["vectors"])),
+      starts=array("text_starts", "i8", len(lines) + 1),
+      bytes=array("text_bytes", "u1", -1),
+      lines=lines,
+      files=array("text_files", "i4", len(lines)),
+      about=about,
+    )
     unit = about["unit"]
     if about["combine"] == "stack" or index.vectors.ndim != 2:
       raise ConfigError(

@@ -111,7 +111,9 @@ def load_standardiser(path: str | pathlib.Path) -> Standardiser:
   """
   with output_files.open_npz(path, made_by="maskedlm embed --fit") as file:
     about = parse_json(str(file["about"]))
-    return Standardiser(file["mean"], file["stddev"], about)
+    mean = output_files.array(file, "mean", "f4", -1)
+    stddev = output_files.array(file, "stddev", "f4", len(mean))
+    return Standardiser(mean, stddev, about)
 
 
 def describe(

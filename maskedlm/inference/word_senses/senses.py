@@ -267,10 +267,11 @@ def load_senses(path: str | pathlib.Path) -> Senses:
     path, made_by="maskedlm word-senses train"
   ) as file:
     stored = parse_json(file["senses"].tobytes())
+    examples = tuple(stored["examples"])
     return Senses(
       names=tuple(stored["names"]),
-      vectors=file["vectors"],
-      examples=tuple(stored["examples"]),
+      vectors=output_files.array(file, "vectors", "f4", len(examples), -1),
+      examples=examples,
       candidates={
         (lemma, pos): dict(zip(places, counts, strict=True))
         for lemma, pos, places, counts in stored["candidates"]

@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from maskedlm.core.counts import sized
 from maskedlm.core.errors import CheckpointError, ConfigError, StorageError
 from maskedlm.runtime import buckets, console, output_files, storage_errors
 from maskedlm.runtime.multihost import SHARED
@@ -312,9 +313,8 @@ def check_room(directory: Path, needed: int) -> None:
     # A retry can't help where it never fits.
     error = StorageError if needed <= disk.total else ConfigError
     raise error(
-      f"{directory} has {free / 1e9:,.3f} GB free, and a checkpoint takes "
-      f"{needed / 1e9:,.3f} GB: make room or choose another --workdir, and run "
-      "again."
+      f"{directory} has {sized(free)} free, and a checkpoint takes "
+      f"{sized(needed)}: make room or choose another --workdir, and run again."
     )
 
 

@@ -239,8 +239,7 @@ class Checkpoints:
         f"{storage_errors.reason(error)}. {intact} are intact",
         error,
         if_wrong="make it writable, or choose another --workdir.",
-        if_temporary="make room or choose another --workdir, and run again to "
-        "resume.",
+        if_temporary="then run again to resume; or choose another --workdir.",
       )
 
     return storage_errors.raise_as(convert)

@@ -7,7 +7,6 @@ renamed into place when complete, so finished work need not be repeated.
 
 import json
 import os
-import zipfile
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -168,7 +167,7 @@ def load_array(
   try:
     with np.load(path) as arrays:
       return arrays[array]
-  except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as e:
+  except output_files.NPZ_ERRORS as e:
     raise CorpusError(
       f"{path} is damaged ({e}): remove it, and run the same command again, "
       "which makes it again."
