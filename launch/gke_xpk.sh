@@ -51,7 +51,7 @@ case $step in
     need NAME TPU_TYPE IMAGE
     run xpk workload create "${at[@]}" --workload="$NAME" \
       --tpu-type="$TPU_TYPE" --num-slices=1 --docker-image="$IMAGE" \
-      --storage=maskedlm --max-restarts=50 --restart-on-exit-codes=69,74,75 \
+      --storage=maskedlm --max-restarts=50 --restart-on-exit-codes=74,75 \
       --termination-grace-period-seconds=120 \
       --command="maskedlm $(quote "$@")"
     ;;

@@ -54,11 +54,11 @@ wait_for() {  # PID: returns its exit code; signals don't end the wait.
 }
 
 # may_succeed_later CODE: whether the same command can continue a run that ended
-# so: 69, 74 and 75 (docs/guides/pretrain/running.md), or killed by a signal. Not
+# so: 74 and 75 (docs/guides/pretrain/running.md), or killed by a signal. Not
 # if the input is wrong (2), training diverged (3), or nobody reads (130, 141).
 may_succeed_later() {
   case $1 in
-    69 | 74 | 75) ;;
+    74 | 75) ;;
     130 | 141) return 1 ;;
     *) [ "$1" -gt 128 ] ;;
   esac

@@ -4,8 +4,8 @@
 #
 #   launch/machine.sh pretrain --config=... --workdir=... [--dry-run]
 #
-# It runs again if another host or the storage failed (69, 74), if it was saved
-# and stopped (75), or if a signal killed it (above 128), after 10 s, 20 s, 40 s,
+# It runs again if the storage failed (74), if it was saved and stopped, or lost
+# another host (75), or if a signal killed it (above 128), after 10 s, 20 s, 40 s,
 # ..., 10 minutes. RETRIES=20 runs in a row that each lasted less than an hour
 # are the limit. Ctrl-C, and `kill` of this script, save the run and end both.
 set -euo pipefail

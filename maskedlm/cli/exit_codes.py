@@ -1,8 +1,8 @@
 """Defines the exit codes of the command; 0 = success.
 
 maskedlm's own exceptions carry theirs as `exit_code`: 2, 3 (training diverged),
-69 (EX_UNAVAILABLE: another host is gone), 74 (EX_IOERR: storage can't be
-written or reached now) and 75 (fine-tuning interrupted).
+74 (EX_IOERR: storage can't be written or reached now) and 75 (fine-tuning
+interrupted, or another host gone).
 """
 
 ERROR = 2  # The user's input is wrong or can't be used.

@@ -24,7 +24,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import console, output_files, xla_flags
+from maskedlm.runtime import (
+  console,
+  interrupts,
+  lost_host,
+  output_files,
+  xla_flags,
+)
 
 CONNECT_TIMEOUT = 300  # Seconds within which all hosts must start.
 HEARTBEAT_TIMEOUT = 30  # Seconds of silence until a host counts as dead.
@@ -35,7 +41,13 @@ PACKAGES = ("maskedlm", "jax", "jaxlib", "flax", "numpy", "orbax-checkpoint")
 class LostHostError(RuntimeError):
   """Another host has ended, or can't be reached."""
 
-  exit_code = 69  # EX_UNAVAILABLE
+  exit_code = 75  # EX_TEMPFAIL: the same command continues.
+
+
+_LOST = (
+  "another host has stopped, or never started: see its log. The same command continues from the "
+  "newest checkpoint, on any number of hosts."
+)
 
 
 def enable_compile_cache() -> None:
@@ -156,13 +168,14 @@ def start_hosts() -> None:
   address = found.get("coordinator_address", "")
   if address.startswith(("127.", "localhost:")):
     found["coordinator_bind_address"] = address
-  # On a timeout JAX ends the process, with a page that doesn't explain why.
   who = (
     f"host {found['process_id']} of {found['num_processes']}, at {address}"
     if found
     else "one of several hosts"
   )
   console.warn(f"{who}: waiting for the others, {CONNECT_TIMEOUT} s at most")
+  if interrupts.is_command.is_set():
+    lost_host.watch(f"error: {_LOST}", LostHostError.exit_code)
   # training/loop.py handles signals: it saves on every host at the same step.
   jax.config.update("jax_enable_preemption_service", False)
   try:
@@ -246,11 +259,7 @@ def connected(*, profile: int = 0):
     yield
   except BaseException as error:
     if _is_loss(error):
-      error = LostHostError(
-        "another host has stopped: see its log. The same command continues "
-        "from the newest checkpoint, on any number of hosts. "
-        f"({_first_line(error)})"
-      )
+      error = LostHostError(f"{_LOST} ({_first_line(error)})")
     # JAX's own exit would wait for the others, which wait for this host. A
     # missing permission is wrong input, as in cli/main.py: no restart.
     code = 2 if isinstance(error, PermissionError) else 1

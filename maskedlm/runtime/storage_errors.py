@@ -56,7 +56,7 @@ def as_user_error(
       what helps against the error.
   """
   if may_pass(error):
-    first = _REMEDIES.get(_number(error), "wait")
+    first = _REMEDIES.get(_number(error) or 0, "wait")
     return StorageError(f"{text}: {first}, {if_temporary}")
   return ConfigError(f"{text}: {if_wrong}")
 

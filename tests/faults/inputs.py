@@ -5,7 +5,7 @@ import shutil
 from typing import NamedTuple
 
 from faults import trials
-from helpers import tiny
+from helpers import task_files, tiny
 
 # One layer and one row length: a run takes some 4 s.
 CONFIG = tiny.CONFIG.replace(
@@ -35,6 +35,8 @@ class Inputs(NamedTuple):
   whole: pathlib.Path  # The same run, finished.
   text: pathlib.Path
   skipping: pathlib.Path  # A finished run with some steps not finite.
+  within: pathlib.Path  # Finished runs on two devices, as `within` makes them.
+  changes: dict[str, int]  # Calls of each of these that change its workdir.
 
 
 def some_steps_not_finite() -> None:
@@ -71,8 +73,11 @@ def make(folder: pathlib.Path) -> Inputs:
     folder,
     *(
       folder / n
-      for n in ("tiny.py", "corpus", "half", "whole", "text", "skipping")
+      for n in (
+        *("tiny.py", "corpus", "half", "whole", "text", "skipping", "within"),
+      )
     ),
+    changes={},
   )
   made.config.write_text(CONFIG)
   made.text.write_text("The first line.\nAnother one.\n")
@@ -90,6 +95,53 @@ def make(folder: pathlib.Path) -> Inputs:
     inject=some_steps_not_finite,
   )
   return made
+
+
+# The runs of `within`, by name: their options.
+_RUNS = {
+  "data": [],
+  "fsdp": ["--config.mesh.fsdp=2"],
+  "tensor": ["--config.mesh.tensor=2"],
+  "grow": ["--config.grow=tile", "--config.model.num_layers=2"],
+}
+
+
+def within(made, name, workdir, corpus=None) -> list:
+  """Returns the command of one of the runs within a process."""
+  if name != "sweep":
+    more = list(_RUNS[name])
+    if name == "grow":
+      more.append(f"--config.init_from={made.within / 'data'}")
+    return pretrain(made, corpus or made.corpus, workdir, *more)
+  return [
+    *("finetune", "classification", f"--workdir={workdir}"),
+    f"--config.init_from={made.whole}",
+    f"--config.data.train={made.folder / 'train.tsv'}",
+    f"--config.data.dev={made.folder / 'dev.tsv'}",
+    *("--config.data.length=32", "--config.data.batch_size=8"),
+    *("--config.train.epochs=2", "--config.sweep.seeds=1,2"),
+  ]
+
+
+def make_within(made) -> None:
+  """Makes the runs of `within`, in a process with two devices."""
+  from faults import within as process
+
+  made.within.mkdir()
+  for name, count in ("train", 16), ("dev", 8):
+    file = task_files.make_file("classification", count, count)
+    (made.folder / f"{name}.tsv").write_text(file.text)
+  for name in (*_RUNS, "sweep"):
+    workdir = made.within / name
+    argv = within(made, name, workdir)
+    made.changes[name] = process.count_changes(argv, workdir)
+  ended = process.verb(
+    [
+      *("embed", f"--checkpoint={made.within / 'data'}", "--unit=sentence"),
+      *(f"--input={made.text}", f"--out={made.within / 'vectors.npz'}"),
+    ]
+  )
+  assert ended.code == 0, ended
 
 
 def must(argv, folder, **options):

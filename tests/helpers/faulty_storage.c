@@ -2,7 +2,8 @@
 
    FAULT_AT=errno:calls:skip:times:path. A call of the list fails if its path
    contains `path`, from the (skip + 1)-th such call on, `times` times
-   (0 = always). FAULT_LOG names a file that gets a line for each failure. */
+   (0 = always). FAULT_LOG names a file that gets a line for each failure.
+   A process may also set the rule of its own by set_fault. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -13,12 +14,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 static atomic_int matched;
+static char own_rule[4096];
+
+/* Sets the rule of this process, "" for none; returns the calls it matched. */
+int set_fault(const char *rule) {
+  strncpy(own_rule, rule, sizeof own_rule - 1);
+  return atomic_exchange(&matched, 0);
+}
+
+static const char *current_rule(void) {
+  return own_rule[0] ? own_rule : getenv("FAULT_AT");
+}
 
 #define REAL(name) \
   static __typeof__(&name) real; \
@@ -35,7 +48,7 @@ static int in_list(const char *list, const char *end, const char *call) {
 
 /* Returns whether the call must fail, and sets errno. */
 static int fails(const char *call, const char *path) {
-  const char *rule = getenv("FAULT_AT");
+  const char *rule = current_rule();
   if (!rule || !path) return 0;
   int number = atoi(rule);
   const char *calls = strchr(rule, ':');
@@ -64,7 +77,7 @@ static int fails(const char *call, const char *path) {
 }
 
 static int fails_fd(const char *call, int fd) {
-  if (!getenv("FAULT_AT") || fd < 3) return 0;
+  if (!current_rule() || fd < 3) return 0;
   char name[64], path[4096];
   snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
   ssize_t n = readlink(name, path, sizeof path - 1);
@@ -133,6 +146,8 @@ ON_PATH(rmdir, "remove", (const char *path), path)
 ON_PATH(mkdir, "mkdir", (const char *path, mode_t mode), path, mode)
 ON_PATH(mkdirat, "mkdir", (int at, const char *path, mode_t mode),
         at, path, mode)
+
+ON_FD(int, flock, "flock", (int fd, int how), fd, how)
 
 /* close(2) reports what NFS and quotas noticed late; the file is closed. */
 int close(int fd) {

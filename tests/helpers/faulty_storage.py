@@ -7,12 +7,16 @@ libc, so writes by libraries in C++ and by worker processes fail as well:
   tiny.run("pretrain", ..., env=environment(fault, log=tmp_path / "log"))
 """
 
+import contextlib
+import ctypes
+import errno
 import functools
 import os
 import pathlib
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import pytest
@@ -28,6 +32,8 @@ CALLS = (
   "remove",
   "mkdir",
 )
+# Those that change the disk: a process that is killed makes no more of them.
+CHANGES = ("create", "write", "fsync", "rename", "remove", "mkdir")
 
 
 class Fault(NamedTuple):
@@ -68,6 +74,33 @@ def environment(
 
 def variables(fault: Fault, log: str | os.PathLike = "") -> dict[str, str]:
   """Returns the variables that choose the fault, without the library's."""
-  rule = (fault.number, fault.calls, fault.skip, fault.times, fault.path)
-  made = {"FAULT_AT": ":".join(map(str, rule))}
+  made = {"FAULT_AT": rule(fault)}
   return made | ({"FAULT_LOG": str(log)} if log else {})
+
+
+def rule(fault: Fault) -> str:
+  """Returns a fault as the library reads it."""
+  fields = (fault.number, fault.calls, fault.skip, fault.times, fault.path)
+  return ":".join(map(str, fields))
+
+
+@contextlib.contextmanager
+def injected(fault: Fault) -> Iterator[None]:
+  """Makes calls fail in this process, into which the library is loaded."""
+  set_fault = ctypes.CDLL(None).set_fault
+  set_fault(rule(fault).encode())
+  try:
+    yield
+  finally:
+    set_fault(b"")
+
+
+def count_calls(calls: str, path: str, act: Callable[[], object]) -> int:
+  """Returns how many of these calls act() makes below a path."""
+  set_fault = ctypes.CDLL(None).set_fault
+  set_fault(rule(Fault(errno.EIO, calls, path, skip=2**30)).encode())
+  try:
+    act()
+  finally:
+    count = set_fault(b"")
+  return count

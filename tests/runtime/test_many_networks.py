@@ -86,6 +86,6 @@ def test_a_failing_network_stops_both_hosts(networks, tmp_path):
   ended = host_processes.finish(hosts, seconds=120)
   assert time.monotonic() - began < 60
   for code, _, err in ended:
-    assert code in (69, -6), err
+    assert code in (75, -6), err
     assert "another host has stopped" in err or "task" in err, err
   assert host_processes.steps(tmp_path)

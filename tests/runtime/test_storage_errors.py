@@ -125,10 +125,10 @@ def test_a_lost_host_is_not_a_storage_error(error):
   [
     (ConfigError("no such corpus"), 2),
     (PermissionError(13, "Permission denied", "/data/corpus"), 2),
-    (startup.LostHostError("gone"), 69),
+    (startup.LostHostError("gone"), 75),
     (TypeError("a bug"), 1),
-    *((error, 69) for error in LOSSES),
-    (ValueError("UNAVAILABLE: Error writing"), 69),
+    *((error, 75) for error in LOSSES),
+    (ValueError("UNAVAILABLE: Error writing"), 75),
     # One of maskedlm's own is no loss, whatever its text.
     (ConfigError("UNAVAILABLE: it can't be reached"), 2),
     (StorageError("UNAVAILABLE: it can't be reached"), 74),
@@ -147,7 +147,7 @@ def test_a_host_among_several_exits_with_the_code_of_its_error(
   )
   raised = raised_within(startup.connected(), error)
   assert codes == [code]
-  assert isinstance(raised, startup.LostHostError) == (code == 69)
+  assert isinstance(raised, startup.LostHostError) == (code == 75)
 
 
 def test_an_unwritable_workdir_is_an_error_on_a_single_host_too(tmp_path):

@@ -47,7 +47,7 @@ def _limited(path: pathlib.Path) -> Iterator[bytes]:
     if len(line) >= MAX_LINE:
       raise DataError(
         f"{path}:{number}: the line has {MAX_LINE / 1e6:.0f} MB or more; "
-        "expected an example a line: break it into lines (of JSON: jq -c '.[]')."
+        "expected an example a line: break it into lines (JSON: jq -c '.[]')."
       )
     yield line
 
