@@ -8,11 +8,11 @@ import contextlib
 import errno
 import fcntl
 import functools
+import glob
 import hashlib
 import lzma
 import os
 import pathlib
-import re
 import struct
 import tokenize
 import uuid
@@ -89,10 +89,10 @@ def _unfinished(
 
   It is locked meanwhile, so that what a killed process left can be told.
   """
-  clear_unfinished(path.parent, path.name)
+  name = path.name[:32]  # Names have at most 255 bytes.
+  clear_unfinished(path.parent, glob.escape(name))
   while True:
-    # A part of the name, as names have at most 255 bytes.
-    new = path.with_name(f".{path.name[:32]}.{uuid.uuid4().hex}")
+    new = path.with_name(f".{name}.{uuid.uuid4().hex}")
     made = make(new)
     try:
       with _locked(new, fcntl.LOCK_EX):
@@ -104,25 +104,16 @@ def _unfinished(
       buckets.remove(new)  # It is no more, if all went well.
 
 
-def clear_unfinished(folder: str | os.PathLike, name: str = "") -> None:
+def clear_unfinished(folder: str | os.PathLike, name: str = "*") -> None:
   """Removes what killed processes left of files and folders in a folder.
 
-  Where the file system has no locks, it stays.
-
-  Args:
-    folder: where it is looked for.
-    name: of the file or the folder; "" = any.
+  Where the file system has no locks, it stays. The name is a pattern of glob.
   """
-  prefix = re.escape(f".{name[:32]}.") if name else r"\..+\."
-  with contextlib.suppress(OSError):
-    for each in os.listdir(folder):
-      if not re.fullmatch(f"{prefix}[0-9a-f]{{32}}", each):
-        continue
-      path = pathlib.Path(folder, each)
-      held = _locked(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
-      with contextlib.suppress(OSError), held as is_free:
-        if is_free:
-          buckets.remove(path)
+  for path in pathlib.Path(folder).glob(f".{name}.{'[0-9a-f]' * 32}"):
+    held = _locked(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with contextlib.suppress(OSError), held as is_free:
+      if is_free:
+        buckets.remove(path)
 
 
 @contextlib.contextmanager
@@ -250,11 +241,10 @@ def array(
   """Returns an array of an open .npz; -1 in its shape is any number.
 
   Raises:
-    ValueError: it has another type or shape.
-    KeyError: there is none of this name.
+    ValueError, KeyError: it has another type or shape, or isn't there.
   """
   found = file[name]
-  fits = len(found.shape) == len(shape) and all(
+  fits = found.ndim == len(shape) and all(
     want in (-1, n) for want, n in zip(shape, found.shape, strict=True)
   )
   if found.dtype != dtype or not fits:

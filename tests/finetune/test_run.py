@@ -97,6 +97,20 @@ def test_a_finished_run_is_only_scored_again(finished):
   assert run.finetune(config, workdir) == result
 
 
+def test_a_stop_does_not_change_whether_a_run_is_degenerate(tmp_path):
+  """Its lines join to those of 10 steps: a mean of 1.0, then one of 0.955."""
+  log = tmp_path / "metrics.jsonl"
+  for losses, degenerate in (
+    ({10: 1.0, 20: 0.955}, True),
+    ({3: 2.0, 10: 4 / 7, 20: 0.955}, True),  # Stopped at step 3.
+    ({10: 1.0, 20: 0.945}, False),
+    ({10: 1.0, 12: 0.5, 15: 1.2, 20: 0.97}, False),
+  ):
+    lines = (f'{{"step": {n}, "loss": {x}}}\n' for n, x in losses.items())
+    log.write_text("".join(lines))
+    assert run._is_degenerate(log, 10) is degenerate
+
+
 def test_initial_params_with_reinitialised_layers(folder):
   start = load.open_checkpoint(folder / "encoder")
   fresh = jax.tree.map(lambda x: 0 * x + 7, start.params)

@@ -1,7 +1,9 @@
 """Refused files: a table of reader, file, content, and parts of the error."""
 
+import io
 import json
 
+import numpy as np
 import pytest
 
 from helpers import sense_files
@@ -45,6 +47,12 @@ XML, KEYS = sense_files.XML, sense_files.KEYS
 
 def lines(*objects):
   return "".join(f"{json.dumps(each)}\n" for each in objects)
+
+
+def npz(mean, stddev):
+  file = io.BytesIO()
+  np.savez(file, mean=mean, stddev=stddev, about=np.array("{}"))
+  return file.getvalue()
 
 
 TABLE = [
@@ -133,6 +141,15 @@ TABLE = [
     for reader, verb in (
       ("standardiser", "embed --fit"),
       ("sense vectors", "word-senses train"),
+    )
+  ),
+  *(
+    ("standardiser", "f.npz", npz(mean, stddev), f"ed --fit` ({message}")
+    for mean, stddev, message in (
+      (np.zeros(3), np.zeros(3, "f4"), "mean is float64[3]"),
+      (np.zeros((3, 1), "f4"), np.zeros(3, "f4"), "mean is float32[3, 1]"),
+      (np.zeros(3, "f4"), np.zeros(2, "f4"), "stddev is float32[2]"),
+      (np.array("a"), np.zeros(2, "f4"), "mean is <U1[]"),
     )
   ),
   ("standardiser", "f.npz", None, "f.npz: No such file"),

@@ -21,7 +21,10 @@ from maskedlm.runtime.folder_lock import lock_folder
 @pytest.mark.parametrize(
   "number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL]
 )
-def test_a_file_system_without_locks(tmp_path, monkeypatch, number):
+def test_a_file_system_without_locks(tmp_path, monkeypatch, capsys, number):
+  """There the run that started last goes on; it is said once."""
+  output_files._warn_of_no_locks.cache_clear()
+
   def flock(file, operation):
     raise OSError(number, os.strerror(number))
 
@@ -29,7 +32,13 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch, number):
   for on_wait in (None, pytest.fail):
     with output_files.lock(tmp_path / "a.lock", on_wait=on_wait) as file:
       assert not file.closed
-  lock_folder(tmp_path / "run").close()
+  first, second = (lock_folder(tmp_path / "run") for _ in range(2))
+  second.check()
+  with pytest.raises(CheckpointError, match="has started to write to"):
+    first.check()
+  second.close()
+  said = capsys.readouterr().err
+  assert said.count("\n") == said.count("has no locks") == 1
 
 
 def test_a_lock_is_held_where_there_are_locks(tmp_path, monkeypatch):

@@ -54,8 +54,33 @@ def test_folders_are_left_alone(tmp_path, monkeypatch):
     with buckets.workdir(given) as folder:
       assert folder == buckets.folder(given) == buckets.origin(given) == path
     assert buckets.local_copy(given).resolve() == path
-  with pytest.raises(ConfigError, match="expected a folder on this machine"):
-    buckets.folder("gs://bucket/corpus")
+  for address, copy in (
+    ("gs://bucket/corpus", ", gcloud storage rsync --recursive FOLDER gs://"),
+    ("s3://bucket/corpus", ", aws s3 sync FOLDER s3://"),
+    ("ftp://host/corpus", r"\.$"),
+  ):
+    with pytest.raises(ConfigError, match=f"on this machine; copy .*{copy}"):
+      buckets.folder(address)
+
+
+@pytest.mark.parametrize(
+  ("raised", "said", "code"),
+  [
+    (ConnectionRefusedError(111, ""), "check that its server runs, then", 74),
+    (OSError(24, ""), "allow more open files", 74),
+    (OSError("no libjvm"), "no libjvm.*or mount the storage", 74),
+    (NotImplementedError("none"), "mount the storage, and give the folder", 2),
+  ],
+)
+def test_an_address_of_another_kind(monkeypatch, raised, said, code):
+  def fails(address, **options):
+    raise raised
+
+  monkeypatch.setattr(fsspec.core, "url_to_fs", fails)
+  with pytest.raises((ConfigError, StorageError), match=said) as caught:
+    buckets.filesystem("other://host/x" + said)
+  assert caught.value.exit_code == code
+  assert "make room" not in str(caught.value)
 
 
 def test_a_file_is_copied_with_the_files_it_needs():

@@ -181,6 +181,13 @@ def test_an_incomplete_environment_is_an_error(change):
       startup.find_hosts({name: EXPLICIT[name]})
 
 
+@pytest.mark.parametrize("count", ["abc", "", "-1", "9" * 5_000])
+def test_a_number_of_tasks_that_is_none_is_an_error(count):
+  environ = {"SLURM_STEP_NODELIST": "a", "SLURM_PROCID": "0"}
+  with pytest.raises(ConfigError, match=f"^SLURM_NTASKS={count}: expected"):
+    startup.find_hosts({**environ, "SLURM_NTASKS": count})
+
+
 @pytest.mark.parametrize(
   ("workers", "found"), [("10.0.0.2,10.0.0.3", {}), ("10.0.0.2", None)]
 )

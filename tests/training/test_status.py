@@ -94,6 +94,26 @@ def test_the_verb(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
+  "value", ["null", "[]", '"a"', "1e999", "9" * 400, "9" * 5_000, "NaN"]
+)
+def test_edited_files(tmp_path, value):
+  """Lines that are none are passed over; a config that is none is told."""
+  cut = "".join(
+    f'{{"step": {x}, "loss": {y}}}\n' for x, y in ((value, 1), (1, value))
+  )
+  write_run(tmp_path, cut=cut)
+  (tmp_path / "metrics.jsonl").touch()
+  found = status.read_status(tmp_path)
+  assert found["step"] in (1, 30) and status.format_status(found)
+  config = (
+    f'{{"name": {value}, "objective": {{}}, "train": {{"num_steps": {value}}}}}'
+  )
+  (tmp_path / "config.json").write_text(config)
+  with pytest.raises(ConfigError, match="holds no run"):
+    status.read_status(tmp_path)
+
+
+@pytest.mark.parametrize(
   "text", [None, "{", "[1]", '{"imported": {}}', "[" * 9999]
 )
 def test_what_is_no_run(tmp_path, text):

@@ -274,6 +274,24 @@ def test_a_damaged_block_of_the_cache_is_read_again(local, web, cache):
   assert web.sent(shards.TOKENS)[0] == 4
 
 
+@pytest.mark.parametrize("cache_gb", [MEGABYTE, None])
+@pytest.mark.parametrize("name", ["meta.json", "*.sentences.npy", "token_*"])
+def test_a_copy_that_lost_a_file_is_mended(local, web, cache, cache_gb, name):
+  address = f"{web.address}/corpus"
+  folder = pathlib.Path(stream(address, cache_gb).path)
+  lost = min(folder.glob(name))
+  whole = lost.read_bytes()
+  for hurt in (lost.unlink, lambda: lost.write_bytes(whole[:-1])):
+    hurt()
+    log: list[str] = []
+    found = stream(address, cache_gb, log).heldout.tokens
+    np.testing.assert_array_equal(
+      concat.take(found, [7]), concat.take(local.heldout.tokens, [7])
+    )
+    assert lost.read_bytes() == whole
+    assert any("has lost files" in line for line in log)
+
+
 def test_a_full_disk(web, cache, monkeypatch):
   (tokens,) = stream(f"{web.address}/corpus").train.tokens.arrays
 

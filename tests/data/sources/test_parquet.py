@@ -136,6 +136,21 @@ def test_classes_without_names_are_numbers(tmp_path, metadata):
   assert list(parquet.read_rows(str(tmp_path / "a.parquet"))) == [{"label": 1}]
 
 
+def test_times_are_left_out_and_named(tmp_path, capsys):
+  """Python has no date in the year 148,000, and no type of nanoseconds."""
+  path = tmp_path / "x.parquet"
+  late = pa.array([2**62], pa.timestamp("ms"))
+  columns = {
+    "text": ["a"],
+    "when": late,
+    "took": pa.array([1], pa.duration("ns")),
+    "inside": pa.StructArray.from_arrays([late], ["when"]),
+  }
+  pq.write_table(pa.table(columns), path)
+  assert list(parquet.read_rows(str(path))) == [{"text": "a"}]
+  assert "not read, as times: when, took, inside" in capsys.readouterr().err
+
+
 def test_a_repeated_column_is_an_error(tmp_path):
   table = pa.Table.from_arrays([pa.array(["a"])] * 2, names=["text", "text"])
   pq.write_table(table, tmp_path / "a.parquet")

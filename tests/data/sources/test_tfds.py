@@ -1,5 +1,6 @@
 """TFDS datasets as sources, opened without TensorFlow."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -99,6 +100,28 @@ def test_tfds(tfds_dir):
     "NUL characters removed": 1,
     "empty documents dropped": 1,
   }
+
+
+def test_no_module_of_the_current_folder_is_imported(
+  tfds_dir, tmp_path, monkeypatch
+):
+  """A dataset names the module of a feature; `python -m` looks here first."""
+  shutil.copytree(tfds_dir, tmp_path / "data")
+  [path] = (tmp_path / "data").rglob("features.json")
+  path.write_text(
+    re.sub(
+      r"tensorflow_datasets\.core\.features\.text_feature\.",
+      "evil.",
+      path.read_text(),
+    )
+  )
+  assert "evil." in path.read_text()
+  (tmp_path / "evil.py").write_text("open('imported', 'w')\n")
+  monkeypatch.chdir(tmp_path)
+  monkeypatch.syspath_prepend(str(tmp_path))
+  with pytest.raises(CorpusError):
+    read(f"tfds:odd_news@{tmp_path / 'data'}")
+  assert not (tmp_path / "imported").exists()
 
 
 def test_tfds_split_and_version(tfds_dir):
