@@ -45,8 +45,8 @@ class LostHostError(RuntimeError):
 
 
 _LOST = (
-  "another host has stopped, or never started: see its log. The same command continues from the "
-  "newest checkpoint, on any number of hosts."
+  "another host has stopped, or never started: see its log. The same command "
+  "continues from the newest checkpoint, on any number of hosts."
 )
 
 

@@ -130,7 +130,7 @@ def test_a_signal_saves_and_exits_with_75(whole, arguments, tmp_path, number):
   process.send_signal(number)
   rest = process.stderr.read()
   assert process.wait() == 75, rest
-  assert time.monotonic() - sent < 20
+  assert time.monotonic() - sent < 100  # Its steps take hours.
   assert "the same command continues" in rest
   (step,) = [
     int(p.name)
