@@ -97,6 +97,12 @@ def make(folder: pathlib.Path) -> Inputs:
   return made
 
 
+_CLASSIFY = """
+from maskedlm.finetune import config
+
+def get_config():
+  return config.default("classification")
+"""
 # The runs of `within`, by name: their options.
 _RUNS = {
   "data": [],
@@ -114,7 +120,8 @@ def within(made, name, workdir, corpus=None) -> list:
       more.append(f"--config.init_from={made.within / 'data'}")
     return pretrain(made, corpus or made.corpus, workdir, *more)
   return [
-    *("finetune", "classification", f"--workdir={workdir}"),
+    *("finetune", f"--config={made.folder / 'classify.py'}"),
+    f"--workdir={workdir}",
     f"--config.init_from={made.whole}",
     f"--config.data.train={made.folder / 'train.tsv'}",
     f"--config.data.dev={made.folder / 'dev.tsv'}",
@@ -128,6 +135,7 @@ def make_within(made) -> None:
   from faults import within as process
 
   made.within.mkdir()
+  (made.folder / "classify.py").write_text(_CLASSIFY)
   for name, count in ("train", 16), ("dev", 8):
     file = task_files.make_file("classification", count, count)
     (made.folder / f"{name}.tsv").write_text(file.text)

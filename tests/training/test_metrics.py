@@ -27,7 +27,7 @@ def test_a_full_disk_loses_no_line_of_the_log(tmp_path, monkeypatch):
       metrics.open_logbook(tmp_path, 5, CONFIG, lambda step: 0)
   assert path.read_text() == text
   metrics.open_logbook(tmp_path, 5, CONFIG, lambda step: 0).close()
-  assert path.read_text() == '{"step": 1}\n'
+  assert path.read_text() == '{"step": 1}\n{"step": 2}\n'
 
 
 @pytest.mark.parametrize(

@@ -84,4 +84,5 @@ def test_a_killed_prepare_leaves_nothing_that_looks_finished(tmp_path):
   assert out.splitlines().count("started") == 1
   assert out.splitlines()[-1] == "finished"
   assert store.verify_corpus(path) == []
-  assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus", "program.py", "text.txt"]
+  names = sorted(p.name for p in tmp_path.iterdir())
+  assert names == ["corpus", "program.py", "text.txt"]
