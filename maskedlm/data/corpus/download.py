@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from maskedlm.core.counts import sized
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.parse_json import parse_json
+from maskedlm.data.corpus import integrity
 from maskedlm.runtime import buckets, output_files, storage_errors
 
 Log = Callable[[str], None]
@@ -63,6 +64,7 @@ def copy(
       work = folder.with_name(f"{folder.name}.part")
       if folder.exists():
         log(f"corpus: {folder} has lost files: mending it")
+        buckets.remove(work)
         folder.rename(work)
       work.mkdir(exist_ok=True)
       log(f"corpus: copying {address} to {folder}")
@@ -156,17 +158,13 @@ def _copy(
     raise storage_errors.unreachable(address, error) from error
 
 
-def _is_whole(
-  folder: pathlib.Path, files: Mapping[str, Mapping], text: bytes
-) -> bool:
+def _is_whole(folder: pathlib.Path, files, text: bytes) -> bool:
   """Returns whether a copy has all files, of the right sizes."""
-  try:
-    return (folder / "meta.json").read_bytes() == text and all(
-      (folder / name).stat().st_size == file["bytes"]
-      for name, file in files.items()
-    )
-  except OSError:
-    return False
+  meta = folder / "meta.json"
+  return (meta.is_file() and meta.read_bytes() == text) and not any(
+    integrity.find_problem(str(folder), name, file, whole=False)
+    for name, file in files.items()
+  )
 
 
 def _is_good(path: pathlib.Path, file: Mapping) -> bool:
