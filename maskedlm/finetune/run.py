@@ -308,7 +308,7 @@ def _finish(run, config, workdir, seconds, *, ran) -> dict[str, Any]:
     "dev_examples": len(run.dev),
     "steps": config.train.num_steps,
     "train_seconds": seconds,
-    "degenerate": _is_degenerate(
+    "degenerate": is_degenerate(
       workdir / "metrics.jsonl", config.train.log_every
     ),
   }
@@ -326,7 +326,7 @@ def _finish(run, config, workdir, seconds, *, ran) -> dict[str, Any]:
   return result
 
 
-def _is_degenerate(path: pathlib.Path, every: int) -> bool:
+def is_degenerate(path: pathlib.Path, every: int) -> bool:
   """Returns whether the loss of the last tenth exceeds 95% of the first loss.
 
   Failed runs are those that don't train at all (arXiv:2006.04884, section 4).

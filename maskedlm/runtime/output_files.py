@@ -286,12 +286,12 @@ def lock(
     if error.errno not in _NO_LOCKS:
       file.close()
       raise
-    _warn_of_no_locks(error.strerror)
+    warn_of_no_locks(error.strerror)
   return file
 
 
 @functools.cache  # Once, whatever is locked.
-def _warn_of_no_locks(reason: str) -> None:
+def warn_of_no_locks(reason: str) -> None:
   console.warn(
     f"warning: the file system has no locks ({reason}): two commands that "
     "write the same folder or cache at once are not kept apart; start one only."

@@ -31,7 +31,6 @@ class Inputs(NamedTuple):
   folder: pathlib.Path
   config: pathlib.Path
   corpus: pathlib.Path
-  half: pathlib.Path  # A run that was stopped after 4 of 8 steps.
   whole: pathlib.Path  # The same run, finished.
   text: pathlib.Path
   skipping: pathlib.Path  # A finished run with some steps not finite.
@@ -73,9 +72,7 @@ def make(folder: pathlib.Path) -> Inputs:
     folder,
     *(
       folder / n
-      for n in (
-        *("tiny.py", "corpus", "half", "whole", "text", "skipping", "within"),
-      )
+      for n in (*("tiny.py", "corpus", "whole", "text", "skipping", "within"),)
     ),
     changes={},
   )
@@ -83,12 +80,6 @@ def make(folder: pathlib.Path) -> Inputs:
   made.text.write_text("The first line.\nAnother one.\n")
   must(["prepare", f"--config={made.config}", f"--out={made.corpus}"], folder)
   must(pretrain(made, made.corpus, made.whole), folder)
-  shutil.copytree(made.whole, made.half)
-  for step in "6", "8":
-    shutil.rmtree(made.half / "checkpoints" / step)
-  for name in ("result.json", "tensorboard"):
-    path = made.half / name
-    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
   must(
     pretrain(made, made.corpus, made.skipping),
     folder,
@@ -143,6 +134,7 @@ def make_within(made) -> None:
     workdir = made.within / name
     argv = within(made, name, workdir)
     made.changes[name] = process.count_changes(argv, workdir)
+  _halve(made.within / "data", made.within / "half")
   ended = process.verb(
     [
       *("embed", f"--checkpoint={made.within / 'data'}", "--unit=sentence"),
@@ -155,3 +147,12 @@ def make_within(made) -> None:
 def must(argv, folder, **options):
   ended = trials.run(argv, folder / "log", **options)
   assert ended.code == 0, (argv, ended)
+
+
+def _halve(whole: pathlib.Path, half: pathlib.Path) -> None:
+  """Makes of a finished run one that was stopped after 4 of 8 steps."""
+  shutil.copytree(whole, half)
+  for step in "6", "8":
+    shutil.rmtree(half / "checkpoints" / step)
+  shutil.rmtree(half / "tensorboard")
+  (half / "result.json").unlink()

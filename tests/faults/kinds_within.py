@@ -89,7 +89,7 @@ def failing_call(made, folder, rng):
   """A call to the file system fails once or for good; then the disk is well."""
   workdir = folder / "run"
   if rng.random() < 0.5:
-    shutil.copytree(made.half, workdir)
+    shutil.copytree(made.within / "half", workdir)
   argv = inputs.within(made, "data", workdir)
   ended = within.verb(argv, within.failing(workdir, rng))
   if fault := _judge(made.within / "data", workdir, ended):
@@ -136,7 +136,7 @@ def damaged_corpus(made, folder, rng):
 
 def damaged_run(made, folder, rng):
   """A file of a half-finished run is damaged; then it is continued."""
-  workdir = shutil.copytree(made.half, folder / "run")
+  workdir = shutil.copytree(made.within / "half", folder / "run")
   damaged = kinds.any_file(workdir, rng)
   rng.choice(damage.ALL)(damaged, rng)
   since = 5 if damaged.name == "metrics.jsonl" else 0
@@ -146,7 +146,7 @@ def damaged_run(made, folder, rng):
 
 def odd_checkpoints(made, folder, rng):
   """Checkpoint folders are swapped, renamed, or stand beside strange files."""
-  workdir = shutil.copytree(made.half, folder / "run")
+  workdir = shutil.copytree(made.within / "half", folder / "run")
   steps = workdir / "checkpoints"
 
   def swap():
@@ -178,7 +178,7 @@ def odd_checkpoints(made, folder, rng):
 
 def leftovers(made, folder, rng):
   """Killed commands have left files; the next one removes them."""
-  workdir = shutil.copytree(made.half, folder / "run")
+  workdir = shutil.copytree(made.within / "half", folder / "run")
   corpus = shutil.copytree(made.corpus, folder / "corpus")
   digest = f"{rng.getrandbits(128):032x}"
   steps = workdir / "checkpoints"

@@ -178,7 +178,7 @@ def streamed_corpus(made, folder, rng):
       size = rng.choice([0.001, 0.0001, None])
       address = f"{web.address}/corpus"
       found = streamed.open_corpus(address, cache_gb=size, log=lambda x: None)
-      return _batches(text_rows.document_batches(config, found))
+      return _batches(text_rows.document_batches(config, found, (0, 1)))
 
     read()
     for _ in range(rng.choice([1, 1, 4])):
@@ -200,7 +200,7 @@ def streamed_corpus(made, folder, rng):
     return fault
   # What is gone is copied again: only damage may be refused.
   whole = _batches(
-    text_rows.document_batches(config, store.open_corpus(made.corpus))
+    text_rows.document_batches(config, store.open_corpus(made.corpus), (0, 1))
   )
   if got and any((a != b).any() for a, b in zip(got[0], whole, strict=True)):
     return "other batches in silence"

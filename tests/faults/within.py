@@ -27,20 +27,29 @@ _LEFT = re.compile(
 
 
 def prepare() -> None:
-  """Keeps the compiled programs of equal configs from trial to trial."""
-  from maskedlm.training import loop, step_memory
+  """Keeps the programs of equal configs from trial to trial.
 
-  made, whole = {}, loop._programs
+  What would trace them again is left out: checks of options and memory, and the
+  words that a run fills in at its end.
+  """
+  from maskedlm.pretraining import predictions, run
+  from maskedlm.training import sharding, step, step_memory
 
-  def programs(phases, tasks, mesh):
-    key = mesh.devices.shape, repr(phases)
+  made, over_mesh, whole = {}, step.over_mesh, run.run
+
+  def kept(config, task, mesh, **options):
+    key = mesh.devices.shape, repr(config), str(task.describe)
     if key not in made:
-      made[key] = whole(phases, tasks, mesh)
+      made[key] = over_mesh(config, task, mesh, **options)
     return made[key]
 
-  loop._programs = programs
-  # It would trace each step again; memory is no fault of this campaign.
-  step_memory.check_phases = lambda *args: None
+  def without_examples(*args, **options):
+    return whole(*args, **{**options, "show_examples": lambda *_: None})
+
+  step.over_mesh, run.run = kept, without_examples
+  run.check = lambda config: sharding.make_mesh(config.mesh)
+  step_memory.check_phases = lambda *_: None
+  predictions.check_rows = lambda *_, **__: None
 
 
 def verb(argv, inside=contextlib.nullcontext) -> Ended:
@@ -59,7 +68,7 @@ def call(act, argv=(), inside=contextlib.nullcontext) -> Ended:
   with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
     try:
       with inside():
-        code = main.run(act, argv)
+        code = main.run(act, argv) or 0
     except BaseException:  # Of a bug, or of SystemExit.
       traceback.print_exc()
   return Ended(code, out.getvalue(), err.getvalue(), time.time() - began)

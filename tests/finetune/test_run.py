@@ -97,7 +97,7 @@ def test_a_finished_run_is_only_scored_again(finished):
   assert run.finetune(config, workdir) == result
 
 
-def test_a_stop_does_not_change_whether_a_run_is_degenerate(tmp_path):
+def test_a_stop_does_not_change_whether_a_runis_degenerate(tmp_path):
   """Its lines join to those of 10 steps: a mean of 1.0, then one of 0.955."""
   log = tmp_path / "metrics.jsonl"
   for losses, degenerate in (
@@ -108,7 +108,7 @@ def test_a_stop_does_not_change_whether_a_run_is_degenerate(tmp_path):
   ):
     lines = (f'{{"step": {n}, "loss": {x}}}\n' for n, x in losses.items())
     log.write_text("".join(lines))
-    assert run._is_degenerate(log, 10) is degenerate
+    assert run.is_degenerate(log, 10) is degenerate
 
 
 def test_initial_params_with_reinitialised_layers(folder):

@@ -23,7 +23,7 @@ from maskedlm.runtime.folder_lock import lock_folder
 )
 def test_a_file_system_without_locks(tmp_path, monkeypatch, capsys, number):
   """There the run that started last goes on; it is said once."""
-  output_files._warn_of_no_locks.cache_clear()
+  output_files.warn_of_no_locks.cache_clear()
 
   def flock(file, operation):
     raise OSError(number, os.strerror(number))

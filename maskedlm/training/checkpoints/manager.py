@@ -71,6 +71,8 @@ class Checkpoints:
     """
     self.wait()
     with self._saving(step):
+      if self._lock:
+        self._lock.check()
       newest = max(files.complete_steps(self._directory), default=-1)
     if step <= newest:
       raise CheckpointError(
@@ -91,7 +93,6 @@ class Checkpoints:
     self._is_read_back = True
     with self._saving(step):
       if self._lock:
-        self._lock.check()
         files.begin(self._directory, step)
       written = arrays.write_arrays(
         self._directory / str(step),
