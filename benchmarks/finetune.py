@@ -53,6 +53,7 @@ import trained
 from finetune_rows import PEER, ROWS
 from ml_collections import ConfigDict
 
+from maskedlm.finetune import config as configs
 from maskedlm.finetune import predict, run
 from maskedlm.interop.huggingface import exporter, importer
 from maskedlm.runtime import allocator, console
@@ -98,7 +99,7 @@ def run_ours(job: Mapping[str, Any]) -> dict[str, Any]:
   scoring = Spent(progress, "evaluate", compiling)  # Part of run.
   config = ConfigDict(job["config"])
   folder = pathlib.Path(job["folder"])
-  result = run.finetune(config, folder)
+  result = run.finetune(configs.typed(config), folder)
   seconds, cpu_seconds, compile_seconds = whole.seconds - scoring.seconds
   return {
     "seconds": seconds,

@@ -143,7 +143,7 @@ def train(model, task: Task, config: dict[str, Any]) -> int:
     [decayed, others], **rates, eps=o["eps"], fused=True
   )
   schedule = transformers.get_linear_schedule_with_warmup(
-    adamw, round(config["train"]["warmup_share"] * num_steps), num_steps
+    adamw, round(config["optimizer"]["warmup_steps"] * num_steps), num_steps
   )
   model.train()
   # Each pass over the loader shuffles again.
@@ -221,7 +221,7 @@ def tagging(config: dict[str, Any], tokenizer) -> Task:
   data = config["data"]
   train_set, dev_set = (read_conll(data[part]) for part in ("train", "dev"))
   labels = sorted({tag for _, tags in train_set for tag in tags})
-  assert not config["task"]["tag_all_subwords"]
+  assert config["task"]["decode"] == "words"
 
   def encode(sentences) -> tuple[Features, list[list[int | None]]]:
     """Returns (rows, index of each word's first token or None if cut off)."""

@@ -39,5 +39,5 @@ def get_config():
   config.optimizer.learning_rate = 5e-5
   config.train.epochs = 4
   # As in the paper: the loss, too, is at a word's first subword.
-  config.task.tag_all_subwords = False
+  config.task.decode = "words"
   return config

@@ -48,7 +48,5 @@ def get_config(size="gpu"):
     config.train.num_steps = 12_500
     config.train.eval_every = 1_250
     config.train.checkpoint_every = 500
-  # It follows --config.train.num_steps.
-  steps = config.train.get_oneway_ref("num_steps")
-  config.optimizer.warmup_steps = steps * 6 // 100
+  config.optimizer.warmup_steps = 0.06  # A share: it follows num_steps.
   return config

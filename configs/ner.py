@@ -28,5 +28,6 @@ def get_config(variant="wnut17"):
   config.data.batch_size = 16
   config.optimizer.learning_rate = 5e-5
   config.train.epochs = 4
-  config.task.crf = variant == "crf"
+  if variant == "crf":
+    config.task.decode = "crf"
   return config

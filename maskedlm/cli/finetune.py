@@ -7,12 +7,15 @@ tasks in configs/glue.py:all). Run again, each continues where it stopped.
 import dataclasses
 import pathlib
 from collections.abc import Sequence
-
-from ml_collections import ConfigDict
+from typing import TYPE_CHECKING
 
 from maskedlm.cli import flags, frame, shared
+from maskedlm.core import options
 from maskedlm.core.errors import ConfigError
 from maskedlm.runtime import buckets, console, output_files
+
+if TYPE_CHECKING:
+  from maskedlm.finetune.options import FinetuneConfig
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,7 +27,7 @@ class Finetune:
 
   task: str = ""
   workdir: str | None = shared.workdir()
-  config: str | None = flags.config_flag()
+  config: str | None = flags.config_flag(example="configs/glue.py:sst2")
   overrides: tuple[str, ...] = ()
 
   @classmethod
@@ -36,7 +39,9 @@ class Finetune:
     task, argv = _split_task(argv)
     parser = frame.make_parser(cls, command)
     parser.usage = "%(prog)s [TASK] [--config FILE] [--workdir WORKDIR]"
-    args, changes = overrides.split_arguments(parser, argv, sections=sections)
+    args, changes = overrides.split_arguments(
+      parser, argv, example="glue:sst2", sections=sections
+    )
     return cls(
       task=task,
       workdir=args.workdir,
@@ -48,10 +53,10 @@ class Finetune:
     """Runs the verb."""
     from maskedlm.config import overrides
     from maskedlm.finetune import start
-    from maskedlm.finetune.config import load_task, task_of, unused_options
+    from maskedlm.finetune.config import load_task, task_of, typed
 
     if self.config is None:
-      config = start.continued_config(self.workdir, self.overrides)
+      config = typed(start.continued_config(self.workdir, self.overrides))
     else:
       config = self._load(self.config)
     if self.task and self.task != config.task.kind:
@@ -63,7 +68,6 @@ class Finetune:
     workdir = self.workdir or f"runs/{config.name}"
     given = overrides.given_options(self.overrides)
     _check_given(config, given, workdir)
-    overrides.print_unused(self.overrides, unused_options(config))
     if not config.suite:
       start.run_or_sweep(config, workdir)
       return
@@ -84,24 +88,29 @@ class Finetune:
         summaries=[task.summarise_suite(results) for task in tasks.values()],
       )
 
-  def _load(self, path: str) -> ConfigDict:
+  def _load(self, path: str) -> "FinetuneConfig":
     from maskedlm.config import overrides
-    from maskedlm.finetune.config import validate
+    from maskedlm.finetune.config import typed, validate
 
-    return overrides.load_config(path, self.overrides, validate=validate)
+    return typed(overrides.load_config(path, self.overrides, validate=validate))
 
 
 def _check_given(
-  config: ConfigDict, given: Sequence[str], workdir: str
+  config: "FinetuneConfig", given: Sequence[str], workdir: str
 ) -> None:
   """Raises ConfigError for options of the command line without an effect.
 
   If the workdir exists they are printed instead: the command that started a run
   must continue it.
   """
-  from maskedlm.finetune.config import contradictions
+  from maskedlm.finetune.config import unused_options
 
-  found = contradictions(config, given)
+  reasons = unused_options(config)
+  found = [
+    f"{name}={options.value_of(config, name)!r} has no effect {reasons[name]}"
+    for name in dict.fromkeys(given)
+    if name in reasons
+  ]
   if found and not buckets.origin(workdir).exists():
     raise ConfigError(f"{found[0]}: leave it out, or change the other.")
   for message in found:

@@ -72,19 +72,24 @@ def argument(default: Any, doc: str, *, metavar: str = "", **limits) -> Any:
 
 
 def config_flag(
-  *, instead: str = "", fits_corpus: bool = False, folder: str = ""
+  *,
+  example: str = "configs/bert.py:base",
+  instead: str = "",
+  fits_corpus: bool = False,
+  folder: str = "",
 ) -> Any:
-  """Returns the field of a pretraining config: --config=FILE --config.a.b=...
+  """Returns the field of a config: --config=FILE --config.a.b=...
 
   Args:
+    example: a config, for the reference.
     instead: a flag that can be given in its place; the value is then None.
     fits_corpus: whether the verb may read a corpus, which decides options.
     folder: the flag of the folder that the verb makes; if it is there, the
       command continues what was started.
   """
   doc = (
-    "Config file, such as configs/bert.py:base; any option of it can be "
-    "overridden: --config.model.num_layers=6; with --help, lists them."
+    f"Config file, such as {example}; any option of it can be "
+    "overridden: --config.data.length=64; with --help, lists them."
   )
   made = flag(None, doc, metavar="FILE")
   reading = {

@@ -9,7 +9,7 @@ NAMES = {
   "batch": "batch_size",
   "bf16": "dtype",
   "clip": "clip_norm",
-  "cut_frac": "warmup_share",
+  "cut_frac": "warmup_steps",
   "depth": "num_layers",
   "fp16": "dtype",
   "grad_clip": "clip_norm",
@@ -38,13 +38,13 @@ NAMES = {
   "steps": "num_steps",
   "vocab": "vocab_size",
   "warmup": "warmup_steps",
-  "warmup_ratio": "warmup_share",
+  "warmup_ratio": "warmup_steps",
   "wd": "weight_decay",
 }
 
 
 def suggest(name: str, known: Collection[str]) -> str:
-  """Returns '; did you mean "optimizer.learning_rate"?', or "".
+  """Returns ' (did you mean "optimizer.learning_rate"?)', or "".
 
   Args:
     name: the unknown option, such as "optimizer.lr".
@@ -57,5 +57,5 @@ def suggest(name: str, known: Collection[str]) -> str:
   # data comes before that of a sweep.
   found.sort(key=lambda each: each.rpartition(".")[0] != section)
   if found:
-    return f'; did you mean "{found[0]}"?'
+    return f' (did you mean "{found[0]}"?)'
   return did_you_mean(name, known)

@@ -94,6 +94,7 @@ def split_arguments(
   argv,
   *,
   instead: str = "",
+  example: str = "bert:base",
   sections: Callable[[ConfigDict], Mapping[str, type]] = defaults.sections,
 ) -> tuple:
   """Returns (the verb's arguments, including .config; the overrides).
@@ -103,6 +104,7 @@ def split_arguments(
 
   Args:
     parser, argv, instead: as in `parse_config`.
+    example: a config, for --help.
     sections: config -> the dataclass of the options of each section.
 
   Raises:
@@ -114,8 +116,8 @@ def split_arguments(
     "--config",
     required=not (instead or in_workdir),
     metavar="FILE",
-    help="config file, or one of maskedlm's, e.g. bert:base; any option can be "
-    "overridden: --config.model.num_layers=6; with --help, lists them",
+    help=f"config file, or one of maskedlm's, e.g. {example}; any option can "
+    "be overridden: --config.data.length=64; with --help, lists them",
   )
   parser.allow_abbrev = False
   if {"-h", "--help"} & {*argv}:

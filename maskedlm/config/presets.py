@@ -47,9 +47,9 @@ def bert_google() -> ConfigDict:
   Devlin et al. (arXiv:1810.04805, A.2); for train.num_steps = 1,000,000.
   """
   optimizer = adamw()
+  optimizer.rule = "bert_adam"
+  optimizer.schedule = "bert"
   optimizer.eps = 1e-6
-  optimizer.bias_correction = False
-  optimizer.decay_from_zero = True
   optimizer.warmup_steps = 10_000
   return optimizer
 
@@ -88,7 +88,7 @@ def electra_google() -> ConfigDict:
   """
   optimizer = bert_google()
   optimizer.learning_rate = 5e-4  # 2e-4 for base and large.
-  optimizer.warmup_times_decay = True
+  optimizer.schedule = "electra"
   return optimizer
 
 
@@ -138,10 +138,8 @@ def lamb() -> ConfigDict:
   optimizer = adamw()
   optimizer.rule = "lamb"
   optimizer.learning_rate = 6e-3
-  optimizer.schedule = "polynomial"
-  optimizer.power = 0.5
+  optimizer.schedule = "lamb"
   optimizer.warmup_steps = 2_001  # 28.43% of 7,038 steps.
-  optimizer.decay_from_zero = True
   optimizer.eps = 1e-6
   return optimizer
 
@@ -149,14 +147,13 @@ def lamb() -> ConfigDict:
 def ulmfit() -> ConfigDict:
   """ULM-FiT's fine-tuning of a classifier, with slanted triangular rates.
 
-  Howard & Ruder (arXiv:1801.06146, sections 3.2, 3.3 and 4.1), for an LSTM with
-  train.warmup_share = 0.1, the paper's cut_frac. Half of the steps unfreeze the
-  layers; the paper's epoch for each depends on their number
-  (docs/reference/presets.md).
+  Howard & Ruder (arXiv:1801.06146, sections 3.2, 3.3 and 4.1), for an LSTM.
+  Half of the steps unfreeze the layers; the paper's epoch for each depends on
+  their number (docs/reference/presets.md).
   """
   optimizer = adamw()
   optimizer.learning_rate = 0.01
-  optimizer.warmup_steps = 0  # Set from train.warmup_share.
+  optimizer.warmup_steps = 0.1  # The paper's cut_frac.
   optimizer.start_factor = optimizer.end_factor = 1 / 32  # The ratio.
   optimizer.b1 = 0.7
   optimizer.b2 = 0.99

@@ -60,6 +60,7 @@ def load_config(
   if found != kind:
     raise ConfigError(_other_kind(workdir, found, kind))
   try:
+    values = removed.renewed(values)
     config = default(values)
     lacking = _fill(config, values)
     config.train.resume_unverified = False

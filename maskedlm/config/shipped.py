@@ -28,7 +28,7 @@ def find(path: str) -> str:
 
 
 def nearest(path: str) -> str:
-  """Returns '; did you mean "bert"?' for a misspelt name, else ""."""
+  """Returns ' (did you mean "bert"?)' for a misspelt name, else ""."""
   names = sorted(file.stem for file in folder().glob("*.py"))
   return did_you_mean(_name(path.partition(":")[0]), names)
 

@@ -43,14 +43,14 @@ _MOST = 1_000  # Names that are compared: a table may have a million columns.
 
 
 def did_you_mean(name: str, known) -> str:
-  """Returns '; did you mean "x"?' for the nearest known name, else "".
+  """Returns ' (did you mean "x"?)' for the nearest known name, else "".
 
   >>> did_you_mean("lenght", ["length", "seed"])
-  '; did you mean "length"?'
+  ' (did you mean "length"?)'
   """
   known = list(itertools.islice(known, _MOST))
   near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-  return f'; did you mean "{near[0]}"?' if near else ""
+  return f' (did you mean "{near[0]}"?)' if near else ""
 
 
 class DataError(ValueError):

@@ -11,6 +11,7 @@ one place.
 """
 
 import dataclasses
+import functools
 import math
 import operator
 import textwrap
@@ -37,6 +38,7 @@ def option(
   frozen: bool = False,
   phase: bool | str = False,
   needs: Mapping[str, Any] | None = None,
+  machine: bool = False,
 ) -> Any:
   """Returns a dataclass field with its documentation and checks.
 
@@ -55,6 +57,8 @@ def option(
     needs: another option -> its values with which this one has an effect: a
       tuple of values, True or False for any that is true or false, or a
       function of the whole config. `unused` reads it.
+    machine: True if it decides how fast, or in how much memory, and nothing of
+      the result.
 
   >>> @dataclasses.dataclass(frozen=True)
   ... class DataOptions:
@@ -75,6 +79,7 @@ def option(
     "frozen": frozen,
     "phase": phase,
     "needs": needs or {},
+    "machine": machine,
   }
   return dataclasses.field(default=default, metadata=metadata)
 
@@ -90,15 +95,17 @@ def changed_default(cls: type, name: str, default: Any) -> Any:
   return dataclasses.field(default=default, metadata=_field(cls, name).metadata)
 
 
-def copy_option(cls: type, name: str) -> Any:
+def copy_option(cls: type, name: str, **changes: Any) -> Any:
   """Returns a new field with the default and metadata of another dataclass's.
 
   Args:
     cls: a dataclass of options.
     name: one of its fields.
+    **changes: what else its metadata has, such as `needs`.
   """
   source = _field(cls, name)
-  return dataclasses.field(default=source.default, metadata=source.metadata)
+  metadata = {**source.metadata, **changes}
+  return dataclasses.field(default=source.default, metadata=metadata)
 
 
 def _field(cls: type, name: str) -> dataclasses.Field:
@@ -140,6 +147,22 @@ def from_config(cls: type, config: Any, **others: Any) -> Any:
   return cls(**{name: getattr(config, name) for name in names}, **others)
 
 
+@functools.cache
+def named(cls: Any, name: str) -> type:
+  """Returns the options of an objective or a task with their name as a field.
+
+  Args:
+    cls: the options' dataclass.
+    name: of the field, which is required.
+  """
+  field = (name, str, dataclasses.field(kw_only=True))
+  frozen = cls.__dataclass_params__.frozen
+  bases = (cls,)
+  return dataclasses.make_dataclass(
+    cls.__name__, [field], bases=bases, frozen=frozen
+  )
+
+
 def changed(config: Any, changes: Mapping[str, Any]) -> Any:
   """Returns a config of dataclasses in which some options have other values.
 
@@ -168,7 +191,7 @@ def unused(config: Any, sections: Mapping[str, type]) -> dict[str, str]:
   for section, cls in sections.items():
     for field in dataclasses.fields(cls):
       for other, wanted in field.metadata.get("needs", {}).items():
-        found = _value_of(config, other)
+        found = value_of(config, other)
         if found is not _ABSENT and not _is_met(wanted, found, config):
           name = f"{section}.{field.name}".lstrip(".")
           reasons[name] = f"with {other}={found!r}"
@@ -178,7 +201,7 @@ def unused(config: Any, sections: Mapping[str, type]) -> dict[str, str]:
 _ABSENT = object()
 
 
-def _value_of(config: Any, name: str) -> Any:
+def value_of(config: Any, name: str) -> Any:
   """Returns an option's value; _ABSENT if this kind of config has none."""
   for part in name.split("."):
     config = getattr(config, part, _ABSENT)

@@ -1,6 +1,8 @@
 """Options of earlier versions, and what to do without them."""
 
+import copy
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from maskedlm.core.errors import ConfigError
@@ -13,6 +15,8 @@ class Removed(NamedTuple):
   # The value with which a checkpoint means what is done now; None for any, as
   # of options that said how a file was read.
   default: Any = None
+  # An option of the sections that lack this one: others of its name may not.
+  beside: str = ""
 
 
 _MRQA = (
@@ -31,7 +35,29 @@ OPTIONS = {
   "objective.place_width": Removed(f"it is 200, {_PAPER}", default=200),
   "objective.span_p": Removed(f"it is 0.2, {_PAPER}", default=0.2),
   "objective.temperature": Removed(f"it is 1, {_PAPER}", default=1.0),
+  "optimizer.bias_correction": Removed("optimizer.rule='bert_adam' has none"),
+  "optimizer.decay_from_zero": Removed(
+    "optimizer.schedule='bert' decays from step 0"
+  ),
+  "optimizer.power": Removed("optimizer.schedule='lamb' is the root"),
+  "optimizer.warmup_times_decay": Removed(
+    "optimizer.schedule='electra' multiplies the warm-up"
+  ),
   "train.prefetch": Removed("4 batches are made ahead"),
+  "train.warmup_share": Removed(
+    "optimizer.warmup_steps=0.1 is a share of the steps"
+  ),
+  # Of fine-tuning.
+  "train.num_steps": Removed(
+    "train.epochs is the length, 0.1 for a tenth of the examples",
+    beside="epochs",
+  ),
+  "train.eval_every": Removed("train.evals_per_epoch=2", beside="epochs"),
+  "train.checkpoint_every": Removed(
+    "each evaluation is saved: train.evals_per_epoch=2", beside="epochs"
+  ),
+  "task.crf": Removed("task.decode='crf'"),
+  "task.tag_all_subwords": Removed("task.decode='words' if it was False"),
   "task.crf_rate": Removed(
     "a CRF's scores are 100 times its parameters", default=100.0
   ),
@@ -71,7 +97,13 @@ def remedy(name: str) -> str:
 def remedy_in(message: str) -> str:
   """Returns `remedy` for the option that a locked config's error names."""
   key = re.search(r'Key "(\w+)" does not exist', message)
-  names = [x for x in OPTIONS if key and x.endswith(f".{key.group(1)}")]
+  names = [
+    name
+    for name, option in OPTIONS.items()
+    if key and name.endswith(f".{key.group(1)}") and option.beside in message
+  ]
+  if "'warmup_steps' (reference)" in message:  # Of another option's value.
+    return "; optimizer.warmup_steps=0.06 is a share of the steps"
   return remedy(names[0]) if names else ""
 
 
@@ -89,3 +121,54 @@ def is_removed(name: str, value: Any) -> bool:
       f"{name}={value!r}: there is no such option{remedy(name)}."
     )
   return True
+
+
+# (schedule, decay_from_zero, warmup_times_decay) of before -> schedule.
+_SCHEDULES = {
+  ("linear", True, False): "bert",
+  ("linear", True, True): "electra",
+  ("polynomial", True, False): "lamb",
+}
+
+
+def renewed(config: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns a config.json of before with the options of now, of equal meaning.
+
+  Raises:
+    ConfigError: the schedule of the learning rate is none now.
+  """
+  config = {name: copy.copy(values) for name, values in config.items()}
+  rates, train = config.get("optimizer", {}), config.get("train", {})
+  if "decay_from_zero" in rates:
+    curve = (
+      *(rates["schedule"], rates.pop("decay_from_zero")),
+      rates.pop("warmup_times_decay"),
+    )
+    power, decays = rates.pop("power"), curve[0] in ("linear", "cosine")
+    if not rates.pop("bias_correction"):
+      rates["rule"] = f"bert_{rates['rule']}"
+    if curve[0] == "polynomial" or (decays and curve[1]):
+      if curve not in _SCHEDULES or (power != 0.5 and not decays):
+        raise ConfigError(
+          f"optimizer.schedule={curve[0]!r} with decay_from_zero={curve[1]}, "
+          f"warmup_times_decay={curve[2]} and power={power}: there is no such "
+          "schedule now; begin another run, with one of today's."
+        )
+      rates["schedule"] = _SCHEDULES[curve]
+  if "task" in config:
+    config["task"] = renewed_task(config["task"]["kind"], config["task"])
+  share = train.pop("warmup_share", 1)
+  if share < 1 and rates["warmup_steps"] == round(share * train["num_steps"]):
+    rates["warmup_steps"] = share
+  return config
+
+
+def renewed_task(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns a task's options of before as those of now, of equal meaning."""
+  values = dict(values)
+  if kind in ("tagging", "features"):
+    if values.pop("tag_all_subwords", True) is False:  # Of no use to a CRF.
+      values["decode"] = "words"
+    if values.pop("crf", False):
+      values["decode"] = "crf"
+  return values

@@ -43,6 +43,7 @@ class CorpusOptions:
     low=0.001,
     below=math.inf,
     needs={"corpus.path": _is_streamed},
+    machine=True,
   )
   source: str = option(
     "docstrings:",
@@ -101,7 +102,11 @@ class CorpusOptions:
     high=1 << 32,  # shards.MAX_TOKENS
   )
   num_workers: int = option(
-    0, "Processes of prepare; 0 for one per core.", low=0, high=4_096
+    0,
+    "Processes of prepare; 0 for one per core.",
+    low=0,
+    high=4_096,
+    machine=True,
   )
 
 

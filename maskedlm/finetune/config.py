@@ -10,7 +10,7 @@ import itertools
 import os
 import pathlib
 import types
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ml_collections import ConfigDict
@@ -20,13 +20,14 @@ from maskedlm.core import options, own_file, removed
 from maskedlm.core.errors import ConfigError, check_name
 from maskedlm.finetune.contract import FinetuneTask
 from maskedlm.finetune.options import (
+  SWEPT,
   DataOptions,
+  EpochOptions,
+  FinetuneConfig,
   ModelOptions,
   RunOptions,
   SweepOptions,
-  TrainOptions,
 )
-from maskedlm.training import optimizer
 from maskedlm.training.optimizer_options import OptimizerOptions
 from maskedlm.training.options import MeshOptions
 
@@ -36,7 +37,7 @@ SECTIONS: Mapping[str, type] = {
   "data": DataOptions,
   "model": ModelOptions,
   "optimizer": OptimizerOptions,
-  "train": TrainOptions,
+  "train": EpochOptions,
   "sweep": SweepOptions,
   "mesh": MeshOptions,
 }
@@ -68,105 +69,51 @@ def default(task: str) -> ConfigDict:
       config[name] = options.to_config(section)
   config.optimizer = presets.adamw()
   config.optimizer.learning_rate = 3e-5
-  config.optimizer.warmup_steps = 0  # Set from train.warmup_share.
+  config.optimizer.warmup_steps = 0.1  # A share of the steps.
   return config.lock()  # A misspelt option in a config file is an error.
 
 
-def validate(config: ConfigDict) -> None:
+def typed(config: ConfigDict) -> FinetuneConfig:
+  """Returns a validated config as dataclasses."""
+  task = options.named(load_task(config.task.kind).Options, "kind")
+  values = {
+    name: options.from_config(cls, config[name])
+    for name, cls in (*SECTIONS.items(), ("task", task))
+    if name
+  }
+  return options.from_config(FinetuneConfig, config, **values)
+
+
+def validate(config: ConfigDict | FinetuneConfig) -> None:
   """Checks every option, and combinations of options across sections.
 
   Raises:
     ConfigError: an option is out of range, or options contradict each other.
   """
   for name, section in SECTIONS.items():
-    if name not in ("optimizer", "mesh"):
-      options.check_options(name, section, config[name] if name else config)
-  _check_steps(config)
-  optimizer.check_values(config.optimizer)
+    values = getattr(config, name) if name else config
+    options.check_options(name, section, values)
   if not config.suite:
     options.check_options(
       "task", load_task(config.task.kind).Options, config.task
     )
 
 
-def contradictions(config: ConfigDict, given: Collection[str]) -> list[str]:
-  """Returns a message for each given option that has no effect.
-
-  Args:
-    config: the whole config, validated.
-    given: the options on the command line, such as "data.dev_share". Values of
-      a config file may be without effect, since it is shared by several runs.
-  """
-  steps, every = config.optimizer.warmup_steps, config.train.eval_every
-  from_scratch = not config.pretrained and "beside pretrained=False"
-  reasons: dict[str, Any] = {
-    "data.dev_share": config.data.dev and "beside data.dev",
-    "train.warmup_share": steps and f"beside optimizer.warmup_steps={steps}",
-    "train.evals_per_epoch": every and f"beside train.eval_every={every}",
-    "model.reinit_layers": from_scratch,
-    "model.fresh_head": from_scratch,
-  }
-  if not config.suite:
-    unused = task_of(config).without_effect
-    reasons |= {f"task.{name}": reason for name, reason in unused.items()}
-  messages = []
-  for name in given:
-    section, _, option = name.partition(".")
-    if reason := reasons.get(name):
-      value = config[section][option]
-      if value != getattr(sections(config)[section], option):  # The default.
-        messages.append(f"{name}={value!r} has no effect {reason}")
-  return messages
-
-
-def unused_options(config: ConfigDict) -> dict[str, str]:
-  """Returns {option: "with OTHER=VALUE"}: others decide instead of these.
-
-  Args:
-    config: the whole config, validated.
-  """
-  grid, share = config.sweep, config.train.warmup_share
-  by_share = not config.optimizer.warmup_steps  # 0 follows train.warmup_share.
+def unused_options(config: FinetuneConfig) -> dict[str, str]:
+  """Returns {option: "with OTHER=VALUE"}: others decide instead of these."""
   reasons = options.unused(config, sections(config))
-  for name, other, holds in (
-    ("optimizer.learning_rate", "sweep.learning_rate", grid.learning_rate),
-    ("data.batch_size", "sweep.batch_size", grid.batch_size),
-    ("train.epochs", "sweep.epochs", grid.epochs),
-    ("seed", "sweep.seeds", grid.seeds),
-    ("train.epochs", "train.num_steps", config.train.num_steps),
-    ("suite_without", "suite", not config.suite),
-    ("optimizer.warmup_steps", "train.warmup_share", by_share and share > 0),
-    ("optimizer.start_factor", "train.warmup_share", by_share and not share),
-  ):
-    if holds:
-      section, _, key = other.rpartition(".")
-      value = (config[section] if section else config)[key]
-      reasons[name] = f"with {other}={value!r}"
+  for name, swept in SWEPT.items():
+    if values := getattr(config.sweep, name):
+      reasons[swept] = f"with sweep.{name}={values!r}"
   return reasons
 
 
-def _check_steps(config: ConfigDict) -> None:
-  """Raises ConfigError unless exactly one option sets the length of a run."""
-  epochs, steps = tuple(config.sweep.epochs), config.train.num_steps
-  if steps and epochs:
-    raise ConfigError(
-      f"train.num_steps={steps} is the length of every run, so "
-      f"sweep.epochs={epochs} would have no effect: leave out one of them."
-    )
-  name = "sweep.epochs" if epochs else "train.epochs"
-  least = min(epochs or (config.train.epochs,))
-  if not steps and least <= 0:
-    raise ConfigError(
-      f"{name}={least}: expected more than 0; or set train.num_steps."
-    )
-
-
-def sections(config: ConfigDict) -> dict[str, type]:
+def sections(config: ConfigDict | FinetuneConfig) -> dict[str, type]:
   """Returns the options dataclass of each section of a config."""
   return {**SECTIONS, "task": load_task(config.task.kind).Options}
 
 
-def frozen_options(config: ConfigDict) -> frozenset[str]:
+def frozen_options(config: FinetuneConfig) -> frozenset[str]:
   """Returns the names of the options that a resumed run must keep."""
   names = [options.frozen(*section) for section in sections(config).items()]
   return frozenset(["task.kind", *itertools.chain.from_iterable(names)])
@@ -203,7 +150,7 @@ def make_task(kind: str, values: Mapping[str, Any]) -> FinetuneTask:
   known = [field.name for field in dataclasses.fields(module.Options)]
   values = {
     name: value
-    for name, value in values.items()
+    for name, value in removed.renewed_task(kind, values).items()
     if name in known or not removed.is_removed(f"task.{name}", value)
   }
   for name in values:
@@ -215,9 +162,9 @@ def make_task(kind: str, values: Mapping[str, Any]) -> FinetuneTask:
   return module.make_task(task_options)
 
 
-def task_of(config: ConfigDict) -> FinetuneTask:
+def task_of(config: FinetuneConfig) -> FinetuneTask:
   """Returns the task of a config, as make_task does."""
-  values = config.task.to_dict()
+  values = dataclasses.asdict(config.task)
   return make_task(values.pop("kind"), values)
 
 

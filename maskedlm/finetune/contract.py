@@ -190,9 +190,6 @@ class FinetuneTask(NamedTuple):
   export_predictions: (
     Callable[[Sequence[Prediction]], dict[str, str]] | None
   ) = None
-  # Option -> why it has no effect beside the others. A run that sets one of
-  # them is refused.
-  without_effect: Mapping[str, str] = {}
   # {variant: result.json} of a suite -> (what suite.json has in addition, lines
   # to print), such as the row of a paper's table.
   summarise_suite: Callable[

@@ -108,8 +108,9 @@ def with_overrides(
   config = ConfigDict({"task": option_checks.to_config(task.options)})
   config = overrides.apply_overrides(config, tokens)
   task = make_task(kind, config.task.to_dict())
+  unused = option_checks.unused(config, {"task": type(task.options)})
   for name, token in zip(names, tokens, strict=True):
-    if reason := task.without_effect.get(name):
+    if reason := unused.get(f"task.{name}"):
       raise ConfigError(
         f"{token} has no effect {reason}: leave it out, or change the other."
       )

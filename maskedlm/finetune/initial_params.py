@@ -12,11 +12,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from ml_collections import ConfigDict
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Params
 from maskedlm.finetune.contract import Application, FinetuneTask
+from maskedlm.finetune.options import FinetuneConfig, ModelOptions
 from maskedlm.finetune.take_heads import take_heads
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.training.checkpoints.load import LoadedCheckpoint
@@ -25,7 +25,7 @@ SHARED = ("encoder", "pooler")  # Subtrees that a new task takes over.
 
 
 def resolve_architecture(
-  start: LoadedCheckpoint, model, length: int
+  start: LoadedCheckpoint, model: ModelOptions, length: int
 ) -> EncoderConfig:
   """Returns the checkpoint's architecture with the options in `model`.
 
@@ -81,7 +81,7 @@ def check_sentence_pooling(
 
 def initial_heads(
   start: LoadedCheckpoint,
-  config: ConfigDict,
+  config: FinetuneConfig,
   task: FinetuneTask,
   label_info: Mapping[str, Any],
   app: Application,

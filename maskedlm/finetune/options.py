@@ -5,11 +5,13 @@ training/optimizer.py, config.mesh in training/options.py.
 """
 
 import dataclasses
+from typing import Any
 
 from maskedlm.core.options import changed_default, copy_option, option
 from maskedlm.data import options as of_rows
 from maskedlm.modeling import model_options
 from maskedlm.training import options as of_training
+from maskedlm.training.optimizer_options import OptimizerOptions
 
 _DATA, _TRAIN = of_rows.DataOptions, of_training.TrainOptions
 _MODEL = model_options.ModelOptions
@@ -37,7 +39,9 @@ class RunOptions(of_training.RunOptions):
     "configs/glue.py.",
   )
   suite_without: tuple[str, ...] = option(
-    (), "Variants that can't be run; listed beside the average."
+    (),
+    "Variants that can't be run; listed beside the average.",
+    needs={"suite": True},
   )
 
 
@@ -58,7 +62,12 @@ class DataOptions:
     frozen=True,
   )
   dev_share: float = option(
-    0.1, "Share of the training examples.", low=0.0, high=0.9, frozen=True
+    0.1,
+    "Share of the training examples.",
+    low=0.0,
+    high=0.9,
+    frozen=True,
+    needs={"data.dev": False},
   )
   also_score: tuple[str, ...] = option(
     (), "Further labelled files, scored at the end."
@@ -99,53 +108,41 @@ class ModelOptions:
   remat: str = copy_option(_MODEL, "remat")
   unroll: bool = copy_option(_MODEL, "unroll")
   reinit_layers: int = option(
-    0, "The top layers that start from random parameters.", frozen=True
+    0,
+    "The top layers that start from random parameters.",
+    frozen=True,
+    needs={"pretrained": True},
   )
   fresh_head: bool = option(
     False,
     "Start the head from random parameters even if init_from was fine-tuned on "
     "the same task with the same labels.",
     frozen=True,
+    needs={"pretrained": True},
   )
 
 
 @dataclasses.dataclass(frozen=True)
-class TrainOptions:
+class EpochOptions(of_training.TrainOptions):
   """config.train: how long, and what is logged, evaluated and saved."""
 
   epochs: float = option(
-    3.0, "Passes over the training set.", low=0, high=1_000_000
+    3.0, "Passes over the training set.", above=0, high=1_000_000
   )
-  warmup_share: float = option(
-    0.1, "Share of the steps that warm up.", low=0.0, high=1.0
+  evals_per_epoch: float = option(
+    1.0,
+    "Evaluations, each of which is saved and may become the best checkpoint; "
+    "0.1 for one in ten epochs.",
+    above=0,
+    high=1_000_000,
   )
-  num_steps: int = option(
-    0, "Updates, instead of epochs; 0 to follow epochs.", low=0
-  )
-  accumulate: int = copy_option(_TRAIN, "accumulate")
   log_every: int = changed_default(_TRAIN, "log_every", 20)
-  evals_per_epoch: int = option(
-    1, "Evaluations; each may become the best checkpoint.", low=1
-  )
-  eval_every: int = option(
-    0, "Steps between evaluations; 0 to follow evals_per_epoch.", low=0
-  )
-  checkpoint_every: int = option(
-    0, "Steps between checkpoints; 0 for eval_every.", low=0
-  )
   keep_last: int = changed_default(_TRAIN, "keep_last", 1)
   keep_best: int = option(
     1,
     "Best checkpoints kept, by the task's metric on the development set.",
     low=1,
   )
-  keep_every: int = copy_option(_TRAIN, "keep_every")
-  resume_unverified: bool = copy_option(_TRAIN, "resume_unverified")
-  nonfinite_limit: int = copy_option(_TRAIN, "nonfinite_limit")
-  spike_sigma: float = copy_option(_TRAIN, "spike_sigma")
-  on_spike: str = copy_option(_TRAIN, "on_spike")
-  watch_every: int = copy_option(_TRAIN, "watch_every")
-  tracker: str = copy_option(_TRAIN, "tracker")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,3 +153,25 @@ class SweepOptions:
   batch_size: tuple[int, ...] = option((), "data.batch_size.")
   epochs: tuple[float, ...] = option((), "train.epochs.")
   seeds: tuple[int, ...] = option((), "seed.")
+
+
+# Option of config.sweep -> the option of a run that it sets.
+SWEPT = {
+  "learning_rate": "optimizer.learning_rate",
+  "batch_size": "data.batch_size",
+  "epochs": "train.epochs",
+  "seeds": "seed",
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FinetuneConfig(RunOptions):
+  """The whole config of fine-tuning, behind the door."""
+
+  data: DataOptions
+  model: ModelOptions
+  optimizer: OptimizerOptions
+  train: of_training.TrainOptions  # EpochOptions; StepOptions for the loop.
+  sweep: SweepOptions
+  mesh: of_training.MeshOptions
+  task: Any  # The Options of the task, and its kind.

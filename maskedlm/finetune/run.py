@@ -6,6 +6,7 @@ Tasks are used through contract.py, never by name.
 import contextlib
 import dataclasses
 import functools
+import math
 import pathlib
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,8 +15,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 from jax.sharding import Mesh
-from ml_collections import ConfigDict
 
+from maskedlm.core import options
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, DataError, StoppedError
 from maskedlm.core.measured import parse_line, to_json
@@ -33,12 +34,16 @@ from maskedlm.finetune.contract import (
   Rows,
   Setup,
 )
-from maskedlm.finetune.step_counts import with_steps
+from maskedlm.finetune.options import EpochOptions, FinetuneConfig
 from maskedlm.modeling import flops, masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.runtime import console, multihost, output_files
 from maskedlm.training import loop, phases, sharding
 from maskedlm.training.checkpoints import load, resume
+from maskedlm.training.options import StepOptions, TrainOptions
+
+# What `in_steps` counts; config.json has it too, for `status` and others.
+_COUNTS = ("num_steps", "eval_every", "checkpoint_every")
 
 
 class Prepared(NamedTuple):
@@ -58,7 +63,7 @@ class Prepared(NamedTuple):
   buckets: tuple[int, ...]
 
 
-def finetune(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
+def finetune(config: FinetuneConfig, workdir: pathlib.Path) -> dict[str, Any]:
   """Starts or resumes a run in workdir; returns the contents of result.json.
 
   Writes config.json, tokenizer/, checkpoints/, metrics.jsonl, tensorboard/
@@ -73,11 +78,13 @@ def finetune(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
   mesh = sharding.make_mesh(config.mesh)
   sharding.check_batch(config.data.batch_size, config.train.accumulate, mesh)
   multihost.check_shared(workdir)
-  multihost.run_on_all_hosts(lambda: resume.check_workdir(workdir, config))
+  values = dataclasses.asdict(config)
+  multihost.run_on_all_hosts(lambda: resume.check_workdir(workdir, values))
   run = multihost.run_on_all_hosts(lambda: prepare_run(config), facts=_facts)
   if multihost.is_primary():  # Makes the checkpoints self-contained.
     save_if_absent(run.start.tokenizer, workdir / "tokenizer")
   task, config = make_task(run, config, mesh)
+  values["train"] |= {name: getattr(config.train, name) for name in _COUNTS}
   began = time.perf_counter()
   result = loop.run(
     phases.single(config),
@@ -86,7 +93,7 @@ def finetune(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
     mesh=mesh,
     frozen=frozen_options(config),
     identity={
-      "config": parse_json(config.to_json_best_effort()),
+      "config": parse_json(to_json(values)),
       "corpus": splits.fingerprint(run.train, run.dev),
       "tokenizer": run.start.tokenizer.sha256,
     },
@@ -106,7 +113,7 @@ def finetune(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
   return _finish(run, config, workdir, seconds, ran=result.tokens_per_second)
 
 
-def prepare_run(config: ConfigDict) -> Prepared:
+def prepare_run(config: FinetuneConfig) -> Prepared:
   """Reads the data and the checkpoint, and checks all options.
 
   Raises:
@@ -174,9 +181,9 @@ def prepare_run(config: ConfigDict) -> Prepared:
 
 
 def make_task(
-  run: Prepared, config: ConfigDict, mesh: Mesh
-) -> tuple[Task, ConfigDict]:
-  """Returns the Task of a run, and its config with the step counts set."""
+  run: Prepared, config: FinetuneConfig, mesh: Mesh
+) -> tuple[Task, FinetuneConfig]:
+  """Returns the Task of a run, and its config as the loop reads it."""
   data, app, cfg = config.data, run.app, run.cfg
   shape = {
     "batch_size": data.batch_size,
@@ -185,7 +192,8 @@ def make_task(
   }
   batches = _train_batches(run, config, mesh, shape)
   heldout = batching.heldout_batches(run.dev_rows, buckets=run.buckets, **shape)
-  config = with_steps(config, batches.num_steps)
+  train = in_steps(config.train, batches.num_steps)
+  config = dataclasses.replace(config, train=train)
   parts = {"train": batches, "heldout": heldout}
   pooling = {**run.task.sentence_pooling, "length": data.length}
 
@@ -232,8 +240,18 @@ def make_task(
   return task, config
 
 
+def in_steps(train: EpochOptions, steps_per_epoch: int) -> StepOptions:
+  """Returns config.train as the loop reads it: epochs are steps."""
+  num_steps = max(math.ceil(train.epochs * steps_per_epoch), 1)
+  every = max(math.floor(steps_per_epoch / train.evals_per_epoch), 1)
+  every = min(every, num_steps)
+  counts = dict(zip(_COUNTS, (num_steps, every, every), strict=True))
+  shared = options.from_config(TrainOptions, train)
+  return StepOptions(**vars(shared), **counts)
+
+
 def _train_batches(
-  run: Prepared, config: ConfigDict, mesh: Mesh, shape: Mapping[str, Any]
+  run: Prepared, config: FinetuneConfig, mesh: Mesh, shape: Mapping[str, Any]
 ) -> batching.RowBatches:
   """Returns the batches, packed if data.pack; logs the share of padding."""
   data, rows = config.data, run.train_rows

@@ -7,16 +7,16 @@ import hashlib
 from collections.abc import Sequence
 
 import numpy as np
-from ml_collections import ConfigDict
 
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.data import hashing
 from maskedlm.finetune import data_files
 from maskedlm.finetune.contract import Example, FinetuneTask
+from maskedlm.finetune.options import DataOptions
 
 
 def split_examples(
-  task: FinetuneTask, data: ConfigDict
+  task: FinetuneTask, data: DataOptions
 ) -> tuple[list[Example], list[Example]]:
   """Returns the training and the development set that config.data describes.
 
@@ -41,8 +41,8 @@ def split_examples(
   for name, part in (("train", examples), ("dev", dev)):
     if not part:
       raise DataError(
-        f"{data[name] or data.train}: no example is left for {name}; give "
-        "more of them, or change --config.data.dev_share."
+        f"{getattr(data, name) or data.train}: no example is left for {name}; "
+        "give more of them, or change --config.data.dev_share."
       )
   return _draw(examples, data.max_train), _draw(dev, data.max_dev)
 

@@ -8,9 +8,8 @@ from ml_collections import ConfigDict
 
 from maskedlm.config import overrides, resumed
 from maskedlm.core.errors import ConfigError
-from maskedlm.finetune.config import default, validate
-from maskedlm.finetune.options import SweepOptions
-from maskedlm.finetune.step_counts import without_steps
+from maskedlm.finetune.config import default, typed, validate
+from maskedlm.finetune.options import FinetuneConfig, SweepOptions
 from maskedlm.runtime import buckets, startup
 
 
@@ -40,11 +39,11 @@ def finetune(
       f"suite={tuple(config.suite)}: a suite is several runs; give one of them."
     )
   validate(config)
-  return run_or_sweep(config, workdir)
+  return run_or_sweep(typed(config), workdir)
 
 
 def run_or_sweep(
-  config: ConfigDict, workdir: str | os.PathLike
+  config: FinetuneConfig, workdir: str | os.PathLike
 ) -> dict[str, Any]:
   """Does what `finetune` does, with a validated config."""
   with startup.connected(profile=config.profile):
@@ -54,7 +53,7 @@ def run_or_sweep(
 
     startup.enable_compile_cache()
     with multihost.workdir(workdir) as folder:
-      if any(config.sweep[name] for name in config.sweep):
+      if any(vars(config.sweep).values()):
         multihost.check_alone("a sweep")
         return sweep.sweep(config, folder)
       result = run.finetune(config, folder)
@@ -86,13 +85,11 @@ def continued_config(
     default=lambda values: default(values["task"]["kind"]),
   )
   config.sweep.update(vars(SweepOptions()))  # It is one of the sweep's runs.
-  given = overrides.given_options(changes)
-  for name in given:
+  for name in overrides.given_options(changes):
     if name.startswith(("suite", "sweep.")):
       raise ConfigError(
         f"--config.{name} asks for several runs, but --workdir={workdir} is "
         "that of one: leave it out, or give --config=FILE and another "
         "--workdir."
       )
-  without_steps(config, given)
   return overrides.change(config, changes, validate, of=str(workdir))

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from ml_collections import ConfigDict
 
-from maskedlm.core.errors import ConfigError
+from maskedlm.core import options
 from maskedlm.finetune import run
 from maskedlm.finetune.config import validate
+from maskedlm.finetune.options import SWEPT, FinetuneConfig
 from maskedlm.runtime import console, multihost, output_files
 from maskedlm.training import nonfinite_rows, sharding
 
@@ -47,7 +47,7 @@ class Summary(NamedTuple):
   also_scored: Mapping[str, Scores]  # The same of each of data.also_score.
 
 
-def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
+def sweep(config: FinetuneConfig, workdir: pathlib.Path) -> dict[str, Any]:
   """Runs the grid and prints the table; returns the best run's result.
 
   Writes sweep.json: a summary of each setting, and the name of the best run.
@@ -115,7 +115,7 @@ def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
   return best
 
 
-def grid_settings(config: ConfigDict) -> list[Setting]:
+def grid_settings(config: FinetuneConfig) -> list[Setting]:
   """Returns the grid; an empty option stands for the config's own value."""
   o = config.sweep
   return [
@@ -183,14 +183,9 @@ def format_table(summaries: Sequence[Summary], metric: str) -> list[str]:
   return console.markdown_table(columns, rows)
 
 
-def _configured(config: ConfigDict, setting: Setting, seed: int) -> ConfigDict:
-  """Returns the config of a run; raises ConfigError for a value's type."""
-  config = config.copy_and_resolve_references()
-  try:
-    config.seed = seed
-    config.optimizer.learning_rate = setting.learning_rate
-    config.data.batch_size = setting.batch_size
-    config.train.epochs = setting.epochs
-  except TypeError as error:  # Such as a string.
-    raise ConfigError(f"config.sweep: {error}") from None
-  return config
+def _configured(
+  config: FinetuneConfig, setting: Setting, seed: int
+) -> FinetuneConfig:
+  """Returns the config of a run."""
+  swept = {SWEPT[name]: value for name, value in setting._asdict().items()}
+  return options.changed(config, {**swept, "seed": seed})

@@ -16,19 +16,18 @@ from typing import Any
 import jax
 import numpy as np
 
+from maskedlm.core import options
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import predict
 from maskedlm.finetune.predict import FineTunedModel
+from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.task_heads import ensemble
 from maskedlm.runtime import buckets
 from maskedlm.training.checkpoints import load
 from maskedlm.training.checkpoints.load import LoadedCheckpoint
 
-# Of the architecture, what changes no prediction.
-_TRAINING_ONLY = {
-  *("dropout", "attention_dropout", "attention", "vocab_block"),
-  *("remat", "unroll"),
-}
+# Of the architecture, what changes a prediction.
+_ENCODER = (*options.frozen("", EncoderConfig), "dtype")
 
 
 def split_paths(text: str) -> list[str]:
@@ -106,11 +105,10 @@ def _check_alike(paths, facts: Sequence[Mapping[str, Any]]) -> None:
 def _model_facts(start: LoadedCheckpoint, length: int) -> dict[str, Any]:
   """Returns the task, its labels and the encoder's architecture, by name."""
   meta = start.meta["task"]
-  encoder = dataclasses.asdict(start.cfg)
   return {
     "task": meta.get("kind", "none, as one is not fine-tuned"),
     "tokenizer": start.tokenizer.sha256,
-    **{f"encoder.{n}": encoder[n] for n in encoder if n not in _TRAINING_ONLY},
+    **{f"encoder.{n}": getattr(start.cfg, n) for n in _ENCODER},
     **{f"labels.{n}": x for n, x in meta.get("about", {}).items()},
     "length": length or meta.get("length"),
   }

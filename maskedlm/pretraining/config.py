@@ -5,7 +5,6 @@ PretrainConfig. Functions take the section that they read.
 """
 
 import dataclasses
-import functools
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -19,7 +18,7 @@ from maskedlm.modeling.model_options import ModelOptions
 from maskedlm.pretraining import objectives
 from maskedlm.training import phases
 from maskedlm.training.optimizer_options import OptimizerOptions
-from maskedlm.training.options import MeshOptions, RunOptions, TrainOptions
+from maskedlm.training.options import MeshOptions, RunOptions, StepOptions
 from maskedlm.training.phases import Phase
 
 
@@ -64,7 +63,7 @@ class PretrainConfig(PretrainOptions):
   model: ModelOptions
   data: DataOptions
   optimizer: OptimizerOptions
-  train: TrainOptions
+  train: StepOptions
   mesh: MeshOptions
   objective: Any  # The Options of the objective, and its name.
 
@@ -93,7 +92,9 @@ def typed(config: ConfigDict) -> PretrainConfig:
     PretrainConfig,
     config,
     **sections,
-    objective=options.from_config(_named(objective), config.objective),
+    objective=options.from_config(
+      options.named(objective, "name"), config.objective
+    ),
   )
 
 
@@ -120,12 +121,3 @@ def decide_packing(
   if getattr(configs[0].objective, "pack", False) is None:
     parts = [*zip(configs, corpora, strict=True)]
     config.objective.pack = objectives.packs(parts, log=log)
-
-
-@functools.cache
-def _named(cls: Any) -> type:
-  """Returns the options of an objective with one more field, its name."""
-  name = ("name", str, dataclasses.field(kw_only=True))
-  return dataclasses.make_dataclass(
-    cls.__name__, [name], bases=(cls,), frozen=cls.__dataclass_params__.frozen
-  )

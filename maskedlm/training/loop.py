@@ -25,7 +25,7 @@ from maskedlm.runtime import console, interrupts, multihost
 from maskedlm.training import metrics, sharding, step_memory
 from maskedlm.training import step as steps
 from maskedlm.training.checkpoints import manager
-from maskedlm.training.options import TrainOptions
+from maskedlm.training.options import StepOptions
 from maskedlm.training.phases import (
   Phase,
   join_tasks,
@@ -139,7 +139,7 @@ def _programs(phases, tasks, mesh) -> list[steps.OverMesh]:
 
 
 def _open_checkpoints(
-  workdir: pathlib.Path, options: TrainOptions
+  workdir: pathlib.Path, options: StepOptions
 ) -> manager.Checkpoints:
   return manager.open_checkpoints(
     workdir,

@@ -47,6 +47,7 @@ def make_optimizer(
 
   With g clipped to a global norm of clip_norm, and its moments m and v:
     adam: update = m / (sqrt(v) + eps) + weight_decay * p
+    bert_adam: the same, with moments that are not corrected for starting at 0
     lamb: update = |p| / |that update| * that update, for each matrix
     stable_adam: update = that update / max(1, rms(g / max(sqrt(v), eps))), rms
       over each array of a layer (StableAdamW, arXiv:2304.13013, algorithm 2)
@@ -70,13 +71,13 @@ def make_optimizer(
       layers than frozen_layers.
   """
   o = optimizer
-  check_values(o)
+  options.check_options("optimizer", OptimizerOptions, o)
   schedule = make_schedule(o, num_steps)
   decays = decayed(params, o.no_decay)
   mask = jax.tree.map_with_path(lambda path, _: decays[path_of(path)], params)
   clip = _clip_by_global_norm(o.clip_norm)
-  adam = optax.scale_by_adam if o.bias_correction else _scale_by_raw_adam
-  adam = adam(o.b1, o.b2, o.eps)
+  adam = optax.scale_by_adam(o.b1, o.b2, o.eps)
+  raw_adam = _scale_by_raw_adam(o.b1, o.b2, o.eps)
   decay = optax.add_decayed_weights(o.weight_decay, mask)
   # Always four transformations, and scale_by_layer adds none, so the moments
   # have the same place for all values of the options that a resumed run may
@@ -85,6 +86,7 @@ def make_optimizer(
     clip if o.clip_norm else optax.identity(),
     *{
       "adam": (adam, decay, optax.identity()),
+      "bert_adam": (raw_adam, decay, optax.identity()),
       "lamb": (adam, decay, optax.masked(scale_by_trust_ratio(), mask)),
       "muon": (muon.scale_by_muon(adam, o.b1, params), decay, optax.identity()),
       "stable_adam": (
@@ -158,22 +160,23 @@ def scale_by_trust_ratio() -> optax.GradientTransformation:
 def make_schedule(optimizer: Any, num_steps: int) -> Schedule:
   """Returns step -> rate: linear warm-up, then decay to end_factor * peak.
 
-  While step < warmup_steps (w) the rate is peak * (start_factor + (1 -
-  start_factor) * step / w), as in optax and google-research/bert: step 0 has
-  rate 0 by default, and step w is the first at the peak. From there on, with
-  T = num_steps and the remaining r = (T - step) / (T - w), rate = peak *
-  (end_factor + (1 - end_factor) * shape), where shape is
+  While step < w, the number of `warmup_steps`, the rate is peak *
+  (start_factor + (1 - start_factor) * step / w), as in optax and
+  google-research/bert: step 0 has rate 0 by default, and step w is the first at
+  the peak. From there on, with T = num_steps and the remaining r = (T - step) /
+  (T - w), rate = peak * (end_factor + (1 - end_factor) * shape), where shape is
 
     linear      r
-    polynomial  r ** power
     cosine      (1 + cos(pi * (1 - r))) / 2
     constant    1 (end_factor has no effect)
     wsd         min(1, (T - step) / (decay_share * T)): linear, at the end
     wsd_sqrt    1 - sqrt(1 - wsd's shape) (ModernBERT)
+    bert        (T - step) / T: where the warm-up ends, the rate drops from the
+                peak to peak * (1 - w / T)
+    electra     bert's, by which the warm-up is multiplied too, without a drop
+    lamb        sqrt((T - step) / T) (NVIDIA's LAMB)
 
-  decay_from_zero sets r = (T - step) / T: the rate drops from the peak to
-  peak * (1 - w / T) where the warm-up ends, unless warmup_times_decay
-  multiplies the warm-up by the decay too. From step T on, r is 0.
+  From step T on, r is 0.
 
   The slanted triangular rates of ULM-FiT (arXiv:1801.06146, equation 3) are
   linear, with w = cut_frac * T and start_factor = end_factor = 1 / ratio.
@@ -185,14 +188,17 @@ def make_schedule(optimizer: Any, num_steps: int) -> Schedule:
     ConfigError: the phases don't fit in num_steps.
   """
   o = optimizer
-  peak, warmup = o.learning_rate, o.warmup_steps
-  start, end, power = o.start_factor, o.end_factor, o.power
+  peak, warmup = o.learning_rate, warmup_steps(o, num_steps)
+  start, end = o.start_factor, o.end_factor
   _check_phases(o, num_steps)
-  span = num_steps if o.decay_from_zero else max(num_steps - warmup, 1)
+  from_zero = o.schedule in ("bert", "electra", "lamb")
+  span = num_steps if from_zero else max(num_steps - warmup, 1)
   decay_steps = _decay_steps(o, num_steps)
   shape = {  # Functions of the number of steps left, at most span.
     "linear": lambda left: left / span,
-    "polynomial": lambda left: (left / span) ** power,
+    "bert": lambda left: left / span,
+    "electra": lambda left: left / span,
+    "lamb": lambda left: (left / span) ** 0.5,
     "cosine": lambda left: (1 - jnp.cos(math.pi * left / span)) / 2,
     "constant": jnp.ones_like,
     "wsd": lambda left: jnp.minimum(left / decay_steps, 1.0),
@@ -205,10 +211,16 @@ def make_schedule(optimizer: Any, num_steps: int) -> Schedule:
     step = jnp.asarray(step, jnp.float32)
     decay = end + (1 - end) * shape(jnp.clip(num_steps - step, 0, span))
     warm = start + (1 - start) * step / max(warmup, 1)
-    warm = warm * (decay if o.warmup_times_decay else 1)
+    warm = warm * (decay if o.schedule == "electra" else 1)
     return peak * jnp.where(step < warmup, warm, decay)
 
   return schedule
+
+
+def warmup_steps(optimizer: Any, num_steps: int) -> int:
+  """Returns the steps of the warm-up of a schedule of num_steps steps."""
+  given = optimizer.warmup_steps
+  return round(given * num_steps if given < 1 else given)
 
 
 def _clip_by_global_norm(max_norm: float) -> optax.GradientTransformation:
@@ -273,31 +285,22 @@ def _decay_steps(optimizer, num_steps: int) -> int:
   return max(round(optimizer.decay_share * num_steps), 1)
 
 
-def check_values(o) -> None:
-  """Raises ConfigError for a wrong value or combination in config.optimizer."""
-  options.check_options("optimizer", OptimizerOptions, o)
-  if o.rule == "stable_adam" and not o.bias_correction:
-    raise ConfigError(
-      "optimizer.rule='stable_adam' needs bias-corrected moments; set "
-      "--config.optimizer.bias_correction=True."
-    )
-
-
 def _check_phases(o, num_steps: int) -> None:
   """Raises ConfigError unless warm-up and decay fit in num_steps."""
   if num_steps < 1:
     raise ConfigError(f"train.num_steps={num_steps} must be at least 1.")
-  if o.warmup_steps > num_steps:
+  warmup = warmup_steps(o, num_steps)
+  if warmup > num_steps:
     raise ConfigError(
-      f"optimizer.warmup_steps={o.warmup_steps} is more than the "
+      f"optimizer.warmup_steps={warmup} is more than the "
       f"{num_steps} steps of the schedule (train.num_steps, or those of its "
       "phases): the peak would not be reached; set "
       f"--config.optimizer.warmup_steps={num_steps // 10} or train longer."
     )
   decay_steps = _decay_steps(o, num_steps)
-  if o.schedule.startswith("wsd") and o.warmup_steps + decay_steps > num_steps:
+  if o.schedule.startswith("wsd") and warmup + decay_steps > num_steps:
     raise ConfigError(
-      f"optimizer.warmup_steps={o.warmup_steps} and the last decay_share="
+      f"optimizer.warmup_steps={warmup} and the last decay_share="
       f"{o.decay_share} of the schedule's {num_steps} steps overlap; "
       f"set --config.optimizer.warmup_steps={num_steps - decay_steps} or less."
     )

@@ -6,8 +6,11 @@ import math
 
 from maskedlm.core.options import option
 
-RULES = ("adam", "lamb", "muon", "stable_adam")
-SCHEDULES = ("linear", "cosine", "polynomial", "constant", "wsd", "wsd_sqrt")
+RULES = ("adam", "bert_adam", "lamb", "muon", "stable_adam")
+SCHEDULES = (
+  *("linear", "cosine", "constant", "wsd", "wsd_sqrt"),
+  *("bert", "electra", "lamb"),
+)
 
 
 # Phases may change all options but the rule; where one changes an option of the
@@ -19,43 +22,37 @@ _TRAINS_LAYERS = {
 }
 
 
-def _warms_up(config) -> bool:
-  """Returns whether there is a warm-up, or, in fine-tuning, a share of it."""
-  o, train = config.optimizer, config.train
-  return bool(o.warmup_steps) or hasattr(train, "warmup_share")
-
-
 @dataclasses.dataclass(frozen=True)
 class OptimizerOptions:
   """Options of config.optimizer; the defaults are AdamW (presets.adamw)."""
 
-  rule: str = option("adam", "Update rule.", choices=RULES, frozen=True)
+  rule: str = option(
+    "adam",
+    "Update rule; bert_adam has no bias correction, as google-research/bert.",
+    choices=RULES,
+    frozen=True,
+  )
   learning_rate: float = _of_schedule(
     1e-4, "Peak rate, reached at the end of the warm-up.", above=0, high=1
   )
   schedule: str = _of_schedule(
-    "linear", "Shape of the rate after the warm-up.", choices=SCHEDULES
+    "linear",
+    "Shape of the rate after the warm-up; bert, electra and lamb are those of "
+    "their authors, who count it from step 0 (optimizer.make_schedule).",
+    choices=SCHEDULES,
   )
-  warmup_steps: int = _of_schedule(
-    1_000, "Steps of the linear warm-up, within train.num_steps.", low=0
+  warmup_steps: float = _of_schedule(
+    1_000.0,
+    "Steps of the linear warm-up; below 1, their share of the schedule's.",
+    low=0,
+    high=2**31 - 1,
   )
   start_factor: float = _of_schedule(
     0.0,
     "Rate at step 0 as a share of the peak, from which the warm-up rises.",
     low=0,
     high=1,
-    needs={"optimizer.warmup_steps": _warms_up},
-  )
-  decay_from_zero: bool = _of_schedule(
-    False,
-    "Count the decay from step 0, not from the end of the warm-up: the rate "
-    "drops by peak * warmup_steps / num_steps where the warm-up ends.",
-    needs={"optimizer.schedule": ("linear", "cosine", "polynomial")},
-  )
-  warmup_times_decay: bool = _of_schedule(
-    False,
-    "Multiply the warm-up by that decay, which removes the drop.",
-    needs={"optimizer.decay_from_zero": True},
+    needs={"optimizer.warmup_steps": True},
   )
   end_factor: float = _of_schedule(
     0.0,
@@ -65,13 +62,6 @@ class OptimizerOptions:
     needs={
       "optimizer.schedule": tuple(x for x in SCHEDULES if x != "constant")
     },
-  )
-  power: float = _of_schedule(
-    1.0,
-    "Exponent of the polynomial schedule.",
-    above=0,
-    below=math.inf,
-    needs={"optimizer.schedule": ("polynomial",)},
   )
   decay_share: float = _of_schedule(
     0.1,
@@ -88,9 +78,6 @@ class OptimizerOptions:
     "that never had a gradient would get 0/0.",
     low=1e-30,
     high=1,
-  )
-  bias_correction: bool = _changeable(
-    True, "Correct the moments for starting at 0."
   )
   weight_decay: float = _changeable(
     0.01,

@@ -36,9 +36,8 @@ class RunOptions:
 
 @dataclasses.dataclass(frozen=True)
 class TrainOptions:
-  """Options of config.train: length, logs, evaluation and checkpoints."""
+  """Options of config.train, in pretraining and fine-tuning."""
 
-  num_steps: int = option(100_000, "Number of updates.", low=1)
   accumulate: int = option(
     1, "Microbatches in a step; the update is the same.", low=1, phase=True
   )
@@ -47,15 +46,6 @@ class TrainOptions:
     "Steps between log lines; the step of a checkpoint is always logged.",
     low=1,
     phase=True,
-  )
-  eval_every: int = option(
-    5_000, "Steps between evaluations on held-out rows.", low=1, phase=True
-  )
-  eval_rows: int = option(
-    2_048, "Held-out rows, at most; 0 for no evaluation.", low=0
-  )
-  checkpoint_every: int = option(
-    1_000, "Steps between checkpoints.", low=1, phase=True
   )
   keep_last: int = option(2, "Newest checkpoints kept.", low=1)
   keep_best: int = option(
@@ -69,14 +59,6 @@ class TrainOptions:
     "Steps between checkpoints that are kept for good, the first before any "
     "training; 0 for none.",
     low=0,
-  )
-  ema_decay: float = option(
-    0.0,
-    "Decay of an exponential moving average of the weights, which is evaluated "
-    "beside them (ema_loss) and saved; 0 for none.",
-    low=0,
-    below=1,
-    frozen=True,
   )
   resume_unverified: bool = option(
     False,
@@ -114,6 +96,30 @@ class TrainOptions:
     "Where the metrics are sent besides metrics.jsonl and TensorBoard "
     "(docs/guides/pretrain/watching.md); each needs the extra of its name.",
     choices=("", *trackers.TRACKERS),
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class StepOptions(TrainOptions):
+  """config.train as pretraining has it and the loop reads it: by steps."""
+
+  num_steps: int = option(100_000, "Number of updates.", low=1)
+  eval_every: int = option(
+    5_000, "Steps between evaluations on held-out rows.", low=1, phase=True
+  )
+  eval_rows: int = option(
+    2_048, "Held-out rows, at most; 0 for no evaluation.", low=0
+  )
+  checkpoint_every: int = option(
+    1_000, "Steps between checkpoints.", low=1, phase=True
+  )
+  ema_decay: float = option(
+    0.0,
+    "Decay of an exponential moving average of the weights, which is evaluated "
+    "beside them (ema_loss) and saved; 0 for none.",
+    low=0,
+    below=1,
+    frozen=True,
   )
 
 

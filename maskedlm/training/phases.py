@@ -24,7 +24,7 @@ from maskedlm.core.task import Task
 from maskedlm.data.options import CorpusOptions, DataOptions
 from maskedlm.modeling.model_options import ModelOptions
 from maskedlm.training.optimizer_options import OptimizerOptions
-from maskedlm.training.options import TrainOptions
+from maskedlm.training.options import StepOptions
 
 # Sections of which a phase may change some options. Those of the objective are
 # not here, as they may be those of a file.
@@ -33,7 +33,7 @@ _SECTIONS: Mapping[str, type] = {
   "model": ModelOptions,
   "data": DataOptions,
   "optimizer": OptimizerOptions,
-  "train": TrainOptions,
+  "train": StepOptions,
 }
 _LENGTHS = ("steps", "tokens", "share")
 
@@ -97,32 +97,10 @@ def split(config: ConfigDict) -> list[Phase]:
   return [phase._replace(rates=rates(phase)) for phase in phases]
 
 
-class LoopConfig(NamedTuple):
-  """What the loop reads of a config: the sections of these names."""
-
-  seed: int
-  profile: int
-  model: Any  # Its remat is read, for errors.
-  data: Any  # Its batch_size is read, for errors.
-  optimizer: Any
-  train: TrainOptions
-
-
 def single(config: Any) -> list[Phase]:
-  """Returns the only phase of a run of fine-tuning.
-
-  Args:
-    config: of fine-tuning; the options of TrainOptions that it lacks have
-      their defaults, such as no moving average.
-  """
-  shared = TrainOptions.__dataclass_fields__.keys() & {*config.train}
-  train = TrainOptions(**{name: config.train[name] for name in shared})
-  steps = train.num_steps
-  read = LoopConfig(
-    **{n: getattr(config, n) for n in LoopConfig._fields if n != "train"},
-    train=train,
-  )
-  return [Phase(read, {}, 0, steps, first_batch=0, rates=(0, steps))]
+  """Returns the only phase of a run of fine-tuning, whose train has steps."""
+  steps = config.train.num_steps
+  return [Phase(config, {}, 0, steps, first_batch=0, rates=(0, steps))]
 
 
 def ramp(

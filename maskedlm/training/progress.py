@@ -21,7 +21,7 @@ from maskedlm.training import metrics, nonfinite_rows, sharding
 from maskedlm.training import step as steps
 from maskedlm.training.checkpoints import manager
 from maskedlm.training.evaluation import evaluate
-from maskedlm.training.options import TrainOptions
+from maskedlm.training.options import StepOptions
 from maskedlm.training.phases import Phase, describe_phase, phase_index
 from maskedlm.training.spikes import forget
 
@@ -120,7 +120,7 @@ class Progress:
     self.logbook.exclude(time.perf_counter() - began)
     return heldout, stopping
 
-  def finish_steps(self, options: TrainOptions, waits: bool, logs: bool):
+  def finish_steps(self, options: StepOptions, waits: bool, logs: bool):
     """Reads the results of steps that have ended; of all if it waits."""
     # A copy: the state itself is donated to the next step.
     failed = self.state.nonfinite + 0, self.state.losses.spiked + 0
@@ -170,6 +170,6 @@ class Progress:
     )
 
 
-def _evaluates(options: TrainOptions, step: int) -> bool:
+def _evaluates(options: StepOptions, step: int) -> bool:
   """Returns whether to evaluate after `step` steps."""
   return step == options.num_steps or step % options.eval_every == 0

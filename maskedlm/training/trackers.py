@@ -9,6 +9,7 @@ json has the tracker's id of the run, with which a resumed run continues it.
 import atexit
 import contextlib
 import contextvars
+import importlib
 import importlib.util
 import os
 import pathlib
@@ -40,22 +41,53 @@ class Tracker(NamedTuple):
 Config = Mapping[str, Any]  # The effective config, as config.json has it.
 
 
+def open_run(library: str, *, key: str, **arguments: Any) -> Tracker:
+  """Opens a run in Weights & Biases, or in a library of its interface.
+
+  Args:
+    library: its name.
+    key: the attribute that is the run's id there.
+    **arguments: of the library's init.
+  """
+  quiet = contextlib.redirect_stdout(sys.stderr)  # stdout is for results.
+  with quiet:
+    # In a context of its own, trackio doesn't finish the run, and print, once
+    # more at exit.
+    init = importlib.import_module(library).init
+    made = contextvars.copy_context().run(init, resume="allow", **arguments)
+
+  def close() -> None:
+    with quiet:  # The run waits meanwhile, and prints nothing itself.
+      made.finish()
+
+  def write(step: int, values: Mapping[str, float]) -> None:
+    made.log(dict(values), step=step)
+
+  return Tracker(getattr(made, key), write, close)
+
+
 def open_wandb(config: Config, run: str) -> Tracker:
   """Opens a run in Weights & Biases; WANDB_PROJECT names the project."""
-  import wandb
-
-  made = wandb.init(
+  return open_run(
+    "wandb",
+    key="id",
     project=os.environ.get("WANDB_PROJECT", PROJECT),
     name=config["name"],
     id=run or secrets.token_hex(8),
-    resume="allow",
     config=dict(config),
-    settings=wandb.Settings(console="off"),  # Output is the run's own.
+    settings={"console": "off"},  # Output is the run's own.
   )
-  return Tracker(
-    made.id,
-    lambda step, values: made.log(dict(values), step=step),
-    made.finish,
+
+
+def open_trackio(config: Config, run: str) -> Tracker:
+  """Opens a run in trackio, in the project PROJECT."""
+  return open_run(
+    "trackio",
+    key="name",
+    project=PROJECT,
+    name=run or f"{config['name']}-{secrets.token_hex(4)}",
+    config=dict(config),
+    embed=False,
   )
 
 
@@ -88,32 +120,6 @@ def open_mlflow(config: Config, run: str) -> Tracker:
     client.log_batch(run, metrics=metrics)
 
   return Tracker(run, write, lambda: client.set_terminated(run))
-
-
-def open_trackio(config: Config, run: str) -> Tracker:
-  """Opens a run in trackio, in the project PROJECT."""
-  quiet = contextlib.redirect_stdout(sys.stderr)  # stdout is for results.
-  with quiet:
-    import trackio
-
-    # A run is found by its name, so that must be one of a kind. In a context of
-    # its own, trackio doesn't finish it, and print, once more at exit.
-    made = contextvars.copy_context().run(
-      trackio.init,
-      project=PROJECT,
-      name=run or f"{config['name']}-{secrets.token_hex(4)}",
-      resume="allow",
-      config=dict(config),
-      embed=False,
-    )
-
-  def close() -> None:
-    with quiet:  # The run waits meanwhile, and prints nothing itself.
-      made.finish()
-
-  return Tracker(
-    made.name, lambda step, values: made.log(dict(values), step=step), close
-  )
 
 
 # Name, of the library and of the extra too -> (config, id of the run, or "" for

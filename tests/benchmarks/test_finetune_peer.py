@@ -84,20 +84,20 @@ def test_same_weights_as_pytorch(tmp_path, options):
   path.write_bytes(columns.format_columns(words).encode())
   config = base.default("tagging")
   config.init_from = str(encoder)
-  config.task.tag_all_subwords = False
+  config.task.decode = "words"
   config.model.update(dropout=0.0, attention_dropout=0.0)
   config.data.update(train=str(path), dev=str(path), length=48, batch_size=8)
   # Adam's first steps are the gradient's sign, which is arbitrary where the
   # gradient is only rounding; a larger epsilon keeps such steps small.
   config.optimizer.update(learning_rate=3e-3, eps=1e-5)
   # 6.5 epochs of one batch are seven steps; only the last is scored and saved.
-  config.train.update(epochs=6.5, eval_every=10**9, checkpoint_every=10**9)
-  run.finetune(config, tmp_path / "run")
+  config.train.update(epochs=6.5, evals_per_epoch=0.1)
+  run.finetune(base.typed(config), tmp_path / "run")
   ours = load.open_best(tmp_path / "run")
 
-  prepared = run.prepare_run(config)
+  prepared = run.prepare_run(base.typed(config))
   task, filled = run.make_task(
-    prepared, config, sharding.make_mesh(config.mesh)
+    prepared, base.typed(config), sharding.make_mesh(config.mesh)
   )
   shapes = jax.eval_shape(task.init, jax.random.key(0))
   tx, _ = optimizer.make_optimizer(filled.optimizer, 7, shapes)

@@ -79,7 +79,7 @@ def test_files_of_a_flag_that_is_given_twice_are_all_read(tmp_path):
     ("--input a b", "--input=a: no such file"),
     ("--input {tmp}", "is a folder; give its files"),
     ("--input {file} --pool=x y", "give one of --input and texts"),
-    ("--unit=wrd", "--unit='wrd' is unknown; did you mean \"word\"?"),
+    ("--unit=wrd", "--unit='wrd' is unknown (did you mean \"word\"?)"),
     ("--unit=token --pool=x", "--pool=x has no effect with --unit=token"),
     ("--unit=token --pool=x", "leave it out, or give --unit=word."),
     ("--dev=x", "--dev=x has no effect without --wic"),
@@ -94,7 +94,7 @@ def test_files_of_a_flag_that_is_given_twice_are_all_read(tmp_path):
     ("--out=none/a.npz", "there is no folder none"),
     ("--out={file} --input {file}", "--out={file} is an input, too"),
     ("--out=a.npz --keys=a.npz", "--out and --keys are both a.npz"),
-    ("--topk=3", 'unknown argument --topk=3; did you mean "--top_k"?'),
+    ("--topk=3", 'unknown argument --topk=3 (did you mean "--top_k"?)'),
   ],
 )
 def test_refused(argv, message, tmp_path):
@@ -170,8 +170,8 @@ def test_old_spellings(old, new):
 @pytest.mark.parametrize(
   ("argv", "message"),
   [
-    ("emebd", "unknown verb 'emebd'; did you mean \"embed\"?"),
-    ("plot atention", "unknown verb 'atention'; did you mean \"attention\"?"),
+    ("emebd", "unknown verb 'emebd' (did you mean \"embed\"?)"),
+    ("plot atention", "unknown verb 'atention' (did you mean \"attention\"?)"),
   ],
 )
 def test_an_unknown_verb(argv, message, capsys):

@@ -125,8 +125,8 @@ def tagger(tmp_path_factory):
   config.data.update(
     train=str(files["en"]), dev=str(files["en"]), length=32, batch_size=8
   )
-  config.train.update(num_steps=2, log_every=1)
-  run.finetune(config, folder / "run")
+  config.train.update(epochs=2, log_every=1)
+  run.finetune(configs.typed(config), folder / "run")
   return folder / "run", files
 
 

@@ -27,7 +27,7 @@ def test_options_of_pretraining(tmp_path, name, option):
   (tmp_path / "c.py").write_text(
     "from maskedlm import config\ndef get_config(): return config.default()\n"
   )
-  with pytest.raises(ConfigError, match=rf'; did you mean "{option}"\?'):
+  with pytest.raises(ConfigError, match=rf' \(did you mean "{option}"\?'):
     overrides.load_config(str(tmp_path / "c.py"), [f"--config.{name}=3"])
 
 

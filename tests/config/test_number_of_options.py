@@ -12,11 +12,11 @@ SECTIONS = {
   "tokenizer": 9,
   "model": 31,
   "data": 4,
-  "optimizer": 20,
+  "optimizer": 16,
   "train": 16,
   "mesh": 3,
 }
-OBJECTIVES, FINE_TUNING, TASKS = 43, 45, 101
+OBJECTIVES, FINE_TUNING, TASKS = 43, 41, 88
 
 
 def count(classes):

@@ -182,12 +182,13 @@ def test_the_earlier_name_of_a_size(old, new):
 
 
 def test_an_override_without_effect_is_named(capsys):
-  argv = [f"--config={CONFIG}", "--config.optimizer.power=2.0"]
-  parse(*argv, "--config.optimizer.schedule=polynomial")
+  argv = [f"--config={CONFIG}", "--config.optimizer.decay_share=0.2"]
+  parse(*argv, "--config.optimizer.schedule=wsd")
   assert capsys.readouterr().err == ""
-  parse(*argv, "--config.optimizer.power=3.0")
+  parse(*argv, "--config.optimizer.decay_share=0.3")
   assert capsys.readouterr().err == (
-    "--config.optimizer.power has no effect with optimizer.schedule='linear'\n"
+    "--config.optimizer.decay_share has no effect with "
+    "optimizer.schedule='linear'\n"
   )
 
 

@@ -9,6 +9,7 @@ from maskedlm.config import defaults, overrides, resumed
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import config as finetune_config
 from maskedlm.finetune import start
+from maskedlm.training.checkpoints import resume
 
 
 def write(folder, config):
@@ -135,46 +136,79 @@ def test_without_a_workdir_the_file_is_required(capsys):
   assert "--config is required" in capsys.readouterr().err
 
 
-def effective(**train):
-  """Returns a config of fine-tuning as its run writes it, with step counts."""
+def earlier(folder, optimizer, **train):
+  """Writes the config.json of fine-tuning by an earlier version."""
   config = finetune_config.default("classification")
   config.init_from = "encoder"
-  config.train.update(num_steps=30, eval_every=10, checkpoint_every=10)
-  config.optimizer.warmup_steps = 3
-  config.train.update(train)
-  return config
+  values = json.loads(config.to_json_best_effort())
+  values["optimizer"] |= optimizer
+  values["train"] |= {"warmup_share": 0.1, "num_steps": 30, "eval_every": 10}
+  values["train"] |= train
+  (folder / "config.json").write_text(json.dumps(values))
+  return folder
 
 
-def test_computed_steps_of_fine_tuning_are_computed_again(tmp_path):
-  """What follows from an option stays so when the option changes."""
-  write(tmp_path, effective())
-  found = start.continued_config(tmp_path, [])
-  assert found.train.num_steps == 30 and found.train.eval_every == 10
-  assert found.train.checkpoint_every == 0  # As eval_every.
-  assert found.optimizer.warmup_steps == 0  # By warmup_share.
-  found = start.continued_config(tmp_path, ["--config.train.epochs=5"])
-  assert found.train.num_steps == 0 and found.train.epochs == 5
-  found = start.continued_config(tmp_path, ["--config.train.evals_per_epoch=2"])
-  assert found.train.eval_every == 0
-  found = start.continued_config(tmp_path, ["--config.train.num_steps=40"])
-  assert found.train.num_steps == 40
+def test_a_fine_tuning_of_an_earlier_version_goes_on(tmp_path):
+  """Its numbers of steps follow from its epochs, as far as they did."""
+  path = earlier(tmp_path, {"warmup_steps": 3}, epochs=5.0, evals_per_epoch=2)
+  found = start.continued_config(path, [])
+  assert (found.train.epochs, found.train.evals_per_epoch) == (5, 2)
+  assert found.optimizer.warmup_steps == 0.1
+  # Given as a number, not by a share.
+  path = earlier(tmp_path, {"warmup_steps": 7})
+  assert start.continued_config(path, []).optimizer.warmup_steps == 7
+  for name in ("num_steps", "eval_every", "checkpoint_every", "warmup_share"):
+    with pytest.raises(ConfigError, match=f"train.{name}: .*; it was removed"):
+      start.continued_config(path, [f"--config.train.{name}=1"])
 
 
-def test_given_steps_of_fine_tuning_stay(tmp_path):
-  config = effective(checkpoint_every=4)
-  config.optimizer.warmup_steps = 7
-  found = start.continued_config(write(tmp_path, config), [])
-  assert found.train.checkpoint_every == 4
-  assert found.optimizer.warmup_steps == 7
-  # Its config has values that validate() refuses together.
-  config = effective(warmup_share=0.2, evals_per_epoch=3)
-  config.optimizer.warmup_steps = 6
-  found = start.continued_config(write(tmp_path, config), [])
-  assert found.train.warmup_share == 0.2 and found.train.evals_per_epoch == 3
+@pytest.mark.parametrize(
+  ("before", "now"),
+  [
+    ("linear False False 1.0", "linear"),
+    ("wsd True True 2.0", "wsd"),  # The others had no effect.
+    ("linear True False 1.0", "bert"),
+    ("linear True True 1.0", "electra"),
+    ("polynomial True False 0.5", "lamb"),
+    ("polynomial True False 2.0", None),
+    ("polynomial False False 0.5", None),
+    ("cosine True False 1.0", None),
+  ],
+)
+def test_a_schedule_of_an_earlier_version_has_a_name_now(before, now, tmp_path):
+  config = defaults.default()
+  values = json.loads(config.to_json_best_effort())
+  names = "schedule", "decay_from_zero", "warmup_times_decay", "power"
+  curve = before.split()
+  values["optimizer"] |= dict(
+    zip(
+      names,
+      (curve[0], *map(json.loads, map(str.lower, curve[1:]))),
+      strict=True,
+    )
+  )
+  values["optimizer"]["bias_correction"] = False
+  (tmp_path / "config.json").write_text(json.dumps(values))
+  if now is None:
+    with pytest.raises(ConfigError, match="there is no such schedule now"):
+      parse(f"--workdir={tmp_path}")
+    return
+  found = parse(f"--workdir={tmp_path}").optimizer
+  assert (found.schedule, found.rule) == (now, "bert_adam")
+  identity = {"corpus": "a", "tokenizer": "b"}
+  new = {**values, "optimizer": json.loads(found.to_json_best_effort())}
+  said = []
+  resume.check_identity(
+    {**identity, "config": values},
+    {**identity, "config": new},
+    frozen=defaults.frozen_options(config),
+    log=said.append,
+  )
+  assert not said
 
 
 def test_a_run_of_a_sweep_is_continued_alone(tmp_path):
-  config = effective()
+  config = finetune_config.default("classification")
   config.sweep.seeds = (1, 2)
   config.sweep.learning_rate = (1e-5,)
   found = start.continued_config(write(tmp_path, config), [])

@@ -36,11 +36,8 @@ def full_name(section, name):
 @pytest.mark.parametrize(
   ("section", "changes", "names"),
   [
-    ("optimizer", "schedule=linear", "power decay_share warmup_times_decay"),
-    ("optimizer", "schedule=wsd", "power decay_from_zero"),
+    ("optimizer", "schedule=linear", "decay_share"),
     ("optimizer", "schedule=constant", "end_factor decay_share"),
-    ("optimizer", "schedule=constant", "decay_from_zero"),
-    ("optimizer", "schedule=polynomial decay_from_zero=True", "decay_share"),
     ("optimizer", "weight_decay=0.0", "no_decay"),
     ("optimizer", "frozen_layers=-1", "layer_decay unfreeze_share"),
     ("optimizer", "warmup_steps=0", "start_factor"),
@@ -70,13 +67,8 @@ def test_unused_options(section, changes, names):
 @pytest.mark.parametrize(
   ("section", "changes", "names"),
   [
-    ("optimizer", "schedule=linear", "end_factor decay_from_zero"),
+    ("optimizer", "schedule=linear", "end_factor start_factor"),
     ("optimizer", "schedule=wsd", "decay_share end_factor"),
-    (
-      "optimizer",
-      "schedule=polynomial decay_from_zero=True",
-      "power warmup_times_decay",
-    ),
     ("optimizer", "weight_decay=0.0 rule=lamb", "no_decay"),
     ("optimizer", "frozen_layers=1", "layer_decay"),
     ("corpus", "", "source language"),
@@ -111,7 +103,7 @@ def test_used_options(section, changes, names):
 @pytest.mark.parametrize(
   ("objective", "changes", "name", "reason"),
   [
-    ("mlm_nsp", "", "optimizer.power", "optimizer.schedule='linear'"),
+    ("mlm_nsp", "", "optimizer.decay_share", "optimizer.schedule='linear'"),
     # A causal model is one by its objective; LSTMs have no attention.
     ("causal", "", "model.causal", "objective.name='causal'"),
     *(

@@ -45,7 +45,7 @@ def test_a_config_has_the_defaults_and_can_set_what_is_none():
     ({"rate": 0.0}, "a.rate=0.0 is out of range: expected above 0, at most 1."),
     ({"rate": math.nan}, "a.rate=nan is out of range: expected above 0, at "),
     ({"decay": 1.0}, "a.decay=1.0 is out of range: expected 0 or more, below"),
-    ({"shape": "step"}, "a.shape='step' is unknown; did you mean \"steep\"?"),
+    ({"shape": "step"}, "a.shape='step' is unknown (did you mean \"steep\"?)"),
   ],
 )
 def test_wrong_values_are_named(values, message):

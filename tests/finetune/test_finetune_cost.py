@@ -96,6 +96,7 @@ def compiled(encoder, tmp_path_factory):
     config.data.update(train=str(path), dev=str(path), length=S, batch_size=B)
     rate = DROPOUT[name]
     config.model.update(dropout=rate, attention_dropout=rate)
+    config = configs.typed(config)
     prepared = run.prepare_run(config)
     assert list(prepared.train_rows.lengths) == [WORDS + 2] * B
     mesh = sharding.make_mesh(config.mesh, jax.devices()[:1])

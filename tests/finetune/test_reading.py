@@ -23,8 +23,8 @@ def folder(tmp_path_factory):
   config.data.update(
     train=str(file), dev=str(file), length=32, batch_size=8, buckets=(32,)
   )
-  config.train.update(num_steps=2, log_every=1)
-  run.finetune(config, path / "run")
+  config.train.update(epochs=2, log_every=1)
+  run.finetune(configs.typed(config), path / "run")
   return path / "run"
 
 
@@ -74,7 +74,7 @@ def test_options_of_reading_can_be_set_beside_a_checkpoint(
     (
       "--config.task.repair_boi=True",
       "of tagging: token_column, tag_column, conllu_tag, file_scheme, "
-      'repair_bio; did you mean "repair_bio"?',
+      'repair_bio (did you mean "repair_bio"?)',
     ),
     ("--config.task.crf=True", "--config.task.crf: "),
     ("--config.task.tag_column=x", "--config.task.tag_column=x: invalid"),

@@ -25,6 +25,7 @@ def start(encoder, task, path, *, train=None, data=None, **options):
   config.data.update({"length": 16, "buckets": (16,), **(data or {})})
   config.train.update(train or {})
   config.task.update(options)
+  config = configs.typed(config)
   mesh = sharding.make_mesh(config.mesh, jax.devices()[:1])
   run.make_task(run.prepare_run(config), config, mesh)
 

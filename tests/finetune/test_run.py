@@ -63,7 +63,8 @@ def config(folder):
 def finished(folder):
   """Returns (workdir, result, config) of a run."""
   config = make_config(folder)
-  return folder / "run", run.finetune(config, folder / "run"), config
+  workdir = folder / "run"
+  return workdir, run.finetune(configs.typed(config), workdir), config
 
 
 def test_a_run_continues_with_the_config_of_its_workdir(finished, tmp_path):
@@ -88,13 +89,13 @@ def test_a_run_learns_and_leaves_its_files(finished):
   assert (workdir / "confusion.tsv").exists()
   config = json.loads((workdir / "config.json").read_text())
   assert config["train"]["num_steps"] == 42
-  assert config["optimizer"]["warmup_steps"] == 4  # A tenth, rounded.
+  assert config["optimizer"]["warmup_steps"] == 0.1
   assert config["train"]["eval_every"] == 7
 
 
 def test_a_finished_run_is_only_scored_again(finished):
   workdir, result, config = finished
-  assert run.finetune(config, workdir) == result
+  assert run.finetune(configs.typed(config), workdir) == result
 
 
 def test_a_stop_does_not_change_whether_a_runis_degenerate(tmp_path):
@@ -148,19 +149,19 @@ def test_a_head_of_another_kind_is_not_taken_over(
     changes = {"data.train": str(path), "data.dev": str(path)}
   config.update_from_flattened_dict(changes)
   capsys.readouterr()
-  assert run.prepare_run(config).heads == {}
+  assert run.prepare_run(configs.typed(config)).heads == {}
   said = capsys.readouterr().err
   assert line in said and ("head: " in said) == bool(line)
 
 
 def test_packing_does_not_change_the_loss(config, tmp_path, capsys):
-  config.train.num_steps = 3
+  config.train.epochs = 1.5
   config.data.batch_size = 32  # Four on each of eight devices.
   config.train.evals_per_epoch = 2
   loss = {}
   for config.data.pack in (True, False):
     workdir = tmp_path / str(config.data.pack)
-    run.finetune(config, workdir)
+    run.finetune(configs.typed(config), workdir)
     made = capsys.readouterr().err
     found = r"\(32 texts share (.+) rows of \d+ tokens\)"
     (count,) = re.findall(found, made)
@@ -177,8 +178,8 @@ def test_packing_does_not_change_the_loss(config, tmp_path, capsys):
 
 def test_frozen_layers_do_not_change(config, folder, tmp_path):
   config.optimizer.frozen_layers = 1
-  config.train.num_steps = 3
-  run.finetune(config, tmp_path / "run")
+  config.train.epochs = 0.4
+  run.finetune(configs.typed(config), tmp_path / "run")
   old = load.open_checkpoint(folder / "encoder").params["encoder"]
   new = load.load_params(tmp_path / "run")[0]["encoder"]
   up = [p["layers"]["mlp"]["up"]["kernel"] for p in (old, new)]
@@ -250,14 +251,14 @@ def test_input_is_reported_by_line(finished, tmp_path, capsys, monkeypatch):
 def test_the_held_out_share_does_not_depend_on_the_seed(config):
   config.data.dev = ""
   config.data.dev_share = 0.25
-  first = run.prepare_run(config)
+  first = run.prepare_run(configs.typed(config))
   config.seed = 5
-  second = run.prepare_run(config)
+  second = run.prepare_run(configs.typed(config))
   assert [e.text for e in first.dev] == [e.text for e in second.dev]
   assert len(first.train) + len(first.dev) == 53
   assert 0 < len(first.dev) < 30
   config.data.max_train = 11
-  assert len(run.prepare_run(config).train) == 11
+  assert len(run.prepare_run(configs.typed(config)).train) == 11
 
 
 @pytest.mark.parametrize(
@@ -281,7 +282,7 @@ def test_errors_are_one_line(config, change, message, tmp_path, monkeypatch):
   (tmp_path / "bare.tsv").write_text("text\nthe good cat\n")
   config.update_from_flattened_dict(change)
   with pytest.raises((ConfigError, DataError)) as error:
-    run.prepare_run(config)
+    run.prepare_run(configs.typed(config))
   assert message in str(error.value)
   assert "\n" not in str(error.value)
 
@@ -289,7 +290,7 @@ def test_errors_are_one_line(config, change, message, tmp_path, monkeypatch):
 def test_a_workdir_of_pretraining_is_left_alone(config, tmp_path):
   (tmp_path / "config.json").write_text('{"objective": {}}')
   with pytest.raises(ConfigError, match="run: pretraining, and this is fine-t"):
-    run.finetune(config, tmp_path)
+    run.finetune(configs.typed(config), tmp_path)
   assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
   assert (tmp_path / "config.json").read_text() == '{"objective": {}}'
 
@@ -300,7 +301,7 @@ def test_also_score(finished, tmp_path):
   shutil.copytree(workdir, copy)
   config = config.copy_and_resolve_references()
   config.data.also_score = (config.data.dev,)
-  again = run.finetune(config, copy)
+  again = run.finetune(configs.typed(config), copy)
   scored = again.pop("also_scored")[config.data.dev]
   assert again == {k: v for k, v in result.items() if k != "also_scored"}
   assert scored == {name: result[name] for name in scored}
@@ -327,7 +328,7 @@ def test_the_result_is_written_before_also_score(
 
   monkeypatch.setattr(predict, "predict", fail)
   with pytest.raises(MemoryError):
-    run.finetune(config, copy)
+    run.finetune(configs.typed(config), copy)
   assert all((copy / name).exists() for name in made)
   written = json.loads((copy / "result.json").read_text())
   assert written["accuracy"] == result["accuracy"]

@@ -10,6 +10,7 @@ import numpy as np
 
 from maskedlm.config import defaults
 from maskedlm.data.tokenizers.tokenizer import train_tokenizer
+from maskedlm.finetune import config as configs
 from maskedlm.finetune import run
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import Encoder
@@ -71,7 +72,7 @@ def check_resumed(config, workdir, result, copy):
   steps = sorted(int(name) for name in names if name.isdigit())
   assert len(steps) > 1
   shutil.rmtree(copy / "checkpoints" / str(steps[-1]))
-  again = run.finetune(config, copy)
+  again = run.finetune(configs.typed(config), copy)
   assert {n: v for n, v in again.items() if n != "train_seconds"} == {
     n: v for n, v in result.items() if n != "train_seconds"
   }

@@ -55,7 +55,9 @@ def _tagging(count, draw):
         lines += [f"{draw.choice(['end', 'red', 'book'])} I-PER"]
     lines.append("")
   text = "\n".join(lines) + "\n"
-  return TaskFile(text, ".conll", "a man Dog red the man cat", {"crf": True})
+  return TaskFile(
+    text, ".conll", "a man Dog red the man cat", {"decode": "crf"}
+  )
 
 
 def _features(count, draw):

@@ -92,7 +92,7 @@ TABLE = {
     ("--data=none.txt", "--data=none.txt: no such file"),
     ("--data={tmp}", "is a folder; give its files"),
     ("--limit=1", "--limit=1: expected 2 or more"),
-    ("--projection=pc", 'is unknown; did you mean "pca"?; known: pca,'),
+    ("--projection=pc", 'is unknown (did you mean "pca"?); known: pca,'),
     ("--projection=umap", "pip install 'maskedlm[umap]'"),
     ("--layers=3", "layers has 3: the encoder has 2 layers"),
     ("--combine=stack", "expected mean, sum or concat"),

@@ -55,7 +55,7 @@ TASKS = st.one_of(
   *(
     task(
       "tagging",
-      {"scheme": st.just(scheme), "crf": st.booleans()},
+      {"scheme": st.just(scheme), "decode": st.sampled_from(["first", "crf"])},
       {"labels": TYPES.map(lambda t, s=scheme: bio.all_tags(t, s))},
     )
     for scheme in ("bio", "bioes")

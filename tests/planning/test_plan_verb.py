@@ -333,7 +333,7 @@ def test_largest_batch(capacity, rows, fixed, expected, tries):
 @pytest.mark.parametrize(
   ("argv", "message"),
   [
-    (["--topology=v5x:4x4"], r"unknown chip 'v5x'; did you mean.*v5e:2x2\|"),
+    (["--topology=v5x:4x4"], r"unknown chip 'v5x' \(did you mean.*v5e:2x2\|"),
     (["--topology=v5e:3x5"], r"no slice '3x5'; known: v5e:2x2, .*v5e:16x16"),
     (["--topology=h100:12"], r"1, 2, 4 or a multiple of the 8"),
     (["--topology=h100:8,h100:16"], r"need --sweep"),

@@ -182,21 +182,19 @@ def test_state_is_two_moments_a_parameter_and_a_count(preset):
 @pytest.mark.parametrize(
   ("values", "message"),
   [
-    ({"rule": "lam"}, r"rule='lam' is unknown; did you mean \"lamb\"\?"),
-    ({"schedule": "cosin"}, r"did you mean \"cosine\"\?; known: linear, "),
+    (
+      {"rule": "lam"},
+      r"rule='lam' is unknown \(did you mean \"lamb\"\?\); known",
+    ),
+    ({"schedule": "cosin"}, r"did you mean \"cosine\"\?\); known: linear, "),
     ({"learning_rate": -1e-4}, "optimizer.learning_rate=-0.0001 "),
     ({"learning_rate": 1e4}, "optimizer.learning_rate=10000.0 "),
     ({"learning_rate": float("nan")}, "optimizer.learning_rate=nan "),
-    ({"warmup_steps": -1}, "optimizer.warmup_steps=-1 "),
+    ({"warmup_steps": -1}, "optimizer.warmup_steps=-1.0 "),
     ({"b1": 1.0}, "optimizer.b1=1.0 "),
     ({"eps": 0.0}, "optimizer.eps=0.0 "),
     ({"end_factor": 1.5}, "optimizer.end_factor=1.5 "),
-    ({"power": 0.0}, "optimizer.power=0.0 "),
     ({"decay_share": 0.0}, "optimizer.decay_share=0.0 "),
-    (
-      {"rule": "stable_adam", "bias_correction": False},
-      "stable_adam.*set --config.optimizer.bias_correction=True",
-    ),
     (
       {"schedule": "wsd_sqrt", "decay_share": 0.5, "warmup_steps": 1_001},
       "overlap",

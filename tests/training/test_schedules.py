@@ -45,7 +45,7 @@ SCHEDULES = [
     [0, 0.05, 0.95, 1, 0.8, 0.6, 0.2, 0.2],
   ),
   (
-    {"schedule": "linear", "decay_from_zero": True},
+    {"schedule": "bert"},
     [0, 0.05, 0.95, 0.8, 0.6, 0.4, 0, 0],
   ),
   (  # cos(pi/4) = 0.70710678.
@@ -56,9 +56,9 @@ SCHEDULES = [
     {"schedule": "cosine", "end_factor": 0.1},
     [0, 0.05, 0.95, 1, 0.1 + 0.9 * 0.85355339, 0.55, 0.1, 0.1],
   ),
-  (
-    {"schedule": "polynomial", "power": 2.0},
-    [0, 0.05, 0.95, 1, 0.5625, 0.25, 0, 0],
+  (  # The roots of 0.8, 0.6 and 0.4, counted from step 0.
+    {"schedule": "lamb"},
+    [0, 0.05, 0.95, 0.8**0.5, 0.6**0.5, 0.4**0.5, 0, 0],
   ),
   (
     {"schedule": "constant"},
@@ -77,27 +77,20 @@ SCHEDULES = [
     [0, 0.05, 0.95, 1, 1, 1 - 0.2**0.5, 0, 0],
   ),
   (
-    {
-      "schedule": "linear",
-      "decay_from_zero": True,
-      "warmup_times_decay": True,
-    },
+    {"schedule": "electra"},
     [0, 0.05 * 0.99, 0.95 * 0.81, 0.8, 0.6, 0.4, 0, 0],
   ),
   (
     {"schedule": "linear", "start_factor": 0.6, "end_factor": 0.2},
     [0.6, 0.62, 0.98, 1, 0.8, 0.6, 0.2, 0.2],
   ),
-  (  # The decay begins after the warm-up.
-    {"schedule": "linear", "warmup_times_decay": True},
-    [0, 0.05, 0.95, 1, 0.75, 0.5, 0, 0],
-  ),
 ]
 
 
+@pytest.mark.parametrize("warmup", [20, 0.2])
 @pytest.mark.parametrize(("values", "want"), SCHEDULES)
-def test_schedules_by_hand(values, want):
-  values = values | {"warmup_steps": 20, "learning_rate": 0.5}
+def test_schedules_by_hand(values, want, warmup):
+  values = values | {"warmup_steps": warmup, "learning_rate": 0.5}
   check(rates(STEPS, 100, **values), 0.5 * np.array(want))
   schedule = optim.make_schedule(option(presets.adamw, **values), 100)
   traced = jax.jit(jax.vmap(schedule))(jnp.array(STEPS))

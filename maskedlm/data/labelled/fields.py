@@ -116,7 +116,7 @@ def missing(
   near = did_you_mean(names[0], fields)
   return (
     f"{where}: no {' or '.join(map(repr, names))}; there are {there}{more}"
-    f"{near or ''}; {remedy}"
+    f"{near}; {remedy}"
   )
 
 

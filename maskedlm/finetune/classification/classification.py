@@ -343,9 +343,6 @@ def make_task(options: Options) -> FinetuneTask:
   """Returns the task."""
   return FinetuneTask(
     name="classification",
-    without_effect={"positive": "on regression, which has no labels"}
-    if layout_of(options).regression
-    else {},
     options=options,
     read_examples=functools.partial(read_examples, options=options),
     parse_line=functools.partial(parse_line, options=options),

@@ -44,7 +44,12 @@ class FileOptions:
     False, "The label is a number, to be predicted as such."
   )
   positive: str = task_option(
-    "", "The label whose F1 is `f1`; '' for the second of two."
+    "",
+    "The label whose F1 is `f1`; '' for the second of two.",
+    needs={
+      "task.layout": lambda config: not layout_of(config.task).regression,
+      "task.regression": False,
+    },
   )
   metric: str = task_option(
     "", "Metric that chooses the best checkpoint; '' for the layout's."

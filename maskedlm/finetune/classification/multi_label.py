@@ -52,9 +52,13 @@ class Options:
     "labels",
     "Column of the labels: a JSON list, or names joined by `separator`.",
     overridable=True,
+    needs={"task.columns": False},
   )
   separator: str = task_option(
-    ",", "Separator of the labels; '' for whitespace.", overridable=True
+    ",",
+    "Separator of the labels; '' for whitespace.",
+    overridable=True,
+    needs={"task.columns": False},
   )
   columns: tuple[str, ...] = task_option(
     (),
@@ -222,10 +226,6 @@ def make_task(options: Options) -> FinetuneTask:
   )
   return FinetuneTask(
     name="multi_label",
-    without_effect=dict.fromkeys(
-      ("label", "separator") if options.columns else (),
-      "beside task.columns, which hold the labels",
-    ),
     options=options,
     read_examples=functools.partial(
       label_lists.read_examples,

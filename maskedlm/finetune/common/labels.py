@@ -186,7 +186,7 @@ def check_known(gold: Sequence[tuple[str, str]], labels: Sequence[str]) -> None:
     raise DataError(
       f"{where}: the model knows none of the gold labels: they are "
       f"{_names([*unknown])}; the model's are {_names(labels)}. "
-      f"Write them as in the training data{near or '.'}"
+      f"Write them as in the training data{near}."
     )
 
 

@@ -64,6 +64,7 @@ class Options:
     "The null_odds above which there is no answer, instead of the calibrated "
     "threshold.",
     overridable=True,
+    needs={"task.allow_impossible": True},
   )
   stride: int = task_option(
     128,
@@ -356,9 +357,6 @@ def make_task(options: Options) -> FinetuneTask:
     format_tables=format_tables,
     export_predictions=export_predictions,
     split_key=lambda example: example.context,
-    without_effect={}
-    if options.allow_impossible
-    else {"null_threshold": "without task.allow_impossible=True"},
     demo_lines=(
       "Who wrote it?\tThe novel was written by Jane Austen in 1813.",
     ),

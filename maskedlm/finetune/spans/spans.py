@@ -81,7 +81,10 @@ class Options:
   )
   token_column: int = copy_option(Shared, "token_column")
   tag_column: int = task_option(
-    -1, "Column of the tags, unless nested.", overridable=True
+    -1,
+    "Column of the tags, unless nested.",
+    overridable=True,
+    needs={"task.nested": False},
   )
   file_scheme: str = copy_option(Shared, "file_scheme")
   repair_bio: bool = copy_option(Shared, "repair_bio")
@@ -337,11 +340,6 @@ def make_task(options: Options) -> FinetuneTask:
     format_prediction=format_entities,
     format_tables=format_tables,
     export_predictions=export_predictions,
-    without_effect={
-      "tag_column": "beside task.nested=True, which reads all columns"
-    }
-    if options.nested
-    else {},
     split_key=lambda example: example.document,
     demo_lines=("The president of Harvard University spoke in New York.",),
   )

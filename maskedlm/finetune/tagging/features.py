@@ -48,7 +48,11 @@ class Options(tagging.Options):
     "bilstm", "The head that computes the tags.", choices=("bilstm", "linear")
   )
   lstm_width: int = task_option(
-    768, "Width of each direction of the BiLSTM.", low=1, high=65_536
+    768,
+    "Width of each direction of the BiLSTM.",
+    low=1,
+    high=65_536,
+    needs={"task.head": ("bilstm",)},
   )
 
 
@@ -82,19 +86,10 @@ def make_application(setup: Setup, options: Options) -> Application:
   return tagging.make_tagger(setup, options, Head(init, logits))
 
 
-def without_effect(options: Options) -> dict[str, str]:
-  """Returns the options that have no effect beside others, and why."""
-  found = tagging.without_effect(options)
-  if options.head != "bilstm":
-    found["lstm_width"] = f"beside task.head={options.head!r}"
-  return found
-
-
 def make_task(options: Options) -> FinetuneTask:
   """Returns the task."""
   return tagging.make_task(options)._replace(
     name="features",
     options=options,
     make_application=functools.partial(make_application, options=options),
-    without_effect=without_effect(options),
   )

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.core.errors import DataError
 from maskedlm.core.options import copy_option
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled import bio, columns, label_scheme, sentences
@@ -52,6 +52,8 @@ from maskedlm.modeling.task_heads.tag_scores import (
   word_loss,
 )
 
+_OF_ENTITIES = {"task.task": ("ner",)}
+
 
 @dataclasses.dataclass(frozen=True)
 class Options:
@@ -71,23 +73,23 @@ class Options:
     "Column of the tag in CoNLL-U, unless tag_column names another.",
     choices=tuple(tags.CONLLU_TAGS),
     overridable=True,
+    needs={"task.tag_column": (-1,)},
   )
-  file_scheme: str = copy_option(Shared, "file_scheme")
+  file_scheme: str = copy_option(Shared, "file_scheme", needs=_OF_ENTITIES)
   scheme: str = task_option(
-    "bio", "The model's own tags of entities.", choices=("bio", "bioes")
+    "bio",
+    "The model's own tags of entities.",
+    choices=("bio", "bioes"),
+    needs=_OF_ENTITIES,
   )
-  repair_bio: bool = copy_option(Shared, "repair_bio")
-  tag_all_subwords: bool = task_option(
-    True, "Train the tag of a word on all of its subwords, not only the first."
-  )
+  repair_bio: bool = copy_option(Shared, "repair_bio", needs=_OF_ENTITIES)
   decode: str = task_option(
     "first",
-    "A word's tag is that of its first subword, or the likeliest under the "
-    "product of its subwords' distributions (combine).",
-    choices=("first", "combine"),
-  )
-  crf: bool = task_option(
-    False, "Add a CRF over the words, each read at its first subword."
+    "first: a word's tag is trained on all of its subwords and read at the "
+    "first; combine: it is the likeliest under the product of their "
+    "distributions; words: it is trained and read at the first; crf: so too, "
+    "with a CRF over the words.",
+    choices=("first", "combine", "words", "crf"),
   )
   stride: int = copy_option(Shared, "stride")
 
@@ -152,7 +154,7 @@ def describe_labels(
 
 
 def make_application(setup: Setup, options: Options) -> Application:
-  """Returns the Application with a TagHead, and a CRF if options.crf."""
+  """Returns the Application with a TagHead, and a CRF if it decodes."""
   head = make_head(
     setup.cfg,
     "tagger",
@@ -172,7 +174,7 @@ def make_tagger(setup: Setup, options: Options, head: Head) -> Application:
   labels = tuple(setup.label_info["labels"])
   meaning = _meaning(labels, options)
   legal = crf.zero_transitions(len(labels))
-  if options.crf and options.task == "ner":
+  if options.decode == "crf" and options.task == "ner":
     legal = crf.legal_transitions(
       labels, functools.partial(bio.may_follow, scheme=options.scheme)
     )
@@ -206,10 +208,15 @@ class Tagger(NamedTuple):
   meaning: label_scheme.LabelMeanings
   legal: crf.TransitionScores  # What the CRF's parameters are added to.
 
+  @property
+  def is_crf(self) -> bool:
+    """Whether sequences of tags are scored."""
+    return self.options.decode == "crf"
+
   def init(self, key: Key) -> Params:
-    """Returns the head's parameters and, if options.crf, the CRF's."""
+    """Returns the head's parameters and those of a CRF."""
     params = self.head.init(key)
-    if self.options.crf:
+    if self.is_crf:
       # A fresh CRF is a softmax over the legal sequences.
       steps = crf.zero_transitions(len(self.meaning.tags))
       params = {**params, "crf": steps._asdict()}
@@ -218,10 +225,10 @@ class Tagger(NamedTuple):
   def loss(self, params: Params, batch: Batch, key: Key, train: bool):
     """Returns the loss of tokens, of words or of sequences of tags."""
     scores = self.head.logits(params, batch, key, train)
-    if not self.options.crf and self.options.tag_all_subwords:
+    if self.options.decode in ("first", "combine"):
       return token_loss(scores, batch)
     scores = first_subword_scores(scores, batch["word_starts"])
-    if not self.options.crf:
+    if not self.is_crf:
       return word_loss(scores, batch)
     return crf_loss(scores, self._steps(params, batch), batch)
 
@@ -236,7 +243,7 @@ class Tagger(NamedTuple):
     else:
       scores = first_subword_scores(scores, batch["word_starts"])
     scores = every(scores)
-    if not self.options.crf:
+    if not self.is_crf:
       return likeliest_tags(ensemble.mean_softmax(scores))
     # A sequence scores the mean of its members' scores.
     steps = jax.tree.map(every, self._steps(params, batch))
@@ -253,7 +260,7 @@ class Tagger(NamedTuple):
     has_entities = self.options.task == "ner"
     # A CRF's tags are legal within a window, but maybe not where two windows
     # meet.
-    if self.meaning.is_iob1 or (self.options.crf and has_entities):
+    if self.meaning.is_iob1 or (self.is_crf and has_entities):
       found = bio.repair_tags(found, self.options.scheme)
     return tag_prediction(
       example, found, probabilities, has_entities=has_entities
@@ -322,38 +329,8 @@ def export_predictions(
   return files
 
 
-def check_options(options: Options) -> None:
-  """Raises ConfigError for options that don't go together."""
-  if options.decode == "combine" and not options.tag_all_subwords:
-    raise ConfigError(
-      "task.decode='combine' reads subwords that task.tag_all_subwords=False "
-      "doesn't train; change one of them."
-    )
-  if options.decode == "combine" and options.crf:
-    raise ConfigError(
-      "task.crf=True reads each word at its first subword: set task.decode="
-      "'first'."
-    )
-
-
-def without_effect(options: Options) -> dict[str, str]:
-  """Returns the options that have no effect beside others, and why."""
-  found = {}
-  if options.task == "pos":
-    for name in ("file_scheme", "scheme", "repair_bio"):
-      found[name] = "beside task.task='pos', whose tags are no entities"
-  if options.tag_column != -1:
-    found["conllu_tag"] = f"beside task.tag_column={options.tag_column}"
-  if options.crf:
-    found["tag_all_subwords"] = (
-      "beside task.crf=True, which reads each word at its first subword"
-    )
-  return found
-
-
 def make_task(options: Options) -> FinetuneTask:
   """Returns the task."""
-  check_options(options)
   return FinetuneTask(
     name="tagging",
     options=options,
@@ -363,7 +340,6 @@ def make_task(options: Options) -> FinetuneTask:
     make_application=functools.partial(make_application, options=options),
     format_prediction=format_prediction,
     format_tables=format_tables,
-    without_effect=without_effect(options),
     export_predictions=functools.partial(export_predictions, options=options),
     demo_lines=("Jane Villanueva of United Airlines spoke in New York.",),
   )

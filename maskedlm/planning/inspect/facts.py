@@ -57,7 +57,9 @@ def facts_of_model(
   decays = optimizer.decayed(params, config.optimizer.no_decay)
   decaying = sum(sizes[path] for path, yes in decays.items() if yes)
 
-  tx, _ = optimizer.make_optimizer(config.optimizer, phases[0].rates[1], params)
+  num_steps = phases[0].rates[1]
+  tx, _ = optimizer.make_optimizer(config.optimizer, num_steps, params)
+  warmup = optimizer.warmup_steps(config.optimizer, num_steps)
   state = jax.eval_shape(steps.make_init(task, tx, 0))
   step = step_sizes.step_figures(phases, tasks, state)
   figures = {
@@ -70,7 +72,7 @@ def facts_of_model(
     Section(*parameters.format_parameters(counts)),
     Section(
       f"Optimizer: {o.rule}, peak rate {o.learning_rate:g}, {o.schedule}, "
-      f"{counted(o.warmup_steps, 'step')} of warm-up",
+      f"{counted(warmup, 'step')} of warm-up",
       [
         f"{decaying:,} parameters decay by {o.weight_decay:g}, "
         f"{total - decaying:,} don't" + (":" if total > decaying else "."),

@@ -101,9 +101,10 @@ def _curve(
   total = sum(_tokens(phase) for phase in phases)
   points, read = [], 0
   for phase in phases:
-    count = max(round(NUM_POINTS * _tokens(phase) / total), 2)
-    steps = np.linspace(phase.begin, phase.end - 1, count).astype(int)
-    peak = phase.rates[0] + phase.config.optimizer.warmup_steps
+    number = max(round(NUM_POINTS * _tokens(phase) / total), 2)
+    steps = np.linspace(phase.begin, phase.end - 1, number).astype(int)
+    first, count = phase.rates
+    peak = first + optimizer.warmup_steps(phase.config.optimizer, count)
     if phase.begin <= peak < phase.end:
       steps = np.append(steps, peak)
     steps = np.unique(steps)

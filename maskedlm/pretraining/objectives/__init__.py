@@ -19,10 +19,12 @@ batches, so that auto_pack.py can count their rows.
 import dataclasses
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from maskedlm.core import own_file
+from maskedlm.core.errors import ConfigError
 from maskedlm.core.options import check_options, from_config
 from maskedlm.core.task import Task
 from maskedlm.data.batches.batching import Batches
@@ -65,7 +67,15 @@ def make_task(config: Any, corpus, shard: tuple[int, int] = (0, 1)) -> Task:
   if getattr(options, "pack", False) is None:
     pack = packs([(config, corpus)])
     options = dataclasses.replace(options, pack=pack)
-  return objective.make_task(config, corpus, shard, options)
+  try:
+    return objective.make_task(config, corpus, shard, options)
+  except (AttributeError, TypeError) as error:
+    if not re.search(r"'(\w+Config|\w*Options)' object", str(error)):
+      raise
+    raise ConfigError(
+      f"objective.name={config.objective.name!r}: {error}: a config is frozen "
+      "dataclasses, whose fields are read by name, such as config.data.length."
+    ) from error
 
 
 def make_batches(config: Any, corpus, *, pack: bool) -> Batches:

@@ -5,6 +5,7 @@ A checkpoint's `identity` is {"config": the effective config as a dict,
 change during a run; its logging, length and machine may.
 """
 
+import dataclasses
 import pathlib
 import shlex
 from collections.abc import Callable, Collection, Container, Mapping
@@ -13,6 +14,7 @@ from typing import Any
 from maskedlm.core import removed
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.parse_json import parse_json
+from maskedlm.data.options import CorpusOptions
 from maskedlm.data.sources import same_files
 from maskedlm.runtime import buckets
 
@@ -29,7 +31,12 @@ _FILES = (
   *("predictions.jsonl", "suite.json", "sweep.json", "tracker.json"),
 )
 _FOLDERS = ("checkpoints", "corpus", "profile", "tensorboard", "tokenizer")
-_NO_DIFFERENCE = ("corpus.num_workers", "corpus.cache_gb")  # To the corpus.
+# Options that make no difference to the corpus.
+_NO_DIFFERENCE = {
+  f"corpus.{field.name}"
+  for field in dataclasses.fields(CorpusOptions)
+  if field.metadata["machine"]
+}
 
 
 def check_workdir(workdir: pathlib.Path, config: Container[str]) -> None:
@@ -92,7 +99,8 @@ def check_identity(
   _check_writer(old["config"], new["config"], "this workdir")
   different = [n for n in ("corpus", "tokenizer") if old[n] != new[n]]
   refused = [f"the {n} was {old[n][:12]}, now {new[n][:12]}" for n in different]
-  before, now = flatten(old["config"]), flatten(new["config"])
+  before = flatten(removed.renewed(old["config"]))
+  now = flatten(new["config"])
   undo, changed = [], []
   for name in sorted(before.keys() | now.keys()):
     a, b = before.get(name, "(absent)"), now.get(name, "(absent)")
@@ -153,7 +161,8 @@ def check_continued(
     )
   if old["corpus"] != new["corpus"]:
     log(f"other text than in {path}: corpus {new['corpus'][:12]}")
-  before, after = flatten(old["config"]), flatten(new["config"])
+  before = flatten(removed.renewed(old["config"]))
+  after = flatten(new["config"])
   for name in sorted(before.keys() & after.keys()):
     own = name in ("name", "continue_from") or name.split(".")[0] == "corpus"
     if before[name] != after[name] and not own:

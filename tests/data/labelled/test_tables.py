@@ -134,8 +134,8 @@ def test_a_missing_column_is_named_with_the_others(tmp_path):
   with pytest.raises(DataError) as error:
     tables.get_field(record, "label")
   assert str(error.value) == (
-    f"{path}:2: no 'label'; there are 'text', 'lable'; did you mean "
-    '"lable"?; expected a column of that name.'
+    f"{path}:2: no 'label'; there are 'text', 'lable' (did you mean "
+    '"lable"?); expected a column of that name.'
   )
 
 

@@ -254,7 +254,7 @@ def test_a_json_record_of_10_MB_and_many_lines(tmp_path):
     ("text:/nowhere/*.txt", "'/nowhere/\\*.txt' matches no file"),
     ("jsonl:/nowhere", "'/nowhere' matches no file"),
     ("tfds:", "expected tfds:NAME"),
-    ("docstrings:jsn", "no package 'jsn' is installed; did you mean"),
+    ("docstrings:jsn", "no package 'jsn' is installed \\(did you mean"),
   ],
 )
 def test_a_wrong_source_is_rejected_at_once(source, message):

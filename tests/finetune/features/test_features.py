@@ -175,11 +175,11 @@ def test_the_encoder_has_no_dropout_the_head_has():
 
 def test_options_include_taggings():
   options = configs.make_task(
-    "features", {"head": "linear", "crf": True}
+    "features", {"head": "linear", "decode": "crf"}
   ).options
   assert (options.layers, options.crf) == ("concat_last_four", True)
   assert options.lstm_width == 768
-  params = make(crf=True)[1]
+  params = make(decode="crf")[1]
   assert set(params) == {"encoder", "feature_head", "crf"}
 
 
@@ -210,8 +210,8 @@ def test_a_run_learns_and_leaves_the_encoder_as_it_was(tmp_path):
   c.optimizer.learning_rate = 2e-2
   c.optimizer.weight_decay = 0.5
   c.model.dropout = 0.0
-  c.train.update(epochs=12, eval_every=60)
-  result = run.finetune(c, tmp_path / "run")
+  c.train.update(epochs=12, evals_per_epoch=1 / 12)
+  result = run.finetune(configs.typed(c), tmp_path / "run")
   assert result["f1"] == result["strict_f1"] == 1.0
   before = load.open_checkpoint(encoder).params["encoder"]
   after = load.open_checkpoint(tmp_path / "run").params

@@ -156,7 +156,7 @@ def test_the_threshold_can_be_set_beside_a_checkpoint(
     "data.dev": path,
     "data.length": 32,
     "data.batch_size": 8,
-    "train.num_steps": 2,
+    "train.epochs": 2,
   }
   argv = [f"--config.{name}={value}" for name, value in options.items()]
   argv = ["--config=configs/multi_label.py", f"--workdir={work}", *argv]

@@ -330,7 +330,7 @@ def test_the_option_other_is_checked(capsys):
   assert made == {"labels": sorted(LABELS)}
   assert capsys.readouterr().err == (
     "task.other='Othr' is no relation in the training set, so all 3 are "
-    'counted in f1; did you mean "Other"?\n'
+    'counted in f1 (did you mean "Other"?)\n'
   )
   relations.describe_labels(EXAMPLES, Options(other=""))
   relations.describe_labels(EXAMPLES, Options())

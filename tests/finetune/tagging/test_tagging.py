@@ -10,7 +10,6 @@ import pytest
 from helpers import finetune_runs as runs
 from helpers.applications import run_batches
 from helpers.english_tokenizer import KINDS, english_tokenizer
-from maskedlm.core.errors import ConfigError
 from maskedlm.data.labelled import bio, words
 from maskedlm.finetune.common import batching
 from maskedlm.finetune.common.head import Head
@@ -38,7 +37,7 @@ def assembled(tokenizer, options, *, length=24, seed=0, scale=2.0):
     ),
   )
   params = app.init(jax.random.key(seed))
-  if options.crf:
+  if options.decode == "crf":
     keys = jax.random.split(jax.random.key(seed + 1), 3)
     params["crf"] = {
       name: 0.02 * jax.random.normal(k, x.shape)
@@ -73,7 +72,7 @@ def log_softmax(x):
   "options",
   [
     Options(),
-    Options(tag_all_subwords=False),
+    Options(decode="words"),
     Options(decode="combine"),
   ],
   ids=["first", "first-only", "combine"],
@@ -96,7 +95,7 @@ def test_softmax_against_plain_python(kind, options):
     assert len(prediction["tags"]) == len(example.words)
     for i, ids in enumerate(of_words):
       gold = LABELS.index(example.tags[i])
-      trained = ids if options.tag_all_subwords else ids[:1]
+      trained = ids if options.decode != "words" else ids[:1]
       loss_by_hand -= table[trained, gold].sum()
       count += len(trained)
       scores = table[ids[0]]
@@ -113,7 +112,7 @@ def test_softmax_against_plain_python(kind, options):
 def test_crf_against_plain_python():
   """Checks the loss and the best legal sequence of sentences that fit."""
   tokenizer = english_tokenizer("wordpiece")
-  app, params = assembled(tokenizer, Options(crf=True))
+  app, params = assembled(tokenizer, Options(decode="crf"))
   examples = [e for e in sentences(random.Random(2), 17, 6) if len(e.words) < 6]
   rows = app.make_rows(examples)
   sums, outputs = run_batches(app, params, rows, buckets=(16, 24))
@@ -158,7 +157,7 @@ def test_crf_against_plain_python():
 def test_crf_is_legal_across_windows_and_its_loss_finite(scheme):
   labels = bio.all_tags(["A", "B"], scheme)
   tokenizer = english_tokenizer("unigram")
-  options = Options(crf=True, scheme=scheme)
+  options = Options(decode="crf", scheme=scheme)
   app = tagging.make_tagger(
     Setup(tokenizer, None, {"labels": labels}, 12),
     options,
@@ -195,7 +194,7 @@ def test_crf_is_legal_across_windows_and_its_loss_finite(scheme):
 
 @pytest.mark.parametrize(
   "options",
-  [Options(), Options(tag_all_subwords=False), Options(crf=True)],
+  [Options(), Options(decode="words"), Options(decode="crf")],
   ids=["subwords", "words", "crf"],
 )
 def test_an_unseen_tag(file, options):
@@ -212,11 +211,11 @@ def test_an_unseen_tag(file, options):
   )
   assert "dev.conll:4); " in note
   params["table"] = 0 * params["table"] - 1  # All tags are equally likely.
-  if options.crf:
+  if options.decode == "crf":
     params["crf"] = jax.tree.map(np.zeros_like, params["crf"])
   batch = batching.gather_rows(rows, np.array([0, 1]), 16, 0)
   terms, stats = totals(app.loss(params, batch, None, False))
-  if options.crf:  # The first sentence only: O, B-A or B-B.
+  if options.decode == "crf":  # The first sentence only: O, B-A or B-B.
     np.testing.assert_allclose(terms["tags"], (np.log(3), 1), rtol=1e-5)
   else:
     np.testing.assert_allclose(terms["tags"], (2 * np.log(5), 2), rtol=1e-5)
@@ -227,16 +226,3 @@ def test_an_unseen_tag(file, options):
   assert scores["accuracy"] == 2 / 4
   # Gold has two entities, two are found, one is correct.
   assert scores["f1"] == scores["strict_f1"] == 1 / 2
-
-
-@pytest.mark.parametrize(
-  ("options", "message"),
-  [
-    ({"crf": True, "decode": "combine"}, "set task.decode='first'"),
-    ({"decode": "combine", "tag_all_subwords": False}, "doesn't train"),
-  ],
-)
-def test_incompatible_options(options, message):
-  with pytest.raises(ConfigError) as error:
-    tagging.check_options(Options(**options))
-  assert message in str(error.value)

@@ -91,8 +91,8 @@ def test_a_run_of_pairs_leaves_the_encoder_as_it_was(tmp_path):
   c.task.update(layout="columns", text_b="text_b", vector="mean")
   c.optimizer.weight_decay = 0.5
   c.optimizer.learning_rate = 5e-2
-  c.train.update(epochs=12, eval_every=72)
-  result = run.finetune(c, tmp_path / "run")
+  c.train.update(epochs=12, evals_per_epoch=1 / 12)
+  result = run.finetune(configs.typed(c), tmp_path / "run")
   assert result["accuracy"] > 0.9
   before = load.open_checkpoint(encoder).params["encoder"]
   after = load.open_checkpoint(tmp_path / "run").params

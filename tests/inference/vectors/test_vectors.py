@@ -218,7 +218,7 @@ def test_a_causal_encoder_uses_the_last_token_for_cls(tmp_path):
     ),
     ({"layers": (3,)}, r"layers has 3: .* to 2, or counted .* -1 to -3"),
     ({"layers": ()}, "layers is empty"),
-    ({"unit": "words"}, r"unit='words' is unknown; did you mean \"word\""),
+    ({"unit": "words"}, r"unit='words' is unknown \(did you mean \"word\""),
     ({"pool": "min"}, "pool='min' is unknown.*mean, max, cls"),
     ({"combine": "add"}, "combine='add' is unknown.*mean, sum, concat"),
     ({"unit": "word", "pool": "cls"}, r"a word has no \[CLS\]"),

@@ -11,7 +11,7 @@ from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 from maskedlm.finetune import predict, run
-from maskedlm.finetune.config import default
+from maskedlm.finetune.config import default, typed
 from maskedlm.inference import fill_mask
 from maskedlm.interop import heads
 from maskedlm.interop.huggingface import exporter, importer
@@ -224,7 +224,7 @@ def test_import_finetune_export(architecture, task, ending, tmp_path):
     train=str(data), dev=str(data), length=60, batch_size=8, buckets=(60,)
   )
   config.train.epochs = 2
-  run.finetune(config, tmp_path / "tuned")
+  run.finetune(typed(config), tmp_path / "tuned")
   out = tmp_path / "exported"
   made = exporter.export_huggingface(tmp_path / "tuned", out, log=print)
   assert made == architecture + ending

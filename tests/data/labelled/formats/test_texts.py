@@ -114,7 +114,7 @@ def test_files_without_labels_can_only_be_predicted(tmp_path):
   path = write(tmp_path / "a.tsv", "text\tlable\nx\t1\n")
   (example,) = read(path)
   assert example.label is None
-  message = f"{path}:2: no 'label'; there are 'text', 'lable'; did you mean "
+  message = f"{path}:2: no 'label'; there are 'text', 'lable' (did you mean "
   with pytest.raises(DataError) as error:
     classification.describe_labels([example], Options())
   assert str(error.value).startswith(message)
