@@ -33,7 +33,9 @@ import pytest
 
 # What annotations say of arrays' types and shapes is checked, where a function
 # is traced (maskedlm/modeling/arrays.py).
-jaxtyping.install_import_hook("maskedlm.modeling", "checked_types.checked")
+jaxtyping.install_import_hook(
+  ["maskedlm.modeling", "maskedlm.training.step"], "checked_types.checked"
+)
 
 from helpers import deprecations
 

@@ -8,7 +8,6 @@ message works there, too.
 
 import glob
 import pathlib
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,7 +21,7 @@ from maskedlm.data.labelled import tfds_rows
 from maskedlm.finetune.config import data_dir, make_task
 from maskedlm.finetune.contract import Example, FinetuneTask, options_that
 
-_OVERRIDE = re.compile(r"--config\.task\.(\w+)=")
+_OVERRIDE = "--config.task."
 
 
 def read_examples(task: FinetuneTask, source: str) -> list[Example]:
@@ -96,7 +95,7 @@ def with_overrides(
   """
   task = make_task(kind, values)
   allowed = options_that(type(task.options), "overridable")
-  names = [_OVERRIDE.match(token).group(1) for token in tokens]
+  names = [token.removeprefix(_OVERRIDE).partition("=")[0] for token in tokens]
   for name in names:
     if name not in allowed:
       raise ConfigError(

@@ -171,7 +171,7 @@ class FinetuneConfig(RunOptions):
   data: DataOptions
   model: ModelOptions
   optimizer: OptimizerOptions
-  train: of_training.TrainOptions  # EpochOptions; StepOptions for the loop.
+  train: Any  # EpochOptions; StepOptions for the loop.
   sweep: SweepOptions
   mesh: of_training.MeshOptions
   task: Any  # The Options of the task, and its kind.

@@ -222,7 +222,7 @@ def by_row(
   for name in outputs[0] if outputs else ():
     flat = [row for batch in outputs for row in np.asarray(batch[name])]
     of_id = dict(zip(ids.tolist(), flat, strict=True))
-    rows[name] = [of_id[i] for i in range(np.sum(ids >= 0))]
+    rows[name] = [of_id[i] for i in range(int(np.sum(ids >= 0)))]
   return rows
 
 

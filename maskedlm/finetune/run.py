@@ -185,7 +185,7 @@ def make_task(
 ) -> tuple[Task, FinetuneConfig]:
   """Returns the Task of a run, and its config as the loop reads it."""
   data, app, cfg = config.data, run.app, run.cfg
-  shape = {
+  shape: dict[str, Any] = {
     "batch_size": data.batch_size,
     "pad": run.start.tokenizer.special.pad,
     "shard": sharding.data_shard(mesh),
@@ -245,9 +245,12 @@ def in_steps(train: EpochOptions, steps_per_epoch: int) -> StepOptions:
   num_steps = max(math.ceil(train.epochs * steps_per_epoch), 1)
   every = max(math.floor(steps_per_epoch / train.evals_per_epoch), 1)
   every = min(every, num_steps)
-  counts = dict(zip(_COUNTS, (num_steps, every, every), strict=True))
-  shared = options.from_config(TrainOptions, train)
-  return StepOptions(**vars(shared), **counts)
+  return StepOptions(
+    **vars(options.from_config(TrainOptions, train)),
+    num_steps=num_steps,
+    eval_every=every,
+    checkpoint_every=every,
+  )
 
 
 def _train_batches(

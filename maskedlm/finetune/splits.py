@@ -32,7 +32,7 @@ def split_examples(
   if data.dev:
     dev = data_files.read_examples(task, data.dev)
   else:
-    keys = [*map(task.split_key, examples)] if task.split_key else []
+    keys: Sequence = [*map(task.split_key, examples)] if task.split_key else []
     if len(set(keys)) < 2:  # One group can't be split: split by example.
       keys = range(len(examples))
     held = [hashing.uniform(0, "dev", key) < data.dev_share for key in keys]

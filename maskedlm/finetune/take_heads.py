@@ -91,7 +91,10 @@ def _options_of_heads(
   old = {**_plain(dataclasses.asdict(type(options)())), **old}
   new = _plain(dataclasses.asdict(options))
   names = options_that(type(options), "of_head")
-  return tuple({f"task.{name}": x[name] for name in names} for x in (old, new))
+  before, now = (
+    {f"task.{name}": x[name] for name in names} for x in (old, new)
+  )
+  return before, now
 
 
 def _shapes(tree: Params) -> dict[str, tuple[int, ...]]:

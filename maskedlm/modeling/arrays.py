@@ -10,9 +10,9 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Bool, Float, Int, Key, UInt32
+from jaxtyping import Bool, Float, Int, Key, Shaped, UInt32
 
 Array = jax.Array | np.ndarray
 Size = Any  # An int, or an unknown one of a program that is exported.
 
-__all__ = ("Array", "Bool", "Float", "Int", "Key", "Size", "UInt32")
+__all__ = ("Array", "Bool", "Float", "Int", "Key", "Shaped", "Size", "UInt32")

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import optax
 
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
+from maskedlm.modeling.arrays import Float, Int, Shaped
 from maskedlm.runtime import xla_flags
 from maskedlm.training import (
   language_metrics,
@@ -33,20 +34,20 @@ NO_AVERAGE = moving_average.make(0)
 class TrainState(NamedTuple):
   """The state of a run, apart from its config and corpus."""
 
-  step: jax.Array  # shape=(), int32: number of steps done.
+  step: Int[jax.Array, ""]  # Number of steps done.
   params: Params
   opt_state: optax.OptState
-  nonfinite: jax.Array  # shape=(), int32: not finite, in a row until now.
+  nonfinite: Int[jax.Array, ""]  # Steps that were not, in a row until now.
   losses: spikes.Losses  # Of the last steps.
   ema: Any = ()  # The moving average of params; () if there is none.
 
 
 class Direction(NamedTuple):
-  """What a step makes of its batch, before it is applied."""
+  """The gradient and the optimizer's update of a batch, not applied yet."""
 
   batch: Batch  # Corrupted.
   gradient: Params
-  loss: jax.Array
+  loss: Float[jax.Array, ""]
   stats: Metrics
   update: Params  # Without the learning rate.
   opt_state: optax.OptState
@@ -160,7 +161,7 @@ def make_step(
     gather=gather,
   )
 
-  def step(state: TrainState, batch: Batch):
+  def step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
     batch, gradient, loss, stats, update, opt_state = direct(state, batch)
     with jax.named_scope("optimizer"):
       rate = schedule(state.step)
@@ -278,7 +279,7 @@ def over_mesh(
 
 def gradient_of(
   task: Task, params: Params, batch: Batch, key: Key, count: int
-) -> tuple[Params, jax.Array, Metrics]:
+) -> tuple[Params, Float[jax.Array, ""], Metrics]:
   """Returns (gradient, loss, metrics) of a batch, by `count` microbatches.
 
   The loss is a metric, too, of weight 0 if no term has a weight: then nothing
@@ -339,7 +340,9 @@ def make_heldout_step(
   """
   corrupt = task.corrupt_heldout or task.corrupt
 
-  def heldout_step(params: Params, batch: Batch, index):
+  def heldout_step(
+    params: Params, batch: Batch, index: Int[jax.Array, ""] | int
+  ) -> tuple:
     key = jax.random.fold_in(jax.random.key(seed), HELDOUT)
     batch = corrupt(batch, jax.random.fold_in(key, index))
 
@@ -357,27 +360,29 @@ def make_heldout_step(
   return heldout_step
 
 
-def totals(pairs):
+def totals(pairs: Metrics) -> Metrics:
   """Sums a tree of metrics over rows: (sum, weight) become scalars."""
   return jax.tree.map(jnp.sum, pairs)
 
 
-def split_batch(batch: Batch, count: int):
+def split_batch(batch: Batch, count: int) -> Batch:
   """Reshapes [B, ...] to [count, B / count, ...], for each array."""
 
-  def of_array(x):
+  def of_array(
+    x: Shaped[jax.Array, "B *rest"],
+  ) -> Shaped[jax.Array, "n b *rest"]:
     # Rows i, i + count, ... make a microbatch: each device keeps its own.
     return jnp.swapaxes(x.reshape(-1, count, *x.shape[1:]), 0, 1)
 
   return jax.tree.map(of_array, dict(batch))
 
 
-def _join(x):
+def _join(x: Shaped[jax.Array, "n b *rest"]) -> Shaped[jax.Array, "B *rest"]:
   """Returns [count, B / count, ...] as [B, ...]: undoes split_batch."""
   return jnp.swapaxes(x, 0, 1).reshape(-1, *x.shape[2:])
 
 
-def _train_keys(seed: int, step) -> tuple[Key, Key]:
+def _train_keys(seed: int, step: Int[jax.Array, ""]) -> tuple[Key, Key]:
   """Returns (corruption key, dropout key) of a training step."""
   key = jax.random.fold_in(jax.random.key(seed), TRAIN)
   return tuple(jax.random.split(jax.random.fold_in(key, step)))

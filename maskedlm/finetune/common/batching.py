@@ -83,11 +83,11 @@ def plan_batches(
     batch_size: B; less for L > 512: as many positions as batch_size rows of
       512.
   """
-  buckets = np.array(buckets)
-  for L, group in bin_packing.shared_buckets(lengths.max(axis=1), buckets):
+  sizes_of = np.array(buckets)
+  for L, group in bin_packing.shared_buckets(lengths.max(axis=1), sizes_of):
     sizes = lengths[group].sum(axis=1)
     if sizes.sum() <= L:  # A single encoder row, which may be shorter.
-      L = int(buckets[np.searchsorted(buckets, sizes.sum())])
+      L = int(sizes_of[np.searchsorted(sizes_of, sizes.sum())])
     group = group[np.argsort(sizes, kind="stable")][_spread(len(group))]
     B = max(batch_size * 512 // max(L, 512), 1)
     every = range(1, B * lengths.shape[1] + 1)

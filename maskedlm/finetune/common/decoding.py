@@ -1,6 +1,7 @@
 """Decoding of examples from all that is known of their rows."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ def by_example(
     outputs: Outputs,
     tuned: Mapping[str, float],
   ) -> list[Prediction]:
-    arrays = {**rows.tokens, **rows.values, **outputs}
+    arrays: Mapping[str, Any] = {**rows.tokens, **rows.values, **outputs}
     each = zip(examples, rows.of_each(len(examples)), strict=True)
     return [
       predict(

@@ -9,7 +9,7 @@ counts are over all sentences, and bio.find_entities reads ill-formed tags.
 import collections
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from maskedlm.data.labelled import bio
 from maskedlm.runtime import console
@@ -57,7 +57,7 @@ def count_matches(
     pairs: the gold and the predicted items of each sentence. The first field of
       an item is its label. Equal ones match, each as often as it is in both.
   """
-  truths, predictions, correct = (collections.Counter() for _ in range(3))
+  truths, predictions, correct = (collections.Counter[Any]() for _ in range(3))
   for pair in pairs:
     gold, predicted = map(collections.Counter, pair)
     for total, items in (

@@ -110,7 +110,7 @@ def make_row_head(
 
   def logits(params: Params, batch: Batch, key: Key, train: bool):
     hidden = masked_lm.encode(cfg, params, batch, key, train)
-    x = row_vector(cfg, hidden, batch["segment_ids"])
+    x: Any = row_vector(cfg, hidden, batch["segment_ids"])
     if pooler:
       x = Pooler(cfg).apply({"params": params["pooler"]}, x[:, None])
     rngs = masked_lm.head_rngs(key, train)

@@ -49,16 +49,16 @@ def evaluate_scores(
   gold: Sequence[float], predicted: Sequence[float]
 ) -> dict[str, float]:
   """Returns pearson, spearman, their mean pearson_spearman, and mse."""
-  gold, predicted = np.float64(gold), np.float64(predicted)
+  a, b = np.asarray(gold, np.float64), np.asarray(predicted, np.float64)
   pearson = spearman = 0.0
-  if len(gold) > 1 and all(0 < np.ptp(x) < np.inf for x in (gold, predicted)):
-    pearson = float(scipy.stats.pearsonr(gold, predicted)[0])
-    spearman = float(scipy.stats.spearmanr(gold, predicted)[0])
+  if len(a) > 1 and all(0 < np.ptp(x) < np.inf for x in (a, b)):
+    pearson = float(scipy.stats.pearsonr(a, b)[0])
+    spearman = float(scipy.stats.spearmanr(a, b)[0])
   return {
     "pearson": pearson,
     "spearman": spearman,
     "pearson_spearman": (pearson + spearman) / 2,
-    "mse": float(np.mean((gold - predicted) ** 2)),
+    "mse": float(np.mean((a - b) ** 2)),
   }
 
 
@@ -73,18 +73,18 @@ def format_errors_by_range(
   gold: Sequence[float], predicted: Sequence[float], *, num_ranges: int = 5
 ) -> str:
   """Returns tab-separated errors for num_ranges equal parts of gold's range."""
-  gold, predicted = np.float64(gold), np.float64(predicted)
-  edges = np.linspace(gold.min(), gold.max(), num_ranges + 1)
-  bins = np.searchsorted(edges, gold, side="right") - 1
+  a, b = np.asarray(gold, np.float64), np.asarray(predicted, np.float64)
+  edges = np.linspace(a.min(), a.max(), num_ranges + 1)
+  bins = np.searchsorted(edges, a, side="right") - 1
   bins = np.clip(bins, 0, num_ranges - 1)
   lines = ["from\tto\texamples\tmean gold\tmean predicted\tmean absolute error"]
   for i in range(num_ranges):
     inside = bins == i
     if inside.any():
       means = (
-        gold[inside].mean(),
-        predicted[inside].mean(),
-        np.abs(gold - predicted)[inside].mean(),
+        a[inside].mean(),
+        b[inside].mean(),
+        np.abs(a - b)[inside].mean(),
       )
       bounds = f"{edges[i]:.3f}\t{edges[i + 1]:.3f}\t{inside.sum()}"
       lines.append("\t".join([bounds, *(f"{x:.3f}" for x in means)]))

@@ -14,7 +14,7 @@ packed into r encoder rows of S tokens.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -99,6 +99,7 @@ def choose_row_counts(needed: np.ndarray, largest: int) -> tuple[int, ...]:
   ends, counts = np.unique([*needed, largest], return_counts=True)
   below = np.cumsum([0, *counts])  # [i]: values less than ends[i].
   # best[j]: (sum of values up to ends[j], rounded up; counts), ending with j.
+  best: list[tuple[Any, tuple[int, ...]]]
   best = [(e * n, (int(e),)) for e, n in zip(ends, below[1:], strict=True)]
   for _ in range(MAX_ROW_COUNTS - 1):
     best = [

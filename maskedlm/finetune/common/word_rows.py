@@ -37,7 +37,8 @@ class WordWindow(NamedTuple):
   def is_kept(self) -> np.ndarray:
     """Returns 1 for each word that belongs to the row, else 0, int32 [n]."""
     place = np.arange(self.begin, self.end)
-    return np.int32((place >= self.keep_begin) & (place < self.keep_end))
+    kept = (place >= self.keep_begin) & (place < self.keep_end)
+    return kept.astype(np.int32)
 
 
 class WordIds(NamedTuple):
