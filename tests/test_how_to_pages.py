@@ -86,6 +86,25 @@ def test_the_objective_is_inspected_beside_another_config(
   assert "summary" in capsys.readouterr().out
 
 
+def test_an_objective_that_reads_its_config_as_a_dict(
+  here, monkeypatch, capsys
+):
+  monkeypatch.chdir(here)
+  (here / "tiny.py").write_text(tiny.CONFIG)
+  text = (here / "summary.py").read_text()
+  begin = "  length = config.data.length\n"
+  assert begin in text
+  for name, wrong, words in (
+    ("key.py", 'config["data"]', "not subscriptable"),
+    ("get.py", 'config.get("data")', "no attribute 'get'"),
+  ):
+    (here / name).write_text(text.replace(begin, f"{begin}  {wrong}\n"))
+    own = f"--config.objective.name=./{name}"
+    assert main.main(["inspect", "--config=tiny.py", own]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert words in line and "such as config.data.length" in line
+
+
 def test_its_checkpoint_needs_no_file(here, tmp_path, monkeypatch, capsys):
   monkeypatch.chdir(tmp_path)
   run = f"--checkpoint={here / 'run'}"
@@ -103,7 +122,7 @@ def test_the_task(here, monkeypatch, capsys):
   monkeypatch.chdir(here)
   assert len((here / "complexity.py").read_text().splitlines()) <= 200
   data = ["--config.data.train=words.jsonl", "--config.data.dev=words.jsonl"]
-  few = ["--config.train.num_steps=2", "--config.data.length=40"]
+  few = ["--config.train.epochs=0.1", "--config.data.length=40"]
   argv = ["--config=complexity.py", "--config.init_from=run", "--workdir=tuned"]
   assert main.main(["finetune", *argv, *data, *few]) == 0
   assert (

@@ -97,7 +97,4 @@ def frozen_options(config: ConfigDict) -> frozenset[str]:
   They determine the parameters, or the rows and masks of a step. The corpus
   and the tokenizer are compared by their contents instead.
   """
-  names = {"objective.name"}
-  for name, section in sections(config).items():
-    names.update(options.frozen(name, section))
-  return frozenset(names)
+  return options.all_frozen(sections(config)) | {"objective.name"}

@@ -12,6 +12,7 @@ one place.
 
 import dataclasses
 import functools
+import itertools
 import math
 import operator
 import textwrap
@@ -145,6 +146,22 @@ def from_config(cls: type, config: Any, **others: Any) -> Any:
   """
   names = {field.name for field in dataclasses.fields(cls)} - others.keys()
   return cls(**{name: getattr(config, name) for name in names}, **others)
+
+
+def typed(cls: type, config: Any, sections: Mapping[str, type]) -> Any:
+  """Returns an instance of `cls` with the values of a whole config.
+
+  Args:
+    cls: a dataclass with a field for each section.
+    config: a ConfigDict.
+    sections: the options of each section; "" is the top level.
+  """
+  values = {
+    name: from_config(section, config[name])
+    for name, section in sections.items()
+    if name
+  }
+  return from_config(cls, config, **values)
 
 
 @functools.cache
@@ -287,6 +304,12 @@ def _other_type(value: Any, kind: Any) -> str:
     return "" if is_int else "an integer"
   words = {bool: "True or False", str: "a text", dict: "a dict"}
   return "" if isinstance(value, kind) else words[kind]
+
+
+def all_frozen(sections: Mapping[str, type]) -> frozenset[str]:
+  """Returns the full names of the frozen options of all sections."""
+  names = itertools.starmap(frozen, sections.items())
+  return frozenset(itertools.chain.from_iterable(names))
 
 
 def frozen(section: str, cls: type) -> Iterator[str]:

@@ -6,7 +6,6 @@ differs.
 
 import dataclasses
 import importlib
-import itertools
 import os
 import pathlib
 import types
@@ -76,12 +75,7 @@ def default(task: str) -> ConfigDict:
 def typed(config: ConfigDict) -> FinetuneConfig:
   """Returns a validated config as dataclasses."""
   task = options.named(load_task(config.task.kind).Options, "kind")
-  values = {
-    name: options.from_config(cls, config[name])
-    for name, cls in (*SECTIONS.items(), ("task", task))
-    if name
-  }
-  return options.from_config(FinetuneConfig, config, **values)
+  return options.typed(FinetuneConfig, config, {**SECTIONS, "task": task})
 
 
 def validate(config: ConfigDict | FinetuneConfig) -> None:
@@ -115,8 +109,7 @@ def sections(config: ConfigDict | FinetuneConfig) -> dict[str, type]:
 
 def frozen_options(config: FinetuneConfig) -> frozenset[str]:
   """Returns the names of the options that a resumed run must keep."""
-  names = [options.frozen(*section) for section in sections(config).items()]
-  return frozenset(["task.kind", *itertools.chain.from_iterable(names)])
+  return options.all_frozen(sections(config)) | {"task.kind"}
 
 
 def load_task(name: str) -> types.ModuleType:

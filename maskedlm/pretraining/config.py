@@ -83,19 +83,8 @@ SECTIONS: Mapping[str, type] = {
 def typed(config: ConfigDict) -> PretrainConfig:
   """Returns a validated config as dataclasses."""
   objective = objectives.load_objective(config.objective.name).Options
-  sections = {
-    name: options.from_config(cls, config[name])
-    for name, cls in SECTIONS.items()
-    if name
-  }
-  return options.from_config(
-    PretrainConfig,
-    config,
-    **sections,
-    objective=options.from_config(
-      options.named(objective, "name"), config.objective
-    ),
-  )
+  sections = {**SECTIONS, "objective": options.named(objective, "name")}
+  return options.typed(PretrainConfig, config, sections)
 
 
 def split(config: ConfigDict) -> list[Phase]:
