@@ -30,7 +30,8 @@ MODULES = [
 def folder(tmp_path_factory):
   """Returns a folder with two models: runs/own, runs/mood."""
   folder = tmp_path_factory.mktemp("examples")
-  untrained.pretrained(folder / "runs" / "own")
+  heads = ("pooler", "mlm_head", "nsp_head")
+  untrained.pretrained(folder / "runs" / "own", heads=heads)
   untrained.finetuned(folder / "runs" / "mood", "mood")
   return folder
 

@@ -15,7 +15,11 @@ from maskedlm.training import phases
 
 
 def default(objective: str = "mlm_nsp") -> ConfigDict:
-  """Returns the default config of pretraining with an objective."""
+  """Returns the default config of pretraining with an objective.
+
+  >>> default("roberta").objective.name
+  'roberta'
+  """
   config = options.to_config(PretrainOptions)
   config.objective = objective_section(objective)
   for name, section in SECTIONS.items():

@@ -31,6 +31,9 @@ def load(name: str) -> ConfigDict:
 
   Raises:
     ConfigError: there is no such preset.
+
+  >>> load("lamb").schedule
+  'lamb'
   """
   check_name("optimizer", name, tuple(names()))
   return names()[name]()

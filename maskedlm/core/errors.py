@@ -31,7 +31,13 @@ def cut_values(line: str) -> str:
 
 
 def check_name(option: str, value: str, known, error=ConfigError) -> None:
-  """Raises `error` for an option whose value is not one of the known ones."""
+  """Raises `error` for an option whose value is not one of the known ones.
+
+  >>> check_name("optimizer.rule", "lam", ["adam", "lamb"])
+  Traceback (most recent call last):
+  maskedlm.core.errors.ConfigError: optimizer.rule='lam' is unknown
+  (did you mean "lamb"?); known: adam, lamb.
+  """
   if value not in known:
     raise error(
       f"{option}={value!r} is unknown{did_you_mean(value, known)}; known: "

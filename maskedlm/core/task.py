@@ -24,6 +24,24 @@ class Task(NamedTuple):
 
   The leading dimension of a batch's arrays is rows. `batch_at` returns the rows
   of this host; on the device, batches are global.
+
+  >>> def loss(params, batch, key, train):
+  ...   error = (batch["x"] - params["mean"]) ** 2
+  ...   return {"square": (error, jnp.ones(2))}, {}
+  >>> task = Task(
+  ...   batch_at=lambda split, step: {"x": np.float32([step, 4])},
+  ...   row_ids=lambda split, step: np.arange(2),
+  ...   num_heldout_batches=0,
+  ...   init=lambda key: {"mean": jnp.float32(3)},
+  ...   corrupt=lambda batch, key: batch,
+  ...   loss=loss,
+  ...   flops=lambda step: 0.0,
+  ...   describe={},
+  ... )
+  >>> params, batch = task.init(None), task.batch_at("train", 1)
+  >>> terms, metrics = task.loss(params, batch, None, True)
+  >>> terms["square"][0].tolist()  # The loss of the batch is their mean, 2.5.
+  [4.0, 1.0]
   """
 
   # (split, step) -> this host's numpy rows of that step's batch. Splits are

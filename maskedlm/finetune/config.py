@@ -58,6 +58,9 @@ def default(task: str) -> ConfigDict:
 
   Raises:
     ConfigError: there is no such task.
+
+  >>> default("tagging").train.epochs
+  3.0
   """
   config = options.to_config(RunOptions)
   config.name = pathlib.Path(task).stem
@@ -138,6 +141,9 @@ def make_task(kind: str, values: Mapping[str, Any]) -> FinetuneTask:
   Raises:
     ConfigError: there is no such task or option, a value is out of range, or
       options don't go together.
+
+  >>> make_task("tagging", {"task": "pos"}).options.scheme
+  'bio'
   """
   module = load_task(kind)
   known = [field.name for field in dataclasses.fields(module.Options)]

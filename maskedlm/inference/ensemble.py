@@ -25,6 +25,10 @@ def load_ensemble(
     CheckpointError: there is no checkpoint, or it is damaged.
     ConfigError: two members differ in more than their parameters, one is not
       fine-tuned, or `paths` is not a list.
+
+  >>> both = maskedlm.load_ensemble(["runs/mood", "runs/mood"])
+  >>> both.predict(["the sea"])[0] == mood.predict(["the sea"])[0]
+  True
   """
   if isinstance(paths, str | pathlib.Path) or not paths:
     raise ConfigError(f"paths is {paths!r:.40}: expected a list of workdirs.")

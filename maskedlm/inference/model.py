@@ -1,8 +1,7 @@
 """The public API: a checkpoint as a small object with pure functions.
 
-`maskedlm.load` is this module's `load`. The verbs fill-mask, embed and predict
-call the same functions, so they print the same results. An invalid argument
-raises a one-line ConfigError or DataError, both of which are ValueErrors; a
+`maskedlm.load` is this module's `load`. The verbs call the same functions. A
+wrong argument raises a one-line ConfigError or DataError, both ValueErrors; a
 damaged checkpoint raises a CheckpointError.
 """
 
@@ -100,6 +99,9 @@ class Model:
 
     Raises:
       ConfigError: the text is not a string.
+
+    >>> model.tokenize("the sea").offsets.tolist()
+    [[0, 3], [4, 5], [5, 6], [6, 7]]
     """
     return self.tokenizer.encode(arguments.text(text), specials=specials)
 
@@ -151,6 +153,9 @@ class Model:
 
     Returns:
       An array [n_i, C] float32 for each text of n_i tokens; C as in `vectors`.
+
+    >>> [rows.shape for rows in model.encode(["the sea", "blue"])]
+    [(4, 24), (4, 24)]
     """
     texts = arguments.each("texts", texts, str)
     made = self.vectors(texts, unit="token", layers=layers, combine=combine)
@@ -158,14 +163,7 @@ class Model:
     return [made.values[a:b] for a, b in itertools.pairwise(bounds)]
 
   def embed(
-    self,
-    texts: Sequence[str],
-    *,
-    unit: str = "sentence",
-    pool: str = "",
-    layers: Sequence[int] = (-1,),
-    combine: str = "mean",
-    normalize: bool = False,
+    self, texts: Sequence[str], *, unit: str = "sentence", **options: Any
   ) -> np.ndarray:
     """Returns vectors [n, C] float32; by default row i belongs to texts[i].
 
@@ -175,9 +173,7 @@ class Model:
     >>> model.embed(["Two texts.", "A row each."]).shape
     (2, 24)
     """
-    options = {"pool": pool, "layers": layers, "combine": combine}
-    made = self.vectors(texts, unit=unit, normalize=normalize, **options)
-    return made.values
+    return self.vectors(texts, unit=unit, **options).values
 
   def vectors(
     self,
@@ -373,6 +369,9 @@ class Model:
 
     Raises:
       ConfigError: the text has no token, or too many.
+
+    >>> model.attend("the sea").weights.shape
+    (2, 3, 6, 6)
     """
     return attention_maps.attend(self._encoder, arguments.text(text))
 

@@ -50,7 +50,15 @@ def accuracy(
   *,
   weights: Float[Array, "B *P"],
 ) -> tuple[Float[jax.Array, " B"], Float[jax.Array, " B"]]:
-  """Returns (sum, weight) of how often the label has the largest logit."""
+  """Returns (sum, weight) of how often the label has the largest logit.
+
+  >>> logits = jnp.eye(3)[None]  # Each token's own id is the likeliest.
+  >>> right, weight = accuracy(
+  ...   logits, jnp.array([[0, 1, 1]]), weights=jnp.array([[1.0, 0.0, 1.0]])
+  ... )
+  >>> right.tolist(), weight.tolist()
+  ([1.0], [2.0])
+  """
   return weighted_sum(loss_and_correct(logits, labels)[1], weights)
 
 
@@ -117,7 +125,12 @@ def loss_and_accuracy(
 def weighted_sum(
   values: Array, weights: Array
 ) -> tuple[Float[jax.Array, " B"], Float[jax.Array, " B"]]:
-  """Returns each row's sums of values * weights and of weights [B, ...]."""
+  """Returns each row's sums of values * weights and of weights [B, ...].
+
+  >>> values, weights = jnp.array([[1.0, 5.0]]), jnp.array([[1.0, 0.5]])
+  >>> [x.tolist() for x in weighted_sum(values, weights)]
+  [[3.5], [1.5]]
+  """
   weights = weights.astype(jnp.float32)
   return sum_rows(values * weights), sum_rows(weights)
 

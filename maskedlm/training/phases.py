@@ -115,6 +115,10 @@ def ramp(
 
   Raises:
     ConfigError: it isn't one length.
+
+  >>> ramp("data.batch_size", [64, 128], share=0.5)
+  ({'share': 0.25, 'data.batch_size': 64},
+   {'share': 0.25, 'data.batch_size': 128})
   """
   if len(length) != 1 or set(length) - set(_LENGTHS):
     raise ConfigError(
@@ -133,6 +137,11 @@ def total_steps(config: ConfigDict) -> int:
   Raises:
     ConfigError: the length of a phase depends on train.num_steps, or a phase is
       wrong (see `split`).
+
+  >>> config = maskedlm.config.default()
+  >>> config.phases = ({"steps": 30}, {"steps": 12, "data.length": 512})
+  >>> total_steps(config)
+  42
   """
   total = 0
   for i, change in enumerate(config.phases):

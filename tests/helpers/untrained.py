@@ -31,11 +31,11 @@ def make_tokenizer(kind="wordpiece"):
   )
 
 
-def pretrained(folder, *, kind="wordpiece"):
+def pretrained(folder, *, kind="wordpiece", heads=("pooler", "mlm_head")):
   """Saves a workdir of pretraining that fills masks; returns its path."""
   tokenizer = make_tokenizer(kind)
   cfg = workdirs.config(tokenizer, max_positions=POSITIONS, **SIZES)
-  params = workdirs.make_params(cfg, ("pooler", "mlm_head"))
+  params = workdirs.make_params(cfg, heads)
   return workdirs.save(folder, params, cfg, tokenizer)
 
 

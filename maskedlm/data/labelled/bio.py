@@ -42,6 +42,9 @@ def split_tag(tag: str) -> tuple[str, str]:
 
   Raises:
     ValueError: the tag is not an entity tag.
+
+  >>> split_tag("I-person"), split_tag("U-person"), split_tag("O")
+  (('I', 'person'), ('S', 'person'), ('O', ''))
   """
   prefix, dash, entity_type = tag.partition("-")
   prefix = _BILOU.get(prefix, prefix)
@@ -64,6 +67,9 @@ def find_entities(tags: Sequence[str]) -> list[Entity]:
 
   Raises:
     ValueError: see split_tag.
+
+  >>> [tuple(x) for x in find_entities(["O", "B-PER", "I-PER", "I-LOC"])]
+  [('PER', 1, 3), ('LOC', 3, 4)]
   """
   found = []
   previous = "O", ""

@@ -122,6 +122,13 @@ def train_tokenizer(
   Raises:
     CorpusError: there is no text, the kind is unknown, vocab_size is impossible
       or the kind doesn't support an option.
+
+  >>> texts = ["low lower lowest"] * 9
+  >>> made = train_tokenizer(
+  ...   texts, kind="wordpiece", vocab_size=19, lowercase=True
+  ... )
+  >>> made.decode(made.encode("Lowest").ids)
+  'lowest'
   """
   trainers = {
     "wordpiece": (training.train_wordpiece, repairs.read_tokenizer_json),

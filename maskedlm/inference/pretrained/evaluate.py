@@ -111,6 +111,10 @@ def evaluate(
   Raises:
     ConfigError: mask_rate is out of range.
     DataError: the documents have no token that can be masked.
+
+  >>> found = model.evaluate(["the sea is blue", "a good film"], mask_rate=0.5)
+  >>> found["documents"], found["perplexity"] > 1
+  (2, True)
   """
   counts: Counter = Counter()
   rng = np.random.default_rng(seed)

@@ -98,6 +98,9 @@ def next_sentence(
 
   Returns:
     [n] float32.
+
+  >>> model.next_sentence([("the sea", "is blue"), ("a", "b")]).shape
+  (2,)
   """
   made = [
     pair_row(model, *(model.tokenizer.encode(text).ids for text in pair))

@@ -101,6 +101,10 @@ def compare_texts(
   Raises:
     ConfigError: an unknown option or layer, or the file doesn't fit.
     DataError: a text has not exactly one marked word, or it has no token.
+
+  >>> (pair,) = model.similarity([("the *sea* is blue", "the *sea* is blue")])
+  >>> round(float(pair.cosine), 3)
+  1.0
   """
   options = vectors.VectorOptions(layers=tuple(layers), combine=combine)
   fitted = open_word_standardiser(str(standardise), model, options)
