@@ -57,6 +57,7 @@ class Prepare:
     if self.verify:
       return _verify(self.verify)
     from maskedlm.data.prepare import local, prepare
+    from maskedlm.pretraining.config import typed
 
     run = local.run
     if self.runner == "beam":
@@ -79,9 +80,8 @@ class Prepare:
         f"corpus.num_workers={self.config.corpus.num_workers} has no effect "
         f"with --runner={self.runner}"
       )
-    corpus = prepare.prepare(
-      self.config, buckets.folder(path), log=print, run=run
-    )
+    config, folder = typed(self.config), buckets.folder(path)
+    corpus = prepare.prepare(config, folder, log=print, run=run)
     print(f"corpus {corpus.fingerprint[:12]} is ready in {path}")
     return 0
 

@@ -22,9 +22,10 @@ class Train:
   def run(self) -> None:
     """Runs the verb."""
     from maskedlm.data.prepare import prepare
+    from maskedlm.pretraining.config import typed
 
     folder = buckets.folder(self.out)
-    made = prepare.train_tokenizer(self.config, folder, log=print)
+    made = prepare.train_tokenizer(typed(self.config), folder, log=print)
     print(
       f"{made.kind} tokenizer with {made.vocab_size:,} tokens "
       f"({made.sha256[:12]}) is ready in {self.out}"
@@ -124,6 +125,7 @@ class Report:
     """Runs the verb."""
     from maskedlm.inference.plots import figure
     from maskedlm.planning import vocabularies
+    from maskedlm.pretraining.config import typed
 
     if self.png:
       figure.load_matplotlib()
@@ -135,7 +137,7 @@ class Report:
         text_field=self.text_field,
       )
     else:
-      compared, texts = vocabularies.train_both(self.config)
+      compared, texts = vocabularies.train_both(typed(self.config))
     table = vocabularies.measure_vocabularies(compared, texts)
     if self.png:
       draw_report(self.png, table)

@@ -177,6 +177,15 @@ class TokenizerOptions:
   )
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TextConfig:
+  """What preparing a corpus reads of a config of pretraining."""
+
+  seed: int
+  corpus: CorpusOptions
+  tokenizer: TokenizerOptions
+
+
 @dataclasses.dataclass(frozen=True)
 class DataOptions:
   """Options of config.data: the rows of a step."""

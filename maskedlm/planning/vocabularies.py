@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from ml_collections import ConfigDict
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.data import sampling
+from maskedlm.data.options import CorpusOptions, TextConfig
 from maskedlm.data.prepare import local, vocabulary_sample
 from maskedlm.data.prepare.documents import show_progress
 from maskedlm.data.sources import domains, reader
@@ -45,7 +45,7 @@ class Vocabulary(NamedTuple):
 
 
 def train_both(
-  config: ConfigDict,
+  config: TextConfig,
 ) -> tuple[list[Vocabulary], dict[str, list[str]]]:
   """Trains a config's vocabularies; returns them and language -> held-out text.
 
@@ -128,7 +128,7 @@ def load_saved(
       " or a folder of such files."
     )
   texts = {}
-  parts = domains.parse_domains(ConfigDict({"parts": option}))
+  parts = domains.parse_domains(CorpusOptions(parts=option))
   if text_field != "text" and not any(
     part.source.partition(":")[0] in reader.FIELD_TYPES for part in parts
   ):

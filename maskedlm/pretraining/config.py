@@ -13,7 +13,7 @@ from ml_collections import ConfigDict
 
 from maskedlm.core import options
 from maskedlm.core.options import option
-from maskedlm.data.options import CorpusOptions, DataOptions, TokenizerOptions
+from maskedlm.data.options import DataOptions, TextConfig
 from maskedlm.modeling.model_options import ModelOptions
 from maskedlm.pretraining import objectives
 from maskedlm.training import phases
@@ -55,11 +55,9 @@ class PretrainOptions(RunOptions):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PretrainConfig(PretrainOptions):
+class PretrainConfig(PretrainOptions, TextConfig):
   """The whole config of pretraining."""
 
-  corpus: CorpusOptions
-  tokenizer: TokenizerOptions
   model: ModelOptions
   data: DataOptions
   optimizer: OptimizerOptions

@@ -1,5 +1,6 @@
 """Opens the corpora of a run of pretraining, and keeps its tokenizer."""
 
+import dataclasses
 import os
 import pathlib
 
@@ -10,12 +11,13 @@ from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.core.parse_json import parse_json
 from maskedlm.data.batches import domain_mixture
 from maskedlm.data.corpus import integrity, store, streamed
+from maskedlm.data.options import TextConfig
 from maskedlm.data.prepare import prepare
 from maskedlm.data.sources import domains
 from maskedlm.data.tokenizers import tokenizer
 from maskedlm.pretraining import predictions
+from maskedlm.pretraining.config import PretrainConfig, split
 from maskedlm.runtime import buckets, console
-from maskedlm.training import phases
 from maskedlm.training.checkpoints import resume
 
 
@@ -29,11 +31,11 @@ def open_corpora(
       tokenizers.
     CorpusError: there is nothing to predict in a corpus.
   """
-  configs = [phase.config for phase in phases.split(config)]
+  configs = [phase.config for phase in split(config)]
   paths = dict.fromkeys(each.corpus.path for each in configs)
   start, *later = paths
   # First the others, as preparing the first phase's text may take hours.
-  opened = {path: _open_at(config, path, "phases: ") for path in later}
+  opened = {path: _open_at(configs[0], path, "phases: ") for path in later}
   first = opened[start] = _open_corpus(configs[0], workdir)
   for path, corpus in opened.items():
     if corpus.tokenizer.sha256 != first.tokenizer.sha256:
@@ -45,7 +47,7 @@ def open_corpora(
   return [opened[each.corpus.path] for each in configs]
 
 
-def _open_at(config: ConfigDict, path: str, where: str) -> store.Corpus:
+def _open_at(config: TextConfig, path: str, where: str) -> store.Corpus:
   """Opens the corpus at a path, a folder or an address.
 
   Args:
@@ -70,7 +72,7 @@ def _open_at(config: ConfigDict, path: str, where: str) -> store.Corpus:
   return streamed.open_corpus(path, cache_gb=cache_gb, log=console.warn)
 
 
-def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
+def _open_corpus(config: PretrainConfig, workdir: pathlib.Path) -> store.Corpus:
   """Opens the corpus of corpus.path, or the workdir's, prepared if missing.
 
   Raises:
@@ -84,7 +86,7 @@ def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
     return prepare.check_tokenizer(config, corpus, log=console.warn)
   path = workdir / "corpus"
   if not integrity.is_complete(path):
-    resume.check_corpus_options(workdir, values(config))
+    resume.check_corpus_options(workdir, dataclasses.asdict(config))
   if buckets.is_address(buckets.origin(workdir)):
     raise ConfigError(
       f"{buckets.origin(workdir)} can't hold the corpus, mapped from a "

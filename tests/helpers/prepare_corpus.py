@@ -5,6 +5,7 @@ import pathlib
 import numpy as np
 
 from maskedlm.data.prepare import local, prepare
+from maskedlm.pretraining.config import typed
 
 SENTENCE = "a cat and the dog sat on it then it ran under a big red mat hill"
 WORDS = SENTENCE.split()
@@ -28,6 +29,7 @@ def silent(line):
 
 
 def prepare_corpus(config, path, runner=local.run, *, log=silent):
+  config = typed(config)
   return prepare.prepare(config, path, log=log, progress=False, run=runner)
 
 

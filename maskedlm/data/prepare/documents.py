@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from ml_collections import ConfigDict
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import CorpusError
 from maskedlm.data import workers
+from maskedlm.data.options import TextConfig
 from maskedlm.data.sources import domains, reader
 from maskedlm.data.sources.domains import Domain
 from maskedlm.runtime import console
@@ -37,7 +37,7 @@ class Document(NamedTuple):
   digest: int = 0  # 64-bit hash of the text.
 
 
-def read_documents(config: ConfigDict, report: Counter) -> Iterator[Document]:
+def read_documents(config: TextConfig, report: Counter) -> Iterator[Document]:
   """Yields the documents of corpus.source, or of each of corpus.parts in turn.
 
   The keys do not depend on config.seed: runs with different seeds share one
@@ -57,7 +57,7 @@ def read_documents(config: ConfigDict, report: Counter) -> Iterator[Document]:
 
 
 def read_piece(
-  config: ConfigDict,
+  config: TextConfig,
   domain: Domain,
   piece: reader.Piece,
   report: Counter,

@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
-from ml_collections import ConfigDict
 
 from maskedlm.data import workers
 from maskedlm.data.corpus import domain_splits, store
+from maskedlm.data.options import TextConfig
 from maskedlm.data.prepare import dedup, encode, options, vocabulary_sample
 from maskedlm.data.prepare.documents import (
   Document,
@@ -30,7 +30,7 @@ from maskedlm.data.tokenizers.tokenizer import Tokenizer
 
 
 def run(
-  config: ConfigDict, path: str, *, log: Callable, progress: bool
+  config: TextConfig, path: str, *, log: Callable, progress: bool
 ) -> store.Corpus:
   """Prepares the corpus at `path`; see prepare.prepare."""
   report = Counter()
@@ -55,7 +55,7 @@ def run(
 
 
 def document_reader(
-  config: ConfigDict, report: Counter, progress: bool
+  config: TextConfig, report: Counter, progress: bool
 ) -> Callable[[], Iterable[Document]]:
   """Returns a function that reads the documents to encode at each call.
 
@@ -86,7 +86,7 @@ def document_reader(
 
 
 def make_tokenizer(
-  config: ConfigDict,
+  config: TextConfig,
   documents: Iterable[Document],
   *,
   log: Callable,
@@ -102,7 +102,7 @@ def make_tokenizer(
 
 
 def _encode_documents(
-  config: ConfigDict,
+  config: TextConfig,
   tokenizer_path: str,
   documents: Iterable[Document],
   report: Counter,

@@ -5,8 +5,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ml_collections import ConfigDict
-
+from maskedlm.core.options import value_of
+from maskedlm.data.options import TextConfig
 from maskedlm.data.prepare import vocabulary_sample
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 
@@ -31,7 +31,7 @@ TOKENIZER_HASH = "tokenizer.path (its SHA-256)"
 
 
 def recorded_options(
-  config: ConfigDict,
+  config: TextConfig,
   tokenizer: Tokenizer | None,
   *,
   domains: bool,
@@ -49,10 +49,10 @@ def recorded_options(
   """
   names = [f"corpus.{name}" for name in OPTIONS]
   names += [f"tokenizer.{name}" for name in vocabulary_sample.OPTIONS]
-  recorded = {name: config[name] for name in names}
+  recorded = {name: value_of(config, name) for name in names}
   for name, before in LATER_OPTIONS.items():
-    if config[name] != before:
-      recorded[name] = config[name]
+    if (value := value_of(config, name)) != before:
+      recorded[name] = value
   recorded["tokenizer.lowercase"] = vocabulary_sample.lowercases(
     config.tokenizer
   )

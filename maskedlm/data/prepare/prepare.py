@@ -12,11 +12,10 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from ml_collections import ConfigDict
-
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.corpus import domain_splits, integrity, shards, store
+from maskedlm.data.options import TextConfig
 from maskedlm.data.prepare import local, lost_text, options, vocabulary_sample
 from maskedlm.data.sources import files, same_files
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
@@ -24,7 +23,7 @@ from maskedlm.runtime import output_files, storage_errors
 
 
 def train_tokenizer(
-  config: ConfigDict, path, *, log: Callable = print, progress: bool = True
+  config: TextConfig, path, *, log: Callable = print, progress: bool = True
 ) -> Tokenizer:
   """Trains the tokenizer on the source's text, or loads tokenizer.path.
 
@@ -51,7 +50,7 @@ def train_tokenizer(
 
 
 def prepare(
-  config: ConfigDict,
+  config: TextConfig,
   path,
   *,
   log: Callable = print,
@@ -91,7 +90,7 @@ def prepare(
 
 
 def check_tokenizer(
-  config: ConfigDict, corpus: store.Corpus, *, log: Callable
+  config: TextConfig, corpus: store.Corpus, *, log: Callable
 ) -> store.Corpus:
   """Returns the corpus of corpus.path, regardless of its source.
 
@@ -102,7 +101,7 @@ def check_tokenizer(
 
 
 def _reuse(
-  config: ConfigDict,
+  config: TextConfig,
   corpus: store.Corpus,
   log: Callable,
   sections: tuple[str, ...] = ("corpus", "tokenizer"),

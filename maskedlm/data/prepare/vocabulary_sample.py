@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from ml_collections import ConfigDict
 
 from maskedlm.data import hashing, sampling
+from maskedlm.data.options import TextConfig, TokenizerOptions
 from maskedlm.data.prepare import lost_text
 from maskedlm.data.prepare.documents import Document, split_documents
 from maskedlm.data.sources.sentences import split_sentences
@@ -52,7 +52,7 @@ class Sample(NamedTuple):
 
 
 def load_or_train(
-  config: ConfigDict,
+  config: TextConfig,
   train: Callable[[], Tokenizer],
   *,
   log: Callable,
@@ -76,18 +76,18 @@ def load_or_train(
   return tokenizer
 
 
-def load_given(options: ConfigDict) -> Tokenizer:
+def load_given(options: TokenizerOptions) -> Tokenizer:
   """Loads tokenizer.path of config.tokenizer; see tokenizer.load_tokenizer."""
   return load_tokenizer(options.path, lowercase=options.lowercase)
 
 
-def lowercases(options: ConfigDict) -> bool:
+def lowercases(options: TokenizerOptions) -> bool:
   """Returns whether a vocabulary is trained on lowercased text."""
   return options.lowercase is not False
 
 
 def train_on_documents(
-  config: ConfigDict,
+  config: TextConfig,
   documents: Iterable[Document],
   *,
   log: Callable,
@@ -106,7 +106,7 @@ def train_on_documents(
 
 
 def train_on_samples(
-  samples: Sequence[Sample], config: ConfigDict, *, log: Callable
+  samples: Sequence[Sample], config: TextConfig, *, log: Callable
 ) -> Tokenizer:
   """Trains config.tokenizer on samples of the domains; logs warnings."""
   if config.corpus.parts:
@@ -121,16 +121,16 @@ def train_on_samples(
   return tokenizer
 
 
-def train_on_sentences(lines: Iterable[str], config: ConfigDict) -> Tokenizer:
+def train_on_sentences(lines: Iterable[str], config: TextConfig) -> Tokenizer:
   """Trains the tokenizer that config.tokenizer describes on sentences."""
   names = (*OPTIONS, *LATER_OPTIONS)
-  values = {name: config.tokenizer[name] for name in names}
+  values = {name: getattr(config.tokenizer, name) for name in names}
   values["lowercase"] = lowercases(config.tokenizer)
   return train_tokenizer(lines, **values)
 
 
 def training_sentences(
-  config: ConfigDict,
+  config: TextConfig,
   documents: Iterable[Document],
   *,
   heldout: Callable[[Document], None] = lambda document: None,
@@ -146,7 +146,7 @@ def training_sentences(
       yield document.domain.name, sentence
 
 
-def document_sentences(config: ConfigDict, document: Document) -> list[str]:
+def document_sentences(config: TextConfig, document: Document) -> list[str]:
   """Returns the sentences of a document, split according to the config."""
   return split_sentences(
     document.lines,
@@ -156,7 +156,7 @@ def document_sentences(config: ConfigDict, document: Document) -> list[str]:
   )
 
 
-def max_sample_bytes(config: ConfigDict) -> int:
+def max_sample_bytes(config: TextConfig) -> int:
   """Returns the limit, in bytes, of the text that a tokenizer is trained on."""
   limit = config.tokenizer.sample_bytes
   if config.tokenizer.kind == "unigram":
@@ -211,7 +211,7 @@ def limit_samples(
 
 
 def draw_sentences(
-  samples: Sequence[Sample], config: ConfigDict, *, alpha: float
+  samples: Sequence[Sample], config: TextConfig, *, alpha: float
 ) -> list[str]:
   """Draws the sentences that a vocabulary is trained on.
 
@@ -239,7 +239,7 @@ def draw_sentences(
 def coverage_warnings(
   samples: Sequence[Sample],
   tokenizer: Tokenizer,
-  config: ConfigDict,
+  config: TextConfig,
 ) -> Iterator[str]:
   """Yields one-line warnings about text that the vocabulary loses."""
   signs = sum(lost_text.count_signs(x) for s in samples for x in s.lines)

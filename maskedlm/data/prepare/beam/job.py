@@ -11,11 +11,15 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
-from ml_collections import ConfigDict
 
 from maskedlm.core.errors import CorpusError
 from maskedlm.core.parse_json import parse_json
 from maskedlm.data.corpus import manifest
+from maskedlm.data.options import (
+  CorpusOptions,
+  TextConfig,
+  TokenizerOptions,
+)
 from maskedlm.data.sources import domains, reader, same_files
 from maskedlm.data.sources.domains import Domain
 from maskedlm.runtime import output_files
@@ -25,7 +29,7 @@ class Job(NamedTuple):
   """The folder, config and pieces that all stages of a run share."""
 
   folder: str
-  config: ConfigDict
+  config: TextConfig
   pieces: list[tuple[Domain, reader.Piece]]
 
 
@@ -40,7 +44,13 @@ def load_job(folder: str) -> Job:
     )
     for piece in run["pieces"]
   ]
-  return Job(folder, ConfigDict(run["config"]), pieces)
+  values = run["config"]
+  config = TextConfig(
+    seed=values["seed"],
+    corpus=CorpusOptions(**values["corpus"]),
+    tokenizer=TokenizerOptions(**values["tokenizer"]),
+  )
+  return Job(folder, config, pieces)
 
 
 def start_job(job: Job) -> None:
@@ -55,13 +65,13 @@ def start_job(job: Job) -> None:
     "config": {
       "seed": job.config.seed,
       "corpus": {
-        **job.config.corpus.to_dict(),
+        **vars(job.config.corpus),
         # These may differ when a run is continued.
         "path": "",
         "num_workers": 0,
         "cache_gb": None,
       },
-      "tokenizer": job.config.tokenizer.to_dict(),
+      "tokenizer": vars(job.config.tokenizer),
     },
     "pieces": [
       {
@@ -127,7 +137,7 @@ def _canonical(run: dict[str, Any]) -> dict[str, Any]:
 
 
 def list_pieces(
-  config: ConfigDict, num_bytes: int
+  config: TextConfig, num_bytes: int
 ) -> list[tuple[Domain, reader.Piece]]:
   """Returns the pieces of the source, or of all domains in their order."""
   pieces = []

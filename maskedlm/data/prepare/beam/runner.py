@@ -25,11 +25,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from ml_collections import ConfigDict
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, CorpusError, did_you_mean
 from maskedlm.data.corpus import domain_splits, manifest, shards, store
+from maskedlm.data.options import TextConfig
 from maskedlm.data.prepare import dedup, vocabulary_sample
 from maskedlm.data.prepare.beam import piece_plan, stages
 from maskedlm.data.prepare.beam.job import Job, is_done, list_pieces, start_job
@@ -118,7 +118,7 @@ _DEFAULTS = (
 
 def run(
   machines: Machines,
-  config: ConfigDict,
+  config: TextConfig,
   path: str,
   *,
   log: Callable,
@@ -144,7 +144,7 @@ def run(
   return store.open_corpus(path)
 
 
-def _check_source(config: ConfigDict) -> None:
+def _check_source(config: TextConfig) -> None:
   """Reads a document of each domain, so that errors are found at once."""
   for domain in domains.parse_domains(config.corpus):
     with domains.errors_of_domain(domain.name):
@@ -155,7 +155,7 @@ def _check_source(config: ConfigDict) -> None:
 
 
 def _prepare(
-  machines: Machines, config: ConfigDict, path: str, folder: str, log: Callable
+  machines: Machines, config: TextConfig, path: str, folder: str, log: Callable
 ) -> None:
   job = Job(folder, config, list_pieces(config, PIECE_BYTES))
   start_job(job)
