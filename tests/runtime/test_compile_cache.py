@@ -145,7 +145,7 @@ def test_fine_tuning_compiles_each_shape_once(tmp_path):
   config.train.epochs = 3.0
 
   with compiled_programs() as names:
-    finetune.finetune(config, tmp_path / "run")
+    finetune.finetune(finetuning.typed(config), tmp_path / "run")
     counts = Counter(names)
   # All 9 batches are 8 rows of 24. With [CLS] and [SEP], held-out batches are 8
   # rows of 3 tokens, then 3 of 8 and 2 of 20: in the buckets of 8 and 24. The

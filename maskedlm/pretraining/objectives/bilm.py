@@ -10,7 +10,6 @@ positions at a time.
 """
 
 import dataclasses
-import functools
 
 import jax
 import jax.numpy as jnp
@@ -18,11 +17,8 @@ import jax.numpy as jnp
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.options import option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
-from maskedlm.data.batches import text_rows
 from maskedlm.modeling import losses, masked_lm, vocabulary_softmax
 from maskedlm.modeling.architecture import EncoderConfig, encoder_config
-from maskedlm.modeling.masking.masking import Masking
-from maskedlm.pretraining import frame
 from maskedlm.pretraining.objectives import causal
 
 
@@ -44,22 +40,10 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   Of config.model, only options that an LSTM has count
   (modeling/architecture.py says which).
   """
-  length = config.data.length
-  cfg = architecture(config.model, corpus.tokenizer.vocab_size, length)
-  rows = text_rows.full_sentence_batches(
-    config, corpus, shard, isolate_documents=options.isolate_documents
-  )
-
-  return frame.make_task(
-    "bilm",
-    config,
-    cfg,
-    rows,
-    Masking(length, lambda batch, key: targets(batch)),
-    init=functools.partial(init, cfg),
-    loss=functools.partial(loss, cfg),
-    packed=options.isolate_documents,
-  )
+  sizes = corpus.tokenizer.vocab_size, config.data.length
+  cfg = architecture(config.model, *sizes)
+  parts = cfg, targets, init, loss
+  return causal.task_of("bilm", config, corpus, shard, options, *parts)
 
 
 def architecture(model, vocab_size: int, max_length: int) -> EncoderConfig:

@@ -59,19 +59,25 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, length)
   from_right = options.direction == "right_to_left"
   cfg = dataclasses.replace(cfg, causal=True, right_to_left=from_right)
-  rows = text_rows.full_sentence_batches(
-    config, corpus, shard, isolate_documents=options.isolate_documents
-  )
+  read = functools.partial(targets, direction=options.direction)
+  parts = cfg, read, init, loss
+  return task_of("causal", config, corpus, shard, options, *parts)
 
+
+def task_of(name, config, corpus, shard, options, cfg, targets, init, loss):
+  """Returns the Task of a language model whose labels are its own tokens."""
+  isolated = options.isolate_documents
   return frame.make_task(
-    "causal",
+    name,
     config,
     cfg,
-    rows,
-    Masking(length, lambda batch, key: targets(batch, options.direction)),
+    text_rows.full_sentence_batches(
+      config, corpus, shard, isolate_documents=isolated
+    ),
+    Masking(config.data.length, lambda batch, key: targets(batch)),
     init=functools.partial(init, cfg),
     loss=functools.partial(loss, cfg),
-    packed=options.isolate_documents,
+    packed=isolated,
   )
 
 

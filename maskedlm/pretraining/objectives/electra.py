@@ -31,6 +31,7 @@ from maskedlm.modeling.layers import ACTIVATIONS, Dense
 from maskedlm.modeling.masking import masking, tokens
 from maskedlm.modeling.masking.options import MaskOptions, single_tokens
 from maskedlm.pretraining import auto_pack, frame
+from maskedlm.pretraining.objectives import mlm_nsp
 
 # The paper's; the generator's loss has weight 1.
 DISCRIMINATOR_WEIGHT = 50.0
@@ -56,13 +57,7 @@ class Options(MaskOptions):
     high=1,
     frozen=True,
   )
-  short_share: float = option(
-    0.05,
-    "Share of the rows that are cut to a random shorter length.",
-    low=0,
-    high=1,
-    frozen=True,
-  )
+  short_share: float = changed_default(mlm_nsp.Options, "short_share", 0.05)
   pack: bool | None = auto_pack.pack_option()
 
 
