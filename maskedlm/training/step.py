@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import optax
 
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
-from maskedlm.modeling.arrays import Float, Int, Shaped
+from maskedlm.modeling.arrays import Array, Float, Int, Shaped
 from maskedlm.runtime import xla_flags
 from maskedlm.training import (
   language_metrics,
@@ -360,7 +360,7 @@ def make_heldout_step(
   return heldout_step
 
 
-def totals(pairs: Metrics) -> Metrics:
+def totals(pairs: Any) -> Any:
   """Sums a tree of metrics over rows: (sum, weight) become scalars."""
   return jax.tree.map(jnp.sum, pairs)
 
@@ -368,9 +368,7 @@ def totals(pairs: Metrics) -> Metrics:
 def split_batch(batch: Batch, count: int) -> Batch:
   """Reshapes [B, ...] to [count, B / count, ...], for each array."""
 
-  def of_array(
-    x: Shaped[jax.Array, "B *rest"],
-  ) -> Shaped[jax.Array, "n b *rest"]:
+  def of_array(x: Shaped[Array, "B *rest"]) -> Shaped[Array, "n b *rest"]:
     # Rows i, i + count, ... make a microbatch: each device keeps its own.
     return jnp.swapaxes(x.reshape(-1, count, *x.shape[1:]), 0, 1)
 

@@ -79,7 +79,7 @@ def test_options_of_reading_can_be_set_beside_a_checkpoint(
     ("--config.task.crf=True", "--config.task.crf: "),
     ("--config.task.tag_column=x", "--config.task.tag_column=x: invalid"),
     ("--config.task.repair_bio=so", "--config.task.repair_bio=so: "),
-    ("--config.task.file_scheme=bo", "task.file_scheme='bo' is unknown; "),
+    ("--config.task.file_scheme=bo", "task.file_scheme='bo' is unknown ("),
     ("--config.task.repair_bio", "expected --config.task.NAME=VALUE"),
     ("--config.data.length=8", "expected --config.task.NAME=VALUE"),
     ("--config=a.py", "expected --config.task.NAME=VALUE"),

@@ -109,7 +109,7 @@ TABLE = {
     ("--data={text}", "“zebra”: no whole word in {text}; list other"),
   ],
   ATTENTION: [
-    ("--values=score 'the cat'", "--values='score' is unknown; did you"),
+    ("--values=score 'the cat'", "--values='score' is unknown (did you"),
     ("--layers=3 'the cat'", "--layers=3: attention is in layers 1 to 2"),
     ("--layers=0 'the cat'", "--layers=0: attention is in layers 1 to 2"),
     ("--layers=-3 'the cat'", "--layers=-3: attention is in layers 1 to 2"),
@@ -126,7 +126,7 @@ TABLE = {
     ("--columns=0", "--columns=0"),
     ("--panels=", "--panels='' is unknown"),
     ("--panels=loss,los", "--panels='los' is unknown"),
-    ("--over=token", "--over='token' is unknown; did"),
+    ("--over=token", "--over='token' is unknown (did"),
   ],
   "plot run {tmp} --out=a.png": [("", "{tmp}/metrics.jsonl: No such file")],
   "tokenizer {quickstart} --out=y": [("text", "unknown argument text")],

@@ -88,7 +88,7 @@ def test_panels_are_chosen_by_name(tmp_path):
   drawn = training_curves.named_panels([run], names)
   assert [panel.metric for panel in drawn] == names
   assert drawn[1].form == "%" and drawn[2].unit == "nats"
-  with pytest.raises(ConfigError, match=r"--panels='mlm_los' is unknown; did"):
+  with pytest.raises(ConfigError, match=r"--panels='mlm_los' is unknown \(did"):
     training_curves.named_panels([run], ["mlm_los"])
 
 
