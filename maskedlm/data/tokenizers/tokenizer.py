@@ -125,7 +125,7 @@ def train_tokenizer(
 
   >>> texts = ["low lower lowest"] * 9
   >>> made = train_tokenizer(
-  ...   texts, kind="wordpiece", vocab_size=25, lowercase=True
+  ...   texts, kind="wordpiece", vocab_size=40, lowercase=True
   ... )
   >>> made.decode(made.encode("Lowest").ids)
   'lowest'
