@@ -332,11 +332,12 @@ def _load_file(path: str) -> ConfigDict:
   except Exception as error:
     if own := _raised_by_file(error):
       raise own from None
+    near = removed.remedy_in(str(error))
     if isinstance(error, flags.Error):
-      raise ConfigError(_one_line(error)) from None
+      raise ConfigError(f"{_one_line(error)}{near}") from None
     raise ConfigError(
       f"--config={path} could not be loaded: {type(error).__name__}: "
-      f"{_one_line(error)}{removed.remedy_in(str(error))}"
+      f"{_one_line(error)}{near}"
     ) from error
   return config
 

@@ -1,6 +1,9 @@
 """Config files that were written for earlier versions still load."""
 
+import pytest
+
 from maskedlm.config import overrides
+from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import config as finetune_config
 
 PRETRAINING = """
@@ -35,3 +38,44 @@ def test_a_file_of_an_earlier_version(tmp_path):
     str(tmp_path / "b.py"), validate=finetune_config.validate
   )
   assert config.name == "True-True"
+
+
+OF_PRETRAINING, OF_TAGGING = "defaults.default()", "tuning.default('tagging')"
+
+
+@pytest.mark.parametrize(
+  ("default", "line", "words"),
+  [
+    (OF_PRETRAINING, "optimizer.decay_from_zero = True", "schedule='bert'"),
+    (OF_PRETRAINING, "optimizer.power = 0.5", "schedule='lamb'"),
+    (OF_PRETRAINING, "optimizer.bias_correction = False", "rule='bert_adam'"),
+    (
+      OF_PRETRAINING,
+      "optimizer.warmup_steps = c.train.get_oneway_ref('num_steps') // 9",
+      "warmup_steps=0.06 is a share",
+    ),
+    (
+      OF_PRETRAINING,
+      "data.num_steps = 3",
+      r"\'shares\': \'\'}\"'$",
+    ),  # Of no use.
+    (OF_TAGGING, "train.warmup_share = 0.06", "warmup_steps=0.1 is a share"),
+    (OF_TAGGING, "train.num_steps = 3", "train.epochs"),
+    (OF_TAGGING, "train.eval_every = 3", "train.evals_per_epoch"),
+    (OF_TAGGING, "task.crf = True", "task.decode='crf'"),
+  ],
+)
+def test_an_option_of_before_is_refused_with_its_new_name(
+  default, line, words, tmp_path
+):
+  path = tmp_path / "c.py"
+  path.write_text(
+    "from maskedlm.config import defaults\n"
+    "from maskedlm.finetune import config as tuning\n"
+    "def get_config():\n"
+    f"  c = {default}\n"
+    f"  c.{line}\n"
+    "  return c\n"
+  )
+  with pytest.raises(ConfigError, match=words):
+    overrides.load_config(str(path), validate=lambda config: None)
