@@ -54,11 +54,8 @@ OF_PRETRAINING, OF_TAGGING = "defaults.default()", "tuning.default('tagging')"
       "optimizer.warmup_steps = c.train.get_oneway_ref('num_steps') // 9",
       "warmup_steps=0.06 is a share",
     ),
-    (
-      OF_PRETRAINING,
-      "data.num_steps = 3",
-      r"\'shares\': \'\'}\"'$",
-    ),  # Of no use.
+    # No section of pretraining but train ever had it.
+    (OF_PRETRAINING, "data.num_steps = 3", "^(?!.*was removed).*num_steps"),
     (OF_TAGGING, "train.warmup_share = 0.06", "warmup_steps=0.1 is a share"),
     (OF_TAGGING, "train.num_steps = 3", "train.epochs"),
     (OF_TAGGING, "train.eval_every = 3", "train.evals_per_epoch"),
