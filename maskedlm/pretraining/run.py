@@ -25,7 +25,11 @@ from maskedlm.pretraining import (
   predictions,
   result,
 )
-from maskedlm.pretraining.config import decide_packing, split
+from maskedlm.pretraining.config import (
+  PretrainConfig,
+  decide_packing,
+  split,
+)
 from maskedlm.pretraining.initial import init_from, init_tokens
 from maskedlm.runtime import buckets, console, multihost, waiting
 from maskedlm.training import (
@@ -145,7 +149,7 @@ def check(config: ConfigDict) -> jax.sharding.Mesh:
   return mesh
 
 
-def _make_task(config: ConfigDict, corpus: store.Corpus, shard) -> Task:
+def _make_task(config: PretrainConfig, corpus: store.Corpus, shard) -> Task:
   """Returns the Task of a phase, whose batches are checked."""
   task = objectives.make_task(config, corpus, shard)
   return task._replace(batch_at=store.check_batches(task.batch_at, corpus))

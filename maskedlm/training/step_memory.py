@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from ml_collections import ConfigDict
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Batch, Task
@@ -105,7 +104,7 @@ def shapes(task: Task, start: int, end: int) -> Iterator[Batch]:
 
 
 def check_memory(
-  config: ConfigDict, step: Callable, state: TrainState, batch: Batch
+  config: Any, step: Callable, state: TrainState, batch: Batch
 ) -> None:
   """Compiles a jitted step for a batch's shapes, before its first call.
 
@@ -128,7 +127,7 @@ def check_memory(
   )
 
 
-def less_memory(config: ConfigDict) -> str:
+def less_memory(config: Any) -> str:
   """Returns which options let a step take less memory."""
   ways = (
     f"Lower data.batch_size (now {config.data.batch_size}), or raise "

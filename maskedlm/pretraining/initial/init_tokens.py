@@ -9,11 +9,11 @@ about as long as random rows.
 
 import pathlib
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from ml_collections import ConfigDict
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Params
@@ -25,7 +25,7 @@ from maskedlm.data.word_vectors.files import WordVectors
 _TABLE = ("encoder", "embeddings", "token", "embedding")
 
 
-def check(config: ConfigDict, params: Params) -> None:
+def check(config: Any, params: Params) -> None:
   """Checks config.init_tokens, before anything slow begins.
 
   Args:
