@@ -6,7 +6,6 @@ Tasks are used through contract.py, never by name.
 import contextlib
 import dataclasses
 import functools
-import math
 import pathlib
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +15,6 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from maskedlm.core import options
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, DataError, StoppedError
 from maskedlm.core.measured import parse_line, to_json
@@ -34,16 +32,13 @@ from maskedlm.finetune.contract import (
   Rows,
   Setup,
 )
-from maskedlm.finetune.options import EpochOptions, FinetuneConfig
+from maskedlm.finetune.options import FinetuneConfig
+from maskedlm.finetune.step_counts import COUNTS, in_steps
 from maskedlm.modeling import flops, masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.runtime import console, multihost, output_files
 from maskedlm.training import loop, phases, sharding
 from maskedlm.training.checkpoints import load, resume
-from maskedlm.training.options import StepOptions, TrainOptions
-
-# What `in_steps` counts; config.json has it too, for `status` and others.
-_COUNTS = ("num_steps", "eval_every", "checkpoint_every")
 
 
 class Prepared(NamedTuple):
@@ -84,7 +79,7 @@ def finetune(config: FinetuneConfig, workdir: pathlib.Path) -> dict[str, Any]:
   if multihost.is_primary():  # Makes the checkpoints self-contained.
     save_if_absent(run.start.tokenizer, workdir / "tokenizer")
   task, config = make_task(run, config, mesh)
-  values["train"] |= {name: getattr(config.train, name) for name in _COUNTS}
+  values["train"] |= {name: getattr(config.train, name) for name in COUNTS}
   began = time.perf_counter()
   result = loop.run(
     phases.single(config),
@@ -238,19 +233,6 @@ def make_task(
     task, num_batches=batches.num_steps, accumulate=config.train.accumulate
   )
   return task, config
-
-
-def in_steps(train: EpochOptions, steps_per_epoch: int) -> StepOptions:
-  """Returns config.train as the loop reads it: epochs are steps."""
-  num_steps = max(math.ceil(train.epochs * steps_per_epoch), 1)
-  every = max(math.floor(steps_per_epoch / train.evals_per_epoch), 1)
-  every = min(every, num_steps)
-  return StepOptions(
-    **vars(options.from_config(TrainOptions, train)),
-    num_steps=num_steps,
-    eval_every=every,
-    checkpoint_every=every,
-  )
 
 
 def _train_batches(
