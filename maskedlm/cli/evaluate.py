@@ -187,6 +187,8 @@ class Evaluate:
 
 
 def _text_lines(values) -> list[str]:
+  from maskedlm.data.tokenizers import lost_text
+
   lines = [
     f"{counted(values['documents'], 'document')}, "
     f"{counted(values['tokens'], 'token')}, "
@@ -199,6 +201,12 @@ def _text_lines(values) -> list[str]:
     f"  bits per character  {values['bits_per_character']:.4f}",
     f"  MLM accuracy        {values['mlm_accuracy']:.1%}",
   ]
+  if values["lost_share"] > lost_text.MIN_SHARE:
+    lines.append(
+      f"  lost                {values['lost_share']:.1%} of the characters "
+      "(unknown, dropped, or without accents): bits per character can't be "
+      "compared with those of other tokenizers"
+    )
   if "nsp_pairs" in values:
     lines.append(
       f"  NSP accuracy        {values['nsp_accuracy']:.1%} of "

@@ -94,6 +94,7 @@ def read_documents(
     ConfigError: a field is given, but the source has none.
   """
   from maskedlm.data.labelled import text_lines
+  from maskedlm.data.repair import repair
   from maskedlm.data.sources import reader
 
   kind = source.partition(":")[0]
@@ -105,8 +106,8 @@ def read_documents(
 
   def read() -> Iterator[list[str]]:
     if source == STDIN:
-      lines = (line.strip() for _, line in text_lines.read_lines(source))
-      found = itertools.groupby(lines, key=bool)
+      lines = (repair(line) for _, line in text_lines.read_lines(source))
+      found = itertools.groupby(lines, key=lambda line: bool(line.strip()))
       yield from (list(document) for has_text, document in found if has_text)
       return
     place = source if kind in reader.SOURCE_TYPES else f"text:{source}"

@@ -31,10 +31,13 @@ class Words:
   out: str = shared.out("The word vectors.", ANY, REQUIRED)
 
   def documents(self, report: Counter):
-    """Returns the documents of --source, each a list of lines."""
+    """Returns the documents of --source, each a list of stripped lines."""
+    from maskedlm.data.sources import sentences
+
     field = None if self.text_field == "text" else self.text_field
     options = ("--source", "--text_field")
-    return groups.read_documents(self.source, field, report, options=options)
+    found = groups.read_documents(self.source, field, report, options=options)
+    return map(sentences.stripped, found)
 
   def write(self, made, report: Counter, min_count: int) -> None:
     """Writes the vectors; prints what was too rare, and what was repaired."""

@@ -90,6 +90,13 @@ class CorpusOptions:
   heldout_share: float = option(
     0.01, "Share of the documents that is held out.", low=0.0, high=0.9
   )
+  max_lost: float = option(
+    0.2,
+    "Share of the characters that may be lost, in unknown tokens or dropped by "
+    "the tokenizer; more is refused.",
+    low=0.0,
+    high=1.0,
+  )
   max_sentence_tokens: int = option(
     128,
     "Tokens in a sentence, at most; a longer one is stored as several.",

@@ -18,8 +18,8 @@ from maskedlm.data.prepare import local, vocabulary_sample
 from maskedlm.data.prepare.documents import show_progress
 from maskedlm.data.sources import domains, reader
 from maskedlm.data.sources.domains import Domain
-from maskedlm.data.sources.sentences import document_text
-from maskedlm.data.tokenizers import tokenizer, training
+from maskedlm.data.sources.sentences import stripped
+from maskedlm.data.tokenizers import lost_text, tokenizer, training
 from maskedlm.runtime import console
 
 MEASURED_BYTES = 1 << 20  # Bytes measured, from the start of each text.
@@ -30,7 +30,7 @@ COLUMNS = {
   "share_of_sample": ("of the sample", "{:.2%}"),
   "tokens_per_word": ("tokens/word", "{:.2f}"),
   "characters_per_token": ("characters/token", "{:.2f}"),
-  "unknown_share": ("[UNK]", "{:.2%}"),
+  "lost_share": ("lost", "{:.2%}"),
   "byte_share": ("bytes", "{:.2%}"),
 }
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
@@ -70,7 +70,7 @@ def train_both(
   def heldout(document):
     part = document.domain.name
     if sizes[part] < MEASURED_BYTES:
-      text = document_text(document.lines)[:MEASURED_BYTES]
+      text = "\n".join(stripped(document.lines))[:MEASURED_BYTES]
       texts.setdefault(part, []).append(text)
       sizes[part] += training.utf8_length(text)
 
@@ -156,7 +156,7 @@ def _beginning(part: Domain, text_field: str) -> Iterable[str]:
   for lines in reader.read_documents(
     part.source, text_field=text_field, report=report
   ):
-    text = document_text(lines)[:MEASURED_BYTES]
+    text = "\n".join(stripped(lines))[:MEASURED_BYTES]
     yield text
     size += training.utf8_length(text)
     if size >= MEASURED_BYTES:
@@ -169,8 +169,9 @@ def measure_vocabularies(
   """Returns language -> characters and, by vocabulary, the values of COLUMNS.
 
   tokens_per_word ("fertility") is None if the script has no spaces.
-  unknown_share and byte_share are shares of the tokens; byte tokens are those
-  of a unigram model, or in BPE those that are only part of a character.
+  lost_share is of the characters (lost_text.py), byte_share of the tokens; byte
+  tokens are those of a unigram model, or in BPE those that are only part of a
+  character.
   """
   spelt = [_byte_tokens(v.tokenizer) for v in vocabularies]
   table: dict[str, dict[str, Any]] = {}
@@ -181,17 +182,15 @@ def measure_vocabularies(
     row = table[name] = {"characters": characters, "vocabularies": {}}
     for v, is_byte in zip(vocabularies, spelt, strict=True):
       separator = v.tokenizer.line_separator
-      ids = np.concatenate(
-        v.tokenizer.encode_batch(
-          [text.replace("\n", separator) for text in documents]
-        )
-      )
+      read = [text.replace("\n", separator) for text in documents]
+      ids = np.concatenate(v.tokenizer.encode_batch(read))
+      lost = lost_text.total(lost_text.count_texts(v.tokenizer, read))
       tokens = max(len(ids), 1)
       row["vocabularies"][v.label] = {
         "share_of_sample": v.shares.get(name),
         "tokens_per_word": tokens / words if spaced else None,
         "characters_per_token": characters / tokens,
-        "unknown_share": np.mean(ids == v.tokenizer.special.unk).item(),
+        "lost_share": lost / max(characters, 1),
         "byte_share": np.mean(is_byte[ids]).item(),
       }
   return table

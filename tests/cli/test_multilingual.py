@@ -16,6 +16,8 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.data import sampling
 from maskedlm.data.batches import domain_mixture
 from maskedlm.data.corpus import store
+from maskedlm.data.tokenizers.libraries import Special
+from maskedlm.data.tokenizers.tokenizer import Encoding
 from maskedlm.inference import fill_mask
 from maskedlm.planning import vocabularies
 from maskedlm.planning.inspect import html_page
@@ -171,9 +173,15 @@ def fake(ids, tokens):
   return types.SimpleNamespace(
     kind="unigram",
     vocab_size=len(tokens),
-    special=types.SimpleNamespace(unk=0),
+    special=Special(*5 * [0]),
     tokens=tokens.__getitem__,
     line_separator="\n",
+    special_ids=np.array([0]),
+    normalize=str,
+    # The first two characters are unknown.
+    encode=lambda text: Encoding(
+      np.array(ids[:1]), np.array([[0, 2]]), np.array([0])
+    ),
     encode_batch=lambda texts: [np.array(ids)] * len(texts),
   )
 
@@ -184,12 +192,12 @@ def test_the_report_by_hand():
     [vocabularies.Vocabulary("one", made, {"de": 0.25})],
     {"de": ["ab cd", "abcd efg"], "zh": ["x" * 50]},
   )
-  # Two sentences of five tokens each; four words and 13 characters in total.
+  # Two texts of five tokens each; four words and 13 characters in total.
   assert table["de"]["vocabularies"]["one"] == {
     "share_of_sample": 0.25,
     "tokens_per_word": 10 / 4,
     "characters_per_token": 1.3,
-    "unknown_share": 0.2,
+    "lost_share": 4 / 13,
     "byte_share": 0.4,
   }
   # A word of 50 letters: the script has no spaces between words.

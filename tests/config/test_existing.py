@@ -134,6 +134,7 @@ def test_lowercase_decides_how_text_is_prepared(tmp_path, vocab):
       f"tokenizer.lowercase={lowercase}",
       f"corpus.source=text:{tmp_path}/t.txt",
       "corpus.heldout_share=0.1",
+      "corpus.max_lost=1.0",
     )
     lines = []
     corpus = prepare.prepare(

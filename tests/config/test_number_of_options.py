@@ -8,7 +8,7 @@ from maskedlm.pretraining import objectives
 
 SECTIONS = {
   "": 8,
-  "corpus": 13,
+  "corpus": 14,
   "tokenizer": 9,
   "model": 31,
   "data": 4,

@@ -27,6 +27,7 @@ def make_corpus(options) -> store.Corpus:
     follows_space=np.ones(vocab_size, bool),
     starts_word=np.ones(vocab_size, bool),
     line_separator="\n",
+    spells_lines=True,
     tokens=str,
     normalize=str,
     encode=None,

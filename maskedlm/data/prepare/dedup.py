@@ -28,6 +28,7 @@ from maskedlm.core.errors import CorpusError
 from maskedlm.data import hashing, workers
 from maskedlm.data.prepare.documents import Document, make_chunks
 from maskedlm.data.sources import domains
+from maskedlm.data.sources.sentences import stripped
 
 SHINGLE = 5  # Words.
 HASHES = 128  # Maximum over all bands.
@@ -82,7 +83,7 @@ def compute_signatures(
   return Signatures(
     np.array([document.digest for document in documents], np.uint64),
     np.array(state, np.uint64),
-    np.array([sum(map(len, d.lines)) for d in documents], np.int64),
+    np.array([sum(map(len, stripped(d.lines))) for d in documents], np.int64),
   )
 
 

@@ -21,6 +21,7 @@ from maskedlm.data import workers
 from maskedlm.data.options import TextConfig
 from maskedlm.data.sources import domains, reader
 from maskedlm.data.sources.domains import Domain
+from maskedlm.data.sources.sentences import stripped
 from maskedlm.runtime import console
 
 CHUNK_BYTES = 1 << 20  # Text that a worker processes at a time.
@@ -30,11 +31,11 @@ CACHE_BYTES = 1 << 25  # Sources with at most this much text are read once.
 class Document(NamedTuple):
   """A document as it was read."""
 
-  lines: list[str]
+  lines: list[str]  # With their indentation, and blank ones between them.
   key: float  # In [0, 1): a hash of the text.
   num_bytes: int  # Size of the text in UTF-8.
   domain: Domain = Domain("", "", "")
-  digest: int = 0  # 64-bit hash of the text.
+  digest: int = 0  # 64-bit hash of the text, without its indentation.
 
 
 def read_documents(config: TextConfig, report: Counter) -> Iterator[Document]:
@@ -73,7 +74,7 @@ def make_document(lines: list[str], domain: Domain) -> Document:
   """Returns the document of these lines, with its key and digest."""
   hasher = hashlib.blake2b(digest_size=8)
   num_bytes = 0
-  for line in lines:
+  for line in stripped(lines):  # Indentation doesn't change the split.
     data = line.encode() + b"\n"
     hasher.update(data)
     num_bytes += len(data)

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.data.corpus import shards
-from maskedlm.data.prepare import lost_text
-from maskedlm.data.sources import sentences
+from maskedlm.data.tokenizers import lost_text
+from maskedlm.data.tokenizers.document_text import make_text
 from maskedlm.data.tokenizers.documents import Text
 from maskedlm.data.tokenizers.tokenizer import open_tokenizer
 
@@ -37,19 +37,17 @@ def make_encoder(
   """
   tokenizer = open_tokenizer(tokenizer_path)
   dtype = shards.token_dtype(tokenizer.vocab_size)
-  count_lost = lost_text.make_counter(tokenizer)
+  count_lost, unk = lost_text.make_counter(tokenizer), tokenizer.special.unk
 
   def encode(chunk):
     report = Counter()
     texts = [
-      Text(
-        sentences.document_text(document.lines, tokenizer.line_separator),
-        sentences.find_sentences(
-          document.lines,
-          mode=mode,
-          language=document.domain.language,
-          report=report,
-        ),
+      make_text(
+        document.lines,
+        tokenizer,
+        mode=mode,
+        language=document.domain.language,
+        report=report,
       )
       for _, document in chunk
     ]
@@ -65,7 +63,7 @@ def make_encoder(
         "tokens": len(ids),
         "characters": characters,
         "bytes": num_bytes,
-        "unknown": int((ids == tokenizer.special.unk).sum()),
+        "unknown": int((ids == unk).sum()),
       }
       documents.append((split, document.domain.name, numbers))
       pairs = itertools.pairwise(text.spans)  # A sentence ends a word, too.
@@ -77,7 +75,12 @@ def make_encoder(
     report["sentences cut at max_sentence_tokens"] += int(
       (lengths > max_tokens).sum()
     )
-    report.update(count_lost(text for text, _ in texts))
+    unknown = lost_text.unknown_sentences(texts, encoded, unk)
+    report.update(count_lost([text for text, _ in texts], unknown))
+    if not tokenizer.spells_lines:
+      lines = (line for _, document in chunk for line in document.lines)
+      if spaces := sum(len(line) - len(line.lstrip()) for line in lines):
+        report[lost_text.INDENTATION.name] += spaces
     return Encoded(
       tokens.astype(dtype),
       cut_lengths(lengths, max_tokens),

@@ -26,6 +26,7 @@ from maskedlm.data.prepare.documents import (
   show_progress,
   split_documents,
 )
+from maskedlm.data.tokenizers import lost_text
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 
 
@@ -124,7 +125,8 @@ def _encode_documents(
     encoded = show_progress(
       encoded, "preparing", lambda e: (len(e.documents), e.num_bytes)
     )
-  return encode.unpack_documents(encoded, report, domain_counts)
+  yield from encode.unpack_documents(encoded, report, domain_counts)
+  lost_text.refuse(report, config.corpus)
 
 
 def _show(

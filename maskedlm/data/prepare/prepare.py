@@ -8,18 +8,24 @@ number of workers.
 """
 
 import contextlib
+import itertools
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.corpus import domain_splits, integrity, shards, store
 from maskedlm.data.options import TextConfig
-from maskedlm.data.prepare import local, lost_text, options, vocabulary_sample
+from maskedlm.data.prepare import local, options, vocabulary_sample
 from maskedlm.data.sources import files, same_files
+from maskedlm.data.sources.sentences import stripped
+from maskedlm.data.tokenizers import lost_text
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.runtime import output_files, storage_errors
+
+FEW_DOCUMENTS, FEW_TOKENS = 20, 2_000  # Held out; fewer are told.
+CHECKED_LINES = 1 << 15  # Of the source, for text that a new tokenizer loses.
 
 
 def train_tokenizer(
@@ -43,6 +49,11 @@ def train_tokenizer(
       tokenizer = local.make_tokenizer(
         config, read(), log=log, progress=progress
       )
+      lines = (line for document in read() for line in stripped(document.lines))
+      few = list(itertools.islice(lines, CHECKED_LINES))
+      counts = lost_text.count_texts(tokenizer, few)
+      for warning in lost_text.describe(counts, sum(map(len, few))):
+        log(warning)
       tokenizer.save(path)
   except OSError as error:
     raise storage_errors.unwritable(path, error) from error
@@ -189,41 +200,29 @@ def describe_corpus(corpus: store.Corpus) -> list[str]:
       f"{counted(counts['tokens'], 'token')}"
     )
   lines += domain_splits.domain_table(corpus.domains)
+  if splits["heldout"]["documents"] > 0 and (
+    splits["heldout"]["documents"] < FEW_DOCUMENTS
+    or splits["heldout"]["tokens"] < FEW_TOKENS
+  ):
+    lines[-1] += " (few: their loss is rough; raise corpus.heldout_share)"
   tokens = sum(counts["tokens"] for counts in splits.values())
-  words, characters = report.pop("words"), report.pop("characters")
-  characters -= report.get("characters of dropped documents", 0)
-  unknown = report.pop("unknown tokens")
+  characters = lost_text.kept_characters(report)
+  words = report.pop("words")
+  del report["characters"], report["unknown tokens"]
   lines.append(
     f"  text: {counted(characters, 'character')}, {counted(words, 'word')};"
     f" {characters / tokens:.3f} characters per token,"
     f" {tokens / max(words, 1):.3f} tokens per word,"
-    f" {unknown / tokens:.3%} of the tokens unknown"
+    f" {lost_text.total(report) / max(characters, 1):.3%} of the characters"
+    " lost"
   )
   counts = sorted((k, v) for k, v in report.items() if v)
   warnings = [name for name, _ in counts if name.startswith(files.WARNING)]
-  if (
-    options.TOKENIZER_HASH in corpus.meta["options"]
-  ):  # Else warned when trained.
-    signs = report.get(lost_text.SIGNS, 0) / max(characters, 1)
-    warnings += _loss_warnings(signs, unknown / tokens)
+  # A vocabulary that was trained on parts has told what it loses of each.
+  if options.TOKENIZER_HASH in corpus.meta["options"] or not corpus.domains:
+    warnings += lost_text.describe(report, characters)
   return [
     *lines,
     *(f"  {name}: {n:,}" for name, n in counts if name not in warnings),
     *warnings,
   ]
-
-
-def _loss_warnings(signs: float, unknown: float) -> Iterator[str]:
-  """Yields warnings about text that a given tokenizer loses, by its shares."""
-  if signs > lost_text.MAX_SHARE:
-    yield (
-      "warning: the tokenizer strips vowel signs or other marks of "
-      f"{signs:.1%} of the characters, so different words become the same: "
-      "give one that keeps them, or train one with tokenizer.lowercase=False."
-    )
-  if unknown > lost_text.MAX_SHARE:
-    yield (
-      f"warning: {unknown:.1%} of the tokens are unknown: the vocabulary lacks "
-      "characters of this text. Give one that has them (tokenizer.path), or "
-      "train one with a larger tokenizer.character_coverage or vocab_size."
-    )

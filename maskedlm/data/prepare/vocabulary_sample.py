@@ -1,4 +1,4 @@
-"""Samples text to train a vocabulary, and warns if it doesn't fit a language.
+"""Samples text to train a vocabulary, and tells what it loses of a language.
 
 For a single source, the text is the sentences of the train split in their
 order. For several domains (corpus.parts), it is a sample: domain i, with n_i
@@ -20,10 +20,10 @@ import numpy as np
 
 from maskedlm.data import hashing, sampling
 from maskedlm.data.options import TextConfig, TokenizerOptions
-from maskedlm.data.prepare import lost_text
 from maskedlm.data.prepare.documents import Document, split_documents
-from maskedlm.data.sources.sentences import split_sentences
-from maskedlm.data.tokenizers import training
+from maskedlm.data.sources.sentences import find_sentences
+from maskedlm.data.tokenizers import lost_text, training, unigram
+from maskedlm.data.tokenizers.document_text import read_lines
 from maskedlm.data.tokenizers.tokenizer import (
   Tokenizer,
   load_tokenizer,
@@ -38,8 +38,6 @@ LATER_OPTIONS = {
   "character_coverage": training.COVERAGE,
   "byte_fallback": False,
 }
-CHECKED_BYTES = 1 << 22  # Bytes of a single source that are checked.
-MAX_UNKNOWN = 0.01  # Share of a domain's characters; more is reported.
 
 
 class Sample(NamedTuple):
@@ -94,8 +92,7 @@ def train_on_documents(
 ) -> Tokenizer:
   """Trains config.tokenizer on the documents that are not held out.
 
-  With corpus.parts, the sample follows tokenizer.alpha and the seed, and
-  domains with over 1% of characters unknown to the vocabulary are logged.
+  With corpus.parts, the sample follows tokenizer.alpha and the seed.
   """
   samples = collect_samples(
     training_sentences(config, documents),
@@ -108,16 +105,16 @@ def train_on_documents(
 def train_on_samples(
   samples: Sequence[Sample], config: TextConfig, *, log: Callable
 ) -> Tokenizer:
-  """Trains config.tokenizer on samples of the domains; logs warnings."""
-  if config.corpus.parts:
-    lines = draw_sentences(samples, config, alpha=config.tokenizer.alpha)
-  else:
-    lines = samples[0].lines
-    few = training.sample_sentences(lines, CHECKED_BYTES)
-    samples = [Sample("corpus.source", len(few), total_bytes(few), few)]
+  """Trains config.tokenizer on samples; logs what it loses of each domain."""
+  if not config.corpus.parts:
+    return train_on_sentences(samples[0].lines, config)
+  lines = draw_sentences(samples, config, alpha=config.tokenizer.alpha)
   tokenizer = train_on_sentences(lines, config)
-  for warning in coverage_warnings(samples, tokenizer, config):
-    log(warning)
+  for sample in samples:
+    counts = lost_text.count_texts(tokenizer, sample.lines)
+    characters = sum(map(len, sample.lines))
+    for warning in lost_text.describe(counts, characters, f"{sample.name}: "):
+      log(warning)
   return tokenizer
 
 
@@ -147,20 +144,30 @@ def training_sentences(
 
 
 def document_sentences(config: TextConfig, document: Document) -> list[str]:
-  """Returns the sentences of a document, split according to the config."""
-  return split_sentences(
-    document.lines,
+  """Returns the sentences of a document, split according to the config.
+
+  BPE learns tokens for the whitespace before them, too.
+  """
+  spells_lines = config.tokenizer.kind == "bpe"
+  lines = read_lines(document.lines, spells_lines=spells_lines)
+  spans = find_sentences(
+    lines,
     mode=config.corpus.sentences,
     language=document.domain.language,
     report=Counter(),  # Counted by the encoder, which splits again.
   )
+  text, before = "\n".join(lines), [0, *(end for _, end in spans)]
+  return [
+    text[last if spells_lines else begin : end]
+    for last, (begin, end) in zip(before, spans, strict=False)
+  ]
 
 
 def max_sample_bytes(config: TextConfig) -> int:
   """Returns the limit, in bytes, of the text that a tokenizer is trained on."""
   limit = config.tokenizer.sample_bytes
   if config.tokenizer.kind == "unigram":
-    limit = min(limit, training.MAX_UNIGRAM_BYTES)
+    limit = min(limit, unigram.MAX_BYTES)
   return limit
 
 
@@ -234,43 +241,6 @@ def draw_sentences(
     if num_bytes <= max_bytes or total <= 1:
       return lines
     total = int(0.99 * total * max_bytes / num_bytes)
-
-
-def coverage_warnings(
-  samples: Sequence[Sample],
-  tokenizer: Tokenizer,
-  config: TextConfig,
-) -> Iterator[str]:
-  """Yields one-line warnings about text that the vocabulary loses."""
-  signs = sum(lost_text.count_signs(x) for s in samples for x in s.lines)
-  characters = sum(len(line) for sample in samples for line in sample.lines)
-  if lowercases(config.tokenizer) and (
-    config.corpus.parts or signs > lost_text.MAX_SHARE * characters
-  ):
-    yield (
-      "warning: tokenizer.lowercase=True strips accents, including the tones "
-      "of Vietnamese and vowel signs of Hindi; for such languages set "
-      "--config.tokenizer.lowercase=False."
-    )
-  for sample in samples:
-    lines = map(tokenizer.normalize, sample.lines)
-    counts = Counter(itertools.chain.from_iterable(lines))
-    for char in [char for char in counts if char.isspace()]:
-      del counts[char]
-    unk = tokenizer.special.unk
-    unknown = Counter(
-      {c: n for c, n in counts.items() if unk in tokenizer.encode(c).ids}
-    )
-    share = unknown.total() / max(counts.total(), 1)
-    if share > MAX_UNKNOWN:
-      examples = " ".join(char for char, _ in unknown.most_common(5))
-      yield (
-        f"warning: {sample.name}: {share:.1%} of the characters are unknown to "
-        f"the vocabulary ({examples} ...): raise tokenizer.character_coverage="
-        f"{config.tokenizer.character_coverage} or tokenizer.vocab_size="
-        f"{config.tokenizer.vocab_size}, or set tokenizer.byte_fallback=True "
-        "(unigram)."
-      )
 
 
 def _drawn(sample: Sample, count: int, seed: int) -> Iterator[str]:

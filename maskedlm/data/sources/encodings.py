@@ -4,6 +4,7 @@
 PAR1                                Parquet
 ff fe, fe ff; many NULs             UTF-16 or UTF-32; binary data
 PK 03 04, d0 cf 11 e0               zip or Excel, old Excel
+ustar, from the 257th byte on       tar
 SQLite format 3, %PDF-, ...         SQLite, PDF, Arrow, HDF5, numpy, pickle
 
 Which older encoding a text has is not guessed: a wrong guess would damage it
@@ -19,6 +20,8 @@ COMPRESSED = {
   b"\xfd7zXZ": "xz",
 }
 PARQUET = b"PAR1"
+ARROW, TAR = "Arrow", "a tar archive"
+_TAR_MAGIC = slice(257, 262)
 _BINARY = {
   **COMPRESSED,
   PARQUET: "Parquet",
@@ -26,8 +29,8 @@ _BINARY = {
   b"\xd0\xcf\x11\xe0": "Excel (.xls) or another Office file",
   b"SQLite format 3\0": "an SQLite database",
   b"%PDF-": "PDF",
-  b"ARROW1": "Arrow or Feather",
-  b"\xff\xff\xff\xff": "a stream of Arrow",
+  b"ARROW1": ARROW,
+  b"\xff\xff\xff\xff": ARROW,
   b"\x89HDF": "HDF5",
   b"\x93NUMPY": "an array of numpy",
   b"\x80\x03": "a pickle of Python",
@@ -43,6 +46,7 @@ _HTML = re.compile(rb"\s*<(!doctype html|html|head|body)\b", re.IGNORECASE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 WARN_SHARE = 0.01  # Share of invalid characters above which a file is reported,
 MAX_SHARE = 0.2  # and above which it is refused.
+_HEAD = 1_000  # Characters in which a page of HTML shows.
 _MAX_NULLS = 0.05  # Maximum share of NULs in the first bytes of a text.
 
 
@@ -51,6 +55,8 @@ def name_of_binary(head: bytes) -> str:
   for magic, name in _BINARY.items():
     if head.startswith(magic):
       return name
+  if head[_TAR_MAGIC] == b"ustar":
+    return TAR
   if head.count(0) <= max(_MAX_NULLS * len(head), 1):
     return ""
   return "binary data, or UTF-16 without a mark (many bytes are NUL)"
@@ -61,8 +67,36 @@ def is_html(head: bytes) -> bool:
   return bool(_HTML.match(head))
 
 
+def name_of_markup(text: str) -> str:
+  """Returns what a text is that is no prose, and what helps, or "".
+
+  Args:
+    text: its beginning.
+  """
+  if is_html(text[:_HEAD].encode(errors="replace")):
+    return "a page of HTML; extract its text first"
+  line = text.lstrip().partition("\n")[0]
+  if line.startswith('{"') and line.rstrip().endswith("}"):
+    return "made of JSON objects; read it as jsonl:FILE"
+  if line.startswith("{'") and line.rstrip().endswith("}"):
+    return "made of dicts of Python; write them with json.dumps, for jsonl:FILE"
+  return ""
+
+
+def arrow_remedy(path: str) -> str:
+  """Returns the command that converts a file or folder of `datasets`."""
+  found = path if path.endswith(".arrow") else f"{path}/**/*.arrow"
+  return (
+    'make .parquet files of .arrow: python -c "import glob, pyarrow as a, '
+    "pyarrow.parquet as p; [p.write_table(a.ipc.open_stream(f).read_all(), "
+    f"f[:-5] + 'parquet') for f in glob.glob({found!r}, recursive=True)]\""
+  )
+
+
 def remedy_for_binary(name: str) -> str:
   """Returns how a file becomes UTF-8 text, given its name_of_binary."""
+  if name == TAR:
+    return "unpack it: tar -xf FILE"
   if name in COMPRESSED.values():
     return "decompress it"
   if name in ("UTF-16", "UTF-32"):

@@ -32,7 +32,11 @@ _REMEDIES = {
 
 
 def expand_globs(
-  source: str, spec: str, *, endings: tuple[str, ...]
+  source: str,
+  spec: str,
+  *,
+  endings: tuple[str, ...],
+  instead: tuple[str, ...] = (),
 ) -> list[str]:
   """Returns the files that globs and folders match, sorted and unique.
 
@@ -42,7 +46,8 @@ def expand_globs(
   Args:
     source: corpus.source as the user gave it, for error messages.
     spec: comma-separated globs, or a path with commas in it.
-    endings: a folder stands for all files under it with one of these endings.
+    endings: a folder stands for all files under it with one of these endings,
+    instead: or, if it has none, with one of these.
 
   Raises:
     CorpusError: nothing matches, something that is not a file (a pipe) does, or
@@ -55,12 +60,15 @@ def expand_globs(
     paths = _matches(pattern)
     files = {path for path in paths if not os.path.isdir(path)}
     for folder in set(paths) - files:
-      files.update(_walk(folder, endings))
+      files.update(_walk(folder, endings) or _walk(folder, instead))
     if not files:
+      remedy = f"relative paths start in {os.getcwd()}"
+      for folder in filter(os.path.isdir, paths):
+        if any(_walk(folder, (".arrow",))):
+          remedy = encodings.arrow_remedy(folder)
       raise CorpusError(
         f"corpus.source={source!r}: {pattern!r} matches no file; expected a "
-        f"path, a glob or a folder with {' or '.join(endings)} files; relative "
-        f"paths start in {os.getcwd()}."
+        f"path, a glob or a folder with {' or '.join(endings)} files; {remedy}."
       )
     for path in files:
       if os.path.exists(path) and not os.path.isfile(path):
@@ -87,8 +95,8 @@ def _matches(pattern: str) -> list[str]:
   return glob.glob(path, recursive=True)
 
 
-def _walk(folder: str, endings: tuple[str, ...]) -> Iterator[str]:
-  """Yields files with these endings; skips hidden ones (._a.txt of macOS)."""
+def _walk(folder: str, endings: tuple[str, ...]) -> list[str]:
+  """Returns files with these endings, not hidden ones (._a.txt of macOS)."""
 
   def refuse(error):
     raise CorpusError(
@@ -96,6 +104,7 @@ def _walk(folder: str, endings: tuple[str, ...]) -> Iterator[str]:
       "list only the other folders in corpus.source."
     ) from error
 
+  found = []
   seen = set()  # Links may form a cycle.
   for parent, folders, names in os.walk(
     folder, followlinks=True, onerror=refuse
@@ -108,7 +117,8 @@ def _walk(folder: str, endings: tuple[str, ...]) -> Iterator[str]:
     folders[:] = sorted(name for name in folders if not name.startswith("."))
     for name in names:
       if name.lower().endswith(endings) and not name.startswith("."):
-        yield os.path.join(parent, name)
+        found.append(os.path.join(parent, name))
+  return found
 
 
 def read_text(path: str, report: Counter) -> Iterator[str]:
@@ -196,16 +206,25 @@ def read_blocks(path: str) -> Iterator[bytes]:
       if path.lower().endswith(".zst"):
         yield from zstd_blocks(file)
       else:
-        is_gzip = path.lower().endswith(".gz")
+        is_gzip = path.lower().endswith((".gz", ".tgz"))
         stream = gzip.GzipFile(fileobj=file) if is_gzip else file
         while block := stream.read(BLOCK):
           yield block
   except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
     storage_errors.raise_if_temporary(path, error)
+    remedy = "fetch it again"
+    if isinstance(error, gzip.BadGzipFile) and not _is_compressed(path):
+      name = path[: path.lower().rindex(".")]
+      remedy = f"it may have been unpacked before: rename it {name}"
     raise CorpusError(
-      f"{path} can't be read to its end: {error}; fetch it again or leave it"
-      " out of corpus.source."
+      f"{path} can't be read to its end: {error}; {remedy}, or leave it out of"
+      " corpus.source."
     ) from error
+
+
+def _is_compressed(path: str) -> bool:
+  with open_file(path) as file:
+    return encodings.name_of_binary(file.read(BLOCK)) != ""
 
 
 def zstd_blocks(file) -> Iterator[bytes]:

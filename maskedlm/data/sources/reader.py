@@ -22,21 +22,22 @@ silently lacks half of a download.
 import functools
 import itertools
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from maskedlm.core.errors import CorpusError, check_name, did_you_mean
 from maskedlm.core.parse_json import parse_json
-from maskedlm.data.sources import docstrings, files, parquet, tfds
-from maskedlm.data.sources.sentences import cut_text
+from maskedlm.data.repair import repair
+from maskedlm.data.sources import docstrings, encodings, files, parquet, tfds
+from maskedlm.data.sources.sentences import cut_text, stripped
 
 SOURCE_TYPES = ("text", "lines", "jsonl", "parquet", "tfds", "docstrings")
 FIELD_TYPES = ("jsonl", "parquet", "tfds")  # Those with corpus.text_field.
 # Characters; longer lines and documents are cut.
 MAX_LINE = 1 << 20
 MAX_DOCUMENT = 1 << 22
+MAX_BLANK = 1 << 10  # Blank lines in a row; more are dropped.
 MAX_RECORD = 1 << 25  # Characters of a JSON line; longer ones are dropped.
 RECORD_BYTES = 1 << 12  # Rough size of a TFDS record, for sizing pieces.
 _MAX_WITHOUT_TEXT = 1_000  # Records without the text field before giving up.
@@ -45,10 +46,10 @@ _MAX_WITHOUT_TEXT = 1_000  # Records without the text field before giving up.
 def read_documents(
   source: str, *, text_field: str, report: Counter, num_workers: int = 1
 ) -> Iterator[list[str]]:
-  """Yields the documents of a source as lists of non-empty, stripped lines.
+  """Yields the documents of a source as lists of lines, with their indentation.
 
-  `report` is updated as they are read. Docstrings are parsed by num_workers
-  processes.
+  The first and the last line of a document are not blank. `report` is updated
+  as they are read. Docstrings are parsed by num_workers processes.
 
   Raises:
     CorpusError: at once if the source is misspelt or matches nothing; later if
@@ -136,7 +137,7 @@ def _texts(
   found = docstrings.read_documents(
     paths, report=report, num_workers=num_workers
   )
-  return ((_clean(line, report) for line in lines) for lines in found)
+  return ((repair(line, report) for line in lines) for lines in found)
 
 
 def _source_type(source: str) -> str:
@@ -152,7 +153,12 @@ def _paths(source: str) -> list[str]:
     return docstrings.find_modules(
       [name for name in map(str.strip, spec.split(",")) if name]
     )
-  return files.expand_globs(source, spec, endings=_ENDINGS[source_type])
+  return files.expand_globs(
+    source,
+    spec,
+    endings=_ENDINGS[source_type],
+    instead=_INSTEAD.get(source_type, ()),
+  )
 
 
 _ENDINGS = {
@@ -161,16 +167,19 @@ _ENDINGS = {
   "jsonl": (".jsonl", ".jsonl.gz", ".jsonl.zst"),
   "parquet": (".parquet",),  # Its pages are compressed inside the file.
 }
+# C4's names. A folder of .jsonl files may have .json files that describe it.
+_INSTEAD = {"jsonl": (".json", ".json.gz", ".json.zst")}
 
 
 def _counted(
   found: Iterable[Iterable[str]], report: Counter
 ) -> Iterator[list[str]]:
   for document in _bounded(found, report):
+    lines = stripped(document)
     report["documents"] += 1
-    report["lines"] += len(document)
-    report["characters"] += sum(map(len, document))
-    if len(document) == 1:
+    report["lines"] += len(lines)
+    report["characters"] += sum(map(len, lines))
+    if len(lines) == 1:
       report["documents of a single line"] += 1
     yield document
 
@@ -190,47 +199,26 @@ def _not_empty(
 def _bounded(
   found: Iterable[Iterable[str]], report: Counter
 ) -> Iterator[list[str]]:
-  """Yields the stripped lines of each document, cut at MAX_DOCUMENT."""
+  """Yields the lines of each document, cut at MAX_DOCUMENT.
+
+  Blank lines stay between others only, and MAX_BLANK of them in a row.
+  """
   for lines in found:
-    document, size = [], 0
+    document, size, blank = [], 0, 0
     for line in lines:
       if size >= MAX_DOCUMENT:
         report[f"cuts in documents over {MAX_DOCUMENT:,} characters"] += 1
         yield document
         document, size = [], 0
-      text = line.strip()
-      if text:
-        document.append(text)
+      if text := line.strip():
+        document += [""] * min(blank, MAX_BLANK) * bool(document)
+        document.append(line.rstrip())
         size += len(text)
+      blank = 0 if text else blank + 1
     if document:
       yield document
     else:
       report["empty documents dropped"] += 1
-
-
-# Characters that no tokenizer should see. Surrogates come from invalid bytes
-# (files.read_text) and from lone \ud800 escapes in JSON.
-_ODD = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ufeff\ud800-\udfff]")
-_REPAIRS = (
-  ("NUL characters removed", re.compile("\0"), ""),
-  ("byte order marks removed", re.compile("\ufeff"), ""),
-  (
-    "invalid UTF-8 bytes or lone surrogates replaced by U+FFFD",
-    re.compile("[\ud800-\udfff]"),
-    "\ufffd",
-  ),
-  ("control characters replaced by a space", _ODD, " "),
-)
-
-
-def _clean(text: str, report: Counter) -> str:
-  if not _ODD.search(text):
-    return text
-  for name, odd, replacement in _REPAIRS:
-    text, count = odd.subn(replacement, text)
-    if count:
-      report[name] += count
-  return text
 
 
 # --- text:, lines: and jsonl: ---
@@ -238,7 +226,11 @@ def _clean(text: str, report: Counter) -> str:
 
 def _text(paths: Iterable[str], report: Counter) -> Iterator[Iterable[str]]:
   for path in paths:
-    lines = _lines(files.read_text(path, report), report)
+    chunks = files.read_text(path, report)
+    first = next(chunks, "")
+    if found := encodings.name_of_markup(first):
+      report[f"{files.WARNING}{path} is {found}"] += 1
+    lines = _lines(itertools.chain((first,), chunks), report)
     empty = True
     for blank, document in itertools.groupby(lines, key=_is_blank):
       if not blank:
@@ -263,14 +255,16 @@ def _jsonl(
   lacking, fields = 0, {}
   for record in _records(paths, report):
     try:  # Not strict: strings may contain tabs.
-      fields = parse_json(_clean(record, report), strict=False)
+      fields = parse_json(repair(record, report), strict=False)
     except ValueError:
-      report["broken JSON records dropped"] += 1
+      is_python = record.lstrip().startswith("{'")
+      kind = "dicts of Python, not" if is_python else "broken"
+      report[f"{kind} JSON records dropped"] += 1
       continue
     text = fields.get(text_field) if isinstance(fields, dict) else None
     if isinstance(text, str):
       has_text = True
-      yield _lines([_unix(text)], report)
+      yield _lines([repair(text, report)], report)
     else:
       report[f"records dropped without a text in {text_field!r}"] += 1
       lacking += 1
@@ -314,11 +308,7 @@ def _lines(chunks: Iterable[str], report: Counter) -> Iterator[str]:
     *lines, tail = (tail + chunk).split("\n")
     *begun, tail = cut(tail)
     for piece in itertools.chain(*map(cut, lines), begun):
-      yield _clean(piece, report)
-
-
-def _unix(text: str) -> str:
-  return text.replace("\r\n", "\n").replace("\r", "\n")
+      yield repair(piece, report)
 
 
 # --- parquet: and tfds: ---
@@ -335,11 +325,12 @@ def _parquet(
       texts = parquet.read_texts(path, text_field)
       decoded = _decoded(texts, text_field, report)
       for text in files.check_encoding(decoded, path, report):
-        yield _lines([text], report)
+        yield _lines([repair(text, report)], report)
     except parquet.ParquetError as error:
-      raise CorpusError(
-        f"{error}; fetch it again or leave it out of corpus.source."
-      ) from error
+      remedy = "fetch it again or leave it out of corpus.source"
+      if path.lower().endswith(".arrow"):
+        remedy = encodings.arrow_remedy(path)
+      raise CorpusError(f"{error}; {remedy}.") from error
 
 
 def _tfds(source: str, text_field: str) -> Sequence[dict]:
@@ -364,7 +355,7 @@ def _tfds_texts(
     found = tfds.read_records(records, source, indices)
     texts = (record[text_field] for record in found)
     for text in _decoded(texts, text_field, report):
-      yield _lines([text], report)
+      yield _lines([repair(text, report)], report)
   except tfds.TfdsError as error:
     raise CorpusError(f"corpus.source={error}") from error
 
@@ -376,6 +367,6 @@ def _decoded(
   for text in texts:
     if isinstance(text, bytes):
       report["bytes read"] += len(text)
-      yield _unix(text.decode("utf-8", "surrogateescape"))
+      yield text.decode("utf-8", "surrogateescape")
     else:
       report[f"records dropped without a text in {text_field!r}"] += 1

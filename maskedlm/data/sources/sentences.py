@@ -3,9 +3,10 @@
 The lines come from reader.py.
 """
 
+import functools
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import sentencex
 
@@ -14,18 +15,9 @@ from maskedlm.core.errors import CorpusError, check_name
 MAX_SENTENCE = 4_000  # Characters; a longer sentence becomes several.
 
 
-def document_text(lines: Iterable[str], separator: str = "\n") -> str:
-  """Returns the text of a document: its lines, joined by one character."""
-  return separator.join(lines)
-
-
-def split_sentences(
-  lines: Sequence[str], *, mode: str, language: str, report: Counter
-) -> list[str]:
-  """Returns the sentences that `find_sentences` finds."""
-  text = document_text(lines)
-  spans = find_sentences(lines, mode=mode, language=language, report=report)
-  return [text[begin:end] for begin, end in spans]
+def stripped(lines: Iterable[str]) -> list[str]:
+  """Returns the lines that are not blank, without the whitespace around."""
+  return [line for line in map(str.strip, lines) if line]
 
 
 def find_sentences(
@@ -37,8 +29,8 @@ def find_sentences(
   whitespace.
 
   Args:
-    lines: the lines of a document, from reader.read_documents. Its text is
-      document_text(lines).
+    lines: the lines of a document. Its text is the lines, joined by one
+      character.
     mode: "split" (lines are split into sentences) or "lines" (a line is one).
     language: ISO 639-1 code; its abbreviations do not end a sentence.
     report: counts the cuts in sentences over MAX_SENTENCE characters.
@@ -48,26 +40,27 @@ def find_sentences(
   """
   check_name("corpus.sentences", mode, ("split", "lines"), CorpusError)
   if mode == "lines":
-    found = (
-      cut_text(line, MAX_SENTENCE, what="sentences", report=report)
-      for line in lines
-    )
+    cut = functools.partial(cut_text, limit=MAX_SENTENCE, what="sentences")
+    split = functools.partial(cut, report=report)
   elif not re.fullmatch("[a-z]{2,3}", language):
     raise CorpusError(
       f"corpus.language={language!r}; expected an ISO 639-1 code, such as en."
     )
   else:
-    found = (_segments(line, language, report) for line in lines)
+    split = functools.partial(_segments, language=language, report=report)
   spans, start = [], 0
-  for pieces in found:
-    for piece in pieces:
+  for line in lines:
+    body = line.strip()
+    end = start + len(line) + 1  # With the separator.
+    start += len(line) - len(line.lstrip())
+    for piece in split(body):
       begin, start = start, start + len(piece)
       text = piece.strip()
       if text:
         if piece[0] != text[0]:
           begin += len(piece) - len(piece.lstrip())
         spans.append((begin, begin + len(text)))
-    start += 1  # The separator.
+    start = end
   return spans
 
 

@@ -105,7 +105,8 @@ def _join(parts: Sequence[Encoded]) -> Encoded:
 
 
 def _part(text: Text, first: int, last: int) -> Text:
-  begin, end = text.spans[first][0], text.spans[last - 1][1]
+  begin = text.spans[first][0] if first else 0
+  end = text.spans[last - 1][1] if last < len(text.spans) else len(text.text)
   spans = [(a - begin, b - begin) for a, b in text.spans[first:last]]
   return Text(text.text[begin:end], spans)
 

@@ -58,6 +58,7 @@ class Backend(NamedTuple):
   encode_batch: Callable[[list[str]], list[np.ndarray]]
   decode: Callable[[list[int]], str]
   notes: tuple[str, ...] = ()  # What differs from the file, or is a guess.
+  renamed: Mapping[str, str] = {}  # Special tokens of a file of others.
 
 
 FILE_NAMES = ("tokenizer.json", "tokenizer.model")  # In a saved directory.
@@ -253,6 +254,17 @@ def _prefixes_words(definition: dict) -> bool:
   return any(_NO_PREFIX.keys() & step.keys() for step in steps[1:])
 
 
+def usual_names(
+  ids: Mapping[str, int], roles: Mapping[str, str], known: Special
+) -> dict[str, str]:
+  """Returns stated tokens -> usual names, for roles without a usual name."""
+  return {
+    token: names[0]
+    for role, names in known._asdict().items()
+    if (token := roles.get(role)) in ids and not ids.keys() & {*names}
+  }
+
+
 def find_special(
   ids: Mapping[str, int],
   path,
@@ -261,6 +273,9 @@ def find_special(
   unknown: str | None = None,
 ) -> Special:
   """Returns the id of each special token, by the first of its known names.
+
+  A tokenizer that spells every text has no unknown token, and [PAD] stands for
+  it; repairs.py refuses others.
 
   Args:
     ids: token -> id.
@@ -277,15 +292,18 @@ def find_special(
   special = Special(
     *(next((ids[n] for n in names if n in ids), None) for names in known)
   )
+  if special.unk is None:
+    special = special._replace(unk=special.pad)
   missing = [
     f"{field} ({' or '.join(names)})"
     for field, names in zip(Special._fields, known, strict=True)
-    if getattr(special, field) is None
+    if getattr(special, field) is None and field != "unk"
   ]
   if missing:
     raise CorpusError(
       f"tokenizer {path}: no special token for {', '.join(missing)}; a masked "
-      f"language model needs it: add it to the file's vocabulary, or train a "
+      "language model needs it: name it in tokenizer_config.json beside the "
+      'file ("pad_token": ...), or add it to the vocabulary, or train a '
       'tokenizer (tokenizer.path="").'
     )
   return special

@@ -42,7 +42,18 @@ _NAMES = {
 }
 _SHIFTED = ("xlm-roberta", "XLMRoberta", "camembert", "Camembert")
 _GENERIC = ("TokenizersBackend", "PreTrainedTokenizer")  # Read it as it is.
-_BERT = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer")
+# Those that read a vocab.txt as vocab_txt.py does.
+_OF_TXT = (
+  *("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"),
+  "EsmTokenizer",
+)
+
+
+# Roles and the names of options, of which the last one counts.
+_ROLES = (
+  *(("cls", "bos"), ("sep", "eos")),
+  *((role, role) for role in libraries.Special._fields),
+)
 
 
 class Beside(NamedTuple):
@@ -52,6 +63,15 @@ class Beside(NamedTuple):
   # Tokens that they add to the vocabulary or make special: text -> id, or None.
   added: dict[str, str | None]
   class_name: str  # tokenizer_class, or the model_type in config.json; or "".
+
+  @property
+  def roles(self) -> dict[str, str]:
+    """The tokens that they name as pad, unk, cls, sep and mask."""
+    return {
+      role: token
+      for role, name in _ROLES
+      if (token := _text_of(self.options.get(f"{name}_token")))
+    }
 
   @property
   def shifts_ids(self) -> bool:
@@ -116,12 +136,15 @@ def _read_alone(
 ) -> Backend:
   """Reads a file; of those beside it, a vocab.txt needs do_lower_case."""
   if file.suffix == ".json":
-    return repairs.read_tokenizer_json(content, file)
+    return repairs.read_tokenizer_json(content, file, beside.roles)
   if file.suffix == ".txt":
     stated = beside.options.get("do_lower_case")
     stated = stated if isinstance(stated, bool) else None
-    made, note = vocab_txt.to_json(content, file, lowercase, stated)
-    return repairs.read_tokenizer_json(made, file)._replace(notes=(note,))
+    made, note, renamed = vocab_txt.to_json(
+      content, file, lowercase, stated, beside.roles
+    )
+    backend = repairs.read_tokenizer_json(made, file)
+    return backend._replace(notes=(note,), renamed=renamed)
   if file.suffix == ".model":
     backend = sentencepiece_model.read(content, file)
     if any("▁" in token for token in backend.tokens):
@@ -255,7 +278,7 @@ def _contradictions(
   lacks = _lacks(backend, beside)
   if lacks and file.suffix != ".model":  # For which they are a note.
     clauses.append(f"files beside it add {_first(lacks)}")
-  is_other = "Tokenizer" in class_name and class_name not in _BERT
+  is_other = "Tokenizer" in class_name and class_name not in _OF_TXT
   if file.suffix == ".txt" and is_other:
     clauses.append(f"the class {class_name!r} may add its own rules to it")
   return clauses
@@ -264,6 +287,7 @@ def _contradictions(
 def _lacks(backend: Backend, beside: Beside) -> list[str]:
   """Returns the added tokens that a vocabulary lacks, or has at other ids."""
   ids = {token: str(index) for index, token in enumerate(backend.tokens)}
+  ids |= {old: ids[new] for old, new in backend.renamed.items()}
   return [
     token
     for token, at in beside.added.items()
@@ -283,6 +307,7 @@ def _check_roles(backend: Backend, beside: Beside, file: pathlib.Path) -> None:
   for role in ("cls", "sep", "mask"):
     stated = _text_of(beside.options.get(f"{role}_token"))
     token = backend.tokens[getattr(backend.special, role)]
+    stated = backend.renamed.get(stated, stated)
     if stated and stated != token and backend.file == "tokenizer.json":
       names = ", ".join(getattr(libraries.SPECIAL_NAMES, role))
       raise CorpusError(

@@ -5,7 +5,7 @@ lacks must become the unknown token, not vanish or raise an error in a worker,
 and the beginnings of words must be known.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,16 @@ from maskedlm.data.tokenizers.libraries import SPECIAL_NAMES, Backend
 _PROBED = 32  # Words that check_word_starts encodes.
 
 
-def read_tokenizer_json(content: str | bytes, path) -> Backend:
-  """Reads a tokenizer.json with WordPiece, BPE (byte-level or ▁) or Unigram.
+def read_tokenizer_json(
+  content: str | bytes, path, roles: Mapping[str, str] = {}
+) -> Backend:
+  """Reads a tokenizer.json with WordPiece, BPE, Unigram or WordLevel.
+
+  Args:
+    content: the file's.
+    path: the file, for errors.
+    roles: pad, unk, ... -> the token that the files beside it name. It is
+      renamed if the vocabulary has none of the usual names.
 
   Raises:
     CorpusError: the file is broken, has another model, ids with a wide gap,
@@ -29,11 +37,16 @@ def read_tokenizer_json(content: str | bytes, path) -> Backend:
   definition = libraries.without_training(stated)
   library = libraries.build(definition, path)
   name = type(library.model).__name__
-  if name not in ("WordPiece", "BPE", "Unigram"):
+  if name not in ("WordPiece", "BPE", "Unigram", "WordLevel"):
     raise CorpusError(
-      f"tokenizer {path}: its model is {name.lower()}; expected wordpiece, bpe "
-      "or unigram."
+      f"tokenizer {path}: its model is {name.lower()}; expected wordpiece, bpe,"
+      " unigram or wordlevel."
     )
+  ids = library.get_vocab(with_added_tokens=True)
+  renamed = libraries.usual_names(ids, roles, SPECIAL_NAMES)
+  if renamed:
+    definition = _rename(definition, renamed)
+    library = libraries.build(definition, path)
   # Older files leave out the type.
   definition["model"] = model = {"type": name, **definition["model"]}
   ids = library.get_vocab(with_added_tokens=True)
@@ -44,7 +57,9 @@ def read_tokenizer_json(content: str | bytes, path) -> Backend:
       f"tokenizer {path}: the id of {last!r} is {ids[last]}, but there are "
       f"only {len(ids)} tokens; expected ids without such a gap: correct it."
     )
-  notes = []
+  notes = [f"{token!r} is named {usual}" for token, usual in renamed.items()]
+  if word_starts.has_no_marks(definition):
+    notes.append("it marks no spaces, so each token counts as a word")
   if dropout := stated["model"].get("dropout"):
     notes.append(f"BPE dropout ({dropout}) is off")
   if libraries.unknown_token(definition) is None and not _knows_all_bytes(
@@ -54,7 +69,22 @@ def read_tokenizer_json(content: str | bytes, path) -> Backend:
   content = libraries.canonical(definition)
   backend = libraries.read_tokenizer_json(content, path)
   check_word_starts(backend, path)
-  return backend._replace(notes=tuple(notes))
+  return backend._replace(notes=tuple(notes), renamed=renamed)
+
+
+def _rename(definition: dict, names: Mapping[str, str]) -> dict:
+  """Returns a tokenizer.json in which tokens have other names."""
+  vocab = definition["model"]["vocab"]
+  pairs = vocab.items() if isinstance(vocab, dict) else vocab
+  renamed = [(names.get(token, token), value) for token, value in pairs]
+  added = [
+    token | {"content": names.get(token["content"], token["content"])}
+    for token in definition.get("added_tokens", ())
+  ]
+  model = definition["model"] | {"vocab": type(vocab)(renamed)}
+  if unknown := model.get("unk_token"):
+    model["unk_token"] = names.get(unknown, unknown)
+  return definition | {"model": model, "added_tokens": added}
 
 
 def check_word_starts(backend: Backend, path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from maskedlm.data.tokenizers import spelling, training
+from maskedlm.data.tokenizers import spelling
 from maskedlm.data.tokenizers.libraries import Backend
 
 _NOT_SPACE = re.compile(r"\S|\Z")
@@ -89,13 +89,10 @@ def _normal_forms(
   plain = text.replace("\n", " ")
   if newline and plain.isprintable() and "  " not in plain:
     yield (plain if newline == " " else text), [end for _, end in spans[:-1]]
-  plain = text
-  if not plain.isascii():
-    plain = training.replace_surrogates(plain)
-  normal = normalize(plain)
+  normal = normalize(text)
   found, place = [], 0
   for begin, end in spans:
-    if body := normalize(plain[begin:end]).strip():
+    if body := normalize(text[begin:end]).strip():
       place = _NOT_SPACE.search(normal, place).start()
       if not normal.startswith(body, place):
         return

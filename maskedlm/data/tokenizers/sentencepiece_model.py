@@ -10,6 +10,8 @@ import sentencepiece
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.tokenizers.libraries import SPECIAL_NAMES, Backend, Special
 
+NORMAL, CONTROL = 1, 3  # Types of pieces; a control symbol is never text.
+
 
 def read(content: bytes, path) -> Backend:
   """Reads a sentencepiece .model; appends the special tokens it lacks.
@@ -26,7 +28,8 @@ def read(content: bytes, path) -> Backend:
     if index < 0
   ]
   if missing:
-    content += b"".join(map(_control_piece, missing))
+    pieces = (encode_piece(name, kind=CONTROL) for name in missing)
+    content += b"".join(pieces)
     library = _sentencepiece(content, path)
   ids = list(range(library.get_piece_size()))
   tokens = library.id_to_piece(ids)
@@ -143,10 +146,10 @@ def _special_pieces(library) -> Special:
   return Special(*map(find, SPECIAL_NAMES, roles))._replace(unk=unknown)
 
 
-def _control_piece(name: str) -> bytes:
-  """Encodes an element of ModelProto.pieces: a control symbol, never text."""
+def encode_piece(name: str, *, score: float = 0.0, kind: int = NORMAL) -> bytes:
+  """Encodes an element of ModelProto.pieces."""
   piece = name.encode()
   piece = b"\x0a" + bytes([len(piece)]) + piece  # 1: piece.
-  piece += b"\x15" + struct.pack("<f", 0.0)  # 2: score.
-  piece += b"\x18\x03"  # 3: type = CONTROL.
+  piece += b"\x15" + struct.pack("<f", score)  # 2: score.
+  piece += b"\x18" + bytes([kind])  # 3: type.
   return b"\x0a" + bytes([len(piece)]) + piece

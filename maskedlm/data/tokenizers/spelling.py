@@ -84,13 +84,14 @@ def has_step(library: Backend, name: str) -> bool:
   )
 
 
-def line_separator(library: Backend) -> str:
-  """Returns Tokenizer.line_separator."""
+def line_separator(library: Backend) -> tuple[str, bool]:
+  """Returns Tokenizer.line_separator and Tokenizer.spells_lines."""
   newline, space = (library.encode(f"a{mark}b")[0] for mark in "\n ")
   if newline == space:
-    return "\n"
+    return "\n", False
   spelled = token_bytes(library)
-  return "\n" if any(b"\n" in spelled[index] for index in newline) else " "
+  spells_lines = any(b"\n" in spelled[index] for index in newline)
+  return "\n" if spells_lines else " ", spells_lines
 
 
 def begins_word(library: Backend) -> np.ndarray:

@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.core.errors import CorpusError, check_name
+from maskedlm.data.repair import kept_places, repair
 from maskedlm.data.tokenizers import (
   documents,
   libraries,
@@ -31,6 +32,7 @@ from maskedlm.data.tokenizers import (
   sentencepiece_model,
   spelling,
   training,
+  unigram,
 )
 from maskedlm.data.tokenizers.libraries import Backend, Special
 from maskedlm.runtime import buckets, output_files
@@ -72,6 +74,7 @@ class Tokenizer(NamedTuple):
   # What joins the lines of a document: a newline, or a space if the vocabulary
   # has no newline.
   line_separator: str
+  spells_lines: bool  # Whether it has tokens for newlines and indentation.
   tokens: Callable[[int], str]  # id -> its string in the vocabulary.
   normalize: Callable[[str], str]  # Text -> the form that tokens spell.
   # (text, specials=False) -> Encoding. The spelling of a special token is
@@ -80,8 +83,8 @@ class Tokenizer(NamedTuple):
   encode: Callable[..., Encoding]
   # Texts -> ids [n] int32 of each, equal to encode's; fast, on one thread.
   encode_batch: Callable[[list[str]], list[np.ndarray]]
-  # (documents.Text of each document, report) -> ids [n] int32 of each, equal to
-  # encode's, and the number of tokens of each of its sentences.
+  # (documents.Text of each document, repaired, and a report) -> ids [n] int32
+  # of each, equal to encode's, and the number of tokens of each sentence.
   encode_documents: Callable[..., list[tuple[np.ndarray, np.ndarray]]]
   decode: Callable[[Sequence[int]], str]  # Includes special tokens.
   # Saves to a directory, replacing a tokenizer that was saved there before.
@@ -133,7 +136,7 @@ def train_tokenizer(
   trainers = {
     "wordpiece": (training.train_wordpiece, repairs.read_tokenizer_json),
     "bpe": (training.train_bpe, repairs.read_tokenizer_json),
-    "unigram": (training.train_unigram, sentencepiece_model.read),
+    "unigram": (unigram.train_unigram, sentencepiece_model.read),
   }
   check_name("tokenizer.kind", kind, trainers, CorpusError)
   train, read = trainers[kind]
@@ -204,15 +207,12 @@ def _make_tokenizer(library: Backend) -> Tokenizer:
   # Special tokens are words; an unknown piece may be within one.
   follows_space[[i for i in special_ids if i != special.unk]] = True
   starts_word = follows_space | spelling.begins_word(library)
+  separator, spells_lines = spelling.line_separator(library)
   suspect = plain_text.suspects(library, special_ids)
   encode = _text_encoder(library, suspect, starts_word)
 
-  def encode_batch(texts: list[str]) -> list[np.ndarray]:
-    try:
-      batch = library.encode_batch(texts)
-    except (TypeError, ValueError, RuntimeError):  # Lone surrogates.
-      texts = list(map(training.replace_surrogates, texts))
-      batch = library.encode_batch(texts)
+  def encode_repaired(texts: list[str]) -> list[np.ndarray]:
+    batch = library.encode_batch(texts)
     if batch and suspect[np.concatenate(batch)].any():
       batch = [
         encode(text).ids if suspect[ids].any() else ids
@@ -221,7 +221,7 @@ def _make_tokenizer(library: Backend) -> Tokenizer:
     return batch
 
   documents_encoder = functools.cache(  # Inference needs none.
-    lambda: documents.make_encoder(library, encode, encode_batch)
+    lambda: documents.make_encoder(library, encode, encode_repaired)
   )
 
   def decode(ids: Sequence[int]) -> str:
@@ -246,11 +246,12 @@ def _make_tokenizer(library: Backend) -> Tokenizer:
     special_ids=np.array(special_ids, np.int32),
     follows_space=follows_space,
     starts_word=starts_word,
-    line_separator=spelling.line_separator(library),
+    line_separator=separator,
+    spells_lines=spells_lines,
     tokens=tokens.__getitem__,
     normalize=library.normalize,
     encode=encode,
-    encode_batch=encode_batch,
+    encode_batch=lambda texts: encode_repaired(list(map(repair, texts))),
     encode_documents=lambda texts, report: documents_encoder()(texts, report),
     decode=decode,
     save=save,
@@ -270,7 +271,7 @@ def _text_encoder(
   in_prompt = re.compile("|".join(map(re.escape, longest_first)))
 
   def encode(text: str, *, specials: bool = False) -> Encoding:
-    text = training.replace_surrogates(text)
+    given, text = text, repair(text)
     runs = (
       _split(text, in_prompt, spelt) if specials else [(0, len(text), None)]
     )
@@ -285,9 +286,15 @@ def _text_encoder(
     offsets = _with_marks(text, offsets)
     starts = starts_word[np.array(ids, np.intp)]
     starts[:1] = True  # The first token always begins a word.
+    spans = np.array(offsets, np.int32).reshape(-1, 2)
+    if len(text) < len(given):
+      places = np.array(kept_places(given), np.int32)
+      begins, ends = spans.T
+      last = np.where(ends > begins, places[ends - 1] + 1, places[begins])
+      spans = np.stack([places[begins], last], axis=1)
     return Encoding(
       ids=np.array(ids, np.int32),
-      offsets=np.array(offsets, np.int32).reshape(-1, 2),
+      offsets=spans,
       word_ids=np.cumsum(starts, dtype=np.int32) - np.int32(1),
     )
 

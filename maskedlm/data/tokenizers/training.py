@@ -1,20 +1,15 @@
-"""Trains tokenizers: takes text, returns the content of a tokenizer file.
+"""Trains WordPiece and BPE: takes text, returns the content of a file.
 
 tokenizer.train_tokenizer wraps the result. The same text gives the same bytes
 on any machine and in any run; each function's docstring explains how.
 """
 
 import collections
-import io
 import itertools
 import logging
-import re
-import sys
-import unicodedata
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import sentencepiece
 import tokenizers
 from tokenizers import (
   decoders,
@@ -26,6 +21,7 @@ from tokenizers import (
 )
 
 from maskedlm.core.errors import CorpusError
+from maskedlm.data.repair import repair
 
 # The vocabulary has this many of the most common characters (1,000 in BERT), or
 # more if they do not cover the text, as in Chinese. The others are unknown.
@@ -33,8 +29,6 @@ MIN_ALPHABET = 1_000
 COVERAGE = 0.9999
 # Longer lines are cut, since sentencepiece would skip them.
 MAX_LINE = 10_000  # Characters.
-# sentencepiece's trainer takes 12 bytes of memory per byte, 400 MB in all.
-MAX_UNIGRAM_BYTES = 1 << 25
 MIN_VOCAB_SIZE = 9  # For WordPiece: five special tokens, and room for a letter.
 WORDPIECE_SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 BPE_SPECIALS = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]  # As RoBERTa's.
@@ -50,13 +44,7 @@ class VocabularyOptions(NamedTuple):
   byte_fallback: bool
 
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _log = logging.getLogger(__name__)
-
-
-def replace_surrogates(text: str) -> str:
-  """Replaces lone surrogates, which the libraries don't accept, by U+FFFD."""
-  return _SURROGATE.sub("\ufffd", text)
 
 
 def sample_sentences(
@@ -72,7 +60,7 @@ def sample_sentences(
   """
   kept, size, stride = [], 0, 1
   lines = (
-    replace_surrogates(sentence[start : start + MAX_LINE])
+    repair(sentence[start : start + MAX_LINE])
     for sentence in sentences
     for start in range(0, len(sentence), MAX_LINE)
   )
@@ -118,8 +106,11 @@ def train_wordpiece(lines: list[str], options: VocabularyOptions) -> str:
       f"at least {MIN_VOCAB_SIZE}."
     )
   library = tokenizers.Tokenizer(models.WordPiece(unk_token="[UNK]"))
+  # BERT drops U+200B; where it separates words, as in Khmer, it is a space.
+  marks = sum(line.count("\u200b") for line in lines)
+  is_space = marks > 1e-3 * sum(map(len, lines))
   library.normalizer = _bert_normalizer(
-    options.lowercase, options.normalization
+    options.lowercase, options.normalization, zero_width_space=is_space
   )
   library.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
   # The Unicode forms, which join a letter and its marks, need whole lines; the
@@ -162,15 +153,21 @@ def train_wordpiece(lines: list[str], options: VocabularyOptions) -> str:
     sorted(vocab, key=vocab.get),
     lowercase=options.lowercase,
     normalization=options.normalization,
+    zero_width_space=is_space,
   )
 
 
 def _bert_normalizer(
-  lowercase: bool, form: str, **options
+  lowercase: bool, form: str, *, zero_width_space: bool = False, **options
 ) -> normalizers.Normalizer:
+  """Returns BERT's normalizer and a Unicode form, which lowercasing undoes."""
   bert = normalizers.BertNormalizer(lowercase=lowercase, **options)
   first = _unicode_forms(form)
-  return normalizers.Sequence([*first, bert]) if first else bert
+  last = first if lowercase else []
+  if zero_width_space:
+    first = [normalizers.Replace("\u200b", " "), *first]
+  steps = [*first, bert, *last]
+  return normalizers.Sequence(steps) if len(steps) > 1 else bert
 
 
 def _unicode_forms(form: str) -> list[normalizers.Normalizer]:
@@ -197,7 +194,7 @@ def bert_json(
     tokens: the vocabulary in the order of ids.
     lowercase: as in tokenizer.train_tokenizer.
     normalization: as in tokenizer.train_tokenizer.
-    **options: further options of the library's BertNormalizer.
+    **options: those of _bert_normalizer, and of the library's BertNormalizer.
   """
   ids = {token: index for index, token in enumerate(tokens)}
   library = tokenizers.Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
@@ -231,19 +228,19 @@ def train_bpe(lines: list[str], options: VocabularyOptions) -> str:
   library = tokenizers.Tokenizer(models.BPE())
   steps = _unicode_forms(options.normalization)
   if options.lowercase:
-    steps.append(
-      normalizers.BertNormalizer(
-        clean_text=False, handle_chinese_chars=False, lowercase=True
-      )
+    bert = normalizers.BertNormalizer(
+      clean_text=False, handle_chinese_chars=False, lowercase=True
     )
+    steps = [*steps, bert, *steps]
   if steps:
     library.normalizer = (
       normalizers.Sequence(steps) if len(steps) > 1 else steps[0]
     )
-  library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+  # A line that has the whitespace before it follows other text.
+  library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
   library.decoder = decoders.ByteLevel()
   library.train_from_iterator(
-    lines,
+    (line if line[:1].isspace() else f" {line}" for line in lines),
     trainers.BpeTrainer(
       vocab_size=vocab_size,
       min_frequency=2,
@@ -255,133 +252,10 @@ def train_bpe(lines: list[str], options: VocabularyOptions) -> str:
       show_progress=False,
     ),
   )
+  library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
   library.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
   _warn_if_small(library.get_vocab_size(), vocab_size)
   return library.to_str()
-
-
-def train_unigram(lines: list[str], options: VocabularyOptions) -> bytes:
-  """Returns a sentencepiece .model with ALBERT's specials 0..4.
-
-  num_threads affects the result (the order of float sums), so it is fixed.
-
-  Raises:
-    CorpusError: vocab_size doesn't suit the text, or the normalization is not
-      supported with lowercase.
-  """
-  sentencepiece.set_min_log_level(2)  # Errors only; they are raised anyway.
-  normalizer = _unigram_normalizer(options.lowercase, options.normalization)
-  # At most half of the entries that are not for bytes.
-  max_alphabet = (options.vocab_size - 256 * options.byte_fallback) // 2
-  lines = sample_sentences(lines, MAX_UNIGRAM_BYTES)
-  counts = collections.Counter()
-  for line in lines:
-    counts.update(normalizer.Normalize(line))
-  # sentencepiece's marks for spaces and unknown characters.
-  del counts["▁"], counts["▅"]
-  model = io.BytesIO()
-  try:
-    sentencepiece.SentencePieceTrainer.Train(
-      sentence_iterator=iter(lines),
-      model_writer=model,
-      model_type="unigram",
-      vocab_size=options.vocab_size,
-      required_chars="".join(
-        choose_alphabet(
-          counts, options.character_coverage, max_size=max_alphabet
-        )
-      ),
-      character_coverage=0.98,  # The minimum: required_chars is the alphabet.
-      # Omitted if False, since writing it to the file would change the hash.
-      **({"byte_fallback": True} if options.byte_fallback else {}),
-      max_sentence_length=1 << 20,
-      num_threads=16,
-      minloglevel=2,
-      normalizer=normalizer,
-      pad_id=0,
-      unk_id=1,
-      bos_id=2,
-      eos_id=3,
-      pad_piece="<pad>",
-      unk_piece="<unk>",
-      bos_piece="[CLS]",
-      eos_piece="[SEP]",
-      control_symbols=["[MASK]"],
-    )
-  except RuntimeError as error:
-    raise CorpusError(
-      _unigram_problem(options.vocab_size, str(error))
-    ) from error
-  return model.getvalue()
-
-
-def _unigram_problem(vocab_size: int, message: str) -> str:
-  option = f"tokenizer.vocab_size={vocab_size}"
-  if largest := re.search(r"too high .* value <= (\d+)", message):
-    return (
-      f"{option} is too large for unigram; this text yields at most "
-      f"{largest[1]}; lower it, or train on more text."
-    )
-  if smallest := re.search(r"required_chars\. \d+ vs (\d+)", message):
-    return (
-      f"{option} is too small for unigram; expected at least {smallest[1]}, "
-      "the characters of this text and five special tokens."
-    )
-  return f"{option}: sentencepiece can't train on this text: {message}"
-
-
-def _unigram_normalizer(
-  lowercase: bool, form: str
-) -> sentencepiece.SentencePieceNormalizer:
-  if lowercase and form in ("nfc", "none"):
-    raise CorpusError(
-      f"tokenizer.normalization={form!r}: a lowercasing unigram normalizes to "
-      "nfkc; set tokenizer.lowercase=False, or another tokenizer.kind."
-    )
-  if lowercase:
-    return _accentless()
-  if form == "nfc":
-    return _nfc()
-  rules = "identity" if form == "none" else "nmt_nfkc"
-  return sentencepiece.SentencePieceNormalizer(rule_name=rules)
-
-
-def _nfc() -> sentencepiece.SentencePieceNormalizer:
-  """Returns NFC rules for the sequences that sentencepiece's NFKC maps.
-
-  Like its NFKC, they don't move a mark before one that composes with the letter
-  (a vowel sign before a hamza); nothing is lost.
-  """
-  nfkc = sentencepiece.SentencePieceNormalizer(rule_name="nmt_nfkc")
-  sources = [source for source, _ in nfkc.Decompile()]
-  rules = [(text, unicodedata.normalize("NFC", text)) for text in sources]
-  spaces = [(char, " ") for char in sources if char.isspace()]
-  return sentencepiece.SentencePieceNormalizer(
-    norm_map=sorted({x: y for x, y in [*rules, *spaces] if x != y}.items())
-  )
-
-
-def _accentless() -> sentencepiece.SentencePieceNormalizer:
-  """Returns NFKC and case folding, without accents, like BERT's lowercasing."""
-  folding = sentencepiece.SentencePieceNormalizer(rule_name="nmt_nfkc_cf")
-  rules = {
-    char: _plain(char)
-    for char in map(chr, range(sys.maxunicode + 1))
-    if unicodedata.category(char) not in ("Cn", "Co", "Cs")
-  }
-  rules |= {source: _plain(target) for source, target in folding.Decompile()}
-  return sentencepiece.SentencePieceNormalizer(
-    norm_map=[rule for rule in rules.items() if rule[0] != rule[1]]
-  )
-
-
-def _plain(text: str) -> str:
-  kept = [
-    char
-    for char in unicodedata.normalize("NFD", text)
-    if unicodedata.category(char) != "Mn"
-  ]
-  return unicodedata.normalize("NFC", "".join(kept)).lower()
 
 
 def _warn_if_small(size: int, wanted: int) -> None:

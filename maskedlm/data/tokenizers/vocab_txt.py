@@ -1,7 +1,12 @@
-"""Reads BERT's vocab.txt, which says nothing of case and accents itself."""
+"""Reads BERT's vocab.txt, which says nothing of case and accents, and ESM's."""
 
 import pathlib
+import re
 import unicodedata
+from collections.abc import Mapping
+
+import tokenizers
+from tokenizers import models, pre_tokenizers
 
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.sources import encodings
@@ -13,8 +18,9 @@ def to_json(
   path: pathlib.Path,
   lowercase: bool | None,
   stated: bool | None,
-) -> tuple[str, str]:
-  """Returns the tokenizer.json of a vocab.txt, and a note on how it is read.
+  roles: Mapping[str, str] = {},
+) -> tuple[str, str, dict[str, str]]:
+  """Returns the tokenizer.json of a vocab.txt, a note on it, renamed tokens.
 
   The token on line i has id i. Case and accents are guessed from the tokens if
   nothing says them: text is lowercased if no token has a capital, and keeps its
@@ -25,6 +31,7 @@ def to_json(
     path: the file, for errors.
     lowercase: tokenizer.lowercase, or None.
     stated: do_lower_case in tokenizer_config.json, or None; it counts.
+    roles: pad, unk, ... -> the token named there.
 
   Raises:
     CorpusError: the file is not UTF-8, or lacks special tokens.
@@ -32,7 +39,14 @@ def to_json(
   lines = _lines(content, path)
   # As in BERT, the last of equal lines counts; the others only keep their ids.
   ids = {line: index for index, line in enumerate(lines)}
+  if "[UNK]" not in ids and all(
+    len(line) == 1 or _NAMED.fullmatch(line) for line in lines
+  ):
+    return _of_letters(ids, path), "each letter is a token", {}
   first = libraries.Special(*(names[:1] for names in libraries.SPECIAL_NAMES))
+  renamed = libraries.usual_names(ids, roles, first)
+  lines = [renamed.get(line, line) for line in lines]
+  ids = {line: index for index, line in enumerate(lines)}
   libraries.find_special(ids, path, first)
   words = [line for line in lines if not line.startswith("[")]
   words.sort(key=len, reverse=True)  # A whole word is the better example.
@@ -57,10 +71,29 @@ def to_json(
     lowercase=lowercase,
     strip_accents=None if strips or not lowercase else False,
   )
-  return definition, (
+  note = (
     f"read as {'uncased' if lowercase else 'cased'}, accents "
     f"{'stripped' if strips else 'kept'}: {reason}"
   )
+  return definition, note, renamed
+
+
+_NAMED = re.compile(r"<\w+>")
+
+
+def _of_letters(ids: dict[str, int], path: pathlib.Path) -> str:
+  """Returns the tokenizer.json of a vocabulary of letters, such as ESM's."""
+  special = libraries.find_special(ids, path)
+  unknown = next(token for token in ids if ids[token] == special.unk)
+  library = tokenizers.Tokenizer(models.WordLevel(ids, unk_token=unknown))
+  library.pre_tokenizer = pre_tokenizers.Sequence(
+    [
+      pre_tokenizers.WhitespaceSplit(),
+      pre_tokenizers.Split("", behavior="isolated"),
+    ]
+  )
+  library.add_special_tokens([token for token in ids if len(token) > 1])
+  return library.to_str()
 
 
 def _lines(content: bytes, path: pathlib.Path) -> list[str]:

@@ -30,15 +30,25 @@ def from_definition(
     return np.array([not token.startswith(prefix) for token in tokens])
   if model.get("type") == "WordPiece":
     raise unknown_starts(path, "its continuing_subword_prefix is empty")
+  if marks := _marks(steps):
+    return np.array([token.startswith(tuple(marks)) for token in tokens])
+  return np.ones(len(tokens), bool)  # As of DNA, or of whole words.
+
+
+def has_no_marks(definition: dict) -> bool:
+  """Returns whether each token counts as a word, as nothing marks a space."""
+  prefix = definition["model"].get("continuing_subword_prefix")
+  return not prefix and not _marks(steps_of(definition))
+
+
+def _marks(steps: list[dict]) -> set[str]:
   marks = {s["replacement"] for s in steps if s["type"] == "Metaspace"}
   marks |= {
     SPACE for s in steps if s["type"] == "Replace" and s["content"] == SPACE
   }
   if any(step["type"] == "ByteLevel" for step in steps):
     marks |= {*BYTE_LEVEL_MARKS}
-  if not marks:
-    raise unknown_starts(path, "no step marks the spaces")
-  return np.array([token.startswith(tuple(marks)) for token in tokens])
+  return marks
 
 
 def steps_of(definition: dict) -> list[dict]:

@@ -15,10 +15,12 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from maskedlm.core import measured
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
-from maskedlm.data.sources import sentences
-from maskedlm.data.tokenizers.documents import Text
+from maskedlm.data.repair import repair
+from maskedlm.data.tokenizers import lost_text
+from maskedlm.data.tokenizers.document_text import make_text
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.inference import token_model
 from maskedlm.inference.pretrained import masked_rows, sentence_pairs
@@ -104,9 +106,10 @@ def evaluate(
     documents, sentences, tokens, characters, rows, masked_tokens; mlm_loss
     (nats per masked token), perplexity, mlm_accuracy; bits_per_character, the
     loss in bits times the tokens per character, which makes models with
-    different tokenizers comparable; nsp_pairs, nsp_loss and nsp_accuracy if the
-    model has that head and a document has two sentences; and mask_rate, seed
-    and length, the most tokens of a row.
+    different tokenizers comparable, unless much is lost; lost_share, the share
+    of the characters that no token covers; nsp_pairs, nsp_loss and nsp_accuracy
+    if the model has that head and a document has two sentences; and mask_rate,
+    seed and length, the most tokens of a row.
 
   Raises:
     ConfigError: mask_rate is out of range.
@@ -165,11 +168,12 @@ def _result(counts: Counter, sums, nsp) -> dict[str, Any]:
     "rows": counts["rows"],
     "masked_tokens": counts["masked"],
     "mlm_loss": loss,
-    "perplexity": math.exp(min(loss, 700)),
+    "perplexity": measured.perplexity(loss),
     "bits_per_character": (
       loss / math.log(2) * counts["tokens"] / counts["characters"]
     ),
     "mlm_accuracy": accuracy,
+    "lost_share": lost_text.total(counts) / counts["characters"],
   }
   if pairs := counts["pairs"]:
     values["nsp_pairs"] = pairs
@@ -178,25 +182,24 @@ def _result(counts: Counter, sums, nsp) -> dict[str, Any]:
 
 
 def lines_of(text: str) -> list[str]:
-  """Returns the lines of a document, without blank ones."""
-  return [line for line in map(str.strip, text.splitlines()) if line]
+  """Returns the lines of a document, as a corpus has them."""
+  return repair(text).strip("\n").split("\n")
 
 
 def encode_chunks(
   tokenizer: Tokenizer, documents: Iterable[Sequence[str]], counts: Counter
 ) -> Iterator[list[tuple[np.ndarray, np.ndarray]]]:
   """Yields (ids, tokens of each sentence) of the documents, some at a time."""
+  count_lost = lost_text.make_counter(tokenizer)
   for some in _groups(documents, _DOCUMENTS):
-    texts = []
-    for lines in some:
-      text = sentences.document_text(lines, tokenizer.line_separator)
-      spans = sentences.find_sentences(
-        lines, mode="split", language="en", report=Counter()
-      )
-      texts.append(Text(text, spans))
-      counts["characters"] += len(text)
-      counts["sentences"] += len(spans)
+    how = {"mode": "split", "language": "en", "report": Counter()}
+    texts = [make_text(lines, tokenizer, **how) for lines in some]
+    counts["characters"] += sum(len(each.text) for each in texts)
+    counts["sentences"] += sum(len(each.spans) for each in texts)
     chunk = tokenizer.encode_documents(texts, Counter())
+    unk = tokenizer.special.unk
+    unknown = lost_text.unknown_sentences(texts, chunk, unk)
+    counts.update(count_lost([each.text for each in texts], unknown))
     counts["documents"] += len(chunk)
     counts["tokens"] += sum(len(ids) for ids, _ in chunk)
     yield chunk

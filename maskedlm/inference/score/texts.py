@@ -17,8 +17,8 @@ import jax
 import numpy as np
 
 from maskedlm.core import measured
-from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError
+from maskedlm.data.tokenizers import lost_text
 from maskedlm.data.tokenizers.tokenizer import Encoding
 from maskedlm.inference import rows
 from maskedlm.inference.score.rows import make_row_cutter
@@ -82,6 +82,7 @@ def score(
   log_probabilities = functools.partial(
     make_log_probabilities(model.cfg), model.params
   )
+  count_lost = lost_text.make_counter(model.tokenizer)
   waiting: collections.deque = collections.deque()
 
   def read() -> Iterator[tuple[rows.Row, slice, np.ndarray]]:
@@ -94,7 +95,7 @@ def score(
   def finished(count: int) -> Iterator[TextScore]:
     for _ in range(count):
       made = _text_score(model, *waiting.popleft())
-      _count(model, made, seen)
+      _count(model, made, seen, count_lost)
       yield made
 
   size = _BATCHES * model.batch_tokens
@@ -130,12 +131,10 @@ def log_summary(model: TokenModel, seen: Counter, *, option: str) -> None:
       option=option,
     )
     console.log(note)
-  if seen["unknown"]:
-    unk = model.tokenizer.tokens(model.tokenizer.special.unk)
+  for cause, share in lost_text.shares(seen, seen["characters"]):
     console.log(
-      f"{seen['unknown']:,} of {counted(seen['tokens'], 'token')} are {unk}, "
-      "which stands for any characters that the vocabulary lacks: scores of "
-      "such texts can't be compared"
+      f"{share:.1%} of the characters {cause.what}: scores of such texts can't "
+      "be compared"
     )
 
 
@@ -176,12 +175,16 @@ def _text_score(
   )
 
 
-def _count(model: TokenModel, made: TextScore, seen: Counter) -> None:
+def _count(
+  model: TokenModel, made: TextScore, seen: Counter, count_lost: Callable
+) -> None:
   count, specials = len(made.ids), 1 if model.cfg.reads == "left" else 2
   seen["scored"] += 1
   seen["tokens"] += count
   seen["log_likelihood"] += made.log_likelihood
-  seen["unknown"] += int(np.sum(made.ids == model.tokenizer.special.unk))
+  seen["characters"] += len(made.text)
+  is_unknown = model.tokenizer.special.unk in made.ids
+  seen.update(count_lost([made.text], [made.text] * is_unknown))
   if count + specials > model.length:
     seen["long"] += 1
     seen["longest"] = max(seen["longest"], count + specials)

@@ -31,6 +31,12 @@ SIZES = (
 )
 
 
+_UNIGRAM = (
+  "The tokens in `transformers` are those of training, but for halfwidth "
+  "Katakana with a voicing mark, and a mark or joiner (U+200D) after a space."
+)
+
+
 def format_model_card(
   opened: ExportSource, class_name: str, own_use: Sequence[str] = ()
 ) -> str:
@@ -73,6 +79,7 @@ def format_model_card(
     "",
     *_table([("parameters", f"{count:,}"), *sizes, ("tokenizer", tokenizer)]),
     "",
+    *([_UNIGRAM, ""] if opened.tokenizer.kind == "unigram" else []),
     "## Training",
     "",
     *_table(_training(opened)),

@@ -15,7 +15,7 @@ from tokenizers import processors
 
 from maskedlm.core.errors import InteropError
 from maskedlm.core.parse_json import parse_json
-from maskedlm.data.tokenizers import tokenizer
+from maskedlm.data.tokenizers import lost_text, tokenizer
 from maskedlm.data.tokenizers.libraries import without_training
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.interop.huggingface import json_files, unigram_json
@@ -61,6 +61,8 @@ def import_tokenizer(
   read = tokenizer.load_tokenizer(folder)
   for note in read.notes:
     log(f"{folder}: {note}")
+  if causes := lost_text.describe_tokenizer(read):
+    log(f"{folder}: its tokenizer loses {causes}")
   read.save(out)
   if definition := json_files.read_object(out / FILE):
     if lowercase:

@@ -44,10 +44,12 @@ def to_tokenizer_json(content: bytes, *, mask: str, where) -> dict:
   spec = model.normalizer_spec
   steps = []
   if spec.precompiled_charsmap:
+    # Precompiled loses the marks of decomposed text (tokenizers#2116).
+    steps.append(normalizers.NFC())
     steps.append(normalizers.Precompiled(spec.precompiled_charsmap))
   if spec.remove_extra_whitespaces:
     # A leading space is kept, as it begins a word after a special token.
-    steps.append(normalizers.Strip(left=False, right=True))
+    steps.append(normalizers.Replace(tokenizers.Regex(r" +\z"), ""))
     steps.append(normalizers.Replace(tokenizers.Regex(" {2,}"), " "))
   library.normalizer = normalizers.Sequence(steps)
   prefix = "first" if spec.add_dummy_prefix else "never"

@@ -81,7 +81,7 @@ def test_a_small_corpus(make_config, tmp_path):
   assert "train: 14 documents, 28 sentences, 112 tokens" in shown
   assert "heldout: 2 documents, 4 sentences, 16 tokens" in shown
   assert "272 characters, 96 words; 2.125 characters per token" in shown
-  assert "1.333 tokens per word, 0.000% of the tokens unknown" in shown
+  assert "1.333 tokens per word, 0.000% of the characters lost" in shown
   assert sorted(os.listdir(tmp_path)) == ["corpus", "text.txt"]
 
 

@@ -125,17 +125,6 @@ def test_decomposed_text_counts_as_composed(kind, form):
     text, kind=kind, vocab_size=120, lowercase=False, normalization=form
   )
   assert not any(made.special.unk in made.encode(line).ids for line in text)
-  lost = sample("none", 50, unicodedata.normalize("NFD", "îîîî {}"))
-  (warning,) = vocabulary_sample.coverage_warnings(
-    [sample("vi", 50, text[0]), lost], made, make(lowercase=False)
-  )
-  assert warning.startswith("warning: none: ") and "(î " in warning
-
-
-def test_lowercase_gives_a_warning(tmp_path):
-  lines = []
-  prepare_corpus(make_config(tmp_path), tmp_path / "corpus", log=lines.append)
-  assert lines[0].startswith("warning: tokenizer.lowercase=True strips accents")
 
 
 def test_letters_of_the_made_up_languages_differ():

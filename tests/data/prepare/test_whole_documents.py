@@ -34,6 +34,7 @@ def test_documents_are_stored_as_the_library_encodes_them(
   config = defaults.default()
   config.corpus.update(source=f"text:{tmp_path}/text.txt", sentences=mode)
   config.corpus.update(max_sentence_tokens=40, num_workers=1, heldout_share=0.0)
+  config.corpus.max_lost = 1.0
   config.tokenizer.path = str(tmp_path / "saved")
   corpus = prepare_corpus(config, tmp_path / "corpus")
   tokens, sentences, begins = map(concat.take_all, corpus.train)

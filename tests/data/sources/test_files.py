@@ -168,6 +168,13 @@ def test_a_damaged_file_is_named(tmp_path):
   damaged[5_000] ^= 1
   (tmp_path / "c.txt.gz").write_bytes(damaged)
   (tmp_path / "d.txt").symlink_to(tmp_path / "nowhere")
+  with pytest.raises(CorpusError, match=r"before: rename it .*a\.txt,"):
+    read(f"text:{tmp_path}/a.txt.gz")
+  (tmp_path / "e.tgz").write_bytes(
+    gzip.compress(b"a".ljust(257, b"\0") + b"ustar")
+  )
+  with pytest.raises(CorpusError, match=r"e.tgz is a tar archive; .*tar -xf"):
+    read(f"text:{tmp_path}/e.tgz")
   for name in ("a.txt.gz", "b.txt.zst", "c.txt.gz", "d.txt"):
     with pytest.raises(CorpusError, match=f"{name} can't be read"):
       read(f"text:{tmp_path}/{name[:-1]}?")
@@ -180,6 +187,7 @@ def test_a_damaged_file_is_named(tmp_path):
     (b"Some\0NULs\0in\0a\0text.", "binary"),
     (gzip.compress(b"Hi.", mtime=0), "gzip.* name it .gz"),
     (b"%PDF-1.7 ...", "PDF.*export or convert it"),
+    (b"a".ljust(257, b"\0") + b"ustar", "a tar archive; .*tar -xf FILE"),
   ],
 )
 def test_files_that_are_not_text(tmp_path, data, name):

@@ -13,7 +13,7 @@ from maskedlm.data.sources import parquet
 
 TEXTS = ["One.\r\nTwo.", None, "", "Grün\0 ist 字.\n\nStill the same."]
 # A record is a document, even if it has blank lines.
-DOCUMENTS = [["One.", "Two."], ["Grün ist 字.", "Still the same."]]
+DOCUMENTS = [["One.", "Two."], ["Grün ist 字.", "", "Still the same."]]
 
 
 def write(path, **columns):

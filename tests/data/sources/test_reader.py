@@ -24,7 +24,7 @@ def test_a_document_ends_at_a_blank_line_or_the_files_end(tmp_path):
   (tmp_path / "b.txt").write_text("Four.\n  \t\nFive.")
   (tmp_path / "a.txt").write_text("\n\nOne.\n  Two. \n\n\nThree.\n")
   found, report = read(f"text:{tmp_path}/*.txt")
-  assert found == [["One.", "Two."], ["Three."], ["Four."], ["Five."]]
+  assert found == [["One.", "  Two."], ["Three."], ["Four."], ["Five."]]
   assert report == {
     "files read": 2,
     "bytes read": 24 + 15,
@@ -74,7 +74,7 @@ def test_odd_bytes_are_repaired_and_counted(tmp_path):
       "BOM first.",
       "A \ufffd bad byte, caf\ufffd in Latin-1.",
       "NUL.",
-      "[1mbold   form feed\tand a tab",
+      " [1mbold   form feed\tand a tab",
       "A mid mark and a surrogate \ufffd\ufffd\ufffd.",
       "Non-breaking\xa0space and C1   stay and go.",
     ]
@@ -156,7 +156,7 @@ def test_each_line_is_a_document(tmp_path):
   (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"Four.\r\nFive.\r\n"))
   (tmp_path / "c.txt").write_text("\n")
   found, report = read(f"lines:{tmp_path}")
-  expected = ["One.", "Two.", "Three.", "Four.", "Five."]
+  expected = ["One.", " Two.", "Three.", "Four.", "Five."]
   assert found == [[line] for line in expected]
   assert report["documents"] == report["lines"] == 5
   assert report["files without text"] == 1
@@ -180,7 +180,7 @@ def test_jsonl_records_good_and_bad(tmp_path):
   (tmp_path / "a.jsonl").write_text("\n".join(lines), encoding="utf-8")
   found, report = read(f"jsonl:{tmp_path}")
   assert found == [
-    ["One.", "Two.", "Three.", "Four."],
+    ["One.", "Two.", "", "Three.", "Four."],
     ["A lone \ufffd, a , an emoji 😀."],
     ["A raw\ttab."],
   ]
@@ -190,6 +190,40 @@ def test_jsonl_records_good_and_bad(tmp_path):
   assert report[INVALID] == 1
   assert report["NUL characters removed"] == 1
   assert report["documents"] == 3
+
+
+def test_indentation_and_blank_lines_within_a_text_stay(tmp_path):
+  text = "\n \n  if x:\n\treturn  \n\n\n\u3000y\n\n"
+  (tmp_path / "a.jsonl").write_text(json.dumps({"text": text}))
+  found, report = read(f"jsonl:{tmp_path}")
+  assert found == [["  if x:", "\treturn", "", "", "\u3000y"]]
+  assert (report["lines"], report["characters"]) == (3, 5 + 6 + 1)
+
+
+def test_a_folder_of_json_files_that_has_no_jsonl(tmp_path):
+  (tmp_path / "c4.json.gz").write_bytes(gzip.compress(b'{"text": "One."}'))
+  assert read(f"jsonl:{tmp_path}")[0] == [["One."]]
+  (tmp_path / "a.jsonl").write_text('{"text": "Two."}\n{\'text\': "Three."}')
+  found, report = read(f"jsonl:{tmp_path}")
+  assert found == [["Two."]]
+  assert report["dicts of Python, not JSON records dropped"] == 1
+
+
+@pytest.mark.parametrize(
+  ("text", "what"),
+  [
+    ("<!DOCTYPE html><html>", "a page of HTML"),
+    ('{"text": "One."}\n', "JSON objects; read it as jsonl:"),
+    ("{'text': 'One.'}\n", "dicts of Python; write them with json.dumps"),
+    ("{One.}", ""),
+  ],
+)
+def test_a_text_that_is_no_prose_is_told(tmp_path, text, what):
+  (tmp_path / "a.txt").write_text(text)
+  [*warnings] = (x for x in read(f"text:{tmp_path}")[1] if "warning" in x)
+  assert bool(warnings) == bool(what)
+  assert not what or f"{tmp_path}/a.txt is " in warnings[0]
+  assert what in "".join(warnings)
 
 
 def test_jsonl_with_bom_crlf_and_invalid_bytes_compressed(tmp_path):

@@ -11,13 +11,14 @@ import sentencex
 from helpers.read_source import read
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.sources import reader
-from maskedlm.data.sources.sentences import MAX_SENTENCE, split_sentences
+from maskedlm.data.sources.sentences import MAX_SENTENCE, find_sentences
 
 
 def split(lines, mode="split", language="en"):
   report = Counter()
-  found = split_sentences(lines, mode=mode, language=language, report=report)
-  return found, dict(report)
+  text = "\n".join(lines)
+  spans = find_sentences(lines, mode=mode, language=language, report=report)
+  return [text[begin:end] for begin, end in spans], dict(report)
 
 
 def test_sentences_are_split_or_lines():

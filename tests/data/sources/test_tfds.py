@@ -87,7 +87,7 @@ def test_damage_of_tfrecord_is_reported_in_a_line(tfrecord_dir, tmp_path):
 def test_tfds(tfds_dir):
   found, report = read(f"tfds:odd_news@{tfds_dir}")
   assert found == [
-    ["One.", "Two.", "Three."],
+    ["One.", "Two.", "", "Three."],
     ["Über 😀."],
     ["Bad \ufffd and NUL."],
   ]
@@ -128,7 +128,7 @@ def test_no_module_of_the_current_folder_is_imported(tfds_dir, tmp_path):
 
 
 def test_tfds_split_and_version(tfds_dir):
-  first = [["One.", "Two.", "Three."]]
+  first = [["One.", "Two.", "", "Three."]]
   assert read(f"tfds:odd_news:test@{tfds_dir}")[0] == first
   assert read(f"tfds:odd_news:1.0.0:test@{tfds_dir}")[0] == first
   sliced = read(f"tfds:odd_news:1.0.0:train[1:3]@{tfds_dir}")[0]

@@ -15,14 +15,11 @@ from helpers import tokenizer_kinds
 from helpers.tokenizer_kinds import SCRIPTS
 from maskedlm.data.sources import sentences
 from maskedlm.data.tokenizers import documents
-from maskedlm.data.tokenizers.documents import Text
+from maskedlm.data.tokenizers.document_text import make_text
 
 
 def split(lines, tokenizer, mode="split"):
-  spans = sentences.find_sentences(
-    lines, mode=mode, language="en", report=Counter()
-  )
-  return Text(sentences.document_text(lines, tokenizer.line_separator), spans)
+  return make_text(lines, tokenizer, mode=mode, language="en", report=Counter())
 
 
 def check(texts, tokenizer, library_ids):
@@ -55,7 +52,11 @@ ALPHABET = st.one_of(
   st.characters(blacklist_categories=["Cs", "Cc", "Cn"]),
 )
 LINES = st.lists(
-  st.text(ALPHABET, min_size=1, max_size=40).map(str.strip).filter(bool),
+  st.builds(
+    lambda space, text: space + text,
+    st.sampled_from(["", "", " ", "    ", "\t", "  \t "]),
+    st.text(ALPHABET, max_size=40),
+  ),
   max_size=3,
 )
 
@@ -70,9 +71,26 @@ def test_random_documents_have_the_ids_of_the_library(any_kind, name):
     # A unigram of `tokenizers` takes the spelling of a special token for it.
     specials = {tokenizer.tokens(i) for i in tokenizer.special_ids} - {""}
     assume(not any(name in line for name in specials for line in lines))
+    assume(any(map(str.strip, lines)) or not lines)
     check([split(lines, tokenizer)], tokenizer, library_ids)
 
   run()
+
+
+CODE = ["def f(x):", "    if x:", "", "\treturn x", "", "  # Done."]
+
+
+@pytest.mark.parametrize("name", tokenizer_kinds.NAMES)
+def test_indentation_is_read_by_those_that_have_tokens_for_it(any_kind, name):
+  tokenizer, library_ids = any_kind(name)
+  check([split(CODE, tokenizer)], tokenizer, library_ids)
+  [(ids, _)] = tokenizer.encode_documents([split(CODE, tokenizer)], Counter())
+  lines = CODE if tokenizer.spells_lines else list(filter(None, CODE))
+  if not tokenizer.spells_lines:
+    lines = list(map(str.strip, lines))
+  assert ids.tolist() == library_ids(tokenizer.line_separator.join(lines))
+  bytes_of_text = name.startswith("byte-level")
+  assert tokenizer.spells_lines >= bytes_of_text
 
 
 # Long documents

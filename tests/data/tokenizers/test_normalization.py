@@ -64,15 +64,44 @@ def test_options_that_a_kind_does_not_support():
   with pytest.raises(CorpusError, match="byte_fallback=True: WordPiece has no"):
     trained("wordpiece", "", byte_fallback=True)
   with pytest.raises(
-    CorpusError, match="normalization='nfc': a lowercasing unigram"
+    CorpusError, match="normalization='none': a lowercasing unigram"
   ):
     train_tokenizer(
       ACCENTED,
       kind="unigram",
       vocab_size=40,
       lowercase=True,
-      normalization="nfc",
+      normalization="none",
     )
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe", "unigram"])
+def test_lowercased_text_keeps_its_unicode_form(kind):
+  size = 300 if kind == "bpe" else 12
+  made = train_tokenizer(
+    ["한글 Éa ﬁ"] * 9,
+    kind=kind,
+    vocab_size=size,
+    lowercase=True,
+    normalization="nfc",
+  )
+  assert made.normalize("한글 Éa ﬁ").strip() == "한글 ea ﬁ"
+
+
+def test_a_unigram_always_has_a_piece_for_the_space():
+  lines = ["ACGT" * 40 + "GATTACA" * (i % 3) for i in range(20)]
+  made = train_tokenizer(lines, kind="unigram", vocab_size=11, lowercase=False)
+  assert made.vocab_size == 11
+  ids = made.encode("GA TA").ids
+  assert made.special.unk not in ids and made.decode(ids) == "GA TA"
+
+
+def test_words_between_zero_width_spaces_are_words():
+  lines = ["ខ្មែរ\u200bភាសា\u200bល្អ"] * 9
+  made = train_tokenizer(
+    lines, kind="wordpiece", vocab_size=60, lowercase=False
+  )
+  assert made.encode(lines[0]).word_ids.tolist() == [0, 1, 2]
 
 
 def test_coverage_adds_characters(monkeypatch):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from helpers import tokenizer_kinds
 from helpers.tokenizer_texts import ODD_TEXTS
+from maskedlm.data.repair import repair
 
 # They drop accents, or have tokens of several words.
 STRIPPING = ("wordpiece, lowercase", "albert")
@@ -63,3 +64,16 @@ def test_words_end_at_spaces(any_kind, name):
     assert {0, *np.cumsum(sizes)[:-1].tolist()} <= begins
 
   run()
+
+
+@pytest.mark.parametrize("name", tokenizer_kinds.NAMES)
+def test_a_repaired_text_has_the_ids_and_places_of_the_given(any_kind, name):
+  tokenizer, _ = any_kind(name)
+  given = "\ufeffa\0 c\x97at\r\nb\ud800 \0"
+  clean = repair(given)
+  assert clean == "a c at\nb\ufffd "
+  a, b = map(tokenizer.encode, (given, clean))
+  np.testing.assert_array_equal(a.ids, b.ids)
+  np.testing.assert_array_equal(*tokenizer.encode_batch([given, clean]))
+  for (begin, end), (low, high) in zip(a.offsets, b.offsets, strict=True):
+    assert repair(given[begin:end]) == clean[low:high]

@@ -7,7 +7,8 @@ import tokenizers
 
 from helpers.tokenizer_texts import ODD, words_of
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.tokenizers.tokenizer import load_tokenizer
+from maskedlm.data.repair import repair
+from maskedlm.data.tokenizers.tokenizer import load_tokenizer, open_tokenizer
 
 
 def test_a_saved_tokenizer_replaces_one_of_another_kind(trained, tmp_path):
@@ -38,7 +39,7 @@ def test_bpe_without_a_space_before_the_text(trained, tmp_path):
   tokenizer = load_tokenizer(tmp_path)
   raw = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
   for text in ODD:
-    expected = raw.encode(text, add_special_tokens=False).ids
+    expected = raw.encode(repair(text), add_special_tokens=False).ids
     assert tokenizer.encode(text).ids.tolist() == expected
   prompt = "The<mask>, the <mask> value</s>"
   encoding = tokenizer.encode(prompt, specials=True)
@@ -122,11 +123,60 @@ def test_truncated_and_missing_files(trained, tmp_path):
     load_tokenizer(tmp_path / "empty")
 
 
-def test_models_of_another_kind_are_rejected(tmp_path):
-  names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]
+@pytest.mark.parametrize("model", ["WordLevel", "BPE"])
+def test_without_marks_of_spaces_each_token_is_a_word(tmp_path, model):
+  names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"ACGT"]
   vocab = {name: index for index, name in enumerate(names)}
   path = tmp_path / "tokenizer.json"
-  whole_words = tokenizers.models.WordLevel(vocab, unk_token="[UNK]")
-  tokenizers.Tokenizer(whole_words).save(str(path))
-  with pytest.raises(CorpusError, match="its model is wordlevel; expected"):
-    load_tokenizer(path)
+  options = {"merges": []} if model == "BPE" else {}
+  of_letters = getattr(tokenizers.models, model)(
+    vocab, unk_token="[UNK]", **options
+  )
+  library = tokenizers.Tokenizer(of_letters)
+  library.pre_tokenizer = tokenizers.pre_tokenizers.Split("", "isolated")
+  library.save(str(path))
+  made = load_tokenizer(path)
+  encoding = made.encode("GAX")
+  assert encoding.ids.tolist() == [7, 5, 1]
+  assert encoding.word_ids.tolist() == [0, 1, 2]
+  assert made.notes == ("it marks no spaces, so each token counts as a word",)
+
+
+def test_the_letters_of_a_vocab_txt_of_proteins(tmp_path):
+  names = ["<cls>", "<pad>", "<eos>", "<unk>", *"LAGV", "<null_1>", "<mask>"]
+  (tmp_path / "vocab.txt").write_text("\n".join(names) + "\n")
+  stated = {"tokenizer_class": "EsmTokenizer", "eos_token": "<eos>"}
+  (tmp_path / "tokenizer_config.json").write_text(json.dumps(stated))
+  made = load_tokenizer(tmp_path)
+  assert made.special == (1, 3, 0, 2, 9)
+  assert made.encode("GA VX").ids.tolist() == [6, 5, 7, 3]
+
+
+def test_special_tokens_of_other_names_are_those_that_are_stated(
+  trained, tmp_path
+):
+  made, _ = trained["bpe", False]
+  made.save(tmp_path)
+  path, text = tmp_path / "tokenizer.json", "a cat"
+  content = path.read_text()
+  for old, new in {
+    "<s>": "<|bos|>", "</s>": "<|eos|>", "<pad>": "<|pad|>",
+    "<mask>": "<|mask|>", "<unk>": "<|free|>",
+  }.items():  # fmt: skip
+    content = content.replace(json.dumps(old), json.dumps(new))
+  path.write_text(content)
+  with pytest.raises(CorpusError, match=r"no special token for pad .*pad_tok"):
+    load_tokenizer(tmp_path)
+  stated = {
+    "bos_token": "<|bos|>", "sep_token": {"content": "<|eos|>"},
+    "pad_token": "<|pad|>", "mask_token": "<|mask|>",
+    "added_tokens_decoder": {"1": {"content": "<|pad|>"}},
+  }  # fmt: skip
+  (tmp_path / "tokenizer_config.json").write_text(json.dumps(stated))
+  found = load_tokenizer(tmp_path)
+  # It spells every text, so it needs no unknown token.
+  assert found.special == made.special._replace(unk=made.special.pad)
+  assert found.encode(text).ids.tolist() == made.encode(text).ids.tolist()
+  assert "'<|pad|>' is named [PAD]" in found.notes
+  found.save(tmp_path / "saved")
+  assert open_tokenizer(tmp_path / "saved").special == found.special

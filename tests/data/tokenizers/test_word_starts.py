@@ -68,7 +68,6 @@ def test_spaces_marked_before_a_word(tmp_path, steps):
       ),
       {},
     ),
-    (models.BPE(unk_token="[UNK]"), pre_tokenizers.Whitespace(), {}),
     (
       models.BPE(unk_token="[UNK]", end_of_word_suffix="</w>"),
       pre_tokenizers.Whitespace(),

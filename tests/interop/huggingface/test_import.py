@@ -167,7 +167,7 @@ def test_the_encoder_alone(tmp_path):
   )
   assert sorted(made.params) == ["encoder", "pooler"]
   assert "and 2 more (7 tensors)" in lines[0]
-  assert len(lines) == 2 and "no MLM head" in lines[1]
+  assert len(lines) == 3 and "no MLM head" in lines[-1]
 
 
 def test_commands(tmp_path, capsys):

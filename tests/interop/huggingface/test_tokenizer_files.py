@@ -259,7 +259,8 @@ def test_added_unused_tokens_are_reported(special, tmp_path):
   ours = peers.import_tokenizer(
     tmp_path, tmp_path / "ours", vocab_size=len(words) + 3, log=lines.append
   )
-  (line,) = lines
+  (lost, line) = lines
+  assert f"{tmp_path}: its tokenizer loses characters that" in lost
   assert f"{tmp_path}: [unused1] in a text is ordinary text" in line
   assert 1 not in ours.encode("the [unused1] cat").ids
 

@@ -35,6 +35,7 @@ from maskedlm.data.prepare.beam import piece_plan, stages
 from maskedlm.data.prepare.beam.job import Job, is_done, list_pieces, start_job
 from maskedlm.data.prepare.options import recorded_options
 from maskedlm.data.sources import domains, reader
+from maskedlm.data.tokenizers import lost_text
 from maskedlm.data.tokenizers.tokenizer import Tokenizer, open_tokenizer
 from maskedlm.runtime import output_files, storage_errors
 
@@ -269,6 +270,7 @@ def _assemble(
     for counts, more in zip(domain_counts, encoded["parts"], strict=True):
       for split, name in itertools.product(shards.SPLITS, domain_splits.COUNTS):
         counts[split][name] += more[split][name]
+  lost_text.refuse(report, config.corpus)
   work = os.path.join(folder, "corpus")
   os.makedirs(work, exist_ok=True)
   tokenizer.save(os.path.join(work, "tokenizer"))
