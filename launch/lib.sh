@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Functions sourced by the scripts here, in the root of the checkout.
+# Functions sourced by the scripts here.
 
 fail() {  # MESSAGE: exits with an error, code 2 as of the command.
   echo "error: $1" >&2
@@ -102,7 +102,8 @@ only_flags() {  # STEP WORD ...: exits with an error if the first is no flag.
 
 check_verb() {  # WORD ...: exits with an error if the first is no verb.
   local verbs
-  verbs=$(sed -n 's/^  "\([a-z-]*\)": [("].*/\1/p' maskedlm/cli/verbs.py)
+  verbs=$(sed -n 's/^  "\([a-z-]*\)": [("].*/\1/p' \
+    "$(dirname "${BASH_SOURCE[0]}")/../maskedlm/cli/verbs.py")
   case $'\n'$verbs$'\n' in
     *$'\n'"${1:-}"$'\n'*) ;;
     *) fail "expected a verb of maskedlm, such as pretrain, not '${1:-}'" ;;

@@ -6,8 +6,8 @@
 #
 # On Ctrl-C, or `kill` of any of them, all save the same step and stop.
 set -euo pipefail
-cd "$(dirname "$0")/.."
-. launch/lib.sh
+# shellcheck source=launch/lib.sh
+. "$(dirname "$0")/lib.sh"
 parse "$@"
 set -- ${args[@]+"${args[@]}"}
 check_verb "$@"

@@ -9,8 +9,8 @@
 # ..., 10 minutes. RETRIES=20 runs in a row that each lasted less than an hour
 # are the limit. Ctrl-C, and `kill` of this script, save the run and end both.
 set -euo pipefail
-cd "$(dirname "$0")/.."
-. launch/lib.sh
+# shellcheck source=launch/lib.sh
+. "$(dirname "$0")/lib.sh"
 parse "$@"
 set -- ${args[@]+"${args[@]}"}
 check_verb "$@"

@@ -1,4 +1,4 @@
-"""The programs of the two how-to pages run as they are written there."""
+"""The programs of the three how-to pages run as they are written there."""
 
 import json
 import pathlib
@@ -29,9 +29,10 @@ def program(page: str) -> str:
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory):
-  """Returns a folder with both programs, and a run of the first, run."""
+  """Returns a folder with the programs, and runs of two of them."""
   folder = tmp_path_factory.mktemp("own")
   pages = {"summary": "add-an-objective.md", "complexity": "add-a-task.md"}
+  pages["mine"] = "own-files.md"
   for name, page in pages.items():
     (folder / f"{name}.py").write_text(program(page))
   lines = map(json.dumps, SENTENCES)
@@ -54,10 +55,9 @@ def here(tmp_path_factory):
       "optimizer.warmup_steps": 1,
     }
     given = [f"--config.{name}={value}" for name, value in options.items()]
-    assert (
-      main.main(["pretrain", "--config=summary.py", "--workdir=run", *given])
-      == 0
-    )
+    for file, run in (("summary.py", "run"), ("mine.py", "mine")):
+      argv = [f"--config={file}", f"--workdir={run}", *given]
+      assert main.main(["pretrain", *argv]) == 0
   return folder
 
 
@@ -137,6 +137,48 @@ def test_the_task(here, monkeypatch, capsys):
   argv = ["--checkpoint=tuned", "--to=hf", "--out=hf"]
   assert main.main(["export", *argv]) == 2
   assert "--part=encoder" in capsys.readouterr().err
+
+
+FILL = ("fill-mask", "--json", "the [MASK].")
+
+
+def test_layers_rules_and_measures(here, monkeypatch, tmp_path, capsys):
+  """A model of one's own layer is computed by its own code, or refused."""
+  monkeypatch.chdir(here)
+  assert '"heldout/vector_norm"' in (here / "mine/metrics.jsonl").read_text()
+  (kept,) = (here / "mine/code").glob("*/mine.py")
+  assert kept.read_text() == program("own-files.md")
+  config = json.loads((here / "mine/config.json").read_text())
+  names = [
+    config[section][key].rpartition("/")[2]
+    for section, key in (
+      ("model", "mlp"),
+      ("optimizer", "rule"),
+      ("objective", "name"),
+    )
+  ]
+  assert set(names) == {f"mine.py#{kept.parent.name}"}
+  fill = [*FILL, f"--checkpoint={here / 'mine'}"]
+  assert main.main(fill) == 0
+  found = capsys.readouterr().out
+  more = ["pretrain", "--workdir=mine", "--config.train.num_steps=3"]
+  edited = kept.read_text().replace("jnp.square", "jnp.abs")
+  (here / "mine.py").write_text(edited)
+  for argv in (fill, more):
+    assert main.main(argv) == 2
+    assert "mine.py': it was edited after the run" in capsys.readouterr().err
+  (here / "mine.py").unlink()
+  assert main.main(fill) == 2
+  error = capsys.readouterr().err
+  assert f"no such file in {here}; the run keeps a copy, code/" in error
+  # Elsewhere, with the copy.
+  monkeypatch.chdir(tmp_path)
+  (tmp_path / "mine.py").write_bytes(kept.read_bytes())
+  assert main.main(fill) == 0
+  assert capsys.readouterr().out == found
+  (here / "mine.py").write_bytes(kept.read_bytes())
+  monkeypatch.chdir(here)
+  assert main.main(more) == 0
 
 
 def test_a_file_that_is_none(tmp_path, monkeypatch):

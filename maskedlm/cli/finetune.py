@@ -52,6 +52,7 @@ class Finetune:
   def run(self) -> None:
     """Runs the verb."""
     from maskedlm.config import overrides
+    from maskedlm.data.sources import same_files
     from maskedlm.finetune import start
     from maskedlm.finetune.config import load_task, task_of, typed
 
@@ -59,7 +60,8 @@ class Finetune:
       config = typed(start.continued_config(self.workdir, self.overrides))
     else:
       config = self._load(self.config)
-    if self.task and self.task != config.task.kind:
+    same = same_files.is_same("task.kind", self.task, config.task.kind)
+    if self.task and not same:
       load_task(self.task)  # Raises if it is misspelt.
       raise ConfigError(
         f"{self.config or self.workdir} is for {config.task.kind!r}, not for "

@@ -73,9 +73,12 @@ class Plan:
     for topology in topologies:
       for each in self._configs(topology):
         for index in indices:
+          run, place = split(each), index
+          if len(indices) > 1:  # Each has its own hours, which add up.
+            run, place = [run[index]], 0
           plan = planner.make_plan(
-            split(each),
-            index,
+            run,
+            place,
             topology,
             rows=self.rows,
             price=self.price,
@@ -94,6 +97,8 @@ class Plan:
         if len(parts) > 1:
           print(phases.describe_phase(parts, index))
         print("\n".join(report.format_plan(plan)))
+      if len(plans) > 1:
+        print("\n".join(report.format_total(plans)))
 
   def _phases(self) -> list[int]:
     """Returns the indices of the phases to plan.

@@ -249,16 +249,16 @@ def attention_layers(text: str, num_layers: int) -> list[int]:
 @dataclasses.dataclass(frozen=True)
 class Masks:
   """Draws how probable the model finds the words that a text hides, between
-  asterisks: 'So *long* and thanks for *all|apricot* the fish'.
-  docs/guides/use/pictures.md shows one.
+  asterisks: 'Return *True* if all *elements* of the *list|table* are *equal*.'
+  docs/guides/use/pictures.md shows it.
   """
 
   checkpoint: str = shared.checkpoint()
   top_k: int = shared.top_k(5, "Tokens to show for each")
   out: str = shared.picture()
   text: str = shared.text(
-    "*long* is masked; of *all|apricot* the model reads the second word, and "
-    "has to find the first.",
+    "*elements* is masked; of *list|table* the model reads the second word, "
+    "and has to find the first.",
     REQUIRED,
   )
 
@@ -328,6 +328,10 @@ class Run:
 
   def run(self) -> None:
     """Runs the verb."""
+    import jax
+
+    # Else JAX looks for an accelerator, which the run itself may hold.
+    jax.config.update("jax_platforms", "cpu")
     from maskedlm.inference.plots import figure, training_curves
 
     over = self.over.split(",")

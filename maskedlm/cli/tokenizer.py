@@ -45,8 +45,8 @@ def saved_tokenizer(**more):
 @dataclasses.dataclass(frozen=True)
 class Show:
   """Shows the row that a model such as BERT reads, of a text or of a pair: a
-  line has a token's position, its segment, its id, the token, and the
-  characters of the text that it is.
+  line has a token's position, its segment, its id, the token (of byte-level BPE
+  with its characters), and the characters of the text that it is.
   """
 
   tokenizer: str = saved_tokenizer(old=("--try",))
@@ -56,7 +56,7 @@ class Show:
 
   def run(self) -> None:
     """Runs the verb."""
-    from maskedlm.data.tokenizers import tokenizer
+    from maskedlm.data.tokenizers import spelling, tokenizer
     from maskedlm.finetune.common import text_pairs
 
     made = tokenizer.load_tokenizer(self.tokenizer)
@@ -72,17 +72,23 @@ class Show:
     encodings = [made.encode(text) for text in texts]
     a, b = [x.ids for x in encodings] + [None] * (2 - len(texts))
     row = text_pairs.pair_row(made, a, b, length=sys.maxsize)
-    places = [""]  # Of [CLS].
+    nothing = "", ""
+    places = [nothing]  # Of [CLS].
     for encoding, each in zip(encodings, texts, strict=True):
       for start, end in encoding.offsets:
-        places.append(f"{start}:{end}\t{console.isolate(each[start:end])!r}")
-      places.append("")  # Of [SEP].
-    print("position\tsegment\tid\ttoken\tcharacters\ttext")
-    rows = zip(row.input_ids, row.token_type_ids, places, strict=True)
-    for position, (i, segment, place) in enumerate(rows):
-      token = console.isolate(made.tokens(int(i)))
-      line = f"{position}\t{'AB'[segment]}\t{i}\t{token}\t{place}"
-      print(line.rstrip("\t"))
+        part = console.isolate(repr(each[start:end]))
+        places.append((f"{start}:{end}", part))
+      places.append(nothing)  # Of [SEP].
+    names = [made.tokens(int(i)) for i in row.input_ids]
+    if made.kind == "bpe":
+      names = map(spelling.readable, names)
+    columns = ("position", "segment", "id", "token", "characters", "text")
+    parts = zip(row.token_type_ids, row.input_ids, names, places, strict=True)
+    rows = (
+      (position, "AB"[segment], i, console.isolate(name), *place)
+      for position, (segment, i, name, place) in enumerate(parts)
+    )
+    print("\n".join(console.table(columns, rows, align="><><<<")))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,6 +21,7 @@ import typing
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from maskedlm.core import own_file
 from maskedlm.core.errors import ConfigError, check_name
 
 if TYPE_CHECKING:  # To import it takes a tenth of a second.
@@ -40,6 +41,7 @@ def option(
   phase: bool | str = False,
   needs: Mapping[str, Any] | None = None,
   machine: bool = False,
+  own: bool = False,
 ) -> Any:
   """Returns a dataclass field with its documentation and checks.
 
@@ -60,6 +62,7 @@ def option(
       function of the whole config. `unused` reads it.
     machine: True if it decides how fast, or in how much memory, and nothing of
       the result.
+    own: whether a file of one's own, FILE.py, is a choice too (own_file.py).
 
   >>> @dataclasses.dataclass(frozen=True)
   ... class DataOptions:
@@ -81,6 +84,7 @@ def option(
     "phase": phase,
     "needs": needs or {},
     "machine": machine,
+    "own": own,
   }
   return dataclasses.field(default=default, metadata=metadata)
 
@@ -249,7 +253,7 @@ def check_options(section: str, cls: type, values: Any) -> None:
     name = f"{section}.{field.name}".lstrip(".")
     value = getattr(values, field.name)
     choices = field.metadata["choices"]
-    if choices is not None and value is not None:
+    if choices is not None and value is not None and not _is_own(field, value):
       check_name(name, value, choices)
     if wanted := expected(cls, field.name, value):
       raise ConfigError(f"{name}={value} is out of range: expected {wanted}.")
@@ -271,7 +275,7 @@ def expected(cls: type, name: str, value: Any) -> str:
   about = field.metadata
   # A NaN fails every comparison.
   if about["choices"] is not None and value not in about["choices"]:
-    return describe_range(field)
+    return "" if _is_own(field, value) else describe_range(field)
   if not all(
     within(value, about[bound])
     for bound, (within, _) in _BOUNDS.items()
@@ -283,6 +287,10 @@ def expected(cls: type, name: str, value: Any) -> str:
   if isinstance(value, float) and not math.isfinite(value):
     return "a finite number"
   return ""
+
+
+def _is_own(field: dataclasses.Field, value: Any) -> bool:
+  return field.metadata["own"] and own_file.is_own(value)
 
 
 _MAX_INT = 2**31 - 1  # JAX counts steps, and indexes arrays, in 32 bits.
@@ -349,7 +357,8 @@ def describe_range(field: dataclasses.Field) -> str:
   """Returns the values that a field may have, in words; "" for any."""
   about = field.metadata
   if about["choices"] is not None:
-    return ", ".join(f"{c!r}" for c in about["choices"])
+    own = ["FILE.py"] if about["own"] else []
+    return ", ".join([*(f"{c!r}" for c in about["choices"]), *own])
   if about["low"] is not None and about["high"] is not None:
     return f"{about['low']} to {about['high']}"
   return ", ".join(

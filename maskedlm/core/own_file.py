@@ -1,20 +1,27 @@
-"""Loads an objective or a task of one's own from a Python file.
+"""Loads an objective, a task, a layer or an update rule from one's own file.
 
 A name that ends in .py, such as ./my_objective.py, is the file's path, relative
-to the current folder. Its code runs: use only files that you trust.
+to the current folder. Its code runs: use only files that you trust. A run keeps
+the name with a hash of the file, ./my_objective.py#0123456789ab: what it has
+trained, or trains on, is then computed by the same code, or refused.
 """
 
 import functools
-import importlib.util
+import hashlib
 import os
+import re
 import sys
 import types
-from collections.abc import Sequence
-from importlib.machinery import SourceFileLoader
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from maskedlm.core.errors import ConfigError, check_name
 
+# The options that can name such a file.
+OPTIONS = ("objective.name", "task.kind", "model.mlp", "optimizer.rule")
 SUFFIX = ".py"
+FOLDER = "code"  # Of a run: copies of its files, code/HASH/NAME.py.
+_NAME = re.compile(r".*\.py(#[0-9a-f]{12})?", re.DOTALL)
 # What such files imported from earlier versions, and where it is now.
 _COMMON = "maskedlm.finetune.common"
 _MOVED = {
@@ -33,40 +40,20 @@ def load(option: str, name: str, known: list[str], *, has: Sequence[str]):
 
   Args:
     option: the option's name, for errors.
-    name: a path that ends in .py, or one of the known names.
+    name: a path that ends in .py, perhaps with a hash, or one of the known
+      names.
     known: the names of maskedlm's own modules.
     has: the names that the file must define.
 
   Raises:
     ConfigError: the name is neither, or the file can't be loaded.
   """
-  if not name.endswith(SUFFIX):
+  if not is_own(name):
     check_name(option, name, [*known, f"FILE{SUFFIX}"])
     return None
-  module = _run(option, name, os.path.realpath(name))
-  for each in has:
-    if not hasattr(module, each):
-      raise ConfigError(
-        f"{option}={name!r}: the file has no {each}; docs/design/ shows one."
-      )
-  return module
-
-
-@functools.cache  # So that its classes are the same ones in every call.
-def _run(option: str, name: str, path: str) -> types.ModuleType:
-  if not os.path.isfile(path):
-    raise ConfigError(
-      f"{option}={name!r}: no such file in {os.getcwd()}; put it there, or run "
-      "the command in its folder."
-    )
-  title = os.path.basename(name).removesuffix(SUFFIX)
-  loader = SourceFileLoader(f"own_file.{title}", path)
-  spec = importlib.util.spec_from_loader(loader.name, loader)
-  assert spec  # It is None only without a loader.
-  module = importlib.util.module_from_spec(spec)
-  sys.modules[spec.name] = module  # Where dataclasses look for their types.
+  path, code = read(option, name)
   try:
-    loader.exec_module(module)
+    module = _run(path, code)
   except ConfigError:
     raise
   except Exception as error:
@@ -76,4 +63,105 @@ def _run(option: str, name: str, path: str) -> types.ModuleType:
       f"{' '.join(str(error).split())}"
       + (f"; it is {moved} now" if moved else "")
     ) from error
+  for each in has:
+    if not hasattr(module, each):
+      raise ConfigError(
+        f"{option}={name!r}: the file has no {each}; docs/design/ shows one."
+      )
   return module
+
+
+@functools.cache  # So that its classes are the same ones in every call.
+def _run(path: str, code: bytes) -> types.ModuleType:
+  title = os.path.basename(path).removesuffix(SUFFIX)
+  module = types.ModuleType(f"own_file.{title}")
+  module.__file__ = path
+  sys.modules[module.__name__] = module  # Where dataclasses look for types.
+  exec(compile(code, path, "exec"), module.__dict__)
+  return module
+
+
+def is_own(name: object) -> bool:
+  """Returns whether an option's value names a file of one's own."""
+  return isinstance(name, str) and _NAME.fullmatch(name) is not None
+
+
+def pinned(config: Any) -> Any:
+  """Returns a copy of a config, whose names of such files have their hashes.
+
+  Raises:
+    ConfigError: see `read`.
+  """
+  config = config.copy_and_resolve_references()
+  for option, name in _names(config):
+    section, _, key = option.partition(".")
+    config[section][key] = f"{_split(name)[0]}#{_hash(read(option, name)[1])}"
+  return config
+
+
+def copies(config: Any, encoder: Mapping[str, Any]) -> dict[str, bytes]:
+  """Returns the files that a run keeps: path in its workdir -> content.
+
+  Args:
+    config: from `pinned`.
+    encoder: the fields of its architecture, of init_from, perhaps.
+  """
+  found = {}
+  for option, name in [*_names(config), *_names({"model": encoder})]:
+    _, code = read(option, name)
+    base = os.path.basename(_split(name)[0])
+    found[f"{FOLDER}/{_hash(code)}/{base}"] = code
+  return found
+
+
+def _names(config: Any) -> Iterator[tuple[str, Any]]:
+  """Yields (option, name) of the files that a config names."""
+  for option in OPTIONS:
+    section, _, key = option.partition(".")
+    name = config[section].get(key) if section in config else ""
+    if is_own(name):
+      yield option, name
+
+
+def read(option: str, name: str) -> tuple[str, bytes]:
+  """Returns the absolute path of a file and its content.
+
+  Raises:
+    ConfigError: it isn't there, or has another hash than the name.
+  """
+  given, wanted = _split(name)
+  base = os.path.basename(given)
+  problem = f"no such file in {os.getcwd()}"
+  for path in (given, base) if wanted else (given,):
+    if not os.path.isfile(path):
+      continue
+    with open(path, "rb") as file:
+      code = file.read()
+    if not wanted or _hash(code) == wanted:
+      return os.path.realpath(path), code
+    problem = "it was edited after the run began"
+  remedy = (
+    f"the run keeps a copy, {FOLDER}/{wanted}/{base} in its workdir: read it, "
+    f"and copy it to {os.getcwd()}, or start another run"
+    if wanted
+    else "put it there, or run the command in its folder"
+  )
+  raise ConfigError(f"{option}={given!r}: {problem}; {remedy}.")
+
+
+def is_same(a: str, b: str) -> bool:
+  """Returns whether two names are of one file: by hashes if both have one."""
+  (path_a, hash_a), (path_b, hash_b) = _split(a), _split(b)
+  if hash_a and hash_b:
+    return hash_a == hash_b
+  return os.path.realpath(path_a) == os.path.realpath(path_b)
+
+
+def _split(name: str) -> tuple[str, str]:
+  """Returns (path, hash) of a name; "" if it has no hash."""
+  path, _, hashed = name.partition(f"{SUFFIX}#")
+  return (path + SUFFIX, hashed) if hashed else (name, "")
+
+
+def _hash(code: bytes) -> str:
+  return hashlib.sha256(code).hexdigest()[:12]

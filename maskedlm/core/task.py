@@ -84,6 +84,9 @@ class Task(NamedTuple):
   score: Callable[[list[Mapping[str, Array]]], Mapping[str, float]] | None = (
     None
   )
+  # params -> further metrics of the weights, logged with the held-out ones; for
+  # an objective of one's own. It is called on every host.
+  evaluate: Callable[[Params], Mapping[str, float]] | None = None
   # `corrupt` for held-out batches; None = the same as in training.
   corrupt_heldout: Callable[[Batch, Key], Batch] | None = None
   # The metric that selects the best checkpoint, higher is better; "" for the

@@ -15,11 +15,13 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
+from maskedlm.core import own_file
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, DataError, StoppedError
 from maskedlm.core.measured import parse_line, to_json
 from maskedlm.core.parse_json import parse_json
 from maskedlm.core.task import Params, Task
+from maskedlm.data.batches import batch_costs
 from maskedlm.data.tokenizers.tokenizer import save_if_absent
 from maskedlm.finetune import initial_params, predict, row_checks, splits
 from maskedlm.finetune.common import batching, cut_texts, packing
@@ -70,6 +72,7 @@ def finetune(config: FinetuneConfig, workdir: pathlib.Path) -> dict[str, Any]:
     ConfigError, CheckpointError: see loop.run and checkpoints/load.py.
     StoppedError: a signal stopped the run; the same command resumes it.
   """
+  config = own_file.pinned(config)
   mesh = sharding.make_mesh(config.mesh)
   sharding.check_batch(config.data.batch_size, config.train.accumulate, mesh)
   multihost.check_shared(workdir)
@@ -274,9 +277,11 @@ def _train_batches(
   unpacked = 1 - float(np.mean(lengths)) / data.length
   counts = sorted({len(microbatches) * count for count in layout.counts})
   of_rows = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else counts[0]
+  other = ("data.pack=False", unpacked) if data.pack else ()
   console.log(
-    f"padding: {share:.1%} ({lengths.shape[1] * data.batch_size} texts share "
-    f"{of_rows} rows of {layout.length} tokens); without packing {unpacked:.1%}"
+    f"{batch_costs.format_padding(share, *other)} "
+    f"({lengths.shape[1] * data.batch_size} texts share {of_rows} rows of "
+    f"{layout.length} tokens)"
   )
   return batches
 

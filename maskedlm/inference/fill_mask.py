@@ -39,8 +39,8 @@ EXAMPLES = (
 )
 MAX_TEXTS = 16  # The most in a batch.
 _HOW = (
-  "expected the hidden words between asterisks, such as: So *long* and thanks "
-  "for *all|apricot* the fish"
+  "expected the hidden words between asterisks, such as: Return *True* if all "
+  "of the *list|table* are equal"
 )
 
 

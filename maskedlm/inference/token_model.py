@@ -91,14 +91,21 @@ def masked_model(params, task, path) -> tuple[dict, EncoderConfig]:
   if "mlm_head" not in params:
     raise ConfigError(
       f"{path} has no MLM head (it has {', '.join(params)}): it can't fill "
-      "masks until one is trained, by `maskedlm pretrain "
-      f"--config=configs/continued.py --config.init_from={path}`."
+      f"masks until one is trained, by {how_to_train_a_head(path)}."
     )
   if "generator" in params:
     generator = restored(task["generator"])
     return masked_lm.with_generator(params), generator
   parts = {name: params[name] for name in ("encoder", "mlm_head")}
   return parts, restored(task["encoder"])
+
+
+def how_to_train_a_head(path) -> str:
+  """Returns the command that gives the model at `path` an MLM head."""
+  return (
+    "`maskedlm pretrain --config=configs/continued.py:laptop "
+    f"--config.init_from={path}` (on a GPU continued.py:gpu)"
+  )
 
 
 def row_length(

@@ -91,7 +91,7 @@ def _difference(
   task: Mapping[str, Any], found: Mapping[str, Any], max_positions: int
 ) -> str:
   """Returns why the task is not that of the model, or ""."""
-  if str(task["kind"]).endswith(own_file.SUFFIX):
+  if own_file.is_own(task["kind"]):
     return "its task is a file of code, which an import never runs"
   if found.get("kind", task["kind"]) != task["kind"]:
     return f"its head is one of {found['kind']}, not of {task['kind']}"

@@ -7,7 +7,7 @@ it.
 
 import dataclasses
 
-from maskedlm.core import options
+from maskedlm.core import options, own_file
 from maskedlm.core.errors import CheckpointError, ConfigError
 from maskedlm.core.options import option
 from maskedlm.modeling.attention import dispatch
@@ -191,6 +191,7 @@ def restored(fields) -> EncoderConfig:
 
   Raises:
     CheckpointError: the fields are not those of an encoder.
+    ConfigError: a layer is a file that is not there as it was in training.
   """
   try:
     cfg = EncoderConfig(**{"unroll": False, **fields, "attention": "auto"})
@@ -200,6 +201,8 @@ def restored(fields) -> EncoderConfig:
       f"the checkpoint's architecture can't be used: {error}: was it written "
       "by a newer maskedlm, or edited?"
     ) from None
+  if own_file.is_own(cfg.mlp):
+    own_file.read("model.mlp", cfg.mlp)
   return cfg
 
 

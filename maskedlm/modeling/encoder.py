@@ -17,6 +17,7 @@ import numpy as np
 from flax import linen as nn
 from jax.sharding import PartitionSpec
 
+from maskedlm.core import own_file
 from maskedlm.modeling import positions as positions_lib
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.arrays import Array, Bool, Float, Int
@@ -190,6 +191,12 @@ def make_norm(cfg: EncoderConfig, name: str):
   return NORMS[cfg.norm_kind](cfg, name)
 
 
+def make_mlp(cfg: EncoderConfig, name: str):
+  """Returns the architecture's MLP, or that of a file, as a module."""
+  own = own_file.load("model.mlp", cfg.mlp, list(MLPS), has=["Mlp"])
+  return (own.Mlp if own else MLPS[cfg.mlp])(cfg, name=name)
+
+
 class LayerFlags(NamedTuple):
   """Flags that distinguish layers; scanned, so that all share one Block."""
 
@@ -250,7 +257,7 @@ class Block(nn.Module):
       return Dropout(cfg.dropout)(y, train=self.train)
 
     def transform(x):
-      return MLPS[cfg.mlp](cfg, name="mlp")(x, train=self.train)
+      return make_mlp(cfg, "mlp")(x, train=self.train)
 
     norm = make_norm(cfg, "attention_norm")
 

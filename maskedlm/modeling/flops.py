@@ -29,7 +29,8 @@ def train_flops(
   E = cfg.embedding_size
   if cfg.family == "bilm":  # Inputs, outputs before, projection; twice.
     return 6.0 * (L * N * 2 * 9 * (D // 2) * F + P * 2 * E * V)
-  matrices = {"plain": 2, "gated": 3}[cfg.mlp]
+  # One's own counts as plain.
+  matrices = {"gated": 3}.get(cfg.mlp, 2)
   of_keys = D * cfg.key_value_heads * cfg.head_size
   # Weights for each token.
   dense = N * (2 * D**2 + 2 * of_keys + matrices * D * F)

@@ -194,8 +194,9 @@ class ModelOptions:
   mlp: str = option(
     "plain",
     "Two dense layers (plain), or a third that gates the first (gated): GeGLU "
-    "with gelu, SwiGLU with silu.",
+    "with gelu, SwiGLU with silu; or your own (docs/design/own-files.md).",
     choices=("plain", "gated"),
+    own=True,
     frozen=True,
     needs=_ATTENDS,
   )

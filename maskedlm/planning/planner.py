@@ -73,7 +73,7 @@ def make_plan(
   """Compiles the step of a phase, or estimates it (GPUs without the plugin).
 
   Args:
-    phases: those of the run.
+    phases: those whose rows hours and cost are of.
     phase: index of the phase.
     topology: the chips.
     rows: rows on a chip at a time, instead of the config's; hours and cost are

@@ -1,6 +1,6 @@
 """Formats plans as text, as a Markdown table or as figures for JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from maskedlm.planning import collectives, gpus
@@ -129,15 +129,28 @@ def _time(plan: Plan) -> list[str]:
     text.append(
       f"  {'recomputed':<20}{plan.recomputed:.1%} of the FLOPs executed"
     )
-  run = plan.run
-  text += [
-    f"  {'tokens/s':<20}{run['tokens_per_second']:,.0f}, padding included",
-    f"  {'the run':<20}{run['hours']:.3g} hours for the config's "
-    f"{run['rows']:,} rows, {run['chip_hours']:,.1f} chip-hours",
+  speed = plan.run["tokens_per_second"]
+  text.append(f"  {'tokens/s':<20}{speed:,.0f}, padding included")
+  return text + _work(plan.run)
+
+
+def _work(run: Mapping[str, float]) -> list[str]:
+  text = [
+    f"  {'hours':<20}{run['hours']:.3g} for the config's "
+    f"{run['rows']:,} rows, {run['chip_hours']:,.1f} chip-hours"
   ]
   if "cost" in run:
     text.append(f"  {'cost':<20}{run['cost']:,.0f}, at the price given")
   return text
+
+
+def format_total(plans: Sequence[Plan]) -> list[str]:
+  """Formats what a run takes whose phases were planned, each with its hours."""
+  runs = [plan.run for plan in plans]
+  if not all(runs):
+    return ["", "no total: a phase does not fit"]
+  total = {name: sum(run[name] for run in runs) for name in runs[0]}
+  return ["", f"all {len(plans)} phases", *_work(total)]
 
 
 def _remedies(plan: Plan) -> list[str]:

@@ -17,13 +17,13 @@ def run_cost(
   topology: Topology,
   price: float | None,
 ) -> dict[str, float]:
-  """Returns tokens/s of this phase, and hours and cost of the whole run.
+  """Returns tokens/s of a phase, and hours and cost of it and perhaps others.
 
-  The run's other phases are assumed to reach the same FLOP/s.
+  The others are assumed to reach the same FLOP/s.
 
   Args:
-    phases: those of the run; hours and cost are those of their rows, even if a
-      step with other rows was planned.
+    phases: hours and cost are those of their rows, even if a step with other
+      rows was planned.
     step: the planned step.
     estimate: the step's time.
     topology: the chips.

@@ -7,6 +7,7 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
+from maskedlm.core import own_file
 from maskedlm.runtime import startup
 
 
@@ -37,6 +38,7 @@ def pretrain(
     from maskedlm.pretraining import run
     from maskedlm.runtime import multihost
 
+    config = own_file.pinned(config)
     startup.enable_compile_cache()
     mesh = run.check(config)
     with multihost.workdir(workdir) as folder:

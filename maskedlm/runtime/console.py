@@ -97,14 +97,26 @@ def table(
   """
   cells = [columns, *([_cell(x) for x in row] for row in rows)]
   sides = align.ljust(len(columns), ">")
-  widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+  sizes = [[*map(columns_of, line)] for line in cells]
+  widths = [*map(max, zip(*sizes, strict=True))]
+
+  def pad(cell: str, size: int, side: str, width: int) -> str:
+    gap = " " * (width - size)
+    return cell + gap if side == "<" else gap + cell
+
   return [
-    "  ".join(
-      f"{cell:{side}{width}}"
-      for cell, side, width in zip(line, sides, widths, strict=True)
-    ).rstrip()
-    for line in cells
+    "  ".join(map(pad, line, size, sides, widths)).rstrip()
+    for line, size in zip(cells, sizes, strict=True)
   ]
+
+
+def columns_of(text: str) -> int:
+  """Returns the columns that a text takes: wide characters two, marks none."""
+  return sum(
+    1 + (unicodedata.east_asian_width(char) in "WF")
+    for char in text
+    if unicodedata.category(char) not in ("Mn", "Me", "Cf")
+  )
 
 
 def markdown_table(

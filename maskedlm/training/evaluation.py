@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import jax
 
+from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Params, Task
 from maskedlm.training import metrics, sharding
 
@@ -28,4 +29,11 @@ def evaluate(
   terms, stats = (metrics.means(metrics.sums(each)) for each in pairs)
   loss = {"loss": sum(terms.values())} if terms else {}
   values = {**loss, **stats}
-  return values | dict(task.score(list(outputs)) if task.score else {})
+  values |= dict(task.score(list(outputs)) if task.score else {})
+  own = task.evaluate(params) if task.evaluate else {}
+  if twice := values.keys() & own.keys():
+    raise ConfigError(
+      f"Task.evaluate returns {', '.join(sorted(twice))}, which the held-out "
+      "rows have measured: choose another name."
+    )
+  return values | {name: float(value) for name, value in own.items()}

@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 import grain
 import jax
 
+from maskedlm.core import own_file
 from maskedlm.core.task import Batch, Params, Task
-from maskedlm.runtime import console, interrupts, multihost
+from maskedlm.runtime import console, interrupts, multihost, output_files
 from maskedlm.training import metrics, sharding, step_memory
 from maskedlm.training import step as steps
 from maskedlm.training.checkpoints import manager
@@ -100,7 +101,7 @@ def run(
       unverified=options.resume_unverified,
       continue_from=continue_from,
     )
-    _describe(workdir, identity, state.params, mesh)
+    _describe(workdir, identity, tasks[0], state.params, mesh)
     batches = prefetch(tasks[0], start, num_steps)
     updates, batches = _watched(phases, programs, batches, workdir, start)
     if start < num_steps:  # Fail now, not later.
@@ -150,12 +151,18 @@ def _open_checkpoints(
   )
 
 
-def _describe(workdir: pathlib.Path, identity, params: Params, mesh) -> None:
-  """Writes config.json and parameters.txt."""
+def _describe(
+  workdir: pathlib.Path, identity, task: Task, params: Params, mesh
+) -> None:
+  """Writes config.json, parameters.txt and code/."""
   config = json.dumps(identity["config"], indent=2) + "\n"
   multihost.write_text(workdir / "config.json", config)
   described = sharding.describe_parameters(params, mesh)
   multihost.write_text(workdir / "parameters.txt", described)
+  own = own_file.copies(identity["config"], task.describe.get("encoder", {}))
+  for name, code in own.items():
+    if multihost.is_primary():
+      output_files.write_bytes(workdir / name, code)
 
 
 def _watched(phases, programs, batches, workdir: pathlib.Path, start: int):

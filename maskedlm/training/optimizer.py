@@ -19,10 +19,10 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from maskedlm.core import options
+from maskedlm.core import options, own_file
 from maskedlm.core.errors import ConfigError
 from maskedlm.training import layerwise_rates, muon
-from maskedlm.training.optimizer_options import OptimizerOptions
+from maskedlm.training.optimizer_options import RULES, OptimizerOptions
 from maskedlm.training.sharding import path_of
 
 Schedule = Callable[[Any], jax.Array]  # step -> learning rate, f32 scalar.
@@ -82,9 +82,12 @@ def make_optimizer(
   # Always four transformations, and scale_by_layer adds none, so the moments
   # have the same place for all values of the options that a resumed run may
   # change (all but rule).
+  own = own_file.load("optimizer.rule", o.rule, list(RULES), has=["make_rule"])
   update = optax.chain(
     clip if o.clip_norm else optax.identity(),
-    *{
+    *(own.make_rule(o, params), decay, optax.identity())
+    if own
+    else {
       "adam": (adam, decay, optax.identity()),
       "bert_adam": (raw_adam, decay, optax.identity()),
       "lamb": (adam, decay, optax.masked(scale_by_trust_ratio(), mask)),

@@ -48,6 +48,7 @@ RULES = (
   (r"/lstm/(input|recurrent|projection)_kernel$", ("fsdp", None)),
   (r"lstm/bias$", ()),
   (r"recurrent_kernel$", ()),  # [2, W, 4 W], of a head.
+  (r"layers/mlp/", ()),  # Of model.mlp=FILE.py.
 )
 
 
@@ -122,6 +123,8 @@ def spec_of(path: str, shape: tuple[int, ...], mesh: Mesh) -> PartitionSpec:
       f"no sharding rule matches the parameter {path} {shape}; add a line for "
       "it to RULES in maskedlm/training/sharding.py."
     )
+  if len(trailing) > len(shape):  # An update rule keeps less of it.
+    trailing = ()
   spec = (None,) * (len(shape) - len(trailing)) + tuple(trailing)
   for size, axis in zip(shape, spec, strict=True):
     if axis and size % mesh.shape[axis]:

@@ -30,8 +30,8 @@ def show(tmp_path, capsys):
     code = main.main(["tokenizer", "--try", str(path), *texts])
     out, err = capsys.readouterr()
     header, *lines = out.splitlines() or [""]
-    assert code or header.split("\t")[:3] == ["position", "segment", "id"]
-    return code, err, [line.split("\t") for line in lines]
+    assert code or header.split()[:3] == ["position", "segment", "id"]
+    return code, err, [line.split() for line in lines]
 
   return run
 

@@ -68,9 +68,10 @@ PROGRAMS = [
 ]
 
 
-def run(script, *argv, **environ):
+def run(script, *argv, cwd=None, **environ):
   return subprocess.run(
     ["bash", LAUNCH / script, *argv],
+    cwd=cwd,
     env={"PATH": os.environ["PATH"], "HOME": "/home/me", **environ},
     capture_output=True,
     text=True,
@@ -123,6 +124,13 @@ def test_local_runs_all_hosts_and_returns_their_failure(tmp_path):
   assert ended.returncode == 5
   assert {"0 of 2: a  b", "1 of 2: a  b"} <= {*ended.stdout.splitlines()}
   assert run("local.sh", "pretrain", "x", PATH=path).returncode == 0
+
+
+@pytest.mark.parametrize("script", ["local.sh", "machine.sh"])
+def test_relative_paths_are_those_of_the_users_folder(tmp_path, script):
+  path = write_command(tmp_path, "maskedlm", "pwd")
+  ended = run(script, "pretrain", cwd=tmp_path, PATH=path)
+  assert ended.stdout.splitlines()[-1] == str(tmp_path)
 
 
 def test_ctrl_c_ends_hosts_that_do_not_train_yet(tmp_path):

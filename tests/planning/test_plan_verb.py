@@ -197,10 +197,23 @@ def test_each_phase_is_planned(capsys, config):
   first, last = json.loads(run(capsys, *argv, "--json"))
   assert (first["length"], first["rows_per_chip"]) == (40, 2)
   assert (last["length"], last["rows_per_chip"]) == (48, 1)
+  # One alone stands for the run; of several, each has its own rows.
   alone = json.loads(run(capsys, *argv, "--json", "--phase=2"))
-  assert alone == last
+  own = last["predicted_hours"]
+  both = own * (1 + first["flops_per_step"] / last["flops_per_step"])
+  assert alone["predicted_hours"] == pytest.approx(both)
+  assert {n: x for n, x in alone.items() if "hours" not in n} == {
+    n: x for n, x in last.items() if "hours" not in n
+  }
   shown = run(capsys, *argv)
   assert "phase 2 of 2, to step 10: data.length=48" in shown
+  total = first["predicted_hours"] + own
+  assert shown.splitlines()[-2:] == [
+    "all 2 phases",
+    f"  {'hours':<20}{total:.3g} for the config's 120 rows, "
+    f"{first['predicted_chip_hours'] + last['predicted_chip_hours']:,.1f} "
+    "chip-hours",
+  ]
 
 
 def test_gpus_are_estimated(capsys, config):

@@ -16,6 +16,12 @@ def padding_share(batch_at, split: str, steps: Iterable[int]) -> float:
   return 1 - real / total
 
 
+def format_padding(share: float, option: str = "", other: float = 0.0) -> str:
+  """Returns a line with a padding_share, and with the one under `option`."""
+  line = f"padding: {share:.1%} of the positions"
+  return f"{line}; {other:.1%} with {option}" if option else line
+
+
 def attended_pairs(segment_ids) -> float:
   """Returns the mean number of attending position pairs per row.
 

@@ -13,12 +13,13 @@ from maskedlm.data.sources import reader
 from maskedlm.runtime import buckets
 
 _PATHS = ("init_from", "init_tokens", "corpus.path", "tokenizer.path")
-_CODE = ("objective.name", "task.kind")  # A file's path if it ends in .py.
 _LISTS = ("data.train", "data.dev")  # Of fine-tuning; their order matters.
 
 
 def is_same(name: str, a: Any, b: Any) -> bool:
   """Returns whether two values of the option `name` mean the same."""
+  if name in own_file.OPTIONS and own_file.is_own(a) and own_file.is_own(b):
+    return own_file.is_same(a, b)
   return a == b or canonical(name, a) == canonical(name, b)
 
 
@@ -29,7 +30,7 @@ def canonical(name: str, value: Any) -> Any:
   """
   if not (isinstance(value, str) and value):
     return value
-  if name in _PATHS or (name in _CODE and value.endswith(own_file.SUFFIX)):
+  if name in _PATHS:
     return _path(value)
   if name in _LISTS:
     return value if value.startswith("tfds:") else _paths(value)

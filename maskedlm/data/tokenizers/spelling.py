@@ -18,6 +18,7 @@ _PRINTABLE = [*range(33, 127), *range(161, 173), *range(174, 256)]
 _OTHERS = [byte for byte in range(256) if byte not in _PRINTABLE]
 _LETTERS = {chr(byte): byte for byte in _PRINTABLE}
 _LETTERS |= {chr(256 + i): byte for i, byte in enumerate(_OTHERS)}
+_NAMES = {byte: letter for letter, byte in _LETTERS.items()}
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
 
 # Scripts written without spaces between words, as ranges of code points.
@@ -49,6 +50,20 @@ def byte_level_bytes(token: str) -> bytes:
   if set(token) <= _LETTERS.keys():
     return bytes(_LETTERS[letter] for letter in token)
   return b""
+
+
+def readable(token: str) -> str:
+  """Returns a token of byte-level BPE with its characters: Ġfür for ĠfÃ¼r.
+
+  Spaces, controls and parts of characters stay as the vocabulary writes them.
+  """
+  spelled = byte_level_bytes(token).decode("utf-8", "surrogateescape")
+  return "".join(
+    c
+    if c.isprintable() and c != " "
+    else "".join(_NAMES[byte] for byte in c.encode("utf-8", "surrogateescape"))
+    for c in spelled or token
+  )
 
 
 def named_byte(token: str) -> bytes:

@@ -34,4 +34,4 @@ def format_entities(prediction: Mapping[str, Any]) -> str:
     f"({e['score']:.2f})"
     for e in prediction["entities"]
   ]
-  return "\n".join([prediction["text"], *entities])
+  return "\n".join([prediction["text"], *(entities or ["  (no entities)"])])

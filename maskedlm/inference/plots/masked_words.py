@@ -37,12 +37,13 @@ def draw_masked(path: str, made: MaskedText, *, title: str) -> None:
     fig.text(0.2 / width, 1 - 0.2 / height, title, size=10, va="center")
     _draw_tokens(fig, made, lines, width, height)
     top = height - 0.6 - LINE * len(lines) - 0.3
+    most = max(p for of_token in bars for _, p, _ in of_token)
     for i, (token, of_token) in enumerate(zip(made.masked, bars, strict=True)):
       row, column = divmod(i, columns)
       left = GAP + 0.1 + column * (PANEL + GAP)
       bottom = top - (row + 1) * side - row * 0.55
       axes = figure.add_axes(fig, (left, bottom, PANEL - 0.2, side))
-      _draw_panel(axes, token, of_token)
+      _draw_panel(axes, token, of_token, most)
 
 
 def _bars(token: MaskedToken) -> list[tuple[str, float, bool]]:
@@ -86,7 +87,8 @@ def _draw_tokens(fig, made: MaskedText, lines, width, height) -> None:
         )
 
 
-def _draw_panel(axes, token: MaskedToken, bars) -> None:
+def _draw_panel(axes, token: MaskedToken, bars, most: float) -> None:
+  """Draws a panel; all have the same scale, to the largest probability."""
   axes.barh(
     range(len(bars)),
     [p for _, p, _ in bars],
@@ -95,7 +97,6 @@ def _draw_panel(axes, token: MaskedToken, bars) -> None:
   )
   axes.set_yticks(range(len(bars)), [word for word, _, _ in bars])
   axes.set_ylim(len(bars) - 0.5, -0.5)
-  most = max(p for _, p, _ in bars)
   axes.set_xlim(0, 1.3 * most)
   for place, (_, p, _) in enumerate(bars):
     axes.text(p + 0.02 * most, place, f"{p:.1%}", size=7, va="center")

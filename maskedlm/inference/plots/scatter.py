@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.inference.plots import figure
+from maskedlm.runtime.console import columns_of
 
 # Sizes in inches.
 SIDE, LEAST_SIDE = 6.0, 3.6  # The square of points; smaller with few lines.
@@ -146,13 +147,13 @@ def _widths(groups: Sequence[Group], samples) -> tuple[float, float]:
   """Returns (where the words begin, the width) of the sentences, in inches."""
   parts = [_in_order(sample.point) for each in samples for sample in each]
   before, after = (
-    COLUMN * max(columns(part) for part in side)
+    COLUMN * max(columns_of(part) for part in side)
     for side in (
       [before for before, _, _ in parts],
       [word + after for _, word, after in parts],
     )
   )
-  labels = 0.8 + 0.08 * max(columns(clip(g.label, 60)) for g in groups)
+  labels = 0.8 + 0.08 * max(columns_of(clip(g.label, 60)) for g in groups)
   return 0.3 + before, max(0.3 + before + after + 0.2, labels)
 
 
@@ -174,11 +175,6 @@ def contexts(point: Point, columns: int) -> tuple[str, str, str]:
   )
   before = clip(before.lstrip()[::-1], columns)[::-1]
   return before, clip(point.word, columns), clip(after.rstrip(), columns)
-
-
-def columns(text: str) -> int:
-  """Returns the columns of a text; wide characters have two."""
-  return len(text) + sum(unicodedata.east_asian_width(c) in "WF" for c in text)
 
 
 def clip(text: str, columns: int) -> str:

@@ -10,20 +10,25 @@ import math
 import pathlib
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from ml_collections import ConfigDict
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, DataError, check_name
 from maskedlm.core.measured import parse_line
 from maskedlm.core.open_file import open_file
 from maskedlm.inference.plots import figure
+from maskedlm.planning.inspect import schedules
 from maskedlm.runtime import buckets, storage_errors
+from maskedlm.training import phases
+from maskedlm.training.checkpoints import resume
 
 HELD_OUT = "heldout/"
 SCORE = r"(accuracy$|(^|_)(f1|exact_match|mcc|pearson|spearman)$)"
 COLUMNS = 3
+MOST_POINTS = 1000  # Of a schedule.
 WIDTH, HEIGHT = 3.3, 2.1  # A panel's size in inches.
 LEAST = 1.5  # Its width, at least.
 BESIDE, BETWEEN = 0.85, 0.75  # The space beside and below it.
@@ -51,6 +56,8 @@ class Panel(NamedTuple):
 
 def read_run(workdir: str) -> Run:
   """Reads the curves of a run; an incomplete last line is ignored.
+
+  The learning rate is that of each step, by config.json.
 
   Raises:
     DataError: there is no such file, a line is malformed, or nothing is logged.
@@ -88,7 +95,40 @@ def read_run(workdir: str) -> Run:
       f"{path}: no step is logged yet; the first comes after "
       "config.train.log_every steps."
     )
-  return curves
+  return with_schedule(curves, resume.read_config(path.parent))
+
+
+def with_schedule(run: Run, values: Mapping[str, Any]) -> Run:
+  """Returns the curves with the rate of each step, not only the logged means.
+
+  Args:
+    run: its lines of training have the mean rate since the line before.
+    values: the run's config.json; if it doesn't explain the logged rates, as
+      after a change of options, they stay as they are.
+  """
+  logged = run.get("learning_rate", Curve([], []))
+  try:
+    config = ConfigDict(values)
+    parts = (
+      phases.split(config) if "phases" in values else phases.single(config)
+    )
+    ends = np.array(logged.steps)
+    rates = np.concatenate(
+      [
+        schedules.rate(part)(np.arange(part.begin, min(part.end, ends[-1])))
+        for part in parts
+        if part.begin < ends[-1]
+      ]
+    )
+    sums = np.cumsum([0.0, *rates])[np.array([0, *ends])]
+    means = np.diff(sums) / np.diff([0, *ends])
+    explained = np.allclose(means, logged.values, rtol=1e-3)
+  except (AttributeError, ConfigError, IndexError, TypeError, ValueError):
+    return run  # Of an older version, perhaps.
+  if not explained:
+    return run
+  steps = np.unique(np.linspace(1, ends[-1], MOST_POINTS).astype(int))
+  return {**run, "learning_rate": Curve(steps, rates[steps - 1])}
 
 
 def last_step(run: Run) -> int:
@@ -125,18 +165,16 @@ AXES = {"steps": lambda run, name: run, "tokens": over_tokens}
 
 
 def choose_panels(runs: Sequence[Run]) -> list[Panel]:
-  """Returns the panels for the runs: losses, scores, learning rate, speed."""
+  """Returns the panels for the runs: the most telling ones first.
+
+  They are the terms of the loss, scores, the whole loss, learning rate, speed.
+  """
   names = list(
     dict.fromkeys(name.removeprefix(HELD_OUT) for run in runs for name in run)
   )
   names = [name for name in names if "/" not in name]  # LANGUAGE/metric.
   terms = [name for name in names if name.endswith("_loss")]
-  made = []
-  if not terms:
-    made.append(Panel("loss", "Loss", "loss", "{:g}", False))
-  elif not all(map(_is_one_term, runs)):
-    made.append(Panel("loss", "Loss", "sum of the terms", "{:g}", False))
-  made += [Panel(n, panel_title(n), "nats", "{:g}", False) for n in terms]
+  made = [Panel(n, panel_title(n), "nats", "{:g}", False) for n in terms]
   scores = [name for name in names if re.search(SCORE, name)]
   made += [
     Panel(
@@ -148,6 +186,10 @@ def choose_panels(runs: Sequence[Run]) -> list[Panel]:
     )
     for name in scores
   ]
+  if not terms:
+    made.append(Panel("loss", "Loss", "loss", "{:g}", False))
+  elif not all(map(_is_one_term, runs)):
+    made.append(Panel("loss", "Loss", "sum of the terms", "{:g}", False))
   made += [
     Panel("learning_rate", "Learning rate", "", "{:g}", True),
     Panel("tokens_per_second", "Speed", "tokens/s", "{:,.0f}", True),

@@ -13,6 +13,7 @@ from flax import traverse_util
 
 from maskedlm.core.errors import InteropError
 from maskedlm.core.task import Params
+from maskedlm.inference import token_model
 from maskedlm.interop import labels, own_task
 from maskedlm.interop.heads import param_shapes
 from maskedlm.interop.huggingface import (
@@ -103,8 +104,7 @@ def import_model(
   if "mlm_head" not in model.params and "kind" not in task:
     log(
       "no MLM head: fill-mask and evaluate won't work until one is trained, by "
-      "`maskedlm pretrain --config=configs/continued.py --config.init_from="
-      f"{out}`"
+      + token_model.how_to_train_a_head(out)
     )
   return model._replace(cfg=cfg)
 

@@ -194,16 +194,15 @@ def _lines_of_rows(config: PretrainConfig, figures, mask: str) -> list[str]:
       f"those that are seen, {NOTHING} at {shown['nothing_share']} "
       "of these",
     ]
-  lines.append(
-    f"{shown['padding_share']} of the positions are padding, "
-    f"{shown['unk_share']} of the tokens unknown"
-  )
+  other = {}
   if hasattr(config.objective, "pack"):
-    lines.append(
-      f"packing leaves {shown['padding_share_pack_true']} padding, "
-      f"{shown['padding_share_pack_false']} without (objective.pack="
-      f"{config.objective.pack})"
-    )
+    pack = not config.objective.pack
+    other["option"] = f"objective.pack={pack}"
+    other["other"] = figures[f"padding_share_pack_{pack}".lower()]
+  lines += [
+    batch_costs.format_padding(figures["padding_share"], **other),
+    f"{shown['unk_share']} of the tokens are unknown",
+  ]
   if figures["nsp_random_share"] is not None:
     lines.append(f"{shown['nsp_random_share']} of the pairs have a random B")
   return lines

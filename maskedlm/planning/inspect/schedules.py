@@ -25,7 +25,7 @@ class Curve(NamedTuple):
 
 def curves(phases: Sequence[Phase]) -> list[Curve]:
   """Returns the learning rate and whatever else differs between phases."""
-  found = [_curve("learning rate", phases, _rate)]
+  found = [_curve("learning rate", phases, rate)]
   for name, value_of in (
     ("rows of a step", lambda phase: phase.config.data.batch_size),
     ("tokens in a row", lambda phase: phase.config.data.length),
@@ -82,7 +82,8 @@ def bounds(curve: Curve) -> tuple[float, float]:
   return min(values), max(values)
 
 
-def _rate(phase: Phase) -> Callable:
+def rate(phase: Phase) -> Callable:
+  """Returns the function of a phase's steps that is their learning rate."""
   first, count = phase.rates
   schedule = optimizer.make_schedule(phase.config.optimizer, count)
   return lambda step: schedule(step - first)

@@ -30,7 +30,9 @@ _FILES = (
   *("config.json", "parameters.txt", "metrics.jsonl", "result.json"),
   *("predictions.jsonl", "suite.json", "sweep.json", "tracker.json"),
 )
-_FOLDERS = ("checkpoints", "corpus", "profile", "tensorboard", "tokenizer")
+_FOLDERS = (
+  *("checkpoints", "code", "corpus", "profile", "tensorboard", "tokenizer"),
+)
 # Options that make no difference to the corpus.
 _NO_DIFFERENCE = {
   f"corpus.{field.name}"

@@ -47,6 +47,12 @@ SOURCE, PARTS = "corpus.source", "corpus.parts"
     ("corpus.text_field", "a", "./a", False),  # It names no file.
     ("model.width", 8, 8, True),
     ("model.width", 8, 9, False),
+    # Files of one's own: by their hashes if both are known.
+    ("model.mlp", "a/x.py", "{here}/link/x.py#0123456789ab", True),
+    ("model.mlp", "a/x.py", "b/x.py#0123456789ab", False),
+    ("model.mlp", "a/x.py#0123456789ab", "b/x.py#0123456789ab", True),
+    ("model.mlp", "x.py#0123456789ab", "x.py#1123456789ab", False),
+    ("model.mlp", "plain", "x.py", False),
   ],
 )
 def test_is_same(tmp_path, monkeypatch, name, a, b, same):

@@ -50,7 +50,7 @@ def test_a_run_learns_and_its_vectors_are_embeds(tmp_path, capsys):
   examples = model.task.read_examples(str(tmp_path / "train.tsv"))
   lengths = model.app.make_rows(examples).values["sequence_lengths"]
   assert "(32 texts share " in log
-  assert f"without packing {1 - lengths.mean() / 24:.1%}\n" in log
+  assert f"; {1 - lengths.mean() / 24:.1%} with data.pack=False (" in log
   texts = ["the cat is a dog", "dog on a cat", "paris in the film"]
   example = model.task.parse_line("\t".join(texts))
   (made,) = predict.predict(model, [example])

@@ -74,6 +74,10 @@ def test_predictions_have_offsets_into_the_text():
     "     1-5    PER: Jane (0.90)",
     "    11-18   PER: Ann Lee (0.60)",
   ]
+  nothing = {**made, "entities": []}
+  assert tagging.make_task(Options()).format_prediction(nothing) == (
+    f"{text}\n  (no entities)"
+  )
   # Words without a text are joined.
   made = tag_prediction(
     Example(("a", "b")), ["X", "Y"], [1, 1], has_entities=False

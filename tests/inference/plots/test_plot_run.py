@@ -7,6 +7,7 @@ import pytest
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.inference.plots import training_curves
+from maskedlm.training.optimizer_options import OptimizerOptions
 
 SPEED = {"learning_rate": 1e-3, "tokens_per_second": 900.0, "skipped": 0.0}
 
@@ -37,6 +38,28 @@ def test_curves_by_hand(tmp_path):
   assert run["mlm_loss"] == ([10, 20, 30], [6.0, 3.0, 2.0])
   assert run["heldout/mlm_loss"] == ([20, 30], [61 / 20, 61 / 30])
   assert training_curves.last_step(run) == 30
+
+
+@pytest.mark.parametrize("logged", [0.75, 0.9])
+def test_the_rate_is_the_schedules(tmp_path, logged):
+  """Steps 0 to 3 have the rates 0, 1/2, 1 and 1/2; a line has the mean of two.
+
+  A rate that the config doesn't explain is drawn as it was logged.
+  """
+  rates = {2: 0.25, 4: logged}
+  lines = ({"step": n, "learning_rate": rate} for n, rate in rates.items())
+  folder = write(tmp_path / "a", *lines)
+  optimizer = OptimizerOptions(learning_rate=1.0, warmup_steps=2)
+  config = {"seed": 0, "profile": 0, "model": {}, "train": {"num_steps": 4}}
+  config["data"] = {"batch_size": 1, "length": 8}
+  config["optimizer"] = vars(optimizer)
+  for more in ({}, {"phases": []}):  # Of fine-tuning, of pretraining.
+    text = json.dumps({**config, **more})
+    (tmp_path / "a" / "config.json").write_text(text)
+    found = training_curves.read_run(folder)["learning_rate"]
+    expected = [0, 0.5, 1, 0.5] if logged == 0.75 else [0.25, 0.9]
+    assert list(found.values) == expected
+    assert list(found.steps) == ([1, 2, 3, 4] if logged == 0.75 else [2, 4])
 
 
 def test_tokens_by_hand(tmp_path):
@@ -137,7 +160,7 @@ def test_choose_panels(tmp_path):
   rest = ["learning_rate", "tokens_per_second"]
   # With one term, the loss is that term.
   assert panels(one) == ["mlm_loss", "mlm_accuracy", *rest]
-  losses = ["loss", "mlm_loss", "nsp_loss", "mlm_accuracy", "nsp_accuracy"]
+  losses = ["mlm_loss", "nsp_loss", "mlm_accuracy", "nsp_accuracy", "loss"]
   assert panels(both) == [*losses, *rest]
   assert panels(one, both) == [*losses, *rest]
   scores = {"heldout/f1": 0.5, "heldout/macro_f1": 0.4, "heldout/mcc": 0.1}
@@ -146,7 +169,7 @@ def test_choose_panels(tmp_path):
     {"step": 2, "loss": 1.0, "accuracy": 0.5, "real_share": 0.9, **SPEED},
     {"step": 2, "heldout/loss": 1.0, "heldout/bias": 1.1, **scores},
   )
-  expected = ["loss", "accuracy", "f1", "macro_f1", "mcc", *rest]
+  expected = ["accuracy", "f1", "macro_f1", "mcc", "loss", *rest]
   assert panels(fine) == expected
 
 
