@@ -4,37 +4,9 @@ import dataclasses
 
 from maskedlm.cli import groups, shared
 from maskedlm.cli.flags import REQUIRED, argument, flag
+from maskedlm.cli.points import Projected, Scattered, print_groups
 from maskedlm.core.errors import ConfigError, check_name
-from maskedlm.runtime import console, output_options
-
-
-@dataclasses.dataclass(frozen=True)
-class Scattered:
-  """Where a picture of points is drawn."""
-
-  out: str | None = shared.out("The picture.", shared.PICTURES)
-  html: str | None = shared.out("The page.", (".html",))
-
-  def check(self) -> None:
-    """Checks that there is something to draw, and what draws it."""
-    if not self.out and not self.html:
-      raise ConfigError(
-        "give --out=FILE.png for a picture, or --html=FILE.html."
-      )
-    if self.out:
-      _check_matplotlib()
-
-  def draw(self, made) -> None:
-    """Draws a Scatter."""
-    from maskedlm.inference.plots import html_page, scatter
-
-    if self.out:
-      scatter.draw_scatter(self.out, made)
-      print(f"{self.out}: {made.title}")
-    if self.html:
-      page = html_page.render_page(made)
-      output_options.write_text(self.html, page, option="--html")
-      print(f"{self.html}: {made.title}")
+from maskedlm.runtime import console
 
 
 def _check_matplotlib() -> None:
@@ -59,46 +31,23 @@ class Instances:
     reads=True,
   )
   field: str = shared.field()
-  projection: str = flag(
-    "pca",
-    "How vectors become points; umap needs the extra `umap`.",
-    choices=("pca", "umap"),
-  )
+  projected: Projected
   layers: groups.Layers
-  limit: int = flag(
-    500,
-    "The largest number of instances to draw; of more, equally many of each "
-    "colour (file, sense or word) at random.",
-    low=2,
-  )
   drawn: Scattered
 
   def check(self) -> None:
-    """Checks --projection and --field."""
-    if self.projection == "umap":
-      from maskedlm.inference.vectors import projection
-
-      projection.load_umap()
+    """Checks --field."""
     groups.check_field(self.field, self.data, None)
 
   def run(self) -> None:
     """Runs the verb."""
-    from maskedlm.inference.plots import figure, instances, scatter
+    from maskedlm.inference.plots import instances
 
     made, missing = self.embed_and_project()
     self.drawn.draw(made)
-    for each in made.groups:
-      print(f"  {len(each.points):5}  {each.label}")
+    print_groups(made)
     if missing:
       console.warn(instances.not_found_message(missing, self.data))
-    lacking = ""
-    if self.drawn.out:
-      lacking = figure.unreadable(scatter.visible_text(made))
-    if lacking:
-      console.warn(
-        f"no installed font has {lacking[:20]!r}: boxes in the picture; "
-        "install fonts, such as fonts-noto and fonts-noto-cjk, or use --html."
-      )
 
   def embed_and_project(self) -> tuple:
     """Returns the Scatter to draw, and the words without an instance.
@@ -106,14 +55,14 @@ class Instances:
     Raises:
       ConfigError: there are fewer than two instances, or an option is wrong.
     """
-    from maskedlm.inference.plots import figure, instances
-    from maskedlm.inference.plots.scatter import Scatter
-    from maskedlm.inference.vectors import projection, vectors
+    from maskedlm.inference.plots import instances
+    from maskedlm.inference.vectors import vectors
     from maskedlm.inference.word_senses import word_instances
 
     words = word_instances.distinct_words(self.word)
     found, counts = word_instances.sample_instances(
-      instances.find_instances(self.data, words, self.field), self.limit
+      instances.find_instances(self.data, words, self.field),
+      self.projected.limit,
     )
     instances.check_count(found, words, self.data)
     model = groups.open_encoder(self.checkpoint)
@@ -121,20 +70,61 @@ class Instances:
     layers = vectors.resolve_layers(options, model.cfg)
     found, x = word_instances.embed_instances(model, found, options)
     instances.check_count(found, words, self.data)
-    projected = projection.PROJECTIONS[self.projection](x)
-    count, total = f"{len(found):,}", counts.total()
-    if total > len(found):
-      count = f"{count} of {total:,}"
-    (name,) = figure.short_names([self.checkpoint])
-    combined = instances.format_layers(layers, options.combine)
-    made = Scatter(
-      title=f"{count} instances of {instances.format_words(words)}",
-      subtitle=f"{name}, {combined}, {self.projection.upper()}",
-      axes=projected.axes,
-      has_unit=projected.has_unit,
-      groups=instances.group_by_label(found, projected.points),
+    made = self.projected.project(
+      self.checkpoint,
+      found,
+      x,
+      counts.total(),
+      what=f"instances of {instances.format_words(words)}",
+      how=instances.format_layers(layers, options.combine),
     )
     return made, [word for word in words if word not in counts]
+
+
+@dataclasses.dataclass(frozen=True)
+class Vectors:
+  """Draws the vectors of texts, such as sentences or sequences of DNA, coloured
+  by their labels (docs/guides/use/pictures.md).
+  """
+
+  checkpoint: str = shared.checkpoint()
+  data: tuple[str, ...] = shared.data(
+    REQUIRED,
+    "Tables or JSON objects with a text and a label, as `finetune "
+    "classification` reads them; or files with a text on each line, each a "
+    "colour.",
+    nargs="+",
+    reads=True,
+  )
+  projected: Projected
+  layers: groups.Layers
+  drawn: Scattered
+
+  def run(self) -> None:
+    """Runs the verb."""
+    from maskedlm.inference.plots import instances
+    from maskedlm.inference.vectors import vectors
+    from maskedlm.inference.word_senses import word_instances
+
+    found, counts = word_instances.sample_instances(
+      instances.find_texts(self.data), self.projected.limit
+    )
+    model = groups.open_encoder(self.checkpoint)
+    options = vectors.resolve_options(
+      self.layers.options(model, unit="sentence", pool=""), model
+    )
+    layers = vectors.resolve_layers(options, model.cfg)
+    found, x = word_instances.embed_texts(model, found, options)
+    made = self.projected.project(
+      self.checkpoint,
+      found,
+      x,
+      counts.total(),
+      what="texts",
+      how=f"{options.pool}, {instances.format_layers(layers, options.combine)}",
+    )
+    self.drawn.draw(made)
+    print_groups(made)
 
 
 @dataclasses.dataclass(frozen=True)

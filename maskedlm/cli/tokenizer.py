@@ -163,19 +163,31 @@ def draw_report(path: str, table: Mapping[str, Mapping[str, Any]]) -> None:
   names = list(table)
   labels = list(table[names[0]]["vocabularies"])
   thick = 0.8 / len(labels)
-  height = 0.24 * len(names) + 0.9
+  width, side = 3.4, len(names) * (0.12 + 0.12 * len(labels))
+  left = 0.3 + 0.07 * max(map(console.columns_of, names))
+  legend = figure.legend_height(len(labels))
+  height = 0.35 + side + 0.3 + legend
   measures = ("characters_per_token", "tokens_per_word")
-  with figure.open_figure(path, width=8.0, height=height) as made:
-    panels = made.subplots(1, 2, sharey=True)
-    for panel, measured in zip(panels, measures, strict=True):
+  with figure.open_figure(
+    path,
+    width=left + 2 * (width + 0.3),
+    height=height,
+    text="".join([*names, *labels]),
+  ) as made:
+    for column, measured in enumerate(measures):
+      box = (left + column * (width + 0.3), 0.35, width, side)
+      panel = figure.add_axes(made, box)
       for i, label in enumerate(labels):
         values = [
           row["vocabularies"][label][measured] or 0 for row in table.values()
         ]
         at = np.arange(len(names)) + (i - (len(labels) - 1) / 2) * thick
-        panel.barh(at, values, thick, color=figure.colour(i), label=label)
+        panel.barh(at, values, thick, color=figure.colour(i))
       panel.set_title(COLUMNS[measured][0])
-      panel.set_yticks(range(len(names)), names)
-    panels[0].invert_yaxis()
-    panels[1].legend()
-    made.tight_layout()
+      panel.set_yticks(range(len(names)), names if column == 0 else [])
+      panel.set_ylim(len(names) - 0.5, -0.5)
+    lines = [
+      (label, {"color": figure.colour(i), "linewidth": 5})
+      for i, label in enumerate(labels)
+    ]
+    figure.add_legend(made, lines, left=left, top=height - 0.1)

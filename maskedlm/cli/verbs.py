@@ -56,6 +56,7 @@ GROUPS = {
   },
   "plot": {
     "instances": "a word's instances, by sense or language",
+    "vectors": "the vectors of texts, by label",
     "senses": "a word among its sense embeddings",
     "attention": "which tokens attend to which, by head",
     "masks": "the probability of the words that a text hides",

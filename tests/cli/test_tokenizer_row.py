@@ -3,6 +3,8 @@
 import pytest
 
 from maskedlm.cli import main
+from maskedlm.data.tokenizers import spelling
+from maskedlm.runtime import console
 
 # The tokens of Figure 2 of BERT (arXiv:1810.04805).
 TOKENS = "[PAD] [UNK] [CLS] [SEP] [MASK] my dog is cute he likes play ##ing"
@@ -53,6 +55,26 @@ def test_a_text_of_several_words_and_an_empty_one(show):
   assert lines[2][1:] == ["A", "6", "dog", "3:6", "'dog'"]
   _, _, lines = show()
   assert [line[3] for line in lines] == ["[CLS]", "[SEP]"]
+
+
+def test_byte_level_tokens_have_their_characters():
+  """ü is the bytes C3 BC; a part of it stays as the vocabulary writes it."""
+  for token, shown in (
+    ("ĠfÃ¼r", "Ġfür"),
+    ("Ã", "Ã"),
+    ("¼r", "¼r"),
+    ("ĊĠ", "ĊĠ"),
+    ("<mask>", "<mask>"),
+    ("▁a", "▁a"),
+  ):
+    assert spelling.readable(token) == shown
+
+
+def test_wide_characters_are_aligned():
+  wide = console.table(
+    ("a", "b"), [("日本", "x"), ("é\u0301", "y")], align="<<"
+  )
+  assert wide == ["a     b", "日本  x", "é\u0301     y"]
 
 
 def test_three_texts_are_refused(show):

@@ -13,6 +13,7 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.inference.plots.scatter import Group, Point
 
 SENSES = (".tsv", ".data.xml")  # Suffixes of files with senses.
+TABLES = (".tsv", ".csv", ".jsonl", ".ndjson", ".json", ".parquet")
 MOST_GROUPS = 20  # Smaller groups are merged into the last one.
 MOST_WORDS = 4  # The most in a title.
 
@@ -46,6 +47,30 @@ def find_instances(
       for each in word_instances.find_instances(texts, words):
         label = names[path] if len(paths) > 1 else each.word
         yield each._replace(label=label)
+
+
+def find_texts(paths: Sequence[str]) -> Iterator:
+  """Yields whole texts as Instances, without a word, labelled.
+
+  The label is that of a table's row; a file of lines is a label by its name.
+
+  Raises:
+    DataError: see text_lines.py and formats/texts.py.
+  """
+  from maskedlm.data.labelled import tables, text_lines
+  from maskedlm.finetune.classification import classification
+  from maskedlm.inference.word_senses.word_instances import Instance
+
+  task = classification.make_task(classification.Options())
+  for path, name in zip(paths, _stems(paths), strict=True):
+    if tables.named_suffix(path) not in TABLES:
+      for text in text_lines.read_texts([path]):
+        yield Instance(text, 0, 0, "", name)
+      continue
+    for each in task.read_examples(path):
+      file, _, line = each.where.rpartition(":")
+      text = text_lines.Text(each.text, file=file, line=int(line))
+      yield Instance(text, 0, 0, "", each.label or name)
 
 
 def group_by_label(found: Sequence, points) -> list[Group]:

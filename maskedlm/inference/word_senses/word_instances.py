@@ -168,6 +168,27 @@ def embed_instances(
   return [found[i] for i in kept], np.float32(values)
 
 
+def embed_texts(
+  model: vectors.TextEncoder,
+  found: Sequence[Instance],
+  options: vectors.VectorOptions,
+) -> tuple[list[Instance], np.ndarray]:
+  """Returns the n whole texts that have a token, with vectors [n, C].
+
+  Args:
+    model: the encoder.
+    found: instances, each in a Text of its own.
+    options: of sentences.
+
+  Raises:
+    ConfigError: see vectors.collect.
+  """
+  texts = (each.text for each in found)
+  made = vectors.collect(vectors.embed(model, texts, options))
+  by_text = {id(each.text): each for each in found}
+  return [by_text[id(source)] for source in made.sources], made.values
+
+
 def _is_border(text: str, place: int) -> bool:
   """Returns whether a word may begin or end before text[place]."""
   if place in (0, len(text)):

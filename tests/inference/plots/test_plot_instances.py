@@ -167,6 +167,31 @@ def test_the_verb(workdir, text, tmp_path, size, capsys, verb):
   assert html.read_text() == before
 
 
+def test_texts_by_their_labels(workdir, tmp_path, capsys, verb):
+  """A table's rows have labels; the lines of a text have their file's name."""
+  table, lines = tmp_path / "a.tsv", tmp_path / "en.txt"
+  rows = ["text\tlabel", "the old house\tgood", "a house\tbad", "the\tgood"]
+  table.write_text("\n".join([*rows, ""]))
+  lines.write_text("a house ran\nthe old\n")
+  out, html = tmp_path / "v.png", tmp_path / "v.html"
+  argv = ["plot", "vectors", f"--checkpoint={workdir}", f"--out={out}"]
+  argv += [f"--html={html}", "--data", str(table), str(lines)]
+  assert main.main(argv) == 0
+  title = "5 texts"
+  assert capsys.readouterr().out.splitlines() == [
+    f"{out}: {title}",
+    f"{html}: {title}",
+    "      2  good",
+    "      2  en",
+    "      1  bad",
+  ]
+  points = stored(html.read_text())
+  assert [p[1:] for p in points[:2]] == [
+    ["", "", "the old house", "a.tsv:2"],
+    ["", "", "the", "a.tsv:4"],
+  ]
+
+
 def test_words_and_senses(workdir, tmp_path, verb):
   data = tmp_path / "few.tsv"
   bank = "the\t_\t_\t_\nbanks\tbank\tNOUN\t{}\n\n"

@@ -1,0 +1,101 @@
+"""The flags of pictures of points, `plot instances|vectors|senses`."""
+
+import dataclasses
+
+from maskedlm.cli import shared
+from maskedlm.cli.flags import flag
+from maskedlm.core.errors import ConfigError
+from maskedlm.runtime import console, output_options
+
+
+@dataclasses.dataclass(frozen=True)
+class Scattered:
+  """Where a picture of points is drawn."""
+
+  out: str | None = shared.out("The picture.", shared.PICTURES)
+  html: str | None = shared.out("The page.", (".html",))
+
+  def check(self) -> None:
+    """Checks that there is something to draw, and what draws it."""
+    if not self.out and not self.html:
+      raise ConfigError(
+        "give --out=FILE.png for a picture, or --html=FILE.html."
+      )
+    if self.out:
+      from maskedlm.inference.plots import figure
+
+      figure.load_matplotlib()
+
+  def draw(self, made) -> None:
+    """Draws a Scatter."""
+    from maskedlm.inference.plots import figure, html_page, scatter
+
+    if self.out:
+      scatter.draw_scatter(self.out, made)
+      print(f"{self.out}: {made.title}")
+      if lacking := figure.unreadable(scatter.visible_text(made)):
+        console.warn(
+          f"no installed font has {lacking[:20]!r}: boxes in the picture; "
+          "install fonts, such as fonts-noto and fonts-noto-cjk, or use --html."
+        )
+    if self.html:
+      page = html_page.render_page(made)
+      output_options.write_text(self.html, page, option="--html")
+      print(f"{self.html}: {made.title}")
+
+
+def print_groups(made) -> None:
+  """Prints how many points each colour of a Scatter has."""
+  for each in made.groups:
+    print(f"  {len(each.points):5}  {each.label}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Projected:
+  """Which points are drawn, and where."""
+
+  projection: str = flag(
+    "pca",
+    "How vectors become points; umap needs the extra `umap`.",
+    choices=("pca", "umap"),
+  )
+  limit: int = flag(
+    500,
+    "The most points to draw; of more, equally many of each colour (file, "
+    "label, sense or word) at random.",
+    low=2,
+  )
+
+  def check(self) -> None:
+    """Checks --projection."""
+    if self.projection == "umap":
+      from maskedlm.inference.vectors import projection
+
+      projection.load_umap()
+
+  def project(self, checkpoint, found, vectors, total, *, what, how):
+    """Returns the Scatter of instances with vectors [n, C].
+
+    Args:
+      checkpoint: the encoder's path.
+      found: instances, of which `total` were there.
+      vectors: those of the instances.
+      total: how many there are to draw from.
+      what, how: what they are, and how their vectors were made.
+    """
+    from maskedlm.inference.plots import figure, instances
+    from maskedlm.inference.plots.scatter import Scatter
+    from maskedlm.inference.vectors import projection
+
+    projected = projection.PROJECTIONS[self.projection](vectors)
+    count = f"{len(found):,}"
+    if total > len(found):
+      count = f"{count} of {total:,}"
+    (name,) = figure.short_names([checkpoint])
+    return Scatter(
+      title=f"{count} {what}",
+      subtitle=f"{name}, {how}, {self.projection.upper()}",
+      axes=projected.axes,
+      has_unit=projected.has_unit,
+      groups=instances.group_by_label(found, projected.points),
+    )
