@@ -68,8 +68,9 @@ def find_texts(paths: Sequence[str]) -> Iterator:
         yield Instance(text, 0, 0, "", name)
       continue
     for each in task.read_examples(path):
-      file, _, line = each.where.rpartition(":")
-      text = text_lines.Text(each.text, file=file, line=int(line))
+      line = each.where.rpartition(":")[2]  # None in Parquet.
+      line = int(line) if line.isdigit() else 0
+      text = text_lines.Text(each.text, file=path, line=line)
       yield Instance(text, 0, 0, "", each.label or name)
 
 
