@@ -28,8 +28,8 @@ class OptimizerOptions:
 
   rule: str = option(
     "adam",
-    "Update rule; bert_adam has no bias correction, as google-research/bert; or "
-    "your own (docs/design/own-files.md).",
+    "Update rule; bert_adam has no bias correction, as google-research/bert. "
+    "Or your own (docs/design/own-files.md).",
     choices=RULES,
     own=True,
     frozen=True,
