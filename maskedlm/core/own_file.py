@@ -86,24 +86,23 @@ def is_own(name: object) -> bool:
   return isinstance(name, str) and _NAME.fullmatch(name) is not None
 
 
-def pinned(config: Any) -> Any:
-  """Returns a copy of a config, whose names of such files have their hashes.
+def pins(config: Any) -> dict[str, str]:
+  """Returns {option: its name with the hash of the file} of a config.
 
   Raises:
     ConfigError: see `read`.
   """
-  config = config.copy_and_resolve_references()
-  for option, name in _names(config):
-    section, _, key = option.partition(".")
-    config[section][key] = f"{_split(name)[0]}#{_hash(read(option, name)[1])}"
-  return config
+  return {
+    option: f"{_split(name)[0]}#{_hash(read(option, name)[1])}"
+    for option, name in _names(config)
+  }
 
 
 def copies(config: Any, encoder: Mapping[str, Any]) -> dict[str, bytes]:
   """Returns the files that a run keeps: path in its workdir -> content.
 
   Args:
-    config: from `pinned`.
+    config: its names have hashes.
     encoder: the fields of its architecture, of init_from, perhaps.
   """
   found = {}

@@ -19,6 +19,7 @@ from maskedlm.core import own_file
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, DataError, StoppedError
 from maskedlm.core.measured import parse_line, to_json
+from maskedlm.core.options import changed
 from maskedlm.core.parse_json import parse_json
 from maskedlm.core.task import Params, Task
 from maskedlm.data.batches import batch_costs
@@ -72,7 +73,7 @@ def finetune(config: FinetuneConfig, workdir: pathlib.Path) -> dict[str, Any]:
     ConfigError, CheckpointError: see loop.run and checkpoints/load.py.
     StoppedError: a signal stopped the run; the same command resumes it.
   """
-  config = own_file.pinned(config)
+  config = changed(config, own_file.pins(dataclasses.asdict(config)))
   mesh = sharding.make_mesh(config.mesh)
   sharding.check_batch(config.data.batch_size, config.train.accumulate, mesh)
   multihost.check_shared(workdir)

@@ -38,7 +38,8 @@ def pretrain(
     from maskedlm.pretraining import run
     from maskedlm.runtime import multihost
 
-    config = own_file.pinned(config)
+    config = config.copy_and_resolve_references()
+    config.update_from_flattened_dict(own_file.pins(config))
     startup.enable_compile_cache()
     mesh = run.check(config)
     with multihost.workdir(workdir) as folder:
