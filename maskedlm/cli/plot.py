@@ -90,9 +90,8 @@ class Vectors:
   checkpoint: str = shared.checkpoint()
   data: tuple[str, ...] = shared.data(
     REQUIRED,
-    "Tables or JSON objects with a text and a label, as `finetune "
-    "classification` reads them; or files with a text on each line, each a "
-    "colour.",
+    "Tables or JSON objects with a text, or sentence, and a label; or files "
+    "with a text on each line, each a colour.",
     nargs="+",
     reads=True,
   )

@@ -58,16 +58,16 @@ def find_texts(paths: Sequence[str]) -> Iterator:
     DataError: see text_lines.py and formats/texts.py.
   """
   from maskedlm.data.labelled import tables, text_lines
-  from maskedlm.finetune.classification import classification
+  from maskedlm.data.labelled.formats import texts
   from maskedlm.inference.word_senses.word_instances import Instance
 
-  task = classification.make_task(classification.Options())
+  layout = texts.FileLayout(text=("text", "sentence"))
   for path, name in zip(paths, _stems(paths), strict=True):
     if tables.named_suffix(path) not in TABLES:
       for text in text_lines.read_texts([path]):
         yield Instance(text, 0, 0, "", name)
       continue
-    for each in task.read_examples(path):
+    for each in texts.read_examples(path, layout):
       line = each.where.rpartition(":")[2]  # None in Parquet.
       line = int(line) if line.isdigit() else 0
       text = text_lines.Text(each.text, file=path, line=line)
