@@ -122,7 +122,7 @@ def damaged_corpus(made, folder, rng):
   corpus = shutil.copytree(made.corpus, folder / "corpus")
   damaged = kinds.any_file(corpus, rng)
   rng.choice(damage.ALL)(damaged, rng)
-  if rng.random() < 0.1:
+  if rng.random() < 0.03:
     workdir = folder / "run"
     argv = inputs.within(made, "data", workdir, corpus)
     return _judge(made.within / "data", workdir, within.verb(argv))
@@ -238,18 +238,18 @@ def no_locks(made, folder, rng):
 
 # Kind -> (trial, of 10,000).
 KINDS = {
-  "killed at a call": (killed, 500),
-  "killed at a call, fsdp": (functools.partial(killed, name="fsdp"), 100),
-  "killed at a call, tensor": (functools.partial(killed, name="tensor"), 100),
-  "killed at a call, grow": (functools.partial(killed, name="grow"), 100),
-  "killed at a call, sweep": (killed_sweep, 50),
-  "killed at a call, other verbs": (killed_output, 400),
-  "failing call": (failing_call, 300),
-  "failing call, other verbs": (failing_output, 400),
-  "damaged corpus": (damaged_corpus, 1500),
-  "damaged run": (damaged_run, 400),
-  "odd checkpoints": (odd_checkpoints, 100),
-  "leftovers": (leftovers, 200),
-  "no locks": (no_locks, 100),
+  "killed at a call": (killed, 200),
+  "killed at a call, fsdp": (functools.partial(killed, name="fsdp"), 50),
+  "killed at a call, tensor": (functools.partial(killed, name="tensor"), 50),
+  "killed at a call, grow": (functools.partial(killed, name="grow"), 40),
+  "killed at a call, sweep": (killed_sweep, 20),
+  "killed at a call, other verbs": (killed_output, 300),
+  "failing call": (failing_call, 100),
+  "failing call, other verbs": (failing_output, 300),
+  "damaged corpus": (damaged_corpus, 2700),
+  "damaged run": (damaged_run, 100),
+  "odd checkpoints": (odd_checkpoints, 50),
+  "leftovers": (leftovers, 50),
+  "no locks": (no_locks, 30),
   **readers.KINDS,
 }

@@ -8,6 +8,7 @@ import random
 import re
 import shutil
 import string
+import types
 
 import numpy as np
 
@@ -120,12 +121,15 @@ def vectors(made, folder, rng):
     [
       lambda: standardise.load_standardiser(path),
       lambda: senses.load_senses(path),
-      lambda: search.open_index(path, None),
+      lambda: search.open_index(path, _ANOTHER),
     ]
   )
   return _told(opened)
 
 
+_ANOTHER = types.SimpleNamespace(
+  tokenizer=types.SimpleNamespace(sha256=""), params={"encoder": {}}
+)
 _SENSES = {
   "names": ["a"], "examples": ["b"], "candidates": [], "forms": {}, "about": {}
 }  # fmt: skip
@@ -213,9 +217,9 @@ def _batches(made) -> list[np.ndarray]:
 
 # Kind -> (trial, of 10,000).
 KINDS = {
-  "labelled files": (labelled, 3000),
-  "edited logs": (edited_log, 1200),
-  "vectors": (vectors, 500),
-  "damaged checkpoint, read": (checkpoint, 500),
-  "streamed corpora": (streamed_corpus, 400),
+  "labelled files": (labelled, 3800),
+  "edited logs": (edited_log, 390),
+  "vectors": (vectors, 800),
+  "damaged checkpoint, read": (checkpoint, 700),
+  "streamed corpora": (streamed_corpus, 200),
 }

@@ -35,18 +35,34 @@ def prepare() -> None:
   from maskedlm.pretraining import predictions, run
   from maskedlm.training import sharding, step, step_memory
 
-  made, over_mesh, whole = {}, step.over_mesh, run.run
+  whole = run.run
 
-  def kept(config, task, mesh, **options):
-    key = mesh.devices.shape, repr(config), str(task.describe)
-    if key not in made:
-      made[key] = over_mesh(config, task, mesh, **options)
-    return made[key]
+  def kept(make, key):
+    made = {}
+
+    def find(*args, **options):
+      found = key(*args, **options)
+      if found not in made:
+        made[found] = make(*args, **options)
+      return made[found]
+
+    return find
 
   def without_examples(*args, **options):
     return whole(*args, **{**options, "show_examples": lambda *_: None})
 
-  step.over_mesh, run.run = kept, without_examples
+  run.run = without_examples
+  run.objectives.make_task = kept(
+    run.objectives.make_task, lambda c, corpus, *_: (repr(c), corpus.path)
+  )
+  step.over_mesh = kept(
+    step.over_mesh,
+    lambda c, task, mesh, **_: (
+      repr(c),
+      str(task.describe),
+      mesh.devices.shape,
+    ),
+  )
   run.check = lambda config: sharding.make_mesh(config.mesh)
   step_memory.check_phases = lambda *_: None
   predictions.check_rows = lambda *_, **__: None

@@ -232,6 +232,13 @@ class Checkpoints:
 
     def convert(error: Exception) -> Exception:
       try:
+        if self._lock:  # Another run may have removed what this one wrote.
+          self._lock.check()
+      except CheckpointError as lost:
+        return lost
+      except Exception:  # A bucket that can't be reached.
+        pass
+      try:
         intact = f"Steps {files.complete_steps(self._directory)}"
       except Exception:  # A bucket that can't be reached.
         intact = "Earlier steps"
