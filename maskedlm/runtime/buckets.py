@@ -213,7 +213,8 @@ def remove(path: Path) -> None:
     with contextlib.suppress(Exception):  # gcsfs raises many kinds.
       _bucket(path).rmtree(missing_ok=True)
   else:
-    shutil.rmtree(path, ignore_errors=True)
+    with contextlib.suppress(OSError):  # Closing a folder may fail, too.
+      shutil.rmtree(path, ignore_errors=True)
     with contextlib.suppress(OSError):
       path.unlink()
 

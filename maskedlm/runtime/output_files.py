@@ -127,7 +127,8 @@ def _locked(path: pathlib.Path, how: int) -> Iterator[bool]:
       is_locked = True
     yield is_locked
   finally:
-    os.close(file)
+    with contextlib.suppress(OSError):  # Nothing was written by it.
+      os.close(file)
 
 
 @contextlib.contextmanager
