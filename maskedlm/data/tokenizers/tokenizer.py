@@ -272,6 +272,10 @@ def _text_encoder(
 
   def encode(text: str, *, specials: bool = False) -> Encoding:
     given, text = text, repair(text)
+    shown = text  # As given, without the characters that are removed.
+    if text != given:
+      places = kept_places(given)
+      shown = "".join(given[i] for i in places[:-1])
     runs = (
       _split(text, in_prompt, spelt) if specials else [(0, len(text), None)]
     )
@@ -282,16 +286,16 @@ def _text_encoder(
       else:
         encoded = [special_id], [(begin, end)]
       ids += encoded[0]
-      offsets += [_trim(text, a, b) for a, b in encoded[1]]
-    offsets = _with_marks(text, offsets)
+      offsets += [_trim(shown, a, b) for a, b in encoded[1]]
+    offsets = _with_marks(shown, offsets)
     starts = starts_word[np.array(ids, np.intp)]
     starts[:1] = True  # The first token always begins a word.
     spans = np.array(offsets, np.int32).reshape(-1, 2)
     if len(text) < len(given):
-      places = np.array(kept_places(given), np.int32)
       begins, ends = spans.T
-      last = np.where(ends > begins, places[ends - 1] + 1, places[begins])
-      spans = np.stack([places[begins], last], axis=1)
+      where = np.array(places, np.int32)
+      last = np.where(ends > begins, where[ends - 1] + 1, where[begins])
+      spans = np.stack([where[begins], last], axis=1)
     return Encoding(
       ids=np.array(ids, np.int32),
       offsets=spans,

@@ -76,4 +76,4 @@ def test_a_repaired_text_has_the_ids_and_places_of_the_given(any_kind, name):
   np.testing.assert_array_equal(a.ids, b.ids)
   np.testing.assert_array_equal(*tokenizer.encode_batch([given, clean]))
   for (begin, end), (low, high) in zip(a.offsets, b.offsets, strict=True):
-    assert repair(given[begin:end]) == clean[low:high]
+    assert repair(given[begin:end]).strip() == clean[low:high]
