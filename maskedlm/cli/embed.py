@@ -64,6 +64,7 @@ class Embed:
       **standardise.describe(
         model, options, checkpoint=self.encoder.checkpoint
       ),
+      "length": model.sentences.length,
       "standardised": self.standardise or "",
     }
     if fitted:

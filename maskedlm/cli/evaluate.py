@@ -125,7 +125,7 @@ class Evaluate:
       run.log_result(values, print)
     if self.out:
       with output_options.named_errors(self.out, option="--out"):
-        run.write_predictions(predictions, pathlib.Path(self.out))
+        run.write_predictions(examples, predictions, pathlib.Path(self.out))
 
   def _compare(self, files: dict[str, str]) -> None:
     """Prints the scores of each language beside those of the first."""

@@ -34,12 +34,12 @@ def check_field(field: str, files: Sequence[str], form: str | None) -> None:
   from maskedlm.data.labelled import text_lines
 
   if field != "text" and not any(
-    text_lines.is_jsonl(file, form or "") for file in files
+    text_lines.has_fields(file, form or "", (field,)) for file in files
   ):
     remedy = "" if form is None else ", or give --format=jsonl"
     raise ConfigError(
       f"--field={field} has no effect: {', '.join(files)} is not read as JSON "
-      f"lines; name it FILE.jsonl{remedy}, or leave out --field."
+      f"or a table; name it FILE.jsonl{remedy}, or leave out --field."
     )
 
 
@@ -49,7 +49,8 @@ class Texts:
 
   input: tuple[str, ...] = flag(
     (STDIN,),
-    "Files with a text, or a JSON object, on each line; - or none = stdin.",
+    "Files with a text, or a JSON object, on each line, or tables with a "
+    "header line (.csv, .tsv, .parquet); - or none = stdin.",
     metavar="FILE",
     reads=True,
   )

@@ -22,7 +22,11 @@ class Predict:
 
   tuned: groups.FineTuned
   input: str = flag(
-    STDIN, "A file of lines; - or none = stdin.", metavar="FILE", reads=True
+    STDIN,
+    "A file of lines, or a table with a header line (.csv, .tsv, .parquet); - "
+    "or none = stdin.",
+    metavar="FILE",
+    reads=True,
   )
   data: tuple[str, ...] = shared.data(
     (),
@@ -55,15 +59,14 @@ class Predict:
         "--json."
       )
     made, cut = [], []
-    for lines, examples in self._examples(model):
+    for places, examples in self._examples(model):
       predictions = predict.predict(
         model, examples, batch_size=self.tuned.batch_size, cut=cut
       )
       made += predictions if self.export else []
-      for line, prediction in zip(lines, predictions, strict=True):
+      for place, prediction in zip(places, predictions, strict=True):
         if self.json:
-          where = {"line": line} if line else {}
-          console.print_json({**where, **prediction})
+          console.print_json({**place, **prediction})
         elif not self.export:
           print(model.task.format_prediction(prediction), flush=True)
     predict.log_cut(model, cut, option="--length={}")
@@ -80,31 +83,25 @@ class Predict:
         output_files.write_text(folder / name, text)
         print(folder / name)
 
-  def _examples(self, model) -> Iterator[tuple[Sequence[int], Sequence]]:
-    """Yields (line numbers, examples), a few at a time; 0 = no number."""
-    from maskedlm.core.errors import DataError
+  def _examples(self, model) -> Iterator[tuple[Sequence[dict], Sequence]]:
+    """Yields (their rows, for --json, examples), a few at a time."""
     from maskedlm.data.labelled import text_lines
-    from maskedlm.finetune import data_files
+    from maskedlm.finetune import data_files, predict
 
     if self.data:
       examples = data_files.read_examples(model.task, ",".join(self.data))
-      yield [0] * len(examples), examples
+      yield [*map(predict.place_of, examples)], examples
       return
 
-    def parse(number: int, line: str):
-      try:
-        return model.task.parse_line(line)
-      except DataError as error:
-        if not number:  # From the command line.
-          raise
-        name = "stdin" if self.input == STDIN else self.input
-        raise DataError(f"{name}:{number}: {error}") from None
-
-    parsed = (
-      (number, parse(number, line))
-      for number, line in text_lines.given_texts(self.text, self.input)
+    values = vars(model.task.options).values()
+    given = text_lines.given_texts(
+      self.text,
+      self.input,
+      model.task.parse_line,
+      names=[x for x in values if x and isinstance(x, str)],
     )
     for some in text_lines.request_groups(
-      parsed, CHUNK, self.text, [self.input]
+      given, CHUNK, self.text, [self.input]
     ):
-      yield tuple(zip(*some, strict=True))
+      numbers, examples = zip(*some, strict=True)
+      yield [{"line": n} if n else {} for n in numbers], examples

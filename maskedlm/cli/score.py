@@ -186,35 +186,17 @@ class Score:
         lacks a text.
     """
     from maskedlm.data.labelled import text_lines
+    from maskedlm.data.labelled.formats import texts
 
+    form, names = self.texts.format, (self.texts.field,)
+    layout = texts.FileLayout(names, texts.SECOND_TEXTS, alone=True)
+    split = texts.split_line if form == "text" else texts.parse_line
+    parse = functools.partial(split, layout=layout)
     for path in self.texts.input:
-      name = "stdin" if path == STDIN else path
-      for number, line in text_lines.given_texts(self.text, path):
-        where = f"{name}:{number}" if number else f"input {line[:40]!r}"
-        is_json = not self.text and text_lines.is_jsonl(path, self.texts.format)
-        yield self._request(number, line, where, is_json)
-
-  def _request(
-    self, number: int, line: str, where: str, is_json: bool
-  ) -> Request:
-    from maskedlm.data.labelled import objects, tables
-
-    if is_json or (self.texts.format != "text" and tables.is_object(line)):
-      such_as = '{"text": "..."}, with "text_b" for a pair'
-      fields = objects.parse_object(line, where, such_as=such_as)
-      record = tables.Record(0, fields, where)
-      text = tables.get_text(record, self.texts.field)
-      text_b = tables.get_text(record, "text_b") if "text_b" in fields else None
-      return Request(number, text, text_b)
-    text, *more = line.split("\t")
-    if not more:
-      return Request(number, line, None)
-    if len(more) > 1 or not (text.strip() and more[0].strip()):
-      raise DataError(
-        f"{where}: {counted(len(more) + 1, 'text')} separated by tabs, or an "
-        "empty one; expected a text, or two with a tab between them."
-      )
-    return Request(number, text, more[0])
+      for number, made in text_lines.given_texts(
+        self.text, path, parse, form=form, names=names
+      ):
+        yield Request(number, made.text, made.text_b)
 
 
 def _pair_record(one) -> dict[str, Any]:

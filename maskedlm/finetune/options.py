@@ -61,6 +61,12 @@ class DataOptions:
     "examples.",
     frozen=True,
   )
+  skip_bad: bool = option(
+    False,
+    "Rows and sentences of train and dev that break their format are left out, "
+    "and counted; False refuses the first.",
+    frozen=True,
+  )
   dev_share: float = option(
     0.1,
     "Share of the training examples.",

@@ -139,6 +139,12 @@ def read_labelled(
   return examples
 
 
+def place_of(example: Example) -> dict[str, str]:
+  """Returns {"where": FILE:LINE} of an example that is from a file."""
+  where = getattr(example, "where", "")
+  return {"where": where} if where else {}
+
+
 def predict(
   model: FineTunedModel,
   examples: Sequence[Example],

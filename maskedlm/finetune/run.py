@@ -23,6 +23,7 @@ from maskedlm.core.options import changed
 from maskedlm.core.parse_json import parse_json
 from maskedlm.core.task import Params, Task
 from maskedlm.data.batches import batch_costs
+from maskedlm.data.labelled import labels
 from maskedlm.data.tokenizers.tokenizer import save_if_absent
 from maskedlm.finetune import initial_params, predict, row_checks, splits
 from maskedlm.finetune.common import batching, cut_texts, packing
@@ -131,6 +132,11 @@ def prepare_run(config: FinetuneConfig) -> Prepared:
   cfg = initial_params.resolve_architecture(start, config.model, data.length)
   examples, dev = splits.split_examples(task, data)
   label_info = task.describe_labels(examples)
+  for found in label_info.values():
+    if isinstance(found, list | tuple) and all(
+      isinstance(x, str) for x in found
+    ):
+      labels.report_alike(found, data.train)
   app = task.make_application(
     Setup(start.tokenizer, cfg, label_info, data.length)
   )
@@ -321,7 +327,7 @@ def _finish(run, config, workdir, seconds, *, ran) -> dict[str, Any]:
       workdir / "metrics.jsonl", config.train.log_every
     ),
   }
-  write_predictions(predictions, workdir / "predictions.jsonl")
+  write_predictions(run.dev, predictions, workdir / "predictions.jsonl")
   for name, text in run.task.format_tables(run.dev, predictions).items():
     output_files.write_text(workdir / name, text)
   # Written before the further files are scored, in case that fails.
@@ -366,9 +372,12 @@ def _score(
   return predictions, model.app.score(examples, predictions)
 
 
-def write_predictions(predictions: Sequence[dict], path: pathlib.Path) -> None:
-  """Writes a JSON line for each prediction, atomically."""
-  lines = (to_json(x) + "\n" for x in predictions)
+def write_predictions(
+  examples: Sequence[Example], predictions: Sequence[dict], path: pathlib.Path
+) -> None:
+  """Writes a JSON line for each prediction, and its row, atomically."""
+  placed = zip(map(predict.place_of, examples), predictions, strict=True)
+  lines = (to_json({**place, **made}) + "\n" for place, made in placed)
   output_files.write_text(path, "".join(lines))
 
 

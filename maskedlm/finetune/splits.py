@@ -10,6 +10,7 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.data import hashing
+from maskedlm.data.labelled import bad_rows
 from maskedlm.finetune import data_files
 from maskedlm.finetune.contract import Example, FinetuneTask
 from maskedlm.finetune.options import DataOptions
@@ -28,9 +29,14 @@ def split_examples(
     raise ConfigError(
       "data.train is empty: give a labelled file, --config.data.train=FILE."
     )
-  examples = data_files.read_examples(task, data.train)
+
+  def read(source: str) -> list[Example]:
+    with bad_rows.left_out(source, skip=data.skip_bad):
+      return data_files.read_examples(task, source)
+
+  examples = read(data.train)
   if data.dev:
-    dev = data_files.read_examples(task, data.dev)
+    dev = read(data.dev)
   else:
     keys: Sequence = [*map(task.split_key, examples)] if task.split_key else []
     if len(set(keys)) < 2:  # One group can't be split: split by example.

@@ -1,7 +1,7 @@
 """Checks the arguments of the public API (model.py)."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from maskedlm.core.errors import ConfigError
@@ -14,15 +14,29 @@ def text(value: str) -> str:
   return value
 
 
-def each(name: str, values: Sequence, kinds) -> list:
-  """Returns the values as a list; raises ConfigError for a wrong type."""
+def _listed(name: str, values: Any, *, of: str = "") -> list:
+  """Returns the values as a list; raises ConfigError if they are none."""
   if isinstance(values, str):  # A sequence of characters, surely by mistake.
     raise ConfigError(
-      f"{name} is one string, {values[:40]!r}: expected a list; put it in [ ]."
+      f"{name} is one string, {values[:40]!r}: expected a list{of}; put it in "
+      "[ ]."
     )
-  if not isinstance(values, Iterable):
-    raise ConfigError(f"{name} is {values!r:.40}: expected a list.")
-  values = list(values)
+  remedy = ""
+  if isinstance(values, Mapping):  # Of either, the names would be iterated.
+    remedy = "; put it in [ ], or give the list that it holds"
+  elif hasattr(values, "columns"):
+    remedy = ", such as list(df['text']) or df.to_dict('records')"
+  elif isinstance(values, Set):
+    remedy = ", as a set has no order"
+  if remedy or not isinstance(values, Iterable):
+    shown = f"a {type(values).__name__}" if remedy else f"{values!r:.40}"
+    raise ConfigError(f"{name} is {shown}: expected a list{of}{remedy}.")
+  return list(values)
+
+
+def each(name: str, values: Sequence, kinds) -> list:
+  """Returns the values as a list; raises ConfigError for a wrong type."""
+  values = _listed(name, values)
   for i, value in enumerate(values):
     if not isinstance(value, kinds):
       expected = "a string" if kinds is str else "a string or a dict"
@@ -32,12 +46,8 @@ def each(name: str, values: Sequence, kinds) -> list:
 
 def pairs(name: str, values: Sequence) -> list[tuple[str, str]]:
   """Returns pairs of texts as a list; raises ConfigError for a wrong type."""
-  if isinstance(values, str) or not isinstance(values, Iterable):
-    raise ConfigError(
-      f"{name} is {values!r:.40}: expected a list of pairs (A, B)."
-    )
   found = []
-  for i, value in enumerate(values):
+  for i, value in enumerate(_listed(name, values, of=" of pairs (A, B)")):
     is_pair = isinstance(value, Sequence) and not isinstance(value, str)
     texts = tuple(value) if is_pair else ()
     if [*map(type, texts)] != [str, str]:

@@ -73,7 +73,7 @@ def read_task(
     if len(labels) == 1:
       task["options"]["regression"] = True
       # Unscaled scores; the range of the training set is unknown.
-      task["about"] = {"low": -1e9, "high": 1e9, "mean": 0.0, "stddev": 1.0}
+      task["about"] = {"mean": 0.0, "stddev": 1.0}
     else:
       task["about"] = {"labels": labels}
   if task_name == "tagging":

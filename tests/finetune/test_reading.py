@@ -201,3 +201,70 @@ def test_two_groups_are_split_by_group():
     except DataError:  # Both are on one side.
       continue
   assert found == {(50, 50)}
+
+
+CONLLU = (
+  "1\the\t_\t_\t_\t_\t2\tnsubj\t_\t_\n2\tran\t_\t_\t_\t_\t{}\t{}\t_\t_\n\n"
+)
+QUESTION = (
+  '{"question": "a", "context": "b", "answers": {"text": ["b"], '
+  '"answer_start": [%d]}}\n'
+)
+BAD = {
+  "classification": ("a.csv", "text,label\n", "a,x\n", "b\n"),
+  "multi_label": ("a.csv", "text,labels\n", "a,x\n", ",y\n"),
+  "multiple_choice": (
+    "a.tsv",
+    "context\tchoice1\tchoice2\tlabel\n",
+    "a\tb\tc\t1\n",
+    "a\tb\t\t1\n",
+  ),
+  "retrieval": ("a.csv", "query,passage\n", "a,b\n", "c,\n"),
+  "question_answering": ("a.jsonl", "", QUESTION % 0, QUESTION % 1),
+  "tagging": ("a.tsv", "", "a\tO\n\n", "b\tO\tO\n\n"),
+  "spans": (
+    "a.jsonl",
+    "",
+    '{"tokens": ["a"], "tags": ["O"]}\n',
+    '{"tokens": "a"}\n',
+  ),
+  "dependency": (
+    "a.conllu",
+    "",
+    CONLLU.format(0, "root"),
+    CONLLU.format(0, "_"),
+  ),
+  "semantic_roles": (
+    "a.txt",
+    "",
+    "a - (A0*)\nran ran (V*)\n\n",
+    "a - (A0*(A1*)\nran ran *)\n\n",
+  ),
+  "relations": (
+    *("a.jsonl", ""),
+    '{"text": "<e1>a</e1> <e2>b</e2>", "relation": "x"}\n',
+    '{"text": "<e1>a</e1> b", "relation": "x"}\n',
+  ),
+  "coreference_chains": (
+    *("a.jsonl", ""),
+    '{"sentences": [{"words": ["a"], "coref_spans": []}]}\n',
+    '{"sentences": [{"words": ["a"], "coref_spans": [[0, 0, 1]]}]}\n',
+  ),
+}  # Kind -> name, header, a row, a bad one.
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_bad_rows_are_left_out_and_counted(kind, tmp_path, capsys):
+  name, header, good, bad = BAD[kind]
+  path = tmp_path / name
+  path.write_text(header + good + bad + good + good)
+  task, data = configs.make_task(kind, {}), configs.default(kind).data
+  data.train = data.dev = str(path)
+  with pytest.raises(DataError, match=r"--config\.data\.skip_bad=True leaves"):
+    splits.split_examples(task, data)
+  capsys.readouterr()
+  data.skip_bad = True
+  train, dev = splits.split_examples(task, data)
+  assert (len(train), len(dev)) == (3, 3)
+  err = capsys.readouterr().err
+  assert err.count(f"{path}: 1 bad row left out: {path}") == 2

@@ -85,7 +85,8 @@ def test_a_run_learns_and_leaves_its_files(finished):
   written = json.loads((workdir / "result.json").read_text())
   assert written == result
   predictions = (workdir / "predictions.jsonl").read_text().splitlines()
-  assert len(predictions) == 17
+  places = [json.loads(x)["where"].rpartition("/")[2] for x in predictions]
+  assert places == [f"dev.tsv:{i}" for i in range(2, 19)]
   assert (workdir / "confusion.tsv").exists()
   config = json.loads((workdir / "config.json").read_text())
   assert config["train"]["num_steps"] == 42
@@ -211,6 +212,13 @@ def test_evaluate_and_predict_from_the_command_line(finished, tmp_path, capsys):
   values = json.loads(capsys.readouterr().out)
   assert values["accuracy"] == result["accuracy"]
   assert len(out.read_text().splitlines()) == 17
+  some = tmp_path / "some.csv"  # Rows without a label are no rows of --out.
+  some.write_text("id,text,label\n7,the good cat,good\n8,a cat,-\n9,bad,bad\n")
+  scored = ["--checkpoint", str(workdir), "--data", str(some)]
+  assert main.main(["evaluate", *scored, "--out", str(out)]) == 0
+  shown = map(json.loads, out.read_text().splitlines())
+  assert [x["where"] for x in shown] == [f"{some}:2", f"{some}:4"]
+  capsys.readouterr()
   argv = ["predict", "--checkpoint", str(workdir)]
   assert main.main([*argv, "the good book", "the bad dog"]) == 0
   shown = capsys.readouterr().out.splitlines()
@@ -223,6 +231,10 @@ def test_evaluate_and_predict_from_the_command_line(finished, tmp_path, capsys):
   assert main.main([*argv, "--json", "--data", config.data.dev]) == 0
   shown = capsys.readouterr().out.splitlines()
   assert len(shown) == 17 and "line" not in json.loads(shown[0])
+  assert json.loads(shown[3])["where"] == f"{config.data.dev}:5"
+  assert main.main([*argv, "--json", "--input", str(some)]) == 0
+  shown = map(json.loads, capsys.readouterr().out.splitlines())
+  assert [x["line"] for x in shown] == [2, 3, 4]
 
 
 def test_input_is_reported_by_line(finished, tmp_path, capsys, monkeypatch):

@@ -1,5 +1,7 @@
 """Refused calls of the Python interface: a table of model, call and error."""
 
+import types
+
 import pytest
 
 from maskedlm.inference import fill_mask
@@ -31,6 +33,11 @@ TABLE = {
     (lambda m: m.embed(["a"], layers=None), "layers=None: expected numbers"),
     (lambda m: m.embed(["a"], layers=[1.5]), r"layers=\[1.5\]: expected num"),
     (lambda m: m.embed(None), "texts is None: expected a list"),
+    (lambda m: m.embed({"text": "a"}), r"texts is a dict: .*; put it in \[ \]"),
+    (lambda m: m.predict({"text": ["a"]}), "is a dict: expected a list"),
+    (lambda m: m.predict({"a", "b"}), "is a set: .* as a set has no order"),
+    (lambda m: m.embed(TABLE), r"is a SimpleNamespace: .* list\(df\['text'\]"),
+    (lambda m: m.next_sentence({"a": "b"}), "pairs is a dict: expected a list"),
     (lambda m: m.fill_mask(None), "text is None: expected a string"),
     (lambda m: m.fill_mask(["[MASK]"]), r"text is \['\[MASK\]'\]: expected"),
     (lambda m: m.attend(None), "text is None: expected a string"),
@@ -88,6 +95,9 @@ TABLE = {
     (lambda m: m.attend("the cat sat"), r"'bilm'.*no attention"),
   ],
 }
+
+
+TABLE = types.SimpleNamespace(columns=["text"])  # A DataFrame, or like one.
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,10 @@ here into blocks, such as sentences. What files have:
   #begin document, #end document
   # text, #<tab>text               before a block: a comment, if it has another
                                    number of columns than the block's words, or
-                                   the form "# key = value"; counted in a log
-                                   line
+                                   the form "# key = value", with which it ends
+                                   a block (HIPE); counted in a log line
+  ranges (1-2), empty nodes (5.1)  left out, and counted, if the first column
+                                   numbers the words (CoNLL-U Plus)
   #, #tag with their columns       words
   BOM, CRLF, spaces around         dropped
   columns
@@ -29,12 +31,14 @@ from typing import NamedTuple
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
+from maskedlm.data.labelled import bad_rows
 from maskedlm.data.labelled.lines import read_lines
 from maskedlm.runtime import console
 
 # ID, FORM, LEMMA, UPOS, XPOS, FEATS, HEAD, DEPREL, DEPS, MISC.
 CONLLU_COLUMNS = 10
 _CONLLU_ID = re.compile(r"[0-9]+([-.][0-9]+)?")
+_NO_WORD = re.compile(r"[0-9]+[-.][0-9]+")
 _MARKS = ("-DOCSTART-", "#begin document", "#end document")
 _COMMENT = ("# ", "#\t")
 _KEY = re.compile(r"#[ \t]*([\w.:-]+ = |(id|sent_id|newdoc|newpar)\b)")
@@ -82,10 +86,18 @@ def read_columns(source: str | pathlib.Path, *, between: str = "") -> Columns:
   split = _SPLIT[columns.between]
   before: list[tuple[int, str]] = []
   comments: list[int] = []
-  for ends, group in itertools.groupby(lines, lambda line: _ends(line[1])):
+
+  def ends(line: tuple[int, str]) -> bool:
+    is_key = not (between or columns.is_conllu) and _KEY.match(line[1])
+    return _ends(line[1]) or bool(
+      is_key and len(split(line[1])) != columns.count
+    )
+
+  for is_end, group in itertools.groupby(lines, ends):
     run = list(group)
-    if ends:
+    if is_end:
       before += [line for line in run if line[1]]
+      comments += [number for number, text in run if _KEY.match(text)]
       continue
     size = _count_comments([text for _, text in run], columns)
     before += run[:size]
@@ -95,22 +107,47 @@ def read_columns(source: str | pathlib.Path, *, between: str = "") -> Columns:
       rows = tuple(map(split, texts))
       columns.blocks.append(Block(rows, numbers, tuple(before)))
       before = []
+
+  def checked(block: Block) -> Block:
+    count = len(block.rows[0]) if between == "spaces" else columns.count
+    for row, number in zip(block.rows, block.numbers, strict=True):
+      if len(row) != count:
+        raise _ragged_error(columns, row, f"{source}:{number}", count)
+    return block
+
+  columns.blocks[:] = bad_rows.each(checked, columns.blocks)
   if not columns.blocks:
     raise DataError(
       f"{source}: the file has no words; expected a word and its columns on "
       "each line, and a blank line after each sentence."
     )
-  for block in columns.blocks:
-    count = len(block.rows[0]) if between == "spaces" else columns.count
-    for row, number in zip(block.rows, block.numbers, strict=True):
-      if len(row) != count:
-        raise _ragged_error(columns, row, f"{source}:{number}", count)
+  if not (between or columns.is_conllu):
+    columns.blocks[:] = _without_ranges(columns)
   if comments and not columns.is_conllu:
     console.log(
       f"{source}: comments (# ...): {len(comments):,}, the first in line "
       f"{comments[0]}"
     )
   return columns._replace(after=tuple(before))
+
+
+def _without_ranges(columns: Columns) -> list[Block]:
+  """Returns the blocks without ranges and empty nodes, if words have IDs."""
+  kept = []
+  for rows, numbers, before in columns.blocks:
+    places = [i for i, row in enumerate(rows) if not _NO_WORD.fullmatch(row[0])]
+    if any(rows[i][0] != str(n) for n, i in enumerate(places, 1)):
+      return columns.blocks
+    found = (tuple(x[i] for i in places) for x in (rows, numbers))
+    kept += [Block(*found, before)] if places else []
+  odd = sum(len(x.rows) for x in columns.blocks) - sum(
+    len(x.rows) for x in kept
+  )
+  if not odd or columns.count < 3:
+    return columns.blocks
+  what = "of words and empty nodes (1-2, 5.1), left out"
+  console.log(f"{columns.path}: {counted(odd, 'range')} {what}")
+  return kept
 
 
 def _ragged_error(

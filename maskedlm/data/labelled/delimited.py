@@ -25,10 +25,11 @@ SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 _NAMES = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
 _MAX_FIELD = MAX_LINE  # Characters; csv's default limit is 131,072.
 # Names of columns: a row of nothing else is a header line.
-_USUAL = {"id", "idx", "index", "text", "text_b", "label", "labels", "class"}
-_USUAL |= {"sentence", "sentence1", "sentence2", "premise", "hypothesis"}
-_USUAL |= {"category", "target", "score", "title", "content", "review", "tweet"}
-_USUAL |= {"comment", "question", "answer", "query", "passage", "context"}
+USUAL = {"id", "idx", "index", "text", "text_b", "label", "labels", "class"}
+USUAL |= {"sentence", "sentence1", "sentence2", "premise", "hypothesis"}
+USUAL |= {"category", "target", "score", "title", "content", "review", "tweet"}
+USUAL |= {"comment", "question", "answer", "query", "passage", "context"}
+USUAL |= {"text_pair", "text1", "text2", "question1", "question2", "tokens"}
 _QUOTED = re.compile('"(?:[^"]|"")*"')
 _REWRITE = "write the file as .csv: commas, and quotation marks where needed"
 
@@ -123,7 +124,7 @@ def name_columns(
   where, names = f"{path}:{first[0]}", [name.strip() for name in first[1]]
   lower = {name.casefold() for name in names}
   if header and lower.isdisjoint(name.casefold() for name in header):
-    if lower <= _USUAL:
+    if lower <= USUAL:
       raise DataError(
         f"{where}: {', '.join(names)} seem to be the names of the columns, but "
         f"task.header has {', '.join(header)}; name them alike, or delete the "

@@ -157,6 +157,12 @@ def texts(
   )
 
 
+def words(*names: str, optional: bool = False) -> Field:
+  """Returns a field that holds a sentence's words, perhaps empty ones."""
+  expected = "a list of texts"
+  return items(*names, of=_word, expected=expected, optional=optional)
+
+
 def key(*names: str, optional: bool = False) -> Field:
   """Returns a field that holds a name: a text or a whole number, as a text."""
   return Field(names, "a text or a whole number", key_of, optional)
@@ -249,10 +255,14 @@ def text_of(value: Any) -> str:
   return value
 
 
-def _filled(value: Any) -> str:
-  if not isinstance(value, str) or not value:
+def _word(value: Any) -> str:
+  if not isinstance(value, str):
     raise ValueError(f"it has {value!r:.{_SHOWN}}")
   return value
+
+
+def _filled(value: Any) -> str:
+  return _word(value or None)
 
 
 def key_of(value: Any) -> str:

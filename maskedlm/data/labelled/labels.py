@@ -66,14 +66,13 @@ def find_classes(labels: Sequence[str], where: str) -> list[str]:
 
 
 def check_distinct(labels: Sequence[str], where: str) -> None:
-  """Checks that no two labels mean the same; reports those that may.
+  """Checks that no two labels mean the same.
 
   Raises:
     DataError: two are the same number (1 and 1.0) or truth value, or one is a
       list, an object or a number as Python writes it.
   """
   by_value: dict[str, str] = {}
-  by_form: dict[str, str] = {}
   for label in labels:
     if _REPR.fullmatch(label):
       raise DataError(
@@ -92,13 +91,32 @@ def check_distinct(labels: Sequence[str], where: str) -> None:
         f"{where}: the labels {other!r} and {label!r} are the same; expected "
         "one of them: write each label in one way."
       )
-    form = unicodedata.normalize("NFKC", label).casefold()
-    other = by_form.setdefault(form, label)
+
+
+def report_alike(labels: Sequence[str], where: str) -> None:
+  """Reports the labels that look the same, or nearly."""
+  by_form: dict[str, str] = {}
+  for label in labels:
+    other = by_form.setdefault(_form(label), label)
     if other != label:
       log(
-        f"{where}: the labels {other!r} and {label!r} differ in case only, or "
-        "in the form of a character; they are two classes"
+        f"{where}: the labels {_shown(other)} and {_shown(label)} differ in "
+        "case only, or in the form of a character; they are two classes"
       )
+
+
+def _form(label: str) -> str:
+  """Returns a label without case, invisible characters and kinds of dashes."""
+  text = unicodedata.normalize("NFKC", label).casefold().replace("\u2212", "-")
+  kinds = ((c, unicodedata.category(c)) for c in text)
+  return "".join(
+    "-" if kind == "Pd" else c for c, kind in kinds if kind != "Cf"
+  )
+
+
+def _shown(label: str) -> str:
+  """Returns a label in quotes, with the codes of signs that are not ASCII."""
+  return "".join(c if c.isalnum() else ascii(c)[1:-1] for c in label).join("''")
 
 
 def canonical(label: str) -> str:

@@ -24,7 +24,7 @@ from typing import Any
 
 from maskedlm.core.errors import DataError
 from maskedlm.core.parse_json import parse_json, parse_json_at
-from maskedlm.data.labelled import tfds_rows
+from maskedlm.data.labelled import bad_rows, tfds_rows
 from maskedlm.data.labelled.lines import is_plain, read_head, read_lines
 from maskedlm.data.sources import encodings, parquet
 
@@ -80,8 +80,12 @@ def read_json(
   lines = ((n, x) for n, x in enumerate(read_lines(path), 1) if x.strip())
   begin = list(itertools.islice(lines, 2))
   if len(begin) == 2 and is_object(begin[0][1]):
-    for number, line in itertools.chain(begin, lines):
-      yield number, parse_object(line, f"{path}:{number}", such_as=such_as)
+
+    def parse(line: tuple[int, str]) -> tuple[int, dict[str, Any]]:
+      where = f"{path}:{line[0]}"
+      return line[0], parse_object(line[1], where, such_as=such_as)
+
+    yield from bad_rows.each(parse, itertools.chain(begin, lines))
   elif begin:
     yield from _read_whole("\n".join(read_lines(path)), path, such_as)
 

@@ -20,12 +20,13 @@ In OntoNotes, as the Hugging Face Hub has it, a row is a document of sentences
 Spans of a chain are [chain, first word, last word], within their sentence.
 """
 
+import itertools
 import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from maskedlm.core.counts import counted
-from maskedlm.data.labelled import fields, objects, tables
+from maskedlm.data.labelled import bad_rows, fields, objects, tables
 from maskedlm.data.labelled.lines import read_lines
 from maskedlm.runtime import console
 
@@ -62,15 +63,20 @@ def read_objects(source: str, form: fields.Format) -> Iterator[Row]:
       of its objects is filled.
   """
   empty, is_empty = 0, True
-  for number, row in objects.read_objects(source, such_as=form.such_as):
+
+  def parse(item: tuple[int, dict[str, Any]]) -> list[Row]:
+    number, found = item
     where = f"{source}:{number}"
-    for each in _sentences(row) if form.documents else [row]:
-      values = fields.values(each, form, where)
-      if form.filled and not values[form.filled]:
-        empty += 1
-        continue
-      is_empty = False
-      yield Row(values, number, where)
+    each = _sentences(found) if form.documents else [found]
+    return [Row(fields.values(x, form, where), number, where) for x in each]
+
+  found = objects.read_objects(source, such_as=form.such_as)
+  for row in itertools.chain.from_iterable(bad_rows.each(parse, found)):
+    if form.filled and not row.values[form.filled]:
+      empty += 1
+      continue
+    is_empty = False
+    yield row
   if empty:
     console.log(
       f"{source}: {counted(empty, 'row')} without {form.filled}, left out"

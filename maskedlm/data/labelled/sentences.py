@@ -12,9 +12,7 @@ from maskedlm.data.labelled import fields, objects, tables, words
 
 _LINE = fields.Format(
   {
-    "words": fields.items(
-      "tokens", of=fields.text_of, expected="a list of texts", optional=True
-    ),
+    "words": fields.words("tokens", optional=True),
     "text": fields.text("text", optional=True),
   },
   such_as='{"tokens": ["a", "word", "each"]}, or {"text": "..."} for a text '

@@ -35,8 +35,8 @@ from typing import Any, NamedTuple
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import delimited, fields, objects
-from maskedlm.data.labelled.lines import COMPRESSED, read_head
+from maskedlm.data.labelled import bad_rows, delimited, fields, objects
+from maskedlm.data.labelled.lines import COMPRESSED, first_line, read_head
 from maskedlm.data.labelled.objects import as_text
 from maskedlm.data.sources import encodings
 from maskedlm.runtime import console
@@ -67,7 +67,7 @@ def read_records(
   path: str | pathlib.Path,
   *,
   header: Sequence[str] = (),
-  ragged: Callable[[DataError], None] | None = None,
+  ragged: Callable[[DataError], None] = bad_rows.refuse,
 ) -> Iterator[Record]:
   """Yields the rows of a file, in bounded memory; a .json file is read whole.
 
@@ -75,7 +75,7 @@ def read_records(
     path: the file, or "tfds:..."; see above.
     header: names of the columns, for a file without a header row.
     ragged: called with the error of a row that has too few or too many columns,
-      which is then skipped; if None, the error is raised.
+      which is skipped unless it raises.
 
   Raises:
     DataError: the file is missing, empty or has no row, or is not of a known
@@ -110,6 +110,23 @@ def read_records(
     raise DataError(f"{path}: has no row; expected at least one example.")
 
 
+def is_table(path: str | pathlib.Path, names: Sequence[str]) -> bool:
+  """Returns whether a file of input has rows with fields, not lines of text.
+
+  JSON, Parquet and .csv have. A .tsv or .txt file has if its first line has
+  the name of a column between tabs: a usual one (delimited.USUAL) or one of
+  `names`.
+  """
+  suffix = named_suffix(path)
+  if suffix in (*objects.JSON_SUFFIXES, ".parquet", ".csv"):
+    return True
+  if suffix not in delimited.SEPARATORS or not os.path.isfile(path):
+    return False
+  cells = {cell.strip() for cell in first_line(path).split("\t")}
+  is_header = not cells.isdisjoint((*names, *delimited.USUAL))
+  return is_header and (len(cells) > 1 or suffix == ".tsv")
+
+
 def named_suffix(path: str | pathlib.Path) -> str:
   """Returns the last suffix of a name, in lower case; ".csv" of "a.csv.gz"."""
   path = pathlib.Path(path)
@@ -121,7 +138,7 @@ def _with_columns(
   path: pathlib.Path,
   suffix: str,
   header: tuple[str, ...],
-  ragged: Callable[[DataError], None] | None,
+  ragged: Callable[[DataError], None],
 ) -> Iterator[Record]:
   rows = delimited.read_rows(path, suffix)
   names, rows = delimited.name_columns(path, suffix, rows, header)
@@ -135,13 +152,12 @@ def _with_columns(
       by_name = zip(names, row, strict=True)
       yield Record(line, {n: x for n, x in by_name if n}, str(path))
       continue
+    more = len(row) == len(names) + 1
     error = DataError(
       f"{path}:{line}: the row has {counted(len(row), 'column')}; expected "
       f"{len(names)} ({', '.join(names)}); is there a missing or extra tab "
-      "or quote?"
+      f"or quote{', or are there names of rows (R: row.names=FALSE)' * more}?"
     )
-    if ragged is None:
-      raise error
     ragged(error)
 
 

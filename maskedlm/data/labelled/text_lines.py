@@ -1,24 +1,27 @@
-"""Reads texts from files of lines or of JSON objects, one per line.
+"""Reads the input of verbs: lines of text, or rows with named fields.
 
-A Text records its file and line, so that vectors and errors can be traced to
-their source.
+Rows are those of JSON, Parquet and of a table with a header line, which
+tables.py reads as it does for training. A Text records its file and line, so
+that vectors and errors can be traced to their source.
 """
 
 import itertools
+import json
 import pathlib
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
-from maskedlm.core.errors import ConfigError, DataError, check_name
-from maskedlm.data.labelled import fields, lines, objects
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled import fields, lines, objects, tables
 from maskedlm.runtime import console
 
-FORMATS = ("text", "jsonl")
 STDIN = "-"
 # Bytes of a line, which is tokenized whole: about 350 bytes of memory for each.
 MAX_LINE = 1 << 22
+# Files with a word, or a tree, on each line.
+_OF_WORDS = (".conll", ".conllu", ".conllup", ".cupt", ".iob", ".iob2", ".bio")
 
 
 class Text(NamedTuple):
@@ -37,27 +40,6 @@ def text_of_words(
   return Text(" ".join(words), tuple(words), file, line)
 
 
-def check_files(
-  paths: Sequence[str], *, form: str, option: str = "--input"
-) -> None:
-  """Checks that the files exist, before anything slow begins.
-
-  Args:
-    paths, form: as for read_texts.
-    option: the option's name, for errors.
-
-  Raises:
-    ConfigError: the format is unknown, or a file is missing or a folder.
-  """
-  if form:
-    check_name("--format", form, FORMATS)
-  for path in paths:
-    if path != STDIN and not pathlib.Path(path).exists():
-      raise ConfigError(f"{option}={path}: no such file.")
-    if path != STDIN and pathlib.Path(path).is_dir():
-      raise ConfigError(f"{option}={path} is a folder; give its files.")
-
-
 def read_texts(
   paths: Sequence[str],
   *,
@@ -69,15 +51,15 @@ def read_texts(
 
   Args:
     paths: UTF-8 files; "-" is stdin. Blank lines are skipped.
-    form: one of FORMATS; "": jsonl for files with this ending, else text.
-    field: the field of a JSON object that holds the text. An object with
-      "tokens", a list of strings, is a sentence of those words instead.
+    form: text, jsonl, or "": as has_fields decides.
+    field: the field or column that holds the text. An object with "tokens", a
+      list of strings, is a sentence of those words instead.
     seen: its "bytes" and "texts" are increased by the numbers read.
 
   Raises:
     DataError: there is no text, or a line is not UTF-8 or not such an object.
   """
-  for file, line, entry in read_entries(paths, form, seen):
+  for file, line, entry in read_entries(paths, form, seen, names=(field,)):
     if isinstance(entry, str):
       yield Text(entry, None, file, line)
     else:
@@ -85,33 +67,54 @@ def read_texts(
 
 
 def read_entries(
-  paths: Sequence[str], form: str, seen: Counter | None = None
+  paths: Sequence[str],
+  form: str,
+  seen: Counter | None = None,
+  *,
+  names: Sequence[str] = ("text",),
 ) -> Iterator[tuple[str, int, str | dict]]:
-  """Yields (file, line, text); for JSON, with the object in place of the text.
+  """Yields (file, line, text); of a row with fields, these, not the text.
 
-  Arguments and errors as for read_texts.
+  Arguments and errors as for read_texts; for `names` see has_fields.
   """
   seen = Counter() if seen is None else seen
-  such_as = '{"text": "..."} or {"tokens": ["...", "..."]}'
   for path in paths:
-    name, is_json = _name(path), is_jsonl(path, form)
-    for number, line in read_lines(path, seen):
-      if not line.strip():
-        continue
+    for number, entry in _read_rows(path, form, seen, names):
       seen["texts"] += 1
-      if is_json:
-        line = objects.parse_object(line, f"{name}:{number}", such_as=such_as)
-      yield name, number, line
+      yield _name(path), number, entry
   if not seen["texts"]:
-    names = ", ".join(map(_name, paths))
-    raise DataError(f"{names}: no line with text; expected at least one.")
+    files = ", ".join(map(_name, paths))
+    raise DataError(f"{files}: no line with text; expected at least one.")
 
 
-def is_jsonl(path: str, form: str) -> bool:
-  """Returns whether a file has JSON objects, by its form or else its name."""
-  name = pathlib.Path(path)
-  name = name.with_suffix("") if _is_compressed(path) else name
-  return (form or name.suffix.lower().removeprefix(".")) == "jsonl"
+def has_fields(path: str, form: str, names: Sequence[str] = ()) -> bool:
+  """Returns whether the rows of a file have named fields.
+
+  Args:
+    path: the file.
+    form: text or jsonl, or "" if the file decides.
+    names: see tables.is_table.
+  """
+  if form or path == STDIN:
+    return form == "jsonl"
+  return tables.is_table(path, names)
+
+
+def _read_rows(
+  path: str, form: str, seen: Counter, names: Sequence[str]
+) -> Iterator[tuple[int, str | dict]]:
+  """Yields (line, text or fields) of a file's rows that are not blank."""
+  if not form and has_fields(path, form, names):
+    for record in tables.read_records(path):
+      yield record.line, dict(record.fields)
+    return
+  such_as = '{"text": "..."} or {"tokens": ["...", "..."]}'
+  for number, line in read_lines(path, seen):
+    where = f"{_name(path)}:{number}"
+    if line.strip() and form == "jsonl":
+      yield number, objects.parse_object(line, where, such_as=such_as)
+    elif line.strip():
+      yield number, line
 
 
 def total_bytes(paths: Sequence[str]) -> int:
@@ -126,18 +129,33 @@ def total_bytes(paths: Sequence[str]) -> int:
   return sum(file.stat().st_size for file in found)
 
 
-def given_texts(texts: Sequence[str], path: str) -> Iterator[tuple[int, str]]:
-  """Yields (line, text) of a command's input, without blank lines.
+def given_texts(
+  texts: Sequence[str],
+  path: str,
+  parse: Callable[[str], Any] = str,
+  *,
+  form: str = "",
+  names: Sequence[str] = (),
+) -> Iterator[tuple[int, Any]]:
+  """Yields (line, what it is parsed to) of a command's input, but blank lines.
 
   Args:
     texts: texts from the command line (line 0); if empty, the file is read.
-    path: as for read_lines.
+    path, form, names: as for has_fields.
+    parse: is given a line, or the fields of a row as JSON.
 
   Raises:
-    DataError: as for read_lines.
+    DataError: see read_lines, tables.read_records and `parse`.
   """
-  found = ((0, text) for text in texts) if texts else read_lines(path)
-  return ((number, text) for number, text in found if text.strip())
+  given = ((0, text) for text in texts if text.strip())
+  rows = given if texts else _read_rows(path, form, Counter(), names)
+  for number, row in rows:
+    try:
+      made = parse(row if isinstance(row, str) else json.dumps(row))
+    except DataError as error:
+      where = f"{_name(path)}:{number}: " if number else ""
+      raise DataError(f"{where}{error}") from None
+    yield number, made
 
 
 def request_groups(
@@ -174,10 +192,12 @@ def read_lines(
       MAX_LINE bytes.
   """
   name, seen = _name(path), Counter() if seen is None else seen
-  if path.lower().endswith(".parquet"):
+  suffix = tables.named_suffix(path)
+  if suffix in (".parquet", *_OF_WORDS):
+    what = "Parquet" if suffix == ".parquet" else "a word on each line"
     raise DataError(
-      f"{name}: Parquet is not supported here; expected lines of text or JSON. "
-      "For labelled data use --data."
+      f"{name}: {what} is not read here; expected lines of text or JSON; "
+      f"`predict` and `evaluate` read it as --data={name}."
     )
   if path == STDIN:
     found = iter(lambda: sys.stdin.buffer.readline(MAX_LINE + 1), b"")
@@ -213,9 +233,7 @@ def text_of_object(value: dict, field: str, *, file: str, line: int) -> Text:
   """
   form = fields.Format(
     {
-      "words": fields.items(
-        "tokens", of=fields.text_of, expected="a list of texts", optional=True
-      ),
+      "words": fields.words("tokens", optional=True),
       "text": fields.text(field, optional=True),
     },
     such_as='{"tokens": ["The", "bank", "."]}, or {"text": "..."}; --field '

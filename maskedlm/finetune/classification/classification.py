@@ -205,9 +205,10 @@ def _regression(
   setup: Setup, options: FileOptions, make_head: Callable[[int], Head]
 ) -> Application:
   tokenizer, cfg, label_info, length = setup
-  low, high, mean, stddev = (
-    label_info[name] for name in ("low", "high", "mean", "stddev")
-  )
+  mean, stddev = label_info["mean"], label_info["stddev"]
+  # That of an imported model's scores is unknown.
+  limits = [label_info[x] for x in ("low", "high") if x in label_info]
+  known = {"range": limits} if limits else {}
   best = _best_metric(options, label_metrics.SCORE_METRICS)
   head = make_head(1)
 
@@ -229,7 +230,7 @@ def _regression(
 
   def decode(examples, rows, outputs, tuned) -> list[Prediction]:
     return [
-      {"score": mean + stddev * float(x), "range": [low, high]}
+      {"score": mean + stddev * float(x), **known}
       for x in outputs["deviations"]
     ]
 
@@ -311,8 +312,9 @@ def _best_metric(options: FileOptions, known: Sequence[str]) -> str:
 def format_prediction(prediction: Prediction) -> str:
   """Returns the label and its probability, or the score within its range."""
   if "score" in prediction:
-    low, high = prediction["range"]
-    return f"{min(max(prediction['score'], low), high):.3f}"
+    score = prediction["score"]
+    low, high = prediction.get("range", (score, score))
+    return f"{min(max(score, low), high):.3f}"
   return f"{prediction['label']}\t{prediction['probability']:.3f}"
 
 

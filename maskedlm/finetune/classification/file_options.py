@@ -16,8 +16,8 @@ class FileOptions:
 
   layout: str = task_option(
     "columns",
-    "columns; texts: columns, and a pair if there is a text_b; or a task of "
-    "GLUE: cola, sst2, mrpc, ... (glue.py).",
+    "columns; texts: columns, and a pair if there is a second text (text_b, "
+    "text_pair, ...); or a task of GLUE: cola, sst2, mrpc, ... (glue.py).",
     choices=("columns", "texts", *glue.LAYOUTS),
   )
   text: str = task_option(
@@ -59,7 +59,9 @@ class FileOptions:
 _COLUMNS = FileLayout(text=("text",))
 OWN_LAYOUTS = {
   "columns": _COLUMNS,
-  "texts": _COLUMNS._replace(text_b=("text_b",), alone=True),
+  "texts": _COLUMNS._replace(
+    text=texts.FIRST_TEXTS, text_b=texts.SECOND_TEXTS, alone=True
+  ),
 }
 
 

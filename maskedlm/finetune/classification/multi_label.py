@@ -44,8 +44,9 @@ class Options:
 
   text: str = task_option("text", "Column of the text.", overridable=True)
   text_b: str = task_option(
-    "text_b",
-    "Column of the second text, used in rows that have one.",
+    "",
+    "Column of the second text, used in rows that have one; '' for a usual "
+    "name: text_b, text_pair, sentence2, ...",
     overridable=True,
   )
   label: str = task_option(
@@ -218,7 +219,7 @@ def make_task(options: Options) -> FinetuneTask:
   """Returns the task."""
   layout = FileLayout(
     text=(options.text,),
-    text_b=(options.text_b,),
+    text_b=(options.text_b,) if options.text_b else texts.SECOND_TEXTS,
     alone=True,
     label=(options.label,),
     header=tuple(options.header),

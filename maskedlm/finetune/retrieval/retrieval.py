@@ -86,18 +86,13 @@ class Options:
   temperature: float = task_option(0.05, "Cosines are divided by it.", above=0)
 
 
-def read_examples(source: str, options: Options) -> list[Example]:
-  """Returns the examples of a file.
-
-  Raises:
-    DataError: see passage_files.read_examples.
-  """
-  columns = passage_files.Columns(
+def columns_of(options: Options) -> passage_files.Columns:
+  """Returns the names of the columns of a file."""
+  return passage_files.Columns(
     (options.query,) if options.query else passage_files.QUERY_COLUMNS,
     (options.passage,) if options.passage else passage_files.PASSAGE_COLUMNS,
     options.label,
   )
-  return passage_files.read_examples(source, columns, header=options.header)
 
 
 def describe_labels(examples: Sequence[Example]) -> dict[str, Any]:
@@ -370,8 +365,14 @@ def make_task(options: Options) -> FinetuneTask:
   return FinetuneTask(
     name="retrieval",
     options=options,
-    read_examples=functools.partial(read_examples, options=options),
-    parse_line=passage_files.parse_line,
+    read_examples=functools.partial(
+      passage_files.read_examples,
+      columns=columns_of(options),
+      header=options.header,
+    ),
+    parse_line=functools.partial(
+      passage_files.parse_line, columns=columns_of(options)
+    ),
     describe_labels=describe_labels,
     make_application=functools.partial(make_application, options=options),
     format_prediction=format_prediction,

@@ -5,6 +5,7 @@ field raises a ConfigError or DataError, which the page shows. The functions use
 the public API (inference/model.py) and are independent of HTTP.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -176,7 +177,8 @@ def answer_label(models: Models, fields: Fields) -> dict[str, Any]:
     )
   place = number_field(fields, "model", 0, len(models.tuned) - 1)
   model = models.tuned[place][1]
-  parts = [line.strip() for line in text.splitlines() if line.strip()]
+  lines = re.split(r"\r\n|\r|\n", text)  # As in a file; U+2028 is text.
+  parts = [line.strip() for line in lines if line.strip()]
   example = model.task.parse_line("\t".join(parts))
   cut: list[int] = []
   (prediction,) = predict.predict(model, [example], cut=cut)

@@ -111,6 +111,9 @@ def _embed(model, index: Index, queries: Sequence[str]) -> np.ndarray:
     combine=about["combine"],
     normalize=about["normalize"],
   )
+  own = model.sentences
+  own = own._replace(length=about.get("length", own.length))
+  model = model._replace(sentences=own)
   made = vectors.collect(vectors.embed(model, queries, options))
   path = about.get("standardised")
   fitted = standardise.load_standardiser(path) if path else None

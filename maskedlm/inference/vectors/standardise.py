@@ -72,11 +72,6 @@ def make_standardiser(
   )
 
 
-def fit_standardiser(x: np.ndarray) -> Standardiser:
-  """Returns the standardiser fitted to the vectors x [n, C], n > 0."""
-  return make_standardiser(update_moments(None, x), {})
-
-
 def apply_standardiser(
   fitted: Standardiser | None, x: np.ndarray
 ) -> np.ndarray:

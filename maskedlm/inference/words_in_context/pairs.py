@@ -92,8 +92,8 @@ def read_wic(path: str) -> list[WordPair]:
     DataError: the file can't be read or has no pair, a line is malformed, or
       there are not as many answers as pairs.
   """
-  if text_lines.is_jsonl(path, ""):
-    entries = text_lines.read_entries([path], "jsonl")
+  if text_lines.has_fields(path, ""):
+    entries = text_lines.read_entries([path], "")
     return [_of_object(entry, file, line) for file, line, entry in entries]
   found = [
     _of_columns(line, path, number)

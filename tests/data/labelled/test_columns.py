@@ -3,8 +3,8 @@
 import pytest
 
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import columns
-from maskedlm.data.labelled.formats import tags
+from maskedlm.data.labelled import bio, columns
+from maskedlm.data.labelled.formats import layers, tags
 
 CONLLU = (
   "# text = Eve ran\n1\tEve\teve\tPROPN\tNNP\t_\t2\tnsubj\t_\tS-PER\n"
@@ -117,3 +117,38 @@ def test_what_is_written_is_read_again(file):
   odd = [[["a\tb", "", " "], ["O", "O", "O"]]]
   assert columns.format_columns(odd) == "a b\tO\n_\tO\n \tO\n\n"
   assert columns.format_columns(odd, " ") == "a_b O\n_ O\n_ O\n\n"
+
+
+def test_keys_within_a_block_end_it(file, capsys):
+  """HIPE's files have no blank lines, but comments before each document."""
+  text = "# a:id = 1\nAnn\tB\t_\nwent\tO\t_\n# a:id = 2\n# b = c\nBob\tB\t_\n"
+  first, second = columns.read_columns(file(text)).blocks
+  assert [len(first.rows), len(second.rows)] == [2, 1]
+  assert [number for number, _ in second.before] == [4, 5]
+  assert "comments (# ...): 3, the first in line 1" in capsys.readouterr().err
+
+
+def test_ranges_and_empty_nodes_of_conllu_plus_are_no_words(file, capsys):
+  text = (
+    "1-2\tzum\tO\n1\tzu\tO\n2\tdem\tO\n3\tBonn\tB-LOC\n3.1\t_\tO\n\n"
+    "1\tBob\tB-PER\n2\tran\tO\n"
+  )
+  path = file(text, "a.conllup")
+  found = tags.read_file(path, token_column=1)
+  assert [x.words for x in found] == [("zu", "dem", "Bonn"), ("Bob", "ran")]
+  assert [x.lines for x in found] == [(2, 3, 4), (7, 8)]
+  assert ": 2 ranges of words and empty nodes" in capsys.readouterr().err
+  (first, _) = layers.read_layers(path, token_column=1)  # An ID is no layer.
+  assert first.spans == (bio.Entity("LOC", 2, 3),)
+  with pytest.raises(DataError, match="column 0 numbers the words; set --con"):
+    tags.read_file(path)
+  other = text.replace("2\tran", "4-5\tran")  # One row decides nothing.
+  assert len(tags.read_file(file(other), token_column=1)[0].words) == 3
+
+
+def test_empty_words_are_words(file):
+  text = "Ann\tB-PER\n\tO\nwent\tO\n"
+  row = '{"tokens": ["Ann", "", "went"], "ner_tags": ["B-PER", "O", "O"]}'
+  for path in (file(text), file(row, "a.jsonl")):
+    (made,) = tags.read_file(path, entities=True)
+    assert made.words == ("Ann", "", "went") and len(made.tags) == 3

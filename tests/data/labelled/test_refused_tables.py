@@ -206,7 +206,7 @@ REFUSED = {
     ),
     ("a.tsv", "text\tlabels\na\t1,0,1\n", "1 and 0, not of names;"),
     ("a.tsv", "text\tlabels\na\t[1, 0, 1]\n", "(task.columns)"),
-    ("a.tsv", "text\tlabels\na\tx\nb\tx;y\n", "a.tsv:3: the labels 'x;y' have"),
+    ("a.tsv", "text\tlabels\na\tx\nb\tx;y\n", "a.tsv:3: the label 'x;y' has"),
   ],
   "columns": [
     ("a.csv", "text,toxic,threat\na,3,0\n", "a.csv:2: toxic is '3'; "),
@@ -274,7 +274,7 @@ REFUSED = {
     ("a.csv", "query,pos,label\na,b,0\n", "a.csv: no passage has"),
     ("a.csv", "query,pos,label\na,b,1\na,b,0\n", "label 0 for the"),
     ("a.jsonl", pair(pos="b", negative_ctxs=[]), "'negative_ctxs' is"),
-    ("a.csv", "query,pos,Negative\na,b,c\n", "'Negative' is not read"),
+    ("a.csv", "query,pos,Neg_ctx\na,b,c\n", "'Neg_ctx' is not read"),
   ],
   "passages by good": [
     ("a.jsonl", pair(pos="b"), "a.jsonl:1: no 'good'; there"),

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import io
+import json
 import lzma
 import sys
 from collections import Counter
@@ -10,7 +11,7 @@ from collections import Counter
 import pytest
 import zstandard
 
-from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import text_lines
 from maskedlm.data.labelled.text_lines import Text
 
@@ -148,10 +149,31 @@ def test_no_text(tmp_path):
     list(text_lines.read_texts([path]))
 
 
-def test_files_are_checked_first(tmp_path):
-  with pytest.raises(ConfigError, match=r"none\.txt: no such file"):
-    text_lines.check_files(["-", str(tmp_path / "none.txt")], form="")
-  with pytest.raises(ConfigError, match="is a folder"):
-    text_lines.check_files([str(tmp_path)], form="")
-  with pytest.raises(ConfigError, match=r"'json' is unknown.*\"jsonl\""):
-    text_lines.check_files(["-"], form="json")
+def test_tables_are_read_by_their_header(tmp_path):
+  """As by --data: whatever the file is, a row is the text of its column."""
+  rows = [{"id": 7, "text": "a, b"}, {"id": 8, "text": "c"}]
+  for name, content in (
+    ("a.csv", 'id,text\n7,"a, b"\n8,c\n'),
+    ("a.tsv", "text\tid\na, b\t7\nc\t8\n"),
+    ("a.txt", "text\tid\na, b\t7\nc\t8\n"),
+    ("a.json", json.dumps(rows)),
+    ("b.json", json.dumps(rows, indent=2)),
+    ("a.jsonl", json.dumps(rows[0]) + "\n" + json.dumps(rows[1])),
+  ):
+    path = write(tmp_path, content.encode(), name)
+    assert [x.text for x in text_lines.read_texts([path])] == ["a, b", "c"]
+    found = text_lines.given_texts([], path, json.loads)
+    assert [x["text"] for _, x in found] == ["a, b", "c"]
+  lines = write(tmp_path, b"a b\tc\nid\ttext\n", "d.tsv")
+  found = list(text_lines.given_texts([], lines))
+  assert found == [(1, "a b\tc"), (2, "id\ttext")]
+  named = write(tmp_path, b"review\tx\na\tb\n", "e.tsv")
+  assert len([*text_lines.given_texts([], named, names=("review",))]) == 1
+
+
+def test_files_of_words_are_labelled_data(tmp_path):
+  path = write(tmp_path, b"1\ta\tO\n", "a.conllu")
+  with pytest.raises(
+    DataError, match=r"a word on each line .* --data=.*conllu"
+  ):
+    list(text_lines.read_texts([path]))

@@ -168,6 +168,10 @@ def test_lines_stand_for_tabs(models):
   assert made["prediction"]["question"] == "Who sat?"
   assert made["prediction"]["answer"] in "The cat sat on the mat."
   assert made["texts"] == ["Who sat?", "The cat sat on the mat."]
+  # As predict has it, what else str.splitlines splits at is text.
+  odd = "Who\u2028sat\x85or\x0cslept?"
+  fields = {"text": f"{odd}\rThe cat.", "model": NAMES.index("qa")}
+  assert answers.answer_label(models, fields)["texts"] == [odd, "The cat."]
   with pytest.raises(DataError):  # A question alone.
     answers.answer_label(models, {"text": "Who?", "model": NAMES.index("qa")})
 

@@ -81,6 +81,19 @@ def test_a_sentence_of_the_file_is_nearest_to_itself(made, name):
   assert [hit.line for hit in second] == [1, 6]
 
 
+def test_queries_are_cut_as_the_texts_were(made):
+  """Windows of 8 tokens make other vectors than the whole text."""
+  workdir, folder = made
+  source, out = folder / "long.txt", folder / "long.npz"
+  source.write_text(f"{LINES[3]} {LINES[4]} {LINES[6]}\n{LINES[0]}\n")
+  argv = [f"--checkpoint={workdir}", f"--input={source}", "--unit=sentence"]
+  assert main.main(["embed", *argv, "--length=8", f"--out={out}"]) == 0
+  (hits,) = maskedlm.load(workdir).search(
+    [source.read_text().splitlines()[0]], out
+  )
+  assert hits[0].line == 1 and hits[0].cosine == pytest.approx(1, abs=1e-5)
+
+
 def test_the_verb(made, capsys):
   workdir, folder = made
   argv = [f"--checkpoint={workdir}", f"--vectors={folder / 'v.npz'}"]

@@ -18,8 +18,12 @@ ABOUT = {
 }
 
 
+def fit(x):
+  return standardise.make_standardiser(standardise.update_moments(None, x), {})
+
+
 def test_by_hand():
-  fitted = standardise.fit_standardiser(np.array([[1.0, 10, 7], [3, 40, 7]]))
+  fitted = fit(np.array([[1.0, 10, 7], [3, 40, 7]]))
   assert fitted.mean.tolist() == [2, 25, 7]
   assert fitted.stddev.tolist() == [1, 15, 0]  # Divided by n = 2, not by n - 1.
   x = np.array([[3.0, 10, 7], [2, 55, 8]])
@@ -45,7 +49,7 @@ def test_standardised_vectors_are_isotropic():
   x = np.random.default_rng(1).standard_normal((500, 12)) * np.arange(1, 13)
   x[:, 4] += 100
   assert similarity.anisotropy(x) > 0.9
-  after = standardise.apply_standardiser(standardise.fit_standardiser(x), x)
+  after = standardise.apply_standardiser(fit(x), x)
   assert abs(similarity.anisotropy(after)) < 0.01
 
 
@@ -115,8 +119,6 @@ def test_a_full_disk_is_a_storage_error(tmp_path, monkeypatch):
 
   monkeypatch.setattr(np, "savez", full)
   with pytest.raises(StorageError, match=r"written \(No space") as caught:
-    standardise.save_standardiser(
-      tmp_path / "fitted.npz", standardise.fit_standardiser(np.eye(3))
-    )
+    standardise.save_standardiser(tmp_path / "fitted.npz", fit(np.eye(3)))
   assert caught.value.exit_code == 74
   assert not list(tmp_path.iterdir())

@@ -7,9 +7,14 @@
 
 "(7" begins a mention of chain 7 and "7)" ends the chain's latest one that is
 open. Of OntoNotes in JSON or Parquet (read.py), words, coref_spans and
-part_id are read; each part is a document.
+part_id are read; each part is a document. So are e2e-coref's .jsonlines, whose
+clusters count the words of the whole document:
+
+  {"doc_key": "a", "sentences": [["Ann", "lost"], ["her", "keys"]],
+   "clusters": [[[0, 0], [2, 2]]]}
 """
 
+import bisect
 import itertools
 import re
 from collections import defaultdict
@@ -18,7 +23,7 @@ from typing import Any, NamedTuple
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import columns, fields, read
+from maskedlm.data.labelled import bad_rows, columns, fields, read
 from maskedlm.data.labelled.formats import conll2012
 from maskedlm.runtime import console
 
@@ -58,10 +63,30 @@ _SENTENCE = fields.Format(
   },
   such_as='{"words": ["Ann", "slept"], "coref_spans": [[7, 0, 0]]}',
 )
+
+
+def _sentence(value: Any) -> dict[str, Any]:
+  if not isinstance(value, dict | list):
+    raise ValueError(f"it has {value!r:.40}")
+  return {"words": value} if isinstance(value, list) else value
+
+
+def _cluster(value: Any) -> list[tuple[int, int, int]]:
+  return [_span([0, *fields.list_of(x)]) for x in fields.list_of(value)]
+
+
 _DOCUMENT = fields.Format(
   {
-    "id": fields.key("document_id", optional=True),
-    "sentences": fields.objects("sentences"),
+    "id": fields.key("document_id", "doc_key", optional=True),
+    "sentences": fields.items(
+      "sentences", of=_sentence, expected="a list of objects"
+    ),
+    "clusters": fields.items(
+      "clusters",
+      of=_cluster,
+      expected="a list of lists of [first word, last word]",
+      optional=True,
+    ),
   },
   such_as=f'{{"document_id": "a", "sentences": [{_SENTENCE.such_as}]}}',
   filled="sentences",
@@ -149,14 +174,21 @@ def _read_marks(
 
 def _read_rows(source: str) -> list[Example]:
   examples, empty = [], []
-  for row in read.read_objects(source, _DOCUMENT):
+
+  def parts(row: read.Row) -> list[Example]:
+    found, clusters = row.values["sentences"], row.values["clusters"]
     name = row.values["id"] or f"row {row.line}"
-    sentences = [
-      fields.values(x, _SENTENCE, row.where) for x in row.values["sentences"]
+    if clusters is not None:
+      found = _of_clusters(found, clusters)
+    sentences = [fields.values(x, _SENTENCE, row.where) for x in found]
+    return [
+      _of_part([*group], f"({name}); part {part:03}", row.where)
+      for part, group in itertools.groupby(sentences, lambda x: x["part"] or 0)
     ]
-    for part, group in itertools.groupby(sentences, lambda x: x["part"] or 0):
-      made = _of_part([*group], f"({name}); part {part:03}", row.where)
-      (examples if made.words else empty).append(made)
+
+  rows = read.read_objects(source, _DOCUMENT)
+  for made in itertools.chain.from_iterable(bad_rows.each(parts, rows)):
+    (examples if made.words else empty).append(made)
   if empty:
     console.log(
       f"{source}: {counted(len(empty), 'document')} without words, left out, "
@@ -165,6 +197,22 @@ def _read_rows(source: str) -> list[Example]:
   if not examples:
     raise fields.no_rows(source, _DOCUMENT)
   return examples
+
+
+def _of_clusters(
+  sentences: Sequence[Mapping[str, Any]],
+  clusters: Sequence[Sequence[tuple[int, int, int]]],
+) -> list[dict[str, Any]]:
+  """Returns sentences with coref_spans; clusters count the document's words."""
+  counts = [len(x.get("words") or ()) for x in sentences]
+  starts = [0, *itertools.accumulate(counts)][: len(counts)]
+  spans: list[list[list[int]]] = [[] for _ in sentences]
+  for chain, cluster in enumerate(clusters):
+    for _, begin, last in cluster:
+      i = max(bisect.bisect_right(starts, begin) - 1, 0)
+      spans[i].append([chain, begin - starts[i], last - starts[i]])
+  pairs = zip(sentences, spans, strict=True)
+  return [{**x, "coref_spans": found} for x, found in pairs]
 
 
 def _of_part(

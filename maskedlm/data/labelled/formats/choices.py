@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import fields, tables
+from maskedlm.data.labelled import bad_rows, fields, tables
 from maskedlm.data.labelled.formats.choice_labels import Label, find_indices
 from maskedlm.data.labelled.objects import encodable
 
@@ -110,7 +110,7 @@ def read_examples(
   """
   odd: tables.Odd = {}
   records = tables.read_records(path, header=header)
-  pairs = [_read(record, odd) for record in records]
+  pairs = [*bad_rows.each(lambda record: _read(record, odd), records)]
   tables.report_odd(odd)
   indices = find_indices([x for _, x in pairs], first_label=first_label)
   return [

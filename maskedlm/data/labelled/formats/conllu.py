@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import columns, fields, read
+from maskedlm.data.labelled import bad_rows, columns, fields, read
 from maskedlm.data.labelled.columns import Block
 from maskedlm.runtime import console
 
@@ -87,18 +87,19 @@ def read_file(source: str) -> list[Example]:
   if read.has_objects(source):
     return _read_rows(source)
   found = columns.read_columns(source, between="conllu")
-  examples, empty = [], []
-  for block in found.blocks:
+  empty = []
+
+  def read_block(block: Block) -> Example:
     words = syntactic_words(found.path, block)
     lines = list(zip(block.rows, block.numbers, strict=True))
-    empty += [line for line in lines if _EMPTY.fullmatch(line[0][_ID])]
+    empty.extend(line for line in lines if _EMPTY.fullmatch(line[0][_ID]))
     heads, labels = read_tree(
       [
         (f"{source}:{number}", row[_HEAD], row[_DEPREL])
         for row, number in zip(words.rows, words.numbers, strict=True)
       ]
     )
-    example = Example(
+    return Example(
       words=tuple(row[FORM] for row in words.rows),
       heads=heads,
       labels=labels,
@@ -107,7 +108,8 @@ def read_file(source: str) -> list[Example]:
       lines=words.numbers,
       where=f"{source}:{words.numbers[0]}",
     )
-    examples.append(example)
+
+  examples = [*bad_rows.each(read_block, found.blocks)]
   if empty:
     row, number = empty[0]
     console.log(
@@ -195,21 +197,24 @@ def format_sentence(
 
 
 def _read_rows(source: str) -> list[Example]:
-  examples, ranges = [], 0
-  for row in read.read_objects(source, _TREE):
+  ranges = 0
+
+  def read_row(row: read.Row) -> Example:
+    nonlocal ranges
     words, heads, labels = row.values.values()
     blank = ("_",) * len(words)
     arcs = [*zip(words, heads or blank, labels or blank, strict=True)]
     kept = [x for x in arcs if x[1] != "_"] or arcs
     ranges += len(arcs) - len(kept)
     heads, labels = read_tree([(row.where, x[1], x[2]) for x in kept])
-    example = of_words([word for word, _, _ in kept])._replace(
+    return of_words([word for word, _, _ in kept])._replace(
       heads=heads,
       labels=labels,
       lines=(row.line,) * len(kept),
       where=row.where,
     )
-    examples.append(example)
+
+  examples = [*bad_rows.each(read_row, read.read_objects(source, _TREE))]
   if ranges:
     console.log(
       f"{source}: {counted(ranges, 'word')} without a head beside others, left "

@@ -1,7 +1,8 @@
 """Any number of labels of a text: a JSON list, a separator, or columns.
 
   ["a", "b"], [3, 10]          a list, also as the text of a field
-  a, b                         names with task.separator between them
+  a, b                         names with task.separator, or line breaks,
+                               between them
   a column for each label      1 or 0 (task.columns)
   "", []                       no label
   null, -, ?, NaN              not annotated: no gold labels
@@ -23,7 +24,7 @@ _WRITTEN = re.compile(
   r"\[.*|\(\)|\{\}|[({]\s*[bu]?['\"\d].*[)}]|[A-Za-z_.]+\([\[({].*\)|set\(\)",
   re.DOTALL,
 )
-_OTHER_SEPARATORS = re.compile(r"[;|]")
+_OTHER_SEPARATORS = (";", "|", "#", "/", "+", "&", ",", " ")
 
 
 def read_examples(
@@ -45,16 +46,16 @@ def read_examples(
     DataError: see texts.read_examples; a field is no list of labels, its labels
       have other separators, or a label's column is neither 1 nor 0.
   """
-  plain: list[tuple[str, str]] = []  # Fields that are not lists.
+  plain: list[tuple[Sequence[str], str]] = []  # Of fields that are no lists.
 
   def in_field(record: tables.Record, layout: texts.FileLayout):
     name = layout.label[0]
     if name not in record.fields:
       return None, texts.no_column(record, layout)
     value = record.fields[name]
-    if isinstance(value, str) and value.strip()[:1] != "[":
-      plain.append((value, record.where))
     labels = parse_labels(value, separator, record.where)
+    if labels and isinstance(value, str) and value.strip()[:1] != "[":
+      plain.append((labels, record.where))
     why = texts.means_none(record, tables.as_text(value))
     return labels, why if labels is None else ""
 
@@ -67,7 +68,7 @@ def read_examples(
 
   read_label = in_columns if columns else in_field
   examples = texts.read_examples(source, layout, read_label)
-  check_separator(plain, separator)
+  check_separator(plain)
   return examples
 
 
@@ -90,7 +91,8 @@ def parse_labels(
   if names is None and isinstance(value, str):
     if _WRITTEN.fullmatch(value.strip()):
       raise _no_list(value, where)
-    names = value.split(separator or None)
+    found = re.split(r"[\r\n]", value)
+    names = [name for text in found for name in text.split(separator or None)]
   names = [value] if names is None else names
   if any(x is None or isinstance(x, list | dict) for x in names):
     raise _no_list(value, where)
@@ -146,22 +148,26 @@ def parse_columns(
   return tuple(sorted(n for n, x in values.items() if TRUTHS[x.lower()]))
 
 
-def check_separator(fields: Sequence[tuple[str, str]], separator: str) -> None:
+def check_separator(fields: Sequence[tuple[Sequence[str], str]]) -> None:
   """Checks that a file's labels are not between other separators.
 
   Args:
-    fields: (text, FILE:LINE) of each field that is no list.
-    separator: task.separator.
+    fields: (labels, FILE:LINE) of each field that is no list.
 
   Raises:
-    DataError: some have ; or | within, and none has the separator.
+    DataError: a label consists of others, or some have ; or | within and no
+      field has several.
   """
-  if any(separator in text if separator else " " in text for text, _ in fields):
-    return
-  for text, where in fields:
-    if other := _OTHER_SEPARATORS.search(text):
-      raise DataError(
-        f"{where}: the labels {text!r:.60} have {other[0]!r} within; set "
-        f'--config.task.separator="{other[0]}" if it is between labels, or '
-        'write ["..."] if it is part of a name.'
-      )
+  places = {name: where for names, where in reversed(fields) for name in names}
+  is_used = any(len(names) > 1 for names, _ in fields)
+  for name, where in places.items():
+    for other in _OTHER_SEPARATORS:
+      parts = [*filter(None, map(str.strip, name.split(other)))]
+      if (other in ";|" and other in name and not is_used) or (
+        len(parts) > 1 and all(part in places for part in parts)
+      ):
+        raise DataError(
+          f"{where}: the label {name!r:.60} has {other!r} within; set "
+          f'--config.task.separator="{other.strip()}" if it is between labels, '
+          'or write ["..."] if it is part of a name.'
+        )

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import tables, tfds_rows
+from maskedlm.data.labelled import bad_rows, tables, tfds_rows
 from maskedlm.data.labelled.formats import squad
 from maskedlm.data.labelled.labels import NO_LABEL, NO_NUMBER, TRUTHS
 from maskedlm.data.labelled.lines import read_head
@@ -31,7 +31,7 @@ from maskedlm.runtime.console import log
 QUERY_COLUMNS = ("query", "question", "anchor")
 PASSAGE_COLUMNS = ("passage", "passages", "positive", "positives", "pos")
 PASSAGE_COLUMNS += ("context", "answer")
-NEGATIVE_COLUMN = re.compile(r"(hard_?)?neg(ative)?s?(_?\d+)?")
+NEGATIVE_COLUMN = re.compile(r"(hard_?)?neg(ative)?s?(_?\d+)?", re.IGNORECASE)
 LABEL_COLUMN = "label"
 NO_COLUMN = "none"  # The value of task.label for which no column is one.
 # Columns that may say whether a row's passage is right, or how good it is.
@@ -41,7 +41,7 @@ _MAYBE_LABELS = re.compile(
   re.IGNORECASE,
 )
 _OTHER_NEGATIVES = re.compile(
-  r"(hard_?)?neg(ative)?s?(_?\d+)?|(hard_?)?neg(ative)?s?_(?!(\w+_)?scores?$)\w+",
+  r"(hard_?)?neg(ative)?s?_(?!(\w+_)?scores?$)\w+",
   re.IGNORECASE,
 )
 _ID = re.compile(r"(.*_)?((doc)?ids?|idx|index)", re.IGNORECASE)
@@ -111,14 +111,22 @@ def read_examples(
       if e.answers != ()
     ]
   odd: tables.Odd = {}
-  rows, unread = [], {}  # Column -> its truth values.
-  for record in tables.read_records(source, header=header):
-    rows.append(_row(record, columns, odd))
+  unread: dict[str, set] = {}  # Column -> its truth values.
+
+  def read(record: tables.Record) -> _Row:
     _note_unread(record, columns, unread)
+    return _row(record, columns, odd)
+
+  rows = [*bad_rows.each(read, tables.read_records(source, header=header))]
   tables.report_odd(odd)
   for name, truths in unread.items():
     if truths == {True, False}:
       raise _unread_label(source, name, "a column of 1 and 0")
+  if unread:
+    log(
+      f"{source}: columns that are not read: {', '.join(map(repr, unread))}; "
+      "wrong passages are read from negative, negatives, negative_1, ..."
+    )
   return _join_rows(rows, source)
 
 
@@ -137,11 +145,10 @@ def _note_unread(
         f"{record.where}: the column {name!r} is not read; expected wrong "
         "passages in negative, negatives, hard_negatives or negative_1, ..."
       )
-    if not has_labels:
-      if _MAYBE_LABELS.fullmatch(name):
-        raise _unread_label(record.where, name, "labels by its name")
-      truth = TRUTHS.get(tables.as_text(value).strip().lower())
-      unread.setdefault(name, set()).add(truth)
+    if not has_labels and _MAYBE_LABELS.fullmatch(name):
+      raise _unread_label(record.where, name, "labels by its name")
+    truth = TRUTHS.get(tables.as_text(value).strip().lower())
+    unread.setdefault(name, set()).add(None if has_labels else truth)
 
 
 def _unread_label(where: str, name: str, what: str) -> DataError:
@@ -276,19 +283,26 @@ def _list(value: Any, record: tables.Record) -> list[str] | None:
   return items
 
 
-def parse_line(line: str) -> Example:
+def parse_line(line: str, columns: Columns) -> Example:
   """Parses a line of predict's input: query and passages, separated by tabs.
 
-  The line may also be {"query": "...", "passages": ["...", ...]}.
+  The line may also be {"query": "...", "passages": ["...", ...]}, or have the
+  names of the columns.
 
   Raises:
     DataError: the query or the passages are missing.
   """
   passages: Any
   if tables.is_object(line):
-    record = tables.parse_record(line)
-    query = record.fields.get("query")
-    passages = record.fields.get("passages")
+    found = tables.parse_record(line).fields
+    query, value = (
+      next((found[x] for x in (*names, usual) if x in found), None)
+      for names, usual in (
+        (columns.query, "query"),
+        (columns.passage, "passages"),
+      )
+    )
+    passages = as_list(value) or [value]
   else:
     query, *passages = line.split("\t")
   texts = [query, *(passages if isinstance(passages, list) else ())]

@@ -12,11 +12,13 @@ their words, the spans of its arguments (span_columns.py). The column of
 predicates is the last without a bracket or *.
 """
 
+import functools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
+from maskedlm.data.labelled import bad_rows
 from maskedlm.data.labelled.columns import Block, Columns, format_columns
 from maskedlm.data.labelled.formats import span_columns
 from maskedlm.data.labelled.formats.predicates import (
@@ -44,7 +46,8 @@ def read_sentences(columns: Columns) -> list[Example]:
       "after the word's; expected the word, any columns, the predicate's lemma "
       "or -, and a column of arguments for each predicate."
     )
-  return [_sentence(path, block, target) for block in columns.blocks]
+  read = functools.partial(_sentence, path, target=target)
+  return [*bad_rows.each(read, columns.blocks)]
 
 
 def make_example(

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import fields, read
+from maskedlm.data.labelled import bad_rows, fields, read
 from maskedlm.data.labelled.labels import NO_LABEL
 from maskedlm.data.labelled.lines import read_lines
 
@@ -76,10 +76,11 @@ def read_file(source: str, *, other: str = "Other") -> list[Example]:
   if not read.has_objects(source):
     return read_semeval(source, other=other)
   name = pathlib.Path(source).name
-  return [
-    _of_values(row.values, row.where, f"{name}:{row.line}", other)
-    for row in read.read_objects(source, _FORM)
-  ]
+
+  def read_row(row: read.Row) -> Example:
+    return _of_values(row.values, row.where, f"{name}:{row.line}", other)
+
+  return [*bad_rows.each(read_row, read.read_objects(source, _FORM))]
 
 
 def read_semeval(source: str, *, other: str = "Other") -> list[Example]:

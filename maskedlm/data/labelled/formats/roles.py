@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import bio, columns, fields, read
+from maskedlm.data.labelled import bad_rows, bio, columns, fields, read
 from maskedlm.data.labelled.bio import Entity
 from maskedlm.data.labelled.formats import conll2012, props
 from maskedlm.data.labelled.formats.predicates import (
@@ -81,11 +81,11 @@ def read_file(source: str) -> list[Example]:
   """
   if read.has_objects(source):
     rows = read.read_objects(source, SENTENCE)
-    return [of_values(row.values, row.where) for row in rows]
+    return [*bad_rows.each(lambda x: of_values(x.values, x.where), rows)]
   found = columns.read_columns(source, between="spaces")
   if not conll2012.is_format(found):
     return props.read_sentences(found)
-  return [_of_2012(x) for x in conll2012.read_sentences(found)]
+  return [*bad_rows.each(_of_2012, conll2012.read_sentences(found))]
 
 
 def of_values(values: Mapping[str, Any], where: str) -> Example:

@@ -22,6 +22,7 @@ and in them
 Other fields, such as version, title and plausible_answers, are ignored.
 """
 
+import itertools
 import pathlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +30,7 @@ from typing import Any
 
 from maskedlm.core.errors import DataError
 from maskedlm.core.measured import to_json
-from maskedlm.data.labelled import fields, objects, tables, tfds_rows
+from maskedlm.data.labelled import bad_rows, fields, objects, tables, tfds_rows
 from maskedlm.data.labelled.formats import mrqa
 from maskedlm.data.labelled.formats.questions import Example, GoldAnswer
 from maskedlm.runtime.console import log
@@ -87,12 +88,14 @@ def read_questions(source: str, *, allow_impossible: bool) -> list[Example]:
   """
   seen: Counter = Counter()
   contexts: dict[str, str] = {}  # Equal ones become one string.
-  examples = []
-  for entry, is_flat, where in _entries(source):
+  count = itertools.count(1)
+
+  def read(item: tuple[Mapping[str, Any], bool, str]) -> Example:
+    number, (entry, is_flat, where) = next(count), item
     key, question, context = fields.values(entry, _QUESTION, where).values()
     if not key:
       seen[NO_ID] += 1
-      key = f"{pathlib.Path(source).name}:{len(examples) + 1}"
+      key = f"{pathlib.Path(source).name}:{number}"
     elif not is_flat or where == source:
       where = f"{source}: question {key}"
     if not question.strip():
@@ -102,7 +105,9 @@ def read_questions(source: str, *, allow_impossible: bool) -> list[Example]:
       answers = mrqa.gold_answers(entry, context, where)
     else:
       answers = _gold_answers(entry, context, where, allow_impossible, seen)
-    examples.append(Example(question, context, key, answers, where))
+    return Example(question, context, key, answers, where)
+
+  examples = [*bad_rows.each(read, _entries(source))]
   for what, count in seen.items():
     if count:
       log(f"{source}: {what}: {count:,}")

@@ -12,6 +12,7 @@ on where the names of the classes are missing. OntoNotes is read, too. What
 entity tags mean is in bio.py.
 """
 
+import functools
 import itertools
 import re
 from collections.abc import Iterable, Sequence
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import bio, columns, fields, read
+from maskedlm.data.labelled import bad_rows, bio, columns, fields, read
 from maskedlm.data.labelled.columns import Block, Columns
 from maskedlm.data.labelled.formats import conll2012, conllu
 
@@ -27,7 +28,8 @@ CONLLU_TAGS = {"upos": 3, "xpos": 4}
 TOKEN_COLUMN, TAG_COLUMN = 0, -1  # The defaults; CoNLL-U has its own.
 _HEADERS = (
   {"word", "words", "token", "tokens", "form"},
-  {"tag", "tags", "label", "labels", "ner", "ner_tag", "ner_tags", "pos"},
+  {"tag", "tags", "label", "labels", "ner", "ner_tag", "ner_tags", "pos"}
+  | {"misc", "ne-coarse-lit", "ne-fine-lit"},  # HIPE's.
 )
 _ENTITIES = ("ner_tags", "tags", "labels", "ner", "named_entities")
 _NAMES = {
@@ -136,17 +138,19 @@ def select_columns(
   """
   blocks = found.blocks
   if found.is_conllu:
-    blocks = [conllu.syntactic_words(found.path, x) for x in blocks]
+    words = functools.partial(conllu.syntactic_words, found.path)
+    blocks = [*bad_rows.each(words, blocks)]
     if token_column == TOKEN_COLUMN:
       token_column = conllu.FORM
     if tag_column == TAG_COLUMN:
       tag_column = CONLLU_TAGS[conllu_tag]
   for name, column in (("token", token_column), ("tag", tag_column)):
     if not -found.count <= column < found.count:
+      first = (blocks or found.blocks)[0]
       raise DataError(
-        f"{found.path}:{blocks[0].numbers[0]}: {name}_column={column}, but the "
+        f"{found.path}:{first.numbers[0]}: {name}_column={column}, but the "
         f"line has {counted(found.count, 'column')}: "
-        f"{' '.join(blocks[0].rows[0])[:60]!r}; set "
+        f"{' '.join(first.rows[0])[:60]!r}; set "
         f"--config.task.{name}_column."
       )
   if found.count > 1 and not (token_column - tag_column) % found.count:
@@ -155,8 +159,13 @@ def select_columns(
       f"are the same one of {found.count} columns; set "
       "--config.task.tag_column."
     )
-  made = [_of_block(found, x, token_column, tag_column) for x in blocks]
-  _check_words(found, made, token_column)
+  made = [
+    *bad_rows.each(
+      lambda block: _of_block(found, block, token_column, tag_column), blocks
+    )
+  ]
+  if made:
+    _check_words(found, made, token_column)
   return _checked_tags(made)
 
 
@@ -183,7 +192,7 @@ def _format(names: tuple[str, ...]) -> fields.Format:
   """Returns the format of rows whose tags have one of these names."""
   return fields.Format(
     {
-      "words": fields.texts("tokens", "words"),
+      "words": fields.words("tokens", "words"),
       "tags": fields.items(
         *names,
         of=_tag,
@@ -225,12 +234,11 @@ def _of_block(
 ) -> Example:
   words = tuple(row[token_column] for row in block.rows)
   tags = tuple(row[tag_column].strip() for row in block.rows)
-  for name, values in (("word", words), ("tag", tags)):
-    if "" in values:
-      raise DataError(
-        f"{found.path}:{block.numbers[values.index('')]}: the {name} is empty; "
-        "expected both on each line, and a blank line after each sentence."
-      )
+  if "" in tags:
+    raise DataError(
+      f"{found.path}:{block.numbers[tags.index('')]}: the tag is empty; "
+      "expected one on each line, and a blank line after each sentence."
+    )
   return Example(
     words,
     tags if found.count > 1 else None,
@@ -266,10 +274,8 @@ def _check_words(
 
 
 def _are_consecutive(words: Sequence[str]) -> bool:
-  # As in CoNLL-U, but for ranges (2-3) and empty nodes (5.1).
-  whole = [x for x in words if not re.fullmatch("[0-9]+[-.][0-9]+", x)]
-  return all(re.fullmatch("[0-9]+", word) for word in whole) and all(
-    int(b) == int(a) + 1 for a, b in itertools.pairwise(whole)
+  return all(re.fullmatch("[0-9]+", word) for word in words) and all(
+    int(b) == int(a) + 1 for a, b in itertools.pairwise(words)
   )
 
 

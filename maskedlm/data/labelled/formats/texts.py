@@ -5,6 +5,7 @@ glue.py has those of GLUE. A label is a text or a number; label_lists.py reads
 several.
 """
 
+import itertools
 import json
 import re
 from collections import Counter
@@ -15,7 +16,7 @@ import numpy as np
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError, did_you_mean
-from maskedlm.data.labelled import fields, tables
+from maskedlm.data.labelled import bad_rows, fields, tables
 from maskedlm.data.labelled.labels import NO_LABEL
 from maskedlm.runtime.console import log
 
@@ -52,9 +53,10 @@ class Example(NamedTuple):
 # (record, layout) -> the label, or None and why there is none.
 ReadLabel = Callable[[tables.Record, FileLayout], tuple[Any, str]]
 
-# Usual names of the second text of a pair.
-_SECOND_TEXTS = ("text_b", "text_pair", "text2", "sentence2", "hypothesis")
-_SECOND_TEXTS += ("question2", "sentence_b")
+# Usual names of the texts of a pair.
+FIRST_TEXTS = ("text", "text1", "sentence1", "premise", "question1")
+SECOND_TEXTS = ("text_b", "text_pair", "text2", "sentence2", "hypothesis")
+SECOND_TEXTS += ("question2", "sentence_b")
 
 
 def one_label(
@@ -120,21 +122,25 @@ def read_examples(
     header=layout.header,
     ragged=(lambda error: log(f"left out: {error}"))
     if layout.corrupt_rows
-    else None,
+    else bad_rows.refuse,
   )
   if layout.language:
     records = _in_language(records, source, layout.language)
   odd: tables.Odd = {}
-  examples = []
-  for record in records:
-    if not examples:
-      _check_second_text(record, layout)
+
+  def read(record: tables.Record) -> Example:
     text_b = None
     text = _text(record, layout.text, layout, odd)
     if _is_pair(record, layout):
       text_b = _text(record, layout.text_b, layout, odd)
     label, why = read_label(record, layout)
-    examples.append(Example(text, text_b, label, record.where, why))
+    return Example(text, text_b, label, record.where, why)
+
+  first = next(records, None)
+  if first is None:
+    return []
+  _report_second_text(first, layout)
+  examples = [*bad_rows.each(read, itertools.chain([first], records))]
   tables.report_odd(odd)
   return examples
 
@@ -163,19 +169,26 @@ def _in_language(
     log(f"{source}: {counted(others, 'row')} in other languages left out")
 
 
-def _check_second_text(record: tables.Record, layout: FileLayout) -> None:
-  """Reports a column that may be the second text of pairs, and is not read."""
-  if layout.text_b:
-    return
-  for name in _SECOND_TEXTS:
-    if name in record.fields:
-      message = (
-        f"{record.where}: the column {name!r} is not read; if the texts are "
-        f"pairs, --config.task.text_b={name}"
-      )
-      if name == "text_b":
-        raise DataError(f"{message}; if not, rename it.")
-      log(message)
+def _report_second_text(record: tables.Record, layout: FileLayout) -> None:
+  """Reports which column is, or may be and is not, the second text of pairs."""
+  read = [name for name in layout.text_b if name in record.fields]
+  if layout.alone and read and read[0] != "text_b":
+    log(f"{record.where}: the column {read[0]!r} is the second text of pairs")
+  if unread := _unread_second_text(record, layout):
+    if "text_b" in record.fields:
+      raise DataError(f"{unread}; if not, rename it.")
+    log(unread)
+
+
+def _unread_second_text(record: tables.Record, layout: FileLayout) -> str:
+  """Returns what to say of a column that may be the second text; or ""."""
+  names = [name for name in SECOND_TEXTS if name in record.fields]
+  if not names or {*layout.text_b} & {*record.fields}:
+    return ""
+  return (
+    f"{record.where}: the column {names[0]!r} is not read; if the texts are "
+    f"pairs, --config.task.text_b={names[0]}"
+  )
 
 
 def _text(
@@ -228,8 +241,8 @@ def gold_labels(examples: Sequence[Example]) -> list[Any]:
 def parse_line(line: str, layout: FileLayout) -> Example:
   """Parses a line of predict's input: a text, or two separated by a tab.
 
-  A line may also be a JSON object with "text" and "text_b", or with the names
-  of the layout's columns.
+  A line may also be a JSON object with the names of the layout's columns, or
+  with "text" and "text_b".
 
   Raises:
     DataError: the object lacks a text, half of a pair is missing, or a pair is
@@ -237,25 +250,31 @@ def parse_line(line: str, layout: FileLayout) -> Example:
   """
   if tables.is_object(line):
     record = tables.parse_record(line)
-    text = _json_text(record, ("text", *layout.text))
+    text = _json_text(record, (*layout.text, "text"))
     if _is_pair(record, layout):
-      return Example(text, _json_text(record, ("text_b", *layout.text_b)))
-    if not layout.text_b and "text_b" in record.fields:
-      raise DataError(
-        f"input {line[:40]!r} has 'text_b', but this model takes single texts."
-      )
+      return Example(text, _json_text(record, (*layout.text_b, "text_b")))
+    if unread := _unread_second_text(record, layout):
+      raise DataError(f"{unread}; if not, leave it out.")
     return Example(text)
+  return split_line(line, layout)
+
+
+def split_line(line: str, layout: FileLayout) -> Example:
+  """Returns the text in a line, or the two with a tab between them.
+
+  Raises:
+    DataError: there are more or fewer texts than the layout has.
+  """
   if not layout.text_b:
     return Example(line)
-  text, tab, text_b = line.partition("\t")
-  if not tab and layout.alone:
-    return Example(line)
-  if not tab:
+  parts = line.split("\t")
+  if len(parts) > 2 or (len(parts) == 1 and not layout.alone):
+    what = f"{len(parts)} texts" if len(parts) > 1 else "one text"
     raise DataError(
-      f"input {line[:40]!r} is one text, but this model takes pairs; expected "
+      f"input {line[:40]!r} is {what}, but this model takes pairs; expected "
       "two texts with a tab between them."
     )
-  return Example(text, text_b)
+  return Example(*parts)
 
 
 def _json_text(record: tables.Record, names: Sequence[str]) -> str:

@@ -1,7 +1,10 @@
 """Coreference chains of CoNLL-2012: reading and writing."""
 
+import json
+
 import pytest
 
+from maskedlm.core.errors import DataError
 from maskedlm.data.labelled.formats import chains as chain_files
 
 
@@ -92,3 +95,18 @@ def test_ontogum(data_dir, file):
   )
   again = chain_files.read_file(file(text))
   assert [set(d.chains) for d in again] == [set(d.chains) for d in documents]
+
+
+def test_clusters_count_the_words_of_the_document(file):
+  """As in e2e-coref's .jsonlines, whose spans include their last word."""
+  row = {
+    "doc_key": "d",
+    "sentences": [["Ann", "lost", "her", "keys"], ["They", "were", "hers"]],
+    "clusters": [[[0, 0], [2, 2], [6, 6]], [[2, 3], [4, 4]]],
+  }
+  (found,) = chain_files.read_file(file(json.dumps(row), "a.jsonlines"))
+  assert found.chains == (((0, 1), (2, 3), (6, 7)), ((2, 4), (4, 5)))
+  assert (found.sentence_ends, found.id) == ((4, 7), "(d); part 000")
+  row["clusters"] = [[[6, 7]]]
+  with pytest.raises(DataError, match=r"a.jsonlines:1: the span \[0, 2, 3\]"):
+    chain_files.read_file(file(json.dumps(row), "a.jsonlines"))

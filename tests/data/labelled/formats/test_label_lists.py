@@ -87,8 +87,22 @@ def test_a_column_for_each_label(tmp_path):
 
 
 def test_another_separator_is_noticed():
-  fields = [("a", "f:2"), ("a;b", "f:3")]
+  fields = [(("a",), "f:2"), (("a;b",), "f:3")]
   with pytest.raises(DataError, match=r"f:3: .*--config.task.separator=\";\""):
-    label_lists.check_separator(fields, ",")
-  label_lists.check_separator([*fields, ("c, d", "f:4")], ",")
-  label_lists.check_separator(fields, ";")
+    label_lists.check_separator(fields)
+  label_lists.check_separator([*fields, (("c", "d"), "f:4")])
+
+
+@pytest.mark.parametrize("other", ["#", " / ", "+", " & ", " ", ";"])
+def test_a_label_of_other_labels_is_noticed(other, tmp_path):
+  """Whatever other rows have; a name whose parts are no labels is one."""
+  lines = ["text\tlabels", "a\tx, y z w", "b\ty", "c\tC++, R&B, and/or"]
+  read(tmp_path / "a.tsv", "\n".join([*lines, ""]))
+  lines.append(f"d\tx{other}y")
+  with pytest.raises(DataError, match=r"a\.tsv:5: the label .*; set --config"):
+    read(tmp_path / "a.tsv", "\n".join([*lines, ""]))
+
+
+def test_line_breaks_are_between_labels(tmp_path):
+  (made,) = read(tmp_path / "a.csv", 'text,labels\na,"x\ny, z"\n')
+  assert made.label == ("x", "y", "z")

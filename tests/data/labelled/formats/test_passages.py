@@ -70,7 +70,7 @@ def test_files_without_a_header(tmp_path):
   path = tmp_path / "triples.tsv"
   path.write_text("who?\tJane did\tIt rained\n")
   options = retrieval.Options(header=("query", "passage", "negative"))
-  assert retrieval.read_examples(str(path), options) == [
+  assert retrieval.make_task(options).read_examples(str(path)) == [
     Example("who?", ("Jane did", "It rained"), True, f"{path}:1")
   ]
 
@@ -102,18 +102,21 @@ def test_questions_of_squad(tmp_path):
 
 
 def test_parse_line():
-  assert passages.parse_line("who?\tJane.\tNobody.") == Example(
+  def parse(line, **names):
+    return passages.parse_line(line, passages.Columns(**names))
+
+  assert parse("who?\tJane.\tNobody.") == Example(
     "who?", ("Jane.", "Nobody."), is_gold=False
   )
   line = json.dumps({"query": "who?", "passages": ["Jane.", "a\tb"]})
-  assert passages.parse_line(line).passages == ("Jane.", "a\tb")
+  assert parse(line).passages == ("Jane.", "a\tb")
   # Half a surrogate pair becomes U+FFFD.
-  assert passages.parse_line("a\udc80\tb\ud800")[:2] == (
+  assert parse("a\udc80\tb\ud800")[:2] == (
     "a\ufffd",
     ("b\ufffd",),
   )
   line = r'{"query": "a", "passages": ["b\ud800"]}'
-  assert passages.parse_line(line).passages == ("b\ufffd",)
+  assert parse(line).passages == ("b\ufffd",)
   for line in (
     "who?",
     "\ta",
@@ -121,7 +124,10 @@ def test_parse_line():
     '{"query": "a", "passages": 3}',
   ):
     with pytest.raises(DataError, match="expected the query and at least one"):
-      passages.parse_line(line)
+      parse(line)
+  line = '{"query": "x", "question": "a", "positive": "b"}'
+  assert parse(line, query=("question",)).query == "a"
+  assert parse(line)[:2] == ("x", ("b",))
 
 
 # --- Labels of passages ---
@@ -192,3 +198,10 @@ def test_scores_and_numbers_of_wrong_passages(tmp_path):
   row |= {"pos_scores": [1], "neg_scores": [0.5, 0.25], "neg_ids": [3, 4]}
   (example,) = read(tmp_path / "a.jsonl", json.dumps(row))
   assert example.passages == ("b", "c", "d")
+
+
+def test_columns_that_are_not_read_are_named(tmp_path, capsys):
+  text = "query,positive,Negative,bad,id\na,b,c,d,7\ne,f,,g,8\n"
+  made = read(tmp_path / "a.csv", text)
+  assert [x.passages for x in made] == [("b", "c"), ("f",)]
+  assert "columns that are not read: 'bad'; wrong" in capsys.readouterr().err

@@ -1,5 +1,7 @@
 """Labelled texts: columns, labels, lines of input, and bad files."""
 
+import json
+
 import pytest
 
 from maskedlm.core.errors import ConfigError, DataError
@@ -85,7 +87,7 @@ def test_parse_line():
   )
   with pytest.raises(DataError, match=r"this model takes pairs; expected two"):
     parse("one text", layout="rte")
-  with pytest.raises(DataError, match=r"no 'text_b'; there are 'text'"):
+  with pytest.raises(DataError, match=r"no 'sentence2'; there are 'text'"):
     parse('{"text": "a"}', layout="rte")
   with pytest.raises(DataError, match=r"input: not JSON"):
     parse('{"text": ')
@@ -95,8 +97,20 @@ def test_a_second_text_is_never_dropped(tmp_path):
   def parse(line, **options):
     return classification.parse_line(line, Options(**options))[:2]
 
-  with pytest.raises(DataError, match=r"'text_b', but .* takes single texts"):
-    parse('{"text": "a", "text_b": "b"}')
+  for name in ("text_b", "text_pair", "hypothesis"):
+    line = json.dumps({"text": "a", name: "b"})
+    with pytest.raises(DataError, match=rf"{name!r} is not read.*b={name}; if"):
+      parse(line)
+    assert parse(line, text_b=name) == parse(line, layout="texts") == ("a", "b")
+  line = '{"premise": "a", "hypothesis": "b"}'
+  assert parse(line, layout="texts") == ("a", "b")
+  with pytest.raises(
+    DataError, match=r"is 3 texts, but .* two texts with a tab"
+  ):
+    parse("a\tb\tc", layout="texts")
+  # The columns that were trained come first.
+  line = '{"text": "c", "text_b": "d", "review": "a", "reply": "b"}'
+  assert parse(line, text="review", text_b="reply") == ("a", "b")
   assert parse("a b", layout="texts") == ("a b", None)
   assert parse("a\tb", layout="texts") == ("a", "b")
   assert parse('{"text": "a"}', layout="texts") == ("a", None)

@@ -1,0 +1,63 @@
+"""Rows and sentences that break their format: an error, or left out.
+
+Readers give the error of a row to `refuse`, which raises it. Within `left_out`
+the row is counted instead, and the reader goes on without it.
+"""
+
+import contextlib
+import contextvars
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from maskedlm.core.counts import counted
+from maskedlm.core.errors import DataError
+from maskedlm.runtime import console
+
+
+def _raise(error: DataError) -> None:
+  raise error
+
+
+_handler = contextvars.ContextVar("bad_rows", default=_raise)
+
+
+def refuse(error: DataError) -> None:
+  """Raises the error of a row, or counts the row, which is to be left out."""
+  _handler.get()(error)
+
+
+def each(make: Callable[[Any], Any], items: Iterable) -> Iterator[Any]:
+  """Yields what `make` makes of items; its DataErrors are those of rows."""
+  for item in items:
+    try:
+      made = make(item)
+    except DataError as error:
+      refuse(error)
+    else:
+      yield made
+
+
+@contextlib.contextmanager
+def left_out(source: str, *, skip: bool) -> Iterator[None]:
+  """Leaves bad rows out, and counts them; or names the option that does.
+
+  Raises:
+    DataError: a row is bad and `skip` is False.
+  """
+  bad: list[DataError] = []
+
+  def handle(error: DataError) -> None:
+    bad.append(error)
+    if not skip:
+      remedy = "--config.data.skip_bad=True leaves such rows out."
+      raise DataError(f"{error} {remedy}") from None
+
+  token = _handler.set(handle)
+  try:
+    yield
+  finally:
+    _handler.reset(token)
+    if skip and bad:
+      console.log(
+        f"{source}: {counted(len(bad), 'bad row')} left out: {bad[0]}"
+      )
