@@ -5,7 +5,7 @@ import dataclasses
 import functools
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from maskedlm.cli import groups, shared
 from maskedlm.cli.flags import STDIN, flag
@@ -16,14 +16,6 @@ from maskedlm.inference.batch_tokens import BATCH_TOKENS
 from maskedlm.runtime import console, output_files, output_options
 
 CHUNK = 256  # Lines that are answered together.
-
-
-class Request(NamedTuple):
-  """A line of input: a text, or a pair of texts."""
-
-  line: int  # From 1; 0 = from the command line.
-  text: str
-  text_b: str | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,8 +131,8 @@ class Score:
       self._requests(), CHUNK, self.text, paths
     ):
       count += len(some)
-      single = [one.text for one in some if one.text_b is None]
-      pairs = [(one.text, one.text_b) for one in some if one.text_b is not None]
+      single = [one.text for _, one in some if one.text_b is None]
+      pairs = [one[:2] for _, one in some if one.text_b is not None]
       scores, shares = iter(()), iter(())
       if single:
         scores = iter(texts.score(scorer(), single, pll=self.pll, seen=seen))
@@ -148,8 +140,8 @@ class Score:
         shares = iter(
           next_sentence.next_sentence(pair_scorer(), pairs, cut=cut)
         )
-      for one in some:
-        where = {"line": one.line} if one.line else {}
+      for line, one in some:
+        where = {"line": line} if line else {}
         if one.text_b is None:
           made, causal = next(scores), scorer().cfg.causal
           record = _text_record(made, causal=causal)
@@ -178,8 +170,8 @@ class Score:
         f"{texts.perplexity(total, n):,.2f}"
       )
 
-  def _requests(self) -> Iterator[Request]:
-    """Yields the lines of the input that are not blank.
+  def _requests(self) -> Iterator[tuple[int, Any]]:
+    """Yields (line, or 0 for a given text, texts.Example) of the input.
 
     Raises:
       DataError: a line is not text, half of a pair is missing, or an object
@@ -193,10 +185,9 @@ class Score:
     split = texts.split_line if form == "text" else texts.parse_line
     parse = functools.partial(split, layout=layout)
     for path in self.texts.input:
-      for number, made in text_lines.given_texts(
+      yield from text_lines.given_texts(
         self.text, path, parse, form=form, names=names
-      ):
-        yield Request(number, made.text, made.text_b)
+      )
 
 
 def _pair_record(one) -> dict[str, Any]:

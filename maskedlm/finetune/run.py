@@ -132,11 +132,7 @@ def prepare_run(config: FinetuneConfig) -> Prepared:
   cfg = initial_params.resolve_architecture(start, config.model, data.length)
   examples, dev = splits.split_examples(task, data)
   label_info = task.describe_labels(examples)
-  for found in label_info.values():
-    if isinstance(found, list | tuple) and all(
-      isinstance(x, str) for x in found
-    ):
-      labels.report_alike(found, data.train)
+  labels.report_alike(label_info.get("labels", ()), data.train)
   app = task.make_application(
     Setup(start.tokenizer, cfg, label_info, data.length)
   )

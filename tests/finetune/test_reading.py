@@ -215,7 +215,7 @@ BAD = {
   "multi_label": ("a.csv", "text,labels\n", "a,x\n", ",y\n"),
   "multiple_choice": (
     "a.tsv",
-    "context\tchoice1\tchoice2\tlabel\n",
+    "context\tchoice0\tchoice1\tlabel\n",
     "a\tb\tc\t1\n",
     "a\tb\t\t1\n",
   ),

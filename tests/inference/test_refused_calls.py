@@ -36,7 +36,7 @@ TABLE = {
     (lambda m: m.embed({"text": "a"}), r"texts is a dict: .*; put it in \[ \]"),
     (lambda m: m.predict({"text": ["a"]}), "is a dict: expected a list"),
     (lambda m: m.predict({"a", "b"}), "is a set: .* as a set has no order"),
-    (lambda m: m.embed(TABLE), r"is a SimpleNamespace: .* list\(df\['text'\]"),
+    (lambda m: m.embed(FRAME), r"is a SimpleNamespace: .* list\(df\['text'\]"),
     (lambda m: m.next_sentence({"a": "b"}), "pairs is a dict: expected a list"),
     (lambda m: m.fill_mask(None), "text is None: expected a string"),
     (lambda m: m.fill_mask(["[MASK]"]), r"text is \['\[MASK\]'\]: expected"),
@@ -97,7 +97,7 @@ TABLE = {
 }
 
 
-TABLE = types.SimpleNamespace(columns=["text"])  # A DataFrame, or like one.
+FRAME = types.SimpleNamespace(columns=["text"])  # A DataFrame, or like one.
 
 
 @pytest.mark.parametrize(

@@ -13,17 +13,14 @@ from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.runtime import console
 
-
-def _raise(error: DataError) -> None:
-  raise error
-
-
-_handler = contextvars.ContextVar("bad_rows", default=_raise)
+_handler: contextvars.ContextVar = contextvars.ContextVar("bad", default=None)
 
 
 def refuse(error: DataError) -> None:
   """Raises the error of a row, or counts the row, which is to be left out."""
-  _handler.get()(error)
+  if not (handle := _handler.get()):
+    raise error
+  handle(error)
 
 
 def each(make: Callable[[Any], Any], items: Iterable) -> Iterator[Any]:
@@ -39,11 +36,7 @@ def each(make: Callable[[Any], Any], items: Iterable) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def left_out(source: str, *, skip: bool) -> Iterator[None]:
-  """Leaves bad rows out, and counts them; or names the option that does.
-
-  Raises:
-    DataError: a row is bad and `skip` is False.
-  """
+  """Leaves bad rows out, and counts them; without `skip`, names the option."""
   bad: list[DataError] = []
 
   def handle(error: DataError) -> None:
@@ -57,7 +50,6 @@ def left_out(source: str, *, skip: bool) -> Iterator[None]:
     yield
   finally:
     _handler.reset(token)
-    if skip and bad:
-      console.log(
-        f"{source}: {counted(len(bad), 'bad row')} left out: {bad[0]}"
-      )
+  if bad:
+    what = counted(len(bad), "bad row")
+    console.log(f"{source}: {what} left out: {bad[0]}")

@@ -87,8 +87,10 @@ def read_columns(source: str | pathlib.Path, *, between: str = "") -> Columns:
   before: list[tuple[int, str]] = []
   comments: list[int] = []
 
+  is_plain = not (between or columns.is_conllu)
+
   def ends(line: tuple[int, str]) -> bool:
-    is_key = not (between or columns.is_conllu) and _KEY.match(line[1])
+    is_key = is_plain and _KEY.match(line[1])
     return _ends(line[1]) or bool(
       is_key and len(split(line[1])) != columns.count
     )
@@ -121,7 +123,7 @@ def read_columns(source: str | pathlib.Path, *, between: str = "") -> Columns:
       f"{source}: the file has no words; expected a word and its columns on "
       "each line, and a blank line after each sentence."
     )
-  if not (between or columns.is_conllu):
+  if is_plain:
     columns.blocks[:] = _without_ranges(columns)
   if comments and not columns.is_conllu:
     console.log(

@@ -160,7 +160,7 @@ def texts(
 def words(*names: str, optional: bool = False) -> Field:
   """Returns a field that holds a sentence's words, perhaps empty ones."""
   expected = "a list of texts"
-  return items(*names, of=_word, expected=expected, optional=optional)
+  return items(*names, of=text_of, expected=expected, optional=optional)
 
 
 def key(*names: str, optional: bool = False) -> Field:
@@ -255,14 +255,10 @@ def text_of(value: Any) -> str:
   return value
 
 
-def _word(value: Any) -> str:
-  if not isinstance(value, str):
+def _filled(value: Any) -> str:
+  if not isinstance(value, str) or not value:
     raise ValueError(f"it has {value!r:.{_SHOWN}}")
   return value
-
-
-def _filled(value: Any) -> str:
-  return _word(value or None)
 
 
 def key_of(value: Any) -> str:

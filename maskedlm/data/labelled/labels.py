@@ -100,7 +100,7 @@ def report_alike(labels: Sequence[str], where: str) -> None:
     other = by_form.setdefault(_form(label), label)
     if other != label:
       log(
-        f"{where}: the labels {_shown(other)} and {_shown(label)} differ in "
+        f"{where}: the labels {other!a} and {label!a} differ in "
         "case only, or in the form of a character; they are two classes"
       )
 
@@ -112,11 +112,6 @@ def _form(label: str) -> str:
   return "".join(
     "-" if kind == "Pd" else c for c, kind in kinds if kind != "Cf"
   )
-
-
-def _shown(label: str) -> str:
-  """Returns a label in quotes, with the codes of signs that are not ASCII."""
-  return "".join(c if c.isalnum() else ascii(c)[1:-1] for c in label).join("''")
 
 
 def canonical(label: str) -> str:

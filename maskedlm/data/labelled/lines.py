@@ -8,7 +8,6 @@ import gzip
 import itertools
 import lzma
 import pathlib
-import re
 import zlib
 from collections.abc import Iterable, Iterator
 
@@ -60,12 +59,6 @@ def read_head(path: str | pathlib.Path) -> bytes:
     DataError: the file is missing, or can't be read.
   """
   return next(raw_lines(path, most=_HEAD), b"")[:_HEAD]
-
-
-def first_line(path: str | pathlib.Path) -> str:
-  """Returns the beginning of a file's first line; errors as for read_head."""
-  head = read_head(path).removeprefix(_BOM)
-  return re.split(rb"[\r\n]", head)[0].decode("utf-8", "replace")
 
 
 def is_plain(path: pathlib.Path) -> bool:

@@ -80,12 +80,10 @@ def read_json(
   lines = ((n, x) for n, x in enumerate(read_lines(path), 1) if x.strip())
   begin = list(itertools.islice(lines, 2))
   if len(begin) == 2 and is_object(begin[0][1]):
-
-    def parse(line: tuple[int, str]) -> tuple[int, dict[str, Any]]:
-      where = f"{path}:{line[0]}"
-      return line[0], parse_object(line[1], where, such_as=such_as)
-
-    yield from bad_rows.each(parse, itertools.chain(begin, lines))
+    yield from bad_rows.each(
+      lambda x: (x[0], parse_object(x[1], f"{path}:{x[0]}", such_as=such_as)),
+      itertools.chain(begin, lines),
+    )
   elif begin:
     yield from _read_whole("\n".join(read_lines(path)), path, such_as)
 

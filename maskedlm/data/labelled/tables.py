@@ -36,7 +36,7 @@ from typing import Any, NamedTuple
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import bad_rows, delimited, fields, objects
-from maskedlm.data.labelled.lines import COMPRESSED, first_line, read_head
+from maskedlm.data.labelled.lines import COMPRESSED, read_head
 from maskedlm.data.labelled.objects import as_text
 from maskedlm.data.sources import encodings
 from maskedlm.runtime import console
@@ -113,16 +113,16 @@ def read_records(
 def is_table(path: str | pathlib.Path, names: Sequence[str]) -> bool:
   """Returns whether a file of input has rows with fields, not lines of text.
 
-  JSON, Parquet and .csv have. A .tsv or .txt file has if its first line has
-  the name of a column between tabs: a usual one (delimited.USUAL) or one of
-  `names`.
+  JSON, Parquet and .csv have; .tsv and .txt, if the first line has the name of
+  a column between tabs: a usual one (delimited.USUAL) or one of `names`.
   """
   suffix = named_suffix(path)
   if suffix in (*objects.JSON_SUFFIXES, ".parquet", ".csv"):
     return True
   if suffix not in delimited.SEPARATORS or not os.path.isfile(path):
     return False
-  cells = {cell.strip() for cell in first_line(path).split("\t")}
+  first = re.split(rb"[\r\n]", read_head(path))[0].decode("utf-8", "replace")
+  cells = {cell.strip("\ufeff ") for cell in first.split("\t")}
   is_header = not cells.isdisjoint((*names, *delimited.USUAL))
   return is_header and (len(cells) > 1 or suffix == ".tsv")
 

@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import objects, text_lines
+from maskedlm.data.labelled import fields, text_lines
 from maskedlm.data.labelled.text_lines import Text
 from maskedlm.inference.word_senses.inputs import split_marks
 from maskedlm.inference.word_senses.word_instances import Instance
 
 DATA, GOLD = ".data.txt", ".gold.txt"
 _HOW = "expected a word between asterisks, such as: The *bank* rose"
+_OBJECT = '{"text": "The *bank* rose", "text_b": "The *bank* lent"}'
 _COLUMNS = "word, part of speech, i-j, sentence, sentence between tabs"
 
 
@@ -77,7 +78,9 @@ def read_pairs(paths: Sequence[str], *, form: str = "") -> Iterator[WordPair]:
           f"between them, each with a marked word: {entry!r:.60}."
         )
     else:
-      texts = [_string(entry, name, file, line) for name in ("text", "text_b")]
+      kinds = map(fields.text, ("text", "text_b"))
+      where = f"{file}:{line}"
+      texts = [fields.value_of(entry, x, _OBJECT, where) for x in kinds]
     yield make_pair(*texts, file=file, line=line)
 
 
@@ -117,12 +120,12 @@ def read_wic(path: str) -> list[WordPair]:
 
 def _of_columns(line: str, file: str, number: int) -> WordPair:
   where = f"{file}:{number}"
-  fields = line.split("\t")
-  if len(fields) != 5:
+  row = line.split("\t")
+  if len(row) != 5:
     raise DataError(
-      f"{where}: {len(fields)} columns; expected {_COLUMNS}: {line!r:.60}."
+      f"{where}: {len(row)} columns; expected {_COLUMNS}: {line!r:.60}."
     )
-  _, _, places, *sentences = fields
+  _, _, places, *sentences = row
   i, dash, j = places.partition("-")
   if not (dash and i.isdecimal() and j.isdecimal()):
     raise DataError(
@@ -163,7 +166,8 @@ def _of_object(entry: dict[str, Any], file: str, line: int) -> WordPair:
   where = f"{file}:{line}"
   instances = []
   for i in "12":
-    sentence = _string(entry, f"sentence{i}", file, line)
+    field = fields.text(f"sentence{i}")
+    sentence = fields.value_of(entry, field, "WiC of SuperGLUE", where)
     begin, end = (entry.get(f"{name}{i}") for name in ("start", "end"))
     known = type(begin) is int and type(end) is int
     if not known or not 0 <= begin < end <= len(sentence):
@@ -173,17 +177,6 @@ def _of_object(entry: dict[str, Any], file: str, line: int) -> WordPair:
       )
     text = Text(sentence, None, file, line)
     instances.append(Instance(text, begin, end, sentence[begin:end]))
-  same = entry.get("label")
-  if same is not None and type(same) is not bool:
-    raise DataError(f"{where}: label={same!r:.20}; expected true or false.")
+  label = fields.truth("label", optional=True)
+  same = fields.value_of(entry, label, "WiC of SuperGLUE", where)
   return WordPair(*instances, where, same)
-
-
-def _string(entry: dict[str, Any], name: str, file: str, line: int) -> str:
-  value = entry.get(name)
-  if not isinstance(value, str):
-    raise DataError(
-      f"{file}:{line}: {name}={value!r:.40}; expected a string; the object has "
-      f"{', '.join(map(repr, entry)) or 'no fields'}."
-    )
-  return objects.encodable(value)

@@ -35,7 +35,7 @@ def test_a_label_in_two_forms_is_refused(labels):
 
 def test_another_form_of_a_character_is_reported(capsys):
   for other, one, shown in (
-    ("caf\u00e9", "cafe\u0301", r"'cafe\u0301'"),
+    ("caf\u00e9", "cafe\u0301", r"'caf\xe9' and 'cafe\u0301'"),
     ("pos", "pos\u200b", r"'pos' and 'pos\u200b'"),
     ("non-toxic", "non\u2011toxic", r"'non-toxic' and 'non\u2011toxic'"),
     ("a-b", "a\u2212b\ufeff", r"'a\u2212b\ufeff'"),

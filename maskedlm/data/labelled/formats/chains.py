@@ -14,7 +14,6 @@ clusters count the words of the whole document:
    "clusters": [[[0, 0], [2, 2]]]}
 """
 
-import bisect
 import itertools
 import re
 from collections import defaultdict
@@ -178,11 +177,9 @@ def _read_rows(source: str) -> list[Example]:
   def parts(row: read.Row) -> list[Example]:
     found, clusters = row.values["sentences"], row.values["clusters"]
     name = row.values["id"] or f"row {row.line}"
-    if clusters is not None:
-      found = _of_clusters(found, clusters)
     sentences = [fields.values(x, _SENTENCE, row.where) for x in found]
     return [
-      _of_part([*group], f"({name}); part {part:03}", row.where)
+      _of_part([*group], clusters, f"({name}); part {part:03}", row.where)
       for part, group in itertools.groupby(sentences, lambda x: x["part"] or 0)
     ]
 
@@ -199,24 +196,11 @@ def _read_rows(source: str) -> list[Example]:
   return examples
 
 
-def _of_clusters(
-  sentences: Sequence[Mapping[str, Any]],
-  clusters: Sequence[Sequence[tuple[int, int, int]]],
-) -> list[dict[str, Any]]:
-  """Returns sentences with coref_spans; clusters count the document's words."""
-  counts = [len(x.get("words") or ()) for x in sentences]
-  starts = [0, *itertools.accumulate(counts)][: len(counts)]
-  spans: list[list[list[int]]] = [[] for _ in sentences]
-  for chain, cluster in enumerate(clusters):
-    for _, begin, last in cluster:
-      i = max(bisect.bisect_right(starts, begin) - 1, 0)
-      spans[i].append([chain, begin - starts[i], last - starts[i]])
-  pairs = zip(sentences, spans, strict=True)
-  return [{**x, "coref_spans": found} for x, found in pairs]
-
-
 def _of_part(
-  sentences: Sequence[Mapping[str, Any]], name: str, where: str
+  sentences: Sequence[Mapping[str, Any]],
+  clusters: Sequence[Sequence[tuple[int, int, int]]] | None,
+  name: str,
+  where: str,
 ) -> Example:
   words: list[str] = []
   ends: list[int] = []
@@ -233,7 +217,16 @@ def _of_part(
       chains[chain].add((first + begin, first + last + 1))
     words += sentence["words"]
     ends += [len(words)] * (count > 0)
-  is_known = any(sentence["spans"] is not None for sentence in sentences)
+  for number, cluster in enumerate(clusters or ()):
+    for _, begin, last in cluster:
+      if not 0 <= begin <= last < len(words):
+        raise DataError(
+          f"{where}: the span {[begin, last]} of clusters; expected words from "
+          f"0 to {len(words) - 1}, the last one included."
+        )
+      chains[number].add((begin, last + 1))
+  spans = (sentence["spans"] for sentence in sentences)
+  is_known = any(x is not None for x in (clusters, *spans))
   made = tuple(tuple(sorted(chain)) for chain in chains.values())
   return Example(
     words=tuple(words),

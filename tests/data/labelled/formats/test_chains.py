@@ -108,5 +108,5 @@ def test_clusters_count_the_words_of_the_document(file):
   assert found.chains == (((0, 1), (2, 3), (6, 7)), ((2, 4), (4, 5)))
   assert (found.sentence_ends, found.id) == ((4, 7), "(d); part 000")
   row["clusters"] = [[[6, 7]]]
-  with pytest.raises(DataError, match=r"a.jsonlines:1: the span \[0, 2, 3\]"):
+  with pytest.raises(DataError, match=r"a.jsonlines:1: the span \[6, 7\] of"):
     chain_files.read_file(file(json.dumps(row), "a.jsonlines"))

@@ -244,7 +244,7 @@ OBJECTS = {
     ({"tokens": ["a", "b"], "tags": ["O"]}, "2 words, but 1 tags"),
     ({"text": "a"}, "no 'tokens' or 'words'; there are 'text'"),
     ({"tokens": "a"}, "'tokens' is 'a'; expected a list of texts"),
-    ({"tokens": ["a", 3]}, "(it has 3); expected a list of texts"),
+    ({"tokens": ["a", 3]}, '3]"; expected a list of texts'),
     ({"tokens": ["a"], "tags": [-100]}, "(the tag -100 is none)"),
     ({"tokens": ["a"], "tags": [-1]}, "(the tag -1 is none)"),
     ({"tokens": ["a"], "tags": [None]}, "'tags' is '[None]'"),
