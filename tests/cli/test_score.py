@@ -164,7 +164,7 @@ def test_minimal_pairs(call, model, tmp_path):
     ("", "a\n\n \tb", ["stdin:3", "tab"]),
     ("", "a\tb\tc", ["stdin:1", "3 texts"]),
     ("", '{"text_b": "x"}', ["stdin:1", "'text'"]),
-    ("", '{"text": "x", "text_b": null}', ["stdin:1", "text_b is null"]),
+    ("", '{"text": " ", "text_b": "x"}', ["stdin:1", "the text is empty"]),
     ("", '{"text": "x"', ["stdin:1", "JSON"]),
   ],
 )

@@ -77,7 +77,7 @@ TABLE = [
   ("marked words", "f", "a *b c", "f:1: 1 asterisks: one is not closed"),
   ("marked words", "f", "a ** b", "f:1: ** is not a marked word"),
   ("marked words", "f", "*a|b|c|d*", "f:1: *a|b|c|d* is not a marked word"),
-  ("marked words", "f.jsonl", "\n", "f.jsonl: no line with text"),
+  ("marked words", "f.jsonl", "\n", "f.jsonl: has no row"),
   (
     *("marked words", "f.jsonl", '\n{"tokens": ["a"], "target": 1}'),
     "f.jsonl:2: target=1; expected the index",
@@ -87,7 +87,7 @@ TABLE = [
     "f.jsonl:1: target=True; expected the index",
   ),
   ("pairs", "f.tsv", "a *cat*\n", "f.tsv:1: 1 columns; expected two"),
-  ("pairs", "f.jsonl", '{"text": "*a*"}', "f.jsonl:1: text_b=None"),
+  ("pairs", "f.jsonl", '{"text": "*a*"}', "f.jsonl:1: no 'text_b'; there"),
   ("pairs", "f", "the bank\t*a*", "f:1: no word is marked"),
   ("pairs", "f", "the *bank\t*a*", "f:1: 1 asterisks: one is not closed"),
   ("pairs", "f", "the *old* *bank*\t*a*", "f:1: 2 words are marked"),
@@ -99,10 +99,10 @@ TABLE = [
   *(
     ("wic", "f.jsonl", lines({**PLACE, **change}), f"f.jsonl:1: {message}")
     for change, message in (
-      ({"label": "T"}, "label='T'; expected true or false"),
+      ({"label": "T"}, "'label' is 'T'; expected true or false"),
       ({"end2": 12}, "start2=0, end2=12; expected the characters"),
       ({"start1": None}, "start1=None"),
-      ({"sentence1": 3}, "sentence1=3; expected a string"),
+      ({"sentence1": 3}, "'sentence1' is '3'; expected a text"),
     )
   ),
   *(

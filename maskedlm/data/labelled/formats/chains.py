@@ -64,12 +64,6 @@ _SENTENCE = fields.Format(
 )
 
 
-def _sentence(value: Any) -> dict[str, Any]:
-  if not isinstance(value, dict | list):
-    raise ValueError(f"it has {value!r:.40}")
-  return {"words": value} if isinstance(value, list) else value
-
-
 def _cluster(value: Any) -> list[tuple[int, int, int]]:
   return [_span([0, *fields.list_of(x)]) for x in fields.list_of(value)]
 
@@ -77,8 +71,8 @@ def _cluster(value: Any) -> list[tuple[int, int, int]]:
 _DOCUMENT = fields.Format(
   {
     "id": fields.key("document_id", "doc_key", optional=True),
-    "sentences": fields.items(
-      "sentences", of=_sentence, expected="a list of objects"
+    "sentences": fields.Field(
+      ("sentences",), "a list of objects", fields.list_of
     ),
     "clusters": fields.items(
       "clusters",
@@ -177,7 +171,8 @@ def _read_rows(source: str) -> list[Example]:
   def parts(row: read.Row) -> list[Example]:
     found, clusters = row.values["sentences"], row.values["clusters"]
     name = row.values["id"] or f"row {row.line}"
-    sentences = [fields.values(x, _SENTENCE, row.where) for x in found]
+    forms = [x if isinstance(x, dict) else {"words": x} for x in found]
+    sentences = [fields.values(x, _SENTENCE, row.where) for x in forms]
     return [
       _of_part([*group], clusters, f"({name}); part {part:03}", row.where)
       for part, group in itertools.groupby(sentences, lambda x: x["part"] or 0)

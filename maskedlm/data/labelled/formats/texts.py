@@ -268,8 +268,11 @@ def split_line(line: str, layout: FileLayout) -> Example:
   if not layout.text_b:
     return Example(line)
   parts = line.split("\t")
-  if len(parts) > 2 or (len(parts) == 1 and not layout.alone):
-    what = f"{len(parts)} texts" if len(parts) > 1 else "one text"
+  if parts == [line] and layout.alone:
+    return Example(line)
+  filled = [*filter(str.strip, parts)]
+  if len(parts) != 2 or len(filled) != 2:
+    what = f"{len(filled)} texts" if len(filled) > 1 else "one text"
     raise DataError(
       f"input {line[:40]!r} is {what}, but this model takes pairs; expected "
       "two texts with a tab between them."
