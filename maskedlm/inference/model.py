@@ -272,6 +272,7 @@ class Model:
     >>> [x["label"] for x in mood.predict(["the sea", {"text": "blue"}])]
     [..., ...]
     """
+    examples = arguments.each("examples", examples, (str, Mapping))
     return labelling.label(
       self._predictor, examples, batch_size=batch_size, length_option=_LENGTH
     )
