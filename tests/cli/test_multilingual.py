@@ -197,7 +197,7 @@ def test_the_report_by_hand():
     "share_of_sample": 0.25,
     "tokens_per_word": 10 / 4,
     "characters_per_token": 1.3,
-    "lost_share": 4 / 13,
+    "lost_share": 8 / 13,  # Two of each word.
     "byte_share": 0.4,
   }
   # A word of 50 letters: the script has no spaces between words.
