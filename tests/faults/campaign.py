@@ -63,8 +63,9 @@ def run(options, folder: pathlib.Path) -> collections.Counter:
   counts, spent = collections.Counter(), collections.Counter()
   while readers:
     for here in multiprocessing.connection.wait(readers):
-      result = here.recv()
-      if result is None:
+      try:
+        result = here.recv()
+      except EOFError:  # All its trials are done.
         readers.remove(here)
         continue
       fault = result.fault or ""

@@ -30,7 +30,7 @@ class Result(NamedTuple):
 
 
 def work(plan, made, folder: pathlib.Path, seed: int, until: float, results):
-  """Runs trials, (kind, number) each; sends a Result of each, then None.
+  """Runs trials, (kind, number) each; sends a Result of each.
 
   Args:
     plan: the trials.
@@ -61,7 +61,6 @@ def work(plan, made, folder: pathlib.Path, seed: int, until: float, results):
       shutil.rmtree(inside, ignore_errors=True)
   if worker:
     worker.close()
-  results.send(None)
 
 
 def prepare(made):
