@@ -149,13 +149,13 @@ TABLE = {
   "finetune --config={configs}/ner.py --config.data.dev=x": [
     (
       "--config.data.dev_share=0.2",
-      "data.dev_share=0.2 has no effect beside data.dev",
+      "data.dev_share=0.2 has no effect with data.dev='x'",
     ),
   ],
   "finetune --config={configs}/pos.py --config.task.tag_column=2": [
     (
       "--config.task.conllu_tag=xpos",
-      "task.conllu_tag='xpos' has no effect beside task.tag_column=2",
+      "task.conllu_tag='xpos' has no effect with task.tag_column=2",
     ),
   ],
   "export --checkpoint=none --out=x": [
