@@ -31,7 +31,7 @@ def encoder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda p: p.stem)
-def test_two_steps_on_real_examples(
+def test_a_step_on_real_examples(
   path, encoder, data_dir, tmp_path, monkeypatch
 ):
   monkeypatch.setenv("MASKEDLM_DATA", str(data_dir))
@@ -55,10 +55,9 @@ def test_two_steps_on_real_examples(
     )
   if "pair" in config.task:
     config.task.pair = "spans"  # The small tokenizer can't spell markers.
-  config.train.update(epochs=0.01, log_every=1)
+  config.train.update(epochs=1e-4, log_every=1)  # Of up to 17,600 batches.
   result = run.finetune(base.typed(config), tmp_path / "run")
-  steps = math.ceil(result["examples"] / 8)
-  assert result["steps"] == max(math.ceil(0.01 * steps), 1)
+  assert result["steps"] in (1, 2)
   assert math.isfinite(result["loss"])
   assert result["best_metric"] in result
 

@@ -131,7 +131,6 @@ def broken_files() -> Iterator[OddFile]:
   faults = {
     "no tag": lambda line, sep: line.rpartition(sep)[0] or line[:1],
     "more": lambda line, sep: f"{line}{sep}more{sep}and",
-    "empty word": lambda line, sep: f"{sep}{line.partition(sep)[2]}",
     "strange tag": lambda line, sep: f"{line.rpartition(sep)[0]}{sep}(PER*",
     "several": lambda line, sep: f"{line.rpartition(sep)[0]}{sep}B-A|B-B",
     "no type": lambda line, sep: f"{line.rpartition(sep)[0]}{sep}B-",
@@ -144,8 +143,6 @@ def broken_files() -> Iterator[OddFile]:
   for (fault, change), separator, layout, place in itertools.product(
     faults.items(), ("\t", " "), ("two", "conll"), (2, 3, -2)
   ):
-    if (fault, separator) == ("empty word", " "):
-      continue  # A line with fewer columns.
     text = _text(layout, separator, "", ENDS[0], "bio", "dash")
     lines = text.splitlines() if "\u2028" not in text else text.split("\n")
     lines = lines[:-1]

@@ -90,7 +90,7 @@ def test_shares_by_hand():
 @pytest.mark.parametrize(
   ("shares", "names", "message"),
   [
-    ("en=1,dd=2", ["en", "de"], "'dd' is no domain .* did you mean \"de\""),
+    ("en=1,dd=2", ["en", "de"], "'dd' is no domain .*did you mean \"de\""),
     ("en=1", [], "'en' is no domain .* it has none"),
     ("en=1", ["en", "de", "fr"], "leaves out de, fr"),
     ("en=-1,de=2", ["en", "de"], "'en=-1': expected NAME=WEIGHT"),

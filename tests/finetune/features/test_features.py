@@ -177,7 +177,7 @@ def test_options_include_taggings():
   options = configs.make_task(
     "features", {"head": "linear", "decode": "crf"}
   ).options
-  assert (options.layers, options.crf) == ("concat_last_four", True)
+  assert (options.layers, options.decode) == ("concat_last_four", "crf")
   assert options.lstm_width == 768
   params = make(decode="crf")[1]
   assert set(params) == {"encoder", "feature_head", "crf"}

@@ -372,7 +372,7 @@ def test_the_verb(tiny, tmp_path):
   for words in ("Parameters:", "decay", "learning rate", "[MASK]}", "epochs"):
     assert words in shown.stdout
   assert "\033" not in shown.stdout  # Not a terminal: no colours.
-  padding = r"padding: (.+)% of the positions; (.+)% with objective.pack=False"
+  padding = r"padding: (.+)% of the positions; (.+)% with objective.pack=True"
   assert re.search(padding, shown.stdout)
   assert page.read_text().startswith("<!doctype html>")
   printed = tiny_run.run(*arguments, corpus, "--json")
