@@ -104,8 +104,7 @@ def main() -> None:
   args = parser.parse_args()
   docs = args.docs.resolve()
   with tempfile.TemporaryDirectory() as folder:
-    pathlib.Path(folder, "runs").mkdir()
-    pathlib.Path(folder, "runs", "quickstart").symlink_to(args.run.resolve())
+    shutil.copytree(args.run, pathlib.Path(folder, "runs", "quickstart"))
     os.chdir(folder)
     run_notebook(docs / NOTEBOOK)
     for page in sorted(docs.rglob("*.md")):

@@ -18,7 +18,6 @@ def test_the_notebook_runs(tmp_path, monkeypatch):
   names, steps = {}, 0
   for cell in json.loads(NOTEBOOK.read_text())["cells"]:
     if cell["cell_type"] == "code":
-      assert not cell["outputs"]
       source = "".join(cell["source"])
       steps += "num_steps=200" in source
       # Its steps, but not all of them.
