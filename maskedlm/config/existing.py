@@ -31,7 +31,7 @@ def fit_to_tokenizer(
   *,
   started: Started = lambda: False,
 ) -> None:
-  """Sets the kind and the size in config.tokenizer to those of its path.
+  """Sets kind, size, k and stride in config.tokenizer to those of its path.
 
   tokenizer.lowercase decides how a vocab.txt is read if it is given by the
   command line, or by the config file that gives the path. Options that have no
@@ -85,6 +85,8 @@ def fit_to_tokenizer(
       f"{tokenizer.vocab_size:,} tokens"
     )
   section.kind, section.vocab_size = tokenizer.kind, tokenizer.vocab_size
+  if tokenizer.kind == "kmers":
+    section.k, section.stride = tokenizer.k, tokenizer.stride
 
 
 def fit_to_corpus(

@@ -48,7 +48,8 @@ class CorpusOptions:
   source: str = option(
     "docstrings:",
     "The text: text:GLOB (a blank line ends a document), lines:GLOB (every "
-    "line is a document), jsonl:GLOB, parquet:GLOB, tfds:NAME or docstrings:.",
+    "line is a document), jsonl:GLOB, parquet:GLOB, fasta:GLOB, tfds:NAME or "
+    "docstrings:.",
     needs={"corpus.parts": False},
   )
   parts: str = option(
@@ -66,6 +67,18 @@ class CorpusOptions:
       "corpus.parts": lambda config: (
         not config.corpus.parts or _has_fields(config, config.corpus.parts)
       ),
+    },
+  )
+  letters: str = option(
+    "upper",
+    "Of FASTA: upper (capitals; N and other letters stay), keep (as the file "
+    "has them) or drop (capitals of bases only: no N, R, Y, ...).",
+    choices=("upper", "keep", "drop"),
+    needs={
+      "corpus.source": lambda config: (
+        config.corpus.path
+        or "fasta:" in config.corpus.source + config.corpus.parts
+      )
     },
   )
   sentences: str = option(
@@ -121,9 +134,16 @@ class CorpusOptions:
 _TRAINED = {"tokenizer.path": False}
 _NOT_BPE = {
   "tokenizer.kind": lambda config: (
-    config.tokenizer.path or config.tokenizer.kind != "bpe"
+    config.tokenizer.path or config.tokenizer.kind not in ("bpe", "kmers")
   )
 }
+_OF_WORDS = {
+  "tokenizer.kind": lambda config: (
+    config.tokenizer.path
+    or config.tokenizer.kind not in ("characters", "kmers")
+  )
+}
+_KMERS = {"tokenizer.kind": ("kmers",), "tokenizer.path": False}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,19 +157,25 @@ class TokenizerOptions:
   )
   kind: str = option(
     "wordpiece",
-    "The algorithm of a trained vocabulary.",
-    choices=("wordpiece", "bpe", "unigram"),
+    "The algorithm of a trained vocabulary; characters and kmers are of "
+    "sequences without words (docs/guides/pretrain/sequences.md).",
+    choices=(
+      *("wordpiece", "bpe", "unigram", "characters", "kmers"),
+      "wordlevel",  # A tokenizer.json of others.
+    ),
   )
   vocab_size: int = option(
     30_522,
     "Tokens, the 5 special ones included.",
     low=6,
     high=16_777_216,
+    needs={"tokenizer.kind": lambda config: config.tokenizer.kind != "kmers"},
   )
   lowercase: bool | None = option(
     None,
     "Lowercase and strip accents, as in uncased BERT; None: True to train one, "
     "and what a given vocab.txt shows.",
+    needs=_OF_WORDS,
   )
   sample_bytes: int = option(
     1 << 28,
@@ -162,6 +188,7 @@ class TokenizerOptions:
     "",
     "Unicode normalization; '' is nfkc for unigram and none for the others.",
     choices=("", "nfc", "nfkc", "none"),
+    needs=_OF_WORDS,
   )
   character_coverage: float = option(
     0.9999,
@@ -173,7 +200,27 @@ class TokenizerOptions:
   byte_fallback: bool = option(
     False,
     "For unigram: spell characters that are not covered as bytes.",
-    needs=_NOT_BPE,
+    needs={
+      "tokenizer.kind": lambda config: (
+        config.tokenizer.path
+        or config.tokenizer.kind in ("wordpiece", "unigram")
+      )
+    },
+  )
+  k: int = option(
+    6,
+    "Letters in a k-mer; the vocabulary has all 4^k of DNA, or of RNA.",
+    low=1,
+    high=10,
+    needs=_KMERS,
+  )
+  stride: int = option(
+    1,
+    "Letters from the beginning of a k-mer to that of the next: 1, they "
+    "overlap, to k, they don't.",
+    low=1,
+    high=10,
+    needs=_KMERS,
   )
   alpha: float = option(
     0.3,

@@ -67,6 +67,11 @@ def run(
       _make_task(phase.config, each, sharding.data_shard(mesh))
       for phase, each in zip(parts, opened, strict=True)
     ]
+  if (overlap := corpus.tokenizer.overlap) > 1:
+    console.log(
+      f"masks cover {overlap} tokens in a row: so many {corpus.tokenizer.k}-mers "
+      "share a letter, and a single one would be given away by its neighbours"
+    )
   languages = language_metrics.of_corpus(corpus)
   counts = corpus.token_counts
   tasks = [t._replace(languages=languages, token_counts=counts) for t in tasks]

@@ -8,8 +8,8 @@ from maskedlm.pretraining import objectives
 
 SECTIONS = {
   "": 8,
-  "corpus": 14,
-  "tokenizer": 9,
+  "corpus": 15,
+  "tokenizer": 11,
   "model": 31,
   "data": 4,
   "optimizer": 16,

@@ -31,6 +31,7 @@ def make_corpus():
     tokenizer=types.SimpleNamespace(
       vocab_size=V,
       special=types.SimpleNamespace(pad=PAD, cls=CLS, sep=SEP, mask=MASK),
+      overlap=1,
       special_ids=np.arange(5),
       starts_word=np.arange(V) < 100,
     ),

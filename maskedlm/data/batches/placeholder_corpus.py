@@ -19,6 +19,7 @@ def make_corpus(options) -> store.Corpus:
   """Returns an in-memory corpus with config.tokenizer's vocabulary size."""
   vocab_size = options.vocab_size
   special = Special(*range(5))
+  is_kmers = options.kind == "kmers"
   tokenizer = Tokenizer(
     kind=options.kind,
     vocab_size=vocab_size,
@@ -36,6 +37,7 @@ def make_corpus(options) -> store.Corpus:
     decode=lambda ids: " ".join(map(str, ids)),
     save=None,
     sha256="",
+    **({"k": options.k, "stride": options.stride} if is_kmers else {}),
   )
   split = _split(vocab_size)
   return store.Corpus(

@@ -19,7 +19,7 @@ from maskedlm.core.counts import counted
 from maskedlm.core.errors import CorpusError
 from maskedlm.data import workers
 from maskedlm.data.options import TextConfig
-from maskedlm.data.sources import domains, reader
+from maskedlm.data.sources import domains, fasta, reader
 from maskedlm.data.sources.domains import Domain
 from maskedlm.data.sources.sentences import stripped
 from maskedlm.runtime import console
@@ -52,6 +52,7 @@ def read_documents(config: TextConfig, report: Counter) -> Iterator[Document]:
         text_field=config.corpus.text_field,
         report=counts,
         num_workers=workers.num_workers(config.corpus),
+        letters=_letters(config),
       ):
         yield make_document(lines, domain)
     report.update(counts)
@@ -65,9 +66,20 @@ def read_piece(
 ) -> Iterator[Document]:
   """Yields the documents of a piece of a domain's source."""
   for lines in reader.read_piece(
-    domain.source, piece, text_field=config.corpus.text_field, report=report
+    domain.source,
+    piece,
+    text_field=config.corpus.text_field,
+    report=report,
+    letters=_letters(config),
   ):
     yield make_document(lines, domain)
+
+
+def _letters(config: TextConfig) -> fasta.Letters:
+  """Returns how sequences are read; k-mers are of bases."""
+  read, is_kmers = config.corpus.letters, config.tokenizer.kind == "kmers"
+  least = config.tokenizer.k if is_kmers else 1
+  return fasta.Letters(read, bases=is_kmers or read == "drop", least=least)
 
 
 def make_document(lines: list[str], domain: Domain) -> Document:

@@ -13,6 +13,8 @@ from maskedlm.data.tokenizers.document_text import make_text
 from maskedlm.data.tokenizers.documents import Text
 from maskedlm.data.tokenizers.tokenizer import open_tokenizer
 
+NO_LIMIT = 1 << 31  # Tokens of a sequence, which is no sentence.
+
 
 class Encoded(NamedTuple):
   """An encoded chunk of documents, as arrays, which are fast to send."""
@@ -33,7 +35,7 @@ def make_encoder(
   Args:
     tokenizer_path: path for tokenizer.open_tokenizer.
     mode: corpus.sentences, "split" or "lines".
-    max_tokens: longer sentences are cut.
+    max_tokens: longer sentences are cut; sequences (FASTA) are not.
   """
   tokenizer = open_tokenizer(tokenizer_path)
   dtype = shards.token_dtype(tokenizer.vocab_size)
@@ -45,21 +47,23 @@ def make_encoder(
       make_text(
         document.lines,
         tokenizer,
-        mode=mode,
+        mode="whole" if document.domain.has_sequences else mode,
         language=document.domain.language,
         report=report,
       )
       for _, document in chunk
     ]
     encoded = tokenizer.encode_documents(texts, report)
-    documents = []
+    documents, limits = [], []
     for (split, document), text, (ids, counts) in zip(
       chunk, texts, encoded, strict=True
     ):
+      limit = NO_LIMIT if document.domain.has_sequences else max_tokens
+      limits.append(np.full(len(counts), limit))
       characters, num_bytes = _sizes(text, counts)
       numbers = {
         "documents": 1,
-        "sentences": int((-(-counts // max_tokens)).sum()),
+        "sentences": int((-(-counts // limit)).sum()),
         "tokens": len(ids),
         "characters": characters,
         "bytes": num_bytes,
@@ -71,9 +75,10 @@ def make_encoder(
       report["words"] += sum(end == begin for (_, end), (begin, _) in pairs)
       report["unknown tokens"] += numbers["unknown"]
     tokens, lengths = map(np.concatenate, zip(*encoded, strict=True))
+    limits = np.concatenate(limits)
     report["sentences without tokens"] += int((lengths == 0).sum())
     report["sentences cut at max_sentence_tokens"] += int(
-      (lengths > max_tokens).sum()
+      (lengths > limits).sum()
     )
     unknown = lost_text.unknown_sentences(texts, encoded, unk)
     report.update(count_lost([text for text, _ in texts], unknown))
@@ -83,7 +88,7 @@ def make_encoder(
         report[lost_text.INDENTATION.name] += spaces
     return Encoded(
       tokens.astype(dtype),
-      cut_lengths(lengths, max_tokens),
+      cut_lengths(lengths, limits),
       documents,
       sum(document.num_bytes for _, document in chunk),
       report,
@@ -128,7 +133,9 @@ def unpack_documents(
       begin = end
 
 
-def cut_lengths(lengths: np.ndarray, max_length: int) -> np.ndarray:
+def cut_lengths(
+  lengths: np.ndarray, max_length: int | np.ndarray
+) -> np.ndarray:
   """Divides lengths [n] into the fewest, most equal pieces of <= max_length.
 
   [7, 2] at 3 -> [3, 2, 2, 2]. Lengths of 0 are dropped.

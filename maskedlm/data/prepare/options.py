@@ -24,6 +24,7 @@ OPTIONS = (
 LATER_OPTIONS = {
   "corpus.deduplicate": False,
   "corpus.near_duplicates": 0.0,
+  "corpus.letters": "upper",
   **{f"tokenizer.{n}": v for n, v in vocabulary_sample.LATER_OPTIONS.items()},
 }
 # Recorded instead of the tokenizer's options if tokenizer.path is set.

@@ -37,7 +37,12 @@ LATER_OPTIONS = {
   "normalization": "",
   "character_coverage": training.COVERAGE,
   "byte_fallback": False,
+  "k": 6,
+  "stride": 1,
 }
+
+
+PART = 1_000
 
 
 class Sample(NamedTuple):
@@ -146,8 +151,12 @@ def training_sentences(
 def document_sentences(config: TextConfig, document: Document) -> list[str]:
   """Returns the sentences of a document, split according to the config.
 
-  BPE learns tokens for the whitespace before them, too.
+  BPE learns tokens for the whitespace before them, too. A sequence is divided
+  into parts of PART letters, as BPE's trainer is slow in long words.
   """
+  if document.domain.has_sequences:
+    [line] = document.lines
+    return [line[at : at + PART] for at in range(0, len(line), PART)]
   spells_lines = config.tokenizer.kind == "bpe"
   lines = read_lines(document.lines, spells_lines=spells_lines)
   spans = find_sentences(

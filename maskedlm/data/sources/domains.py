@@ -18,6 +18,11 @@ class Domain(NamedTuple):
   language: str  # ISO 639-1, for sentence splitting.
   source: str  # In the form of corpus.source.
 
+  @property
+  def has_sequences(self) -> bool:
+    """Whether its documents are sequences, which have no sentences."""
+    return self.source.startswith("fasta:")
+
 
 def parse_domains(options) -> list[Domain]:
   """Returns the domains of config.corpus; without corpus.parts, a nameless one.

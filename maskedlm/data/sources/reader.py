@@ -6,10 +6,11 @@
   jsonl:GLOBS      one JSON object per line, its text in `corpus.text_field`
   parquet:GLOBS    Parquet files, their text in the column `corpus.text_field`
   tfds:NAME[:VERSION][:SPLIT][@DATA_DIR]   a TFDS dataset, without TensorFlow
+  fasta:GLOBS      FASTA; a record is a document of one line
   docstrings:[NAMES]   docstrings of all installed packages, or of those named
 GLOBS and NAMES are separated by commas (a path that contains one must be the
-only item); a folder stands for every .txt (or .jsonl, .parquet) file under it;
-.gz and .zst files are decompressed. SPLIT defaults to "train", DATA_DIR to the
+only item); a folder stands for every .txt (.jsonl, .parquet, .fa ...) file under
+it; .gz and .zst files are decompressed. SPLIT defaults to "train", DATA_DIR to the
 data folder of TFDS.
 
 Reading is streaming: files, lines and documents of any length take bounded
@@ -29,10 +30,19 @@ from typing import NamedTuple
 from maskedlm.core.errors import CorpusError, check_name, did_you_mean
 from maskedlm.core.parse_json import parse_json
 from maskedlm.data.repair import repair
-from maskedlm.data.sources import docstrings, encodings, files, parquet, tfds
+from maskedlm.data.sources import (
+  docstrings,
+  encodings,
+  fasta,
+  files,
+  parquet,
+  tfds,
+)
 from maskedlm.data.sources.sentences import cut_text, stripped
 
-SOURCE_TYPES = ("text", "lines", "jsonl", "parquet", "tfds", "docstrings")
+SOURCE_TYPES = (
+  *("text", "lines", "jsonl", "parquet", "tfds", "fasta", "docstrings"),
+)
 FIELD_TYPES = ("jsonl", "parquet", "tfds")  # Those with corpus.text_field.
 # Characters; longer lines and documents are cut.
 MAX_LINE = 1 << 20
@@ -44,12 +54,18 @@ _MAX_WITHOUT_TEXT = 1_000  # Records without the text field before giving up.
 
 
 def read_documents(
-  source: str, *, text_field: str, report: Counter, num_workers: int = 1
+  source: str,
+  *,
+  text_field: str,
+  report: Counter,
+  num_workers: int = 1,
+  letters: fasta.Letters = fasta.Letters(),
 ) -> Iterator[list[str]]:
   """Yields the documents of a source as lists of lines, with their indentation.
 
   The first and the last line of a document are not blank. `report` is updated
-  as they are read. Docstrings are parsed by num_workers processes.
+  as they are read. Docstrings are parsed by num_workers processes, and the
+  sequences of FASTA are read as `letters` says.
 
   Raises:
     CorpusError: at once if the source is misspelt or matches nothing; later if
@@ -57,7 +73,7 @@ def read_documents(
   """
   is_tfds = _source_type(source) == "tfds"
   paths = () if is_tfds else _paths(source)
-  found = _texts(source, paths, None, text_field, report, num_workers)
+  found = _texts(source, paths, None, text_field, report, num_workers, letters)
   return _not_empty(_counted(found, report), source, report)
 
 
@@ -99,7 +115,12 @@ def list_pieces(source: str, *, text_field: str, num_bytes: int) -> list[Piece]:
 
 
 def read_piece(
-  source: str, piece: Piece, *, text_field: str, report: Counter
+  source: str,
+  piece: Piece,
+  *,
+  text_field: str,
+  report: Counter,
+  letters: fasta.Letters = fasta.Letters(),
 ) -> Iterator[list[str]]:
   """Yields the documents of a piece, as read_documents does.
 
@@ -109,7 +130,9 @@ def read_piece(
   Raises:
     CorpusError: a file can't be read.
   """
-  found = _texts(source, piece.paths, piece.records, text_field, report)
+  found = _texts(
+    source, piece.paths, piece.records, text_field, report, letters=letters
+  )
   return _counted(found, report)
 
 
@@ -120,6 +143,7 @@ def _texts(
   text_field: str,
   report: Counter,
   num_workers: int = 1,
+  letters: fasta.Letters = fasta.Letters(),
 ) -> Iterable[Iterable[str]]:
   match _source_type(source):
     case "text":
@@ -134,6 +158,8 @@ def _texts(
       return _tfds_texts(dataset, source, text_field, report, records)
     case "parquet":
       return _parquet(paths, source, text_field, report)
+    case "fasta":
+      return fasta.read_sequences(paths, letters, report)
   found = docstrings.read_documents(
     paths, report=report, num_workers=num_workers
   )
@@ -166,6 +192,7 @@ _ENDINGS = {
   "lines": (".txt", ".txt.gz", ".txt.zst"),
   "jsonl": (".jsonl", ".jsonl.gz", ".jsonl.zst"),
   "parquet": (".parquet",),  # Its pages are compressed inside the file.
+  "fasta": fasta.ENDINGS,
 }
 # C4's names. A folder of .jsonl files may have .json files that describe it.
 _INSTEAD = {"jsonl": (".json", ".json.gz", ".json.zst")}

@@ -5,6 +5,7 @@ The lines come from reader.py.
 
 import functools
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable
 
@@ -31,16 +32,18 @@ def find_sentences(
   Args:
     lines: the lines of a document. Its text is the lines, joined by one
       character.
-    mode: "split" (lines are split into sentences) or "lines" (a line is one).
+    mode: "split" (lines are split into sentences), "lines" (a line is one) or
+      "whole" (the same, whatever its length).
     language: ISO 639-1 code; its abbreviations do not end a sentence.
     report: counts the cuts in sentences over MAX_SENTENCE characters.
 
   Raises:
     CorpusError: the mode is unknown, or the language is not a code.
   """
-  check_name("corpus.sentences", mode, ("split", "lines"), CorpusError)
-  if mode == "lines":
-    cut = functools.partial(cut_text, limit=MAX_SENTENCE, what="sentences")
+  check_name("corpus.sentences", mode, ("split", "lines", "whole"), CorpusError)
+  limits = {"lines": MAX_SENTENCE, "whole": sys.maxsize}
+  if mode in limits:
+    cut = functools.partial(cut_text, limit=limits[mode], what="sentences")
     split = functools.partial(cut, report=report)
   elif not re.fullmatch("[a-z]{2,3}", language):
     raise CorpusError(

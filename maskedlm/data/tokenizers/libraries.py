@@ -18,7 +18,7 @@ import tokenizers
 from maskedlm.core.errors import CorpusError
 from maskedlm.core.open_file import open_file
 from maskedlm.core.parse_json import parse_json
-from maskedlm.data.tokenizers import fast_wordpiece, word_starts
+from maskedlm.data.tokenizers import fast_wordpiece, letters, word_starts
 from maskedlm.runtime import storage_errors
 
 # prepare runs one process per core: the library must not start threads in each,
@@ -44,7 +44,7 @@ Encode = Callable[[str], tuple[list[int], list[tuple[int, int]]]]
 class Backend(NamedTuple):
   """A tokenizer file, and the functions of the library that reads it."""
 
-  kind: str  # wordpiece | bpe | unigram.
+  kind: str  # wordpiece | bpe | unigram | characters | kmers | wordlevel.
   file: str  # One of FILE_NAMES.
   content: bytes
   definition: dict  # What a tokenizer.json says; {} for sentencepiece.
@@ -59,6 +59,8 @@ class Backend(NamedTuple):
   decode: Callable[[list[int]], str]
   notes: tuple[str, ...] = ()  # What differs from the file, or is a guess.
   renamed: Mapping[str, str] = {}  # Special tokens of a file of others.
+  k: int = 1  # Of k-mers: letters in one, and from one to the next.
+  stride: int = 1
 
 
 FILE_NAMES = ("tokenizer.json", "tokenizer.model")  # In a saved directory.
@@ -121,7 +123,9 @@ def read_tokenizer_json(content: bytes, path) -> Backend:
   """
   definition = parse_object(content, path)
   library = build(definition, path)
-  kind = type(library.model).__name__.lower()
+  kind, k, stride = letters.kind_of(
+    definition, type(library.model).__name__.lower()
+  )
   ids = library.get_vocab(with_added_tokens=True)
   special = find_special(ids, path, unknown=unknown_token(definition))
   tokens = [""] * (max(ids.values()) + 1)
@@ -178,6 +182,8 @@ def read_tokenizer_json(content: bytes, path) -> Backend:
     decode=lambda ids: library.decode(
       ids, skip_special_tokens=False
     ).removeprefix(prefix),
+    k=k,
+    stride=stride,
   )
 
 

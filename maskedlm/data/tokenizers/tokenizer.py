@@ -25,6 +25,7 @@ from maskedlm.core.errors import CorpusError, check_name
 from maskedlm.data.repair import kept_places, repair
 from maskedlm.data.tokenizers import (
   documents,
+  letters,
   libraries,
   others,
   plain_text,
@@ -58,7 +59,9 @@ class Encoding(NamedTuple):
 class Tokenizer(NamedTuple):
   """A tokenizer: its vocabulary and functions. Not picklable; load it again."""
 
-  kind: str  # wordpiece | bpe | unigram (any sentencepiece model).
+  # wordpiece | bpe | unigram (any sentencepiece model) | characters | kmers |
+  # wordlevel.
+  kind: str
   vocab_size: int  # V; every id is below it.
   special: Special
   # [n] int32: sorted ids that are never masked or drawn as random tokens: those
@@ -93,6 +96,13 @@ class Tokenizer(NamedTuple):
   # How a file of others was read where it is repaired or leaves something
   # open, as short clauses; empty for a saved tokenizer.
   notes: tuple[str, ...] = ()
+  k: int = 1  # Of k-mers: letters in one, and from one to the next.
+  stride: int = 1
+
+  @property
+  def overlap(self) -> int:
+    """How many tokens in a row have a letter in common, 1 but for k-mers."""
+    return -(-self.k // self.stride)
 
 
 def train_tokenizer(
@@ -105,22 +115,28 @@ def train_tokenizer(
   normalization: str = "",
   character_coverage: float = training.COVERAGE,
   byte_fallback: bool = False,
+  k: int = 6,
+  stride: int = 1,
 ) -> Tokenizer:
   """Trains a tokenizer; the same sentences give the same one, bit for bit.
 
   Args:
     sentences: a stream, read to its end; every k-th one is held in memory.
-    kind: wordpiece (as BERT's), bpe (byte-level, as RoBERTa's) or unigram
-      (sentencepiece, as ALBERT's; trained on 32 MB at most).
+    kind: wordpiece (as BERT's), bpe (byte-level, as RoBERTa's), unigram
+      (sentencepiece, as ALBERT's; trained on 32 MB at most), or of sequences
+      without words, characters or kmers (letters.py).
     vocab_size: size including special tokens. If the text doesn't yield as
       many, WordPiece and BPE log a warning and return a smaller vocabulary.
-    lowercase: whether to lowercase and strip accents, as uncased BERT does.
+      It has no effect on kmers.
+    lowercase: whether to lowercase and strip accents, as uncased BERT does;
+      without effect on characters and kmers, as is normalization.
     sample_bytes: maximum size of the text trained on; None: all of it.
     normalization: nfc, nfkc or none; "" is nfkc for unigram, else none.
     character_coverage: minimum share of the text's characters covered by the
       vocabulary, if they fit in half of it (in WordPiece, a quarter); the
       others are unknown. Byte-level BPE covers all.
     byte_fallback: whether a unigram spells the others with 256 byte tokens.
+    k, stride: letters in a k-mer, and from its beginning to that of the next.
 
   Raises:
     CorpusError: there is no text, the kind is unknown, vocab_size is impossible
@@ -137,13 +153,21 @@ def train_tokenizer(
     "wordpiece": (training.train_wordpiece, repairs.read_tokenizer_json),
     "bpe": (training.train_bpe, repairs.read_tokenizer_json),
     "unigram": (unigram.train_unigram, sentencepiece_model.read),
+    "characters": (letters.train_characters, repairs.read_tokenizer_json),
+    "kmers": (letters.train_kmers, repairs.read_tokenizer_json),
   }
   check_name("tokenizer.kind", kind, trainers, CorpusError)
   train, read = trainers[kind]
   content = train(
     training.sample_sentences(sentences, sample_bytes),
     training.VocabularyOptions(
-      vocab_size, lowercase, normalization, character_coverage, byte_fallback
+      vocab_size=vocab_size,
+      lowercase=lowercase,
+      normalization=normalization,
+      character_coverage=character_coverage,
+      byte_fallback=byte_fallback,
+      k=k,
+      stride=stride,
     ),
   )
   return _make_tokenizer(read(content, "as trained"))
@@ -257,6 +281,8 @@ def _make_tokenizer(library: Backend) -> Tokenizer:
     save=save,
     sha256=hashlib.sha256(library.content).hexdigest(),
     notes=library.notes,
+    k=library.k,
+    stride=library.stride,
   )
 
 

@@ -42,6 +42,8 @@ class VocabularyOptions(NamedTuple):
   normalization: str
   character_coverage: float
   byte_fallback: bool
+  k: int = 6
+  stride: int = 1
 
 
 _log = logging.getLogger(__name__)

@@ -1,16 +1,17 @@
-"""Reads BERT's vocab.txt, which says nothing of case and accents, and ESM's."""
+"""Reads BERT's vocab.txt, which says nothing of case and accents.
+
+Those of ESM, whose tokens are letters, and of DNABERT, whose tokens are all
+k-mers of bases, are recognised by their tokens.
+"""
 
 import pathlib
 import re
 import unicodedata
 from collections.abc import Mapping
 
-import tokenizers
-from tokenizers import models, pre_tokenizers
-
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.sources import encodings
-from maskedlm.data.tokenizers import libraries, training
+from maskedlm.data.tokenizers import letters, libraries, training
 
 
 def to_json(
@@ -43,6 +44,9 @@ def to_json(
     len(line) == 1 or _NAMED.fullmatch(line) for line in lines
   ):
     return _of_letters(ids, path), "each letter is a token", {}
+  if k := _kmer_size(lines):
+    made = letters.kmers_json(ids, _specials(ids, path), "ACGT", k=k, stride=1)
+    return made, f"its tokens are {k}-mers, one from each base on", {}
   first = libraries.Special(*(names[:1] for names in libraries.SPECIAL_NAMES))
   renamed = libraries.usual_names(ids, roles, first)
   lines = [renamed.get(line, line) for line in lines]
@@ -79,21 +83,29 @@ def to_json(
 
 
 _NAMED = re.compile(r"<\w+>")
+_BASES = re.compile("[ACGT]+")
+_SPECIAL = re.compile(r"\[[A-Z]+\]|<\w+>")
 
 
 def _of_letters(ids: dict[str, int], path: pathlib.Path) -> str:
   """Returns the tokenizer.json of a vocabulary of letters, such as ESM's."""
-  special = libraries.find_special(ids, path)
-  unknown = next(token for token in ids if ids[token] == special.unk)
-  library = tokenizers.Tokenizer(models.WordLevel(ids, unk_token=unknown))
-  library.pre_tokenizer = pre_tokenizers.Sequence(
-    [
-      pre_tokenizers.WhitespaceSplit(),
-      pre_tokenizers.Split("", behavior="isolated"),
-    ]
-  )
-  library.add_special_tokens([token for token in ids if len(token) > 1])
-  return library.to_str()
+  return letters.characters_json(ids, _specials(ids, path))
+
+
+def _kmer_size(lines: list[str]) -> int:
+  """Returns k if the tokens are all k-mers and special ones; 0 if not."""
+  words = {line for line in lines if not _SPECIAL.fullmatch(line)}
+  k = len(next(iter(words), ""))
+  whole = all(len(word) == k and _BASES.fullmatch(word) for word in words)
+  return k if k and whole and len(words) == 4**k else 0
+
+
+def _specials(ids: dict[str, int], path: pathlib.Path) -> list[str]:
+  """Returns the five special tokens by their roles, and then the others."""
+  tokens = {index: token for token, index in ids.items()}
+  needed = [tokens[index] for index in libraries.find_special(ids, path)]
+  others = [token for token in ids if _SPECIAL.fullmatch(token)]
+  return list(dict.fromkeys([*needed, *others]))
 
 
 def _lines(content: bytes, path: pathlib.Path) -> list[str]:

@@ -71,7 +71,7 @@ def make_masking(
   """Returns the masking that the options describe.
 
   Args:
-    tokenizer: only its vocab_size, special, special_ids and, unless
+    tokenizer: only its vocab_size, special, special_ids, overlap and, unless
       options.choose is "tokens", starts_word are read.
     length: tokens in a row, L.
     options: the masking options of config.objective.
@@ -86,7 +86,7 @@ def make_masking(
   >>> from types import SimpleNamespace
   >>> special = SimpleNamespace(cls=0, mask=1)
   >>> tokenizer = SimpleNamespace(
-  ...   vocab_size=20, special_ids=[0, 1], special=special
+  ...   vocab_size=20, special_ids=[0, 1], special=special, overlap=1
   ... )
   >>> options = CorruptionOptions(0.3, mask_share=1.0, random_share=0.0)
   >>> masking = make_masking(tokenizer, 10, options, token_counts=np.ones(20))
@@ -104,13 +104,14 @@ def make_masking(
   num_chosen = count_predictions(
     options.mask_rate, length, max_predictions=options.max_predictions
   )
+  num_chosen = max(num_chosen, min(tokenizer.overlap, length))
   _check_combination(options, length, num_chosen)
   is_special = np.zeros(tokenizer.vocab_size, bool)
   is_special[np.asarray(tokenizer.special_ids)] = True
   mask_text = _corruption_function(
     options,
     _choosing_function(options, tokenizer, is_special),
-    tokenizer.special,
+    tokenizer,
     random_token_table(options.random_tokens, token_counts, is_special),
   )
 
@@ -122,6 +123,7 @@ def make_masking(
       length=length,
       num_predictions=num_chosen,
     )
+    num_to_mask = jnp.maximum(num_to_mask, min(tokenizer.overlap, num_chosen))
     candidates = maskable(input_ids, segment_ids, is_special)
     text = _Text(batch, candidates, num_to_mask, num_chosen)
     masked, positions, labels, weights = mask_text(key, text)
@@ -172,10 +174,11 @@ def _choosing_function(options: CorruptionOptions, tokenizer, is_special):
     )
 
   def choose_by_words(key, text: _Text, *, choose):
-    begins_word = spans.word_starts(
+    begins_word = spans.unit_starts(
+      key,
       text.batch["input_ids"],
       text.batch["segment_ids"],
-      tokenizer.starts_word,
+      tokenizer,
       is_special,
     )
     return choose(
@@ -186,9 +189,9 @@ def _choosing_function(options: CorruptionOptions, tokenizer, is_special):
       num_predictions=text.num_predictions,
     )
 
-  if options.choose == "tokens":
+  if options.choose == "tokens" and tokenizer.overlap == 1:
     return choose_single
-  if options.choose == "words":
+  if options.choose in ("tokens", "words"):
     return functools.partial(choose_by_words, choose=spans.choose_words)
   if options.choose == "ngrams":
     shares = spans.ngram_shares(options.max_span_words)
@@ -199,17 +202,18 @@ def _choosing_function(options: CorruptionOptions, tokenizer, is_special):
 
 
 def _corruption_function(
-  options: CorruptionOptions, choose, special, random_tokens: TokenTable
+  options: CorruptionOptions, choose, tokenizer, random_tokens: TokenTable
 ):
   """Returns (key, text) -> the batch, positions, labels, weights [B, P'].
 
   Args:
     options: as in `make_masking`.
     choose: the result of `_choosing_function`.
-    special: the ids of special tokens.
+    tokenizer: its special and overlap are read.
     random_tokens: the distribution of random tokens.
   """
-  whole_spans = options.choose in ("ngrams", "spans")
+  special = tokenizer.special
+  whole_spans = options.choose in ("ngrams", "spans") or tokenizer.overlap > 1
 
   def replace(key, text: _Text, mask_share: float, random_share: float):
     choose_key, replace_key = jax.random.split(key)

@@ -77,6 +77,36 @@ def word_starts(
   return begins | after
 
 
+def unit_starts(
+  key: Key[Array, ""],
+  input_ids: Int[Array, "B L"],
+  segment_ids: Int[Array, "B L"],
+  tokenizer,
+  is_special: Bool[Array, " V"],
+) -> Bool[Array, "B L"]:
+  """Returns which tokens begin a unit that is chosen as a whole.
+
+  It is a word; of k-mers that overlap, as many in a row as have a letter in
+  common, from a random column of each row on: fewer would be given away by the
+  neighbours, which spell their letters. Only at a special token a unit may be
+  shorter, as there is no neighbour.
+
+  Args:
+    key: draws the columns.
+    input_ids, segment_ids: the rows.
+    tokenizer: its starts_word and overlap are read.
+    is_special: which tokens are.
+  """
+  starts, size = tokenizer.starts_word, tokenizer.overlap
+  if size == 1:
+    return word_starts(input_ids, segment_ids, starts, is_special)
+  B, L = input_ids.shape
+  first = jax.random.randint(jax.random.fold_in(key, size), (B, 1), 0, size)
+  none = np.zeros(len(starts), bool)
+  barriers = word_starts(input_ids, segment_ids, none, is_special)
+  return barriers | ((jnp.arange(L) + first) % size == 0)
+
+
 def choose_words(
   key: Key[Array, ""],
   candidates: Bool[Array, "B L"],
@@ -93,7 +123,7 @@ def choose_words(
   Args:
     key: decides which.
     candidates: tokens that may be chosen: all of a word or none.
-    begins_word: the result of `word_starts`.
+    begins_word: the result of `unit_starts`.
     num_to_mask: at most num_predictions.
     num_predictions: P.
 

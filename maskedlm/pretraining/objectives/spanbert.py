@@ -116,8 +116,8 @@ def make_masking(corpus, length: int, options: Options) -> Masking:
     positions, weights = spans.choose_spans(
       choose_key,
       candidates,
-      spans.word_starts(
-        input_ids, segment_ids, tokenizer.starts_word, is_special
+      spans.unit_starts(
+        choose_key, input_ids, segment_ids, tokenizer, is_special
       ),
       tokens.count_to_mask(
         jnp.sum(candidates, axis=1),

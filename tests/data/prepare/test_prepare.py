@@ -383,3 +383,24 @@ def test_real_text(data_dir, tmp_path):
   encode = corpus.tokenizer.encode_batch
   given = [np.concatenate(encode(document)).tolist() for document in lines]
   assert sorted(found) == sorted(given)
+
+
+@pytest.mark.parametrize("kind", ["characters", "kmers", "bpe"])
+def test_a_sequence_is_one_sentence_of_any_length(tmp_path, kind):
+  rng = np.random.default_rng(3)
+  records = ["".join(rng.choice([*"ACGT"], n)) for n in (700, 5_000, 31, 200)]
+  fasta = "".join(f">{i}\n{x}\n" for i, x in enumerate(records))
+  (tmp_path / "a.fa").write_text(fasta)
+  config = defaults.default()
+  config.corpus.source = f"fasta:{tmp_path}/a.fa"
+  config.corpus.num_workers = 1
+  config.tokenizer.update(kind=kind, vocab_size=300, lowercase=False, k=3)
+  corpus = prepare_corpus(config, tmp_path / "corpus")
+  found = [x for s in ("train", "heldout") for x in sentences(corpus, s)]
+  assert sorted(len(document) for document in found) == [1, 1, 1, 1]
+  if kind != "kmers":
+    shown = sorted(text.strip() for [text] in found)
+  else:  # The last letters of all but the first.
+    split = [text.split() for [text] in found]
+    shown = sorted(x[0] + "".join(kmer[-1] for kmer in x[1:]) for x in split)
+  assert shown == sorted(records)

@@ -1,6 +1,7 @@
 """Every combination of choose and corruption, and options that are refused."""
 
 import math
+import sys
 import types
 
 import jax
@@ -17,6 +18,7 @@ V, L, B = 97, 43, 60
 TOKENIZER = types.SimpleNamespace(
   vocab_size=V,
   special=types.SimpleNamespace(pad=PAD, mask=MASK),
+  overlap=1,
   special_ids=np.arange(5),
   starts_word=np.arange(V) < 60,
 )
@@ -52,6 +54,36 @@ def make_batch():
     "segment_ids": real.astype(np.int32),
     "example_weights": np.ones(B, np.float32),
   }
+
+
+@pytest.mark.parametrize("choose", ["tokens", "words", "spans"])
+def test_overlapping_tokens_are_not_given_away(choose, monkeypatch):
+  k = 4
+  overlapping = types.SimpleNamespace(**{**vars(TOKENIZER), "overlap": k})
+  monkeypatch.setattr(sys.modules[__name__], "TOKENIZER", overlapping)
+  made = make(choose=choose, mask_rate=0.2)
+  rows = make_batch()
+  rows["input_ids"][0, 3:] = SEP  # A text of two tokens.
+
+  def letters(columns):
+    """Returns the letters of 4-mers, two texts having none in common."""
+    first = (column + 100 * (column > 9) for column in columns)
+    return {letter for at in first for letter in range(at, at + k)}
+
+  begins = set()
+  for seed in range(5):
+    batch = jax.device_get(made.corrupt(rows, jax.random.key(seed)))
+    for row, ids in enumerate(rows["input_ids"]):
+      used = batch["masked_weights"][row] > 0
+      chosen = batch["masked_positions"][row][used]
+      assert 0 < len(chosen) <= max(k, round(0.2 * (ids != PAD).sum()))
+      shown = np.setdiff1d(np.flatnonzero(ids > MASK), chosen)
+      assert all(letters([column]) - letters(shown) for column in chosen)
+      runs = np.split(chosen, np.flatnonzero(np.diff(chosen) > 1) + 1)
+      masked = batch["input_ids"][row] == MASK
+      assert all(masked[run].all() or not masked[run].any() for run in runs)
+      begins |= {run[0] % k for run in runs}
+  assert begins == {*range(k)}
 
 
 def test_heldout_mask_rate_sets_the_number_of_predictions():
