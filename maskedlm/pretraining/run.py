@@ -69,8 +69,8 @@ def run(
     ]
   if (overlap := corpus.tokenizer.overlap) > 1:
     console.log(
-      f"masks cover {overlap} tokens in a row: so many {corpus.tokenizer.k}-mers "
-      "share a letter, and a single one would be given away by its neighbours"
+      f"masks cover {overlap} tokens in a row: so many {corpus.tokenizer.k}"
+      "-mers share a letter, and neighbours would give away a single one"
     )
   languages = language_metrics.of_corpus(corpus)
   counts = corpus.token_counts

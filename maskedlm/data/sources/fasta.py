@@ -39,6 +39,9 @@ class Letters(NamedTuple):
   least: int = 1  # Letters that a record must have.
 
 
+USUAL = Letters()
+
+
 class Record(NamedTuple):
   """A record, or a part of a long one."""
 

@@ -9,9 +9,9 @@
   fasta:GLOBS      FASTA; a record is a document of one line
   docstrings:[NAMES]   docstrings of all installed packages, or of those named
 GLOBS and NAMES are separated by commas (a path that contains one must be the
-only item); a folder stands for every .txt (.jsonl, .parquet, .fa ...) file under
-it; .gz and .zst files are decompressed. SPLIT defaults to "train", DATA_DIR to the
-data folder of TFDS.
+only item); a folder stands for every .txt (.jsonl, .parquet, .fa ...) file
+under it; .gz and .zst files are decompressed. SPLIT defaults to "train",
+DATA_DIR to the data folder of TFDS.
 
 Reading is streaming: files, lines and documents of any length take bounded
 memory. Documents come in the order of the sorted paths. Oddities in the text
@@ -59,7 +59,7 @@ def read_documents(
   text_field: str,
   report: Counter,
   num_workers: int = 1,
-  letters: fasta.Letters = fasta.Letters(),
+  letters: fasta.Letters = fasta.USUAL,
 ) -> Iterator[list[str]]:
   """Yields the documents of a source as lists of lines, with their indentation.
 
@@ -120,7 +120,7 @@ def read_piece(
   *,
   text_field: str,
   report: Counter,
-  letters: fasta.Letters = fasta.Letters(),
+  letters: fasta.Letters = fasta.USUAL,
 ) -> Iterator[list[str]]:
   """Yields the documents of a piece, as read_documents does.
 
@@ -143,7 +143,7 @@ def _texts(
   text_field: str,
   report: Counter,
   num_workers: int = 1,
-  letters: fasta.Letters = fasta.Letters(),
+  letters: fasta.Letters = fasta.USUAL,
 ) -> Iterable[Iterable[str]]:
   match _source_type(source):
     case "text":
