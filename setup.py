@@ -43,6 +43,7 @@ setuptools.setup(
     "fsspec",
     "google-crc32c",  # Checksums of TFRecord.
     "grain>=0.2.18",
+    "huggingface_hub>=1.0",
     # tensorflow-datasets imports it without declaring it (datasets#11212).
     "importlib_resources",
     "jax>=0.10",

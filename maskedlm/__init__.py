@@ -8,9 +8,9 @@ it is needed.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-  from maskedlm.in_python import train
+  from maskedlm.in_python import load, train
   from maskedlm.inference.ensemble import Ensemble, load_ensemble
-  from maskedlm.inference.model import Model, load
+  from maskedlm.inference.model import Model
 
 __version__ = "0.1.0"
 __all__ = (
@@ -28,10 +28,10 @@ def __getattr__(name: str):
     from maskedlm.config import presets
 
     return presets
-  if name in ("train", "pretrain"):  # The second is its earlier name.
+  if name in ("load", "train", "pretrain"):  # The last is train's earlier name.
     from maskedlm import in_python
 
-    return in_python.train
+    return getattr(in_python, name.replace("pretrain", "train"))
   if name == "finetune":
     raise AttributeError(
       "maskedlm.finetune is a folder: import it to use it; to fine-tune, call "

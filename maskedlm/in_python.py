@@ -1,6 +1,7 @@
-"""`maskedlm.train`: the verbs pretrain and finetune, called from Python."""
+"""`maskedlm.train` and `maskedlm.load`: training and its results in Python."""
 
 import os
+import pathlib
 from typing import Any
 
 from ml_collections import ConfigDict
@@ -8,6 +9,9 @@ from ml_collections import ConfigDict
 from maskedlm.config import defaults, existing, overrides
 from maskedlm.core.errors import StoppedError
 from maskedlm.finetune import start as finetuning
+from maskedlm.inference import model
+from maskedlm.inference.model import Model
+from maskedlm.interop.huggingface import hub
 from maskedlm.pretraining import start as pretraining
 from maskedlm.pretraining.initial import init_from
 from maskedlm.runtime import buckets, output_files
@@ -34,9 +38,10 @@ def train(
   """
   if isinstance(config, str):
     config = overrides.load_config(config, validate=lambda config: None)
+  config = config.copy_and_resolve_references()
+  config.init_from = hub.pin(config.init_from, workdir)
   if "task" in config:
     return finetuning.finetune(config, workdir)
-  config = config.copy_and_resolve_references()
   place = buckets.origin(workdir)
   init_from.copy_architecture(config, given=())
   existing.fit_to_tokenizer(config, (), started=place.exists)
@@ -45,6 +50,19 @@ def train(
   if not run_pretraining(config, workdir):
     raise StoppedError("interrupted, and saved: the same call continues")
   return output_files.read_result(place)
+
+
+def load(path: str | pathlib.Path, *, length: int = 0) -> Model:
+  """Opens a checkpoint for inference, or a model of the Hugging Face Hub.
+
+  Args:
+    path: as for inference.model.load; or hf:NAME[@REVISION], see hub.pin.
+    length: as for inference.model.load.
+
+  Raises:
+    Exception: as inference.model.load and hub.pin.
+  """
+  return model.load(hub.pin(os.fspath(path)), length=length)
 
 
 def run_pretraining(config: ConfigDict, workdir: str | os.PathLike) -> bool:

@@ -71,15 +71,14 @@ class Finetune:
     given = overrides.given_options(self.overrides)
     _check_given(config, given, workdir)
     if not config.suite:
-      start.run_or_sweep(config, workdir)
+      _run(config, workdir)
       return
     file = self.config.partition(":")[0]
     configs = {name: self._load(f"{file}:{name}") for name in config.suite}
     for each in configs.values():
       _check_given(each, given, workdir)
     results = {
-      name: start.run_or_sweep(each, f"{workdir}/{name}")
-      for name, each in configs.items()
+      name: _run(each, f"{workdir}/{name}") for name, each in configs.items()
     }
     if all(results.values()):  # They are empty on hosts other than host 0.
       tasks = {each.task.kind: task_of(each) for each in configs.values()}
@@ -95,6 +94,16 @@ class Finetune:
     from maskedlm.finetune.config import typed, validate
 
     return typed(overrides.load_config(path, self.overrides, validate=validate))
+
+
+def _run(config: "FinetuneConfig", workdir: str) -> dict:
+  """Does the run or the sweep of a config; returns its result."""
+  from maskedlm.finetune import start
+  from maskedlm.interop.huggingface import hub
+
+  init_from = hub.pin(config.init_from, workdir)
+  config = dataclasses.replace(config, init_from=init_from)
+  return start.run_or_sweep(config, workdir)
 
 
 def _check_given(

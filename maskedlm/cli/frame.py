@@ -28,7 +28,7 @@ from typing import Any
 from maskedlm.cli.flags import ANY, REQUIRED, STDIN, Flag, flags_of
 from maskedlm.core.errors import ConfigError, check_name, did_you_mean
 from maskedlm.core.options import expected
-from maskedlm.runtime import output_options
+from maskedlm.runtime import hub_names, output_options
 
 
 def make_parser(cls: type, command: str) -> argparse.ArgumentParser:
@@ -93,6 +93,11 @@ def parse(cls: type, command: str, argv: Sequence[str]) -> Any:
     _check_value(each, values[each.name])
   _check_together(cls, flags, values, given)
   _check_files(flags, values)
+  if hub_names.PREFIX in (values.get("checkpoint") or ""):
+    from maskedlm.interop.huggingface import hub
+
+    paths = values["checkpoint"].split(",")  # Several are an ensemble.
+    values["checkpoint"] = ",".join(map(hub.pin, paths))
   return _build(cls, values)
 
 
@@ -100,6 +105,7 @@ def _read_config(
   parser, argv, *, instead: str, fits_corpus: bool, folder: str
 ) -> argparse.Namespace:
   from maskedlm.config import existing, overrides
+  from maskedlm.interop.huggingface import hub
 
   def made(args, config) -> str:
     usual = {"workdir": f"runs/{config.name}", "out": config.corpus.path}
@@ -109,7 +115,7 @@ def _read_config(
   if fits_corpus:
     more["fit"] = existing.fit_to_corpus
   args, args.config = overrides.parse_config(
-    parser, argv, instead=instead, **more
+    parser, argv, instead=instead, pin=hub.pin, **more
   )
   return args
 

@@ -11,21 +11,23 @@ from maskedlm.runtime import console
 @dataclasses.dataclass(frozen=True)
 class Import:
   """Reads a model that transformers saved (BERT, RoBERTa, XLM-R, CamemBERT,
-  DistilBERT, ELECTRA, ModernBERT), or sentence-transformers, with its pooling;
-  or the word vectors of word2vec and GloVe. It needs no internet, and runs no
-  pickle and no remote code.
+  DistilBERT, ELECTRA, ModernBERT), or sentence-transformers, with its pooling,
+  from a folder or from the Hugging Face Hub; or the word vectors of word2vec
+  and GloVe. It runs no pickle and no remote code.
   """
 
   from_: str = flag(
     REQUIRED,
-    "hf: a Hugging Face directory; word2vec: a file of word vectors, text or "
-    "binary, of word2vec, GloVe or fastText (.vec).",
+    "hf: a Hugging Face directory, or a model's name on the hub; word2vec: a "
+    "file of word vectors, text or binary, of word2vec, GloVe or fastText "
+    "(.vec).",
     choices=("hf", "word2vec"),
   )
   path: str = argument(
     REQUIRED,
-    "The file, or the directory with config.json, model.safetensors and the "
-    "tokenizer's files.",
+    "The file, the directory with config.json, model.safetensors and the "
+    "tokenizer's files, or NAME[@REVISION] of a model on the hub; hf:NAME if a "
+    "folder has the same name.",
   )
   out: str = shared.out_folder()
   part: str = flag(
@@ -49,12 +51,16 @@ class Import:
   def _hugging_face(self) -> None:
     import jax
 
-    from maskedlm.interop.huggingface import importer
+    from maskedlm.interop.huggingface import hub, importer
+    from maskedlm.runtime import output_options
 
+    output_options.check_new_folder(self.out)  # Before a model is fetched.
+    folder, name = hub.find(self.path)
     model = importer.import_model(
-      pathlib.Path(self.path),
+      folder,
       pathlib.Path(self.out),
       part=self.part,
+      name=name,
       log=console.log,
     )
     count = sum(x.size for x in jax.tree.leaves(model.params))

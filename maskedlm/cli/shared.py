@@ -10,7 +10,10 @@ PICTURES = (".png", ".svg", ".pdf")
 
 def checkpoint() -> Any:
   """Returns the field of --checkpoint."""
-  return flag(REQUIRED, "A workdir, or one of its checkpoints.")
+  return flag(
+    REQUIRED,
+    "A workdir, one of its checkpoints, or hf:NAME on the Hugging Face Hub.",
+  )
 
 
 def length() -> Any:

@@ -43,6 +43,7 @@ def parse_config(
   instead: str = "",
   fit: Callable[..., None] = lambda config, given, started: None,
   made: Callable[[argparse.Namespace, ConfigDict], str] = lambda *_: "",
+  pin: Callable[[str, str], str] = lambda path, folder: path,
 ) -> tuple:
   """Returns (the verb's arguments, the validated config of pretraining).
 
@@ -56,6 +57,7 @@ def parse_config(
       the config is validated.
     made: (arguments, config) -> the folder that the verb makes, or "". If it
       exists, the command continues what was started there.
+    pin: (config.init_from, that folder) -> the path that counts instead.
 
   Raises:
     ConfigError: the file or an override is wrong.
@@ -73,6 +75,7 @@ def parse_config(
       folder = made(args, config)
       return bool(folder) and buckets.origin(folder).exists()
 
+    config.init_from = pin(config.init_from, made(args, config))
     # A run's own config has the architecture already.
     from_other = {"init_from", "continue_from"}
     if args.config is not None or from_other & {*given}:

@@ -23,8 +23,9 @@ class RunOptions(of_training.RunOptions):
 
   init_from: str = option(
     "",
-    "A workdir or checkpoint, pretrained or fine-tuned: its architecture, "
-    "tokenizer and encoder, and its head if task and labels are the same.",
+    "A workdir or checkpoint, pretrained or fine-tuned, or hf:NAME on the "
+    "Hugging Face Hub: its architecture, tokenizer and encoder, and its head "
+    "if task and labels are the same.",
     frozen=True,
   )
   pretrained: bool = option(

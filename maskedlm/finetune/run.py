@@ -125,7 +125,7 @@ def prepare_run(config: FinetuneConfig) -> Prepared:
   if not config.init_from:
     raise ConfigError(
       "init_from is empty: give the workdir of a pretrained encoder, "
-      "--config.init_from=runs/bert."
+      "--config.init_from=runs/bert, or hf:NAME on the Hugging Face Hub."
     )
   start = load.open_best(config.init_from)
   data = config.data

@@ -89,6 +89,19 @@ def named_errors(path: str | os.PathLike, *, option: str) -> Iterator[None]:
     ) from error
 
 
+def check_new_folder(out: str | os.PathLike) -> pathlib.Path:
+  """Returns the absolute path of --out; raises as new_folder does."""
+  out = buckets.folder(out)
+  if output_files.is_here(out):
+    raise InteropError(
+      f"--out={out} is the current folder, or contains it, and would be "
+      "replaced: give the name of a new folder."
+    )
+  if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    raise InteropError(f"--out={out} exists: give another, or remove it first.")
+  return out
+
+
 @contextlib.contextmanager
 def new_folder(out: pathlib.Path) -> Iterator[pathlib.Path]:
   """Makes a folder to write into, which becomes --out if nothing is raised.
@@ -98,14 +111,7 @@ def new_folder(out: pathlib.Path) -> Iterator[pathlib.Path]:
     ConfigError: `out` is an address, or it can't be written.
     StorageError: it can't be written now, as its disk is full.
   """
-  out = buckets.folder(out)
-  if output_files.is_here(out):
-    raise InteropError(
-      f"--out={out} is the current folder, or contains it, and would be "
-      "replaced: give the name of a new folder."
-    )
-  if out.exists() and (not out.is_dir() or any(out.iterdir())):
-    raise InteropError(f"--out={out} exists: give another, or remove it first.")
+  out = check_new_folder(out)
   with contextlib.ExitStack() as stack:
     stack.enter_context(_sigterm_raises())
     stack.enter_context(storage_errors.disk_errors(out))

@@ -28,8 +28,8 @@ class RunOptions:
   )
   init_from: str = option(
     "",
-    "A run or an import to start from: its weights, architecture and "
-    "tokenizer.",
+    "A run or an import to start from, or hf:NAME on the Hugging Face Hub: its "
+    "weights, architecture and tokenizer.",
     frozen=True,
   )
 

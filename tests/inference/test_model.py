@@ -43,7 +43,7 @@ def test_import_is_light_and_resolves_names():
     "heavy = {'jax', 'numpy', 'flax', 'orbax'} & set(sys.modules)\n"
     "assert not heavy, heavy\n"
     "from maskedlm import Model, load\n"
-    "assert load is maskedlm.inference.model.load and 'jax' in sys.modules\n"
+    "assert load is maskedlm.in_python.load and 'jax' in sys.modules\n"
   )
   subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 

@@ -45,7 +45,12 @@ class Imported(NamedTuple):
 
 
 def import_model(
-  folder: pathlib.Path, out: pathlib.Path, *, part: str = "", log: Log
+  folder: pathlib.Path,
+  out: pathlib.Path,
+  *,
+  part: str = "",
+  name: str = "",
+  log: Log,
 ) -> Imported:
   """Reads a directory, writes the workdir `out` and returns the model.
 
@@ -54,6 +59,7 @@ def import_model(
     out: receives checkpoints/0, tokenizer/ and config.json.
     part: "" for everything; "encoder" for the encoder and its pooler, without
       the pooling of sentence-transformers.
+    name: what the model is called from then on; default: the folder's name.
     log: called with a line for everything that is left out or differs.
 
   Raises:
@@ -62,7 +68,7 @@ def import_model(
     CorpusError: the tokenizer is broken.
   """
   with output_options.new_folder(out) as unfinished:
-    name, whole = folder.resolve().name, folder
+    name, whole = name or folder.resolve().name, folder
     folder = sentence_transformers.encoder_folder(whole)
     config = config_json.load_config(folder)
     architecture = config_json.architecture_of(config, folder)

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 
 from maskedlm.interop.export_source import ExportSource
-from maskedlm.runtime import output_files
+from maskedlm.runtime import hub_names, output_files
 
 # Suffix of a class name -> pipeline tag.
 PIPELINES = {
@@ -29,7 +29,6 @@ SIZES = (
   "position",
   "activation",
 )
-
 
 _UNIGRAM = (
   "The tokens in `transformers` are those of training, but for halfwidth "
@@ -58,6 +57,8 @@ def format_model_card(
     library, pipeline = "sentence-transformers", "sentence-similarity"
     prompts = opened.task["sentences"].get("prompts")
     use = _with_sentence_transformers(_ENCODE_WITH if prompts else _ENCODE)
+  training = list(_training(opened))
+  named = [x for _, x in training if hub_names.is_name(str(x))]
   count = sum(x.size for x in jax.tree.leaves(opened.params))
   sizes = [(name, getattr(opened.cfg, name)) for name in SIZES]
   tokenizer = f"{opened.tokenizer.kind}, {opened.tokenizer.vocab_size:,} tokens"
@@ -65,6 +66,7 @@ def format_model_card(
     "---",
     f"library_name: {library}",
     f"pipeline_tag: {pipeline}",
+    *(f"base_model: {hub_names.parse(name).model}" for name in named),
     "tags:",
     "- maskedlm",
     "---",
@@ -82,7 +84,7 @@ def format_model_card(
     *([_UNIGRAM, ""] if opened.tokenizer.kind == "unigram" else []),
     "## Training",
     "",
-    *_table(_training(opened)),
+    *_table(training),
     "",
     "Not stated here: license, intended use, limitations and biases. Please "
     "add them when publishing the model.",
@@ -136,7 +138,9 @@ def _training(opened: ExportSource) -> Iterator[tuple[str, Any]]:
     given = pathlib.PurePath(corpus.get("path") or "").name
     yield "corpus", given or corpus["source"]
   if config.get("init_from"):
-    yield "fine-tuned from", pathlib.PurePath(config["init_from"]).name
+    start = config["init_from"]
+    named = hub_names.is_name(start)
+    yield "fine-tuned from", start if named else pathlib.PurePath(start).name
   heldout = meta.get("heldout", {})
   result = output_files.read_result(opened.path)
   for name, value in heldout.items():

@@ -94,7 +94,7 @@ def _files(folder: pathlib.Path) -> list[pathlib.Path]:
     if others[0].endswith(".bin"):
       pattern = others[0].replace("-00001-", "-*-")
       why = "a pickle can run code. If you trust it: "
-      why += _convert(folder, pattern)
+      why += convert_command(folder, pattern)
     else:
       why = (
         "save it with transformers 4, from_pretrained(..., from_tf=True) or "
@@ -108,7 +108,7 @@ def _files(folder: pathlib.Path) -> list[pathlib.Path]:
   )
 
 
-def _convert(folder: pathlib.Path, pattern: str) -> str:
+def convert_command(folder: pathlib.Path, pattern: str) -> str:
   """Returns the command that makes safetensors of a pickle, whatever its class.
 
   weights_only lets PyTorch refuse everything but tensors.

@@ -15,7 +15,7 @@ from maskedlm.core.errors import CheckpointError, ConfigError
 from maskedlm.core.task import Params
 from maskedlm.data.tokenizers.tokenizer import Tokenizer, open_tokenizer
 from maskedlm.modeling.architecture import EncoderConfig, restored
-from maskedlm.runtime import buckets, console
+from maskedlm.runtime import buckets, console, hub_names
 from maskedlm.training.checkpoints import files, manifest
 from maskedlm.training.checkpoints.arrays import read_arrays
 
@@ -146,7 +146,7 @@ def load_params(
     ConfigError, StorageError: the folder can't be read.
   """
   return files.load_step(
-    buckets.origin(path),
+    _place(path),
     step,
     _load_params,
     items=("params/", "meta/"),
@@ -165,8 +165,14 @@ def _load_params(path: buckets.Path):
   return read_arrays(path / "params", names), manifest.meta(record)
 
 
+def _place(path: str | pathlib.Path) -> buckets.Path:
+  if hub_names.is_name(path):
+    return hub_names.workdir(path)
+  return buckets.origin(path)
+
+
 def _existing(path: str | pathlib.Path) -> buckets.Path:
-  path = buckets.origin(path)
+  path = _place(path)
   if not path.exists():
     raise ConfigError(
       f"{path}: no such folder; expected the workdir of a run, or one of its "
@@ -209,7 +215,7 @@ def open_best(path: str | pathlib.Path) -> LoadedCheckpoint:
   Raises:
     CheckpointError, ConfigError: as open_checkpoint.
   """
-  folder = buckets.origin(path) / "checkpoints"
+  folder = _place(path) / "checkpoints"
   for step in files.ranked_steps(folder)[:1]:
     record = manifest.read_record(folder / str(step))
     if "kind" in record["meta"].get("task", {}):
@@ -235,7 +241,7 @@ def tokenizer_dir(path: str | pathlib.Path) -> buckets.Path:
   Raises:
     ConfigError: there is none.
   """
-  path = buckets.origin(path)
+  path = _place(path)
   for folder in (path, *path.parents[:2]):
     if (folder / "tokenizer").is_dir():
       return folder / "tokenizer"

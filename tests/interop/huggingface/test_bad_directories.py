@@ -281,7 +281,7 @@ def test_old_tensor_names(folder):
 @pytest.mark.parametrize(
   ("command", "expected"),
   [
-    ("import --from hf nothing --out o", "nothing is not a directory"),
+    ("import --from hf ./nothing --out o", "nothing is not a directory"),
     ("import --from jax nothing --out o", "known: hf, word2vec"),
     (
       "import --from hf x --out o --part head",

@@ -1,0 +1,155 @@
+"""Models by name: downloads from the Hugging Face Hub, and uploads to it.
+
+Only huggingface_hub talks to the hub, with its own login, cache and settings
+(HF_TOKEN, HF_HOME, HF_ENDPOINT, HF_HUB_OFFLINE).
+"""
+
+import os
+import pathlib
+
+from maskedlm.core.errors import ConfigError, InteropError, StorageError
+from maskedlm.interop.huggingface import tensors
+from maskedlm.runtime import buckets, console, hub_names, storage_errors
+from maskedlm.runtime.hub_names import HubName
+from maskedlm.training.checkpoints import resume
+
+# What may be fetched: never a pickle, never code.
+_FETCHED = ("*.json", "*.safetensors", "*.txt", "*.model")
+_LOGIN = "log in with `hf auth login`"
+# An error of the library, or a status -> what is wrong, and what helps.
+_MEANINGS = {
+  "OfflineModeIsEnabled": "is not in this machine's cache, and HF_HUB_OFFLINE "
+  "is set: unset it, or fetch the model elsewhere and give its folder.",
+  "GatedRepoError": "is gated: ask for access at {page}, and {login}.",
+  "RevisionNotFoundError": "is no revision of the model: its branches and tags "
+  "are at {page}/tree/main.",
+  "RepositoryNotFoundError": "is not on the hub, or is private: check the "
+  "spelling, or {login} as someone who may read it.",
+  "401": "is refused to this login: {login} again, or unset HF_TOKEN.",
+  "403": "is forbidden to this login: {login} as someone who has the right, "
+  "with a token that has it.",
+}
+
+
+def pin(path: str, workdir: str | os.PathLike = "") -> str:
+  """Returns a name with its commit, whose model is imported; or another path.
+
+  Args:
+    path: hf:NAME[@REVISION], or any other path, which is returned as it is.
+    workdir: of the run that is to start from it. If the run is there already,
+      it keeps its commit.
+
+  Raises:
+    ConfigError, InteropError, StorageError: as `download` and import_model.
+  """
+  if not hub_names.is_name(path):
+    return path
+  name = hub_names.parse(path)
+  if not name.commit and workdir:
+    path = _begun(path, workdir) or path
+    name = hub_names.parse(path)
+  if name.commit and hub_names.place(name).is_dir():
+    return path
+  folder, found = download(name)
+  place = hub_names.place(found)
+  if not place.is_dir():
+    from maskedlm.interop.huggingface import importer  # It imports jax.
+
+    console.log(f"importing {path} into {place}")
+    importer.import_model(folder, place, name=str(found), log=console.log)
+  return path if name.commit else f"{path}#{found.commit}"
+
+
+def _begun(path: str, workdir: str | os.PathLike) -> str:
+  """Returns `path` with the commit of the run, or the sweep, in a workdir."""
+  place = buckets.origin(workdir)
+  for file in (place / "config.json", *sorted(place.glob("*/config.json"))):
+    begun = resume.read_config(file.parent).get("init_from", "")
+    if str(begun).startswith(f"{path}#"):
+      return begun
+  return ""
+
+
+def find(given: str) -> tuple[pathlib.Path, str]:
+  """Returns (folder, name) of the model that `maskedlm import --from hf` names.
+
+  Args:
+    given: hf:NAME[@REVISION], on the hub; a folder, whose name is ""; or a bare
+      NAME, which is on the hub unless there is such a folder.
+
+  Raises:
+    ConfigError: a folder here is spelt as OWNER/NAME; or as `download`.
+  """
+  is_bare = not hub_names.is_name(given)
+  name = f"{hub_names.PREFIX}{given}" if is_bare else given
+  if is_bare and not hub_names.NAME.fullmatch(name):
+    return pathlib.Path(given), ""
+  if is_bare and os.path.exists(given):
+    if "/" in given:
+      raise ConfigError(
+        f"{given} is spelt as a name on the hub, and is a folder here: give "
+        f"{name} for the first, ./{given} for the other."
+      )
+    console.log(f"{given}: the folder here, not {name} on the hub")
+    return pathlib.Path(given), ""
+  try:
+    folder, found = download(hub_names.parse(name))
+  except (ConfigError, InteropError, StorageError) as error:
+    here = f"{given}: no such folder here; " if is_bare else ""
+    raise type(error)(f"{here}{error}") from error
+  return folder, str(found)
+
+
+def download(name: HubName) -> tuple[pathlib.Path, HubName]:
+  """Returns the folder of a model in the library's cache, and its full name.
+
+  Raises:
+    ConfigError, InteropError, StorageError: the hub doesn't give it.
+  """
+  import huggingface_hub
+
+  with storage_errors.raise_as(lambda error: _explain(name, error)):
+    folder = huggingface_hub.snapshot_download(
+      name.model,
+      revision=name.commit or name.revision or None,
+      allow_patterns=[*_FETCHED],
+    )
+  found = name._replace(commit=os.path.basename(folder))
+  if not any(pathlib.Path(folder).rglob("*.safetensors")):
+    own = pathlib.Path("models", name.model.rpartition("/")[2])
+    raise InteropError(
+      f"{name} has no *.safetensors, and a pickle (*.bin), which can run code, "
+      f"is not read. If you trust it: hf download {name.model} --revision "
+      f"{found.commit} --local-dir {own} && "
+      f"{tensors.convert_command(own, 'pytorch_model*.bin')} && "
+      f"maskedlm import --from hf ./{own} --out runs/{own.name}"
+    )
+  return pathlib.Path(folder), found
+
+
+def _explain(name: HubName, error: Exception) -> ConfigError | StorageError:
+  """Returns an error of the library as one line, with what helps."""
+  from huggingface_hub import constants, errors
+
+  while isinstance(error, errors.LocalEntryNotFoundError) and error.__cause__:
+    error = error.__cause__  # Nor is it in the cache: what did the hub say?
+  code = getattr(getattr(error, "response", None), "status_code", "")
+  kinds = {each.__name__ for each in type(error).__mro__} | {str(code)}
+  page = f"{constants.ENDPOINT}/{name.model}"
+  for kind, meaning in _MEANINGS.items():
+    if kind in kinds:
+      return ConfigError(f"{name} {meaning.format(page=page, login=_LOGIN)}")
+  if code == 429:
+    return StorageError(
+      f"{name}: the hub has had too many requests from here (429): wait some "
+      f"minutes, or {_LOGIN}, which raises the limit, and run the same command "
+      "again."
+    )
+  is_disk = getattr(error, "errno", None)
+  place = constants.HF_HUB_CACHE if is_disk else constants.ENDPOINT
+  return storage_errors.as_user_error(
+    f"{name}: {place} fails ({storage_errors.reason(error)})",
+    error,
+    if_wrong="set HF_HOME to a folder that can be written.",
+    if_temporary="then run the same command again.",
+  )
