@@ -101,7 +101,10 @@ class CorpusOptions:
     high=1.0,
   )
   heldout_share: float = option(
-    0.01, "Share of the documents that is held out.", low=0.0, high=0.9
+    0.01,
+    "Share of the documents that is held out; of fewer than 200, of windows.",
+    low=0.0,
+    high=0.9,
   )
   max_lost: float = option(
     0.2,

@@ -26,6 +26,8 @@ from maskedlm.runtime import console
 
 CHUNK_BYTES = 1 << 20  # Text that a worker processes at a time.
 CACHE_BYTES = 1 << 25  # Sources with at most this much text are read once.
+FEW = 200  # Of so many documents, 1% are the two that are held out at least.
+WINDOW_BYTES = 1 << 12  # Of fewer, windows of about this much text are.
 
 
 class Document(NamedTuple):
@@ -122,11 +124,51 @@ def split_documents(
 ) -> Iterator[tuple[str, Document]]:
   """Yields (split, document), domain by domain.
 
+  Of a domain with fewer than FEW documents, windows are held out instead of
+  documents: two books of three would be too much, and unlike the third.
+
   Raises:
     CorpusError: a domain would be left without documents for training.
   """
   for domain, group in itertools.groupby(documents, lambda d: d.domain):
-    yield from _split_domain(group, heldout_share, domain)
+    first = list(itertools.islice(group, FEW))
+    if len(first) < FEW:
+      yield from _split_windows(first, heldout_share, domain)
+    else:
+      group = itertools.chain(first, group)
+      yield from _split_domain(group, heldout_share, domain)
+
+
+def _split_windows(
+  documents: list[Document], heldout_share: float, domain: Domain
+) -> Iterator[tuple[str, Document]]:
+  """Yields (split, document); what is between held-out windows is one, too."""
+  windows = [_windows(document) for document in documents]
+  given = itertools.chain.from_iterable(windows)
+  split_of = {
+    window.key: split
+    for split, window in _split_domain(given, heldout_share, domain)
+  }
+  for group in windows:
+    for split, run in itertools.groupby(group, lambda w: split_of[w.key]):
+      first, *others = run
+      lines = list(itertools.chain(first.lines, *(w.lines for w in others)))
+      yield split, make_document(lines, domain) if others else first
+
+
+def _windows(document: Document) -> list[Document]:
+  """Returns a document in pieces of whole lines, of WINDOW_BYTES or more."""
+  if document.num_bytes <= WINDOW_BYTES:
+    return [document]
+  windows: list[list[str]] = [[]]
+  num_bytes = 0
+  for line in document.lines:
+    if num_bytes >= WINDOW_BYTES:
+      windows.append([])
+      num_bytes = 0
+    windows[-1].append(line)
+    num_bytes += len(line.encode())
+  return [make_document(lines, document.domain) for lines in windows]
 
 
 def _split_domain(

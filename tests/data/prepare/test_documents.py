@@ -64,3 +64,24 @@ def test_a_share_that_leaves_nothing_is_rejected():
   for keys, share in (([0.4, 0.6], 0.01), ([0.1, 0.2, 0.3], 0.9), ([0.1], 0.5)):
     with pytest.raises(CorpusError, match=f"share={share}.*leaves none"):
       split(keys, share)
+
+
+def test_of_few_documents_windows_are_held_out():
+  # 40 lines of 1,000 characters are 8 windows of 5 lines (over 4,096 bytes).
+  books = [
+    documents.make_document(
+      [f"{name}{i:02} " + "x" * 996 for i in range(40)], ""
+    )
+    for name in "ab"
+  ]
+  found = list(documents.split_documents(books, 0.01))
+  heldout = [doc.lines for name, doc in found if name == "heldout"]
+  assert sum(map(len, heldout)) == 10  # The two windows with smallest keys.
+  # Each line is in one split, once; the train split has whole stretches.
+  lines = [line for _, doc in found for line in doc.lines]
+  assert lines == [line for book in books for line in book.lines]
+  assert len(found) <= 2 + 2 * 2
+  # With a share of 0 the books stay whole.
+  assert list(documents.split_documents(books, 0.0)) == [
+    ("train", book) for book in books
+  ]
