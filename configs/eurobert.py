@@ -21,9 +21,8 @@ For 2.1b add --config.mesh.fsdp=8. The second phase's text has other shares of
 languages (table 6): add "data.shares", or "corpus.path", to it.
 
 Differences: a row of the second phase is full; theirs are cropped to a random
-length of 12 to 8,192, which the paper finds better. The MLM head has a dense
-layer and a norm, and shares its table with the embeddings; theirs is a table of
-its own. That all masked tokens become [MASK] is the default of their trainer
+length of 12 to 8,192, which the paper finds better. That all masked tokens
+become [MASK] is the default of their trainer
 (optimus/trainer/configuration/train.py), not said in the paper. The vocabulary
 is trained on the text, with as many tokens as Llama 3's. Weights are drawn with
 a deviation of 0.02, transformers' default for the model; table 4 has a variance
@@ -82,6 +81,8 @@ def get_config(size="210m"):
   config.model.norm_kind = "rms"
   config.model.mlp = "gated"
   config.model.biases = False
+  config.model.mlm_head = "linear"
+  config.model.tied = False
   config.data.length = 2_048
   config.data.batch_size = 4_800 if large else 4_608
   config.optimizer.learning_rate = 1e-4

@@ -17,9 +17,7 @@ and 2,048 tokens: add "corpus.path" to the last phase for it. train.accumulate
 suits 8 GPUs.
 
 Differences: rate and weight decay are the paper's (6e-4, 0.1), where the
-repository's conf/optimizer/adamw.yaml has 1e-4 and 0.01. The MLM head here has
-a dense layer and a norm, and shares its table with the embeddings; theirs is a
-table of its own (23M more parameters, 250M as published). Weights are drawn
+repository's conf/optimizer/adamw.yaml has 1e-4 and 0.01. Weights are drawn
 from a truncated normal, theirs uniformly. Rows are cut from running text, each
 document attending only to itself, where theirs are single documents; a row has
 a fixed number of masks. It has not been trained here: it needs TPUs or GPUs.
@@ -54,6 +52,8 @@ def get_config():
   config.model.norm_kind = "rms"
   config.model.mlp = "gated"
   config.model.biases = False
+  config.model.mlm_head = "linear"
+  config.model.tied = False
   config.data.length = 1_024
   config.data.batch_size = 2_048
   config.optimizer.learning_rate = 6e-4

@@ -2,12 +2,12 @@
 
 import functools
 import json
-import runpy
 
 import jax
 import numpy as np
 import pytest
 
+from helpers import shrunk_configs
 from helpers.repository import CONFIGS
 from maskedlm import in_python
 from maskedlm.config import defaults, overrides
@@ -17,17 +17,7 @@ from maskedlm.training import optimizer, sharding
 from maskedlm.training import phases as phasing
 
 FILES = sorted(CONFIGS.glob("*.py"))
-# tests/finetune runs the configs of fine-tuning.
-PRETRAINING = {
-  path.name: [
-    f"{path.name}:{size}" if size else path.name
-    for size in runpy.run_path(str(path)).get("SIZES", ("",))
-    # Shrunk, a large model is the base one again.
-    if size != "large"
-  ]
-  for path in FILES
-  if "maskedlm.finetune" not in path.read_text()
-}
+PRETRAINING = shrunk_configs.NAMES
 # Shrunk, sizes differ in a few options only, as do these from the others.
 ALIKE = (
   *("continued.py", "modern_small.py", "mosaicbert.py", "roberta.py"),
@@ -45,7 +35,7 @@ def test_two_steps_of_a_shrunk_config(name, tiny, tmp_path, monkeypatch):
   # For one device compiling takes a quarter less.
   on_one = functools.partial(sharding.make_mesh, devices=jax.devices()[:1])
   monkeypatch.setattr(sharding, "make_mesh", on_one)
-  config = overrides.load_config(f"{CONFIGS}/{name}")
+  config = shrunk_configs.load(name)
   _, corpus = tiny
   config.corpus.path = str(corpus)
   # The options the corpus was prepared with, so that it is accepted.
@@ -53,16 +43,6 @@ def test_two_steps_of_a_shrunk_config(name, tiny, tmp_path, monkeypatch):
     made = overrides.load_config(str(tiny[0]))[section].to_dict()
     made.pop("path", None)
     config[section].update(made)
-  config.model.update(width=24, num_heads=4, mlp_width=40, max_positions=48)
-  # One layer of each kind: most of the time goes into compiling.
-  config.model.num_layers = 2 if config.model.local_window else 1
-  if config.model.embedding_width:
-    config.model.embedding_width = 8
-  if config.model.local_window:
-    config.model.local_window = 8
-  if config.model.num_kv_heads:
-    config.model.num_kv_heads = 2
-  config.data.update(length=40, batch_size=8)
   config.optimizer.warmup_steps = 1
   config.train.update(num_steps=2, log_every=1, eval_rows=8, accumulate=1)
   config.train.update(checkpoint_every=2, eval_every=2)

@@ -21,7 +21,7 @@ from maskedlm.training.checkpoints import load
 
 PARTS = ("", "encoder", "discriminator", "generator")
 # Heads that only pretraining uses and that no other library has.
-PRETRAINING_ONLY = ("sbo_head",)
+PRETRAINING_ONLY = ("sbo_head", "bilm_head")
 
 
 class ExportSource(NamedTuple):
@@ -71,6 +71,8 @@ def open_export_source(
     raise InteropError(
       f"--part=discriminator: {path} has none; it is not an ELECTRA."
     )
+  if "lm_head" in params:  # The same module.
+    params["mlm_head"] = params.pop("lm_head")
   if part == "encoder":
     params = {n: x for n, x in params.items() if n in initial_params.SHARED}
     kept = ("objective", "sentences")

@@ -53,7 +53,7 @@ HEADS = {
   "pooler": Head(
     lambda cfg, n: Pooler(cfg),
     lambda vectors: (vectors.pooled[:, None],),
-    lambda x: {"pooler_output": x},
+    _logits,  # Unused: row_vector applies it.
   ),
   "mlm_head": Head(
     lambda cfg, n: MlmHead(cfg),
@@ -138,20 +138,18 @@ def head_outputs(
   """
   vectors = HeadInputs(
     hidden,
-    row_vector(cfg, hidden, segment_ids),
+    row_vector(cfg, hidden, segment_ids, params.get("pooler")),
     masked_lm.token_embedding(params["encoder"]),
   )
-  made = {}
-  for name, head in HEADS.items():  # The pooler, which others read, is first.
-    if name not in params:
+  made = {"pooler_output": vectors.pooled} if "pooler" in params else {}
+  for name, head in HEADS.items():
+    if name not in params or name == "pooler":
       continue
     module = head.module(cfg, _num_labels(params[name]))
     x = module.apply(
       {"params": params[name]}, *head.inputs(vectors), **head.kwargs
     )
     made |= head.outputs(x)
-    if name == "pooler":
-      vectors = vectors._replace(pooled=x)
   if "mlm_logits" in made:
     made["mlm_logits"] = made["mlm_logits"][..., : cfg.vocab_size]
   return {name: x.astype(jnp.float32) for name, x in made.items()}

@@ -14,8 +14,10 @@ from maskedlm.runtime import buckets, console, output_options
 # Arrays with a row for each token.
 TABLES = (
   "encoder/embeddings/token/embedding",
+  "mlm_head/embedding",
   "mlm_head/bias",
   "sbo_head/bias",
+  "lm_head/embedding",
   "lm_head/bias",
 )
 

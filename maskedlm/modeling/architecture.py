@@ -59,14 +59,15 @@ class EncoderConfig(ModelOptions):
   )
   row_pool: str = option(
     "cls",
-    "Vector of a row: that of [CLS], or the mean.",
-    choices=("cls", "mean"),
+    "Vector of a row: that of [CLS], the mean, or the mean of what the pooler "
+    "makes of each token (late).",
+    choices=("cls", "mean", "late"),
     frozen=True,
   )
   pair_separators: int = option(
     1,
-    "[SEP] between the texts of a pair; 2 in RoBERTa.",
-    low=1,
+    "[SEP] between the texts of a pair; 2 in RoBERTa, 0 in EuroBERT.",
+    low=0,
     high=2,
     frozen=True,
   )
@@ -168,6 +169,7 @@ def encoder_config(model, vocab_size: int, max_length: int) -> EncoderConfig:
       f"model.local_window={cfg.local_window} counts both sides together: it "
       f"must be even; set it to {cfg.local_window + 1}."
     )
+  check_mlm_head(cfg)
   check_attention(cfg)
   if cfg.skip_first_norm and cfg.norm_order == "post":
     raise ConfigError(
@@ -204,6 +206,23 @@ def restored(fields) -> EncoderConfig:
   if own_file.is_own(cfg.mlp):
     own_file.read("model.mlp", cfg.mlp)
   return cfg
+
+
+def check_mlm_head(cfg: EncoderConfig) -> None:
+  """Raises ConfigError if the embeddings can't be the head's output table."""
+  if cfg.mlm_head == "dense" or not cfg.tied:
+    return
+  if not cfg.biases:
+    raise ConfigError(
+      "model.mlm_head='linear' with model.tied=True and model.biases=False has "
+      "no parameters of its own; set model.tied=False."
+    )
+  if cfg.embedding_size != cfg.width:
+    raise ConfigError(
+      f"model.mlm_head='linear' multiplies vectors of {cfg.width} numbers by "
+      f"the table of embeddings, which have {cfg.embedding_size}; set "
+      "model.tied=False or model.mlm_head=dense."
+    )
 
 
 def check_attention(cfg: EncoderConfig, *, platform: str = "", **machine):

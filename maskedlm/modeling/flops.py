@@ -37,7 +37,8 @@ def train_flops(
   dense += E * D if E != D else 0
   pairs = visible_pairs(cfg, L, L**2 if attended is None else attended)
   attention = 2 * D * pairs  # Scores and weighted values.
-  head = D * E + E * V  # For each predicted token.
+  # For each predicted token.
+  head = D * E + E * V if cfg.mlm_head == "dense" else D * V
   return 6.0 * (L * dense + attention + P * head)
 
 

@@ -76,20 +76,12 @@ def span_means(x, spans):
 ROW_POOLS = {"cls": sentence_vector, "mean": mean_vector}
 
 
-def row_vector(
-  cfg: EncoderConfig,
-  x: Float[Array, "B L D"],
-  segment_ids: Int[Array, "B L"],
-) -> Float[Array, "B D"]:
-  """Returns the vectors from which the rows' labels are predicted."""
-  return ROW_POOLS[cfg.row_pool](cfg, x, segment_ids)
-
-
 class MlmHead(nn.Module):
-  """Dense, activation, norm, then the token embedding as output layer.
+  """Dense, activation, norm, then a table of tokens as output layer.
 
-  It is applied to gathered positions, never to whole rows, so logits are
-  [B, P, V].
+  cfg.mlm_head may leave out the first three; the table is the token embedding,
+  unless cfg.tied says otherwise. It is applied to gathered positions, never to
+  whole rows, so logits are [B, P, V].
   """
 
   cfg: EncoderConfig
@@ -109,19 +101,26 @@ class MlmHead(nn.Module):
       output: the output layer; vocabulary_softmax.loss_and_correct, with its
         labels bound, returns (loss, correct) [B, P] in place of logits.
     """
-    cfg = self.cfg
+    cfg, V = self.cfg, self.cfg.padded_vocab_size
     B, P, D = x.shape
-    dense = Dense(
-      (D,),
-      (cfg.embedding_size,),
-      cfg.init_stddev,
-      cfg.dtype,
-      cfg.biases,
-      name="transform",
-    )
-    x = ACTIVATIONS[cfg.activation](dense(x.reshape(B * P, D)))
-    x = make_norm(cfg, "norm")(x).reshape(B, P, cfg.embedding_size)
-    bias = self.param("bias", nn.initializers.zeros, (cfg.padded_vocab_size,))
+    is_dense = cfg.mlm_head == "dense"
+    if is_dense:
+      dense = Dense(
+        (D,),
+        (cfg.embedding_size,),
+        cfg.init_stddev,
+        cfg.dtype,
+        cfg.biases,
+        name="transform",
+      )
+      x = ACTIVATIONS[cfg.activation](dense(x.reshape(B * P, D)))
+      x = make_norm(cfg, "norm")(x).reshape(B, P, cfg.embedding_size)
+    if not cfg.tied:
+      init = nn.initializers.truncated_normal(cfg.init_stddev)
+      embedding = self.param("embedding", init, (V, x.shape[-1]))
+    bias = jnp.zeros(V)
+    if is_dense or cfg.biases:
+      bias = self.param("bias", nn.initializers.zeros, (V,))
     return output(cfg, x, embedding, bias)
 
 
@@ -228,6 +227,33 @@ class Pooler(nn.Module):
     dense = Dense((D,), (D,), stddev, cfg.dtype, use_bias, name="dense")
     x = POOLERS[cfg.pooler](cfg)(dense(x[:, 0]))
     return make_norm(cfg, "norm")(x) if has_norm else x
+
+
+def row_vector(
+  cfg: EncoderConfig,
+  x: Float[Array, "B L D"],
+  segment_ids: Int[Array, "B L"],
+  pooler: Any = None,
+) -> Float[Array, "B D"]:
+  """Returns the vectors from which the rows' labels are predicted.
+
+  Args:
+    cfg: the architecture.
+    x: the encoder's vectors.
+    segment_ids: 0 for padding.
+    pooler: the parameters of the Pooler; None for none.
+  """
+
+  def through(rows):
+    if pooler is None:
+      return rows[:, 0]
+    return Pooler(cfg).apply({"params": pooler}, rows)
+
+  if cfg.row_pool != "late":
+    pooled = ROW_POOLS[cfg.row_pool](cfg, x, segment_ids)
+    return through(pooled[:, None])
+  each = through(x.reshape(-1, 1, x.shape[-1])).reshape(x.shape)
+  return mean_vector(cfg, each, segment_ids)
 
 
 def head_input(

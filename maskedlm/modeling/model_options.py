@@ -201,6 +201,21 @@ class ModelOptions:
     needs=_ATTENDS,
   )
   biases: bool = option(True, "Biases in dense layers and norms.", frozen=True)
+  mlm_head: str = option(
+    "dense",
+    "Layers of the MLM head before its output table: a dense layer, activation "
+    "and norm, as BERT's; or none (linear), with a bias only if model.biases.",
+    choices=("dense", "linear"),
+    frozen=True,
+    needs=_ATTENDS,
+  )
+  tied: bool = option(
+    True,
+    "The MLM head's output table is that of the embeddings; False for a table "
+    "of its own.",
+    frozen=True,
+    needs=_ATTENDS,
+  )
   scaled_init: bool = option(
     False,
     "Draw the output layers with init_stddev / sqrt(2 num_layers).",

@@ -22,7 +22,7 @@ ROWS = ("data", "fsdp")  # The axes that the rows of a batch are split over.
 
 # Path regex -> spec of the trailing dimensions. The first match wins.
 RULES = (
-  (r"token/embedding$", ("tensor", "fsdp")),  # [V, E]
+  (r"(token|(mlm|lm)_head)/embedding$", ("tensor", "fsdp")),  # [V, E]
   (r"qkv/kernel$", ("fsdp", None, "tensor", None)),  # [D, 3, H, K]
   (r"qkv/bias$", (None, "tensor", None)),  # [3, H, K]
   (r"attention/out/kernel$", ("tensor", None, "fsdp")),  # [H, K, D]

@@ -28,6 +28,7 @@ _HEADS = (
   "ForMultipleChoice",
 )
 ROBERTAS = ("Roberta", "XLMRoberta", "Camembert")
+LLAMAS = ("EuroBert", "Llama")
 CLASSES = (
   *((a, "Model") for a in ("Roberta", "Bert")),
   ("XLMRoberta", "ForMaskedLM"),  # Same code as RoBERTa's.
@@ -38,6 +39,7 @@ CLASSES = (
   ("Electra", "ForPreTraining"),
   *((a, h) for a in ("Bert", "Roberta") for h in _HEADS[1:]),
   *((a, h) for a in ("DistilBert", "Electra", "ModernBert") for h in _HEADS),
+  *(("EuroBert", h) for h in (*_HEADS[:4],)),
 )
 
 
@@ -69,6 +71,8 @@ def make_config(architecture, tokenizer, **changes):
     sizes |= {"type_vocab_size": 1, "layer_norm_eps": 1e-5}
   if architecture == "Electra":
     sizes["embedding_size"] = E
+  if architecture in LLAMAS:
+    sizes |= {"num_attention_heads": 6, "num_key_value_heads": 3}
   if architecture == "ModernBert":
     sizes |= {
       "cls_token_id": special.cls,
@@ -181,7 +185,7 @@ def train_tokenizer(kind: str) -> tokenizers.Tokenizer:
 
 def kind_of(architecture: str) -> str:
   """Returns the type of tokenizer for an architecture, except unigram."""
-  is_bpe = architecture in (*ROBERTAS, "ModernBert")
+  is_bpe = architecture in (*ROBERTAS, *LLAMAS, "ModernBert")
   return "bpe" if is_bpe else "wordpiece"
 
 

@@ -62,8 +62,8 @@ def clear_unused(params, cfg):
   """Sets padding rows of the vocabulary to 0 and a skipped norm to 1."""
   table = params["encoder"]["embeddings"]["token"]["embedding"]
   table[cfg.vocab_size :] = 0
-  if "mlm_head" in params:
-    params["mlm_head"]["bias"][cfg.vocab_size :] = 0
+  for name in {"bias", "embedding"} & params.get("mlm_head", {}).keys():
+    params["mlm_head"][name][cfg.vocab_size :] = 0
   if cfg.skip_first_norm:
     params["encoder"]["layers"]["attention_norm"]["scale"][0] = 1
   return params

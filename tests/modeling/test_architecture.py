@@ -44,7 +44,8 @@ def test_choices_are_those_of_the_tables():
     "norm_kind": encoder.NORMS,
     "mlp": encoder.MLPS,
     "pooler": heads.POOLERS,
-    "row_pool": heads.ROW_POOLS,
+    "row_pool": (*heads.ROW_POOLS, "late"),
+    "mlm_head": ("dense", "linear"),
     "family": families.FAMILIES,
   }
   known = {name: tuple(table) for name, table in tables.items()}
@@ -79,6 +80,14 @@ def test_choices_are_those_of_the_tables():
     ),
     ({"num_kv_heads": 2}, r"model.num_kv_heads=2 .*model.num_heads=3"),
     ({"skip_first_norm": True}, r"skip_first_norm=True needs .*'pre'"),
+    (
+      {"mlm_head": "linear", "embedding_width": 12},
+      "of 24 numbers by .* have 12; set model.tied=False or",
+    ),
+    (
+      {"mlm_head": "linear", "biases": False},
+      "model.tied=True and model.biases=False has no .*; set model.tied=False",
+    ),
     (
       {"position": "rope", "width": 27, "num_heads": 3},
       r"size must be even.*27.*3 is 9",

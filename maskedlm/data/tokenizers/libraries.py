@@ -280,8 +280,9 @@ def find_special(
 ) -> Special:
   """Returns the id of each special token, by the first of its known names.
 
-  A tokenizer that spells every text has no unknown token, and [PAD] stands for
-  it; repairs.py refuses others.
+  Padding is told from text by a mask, so [SEP] may stand for [PAD], as in
+  EuroBERT. A tokenizer that spells every text has no unknown token, and [PAD]
+  stands for it; repairs.py refuses others.
 
   Args:
     ids: token -> id.
@@ -298,6 +299,8 @@ def find_special(
   special = Special(
     *(next((ids[n] for n in names if n in ids), None) for names in known)
   )
+  if special.pad is None:
+    special = special._replace(pad=special.sep)
   if special.unk is None:
     special = special._replace(unk=special.pad)
   missing = [

@@ -110,9 +110,8 @@ def make_row_head(
 
   def logits(params: Params, batch: Batch, key: Key, train: bool):
     hidden = masked_lm.encode(cfg, params, batch, key, train)
-    x: Any = row_vector(cfg, hidden, batch["segment_ids"])
-    if pooler:
-      x = Pooler(cfg).apply({"params": params["pooler"]}, x[:, None])
+    own = params["pooler"] if pooler else None
+    x = row_vector(cfg, hidden, batch["segment_ids"], own)
     rngs = masked_lm.head_rngs(key, train)
     return module.apply({"params": params[name]}, x, train=train, rngs=rngs)
 

@@ -15,7 +15,10 @@ from maskedlm.interop.huggingface.tensors import Tensors
 from maskedlm.interop.labels import TASKS
 
 # Suffixes of classes for pretraining, the one with most heads first.
-PRETRAINED = ("ForPreTraining", "ForMaskedLM", "ForNextSentencePrediction")
+PRETRAINED = (
+  *("ForPreTraining", "ForMaskedLM", "ForNextSentencePrediction"),
+  "ForCausalLM",
+)
 
 
 def with_class(

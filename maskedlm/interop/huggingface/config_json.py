@@ -12,9 +12,11 @@ from maskedlm.core.errors import InteropError
 from maskedlm.interop.huggingface import json_files
 from maskedlm.interop.huggingface.option_names import (
   ACTIVATIONS,
+  BESIDE_ENCODER,
   FIELDS,
   FIXED,
   POOLED,
+  POOLINGS,
   REQUIRED,
 )
 from maskedlm.interop.huggingface.parameter_names import (
@@ -110,14 +112,21 @@ def parse_encoder_config(
   pad = pad_id(config) if architecture.positions_after_pad else 0
   if not problems and not 0 <= pad < values["vocab_size"]:
     problems.append(f"pad_token_id={pad!r:.40}, expected an id")
-  if not problems and name == "modernbert":
-    values |= _read_modern(config, values, problems)
-    if class_ending(config, architecture) in POOLED:
-      values["row_pool"] = config.get("classifier_pooling", "cls")
-      if values["row_pool"] not in ("cls", "mean"):
-        problems.append(
-          f"classifier_pooling={values['row_pool']!r}, cls or mean is supported"
-        )
+  if not problems and values["position"] == "rope":
+    values |= READERS[name](config, values, problems)
+    if values["width"] // values["num_heads"] % 2:
+      problems.append(
+        f"hidden_size={values['width']} for {values['num_heads']} attention "
+        "heads: rotary positions need an even head size"
+      )
+  if class_ending(config, architecture) in POOLED and name in POOLINGS:
+    known = POOLINGS[name]
+    pooling = config.get("classifier_pooling", next(iter(known)))
+    values["row_pool"] = known.get(pooling)
+    if not values["row_pool"]:
+      problems.append(
+        f"classifier_pooling={pooling!r}, {', '.join(known)} are supported"
+      )
   if problems:
     raise InteropError(f"{where}/config.json: {'; '.join(problems)}.")
   values["activation"] = ACTIVATIONS[values["activation"]]
@@ -143,7 +152,7 @@ def _pooler(config, architecture: Architecture, where) -> str:
   """
   ending = class_ending(config, architecture)
   if (architecture.model_type, ending) != ("electra", "ForMultipleChoice"):
-    return architecture.poolers["ForSequenceClassification"]
+    return architecture.poolers.get("ForSequenceClassification", "tanh")
   activation = config.get("summary_activation", "gelu")
   summary = config.get("summary_type", "first"), config.get("summary_use_proj")
   if activation not in ("gelu", "tanh") or summary not in (
@@ -180,7 +189,7 @@ def format_config(
       theirs: getattr(cfg, ours) for ours, (theirs, *_) in FIELDS[name].items()
     },
     "pad_token_id": special.pad,
-    "tie_word_embeddings": True,
+    "tie_word_embeddings": cfg.tied,
   }
   config[FIELDS[name]["activation"][0]] = _activation(cfg)
   if "type_vocab_size" in config:  # transformers needs a row (exporter.py).
@@ -193,8 +202,18 @@ def format_config(
     config |= {"bos_token_id": special.cls, "eos_token_id": special.sep}
   if architecture.positions_after_pad:
     config["max_position_embeddings"] += special.pad + 1
+  if name in POOLINGS:
+    names = {ours: theirs for theirs, ours in POOLINGS[name].items()}
+    config["classifier_pooling"] = names[cfg.row_pool]
   if name == "modernbert":
     config |= _write_modern(cfg, special)
+  if name in ("eurobert", "llama"):
+    config |= {
+      "num_key_value_heads": cfg.key_value_heads,
+      "mask_token_id": special.mask,
+      "rope_theta": cfg.rope_theta,  # Read by transformers 4.
+      "rope_parameters": _write_rope(cfg.rope_theta),
+    }
   return config
 
 
@@ -210,7 +229,7 @@ def unsupported_options(
 ) -> list[str]:
   """Returns the encoder's options that an architecture doesn't support."""
   fixed = FIXED[architecture.model_type]
-  wanted = {n: v for n, v in fixed.items() if n != "pair_separators"}
+  wanted = {n: v for n, v in fixed.items() if n not in BESIDE_ENCODER}
   found = [
     f"model.{name}={getattr(cfg, name)!r} (only {value!r})"
     for name, value in wanted.items()
@@ -219,21 +238,30 @@ def unsupported_options(
   has_width = "embedding_width" in FIELDS[architecture.model_type]
   if cfg.embedding_size != cfg.width and not has_width:
     found.append(f"model.embedding_width={cfg.embedding_width} (only width)")
+  pools = POOLINGS.get(architecture.model_type, {}).values()
+  if pools and cfg.row_pool not in pools:
+    found.append(f"row_pool={cfg.row_pool!r} (only {', '.join(pools)})")
   return found
 
 
 def check_mlm_head(cfg: EncoderConfig, architecture: Architecture) -> None:
-  """Raises InteropError if transformers' MLM head has another activation."""
-  wanted = architecture.mlm_activation
-  if wanted and cfg.activation != wanted:
-    raise InteropError(
-      f"the MLM head of {architecture.model_type} always has {wanted}, here it "
-      f"has the encoder's {cfg.activation}; for the encoder alone, add "
-      "--part=encoder."
-    )
+  """Raises InteropError if transformers' MLM head has other layers."""
+  fixed = FIXED[architecture.model_type]
+  wanted = {
+    "activation": architecture.mlm_activation or cfg.activation,
+    "mlm_head": fixed["mlm_head"],
+    "tied": fixed.get("tied", cfg.tied),
+  }
+  for name, value in wanted.items():
+    if getattr(cfg, name) != value:
+      raise InteropError(
+        f"the MLM head of {architecture.model_type} always has "
+        f"model.{name}={value}, this one has {getattr(cfg, name)}; for the "
+        "encoder alone, add --part=encoder."
+      )
 
 
-# --- ModernBERT: attention windows of layers ---
+# --- Rotary positions, and ModernBERT's attention windows of layers ---
 
 
 def _read_modern(config, values, problems) -> dict[str, Any]:
@@ -257,32 +285,16 @@ def _read_modern(config, values, problems) -> dict[str, Any]:
       f"layer_types={types}; supported: full_attention in every k-th layer, "
       "beginning with the first"
     )
-  if values["width"] // values["num_heads"] % 2:
-    problems.append(
-      f"hidden_size={values['width']} for {values['num_heads']} attention "
-      "heads: rotary positions need an even head size"
-    )
   ropes = config.get("rope_parameters") or {}
   thetas = {}
   for kind, old, default in (
     ("full_attention", "global_rope_theta", 160_000.0),
     ("sliding_attention", "local_rope_theta", 10_000.0),
   ):
-    rope = ropes.get(kind) or {}
-    if not isinstance(rope, dict):
-      problems.append(f"rope_parameters={ropes!r:.80}, expected objects")
-      continue
-    if rope.get("rope_type", "default") != "default":
-      problems.append(
-        f"rope_type={rope['rope_type']!r}, 'default' is supported"
-      )
-    theta = rope.get("rope_theta", config.get(old, default))
+    theta = config.get(old, default)
     # In old files, null means the value of the global layers.
     theta = thetas.get("full_attention") if theta is None else theta
-    if wanted := options.expected(EncoderConfig, "rope_theta", theta):
-      problems.append(f"{old}={theta!r:.40}, expected {wanted}")
-    else:
-      thetas[kind] = float(theta)
+    thetas[kind] = _read_theta(ropes.get(kind), old, theta, problems)
   if config.get("classifier_activation", "gelu") != config.get(
     "hidden_activation", "gelu"
   ):
@@ -292,6 +304,40 @@ def _read_modern(config, values, problems) -> dict[str, Any]:
     "global_every": every or 1,
     "rope_theta": thetas.get("full_attention"),
     "local_rope_theta": thetas.get("sliding_attention"),
+  }
+
+
+def _read_theta(rope, old: str, theta, problems: list[str]) -> float:
+  """Returns the base of the wavelengths: `rope` states it, or `old` theta."""
+  if not isinstance(rope := rope or {}, dict):
+    problems.append(f"rope_parameters={rope!r:.80}, expected objects")
+    return 1.0
+  kind = rope.get("rope_type", rope.get("type", "default"))
+  if kind != "default":
+    problems.append(f"rope_type={kind!r}, 'default' is supported")
+  theta = rope.get("rope_theta", theta)
+  if wanted := options.expected(EncoderConfig, "rope_theta", theta):
+    problems.append(f"{old}={theta!r:.40}, expected {wanted}")
+    return 1.0
+  return float(theta)
+
+
+def _write_rope(theta: float) -> dict[str, Any]:
+  return {"rope_type": "default", "rope_theta": theta}
+
+
+def _read_llama(config, values, problems) -> dict[str, Any]:
+  size = values["width"] // values["num_heads"]
+  if (stated := config.get("head_dim") or size) != size:
+    problems.append(f"head_dim={stated!r:.40}, expected {size}")
+  G, H = values["num_kv_heads"], values["num_heads"]
+  if G and H % G:
+    problems.append(f"num_key_value_heads={G}, expected a divisor of {H}")
+  rope = config.get("rope_parameters") or config.get("rope_scaling")
+  theta = config.get("rope_theta", 10_000.0)
+  return {
+    "num_kv_heads": 0 if G == H else G,
+    "rope_theta": _read_theta(rope, "rope_theta", theta, problems),
   }
 
 
@@ -307,18 +353,14 @@ def _write_modern(cfg: EncoderConfig, special) -> dict[str, Any]:
     "mlp_bias": False,
     "classifier_bias": False,
     "decoder_bias": True,
-    "classifier_pooling": cfg.row_pool,
     # The first three are read by transformers 4, the next two by 5.
     "global_attn_every_n_layers": every,
     "global_rope_theta": cfg.rope_theta,
     "local_rope_theta": cfg.local_rope_theta,
     "layer_types": _layer_types(cfg.num_layers, every),
     "rope_parameters": {
-      "full_attention": {"rope_type": "default", "rope_theta": cfg.rope_theta},
-      "sliding_attention": {
-        "rope_type": "default",
-        "rope_theta": cfg.local_rope_theta,
-      },
+      "full_attention": _write_rope(cfg.rope_theta),
+      "sliding_attention": _write_rope(cfg.local_rope_theta),
     },
     # Required even if no layer is local.
     "local_attention": cfg.local_window or 128,
@@ -330,3 +372,11 @@ def _layer_types(num_layers: int, every: int) -> list[str]:
     "sliding_attention" if n % every else "full_attention"
     for n in range(num_layers)
   ]
+
+
+# model_type -> what else of the encoder config.json says.
+READERS = {
+  "modernbert": _read_modern,
+  "eurobert": _read_llama,
+  "llama": _read_llama,
+}

@@ -4,6 +4,7 @@ The steps are: the part to export -> architecture and class -> tensors,
 config.json, tokenizer, the files of sentence-transformers, and model card.
 """
 
+import dataclasses
 import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -53,6 +54,7 @@ def export_huggingface(
   """
   with output_options.new_folder(out) as unfinished:
     opened = export_source.open_export_source(path, part=part, log=log)
+    opened = _of_single_texts(opened, log)
     made = convert(opened, architecture, log)
     tensors.write_tensors(unfinished / tensors.FILE, made.tensors)
     write_config(unfinished, made)
@@ -60,6 +62,35 @@ def export_huggingface(
     card = model_card.format_model_card(made.opened, made.class_name)
     (unfinished / "README.md").write_text(card, "utf-8")
   return made.class_name
+
+
+def _of_single_texts(opened: ExportSource, log) -> ExportSource:
+  """Returns the model without what rotary encoders of transformers lack.
+
+  These are token types and next sentences. The vector of the first type becomes
+  part of every token's, but not of the MLM head's table.
+  """
+  cfg, params = opened.cfg, dict(opened.params)
+  if cfg.position != "rope":
+    return opened
+  if params.pop("nsp_head", None) is not None:
+    params.pop("pooler")
+    log(
+      "left out: pooler and nsp_head; no rotary model of transformers has one"
+    )
+  if cfg.type_vocab_size:
+    embeddings = dict(params["encoder"]["embeddings"])
+    table = embeddings["token"]["embedding"]
+    first, *others = embeddings.pop("token_type")["embedding"]
+    embeddings["token"] = {"embedding": table + first}
+    params["encoder"] = {**params["encoder"], "embeddings": embeddings}
+    if "mlm_head" in params and cfg.tied:
+      params["mlm_head"] = {**params["mlm_head"], "embedding": table}
+      cfg = dataclasses.replace(cfg, tied=False)
+    if others:
+      log("left out: the vector of a pair's second text; texts are read alone")
+    cfg = dataclasses.replace(cfg, type_vocab_size=0)
+  return opened._replace(params=params, cfg=cfg)
 
 
 class Converted(NamedTuple):
@@ -130,6 +161,8 @@ def choose_architecture(opened: ExportSource, name: str = "") -> Architecture:
 
 def _fitting(opened: ExportSource) -> str:
   cfg = opened.cfg
+  if cfg.norm_kind == "rms":
+    return "llama" if cfg.causal else "eurobert"
   if cfg.position == "rope":
     return "modernbert"
   if (
@@ -166,7 +199,7 @@ def choose_class_ending(opened: ExportSource) -> str:
   if "discriminator_head" in heads or {"mlm_head", "nsp_head"} <= heads:
     return "ForPreTraining"
   if "mlm_head" in heads:
-    return "ForMaskedLM"
+    return "ForCausalLM" if opened.cfg.causal else "ForMaskedLM"
   return "ForNextSentencePrediction" if "nsp_head" in heads else "Model"
 
 

@@ -139,12 +139,21 @@ def _read_model(
   part: str,
   log: Log,
 ) -> Imported:
+  if config.get("tie_word_embeddings") and not architecture.tied:
+    table = f"{architecture.prefix}{architecture.encoder['embeddings/token']}"
+    architecture = architecture._replace(
+      tied={f"{table}.weight": "lm_head.weight"}
+    )
+    log(f"{folder}: the head's table is its embeddings'; here it has a copy")
   find = match_tensors.make_finder(found, architecture)
   if part != "encoder":
     config = class_of_tensors.with_class(
       config, architecture, found, find, where=folder, log=log
     )
   cfg = config_json.parse_encoder_config(config, architecture, folder)
+  if cfg.causal:
+    log(f"{folder}: a decoder; as an encoder, tokens read both of their sides")
+    cfg = dataclasses.replace(cfg, causal=False)
   class_name = (config.get("architectures") or [""])[0]
   ending = config_json.class_ending(config, architecture)
   task_name = "" if part == "encoder" else labels.TASKS.get(ending, "")

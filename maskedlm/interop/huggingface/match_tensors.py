@@ -26,7 +26,7 @@ BUFFERS = ("position_ids", "token_type_ids", "inv_freq")
 # TensorFlow's names for a norm's arrays, in files until 2019.
 TENSORFLOW_NAMES = {"weight": "gamma", "bias": "beta"}
 # Suffixes of the classes whose heads may be in one file.
-PRETRAINED = ("Model", "ForPreTraining", "ForMaskedLM")
+PRETRAINED = ("Model", "ForPreTraining", "ForMaskedLM", "ForCausalLM")
 
 
 MAX_LINES = 20  # The most problems that an error lists.

@@ -18,6 +18,8 @@ _POST = {
   "causal": False,
   "right_to_left": False,
   "row_pool": "cls",
+  "mlm_head": "dense",
+  "tied": True,
 }
 FIXED = {
   "bert": _POST,
@@ -36,7 +38,21 @@ FIXED = {
     "type_vocab_size": 0,
   },
 }
-del FIXED["modernbert"]["local_window"], FIXED["modernbert"]["row_pool"]
+FIXED["eurobert"] = {
+  **FIXED["modernbert"],
+  "norm_kind": "rms",
+  "skip_first_norm": False,
+  "embedding_norm": False,
+  "mlm_head": "linear",
+  "tied": False,
+  "pair_separators": 0,
+}
+del FIXED["eurobert"]["num_kv_heads"], FIXED["eurobert"]["row_pool"]
+FIXED["llama"] = {**FIXED["eurobert"], "causal": True}
+for _option in ("local_window", "row_pool", "tied"):
+  del FIXED["modernbert"][_option]
+# Of FIXED, those that only texts of two parts, or a head, notice.
+BESIDE_ENCODER = ("pair_separators", "mlm_head", "tied")
 
 # Our option -> (their option, default if there is one).
 _SIZES = {
@@ -74,13 +90,23 @@ FIELDS = {
   },
   "modernbert": {
     **_SIZES,
+    "tied": ("tie_word_embeddings", True),
     "activation": ("hidden_activation", "gelu"),
     "dropout": ("mlp_dropout", 0.0),
     "attention_dropout": ("attention_dropout", 0.0),
     "norm_epsilon": ("norm_eps", 1e-5),
     "local_window": ("local_attention", 128),
   },
+  "eurobert": {
+    **_SIZES,
+    "num_kv_heads": ("num_key_value_heads", 0),
+    "activation": ("hidden_act", "silu"),
+    "dropout": ("hidden_dropout", 0.0),  # transformers has none.
+    "attention_dropout": ("attention_dropout", 0.0),
+    "norm_epsilon": ("rms_norm_eps", 1e-5),
+  },
 }
+FIELDS["llama"] = FIELDS["eurobert"] | {"norm_epsilon": ("rms_norm_eps", 1e-6)}
 # Architecture -> {their option: the only supported value}.
 _PLAIN = {
   "is_decoder": False,
@@ -99,9 +125,16 @@ REQUIRED = {
     "decoder_bias": True,
     "rope_scaling": None,
   },
+  "eurobert": {**_PLAIN, "attention_bias": False, "mlp_bias": False},
 }
-# Classes that use ModernBERT's classifier_pooling, which every config has.
+REQUIRED["llama"] = REQUIRED["eurobert"]
+# Classes that use classifier_pooling, which every config has; its values -> our
+# row_pool, the default first.
 POOLED = ("ForSequenceClassification", "ForMultipleChoice")
+POOLINGS = {
+  "modernbert": {"cls": "cls", "mean": "mean"},
+  "eurobert": {"late": "late", "bos": "cls", "mean": "mean"},
+}
 # Their activation -> ours; export writes the first one of each.
 ACTIVATIONS = {
   "gelu": "gelu",

@@ -259,6 +259,50 @@ MODERNBERT = Architecture(
   },
 )
 
+# Llama's layers; the names of its decoders, too.
+EUROBERT = Architecture(
+  model_type="eurobert",
+  prefix="model.",
+  class_prefix="EuroBert",
+  encoder={"embeddings/token": "embed_tokens", "final_norm": "norm"},
+  layer="layers.{n}.",
+  layers={
+    "attention/qkv": (
+      "self_attn.q_proj",
+      "self_attn.k_proj",
+      "self_attn.v_proj",
+    ),
+    "attention/out": "self_attn.o_proj",
+    "attention/group_query": "self_attn.q_proj",
+    "attention/group_key_value": ("self_attn.k_proj", "self_attn.v_proj"),
+    "attention/group_out": "self_attn.o_proj",
+    "attention_norm": "input_layernorm",
+    "mlp/gate_up": ("mlp.gate_proj", "mlp.up_proj"),
+    "mlp/down": "mlp.down_proj",
+    "mlp_norm": "post_attention_layernorm",
+  },
+  heads={
+    "Model": {},
+    "ForMaskedLM": {"mlm_head/embedding": "lm_head.weight"},
+    "ForSequenceClassification": {
+      "pooler/dense": "dense",
+      "class_head/dense": "classifier",
+    },
+    "ForTokenClassification": _TOKENS,
+  },
+  tied={},
+  poolers={"ForSequenceClassification": "gelu"},
+)
+LLAMA = EUROBERT._replace(
+  model_type="llama",
+  class_prefix="Llama",
+  heads={
+    "Model": {},
+    "ForCausalLM": {"mlm_head/embedding": "lm_head.weight"},
+  },
+  poolers={},
+)
+
 ARCHITECTURES = {
   a.model_type: a
   for a in (
@@ -269,5 +313,7 @@ ARCHITECTURES = {
     DISTILBERT,
     ELECTRA,
     MODERNBERT,
+    EUROBERT,
+    LLAMA,
   )
 }

@@ -232,7 +232,7 @@ def _pair_form(library, special) -> PairTemplate | None:
   second = [*a, special.sep]
   kind = pair.type_ids[-1]
   if (
-    separators < 1
+    separators < 0
     or single.ids != [special.cls, *a, special.sep]
     or pair.ids != [*first, *second]
     or pair.type_ids != [0] * len(first) + [kind] * len(second)
@@ -243,10 +243,10 @@ def _pair_form(library, special) -> PairTemplate | None:
 
 def _template(names, special, form: PairTemplate):
   cls, sep = names["cls"], names["sep"]
-  between = " ".join([f"{sep}:0"] * form.separators)
   second = form.second_type
+  first = [f"{cls}:0", "$A:0", *[f"{sep}:0"] * form.separators]
   return processors.TemplateProcessing(
     single=f"{cls}:0 $A:0 {sep}:0",
-    pair=f"{cls}:0 $A:0 {between} $B:{second} {sep}:{second}",
+    pair=[*first, f"$B:{second}", f"{sep}:{second}"],
     special_tokens=[(cls, special.cls), (sep, special.sep)],
   )

@@ -18,6 +18,7 @@ from maskedlm.modeling.architecture import EncoderConfig
 
 LEAVES = {"kernel": "weight", "scale": "weight", "embedding": "weight"}
 TOKENS = "encoder/embeddings/token/embedding"
+OUTPUTS = "mlm_head/embedding"  # The table of a head that is not tied.
 TYPES = "encoder/embeddings/token_type/embedding"
 POSITIONS = "encoder/embeddings/position/embedding"
 
@@ -87,12 +88,14 @@ def plan_weights(
       before = prefix
     else:
       theirs = heads.get(path) or heads.get(module)
+      if path == OUTPUTS and not theirs:  # Of a head that is usually tied.
+        theirs = next(iter(architecture.tied), None)
       before = ""
     if theirs is None:
       unnamed.append(path)
       continue
     theirs = (theirs,) if isinstance(theirs, str) else theirs
-    end = "" if path in heads else f".{LEAVES.get(leaf, leaf)}"
+    end = "" if path in (*heads, OUTPUTS) else f".{LEAVES.get(leaf, leaf)}"
     if bare and path.startswith("pooler/"):
       theirs = tuple(name.removeprefix(architecture.prefix) for name in theirs)
     weight = Weight(
@@ -103,7 +106,7 @@ def plan_weights(
         for n in range(shape[0] if stacked else 1)
       ),
       stacked=stacked,
-      rows=cfg.vocab_size if path in (TOKENS, "mlm_head/bias") else 0,
+      rows=cfg.vocab_size if path in (TOKENS, OUTPUTS, "mlm_head/bias") else 0,
       skipped=(
         pad + 1 if path == POSITIONS and architecture.positions_after_pad else 0
       ),
@@ -165,7 +168,8 @@ def join_weight(
 
 
 def _sides(weight: Weight) -> tuple[int, int]:
-  """Returns (inputs, outputs) of a kernel; attention/out contracts two axes."""
+  """Returns (inputs, outputs) of a kernel; attention's last has one output."""
   shape = weight.layer_shape
-  split_at = len(shape) - 1 if "/attention/out/" in weight.path else 1
+  is_out = weight.path.endswith(("/out/kernel", "/group_out/kernel"))
+  split_at = len(shape) - 1 if is_out else 1
   return math.prod(shape[:split_at]), math.prod(shape[split_at:])

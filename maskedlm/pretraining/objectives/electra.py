@@ -25,7 +25,7 @@ from maskedlm.core.options import changed_default, option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
 from maskedlm.data.batches import batching, pair_rows
 from maskedlm.modeling import flops, losses, masked_lm
-from maskedlm.modeling.architecture import encoder_config
+from maskedlm.modeling.architecture import check_mlm_head, encoder_config
 from maskedlm.modeling.encoder import Encoder, EncoderConfig
 from maskedlm.modeling.layers import ACTIVATIONS, Dense
 from maskedlm.modeling.masking import masking, tokens
@@ -144,7 +144,7 @@ def generator_config(
       f"projected to whole heads of {K}; the nearest is generator_size="
       f"{fitting / cfg.width:.6g}."
     )
-  return dataclasses.replace(
+  generator = dataclasses.replace(
     cfg,
     num_layers=max(1, round(layers * cfg.num_layers)),
     width=width,
@@ -153,6 +153,8 @@ def generator_config(
     mlp_width=max(1, round(size * cfg.mlp_width)),
     embedding_width=cfg.embedding_size,
   )
+  check_mlm_head(generator)
+  return generator
 
 
 def _shared_heads(cfg: EncoderConfig, num_heads: int) -> int:

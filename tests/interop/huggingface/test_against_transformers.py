@@ -35,9 +35,18 @@ def as_opened(read, tokenizer):
   )
 
 
+ROPE = {"rope_type": "default", "rope_theta": 250.0}
 CASES = (
   *((*of_class, {}) for of_class in peers.CLASSES),
   ("ModernBert", "ForSequenceClassification", {"classifier_pooling": "mean"}),
+  *(
+    ("EuroBert", "ForSequenceClassification", {"classifier_pooling": pooling})
+    for pooling in ("bos", "mean")  # The default is "late".
+  ),
+  # Heads of keys and values as of queries; a tied table; another base.
+  ("EuroBert", "ForMaskedLM", {"num_key_value_heads": 6}),
+  ("EuroBert", "ForMaskedLM", {"rope_parameters": ROPE}),
+  ("ModernBert", "ForMaskedLM", {"tie_word_embeddings": False}),
   # Ignored by this class.
   ("ModernBert", "ForMaskedLM", {"classifier_pooling": "mean"}),
 )
@@ -91,3 +100,35 @@ def test_other_activations(tmp_path, theirs, own):
   # The exact GELU would be told apart by this test.
   exact = outputs(found, batch, activation="gelu")
   assert np.abs(exact["mlm_logits"] - ours["mlm_logits"]).max() > 3e-4
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_decoder_is_an_encoder_without_its_mask(tied, tmp_path):
+  model, tokenizer = peers.save_model(
+    tmp_path, "Llama", "ForCausalLM", tie_word_embeddings=tied
+  )
+  lines = []
+  found = peers.read_model(tmp_path, log=lines.append)
+  assert [tied, True] == [
+    any(part in line for line in lines)
+    for part in ("here it has a copy", "tokens read both of their sides")
+  ]
+  assert not found.cfg.tied
+  batch = peers.make_batch(tokenizer, types=False)
+  ours = outputs(found, batch, causal=True)
+  ours["logits"] = ours.pop("mlm_logits")
+  assert_close(ours, peers.run(model, batch), batch)
+  # Each token attends to all real ones: a mask [B, 1, L, L] of transformers'.
+  real = batch["segment_ids"] > 0
+  seen = np.repeat(real[:, None, None], real.shape[1], axis=2)
+  theirs = peers.run(model, {**batch, "segment_ids": seen})
+  ours = outputs(found, batch)
+  ours["logits"] = ours.pop("mlm_logits")
+  assert_close(ours, theirs, batch)
+  # The encoder is EuroBERT's; the decoder, Llama's.
+  for causal, name in ((False, "eurobert"), (True, "llama")):
+    cfg = dataclasses.replace(found.cfg, causal=causal)
+    opened = as_opened(found._replace(cfg=cfg), tokenizer)
+    made = exporter.convert(opened, "", print)
+    assert made.architecture.model_type == name
+    assert made.tensors["lm_head.weight"].shape == (277, peers.D)

@@ -105,6 +105,13 @@ UNSUPPORTED = {
     ({"rope_scaling": {"factor": 4.0}}, r"rope_scaling=.*, None is supported"),
     ({"num_attention_heads": 8}, "hidden_size=24 for 8 attention heads: rotar"),
   ],
+  "EuroBert": [
+    ({"rope_parameters": {"rope_type": "llama3"}}, "rope_type='llama3', 'defa"),
+    ({"rope_parameters": {"rope_theta": 0}}, "rope_theta=0, expected 1 or mo"),
+    ({"head_dim": 8}, "head_dim=8, expected 4"),
+    ({"num_key_value_heads": 4}, "num_key_value_heads=4, expected a divisor"),
+    ({"attention_bias": True}, "attention_bias=True, False is supported"),
+  ],
 }
 
 

@@ -227,10 +227,18 @@ def test_an_unsupported_pooler_of_pretraining(tmp_path):
     ),
     ({"causal": True}, r"model.causal=True \(only False\)"),
     ({"num_kv_heads": 1}, r"bert has no .*model.num_kv_heads=1 \(only 0\)"),
-    ({**workdirs.MODERN, "norm_kind": "rms"}, r"modernbert .*norm_kind='rms'"),
+    (
+      {**workdirs.MODERN, "norm_kind": "rms"},
+      "eurobert .*skip_first_norm=True",
+    ),
+    ({**workdirs.MODERN, "row_pool": "late"}, r"row_pool='late' \(only cls,"),
+    (
+      {**workdirs.MODERN, "mlm_head": "linear", "tied": False},
+      "modernbert always has model.mlm_head=dense, .*linear; .*--part=encoder",
+    ),
     (
       {"activation": "gelu_tanh", "embedding_width": 10},
-      r"electra always has gelu.*gelu_tanh",
+      r"electra always has model.activation=gelu, .*gelu_tanh",
     ),
   ],
 )
