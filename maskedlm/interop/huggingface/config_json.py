@@ -245,12 +245,10 @@ def unsupported_options(
 
 
 def check_mlm_head(cfg: EncoderConfig, architecture: Architecture) -> None:
-  """Raises InteropError if transformers' MLM head has other layers."""
-  fixed = FIXED[architecture.model_type]
+  """Raises InteropError if transformers' MLM head is another."""
   wanted = {
     "activation": architecture.mlm_activation or cfg.activation,
-    "mlm_head": fixed["mlm_head"],
-    "tied": fixed.get("tied", cfg.tied),
+    "tied": FIXED[architecture.model_type].get("tied", cfg.tied),
   }
   for name, value in wanted.items():
     if getattr(cfg, name) != value:

@@ -234,8 +234,9 @@ def test_an_unsupported_pooler_of_pretraining(tmp_path):
     ({**workdirs.MODERN, "row_pool": "late"}, r"row_pool='late' \(only cls,"),
     (
       {**workdirs.MODERN, "mlm_head": "linear", "tied": False},
-      "modernbert always has model.mlm_head=dense, .*linear; .*--part=encoder",
+      "MaskedLM has mlm_head/transform, .* this model lacks; .*--part=encoder",
     ),
+    ({"tied": False}, "bert always has model.tied=True, .*--part=encoder"),
     (
       {"activation": "gelu_tanh", "embedding_width": 10},
       r"electra always has model.activation=gelu, .*gelu_tanh",
