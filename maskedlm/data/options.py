@@ -49,7 +49,7 @@ class CorpusOptions:
     "docstrings:",
     "The text: text:GLOB (a blank line ends a document), lines:GLOB (every "
     "line is a document), jsonl:GLOB, parquet:GLOB, fasta:GLOB, tfds:NAME or "
-    "docstrings:.",
+    "docstrings:. A GLOB may be hf://datasets/NAME/GLOB.",
     needs={"corpus.parts": False},
   )
   parts: str = option(

@@ -35,6 +35,8 @@ _REMEDIES = {
   errno.ENOMEM: "free memory",
 }
 _WRONG_CODES = {"400", "401", "403", "404"}  # Of HTTP.
+# Of Google's library, and of Hugging Face's.
+_WRONG_TYPES = ("DefaultCredentialsError", "OfflineModeIsEnabled")
 # Beginnings of messages: of gcsfs, which has no types for them, of TensorStore.
 _WRONG_TEXTS = (
   *("Forbidden", "Bad Request"),
@@ -80,13 +82,18 @@ def may_pass(error: Exception) -> bool:
     )
     or str(_http_code(error)) in _WRONG_CODES
     or str(error).startswith(_WRONG_TEXTS)
-    or type(error).__name__ == "DefaultCredentialsError"  # Of Google's.
+    or type(error).__name__ in _WRONG_TYPES
   )
 
 
 def _http_code(error: Exception) -> int | str | None:
   # aiohttp has it as `status`, and warns of its `code`.
-  return getattr(error, "status", None) or getattr(error, "code", None)
+  response = getattr(error, "response", None)
+  return (
+    getattr(error, "status", None)
+    or getattr(error, "code", None)
+    or getattr(response, "status_code", None)  # Of huggingface_hub.
+  )
 
 
 def _number(error: Exception) -> int | None:

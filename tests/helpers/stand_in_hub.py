@@ -195,8 +195,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
       return None
     commit, files = found
     if what == "tree":
-      listed = [lfs(p, x) for p, x in files.items() if p.startswith(below)]
-      return self.answer(body=listed)
+      return self.tree(files, below)
     if what == "paths-info":
       asked = urllib.parse.parse_qs(body.decode())
       asked = asked.get("paths") or json.loads(body)["paths"]
@@ -204,6 +203,19 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     siblings = [{"rfilename": path} for path in files]
     facts = {"id": name.removeprefix("datasets/"), "siblings": siblings}
     return self.answer(body=facts | {"sha": commit})
+
+  def tree(self, files, folder):
+    prefix = f"{folder}/" if folder else ""
+    found = {p: x for p, x in files.items() if p.startswith(prefix)}
+    if not found:
+      return self.refuse(404, "EntryNotFound")
+    if self.query.get("recursive", "").lower() == "true":
+      return self.answer(body=[lfs(path, x) for path, x in found.items()])
+    parts = [p.removeprefix(prefix).partition("/") for p in found]
+    folders = {prefix + name for name, slash, _ in parts if slash}
+    listed = [{"type": "directory", "oid": "0", "path": p} for p in folders]
+    here = [prefix + name for name, slash, _ in parts if not slash]
+    return self.answer(body=[*listed, *(lfs(p, found[p]) for p in here)])
 
   def resolve(self, name, revision, path):
     if (found := self.files(name, revision)) is None:

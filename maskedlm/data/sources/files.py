@@ -12,13 +12,14 @@ import os
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import IO
 
 import zstandard
 
 from maskedlm.core.errors import CorpusError
 from maskedlm.core.open_file import open_file
 from maskedlm.data.sources import encodings
-from maskedlm.runtime import storage_errors
+from maskedlm.runtime import buckets, storage_errors
 
 BLOCK = 1 << 20  # Bytes read at a time.
 MAX_WARNINGS = 20
@@ -45,7 +46,8 @@ def expand_globs(
 
   Args:
     source: corpus.source as the user gave it, for error messages.
-    spec: comma-separated globs, or a path with commas in it.
+    spec: comma-separated globs, of paths or of addresses such as
+      hf://datasets/NAME/*.parquet; or a path with commas in it.
     endings: a folder stands for all files under it with one of these endings,
     instead: or, if it has none, with one of these.
 
@@ -57,8 +59,11 @@ def expand_globs(
   is_one = "," not in spec or _matches(spec)
   patterns = [spec] if is_one else spec.split(",")
   for pattern in filter(None, map(str.strip, patterns)):
-    paths = _matches(pattern)
-    files = {path for path in paths if not os.path.isdir(path)}
+    if buckets.is_address(pattern):
+      paths, files = [], _at_address(pattern, endings, instead)
+    else:
+      paths = _matches(pattern)
+      files = {path for path in paths if not os.path.isdir(path)}
     for folder in set(paths) - files:
       files.update(_walk(folder, endings) or _walk(folder, instead))
     if not files:
@@ -93,6 +98,52 @@ def _matches(pattern: str) -> list[str]:
   if os.path.exists(path):  # Its name may contain [ or *.
     return [path]
   return glob.glob(path, recursive=True)
+
+
+def _at_address(
+  pattern: str, endings: tuple[str, ...], instead: tuple[str, ...]
+) -> set[str]:
+  """Returns the addresses of the files that a glob or a folder stands for."""
+  fs, root = buckets.filesystem(buckets.normalize(pattern))
+  with storage_errors.bucket_errors(pattern):
+    found = {*fs.glob(root)}
+    for folder in [path for path in found if fs.isdir(path)]:
+      below = fs.find(folder)
+      chosen = [x for x in below if x.lower().endswith(endings)]
+      found |= {*(chosen or [x for x in below if x.lower().endswith(instead)])}
+      found.remove(folder)
+    return {fs.unstrip_protocol(path) for path in found}
+
+
+def open_source(path: str) -> IO[bytes]:
+  """Opens a file of a source, which may be an address.
+
+  Raises (as does reading it):
+    ConfigError, StorageError: an address can't be read.
+    OSError: a file can't be read.
+  """
+  if not buckets.is_address(path):
+    return open_file(path)
+  fs, root = buckets.filesystem(path)
+  with storage_errors.bucket_errors(path):
+    file = fs.open(root, "rb")
+  read = file.read
+
+  def read_or_explain(size: int = -1) -> bytes:
+    with storage_errors.bucket_errors(path):
+      return read(size)
+
+  file.read = read_or_explain
+  return file
+
+
+def size(path: str) -> int:
+  """Returns the number of bytes of a file of a source."""
+  if not buckets.is_address(path):
+    return os.path.getsize(path)
+  fs, root = buckets.filesystem(path)
+  with storage_errors.bucket_errors(path):
+    return fs.size(root)
 
 
 def _walk(folder: str, endings: tuple[str, ...]) -> list[str]:
@@ -202,7 +253,7 @@ def read_blocks(path: str) -> Iterator[bytes]:
     CorpusError: the file can't be read to its end.
   """
   try:
-    with open_file(path) as file:
+    with open_source(path) as file:
       if path.lower().endswith(".zst"):
         yield from zstd_blocks(file)
       else:
@@ -223,7 +274,7 @@ def read_blocks(path: str) -> Iterator[bytes]:
 
 
 def _is_compressed(path: str) -> bool:
-  with open_file(path) as file:
+  with open_source(path) as file:
     return encodings.name_of_binary(file.read(BLOCK)) != ""
 
 

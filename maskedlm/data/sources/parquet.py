@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from maskedlm.core.parse_json import parse_json
-from maskedlm.runtime import console, storage_errors
+from maskedlm.data.sources.files import open_source
+from maskedlm.runtime import buckets, console, storage_errors
 
 _ROWS = 256  # Rows read at a time.
 _TEXTS = (
@@ -30,8 +31,13 @@ def _open(path: str):
   import pyarrow.parquet as pq
 
   try:
-    # Without pre_buffer and threads, which would hold whole row groups.
-    with pq.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False) as file:
+    is_local = not buckets.is_address(path)
+    source = contextlib.nullcontext(path) if is_local else open_source(path)
+    with (
+      source as opened,
+      # Without pre_buffer and threads, which would hold whole row groups.
+      pq.ParquetFile(opened, buffer_size=_BUFFER, pre_buffer=False) as file,
+    ):
       names = file.schema_arrow.names
       if twice := [name for name in names if names.count(name) > 1]:
         raise ParquetError(f"{path} has the column {twice[0]!r} twice")

@@ -9,9 +9,9 @@
   fasta:GLOBS      FASTA; a record is a document of one line
   docstrings:[NAMES]   docstrings of all installed packages, or of those named
 GLOBS and NAMES are separated by commas (a path that contains one must be the
-only item); a folder stands for every .txt (.jsonl, .parquet, .fa ...) file
-under it; .gz and .zst files are decompressed. SPLIT defaults to "train",
-DATA_DIR to the data folder of TFDS.
+only item), and may be addresses, hf://datasets/NAME/*.parquet; a folder stands
+for every .txt (.jsonl, .parquet, .fa ...) file under it; .gz and .zst files are
+decompressed. SPLIT defaults to "train", DATA_DIR to the data folder of TFDS.
 
 Reading is streaming: files, lines and documents of any length take bounded
 memory. Documents come in the order of the sorted paths. Oddities in the text
@@ -22,7 +22,6 @@ silently lacks half of a download.
 
 import functools
 import itertools
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -110,7 +109,7 @@ def list_pieces(source: str, *, text_field: str, num_bytes: int) -> list[Piece]:
       groups.append([])
       size = 0
     groups[-1].append(path)
-    size += os.path.getsize(path)
+    size += files.size(path)
   return [Piece(tuple(group)) for group in groups]
 
 

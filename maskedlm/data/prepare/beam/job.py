@@ -20,7 +20,7 @@ from maskedlm.data.options import (
   TextConfig,
   TokenizerOptions,
 )
-from maskedlm.data.sources import domains, reader, same_files
+from maskedlm.data.sources import domains, files, reader, same_files
 from maskedlm.data.sources.domains import Domain
 from maskedlm.runtime import output_files
 
@@ -78,7 +78,7 @@ def start_job(job: Job) -> None:
         "part": domain._asdict(),
         "paths": list(piece.paths),
         "records": [piece.records.start, piece.records.stop],
-        "bytes": sum(map(os.path.getsize, piece.paths)),
+        "bytes": sum(map(files.size, piece.paths)),
       }
       for domain, piece in job.pieces
     ],
