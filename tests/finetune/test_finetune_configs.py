@@ -23,6 +23,8 @@ CONFIGS = sorted(
   for path in (ROOT / "configs").glob("*.py")
   if "maskedlm.finetune" in path.read_text()
 )
+# Others are slow: test_contract.py runs every task, on examples of its own.
+QUICK = ("ner", "squad")
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +32,14 @@ def encoder(tmp_path_factory):
   return runs.make_encoder(tmp_path_factory.mktemp("configs") / "encoder")
 
 
-@pytest.mark.parametrize("path", CONFIGS, ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+  "path",
+  [
+    pytest.param(path, marks=[] if path.stem in QUICK else [pytest.mark.slow])
+    for path in CONFIGS
+  ],
+  ids=lambda p: p.stem,
+)
 def test_a_step_on_real_examples(
   path, encoder, data_dir, tmp_path, monkeypatch
 ):

@@ -39,7 +39,7 @@ def read_lines(path: pathlib.Path) -> Iterator[str]:
     is_empty = False
     yield line
   if is_empty:
-    raise DataError(f"{path}: the file is empty; expected labelled examples.")
+    raise DataError(f"{path}: the file is empty; expected texts or examples.")
 
 
 def _limited(path: pathlib.Path) -> Iterator[bytes]:

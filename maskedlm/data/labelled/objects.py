@@ -188,7 +188,7 @@ def read_parquet(path: pathlib.Path) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, fields in enumerate(parquet.read_rows(str(path)), 1):
       yield number, {name: _plain(x) for name, x in fields.items()}
   except parquet.ParquetError as error:
-    raise DataError(f"{error}; expected labelled examples.") from None
+    raise DataError(f"{error}; expected texts or examples.") from None
   except UnicodeDecodeError as error:
     raise DataError(
       f"{path}:{number}: {error.object[:40]!r} is not UTF-8; expected text."

@@ -93,7 +93,7 @@ def bad_args(*args, index=3):
 # Reader -> (file, line of the error, part of it).
 FILES = {
   "tags": [
-    ("", None, "the file is empty; expected labelled examples"),
+    ("", None, "the file is empty"),
     ("\n\n-DOCSTART- O\n \n", None, "the file has no words"),
     ("a\tO\nb\tX\tO\n", 2, "3 columns between tabs, 'b X O'; expect"),
     ("a\tO\n\nb\n", 3, "1 column between tabs, 'b"),
