@@ -213,11 +213,13 @@ def make_task(
   def row_flops(length: int) -> float:
     return flops.train_flops(cfg, length, num_predictions=0)
 
+  is_read = config.model.reinit_layers or not config.pretrained
+  init_encoder = masked_lm.init_encoder if is_read else masked_lm.no_encoder
   task = Task(
     batch_at=lambda split, step: parts[split].batch_at(step),
     row_ids=lambda split, step: parts[split].row_ids(step),
     num_heldout_batches=heldout.num_steps,
-    init=lambda key: init_params(app, cfg, key),
+    init=lambda key: init_params(app, cfg, key, init_encoder),
     corrupt=lambda batch, key: batch,
     loss=app.loss,
     flops=train_flops,
@@ -289,11 +291,10 @@ def _train_batches(
   return batches
 
 
-def init_params(app: Application, cfg: EncoderConfig, key):
+def init_params(app: Application, cfg: EncoderConfig, key, init_encoder):
   """Returns fresh parameters of the encoder and the heads."""
   encoder_key, head_key = jax.random.split(key)
-  encoder = masked_lm.init_encoder(cfg, encoder_key)
-  return {"encoder": encoder, **app.init(head_key)}
+  return {"encoder": init_encoder(cfg, encoder_key), **app.init(head_key)}
 
 
 def _facts(run: Prepared) -> dict[str, str]:

@@ -32,6 +32,15 @@ def init_encoder(cfg: EncoderConfig, key: Key) -> Params:
   return make_encoder(cfg).init(key, ids, ids, ids, train=False)["params"]
 
 
+def no_encoder(cfg: EncoderConfig, key: Key) -> Params:
+  """Returns zeros as init_encoder's: a checkpoint's replace them.
+
+  XLA takes seconds to compile the random numbers of an encoder.
+  """
+  shapes = jax.eval_shape(lambda: init_encoder(cfg, key))
+  return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+
+
 def encode(
   cfg: EncoderConfig, params: Params, batch: Batch, key: Key, train: bool
 ) -> Float[Array, "B L D"]:

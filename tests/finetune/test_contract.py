@@ -21,6 +21,7 @@ from maskedlm.finetune import config as configs
 from maskedlm.finetune import initial_params, predict, run
 from maskedlm.finetune.constituency.metrics import PUNCTUATION
 from maskedlm.finetune.contract import Setup, options_that
+from maskedlm.modeling import masked_lm
 
 TASKS = configs.task_names()
 
@@ -125,7 +126,9 @@ def test_a_run_from_a_run_of_the_same_task_begins_where_it_ended(made, capsys):
   start = predict.load.open_best(made.workdir)
   begin = initial_params.from_checkpoint(start, prepared.heads, reinit_layers=0)
   fresh = jax.eval_shape(
-    lambda key: run.init_params(prepared.app, prepared.cfg, key),
+    lambda key: run.init_params(
+      prepared.app, prepared.cfg, key, masked_lm.no_encoder
+    ),
     jax.random.key(0),
   )
   jax.tree.map(np.testing.assert_array_equal, begin(fresh), start.params)
