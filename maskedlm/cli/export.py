@@ -6,7 +6,7 @@ import pathlib
 from maskedlm.cli import shared
 from maskedlm.cli.flags import REQUIRED, flag
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import console
+from maskedlm.runtime import console, hub_names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +33,16 @@ class Export:
     "modernbert | eurobert | llama; default: the one that fits.",
     needs={"to": ("hf",)},
   )
+  push: str = flag(
+    "",
+    "Also upload the directory to the Hugging Face Hub, as a model of this "
+    "name; only you can read it.",
+    metavar="NAME",
+    needs={"to": ("hf",)},
+  )
+  public: bool = flag(
+    False, "Everybody can read what --push uploads.", needs="push"
+  )
   int8: bool = flag(
     False,
     "Write a second graph, with the dense layers in 8-bit integers.",
@@ -42,6 +52,11 @@ class Export:
     "cpu,cuda,tpu", "Where it can run.", needs={"to": ("stablehlo",)}
   )
 
+  def check(self) -> None:
+    """Checks --push."""
+    if self.push and hub_names.parse(f"hf:{self.push}").model != self.push:
+      raise ConfigError(f"--push={self.push}: expected a name alone.")
+
   def run(self) -> None:
     """Runs the verb."""
     path, out = pathlib.Path(self.checkpoint), pathlib.Path(self.out)
@@ -50,7 +65,12 @@ class Export:
       from maskedlm.interop.huggingface import exporter
 
       made = exporter.export_huggingface(
-        path, out, architecture=self.architecture, **more
+        path,
+        out,
+        architecture=self.architecture,
+        push=self.push,
+        public=self.public,
+        **more,
       )
       print(f"{out}: {made}.from_pretrained({str(out)!r}) loads it")
     elif self.to == "onnx":

@@ -47,12 +47,9 @@ def check_field(field: str, files: Sequence[str], form: str | None) -> None:
 class Texts:
   """Files of texts."""
 
-  input: tuple[str, ...] = flag(
-    (STDIN,),
+  input: tuple[str, ...] = shared.input_(
     "Files with a text, or a JSON object, on each line, or tables with a "
-    "header line (.csv, .tsv, .parquet); - or none = stdin.",
-    metavar="FILE",
-    reads=True,
+    "header line (.csv, .tsv, .parquet)"
   )
   format: str = shared.text_format("text", "minimal_pairs")
   field: str = shared.field()

@@ -21,12 +21,9 @@ class Predict:
   ONE_OF = ("input", "data", "text")
 
   tuned: groups.FineTuned
-  input: str = flag(
+  input: str = shared.input_(
+    "A file of lines, or a table with a header line (.csv, .tsv, .parquet)",
     STDIN,
-    "A file of lines, or a table with a header line (.csv, .tsv, .parquet); - "
-    "or none = stdin.",
-    metavar="FILE",
-    reads=True,
   )
   data: tuple[str, ...] = shared.data(
     (),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from maskedlm.cli.flags import ANY, REQUIRED, argument, flag
+from maskedlm.cli.flags import ANY, REQUIRED, STDIN, argument, flag
 
 PICTURES = (".png", ".svg", ".pdf")
 
@@ -34,6 +34,12 @@ def top_k(default: int, what: str) -> Any:
 def json(doc: str = "Print JSON instead of text.") -> Any:
   """Returns the field of --json."""
   return flag(False, doc)
+
+
+def input_(doc: str, default: Any = (STDIN,)) -> Any:
+  """Returns the field of --input, which may be stdin."""
+  doc += "; - or none = stdin."
+  return flag(default, doc, metavar="FILE", reads=True)
 
 
 def text(doc: str, default: Any = ()) -> Any:

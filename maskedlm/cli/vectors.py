@@ -64,12 +64,9 @@ class Similarity:
   ONE_OF = ("wic", "input", "text")
 
   encoder: groups.Encoder
-  input: tuple[str, ...] = flag(
-    (STDIN,),
+  input: tuple[str, ...] = shared.input_(
     "Files with two texts on a line, a tab between them, or JSON objects with "
-    "text and text_b; - or none = stdin.",
-    metavar="FILE",
-    reads=True,
+    "text and text_b"
   )
   format: str = shared.text_format("text", "wic")
   layers: groups.Layers

@@ -202,7 +202,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
       return self.answer(body=[lfs(p, files[p]) for p in asked if p in files])
     siblings = [{"rfilename": path} for path in files]
     facts = {"id": name.removeprefix("datasets/"), "siblings": siblings}
-    return self.answer(body=facts | {"sha": commit})
+    facts |= {"sha": commit, "private": self.hub.repos[name].private}
+    return self.answer(body=facts)
 
   def tree(self, files, folder):
     prefix = f"{folder}/" if folder else ""

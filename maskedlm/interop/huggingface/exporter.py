@@ -18,6 +18,7 @@ from maskedlm.interop import export_source, labels, own_task
 from maskedlm.interop.export_source import ExportSource
 from maskedlm.interop.huggingface import (
   config_json,
+  hub,
   model_card,
   sentence_transformers,
   tensors,
@@ -37,6 +38,8 @@ def export_huggingface(
   *,
   part: str = "",
   architecture: str = "",
+  push: str = "",
+  public: bool = False,
   log: Callable[[str], None],
 ) -> str:
   """Writes the directory; returns the name of the class that loads it.
@@ -46,10 +49,12 @@ def export_huggingface(
     out: receives config.json, model.safetensors, tokenizer.json, README.md, ...
     part: see export_source.open_export_source.
     architecture: a key of ARCHITECTURES; "" = the one that fits.
+    push, public: the name to upload it as, if any, and whether all may read it.
     log: called with a line for each part that is left out.
 
   Raises:
     InteropError: `out` exists, or transformers has no such model.
+    ConfigError, StorageError: it can't be uploaded; then `out` isn't written.
     CheckpointError, ConfigError: the checkpoint can't be read.
   """
   with output_options.new_folder(out) as unfinished:
@@ -59,8 +64,10 @@ def export_huggingface(
     tensors.write_tensors(unfinished / tensors.FILE, made.tensors)
     write_config(unfinished, made)
     write_tokenizer(unfinished, made.opened)
-    card = model_card.format_model_card(made.opened, made.class_name)
+    card = model_card.format_model_card(made.opened, made.class_name, path=push)
     (unfinished / "README.md").write_text(card, "utf-8")
+    if push:
+      hub.push(unfinished, push, public=public)
   return made.class_name
 
 

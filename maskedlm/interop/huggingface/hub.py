@@ -25,7 +25,8 @@ _MEANINGS = {
   "are at {page}/tree/main.",
   "RepositoryNotFoundError": "is not on the hub, or is private: check the "
   "spelling, or {login} as someone who may read it.",
-  "401": "is refused to this login: {login} again, or unset HF_TOKEN.",
+  "401": "is refused without a login, or to this one: {login}, or correct "
+  "HF_TOKEN.",
   "403": "is forbidden to this login: {login} as someone who has the right, "
   "with a token that has it.",
 }
@@ -125,6 +126,34 @@ def download(name: HubName) -> tuple[pathlib.Path, HubName]:
       f"maskedlm import --from hf ./{own} --out runs/{own.name}"
     )
   return pathlib.Path(folder), found
+
+
+def push(folder: pathlib.Path, name: str, *, public: bool) -> None:
+  """Uploads a folder's files as a model of that name, new or there already.
+
+  Raises:
+    ConfigError, StorageError: the hub doesn't take it, or the model that is
+      there is public, or private, and was to be the other.
+  """
+  import huggingface_hub
+
+  to, api = (
+    hub_names.parse(f"{hub_names.PREFIX}{name}"),
+    huggingface_hub.HfApi(),
+  )
+  with storage_errors.raise_as(lambda error: _explain(to, error)):
+    made = api.create_repo(to.model, private=not public, exist_ok=True)
+    if api.model_info(made.repo_id).private == public:
+      found = "private: leave out" if public else "public: add"
+      raise ConfigError(
+        f"--push={name} is on the hub, and {found} --public, or give another "
+        "name."
+      )
+    done = api.upload_folder(
+      repo_id=made.repo_id, folder_path=folder, commit_message="maskedlm export"
+    )
+  kind = "public" if public else "private"
+  console.log(f"uploaded as {made.repo_id}, {kind}: {done.commit_url}")
 
 
 def _explain(name: HubName, error: Exception) -> ConfigError | StorageError:

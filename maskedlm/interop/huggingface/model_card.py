@@ -37,7 +37,11 @@ _UNIGRAM = (
 
 
 def format_model_card(
-  opened: ExportSource, class_name: str, own_use: Sequence[str] = ()
+  opened: ExportSource,
+  class_name: str,
+  own_use: Sequence[str] = (),
+  *,
+  path: str = "",
 ) -> str:
   """Returns the card of a model.
 
@@ -45,6 +49,7 @@ def format_model_card(
     opened: the model.
     class_name: the class of transformers that loads it.
     own_use: lines of Python that use it; default: with transformers.
+    path: of the model, for these lines.
   """
   pipeline = next(
     (name for end, name in PIPELINES.items() if class_name.endswith(end)),
@@ -52,11 +57,14 @@ def format_model_card(
   )
   if class_name == "ElectraForPreTraining":  # Doesn't fill masks.
     pipeline = "feature-extraction"
-  library, use = "transformers", _with_transformers(class_name)
+  path = path or "PATH OF THIS DIRECTORY"
+  library, use = "transformers", _with_transformers(class_name, path)
   if "sentences" in opened.task:  # Makes text vectors.
     library, pipeline = "sentence-transformers", "sentence-similarity"
     prompts = opened.task["sentences"].get("prompts")
-    use = _with_sentence_transformers(_ENCODE_WITH if prompts else _ENCODE)
+    use = _with_sentence_transformers(
+      _ENCODE_WITH if prompts else _ENCODE, path
+    )
   training = list(_training(opened))
   named = [x for _, x in training if hub_names.is_name(str(x))]
   count = sum(x.size for x in jax.tree.leaves(opened.params))
@@ -82,32 +90,35 @@ def format_model_card(
     *_table([("parameters", f"{count:,}"), *sizes, ("tokenizer", tokenizer)]),
     "",
     *([_UNIGRAM, ""] if opened.tokenizer.kind == "unigram" else []),
-    "## Training",
+    "## Data and figures",
     "",
     *_table(training),
     "",
-    "Not stated here: license, intended use, limitations and biases. Please "
-    "add them when publishing the model.",
+    "## Limits",
+    "",
+    *_limits(opened),
+    "- Not stated here: license, intended use and biases. Please add them when "
+    "publishing the model.",
     "",
   ]
   return "\n".join(lines)
 
 
-def _with_transformers(class_name: str) -> list[str]:
+def _with_transformers(class_name: str, path: str) -> list[str]:
   return [
     f"from transformers import AutoTokenizer, {class_name}",
     "",
-    'path = "PATH OF THIS DIRECTORY"',
+    f'path = "{path}"',
     f"model = {class_name}.from_pretrained(path)",
     "tokenizer = AutoTokenizer.from_pretrained(path)",
   ]
 
 
-def _with_sentence_transformers(lines: Sequence[str]) -> list[str]:
+def _with_sentence_transformers(lines: Sequence[str], path: str) -> list[str]:
   return [
     "from sentence_transformers import SentenceTransformer",
     "",
-    'model = SentenceTransformer("PATH OF THIS DIRECTORY")',
+    f'model = SentenceTransformer("{path}")',
     *lines,
   ]
 
@@ -117,6 +128,17 @@ _ENCODE_WITH = (  # With prompts.
   'queries = model.encode_query(["a question"])',
   'passages = model.encode_document(["a text", "another"])',
 )
+
+
+def _limits(opened: ExportSource) -> Iterator[str]:
+  length = opened.task.get("length", opened.cfg.max_positions)
+  yield f"- It reads {length:,} tokens at once, special ones included."
+  if opened.tokenizer.normalize("A") == "a":
+    yield "- Capitals make no difference: the tokenizer lowercases."
+  yield (
+    "- The figures are of text like that of training, which maskedlm has not "
+    "judged: the model may repeat what it says, and do worse on other text."
+  )
 
 
 def _training(opened: ExportSource) -> Iterator[tuple[str, Any]]:
@@ -132,6 +154,17 @@ def _training(opened: ExportSource) -> Iterator[tuple[str, Any]]:
     return
   yield "objective", opened.task.get("objective", "")
   yield "steps", f"{meta['step']:,}"
+  data = config.get("data", {})
+  for name, option in (
+    ("rows of a step", "batch_size"),
+    ("tokens of a row", "length"),
+  ):
+    if data.get(option):
+      yield name, f"{data[option]:,}"
+  for option in ("train", "dev"):
+    if data.get(option):
+      names = [pathlib.PurePath(x).name for x in data[option].split(",")]
+      yield f"labelled data ({option})", ", ".join(names)
   corpus = config.get("corpus", {})
   if isinstance(corpus, Mapping) and corpus.get("source"):
     # The folder of a prepared corpus, or the name of its source.

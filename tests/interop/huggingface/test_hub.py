@@ -78,6 +78,8 @@ def test_an_import_by_name(repo, capsys):
   card = pathlib.Path("out/README.md").read_text()
   assert f"| imported from | hf:{NAME}@{commit} |" in card
   assert f"base_model: {NAME}" in card
+  assert f"- It reads {untrained.POSITIONS} tokens at once" in card
+  assert "- Capitals make no difference" in card
 
 
 def test_neither_code_nor_pickles_are_fetched(repo, site):
@@ -177,7 +179,7 @@ REFUSED = {  # name -> (what is at fault, command, exit code, message)
     "hf:acme/tiny@v9 is no revision of the model"
   )),
   "login": (401, "import --from hf hf:acme/tiny --out o", 2, (
-    "hf:acme/tiny is refused to this login: log in"
+    "hf:acme/tiny is refused without a login, or to this one: log in"
   )),
   "forbidden": (403, "import --from hf hf:acme/tiny --out o", 2, (
     "hf:acme/tiny is forbidden to this login"
@@ -241,3 +243,77 @@ def throws(error):
     raise error
 
   return raising
+
+
+TOKEN = "hf_secretsecretsecret"
+
+
+@pytest.fixture
+def login(site, tmp_path):
+  """Logs in; returns the token's file."""
+  site.token = TOKEN
+  file = pathlib.Path(constants.HF_TOKEN_PATH)
+  file.parent.mkdir(parents=True, exist_ok=True)
+  file.write_text(TOKEN)
+  untrained.pretrained(tmp_path / "run")
+  return file
+
+
+def test_an_upload(login, site, capsys):
+  command = f"export --checkpoint run --to hf --push {NAME} --out "
+  code = main.main(f"{command}out".split())
+  told = capsys.readouterr()
+  assert code == 0, told.err
+  repo = site.repos[NAME]
+  assert repo.private and f"uploaded as {NAME}, private: http" in told.err
+  found = repo.commits[repo.refs["main"]]
+  here = {
+    str(path.relative_to("out")): path.read_bytes()
+    for path in pathlib.Path("out").rglob("*")
+    if path.is_file()
+  }
+  assert found == here
+  assert f'path = "{NAME}"' in here["README.md"].decode()
+  assert TOKEN not in told.out + told.err
+  assert not [path for path, x in here.items() if TOKEN.encode() in x]
+  # The large file went where only its address is asked for.
+  assert any(each.startswith("PUT /large/") for each in site.asked)
+  # Again, which changes nothing; and as a public one, which it isn't.
+  assert main.main(f"{command}again".split()) == 0
+  code, error = run(f"{command}third --public", capsys)
+  assert code == 2 and "and private: leave out --public, or" in error
+  # What was uploaded can be fetched.
+  np.testing.assert_array_equal(weights("run"), weights(hub.pin(f"hf:{NAME}")))
+
+
+def test_a_public_upload(login, site, capsys):
+  command = "export --checkpoint run --to hf --push acme/other --public --out "
+  code, error = run(f"{command}out", capsys)
+  assert code == 0 and "acme/other, public: http" in error, error
+  assert not site.repos["acme/other"].private
+  code, error = run(f"{command.replace('--public', '')}again", capsys)
+  assert code == 2 and "is on the hub, and public: add --public, or" in error
+
+
+NOT_UPLOADED = {  # name -> (status of uploads, NAME, exit code, message)
+  "no login": ("", "acme/mine", 2, "hf:acme/mine is refused without a login"),
+  "no right": (403, "acme/mine", 2, "hf:acme/mine is forbidden to this login"),
+  "limit": (429, "acme/mine", 74, "run the same command again."),
+  "revision": ("", "acme/mine@v1", 2, "--push=acme/mine@v1: expected a name"),
+  "spelling": ("", "./mine", 2, "hf:./mine: expected hf:NAME"),
+}
+
+
+@pytest.mark.parametrize("case", NOT_UPLOADED)
+def test_what_is_not_uploaded(case, login, site, capsys):
+  status, name, code, message = NOT_UPLOADED[case]
+  if case == "no login":
+    login.unlink()
+  site.failing = lambda method, path: (
+    status or None if method == "POST" else None
+  )
+  command = f"export --checkpoint run --to hf --push {name} --out out"
+  found, error = run(command, capsys)
+  assert found == code and error.splitlines()[-1].startswith("error: "), error
+  assert message in error and TOKEN not in error
+  assert not pathlib.Path("out").exists() and not site.repos
