@@ -203,6 +203,12 @@ def _modern(V, N, D, F):
       2.1e9,
     ),
     ("bert24h.py", _modern(32_768, 16, 768, 1_536), 120e6),
+    # Norms of a scale and a bias: two a block, and the final one.
+    (
+      "esm2.py:650m",
+      33 * 1_280 + 33 * (12 * 1_280**2 + 13 * 1_280) + 2 * 1_280,
+      650e6,
+    ),
   ],
 )
 def test_parameter_counts_of_later_models(name, by_hand, published):
@@ -286,6 +292,10 @@ PHASES = {
   "eurobert.py:2.1b": [
     (4_800, 2_048, 488_282, 0.0, 1e-4),
     (1_200, 8_192, 20_346, 1e-4, 0.0),
+  ],
+  "esm2.py:3b": [
+    (2_048, 1_024, 450_000, 0.0, 4e-5),
+    (2_048, 1_024, 50_000, 4e-5, 4e-5),
   ],
   # 8.1 billion tokens in each part but the last, which has 5.4.
   "bert24h.py": [

@@ -61,7 +61,9 @@ def retokenize(checkpoint: str, tokenizer: str, out: pathlib.Path) -> None:
           "tokenizer_config.json beside it sets do_lower_case"
         )
         break  # A cased vocabulary keeps accents, too.
-    cfg = dataclasses.replace(old.cfg, vocab_size=new.vocab_size)
+    cfg = dataclasses.replace(
+      old.cfg, vocab_size=new.vocab_size, mask_id=new.special.mask
+    )
     origins = vocabulary_map.map_vocabulary(old.tokenizer, new)
     special = set(old.tokenizer.special_ids.tolist())
     ordinary = [i for i in range(old.cfg.vocab_size) if i not in special]

@@ -19,7 +19,8 @@ class EncoderConfig(ModelOptions):
   """The architecture of an encoder; `restored` reads it from a checkpoint.
 
   The fields are no options of config.model: only an import of static vectors
-  has no layers, an objective sets family and right_to_left, and the last four
+  has no layers, the tokenizer and an objective set the next four, and the last
+  four
   are conventions for using the encoder, in which imported models differ
   (interop/).
   """
@@ -36,6 +37,12 @@ class EncoderConfig(ModelOptions):
     "Tokens of the tokenizer; arrays have padded_vocab_size rows.",
     low=1,
     high=16_777_216,
+    frozen=True,
+  )
+  mask_id: int = option(
+    -1,
+    "The id of [MASK], for token_dropout; -1 if unused.",
+    low=-1,
     frozen=True,
   )
   family: str = option(

@@ -35,6 +35,7 @@ from maskedlm.modeling.layers import (
   on_cpu,
   parts,
 )
+from maskedlm.modeling.token_dropout import token_scale
 
 # Wraps a block so that it keeps some of its results for the backward pass,
 # which recomputes the rest. "dots" keeps those of dense layers and attention;
@@ -81,10 +82,11 @@ class Embeddings(nn.Module):
     input_ids: Int[Array, " n"],
     token_type_ids: Int[Array, " n"],
     positions: Int[Array, " n"] | None,
+    scale: Float[Array, " n"] | None = None,
     *,
     train: bool,
   ) -> Float[Array, "n E"]:
-    """Returns vectors of cfg.dtype."""
+    """Returns vectors of cfg.dtype, those of tokens times `scale`."""
     cfg = self.cfg
 
     def embed(ids, rows, name):
@@ -92,6 +94,8 @@ class Embeddings(nn.Module):
       return Embed(rows, E, cfg.init_stddev, cfg.dtype, name=name)(ids)
 
     x = embed(input_ids, cfg.padded_vocab_size, "token")
+    if scale is not None:
+      x = (x * scale[:, None]).astype(x.dtype)
     if cfg.position == "learned" and positions is not None:
       x = x + embed(positions, cfg.max_positions, "position")
     if cfg.type_vocab_size:
@@ -304,10 +308,16 @@ class Encoder(nn.Module):
     one_text = positions is None  # Packed rows have positions.
     if positions is None:
       positions = jnp.broadcast_to(jnp.arange(L), (B, L))
+    scale = None
+    if cfg.token_dropout:
+      scale = token_scale(
+        input_ids, segment_ids, cfg.mask_id, one_text=one_text
+      ).reshape(B * L)
     x = Embeddings(cfg, name="embeddings")(
       input_ids.reshape(B * L),
       token_type_ids.reshape(B * L),
       positions.reshape(B * L),
+      scale,
       train=train,
     )
     E, D, N = cfg.embedding_size, cfg.width, cfg.num_layers

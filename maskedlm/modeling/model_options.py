@@ -7,6 +7,11 @@ from maskedlm.modeling.attention import dispatch
 
 # Options that LSTMs, of the objective bilm, don't have.
 _ATTENDS = {"objective.name": lambda config: config.objective.name != "bilm"}
+_MASKS = {
+  "objective.name": lambda config: (
+    config.objective.name not in ("causal", "bilm")
+  )
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -124,6 +129,13 @@ class ModelOptions:
     high=65_536,
     frozen=True,
   )
+  token_dropout: bool = option(
+    False,
+    "The vector of [MASK] is 0, and those of a text's other tokens are scaled "
+    "by 0.88 / (1 - its share of [MASK]), as in ESM-2.",
+    frozen=True,
+    needs=_MASKS,
+  )
   embedding_norm: bool = option(True, "Normalize the embeddings.", frozen=True)
   position: str = option(
     "learned",
@@ -169,11 +181,7 @@ class ModelOptions:
     False,
     "Attend only to the token itself and those before it.",
     frozen=True,
-    needs={
-      "objective.name": lambda config: (
-        config.objective.name not in ("causal", "bilm")
-      )
-    },
+    needs=_MASKS,
   )
   norm_order: str = option(
     "post",

@@ -8,8 +8,21 @@ from maskedlm.core.task import Batch, Key, Metrics, Params, Task
 from maskedlm.data.batches import batch_costs
 from maskedlm.data.batches.batching import Batches
 from maskedlm.modeling import flops
-from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.modeling.architecture import EncoderConfig, encoder_config
 from maskedlm.modeling.masking.masking import Masking
+
+
+def make_encoder_config(config, corpus) -> EncoderConfig:
+  """Returns the EncoderConfig of config.model for masked rows of a corpus.
+
+  Raises:
+    ConfigError: as encoder_config.
+  """
+  tokenizer = corpus.tokenizer
+  cfg = encoder_config(config.model, tokenizer.vocab_size, config.data.length)
+  if not cfg.token_dropout:
+    return cfg
+  return dataclasses.replace(cfg, mask_id=tokenizer.special.mask)
 
 
 def make_task(

@@ -10,7 +10,7 @@ SECTIONS = {
   "": 8,
   "corpus": 15,
   "tokenizer": 11,
-  "model": 33,
+  "model": 34,
   "data": 4,
   "optimizer": 16,
   "train": 16,

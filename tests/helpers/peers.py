@@ -39,7 +39,7 @@ CLASSES = (
   ("Electra", "ForPreTraining"),
   *((a, h) for a in ("Bert", "Roberta") for h in _HEADS[1:]),
   *((a, h) for a in ("DistilBert", "Electra", "ModernBert") for h in _HEADS),
-  *(("EuroBert", h) for h in (*_HEADS[:4],)),
+  *((a, h) for a in ("EuroBert", "Esm") for h in _HEADS[:4]),
 )
 
 
@@ -71,6 +71,14 @@ def make_config(architecture, tokenizer, **changes):
     sizes |= {"type_vocab_size": 1, "layer_norm_eps": 1e-5}
   if architecture == "Electra":
     sizes["embedding_size"] = E
+  if architecture == "Esm":
+    sizes |= {
+      "mask_token_id": special.mask,
+      "position_embedding_type": "rotary",
+      "emb_layer_norm_before": False,
+      "token_dropout": True,
+      "layer_norm_eps": 1e-5,
+    }
   if architecture in LLAMAS:
     sizes |= {"num_attention_heads": 6, "num_key_value_heads": 3}
   if architecture == "ModernBert":
@@ -121,6 +129,7 @@ def make_batch(tokenizer, *, types: bool, seed=0):
   real = column < length
   special = tokenizer.special
   ids = rng.integers(5, tokenizer.vocab_size, (B, L))
+  ids[[0, 0, 1, 3], [2, 5, 4, 1]] = special.mask
   return {
     "input_ids": np.where(real, ids, special.pad).astype(np.int32),
     "token_type_ids": np.int32(real & (column > length // 2) & types),

@@ -207,10 +207,13 @@ def format_config(
     config["classifier_pooling"] = names[cfg.row_pool]
   if name == "modernbert":
     config |= _write_modern(cfg, special)
+  if name in ("eurobert", "llama", "esm"):
+    config["mask_token_id"] = special.mask
+  if name == "esm":
+    config["position_embedding_type"] = "rotary"
   if name in ("eurobert", "llama"):
     config |= {
       "num_key_value_heads": cfg.key_value_heads,
-      "mask_token_id": special.mask,
       "rope_theta": cfg.rope_theta,  # Read by transformers 4.
       "rope_parameters": _write_rope(cfg.rope_theta),
     }
@@ -339,6 +342,15 @@ def _read_llama(config, values, problems) -> dict[str, Any]:
   }
 
 
+def _read_esm(config, values, problems) -> dict[str, Any]:
+  mask = config.get("mask_token_id")
+  if not values["token_dropout"]:
+    return {}
+  if wanted := options.expected(EncoderConfig, "mask_id", mask):
+    problems.append(f"mask_token_id={mask!r:.40}, expected {wanted}")
+  return {"mask_id": mask}
+
+
 def _write_modern(cfg: EncoderConfig, special) -> dict[str, Any]:
   every = cfg.global_every if cfg.local_window else 1
   return {
@@ -377,4 +389,5 @@ READERS = {
   "modernbert": _read_modern,
   "eurobert": _read_llama,
   "llama": _read_llama,
+  "esm": _read_esm,
 }

@@ -171,7 +171,7 @@ def _fitting(opened: ExportSource) -> str:
   if cfg.norm_kind == "rms":
     return "llama" if cfg.causal else "eurobert"
   if cfg.position == "rope":
-    return "modernbert"
+    return "modernbert" if cfg.mlp == "gated" else "esm"
   if (
     cfg.embedding_size != cfg.width
     or cfg.pooler == "gelu"

@@ -22,7 +22,9 @@ from maskedlm.interop.huggingface.weights import Weight
 # Current name -> name of the tensor in the file, or None.
 Find = Callable[[str], str | None]
 # Suffixes of buffers in old files, which are ignored.
-BUFFERS = ("position_ids", "token_type_ids", "inv_freq")
+BUFFERS = ("position_ids", "token_type_ids")
+# Suffixes of those of rotary encoders, which are made anew, or unused.
+ROTARY = ("inv_freq", "position_embeddings.weight")
 # TensorFlow's names for a norm's arrays, in files until 2019.
 TENSORFLOW_NAMES = {"weight": "gamma", "bias": "beta"}
 # Suffixes of the classes whose heads may be in one file.
@@ -155,11 +157,14 @@ def read_params(
   names = (name for w in plan for names in w.names for name in names)
   used = set(map(find, names))
   has_mlm = any(path.startswith("mlm_head/") for path in misfits)
+  is_rotary = "embeddings/position" not in architecture.encoder
   strange, left = [], []
   for name in sorted(set(found.shapes) - used):
     if name.endswith(BUFFERS):
       continue
-    if name in architecture.tied and has_mlm:
+    if name.endswith(ROTARY) and is_rotary:
+      left.append(name)
+    elif name in architecture.tied and has_mlm:
       original = find(architecture.tied[name])
       if original and not _same(found, name, original):
         misfits[name] = [f"{name} differs from {original}: maskedlm ties them"]

@@ -48,9 +48,18 @@ FIXED["eurobert"] = {
   "pair_separators": 0,
 }
 del FIXED["eurobert"]["num_kv_heads"], FIXED["eurobert"]["row_pool"]
+FIXED["esm"] = {
+  **FIXED["modernbert"],
+  "skip_first_norm": False,
+  "mlp": "plain",
+  "biases": True,
+  "activation": "gelu",
+  "pair_separators": 1,
+}
 FIXED["llama"] = {**FIXED["eurobert"], "causal": True}
 for _option in ("local_window", "row_pool", "tied"):
   del FIXED["modernbert"][_option]
+del FIXED["esm"]["embedding_norm"]
 # Of FIXED, those that only texts of two parts, or a head, notice.
 BESIDE_ENCODER = ("pair_separators", "mlm_head", "tied")
 
@@ -106,6 +115,13 @@ FIELDS = {
     "norm_epsilon": ("rms_norm_eps", 1e-5),
   },
 }
+FIELDS["esm"] = {
+  **_BERT,
+  "embedding_norm": ("emb_layer_norm_before", False),
+  "token_dropout": ("token_dropout", False),
+  "rope_theta": ("rope_theta", 10_000.0),
+}
+del FIELDS["esm"]["type_vocab_size"]
 FIELDS["llama"] = FIELDS["eurobert"] | {"norm_epsilon": ("rms_norm_eps", 1e-6)}
 # Architecture -> {their option: the only supported value}.
 _PLAIN = {
@@ -126,6 +142,12 @@ REQUIRED = {
     "rope_scaling": None,
   },
   "eurobert": {**_PLAIN, "attention_bias": False, "mlp_bias": False},
+  "esm": {
+    **_PLAIN,
+    "position_embedding_type": "rotary",
+    "is_folding_model": False,
+    "hidden_act": "gelu",
+  },
 }
 REQUIRED["llama"] = REQUIRED["eurobert"]
 # Classes that use classifier_pooling, which every config has; its values -> our

@@ -303,6 +303,34 @@ LLAMA = EUROBERT._replace(
   poolers={},
 )
 
+_ESM_POOLER = {"pooler/dense": "esm.pooler.dense"}
+
+ESM = ROBERTA._replace(
+  model_type="esm",
+  prefix="esm.",
+  class_prefix="Esm",
+  encoder={
+    "embeddings/token": "embeddings.word_embeddings",
+    "embeddings/norm": "embeddings.layer_norm",
+    "final_norm": "encoder.emb_layer_norm_after",
+  },
+  layers=_BERT_LAYERS
+  | {"attention_norm": "attention.LayerNorm", "mlp_norm": "LayerNorm"},
+  heads={
+    "Model": _ESM_POOLER,
+    **{
+      name: ROBERTA.heads[name]
+      for name in (
+        "ForMaskedLM",
+        "ForSequenceClassification",
+        "ForTokenClassification",
+      )
+    },
+  },
+  tied={"lm_head.decoder.weight": "esm.embeddings.word_embeddings.weight"},
+  positions_after_pad=False,
+)
+
 ARCHITECTURES = {
   a.model_type: a
   for a in (
@@ -315,5 +343,6 @@ ARCHITECTURES = {
     MODERNBERT,
     EUROBERT,
     LLAMA,
+    ESM,
   )
 }

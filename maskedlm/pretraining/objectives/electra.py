@@ -25,7 +25,7 @@ from maskedlm.core.options import changed_default, option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
 from maskedlm.data.batches import batching, pair_rows
 from maskedlm.modeling import flops, losses, masked_lm
-from maskedlm.modeling.architecture import check_mlm_head, encoder_config
+from maskedlm.modeling.architecture import check_mlm_head
 from maskedlm.modeling.encoder import Encoder, EncoderConfig
 from maskedlm.modeling.layers import ACTIVATIONS, Dense
 from maskedlm.modeling.masking import masking, tokens
@@ -67,7 +67,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   config.model is the discriminator.
   """
   length = config.data.length
-  cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, length)
+  cfg = frame.make_encoder_config(config, corpus)
   # Its classifiers read [CLS] through gelu, here and in transformers.
   cfg = dataclasses.replace(cfg, pooler="gelu")
   small = generator_config(

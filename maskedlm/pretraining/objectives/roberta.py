@@ -16,7 +16,6 @@ from maskedlm.core.options import option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
 from maskedlm.data.batches import text_rows
 from maskedlm.modeling import masked_lm
-from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.modeling.masking import masking
 from maskedlm.modeling.masking.options import CorruptionOptions
@@ -44,7 +43,7 @@ class Options(CorruptionOptions):
 def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   """Returns the Task of RoBERTa's pretraining; arguments as in __init__.py."""
   length = config.data.length
-  cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, length)
+  cfg = frame.make_encoder_config(config, corpus)
   masks, heldout = masking.train_and_heldout(
     corpus.tokenizer, length, options, token_counts=corpus.token_counts
   )

@@ -19,7 +19,6 @@ from maskedlm.core.options import option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
 from maskedlm.data.batches import batching, text_rows
 from maskedlm.modeling import flops, masked_lm, vocabulary_softmax
-from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.modeling.heads import SboHead, gather_positions
 from maskedlm.modeling.losses import weighted_sum
@@ -58,7 +57,7 @@ class Options(MaskOptions):
 def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   """Returns the Task of SpanBERT's pretraining; arguments as in __init__.py."""
   length = config.data.length
-  cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, length)
+  cfg = frame.make_encoder_config(config, corpus)
   sbo = SboHead(cfg, max_span=options.max_span_targets, place_width=PLACE_WIDTH)
   masks = make_masking(corpus, length, options)
 
