@@ -29,9 +29,9 @@ class FillMask:
     for some in text_lines.request_groups(
       requests, fill_mask.MAX_TEXTS, self.text, [STDIN]
     ):
-      lines, texts = zip(*some, strict=True)
+      places, texts = zip(*some, strict=True)
       made = fill_mask.fill_masks(model, texts, top_k=self.top_k)
-      for line, filled in zip(lines, made, strict=True):
+      for where, filled in zip(places, made, strict=True):
         if not self.json:
           print(fill_mask.format_filled(filled), flush=True)
           continue
@@ -39,5 +39,4 @@ class FillMask:
           [{"token": w, "probability": p} for w, p in words]
           for words in filled.masks
         ]
-        where = {"line": line} if line else {}
         console.print_json({**where, "text": filled.text, "masks": masks})

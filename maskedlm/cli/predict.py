@@ -100,5 +100,5 @@ class Predict:
     for some in text_lines.request_groups(
       given, CHUNK, self.text, [self.input]
     ):
-      numbers, examples = zip(*some, strict=True)
-      yield [{"line": n} if n else {} for n in numbers], examples
+      places, examples = zip(*some, strict=True)
+      yield places, examples

@@ -140,8 +140,7 @@ class Score:
         shares = iter(
           next_sentence.next_sentence(pair_scorer(), pairs, cut=cut)
         )
-      for line, one in some:
-        where = {"line": line} if line else {}
+      for where, one in some:
         if one.text_b is None:
           made, causal = next(scores), scorer().cfg.causal
           record = _text_record(made, causal=causal)
@@ -170,8 +169,8 @@ class Score:
         f"{texts.perplexity(total, n):,.2f}"
       )
 
-  def _requests(self) -> Iterator[tuple[int, Any]]:
-    """Yields (line, or 0 for a given text, texts.Example) of the input.
+  def _requests(self) -> Iterator[tuple[dict[str, Any], Any]]:
+    """Yields (place, texts.Example) of the input; see given_texts.
 
     Raises:
       DataError: a line is not text, half of a pair is missing, or an object

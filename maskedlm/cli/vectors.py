@@ -38,11 +38,10 @@ class Search:
     index = search.open_index(self.vectors, model)
     queries = text_lines.given_texts(self.text, STDIN)
     for some in text_lines.request_groups(queries, QUERIES, self.text, [STDIN]):
-      lines, texts = zip(*some, strict=True)
+      places, texts = zip(*some, strict=True)
       found = search.search(model, index, texts, top=self.top_k)
-      for line, query, hits in zip(lines, texts, found, strict=True):
+      for where, query, hits in zip(places, texts, found, strict=True):
         if self.json:
-          where = {"line": line} if line else {}
           nearest = [hit._asdict() for hit in hits]
           console.print_json({**where, "query": query, "nearest": nearest})
           continue

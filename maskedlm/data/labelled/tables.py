@@ -7,6 +7,7 @@ refused in one line:
     .csv, .tsv, .txt           rows of fields: delimited.py
     .jsonl, .ndjson, .json,
     .parquet, tfds:...         objects with named fields: objects.py
+    .fa, .fasta, .faa, ...     FASTA: id, text, and NAME=VALUE of the header
     gzip, zstd, bzip2, xz      decompressed, whatever the name; Parquet is
                                known by its first bytes, too
     zip, Excel, SQLite, PDF,
@@ -27,6 +28,7 @@ refused in one line:
     what looks like a list     read, and reported
 """
 
+import collections
 import os
 import pathlib
 import re
@@ -36,9 +38,9 @@ from typing import Any, NamedTuple
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import bad_rows, delimited, fields, objects
-from maskedlm.data.labelled.lines import COMPRESSED, read_head
+from maskedlm.data.labelled.lines import COMPRESSED, read_head, read_lines
 from maskedlm.data.labelled.objects import as_text
-from maskedlm.data.sources import encodings
+from maskedlm.data.sources import encodings, fasta
 from maskedlm.runtime import console
 
 # What a line of input begins with if it is meant to be an object.
@@ -46,6 +48,9 @@ _OBJECT = re.compile(r"\s*\{\s*([\"'}]|$)")
 _LISTED = re.compile(r"[\[{]\s*[\"'].*[\]}]", re.DOTALL)
 # Texts that may be what a program wrote for a missing one.
 _MISSING = {"nan", "na", "n/a", "none", "null", "<na>"}
+
+
+MAX_SEQUENCE = 1 << 22  # Letters; a sequence is tokenized whole.
 
 
 class Record(NamedTuple):
@@ -91,6 +96,8 @@ def read_records(
       )
     rows = objects.read_objects(path)
     records = (Record(n, x, str(path)) for n, x in rows)
+  elif suffix in fasta.SUFFIXES:
+    records = _sequences(pathlib.Path(path))
   elif suffix in delimited.SEPARATORS:
     path = pathlib.Path(path)
     records = _with_columns(path, suffix, tuple(header), ragged)
@@ -113,11 +120,11 @@ def read_records(
 def is_table(path: str | pathlib.Path, names: Sequence[str]) -> bool:
   """Returns whether a file of input has rows with fields, not lines of text.
 
-  JSON, Parquet and .csv have; .tsv and .txt, if the first line has the name of
-  a column between tabs: a usual one (delimited.USUAL) or one of `names`.
+  JSON, Parquet, FASTA and .csv have; .tsv and .txt, if the first line has the
+  name of a column between tabs: a usual one (delimited.USUAL) or of `names`.
   """
   suffix = named_suffix(path)
-  if suffix in (*objects.JSON_SUFFIXES, ".parquet", ".csv"):
+  if suffix in (*objects.JSON_SUFFIXES, *fasta.SUFFIXES, ".parquet", ".csv"):
     return True
   if suffix not in delimited.SEPARATORS or not os.path.isfile(path):
     return False
@@ -132,6 +139,29 @@ def named_suffix(path: str | pathlib.Path) -> str:
   path = pathlib.Path(path)
   named = path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
   return named.suffix.lower()
+
+
+def _sequences(path: pathlib.Path) -> Iterator[Record]:
+  """Yields the records of FASTA, in capitals."""
+  report: collections.Counter = collections.Counter()
+  for record in fasta.read_records(
+    enumerate(read_lines(path), 1),
+    str(path),
+    fasta.USUAL,
+    report,
+    names={},
+    refuse=DataError,
+    most=MAX_SEQUENCE,
+  ):
+    if record.part:
+      raise DataError(
+        f"{path}:{record.line}: the sequence {record.name!r} has over "
+        f"{MAX_SEQUENCE:,} letters: divide it into several records."
+      )
+    named = {**record.named, "id": record.name, "text": record.sequence}
+    yield Record(record.line, named, str(path))
+  for what, count in report.items():
+    console.log(f"{path}: {what}: {count:,}")
 
 
 def _with_columns(

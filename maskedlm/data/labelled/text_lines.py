@@ -31,6 +31,7 @@ class Text(NamedTuple):
   words: tuple[str, ...] | None = None
   file: str = ""
   line: int = 0  # From 1.
+  name: str = ""  # The id of its row, as of a sequence in FASTA.
 
 
 def text_of_words(
@@ -63,7 +64,8 @@ def read_texts(
     if isinstance(entry, str):
       yield Text(entry, None, file, line)
     else:
-      yield text_of_object(entry, field, file=file, line=line)
+      made = text_of_object(entry, field, file=file, line=line)
+      yield made._replace(name=str(_id_of(entry).get("id", "")))
 
 
 def read_entries(
@@ -136,11 +138,13 @@ def given_texts(
   *,
   form: str = "",
   names: Sequence[str] = (),
-) -> Iterator[tuple[int, Any]]:
-  """Yields (line, what it is parsed to) of a command's input, but blank lines.
+) -> Iterator[tuple[dict[str, Any], Any]]:
+  """Yields (place, what it is parsed to) of a command's input, but blank lines.
+
+  A place is {"line": number}, with the row's "id" if it has one.
 
   Args:
-    texts: texts from the command line (line 0); if empty, the file is read.
+    texts: texts from the command line (place {}); if empty, the file is read.
     path, form, names: as for has_fields.
     parse: is given a line, or the fields of a row as JSON.
 
@@ -155,7 +159,13 @@ def given_texts(
     except DataError as error:
       where = f"{_name(path)}:{number}: " if number else ""
       raise DataError(f"{where}{error}") from None
-    yield number, made
+    yield ({"line": number} if number else {}) | _id_of(row), made
+
+
+def _id_of(row: str | dict) -> dict[str, Any]:
+  """Returns {"id": ...} of a row that has one."""
+  is_named = isinstance(row, dict) and isinstance(row.get("id"), str | int)
+  return {"id": row["id"]} if is_named else {}
 
 
 def request_groups(

@@ -3,6 +3,8 @@
   >NAME DESCRIPTION     a header; the name is its first word
   ACGTTGCA...           the sequence, on any number of lines
 
+Words NAME=VALUE of a description, such as label=promoter, are fields.
+
 What is no such record is refused in one line: a header without a sequence, two
 records of one name, a sequence before any header, a character that is no
 letter, and an amino acid where bases are expected.
@@ -18,10 +20,9 @@ from maskedlm.core.errors import CorpusError
 from maskedlm.data.repair import repair
 from maskedlm.data.sources import files
 
+SUFFIXES = (".fa", ".fasta", ".fna", ".faa", ".ffn")
 ENDINGS = tuple(
-  f".{name}{packed}"
-  for name in ("fa", "fasta", "fna", "faa", "ffn")
-  for packed in ("", ".gz", ".zst")
+  f"{suffix}{packed}" for suffix in SUFFIXES for packed in ("", ".gz", ".zst")
 )
 # Letters of a record that are read at a time; a chromosome is several parts.
 MAX_PART = 1 << 18
@@ -49,6 +50,7 @@ class Record(NamedTuple):
   line: int  # Of its header, from 1.
   sequence: str
   part: int  # From 0.
+  named: dict[str, str]  # Words NAME=VALUE of its header.
 
 
 def read_sequences(
@@ -107,7 +109,7 @@ def read_records(
     most: letters of a part; 0 for MAX_PART.
   """
   most = most or MAX_PART
-  name, at, part, parts, size = None, 0, 0, [], 0
+  name, at, part, parts, size, named = None, 0, 0, [], 0, {}
 
   def made(sequence: str) -> Record:
     where = f"{path}:{at}: the record {name!r}"
@@ -117,7 +119,7 @@ def read_records(
         f"{where} has {len(sequence)} letters ({sequence}), fewer than "
         f"tokenizer.k={letters.least}: leave it out, or lower tokenizer.k."
       )
-    return Record(name, at, sequence, part)
+    return Record(name, at, sequence, part, named)
 
   def ended() -> None:
     if name is not None and not part and not size:
@@ -131,10 +133,12 @@ def read_records(
       ended()
       if parts:
         yield made("".join(parts))
-      words = line[1:].split(maxsplit=1)
+      words = line[1:].split()
       if not words:
         raise refuse(f"{path}:{number}: a header without a name; give it one.")
       name, at, part, parts, size = words[0], number, 0, [], 0
+      pairs = (word.partition("=") for word in words[1:])
+      named = {key: value for key, equals, value in pairs if equals and key}
       if name in names:
         raise refuse(
           f"{path}:{number}: a second record {name!r}, after that of "

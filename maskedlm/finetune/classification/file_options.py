@@ -21,7 +21,9 @@ class FileOptions:
     choices=("columns", "texts", *glue.LAYOUTS),
   )
   text: str = task_option(
-    "", "Column of the text; '' for the layout's, else text.", overridable=True
+    "",
+    "Column of the text; '' for the layout's, else text or sequence.",
+    overridable=True,
   )
   text_b: str = task_option(
     "",
@@ -56,7 +58,7 @@ class FileOptions:
   )
 
 
-_COLUMNS = FileLayout(text=("text",))
+_COLUMNS = FileLayout(text=("text", "sequence"))
 OWN_LAYOUTS = {
   "columns": _COLUMNS,
   "texts": _COLUMNS._replace(

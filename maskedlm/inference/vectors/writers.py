@@ -80,6 +80,8 @@ def _jsonl(file: BinaryIO, about: Mapping[str, Any]) -> Iterator[Write]:
         "end": end,
         "form": source.text[begin:end],
       }
+      if source.name:
+        fields["name"] = source.name
       if vectors.ids[i] >= 0:
         fields["id"] = int(vectors.ids[i])
       head = json.dumps(fields, ensure_ascii=False)
@@ -95,7 +97,7 @@ def _npz(made: BinaryIO, about: Mapping[str, Any]) -> Iterator[Write]:
   folder = os.path.dirname(made.name)
   with contextlib.ExitStack() as stack:
     columns: dict[str, Column] = {}
-    source_files, count, end = [], 0, 0
+    source_files, names, count, end = [], [], 0, 0
 
     def append(name: str, values: np.ndarray, dtype: str) -> None:
       if name not in columns:
@@ -124,10 +126,13 @@ def _npz(made: BinaryIO, about: Mapping[str, Any]) -> Iterator[Write]:
         append("text_lines", np.array([source.line]), "<i8")
         place = source_files.index(source.file)
         append("text_files", np.array([place]), "<i4")
+        names.append(source.name)
 
     yield write
     # numpy writes memory-mapped arrays without loading them whole.
     arrays = {name: _map(column) for name, column in columns.items()}
+    if any(names):
+      arrays["text_names"] = np.array(names)
     stored = np.array(json.dumps({**about, "files": source_files}))
     np.savez(made, **arrays, about=stored)
 

@@ -142,7 +142,11 @@ REFUSED = {
     ("a.jsonl", '{"text": NaN}', "a.jsonl:1: the text is null; expected"),
     ("a.jsonl", '{"text": []}', "a.jsonl:1: the text is a list;"),
     ("a.jsonl", '{"text": {}}', "a.jsonl:1: the text is an object;"),
-    ("a.tsv", "sentence\tlabel\nx\t1\n", "a.tsv:2: no 'text'; there are"),
+    (
+      "a.tsv",
+      "sentence\tlabel\nx\t1\n",
+      "a.tsv:2: no 'text' or 'sequence'; there are",
+    ),
     ("a.tsv", "text\ttext_b\nx\ty\n", "--config.task.text_b=text_b"),
     ("a.jsonl", '{"text": "a", "label": ["x"]}', 'the label is ["x"]; '),
     ("a.jsonl", '{"text": "a", "label": {"x": 1}}', "multi_label reads"),

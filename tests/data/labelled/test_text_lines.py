@@ -13,6 +13,7 @@ import zstandard
 
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import text_lines
+from maskedlm.data.labelled.formats import texts
 from maskedlm.data.labelled.text_lines import Text
 
 
@@ -43,7 +44,7 @@ def test_json_objects(tmp_path):
     "a.jsonl",
   )
   assert list(text_lines.read_texts([path])) == [
-    Text("a b", None, path, 1),
+    Text("a b", None, path, 1, "7"),
     Text("a U.S. ", ("a", "U.S.", ""), path, 3),
     Text("", None, path, 4),
     Text("\ufffd", None, path, 5),
@@ -95,14 +96,14 @@ def test_given_texts(tmp_path, monkeypatch):
   stdin = io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbf{}\r\n \ncaf\xe9\n"))
   monkeypatch.setattr(sys, "stdin", stdin)
   lines = text_lines.given_texts([], "-")
-  assert next(lines) == (1, "{}")
+  assert next(lines) == ({"line": 1}, "{}")
   with pytest.raises(DataError, match="stdin:3: not UTF-8"):
     next(lines)
   path = write(tmp_path, b"\n\none\n")
-  assert list(text_lines.given_texts([], path)) == [(3, "one")]
+  assert list(text_lines.given_texts([], path)) == [({"line": 3}, "one")]
   assert list(text_lines.given_texts(["a", " ", "b"], path)) == [
-    (0, "a"),
-    (0, "b"),
+    ({}, "a"),
+    ({}, "b"),
   ]
 
 
@@ -166,7 +167,7 @@ def test_tables_are_read_by_their_header(tmp_path):
     assert [x["text"] for _, x in found] == ["a, b", "c"]
   lines = write(tmp_path, b"a b\tc\nid\ttext\n", "d.tsv")
   found = list(text_lines.given_texts([], lines))
-  assert found == [(1, "a b\tc"), (2, "id\ttext")]
+  assert found == [({"line": 1}, "a b\tc"), ({"line": 2}, "id\ttext")]
   named = write(tmp_path, b"review\tx\na\tb\n", "e.tsv")
   assert len([*text_lines.given_texts([], named, names=("review",))]) == 1
 
@@ -177,3 +178,20 @@ def test_files_of_words_are_labelled_data(tmp_path):
     DataError, match=r"a word on each line .* --data=.*conllu"
   ):
     list(text_lines.read_texts([path]))
+
+
+def test_sequences_keep_their_names(tmp_path):
+  content = b">a label=x of y\nACg\nTN\n\n>b/2 label=y\nMKV\n"
+  path = write(tmp_path, gzip.compress(content), "a.fa.gz")
+  assert list(text_lines.read_texts([path])) == [
+    Text("ACGTN", None, path, 1, "a"),
+    Text("MKV", None, path, 5, "b/2"),
+  ]
+  found = list(text_lines.given_texts([], path, json.loads))
+  fields = {"label": "x", "id": "a", "text": "ACGTN"}
+  assert found[0] == ({"line": 1, "id": "a"}, fields)
+  examples = texts.read_examples(path, texts.FileLayout(text=("text",)))
+  assert [(x.text, x.label) for x in examples] == [("ACGTN", "x"), ("MKV", "y")]
+  twice = write(tmp_path, b">a\nAC\n>a\nAC\n", "b.fasta")
+  with pytest.raises(DataError, match=r"b.fasta:3: a second record 'a'"):
+    list(text_lines.read_texts([twice]))
