@@ -12,7 +12,7 @@ import numpy as np
 
 from maskedlm.core.errors import CorpusError
 from maskedlm.data import hashing
-from maskedlm.data.batches import batching, packed_rows, row_tables
+from maskedlm.data.batches import batching, crops, packed_rows, row_tables
 from maskedlm.data.batches.batching import Batches
 from maskedlm.data.batches.row_source import RowSource
 from maskedlm.data.batches.token_spans import copy_spans
@@ -23,7 +23,9 @@ _VERSION = 1  # Version of RECORD and of the rule by which rows are cut.
 BLOCK = 1 << 18  # Sentences processed at a time.
 
 
-def document_batches(config, corpus, shard, *, pack=False) -> Batches:
+def document_batches(
+  config, corpus, shard, *, pack=False, crop=False
+) -> Batches:
   """Returns batches of rows of one document: [CLS] tokens [SEP] and padding.
 
   A row holds as many contiguous sentences as fit; the next begins where it
@@ -35,6 +37,8 @@ def document_batches(config, corpus, shard, *, pack=False) -> Batches:
     config, corpus, shard: see batching.make_batches.
     pack: put several short rows in one; packed_rows.pack_rows lists the arrays
       that are added.
+    crop: rows of a document longer than a row begin anywhere in it (crops.py),
+      instead of where the last one ends.
 
   Returns:
     Batches of int32 arrays input_ids, token_type_ids (0), segment_ids (1, and
@@ -54,9 +58,19 @@ def document_batches(config, corpus, shard, *, pack=False) -> Batches:
       length=length,
       special=special,
     )
+    key = ("document", _VERSION, name)
+    if crop:
+      split = getattr(corpus, name)
+      place = crops.make_crops(split, capacity=length - 2, seed=seed)
+      return RowSource(
+        len(table),
+        seed,
+        lambda row, epoch: rows_at(*place(table["token"][row], row, epoch)),
+        key=(*key, "crop"),
+        lengths=lambda: place(table["token"], 0, 0)[1] + 2,
+      )
     return _table_source(table, seed, rows_at)._replace(
-      key=("document", _VERSION, name),
-      lengths=lambda: table["num_tokens"] + 2,
+      key=key, lengths=lambda: table["num_tokens"] + 2
     )
 
   if pack:

@@ -22,6 +22,7 @@ from maskedlm.data.tokenizers.tokenizer import Tokenizer
 
 SPELT = "spellings of special tokens, read as ordinary text"
 MIN_SHARE = 0.001  # Share of the characters; more is told.
+_CACHED = 1_000  # Characters of a word, at most, whose counts are kept.
 LONG_WORD = 100  # Characters; WordPiece reads a longer word as unknown.
 
 
@@ -107,8 +108,7 @@ def make_counter(
   def lacks(character: str) -> bool:
     return tokenizer.special.unk in tokenizer.encode(character).ids
 
-  @functools.lru_cache(1 << 16)
-  def count_unknown(word: str) -> Counter:
+  def count_once(word: str) -> Counter:
     counts: Counter = Counter()
     encoding = tokenizer.encode(word)
     spans = encoding.offsets[encoding.ids == tokenizer.special.unk]
@@ -118,6 +118,12 @@ def make_counter(
       cause = LACKS if any(map(lacks, part)) or not is_long else LONG
       counts[cause.name] += int((classes_of(part) == 0).sum())
     return counts
+
+  count_again = functools.lru_cache(1 << 16)(count_once)
+
+  def count_unknown(word: str) -> Counter:
+    # Long ones, such as sequences of DNA, don't repeat, and take memory.
+    return (count_again if len(word) <= _CACHED else count_once)(word)
 
   def count(texts: Sequence[str], unknown: Iterable[str]) -> Counter:
     counts: Counter = Counter()

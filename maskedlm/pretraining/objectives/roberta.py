@@ -15,11 +15,14 @@ import jax
 from maskedlm.core.options import option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
 from maskedlm.data.batches import text_rows
+from maskedlm.data.batches.batching import Batches
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.modeling.masking import masking
 from maskedlm.modeling.masking.options import CorruptionOptions
 from maskedlm.pretraining import frame
+
+_ACROSS = {"objective.documents": False}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,11 +34,22 @@ class Options(CorruptionOptions):
     "The documents in a row do not attend to each other, and positions restart "
     "in each.",
     frozen=True,
+    needs=_ACROSS,
   )
   whole_sentences: bool = option(
     False,
     "Rows end where a sentence ends, with padding; False fills them to the "
     "last position, wherever that cuts a sentence.",
+    frozen=True,
+    needs=_ACROSS,
+  )
+  documents: str = option(
+    "",
+    "Rows of one document each, [CLS] tokens [SEP], several short ones side by "
+    "side: windows (a longer one is cut, always at the same places) or crops "
+    "(its rows begin anywhere, anew in each epoch); '' for rows across "
+    "documents, cut anew in each epoch.",
+    choices=("", "windows", "crops"),
     frozen=True,
   )
 
@@ -47,25 +61,33 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   masks, heldout = masking.train_and_heldout(
     corpus.tokenizer, length, options, token_counts=corpus.token_counts
   )
-  whole, full = (
-    text_rows.whole_sentence_batches,
-    text_rows.full_sentence_batches,
-  )
-  make_batches = whole if options.whole_sentences else full
-  rows = make_batches(
-    config, corpus, shard, isolate_documents=options.isolate_documents
-  )
 
   return frame.make_task(
     "roberta",
     config,
     cfg,
-    rows,
+    _batches(config, corpus, shard, options),
     masks,
     heldout=heldout,
     init=functools.partial(init, cfg),
     loss=functools.partial(loss, cfg),
-    packed=options.isolate_documents,
+    packed=options.isolate_documents or bool(options.documents),
+  )
+
+
+def _batches(config, corpus, shard, options: Options) -> Batches:
+  if options.documents:
+    crop = options.documents == "crops"
+    return text_rows.document_batches(
+      config, corpus, shard, pack=True, crop=crop
+    )
+  whole, full = (
+    text_rows.whole_sentence_batches,
+    text_rows.full_sentence_batches,
+  )
+  make_batches = whole if options.whole_sentences else full
+  return make_batches(
+    config, corpus, shard, isolate_documents=options.isolate_documents
   )
 
 

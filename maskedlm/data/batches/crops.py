@@ -1,0 +1,41 @@
+"""Draws where the rows of long documents begin, anew in each epoch.
+
+A document longer than a row has as many rows as it takes to hold it; each is a
+crop of it at a random place, a hash of (seed, epoch, row).
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from maskedlm.data import hashing
+from maskedlm.data.corpus import concat, store
+
+Rows = tuple[np.ndarray, np.ndarray]  # First token, and number of tokens.
+
+
+def make_crops(
+  split: store.Split, *, capacity: int, seed: int
+) -> Callable[[np.ndarray, np.ndarray | int, np.ndarray | int], Rows]:
+  """Returns (token, row, epoch) -> the Rows of these rows in that epoch.
+
+  `token` is any token of the row's document, [b]. A document that fits is whole
+  in its row.
+
+  Args:
+    split: the documents.
+    capacity: tokens in a row.
+    seed: decides the places.
+  """
+  sentences = concat.take_all(split.documents)
+  bounds = concat.take(split.sentences, sentences)
+
+  def crop(token, row, epoch) -> Rows:
+    document = np.searchsorted(bounds, token, side="right") - 1
+    first = bounds[document]
+    size = bounds[document + 1] - first
+    num = np.minimum(size, capacity)
+    begin = hashing.randint(size - num + 1, seed, "crop", epoch, row)
+    return first + begin, num
+
+  return crop
