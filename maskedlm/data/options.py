@@ -15,6 +15,17 @@ def _has_fields(config, source: str) -> bool:
   )
 
 
+def _has_sequences(config) -> bool:
+  corpus = config.corpus
+  return bool(corpus.path) or "fasta:" in corpus.source + corpus.parts
+
+
+def _has_sentences(config) -> bool:
+  corpus = config.corpus
+  is_fasta = corpus.source.startswith("fasta:") and not corpus.parts
+  return bool(corpus.path) or not is_fasta
+
+
 def _has_parts(config) -> bool:
   """Returns whether the text may have parts; a prepared corpus may."""
   return bool(config.corpus.parts or config.corpus.path)
@@ -74,23 +85,23 @@ class CorpusOptions:
     "Of FASTA: upper (capitals; N and other letters stay), keep (as the file "
     "has them) or drop (capitals of bases only: no N, R, Y, ...).",
     choices=("upper", "keep", "drop"),
-    needs={
-      "corpus.source": lambda config: (
-        config.corpus.path
-        or "fasta:" in config.corpus.source + config.corpus.parts
-      )
-    },
+    needs={"corpus.source": _has_sequences},
   )
   sentences: str = option(
     "split",
     "split: sentencex cuts each line into sentences; lines: a line is a "
     "sentence.",
     choices=("split", "lines"),
+    needs={"corpus.source": _has_sentences},
   )
   language: str = option(
     "en",
     "ISO 639-1 code, for splitting sentences.",
-    needs={"corpus.parts": False, "corpus.sentences": ("split",)},
+    needs={
+      "corpus.parts": False,
+      "corpus.sentences": ("split",),
+      "corpus.source": _has_sentences,
+    },
   )
   deduplicate: bool = option(False, "Drop documents that equal an earlier one.")
   near_duplicates: float = option(
@@ -117,6 +128,7 @@ class CorpusOptions:
     128,
     "Tokens in a sentence, at most; a longer one is stored as several.",
     low=1,
+    needs={"corpus.source": _has_sentences},
   )
   shard_tokens: int = option(
     1 << 26,
@@ -135,18 +147,19 @@ class CorpusOptions:
 
 # Options that decide how a vocabulary is trained, not how a given one is read.
 _TRAINED = {"tokenizer.path": False}
-_NOT_BPE = {
-  "tokenizer.kind": lambda config: (
-    config.tokenizer.path or config.tokenizer.kind not in ("bpe", "kmers")
-  )
-}
-_OF_WORDS = {
-  "tokenizer.kind": lambda config: (
-    config.tokenizer.path
-    or config.tokenizer.kind not in ("characters", "kmers")
-  )
-}
-_KMERS = {"tokenizer.kind": ("kmers",), "tokenizer.path": False}
+
+
+def _trained_as(*kinds: str) -> dict:
+  """Returns that the vocabulary is a given one, or trained as one of these."""
+  return {
+    "tokenizer.kind": lambda config: (
+      config.tokenizer.path or config.tokenizer.kind in kinds
+    )
+  }
+
+
+_WORDS = ("wordpiece", "bpe", "unigram")
+_OF_WORDS = _trained_as(*_WORDS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,17 +175,15 @@ class TokenizerOptions:
     "wordpiece",
     "The algorithm of a trained vocabulary; characters and kmers are of "
     "sequences without words (docs/guides/pretrain/sequences.md).",
-    choices=(
-      *("wordpiece", "bpe", "unigram", "characters", "kmers"),
-      "wordlevel",  # A tokenizer.json of others.
-    ),
+    # The last is only read, not trained.
+    choices=(*_WORDS, "characters", "kmers", "wordlevel"),
   )
   vocab_size: int = option(
     30_522,
     "Tokens, the 5 special ones included.",
     low=6,
     high=16_777_216,
-    needs={"tokenizer.kind": lambda config: config.tokenizer.kind != "kmers"},
+    needs=_trained_as(*_WORDS, "characters"),
   )
   lowercase: bool | None = option(
     None,
@@ -198,32 +209,26 @@ class TokenizerOptions:
     "Share of the text's characters that the vocabulary covers, at least.",
     low=0.0,
     high=1.0,
-    needs={**_NOT_BPE, **_TRAINED},
+    needs={**_trained_as("wordpiece", "unigram", "characters"), **_TRAINED},
   )
   byte_fallback: bool = option(
     False,
     "For unigram: spell characters that are not covered as bytes.",
-    needs={
-      "tokenizer.kind": lambda config: (
-        config.tokenizer.path
-        or config.tokenizer.kind in ("wordpiece", "unigram")
-      )
-    },
+    needs=_trained_as("wordpiece", "unigram"),
   )
   k: int = option(
     6,
     "Letters in a k-mer; the vocabulary has all 4^k of DNA, or of RNA.",
     low=1,
     high=10,
-    needs=_KMERS,
+    needs={**_trained_as("kmers"), **_TRAINED},
   )
   stride: int = option(
     1,
-    "Letters from the beginning of a k-mer to that of the next: 1, they "
-    "overlap, to k, they don't.",
+    "Letters from a k-mer's beginning to the next one's, at most k.",
     low=1,
     high=10,
-    needs=_KMERS,
+    needs={**_trained_as("kmers"), **_TRAINED},
   )
   alpha: float = option(
     0.3,

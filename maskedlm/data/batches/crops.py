@@ -1,8 +1,4 @@
-"""Draws where the rows of long documents begin, anew in each epoch.
-
-A document longer than a row has as many rows as it takes to hold it; each is a
-crop of it at a random place, a hash of (seed, epoch, row).
-"""
+"""Draws where the rows of documents longer than a row begin in each epoch."""
 
 from collections.abc import Callable
 
@@ -19,13 +15,8 @@ def make_crops(
 ) -> Callable[[np.ndarray, np.ndarray | int, np.ndarray | int], Rows]:
   """Returns (token, row, epoch) -> the Rows of these rows in that epoch.
 
-  `token` is any token of the row's document, [b]. A document that fits is whole
-  in its row.
-
-  Args:
-    split: the documents.
-    capacity: tokens in a row.
-    seed: decides the places.
+  `token` is any token of the row's document, [b]. A document that fits in the
+  `capacity` of a row is whole; of others, the place is a hash.
   """
   sentences = concat.take_all(split.documents)
   bounds = concat.take(split.sentences, sentences)

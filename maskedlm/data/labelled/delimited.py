@@ -29,15 +29,8 @@ USUAL = {"id", "idx", "index", "text", "text_b", "label", "labels", "class"}
 USUAL |= {"sentence", "sentence1", "sentence2", "premise", "hypothesis"}
 USUAL |= {"category", "target", "score", "title", "content", "review", "tweet"}
 USUAL |= {"comment", "question", "answer", "query", "passage", "context"}
-USUAL |= {
-  "sequence",
-  "text_pair",
-  "text1",
-  "text2",
-  "question1",
-  "question2",
-  "tokens",
-}
+USUAL |= {"text_pair", "text1", "text2", "question1", "question2", "tokens"}
+USUAL |= {"sequence"}
 _QUOTED = re.compile('"(?:[^"]|"")*"')
 _REWRITE = "write the file as .csv: commas, and quotation marks where needed"
 

@@ -7,7 +7,7 @@ refused in one line:
     .csv, .tsv, .txt           rows of fields: delimited.py
     .jsonl, .ndjson, .json,
     .parquet, tfds:...         objects with named fields: objects.py
-    .fa, .fasta, .faa, ...     FASTA: id, text, and NAME=VALUE of the header
+    .fa, .fasta, .faa, ...     FASTA: id, text, and KEY=VALUE of the header
     gzip, zstd, bzip2, xz      decompressed, whatever the name; Parquet is
                                known by its first bytes, too
     zip, Excel, SQLite, PDF,
@@ -28,10 +28,10 @@ refused in one line:
     what looks like a list     read, and reported
 """
 
-import collections
 import os
 import pathlib
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -143,23 +143,17 @@ def named_suffix(path: str | pathlib.Path) -> str:
 
 def _sequences(path: pathlib.Path) -> Iterator[Record]:
   """Yields the records of FASTA, in capitals."""
-  report: collections.Counter = collections.Counter()
-  for record in fasta.read_records(
-    enumerate(read_lines(path), 1),
-    str(path),
-    fasta.USUAL,
-    report,
-    names={},
-    refuse=DataError,
-    most=MAX_SEQUENCE,
-  ):
-    if record.part:
+  report: Counter = Counter()
+  how = {"names": {}, "error": DataError, "most": MAX_SEQUENCE}
+  lines = enumerate(read_lines(path), 1)
+  for x in fasta.read_records(lines, str(path), fasta.USUAL, report, **how):
+    if x.part:
       raise DataError(
-        f"{path}:{record.line}: the sequence {record.name!r} has over "
-        f"{MAX_SEQUENCE:,} letters: divide it into several records."
+        f"{x.where}: the sequence {x.name!r} has over {MAX_SEQUENCE:,} letters:"
+        " divide it into several records."
       )
-    named = {**record.named, "id": record.name, "text": record.sequence}
-    yield Record(record.line, named, str(path))
+    named = {**x.fields, "id": x.name, "text": x.sequence}
+    yield Record(int(x.where.rpartition(":")[2]), named, str(path))
   for what, count in report.items():
     console.log(f"{path}: {what}: {count:,}")
 

@@ -3,17 +3,13 @@
   >NAME DESCRIPTION     a header; the name is its first word
   ACGTTGCA...           the sequence, on any number of lines
 
-Words NAME=VALUE of a description, such as label=promoter, are fields.
-
-What is no such record is refused in one line: a header without a sequence, two
-records of one name, a sequence before any header, a character that is no
-letter, and an amino acid where bases are expected.
+Words KEY=VALUE of a description, such as label=promoter, are fields.
 """
 
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from maskedlm.core.errors import CorpusError
@@ -24,12 +20,10 @@ SUFFIXES = (".fa", ".fasta", ".fna", ".faa", ".ffn")
 ENDINGS = tuple(
   f"{suffix}{packed}" for suffix in SUFFIXES for packed in ("", ".gz", ".zst")
 )
-# Letters of a record that are read at a time; a chromosome is several parts.
-MAX_PART = 1 << 18
+MAX_PART = 1 << 18  # Letters; a chromosome is several documents.
 _ODD = re.compile(r"[^A-Za-z*.-]")  # A stop, and gaps of an alignment.
 # No code of a base, or of several (R, Y, N, ...); X is a masked one.
 _AMINO = re.compile("[EFIJLOPQZefijlopqz*]")
-_AMBIGUOUS = re.compile("[^ACGTU]")
 
 
 class Letters(NamedTuple):
@@ -47,10 +41,10 @@ class Record(NamedTuple):
   """A record, or a part of a long one."""
 
   name: str
-  line: int  # Of its header, from 1.
-  sequence: str
+  where: str  # FILE:LINE of its header.
+  fields: dict[str, str]
   part: int  # From 0.
-  named: dict[str, str]  # Words NAME=VALUE of its header.
+  sequence: str
 
 
 def read_sequences(
@@ -59,13 +53,9 @@ def read_sequences(
   """Yields the sequences of files, each a document of one line."""
   names: dict[str, str] = {}
   for path in paths:
+    lines = _numbered(files.read_text(path, report), report)
     for record in read_records(
-      _numbered(files.read_text(path, report), report),
-      path,
-      letters,
-      report,
-      names=names,
-      refuse=CorpusError,
+      lines, path, letters, report, names=names, error=CorpusError
     ):
       if record.part:
         report[f"cuts in records over {MAX_PART:,} letters"] += 1
@@ -94,7 +84,7 @@ def read_records(
   report: Counter,
   *,
   names: dict[str, str],
-  refuse: Callable[[str], Exception],
+  error: type[Exception],
   most: int = 0,
 ) -> Iterator[Record]:
   """Yields the records of a file, long ones in parts.
@@ -104,90 +94,78 @@ def read_records(
     path: the file, for messages.
     letters: how to read the letters.
     report: counts the letters that are changed or dropped.
-    names: the records read before, and those of this file: name -> FILE:LINE.
-    refuse: message -> the error to raise.
+    names: name -> Record.where, of the files read before; grows.
+    error: raised where this is no FASTA, a name is there twice, or `letters`
+      are not kept to.
     most: letters of a part; 0 for MAX_PART.
   """
-  most = most or MAX_PART
-  name, at, part, parts, size, named = None, 0, 0, [], 0, {}
-
-  def made(sequence: str) -> Record:
-    where = f"{path}:{at}: the record {name!r}"
-    sequence = _read(sequence, where, letters, report, refuse)
-    if not part and 0 < len(sequence) < letters.least:
-      raise refuse(
-        f"{where} has {len(sequence)} letters ({sequence}), fewer than "
-        f"tokenizer.k={letters.least}: leave it out, or lower tokenizer.k."
-      )
-    return Record(name, at, sequence, part, named)
-
-  def ended() -> None:
-    if name is not None and not part and not size:
-      raise refuse(
-        f"{path}:{at}: the header {name!r} has no sequence; expected one on "
-        "the lines after it: leave it out."
-      )
-
-  for number, line in lines:
+  record, parts, size, most = None, [], 0, most or MAX_PART
+  for number, line in itertools.chain(lines, ((0, ">"),)):
+    where, body = f"{path}:{number}", "".join(line.split())
     if line.startswith(">"):
-      ended()
-      if parts:
-        yield made("".join(parts))
-      words = line[1:].split()
-      if not words:
-        raise refuse(f"{path}:{number}: a header without a name; give it one.")
-      name, at, part, parts, size = words[0], number, 0, [], 0
-      pairs = (word.partition("=") for word in words[1:])
-      named = {key: value for key, equals, value in pairs if equals and key}
-      if name in names:
-        raise refuse(
-          f"{path}:{number}: a second record {name!r}, after that of "
-          f"{names[name]}: rename it, or leave it out."
+      if record and not parts:
+        raise error(
+          f"{record.where}: the header {record.name!r} has no sequence; "
+          "expected one on the lines after it: leave it out."
         )
-      names[name] = f"{path}:{number}"
-    elif body := "".join(line.split()):
-      if name is None:
-        raise refuse(
-          f"{path}:{number}: {body[:40]!r} before any header; expected FASTA, "
-          "'>NAME' and its sequence on the lines after it."
+      if record:
+        yield _read(record, "".join(parts), letters, report, error)
+      if not number:
+        return
+      name, *words = line[1:].split() or [""]
+      if not name or name in names:
+        what = "a header without a name: name"
+        if name:
+          what = f"a second record {name!r}, after {names[name]}: rename"
+        raise error(f"{where}: {what} it, or leave it out.")
+      names[name] = where
+      pairs = (word.partition("=") for word in words)
+      fields = {key: value for key, equals, value in pairs if key and equals}
+      record, parts, size = Record(name, where, fields, 0, ""), [], 0
+    elif body:
+      if record is None:
+        raise error(
+          f"{where}: {body[:40]!r} before any header; expected FASTA, '>NAME' "
+          "and its sequence on the lines after it."
         )
       if odd := _ODD.search(body):
-        raise refuse(
-          f"{path}:{number}: {odd[0]!r} in the sequence of {name!r}; expected "
+        raise error(
+          f"{where}: {odd[0]!r} in the sequence of {record.name!r}; expected "
           "letters: correct it."
         )
       parts.append(body)
       size += len(body)
       while size > most:
         whole = "".join(parts)
-        yield made(whole[:most])
-        part, parts, size = part + 1, [whole[most:]], size - most
-  ended()
-  if parts:
-    yield made("".join(parts))
+        yield _read(record, whole[:most], letters, report, error)
+        record = record._replace(part=record.part + 1)
+        parts, size = [whole[most:]], size - most
 
 
 def _read(
+  record: Record,
   sequence: str,
-  where: str,
   letters: Letters,
   report: Counter,
-  refuse: Callable[[str], Exception],
-) -> str:
-  """Returns a sequence as corpus.letters has it."""
+  error: type[Exception],
+) -> Record:
+  """Returns a record with its letters as corpus.letters has them."""
+  where = f"{record.where}: the record {record.name!r}"
   if letters.bases and (odd := _AMINO.search(sequence)):
-    raise refuse(
+    raise error(
       f"{where} has {odd[0]!r} at letter {odd.start() + 1}, an amino acid; "
       "expected bases (A, C, G, T, U, N, ...): leave it out, or set "
       "tokenizer.kind=characters and corpus.letters=upper for proteins."
     )
-  if letters.read == "keep":
-    return sequence
-  capitals = sequence.upper()
-  if capitals != sequence:
+  made = sequence if letters.read == "keep" else sequence.upper()
+  if made != sequence:
     report["small letters read as capitals"] += sum(map(str.islower, sequence))
   if letters.read == "drop":
-    kept = _AMBIGUOUS.sub("", capitals)
-    report["ambiguous bases dropped"] += len(capitals) - len(kept)
-    return kept
-  return capitals
+    made = re.sub("[^ACGTU]", "", made)
+    report["ambiguous bases dropped"] += len(sequence) - len(made)
+  if not record.part and 0 < len(made) < letters.least:
+    raise error(
+      f"{where} has {len(made)} letters ({made}), fewer than tokenizer.k="
+      f"{letters.least}: leave it out, or lower tokenizer.k."
+    )
+  return record._replace(sequence=made)

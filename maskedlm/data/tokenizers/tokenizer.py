@@ -59,9 +59,7 @@ class Encoding(NamedTuple):
 class Tokenizer(NamedTuple):
   """A tokenizer: its vocabulary and functions. Not picklable; load it again."""
 
-  # wordpiece | bpe | unigram (any sentencepiece model) | characters | kmers |
-  # wordlevel.
-  kind: str
+  kind: str  # A tokenizer.kind, or wordlevel; any sentencepiece is unigram.
   vocab_size: int  # V; every id is below it.
   special: Special
   # [n] int32: sorted ids that are never masked or drawn as random tokens: those
@@ -123,13 +121,11 @@ def train_tokenizer(
   Args:
     sentences: a stream, read to its end; every k-th one is held in memory.
     kind: wordpiece (as BERT's), bpe (byte-level, as RoBERTa's), unigram
-      (sentencepiece, as ALBERT's; trained on 32 MB at most), or of sequences
-      without words, characters or kmers (letters.py).
+      (sentencepiece, as ALBERT's; trained on 32 MB at most); or characters or
+      kmers, which read the options of letters.py alone.
     vocab_size: size including special tokens. If the text doesn't yield as
       many, WordPiece and BPE log a warning and return a smaller vocabulary.
-      It has no effect on kmers.
-    lowercase: whether to lowercase and strip accents, as uncased BERT does;
-      without effect on characters and kmers, as is normalization.
+    lowercase: whether to lowercase and strip accents, as uncased BERT does.
     sample_bytes: maximum size of the text trained on; None: all of it.
     normalization: nfc, nfkc or none; "" is nfkc for unigram, else none.
     character_coverage: minimum share of the text's characters covered by the
@@ -161,13 +157,8 @@ def train_tokenizer(
   content = train(
     training.sample_sentences(sentences, sample_bytes),
     training.VocabularyOptions(
-      vocab_size=vocab_size,
-      lowercase=lowercase,
-      normalization=normalization,
-      character_coverage=character_coverage,
-      byte_fallback=byte_fallback,
-      k=k,
-      stride=stride,
+      *(vocab_size, lowercase, normalization, character_coverage),
+      *(byte_fallback, k, stride),
     ),
   )
   return _make_tokenizer(read(content, "as trained"))

@@ -42,8 +42,8 @@ class VocabularyOptions(NamedTuple):
   normalization: str
   character_coverage: float
   byte_fallback: bool
-  k: int = 6
-  stride: int = 1
+  k: int
+  stride: int
 
 
 _log = logging.getLogger(__name__)

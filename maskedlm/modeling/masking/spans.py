@@ -86,16 +86,14 @@ def unit_starts(
 ) -> Bool[Array, "B L"]:
   """Returns which tokens begin a unit that is chosen as a whole.
 
-  It is a word; of k-mers that overlap, as many in a row as have a letter in
-  common, from a random column of each row on: fewer would be given away by the
-  neighbours, which spell their letters. Only at a special token a unit may be
-  shorter, as there is no neighbour.
+  It is a word, or as many tokens in a row as overlap, cut at random columns:
+  fewer would be given away by their neighbours, which spell the same letters.
+  Units at special tokens may be shorter, as these spell nothing.
 
   Args:
     key: draws the columns.
-    input_ids, segment_ids: the rows.
+    input_ids, segment_ids, is_special: as for `word_starts`.
     tokenizer: its starts_word and overlap are read.
-    is_special: which tokens are.
   """
   starts, size = tokenizer.starts_word, tokenizer.overlap
   if size == 1:

@@ -45,10 +45,9 @@ class Options(CorruptionOptions):
   )
   documents: str = option(
     "",
-    "Rows of one document each, [CLS] tokens [SEP], several short ones side by "
-    "side: windows (a longer one is cut, always at the same places) or crops "
-    "(its rows begin anywhere, anew in each epoch); '' for rows across "
-    "documents, cut anew in each epoch.",
+    "Each document in rows of its own, short ones packed: windows (long ones "
+    "are cut at fixed places) or crops (their rows begin anywhere, anew in "
+    "each epoch); '' for rows across documents, cut anew in each epoch.",
     choices=("", "windows", "crops"),
     frozen=True,
   )
@@ -77,15 +76,11 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
 
 def _batches(config, corpus, shard, options: Options) -> Batches:
   if options.documents:
-    crop = options.documents == "crops"
-    return text_rows.document_batches(
-      config, corpus, shard, pack=True, crop=crop
-    )
-  whole, full = (
-    text_rows.whole_sentence_batches,
-    text_rows.full_sentence_batches,
-  )
-  make_batches = whole if options.whole_sentences else full
+    how = {"pack": True, "crop": options.documents == "crops"}
+    return text_rows.document_batches(config, corpus, shard, **how)
+  make_batches = text_rows.full_sentence_batches
+  if options.whole_sentences:
+    make_batches = text_rows.whole_sentence_batches
   return make_batches(
     config, corpus, shard, isolate_documents=options.isolate_documents
   )

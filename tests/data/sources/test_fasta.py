@@ -74,7 +74,11 @@ def test_a_long_record_is_several_documents(tmp_path, monkeypatch, width):
   [
     (">a\nAC\n>b\n>c\nAC", {}, r"a.fa:3: the header 'b' has no sequence"),
     (">a\nAC\n>b", {}, r"a.fa:3: the header 'b' has no sequence"),
-    (">a x\nAC\n>a y\nGT", {}, r"a.fa:3: a second record 'a', .*a.fa:1: rena"),
+    (
+      ">a x\nAC\n>a y\nGT",
+      {},
+      r"a.fa:3: a second record 'a', .*a.fa:1: rename it",
+    ),
     ("AC\n>a\nGT", {}, r"a.fa:1: 'AC' before any header"),
     (">\nAC", {}, r"a.fa:1: a header without a name"),
     (">a\nAC1", {}, r"a.fa:2: '1' in the sequence of 'a'; expected letters"),
