@@ -2,7 +2,7 @@
 
   python benchmarks/genome.py FOLDER
 
-Promoters stand between random bases: TTG and a code of three bases, 17 random
+Promoters stand between random bases: TTG and a code of six bases, 8 random
 bases, TAT and the code's reverse complement; a base of a code follows from its
 partner alone. In the labelled sequences, half have codes that don't match.
 docs/results/sequences.md has the commands and the figures.
@@ -18,16 +18,16 @@ PAIRS = str.maketrans("ACGT", "TGCA")
 
 
 def sequence(rng, size: int, *, match: bool = True) -> str:
-  """Returns promoters with 3 to 9 random bases between them."""
+  """Returns promoters with 3 to 6 random bases between them."""
 
   def draw(count: int) -> str:
     return "".join(rng.choice([*"ACGT"], count))
 
   made = ""
   while len(made) < size:
-    code = draw(3)
-    other = code[::-1].translate(PAIRS) if match else draw(3)
-    made += f"{draw(rng.integers(3, 10))}TTG{code}{draw(17)}TAT{other}"
+    code = draw(6)
+    other = code[::-1].translate(PAIRS) if match else draw(6)
+    made += f"{draw(rng.integers(3, 7))}TTG{code}{draw(8)}TAT{other}"
   return made[:size]
 
 

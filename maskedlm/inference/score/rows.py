@@ -111,9 +111,12 @@ CAUSAL = {"left": _left_rows, "right": _right_rows}
 
 
 def _one_token(tokenizer, text: str, encoding: Encoding) -> np.ndarray:
-  """Returns the ends [n] of masks that hide a token only."""
-  del tokenizer, text
-  return np.arange(len(encoding.ids)) + 1
+  """Returns the ends [n] of masks that hide a token, and its last letter.
+
+  That of a k-mer is also in the k-mers that overlap it from the right.
+  """
+  del text
+  return np.arange(len(encoding.ids)) + tokenizer.overlap
 
 
 def _rest_of_word(
@@ -130,7 +133,8 @@ def _rest_of_word(
     last, first = text[before[1] - 1 : before[1]], text[own[0] : own[0] + 1]
     begins[i] |= _is_symbol(last) != _is_symbol(first)
   bounds = np.append(np.flatnonzero(begins[1:]) + 1, len(begins))
-  return bounds[np.searchsorted(bounds, np.arange(len(begins)), "right")]
+  ends = bounds[np.searchsorted(bounds, np.arange(len(begins)), "right")]
+  return np.maximum(ends, _one_token(tokenizer, text, encoding))
 
 
 def _is_symbol(character: str) -> bool:
