@@ -42,7 +42,7 @@ LATER_OPTIONS = {
 }
 
 
-PART = 1_000
+PART = 1_000  # Letters of a sequence.
 
 
 class Sample(NamedTuple):
@@ -151,8 +151,8 @@ def training_sentences(
 def document_sentences(config: TextConfig, document: Document) -> list[str]:
   """Returns the sentences of a document, split according to the config.
 
-  BPE learns tokens for the whitespace before them, too. A sequence is divided
-  into parts of PART letters, as BPE's trainer is slow in long words.
+  BPE learns tokens for the whitespace before them, too. A sequence is
+  divided into PARTs, as its trainer is slow in long words.
   """
   if document.domain.has_sequences:
     [line] = document.lines

@@ -20,7 +20,7 @@ SUFFIXES = (".fa", ".fasta", ".fna", ".faa", ".ffn")
 ENDINGS = tuple(
   f"{suffix}{packed}" for suffix in SUFFIXES for packed in ("", ".gz", ".zst")
 )
-MAX_PART = 1 << 18  # Letters; a chromosome is several documents.
+MAX_PART = 1 << 14  # Letters; a longer record is several documents.
 _ODD = re.compile(r"[^A-Za-z*.-]")  # A stop, and gaps of an alignment.
 # No code of a base, or of several (R, Y, N, ...); X is a masked one.
 _AMINO = re.compile("[EFIJLOPQZefijlopqz*]")
@@ -91,12 +91,10 @@ def read_records(
 
   Args:
     lines: (number from 1, line) of the file.
-    path: the file, for messages.
-    letters: how to read the letters.
+    path, letters: its name, and how to read its letters.
     report: counts the letters that are changed or dropped.
     names: name -> Record.where, of the files read before; grows.
-    error: raised where this is no FASTA, a name is there twice, or `letters`
-      are not kept to.
+    error: raised where the file is not as it should be.
     most: letters of a part; 0 for MAX_PART.
   """
   record, parts, size, most = None, [], 0, most or MAX_PART

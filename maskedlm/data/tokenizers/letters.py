@@ -1,8 +1,7 @@
 r"""Makes tokenizers of sequences without words: of single letters, of k-mers.
 
-Both are standard files with a WordLevel vocabulary. No library cuts text into
-words that overlap, so the normalizer of a k-mer tokenizer writes them out, for
-k=3 and stride=1:
+No library cuts text into words that overlap, so the normalizer of a k-mer
+tokenizer writes them out, for k=3 and stride=1:
 
   ACGT -> A C G T                 a space after every `stride` letters
        -> AC CG GT T -> ACG CGT GT T    the first letter of the word after next
@@ -21,14 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import tokenizers
-from tokenizers import (
-  Regex,
-  decoders,
-  models,
-  normalizers,
-  pre_tokenizers,
-  processors,
-)
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.tokenizers.training import (
@@ -42,9 +34,7 @@ _OTHER = "N"  # Any letter that no k-mer of the vocabulary has.
 
 def train_characters(lines: list[str], options: VocabularyOptions) -> str:
   """Returns the tokenizer.json of the most common letters of lines."""
-  counts = Counter(itertools.chain.from_iterable(lines))
-  for char in [char for char in counts if char.isspace()]:
-    del counts[char]
+  counts = Counter("".join("".join(lines).split()))
   room = options.vocab_size - len(WORDPIECE_SPECIALS)
   found = choose_alphabet(counts, options.character_coverage, max_size=room)
   return characters_json(_with_specials(found), WORDPIECE_SPECIALS)
@@ -55,8 +45,7 @@ def characters_json(ids: Mapping[str, int], specials: Sequence[str]) -> str:
 
   Args:
     ids: token -> id, special ones included.
-    specials: the special tokens; the second to the fourth are those of unknown
-      letters, of the beginning and of the end.
+    specials: padding, unknown, beginning, end, mask, and others.
   """
   split = pre_tokenizers.Split("", behavior="isolated")
   splits = [pre_tokenizers.WhitespaceSplit(), split]
@@ -77,26 +66,17 @@ def train_kmers(lines: list[str], options: VocabularyOptions) -> str:
       f"tokenizer.stride={stride} is more than tokenizer.k={k}, so letters "
       f"between k-mers would be lost: set it to 1 (they overlap) to {k}."
     )
-  bases = "ACGU" if sum(line.count("U") for line in lines) else "ACGT"
-  found = map("".join, itertools.product(bases, repeat=k))
-  ids = _with_specials(found)
+  bases = "ACGU" if any("U" in line for line in lines) else "ACGT"
+  ids = _with_specials(map("".join, itertools.product(bases, repeat=k)))
   return kmers_json(ids, WORDPIECE_SPECIALS, bases, k=k, stride=stride)
 
 
 def kmers_json(
-  ids: Mapping[str, int],
-  specials: Sequence[str],
-  bases: str,
-  *,
-  k: int,
-  stride: int,
+  ids: Mapping[str, int], specials: Sequence[str], bases: str, *, k, stride
 ) -> str:
   """Returns the tokenizer.json in which each k-mer of a text is a token.
 
-  Args:
-    ids, specials: as in characters_json.
-    bases: the letters of the k-mers.
-    k, stride: letters in a k-mer, and from its beginning to that of the next.
+  Arguments as for characters_json; `bases` are the letters of the k-mers.
   """
   steps = [
     (rf"[^{bases}\s]", _OTHER),
@@ -112,7 +92,7 @@ def kmers_json(
     steps.append((rf"(?<=\S )\S{{1,{k - stride}}}(?=\s|$)", ""))
   library = _word_level(ids, specials, pre_tokenizers.WhitespaceSplit())
   library.normalizer = normalizers.Sequence(
-    [normalizers.Replace(Regex(pattern), to) for pattern, to in steps]
+    [normalizers.Replace(tokenizers.Regex(x), to) for x, to in steps]
   )
   return library.to_str()
 
