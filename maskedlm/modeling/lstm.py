@@ -67,7 +67,7 @@ class BiLstmLayer(nn.Module):
 def in_reading_order(x: Array) -> tuple[Array, Array]:
   """Returns the parts [L, B, W] of x [B, L, 2, W]; the second ends first."""
   x = jnp.transpose(x, (2, 1, 0, 3))
-  return x[0], x[1, ::-1]
+  return x[0], jnp.flip(x[1], axis=0)
 
 
 def read_both_ways(
@@ -95,7 +95,8 @@ def read_both_ways(
   continues = tuple(_shift(x[1:] == x[:-1]) for x in twice)
   projections = (None, None) if projection is None else tuple(projection)
   y = _read(gates, continues, tuple(kernel), projections)
-  y = jnp.stack([y[0], y[1][::-1]], axis=2)  # [L, B, 2, W].
+  y = (y[0][:, :, None], jnp.flip(y[1], axis=0)[:, :, None])
+  y = jnp.concatenate(y, axis=2)  # [L, B, 2, W].
   return jnp.where(ids > 0, jnp.swapaxes(y, 0, 1), 0)
 
 

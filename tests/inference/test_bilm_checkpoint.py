@@ -17,12 +17,9 @@ def path(bilm):
   return bilm.path
 
 
-@pytest.mark.parametrize(
-  ("part", "message"),
-  [("", "bilm_head.*only maskedlm"), ("encoder", "family='bilm'")],
-)
-def test_transformers_has_no_such_model(path, part, message, tmp_path):
-  with pytest.raises(InteropError, match=message):
+@pytest.mark.parametrize("part", ["", "encoder"])
+def test_transformers_has_no_such_model(path, part, tmp_path):
+  with pytest.raises(InteropError, match=r"family='bilm'.*--to=onnx"):
     exporter.export_huggingface(path, tmp_path / "out", part=part, log=print)
 
 

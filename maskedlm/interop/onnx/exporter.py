@@ -25,7 +25,7 @@ from maskedlm.interop.forward import INPUTS, make_forward
 from maskedlm.interop.huggingface import exporter as huggingface
 from maskedlm.interop.huggingface import model_card
 from maskedlm.interop.onnx import jaxpr
-from maskedlm.interop.onnx.graph import Graph, unsupported
+from maskedlm.interop.onnx.graph import Graph
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.runtime import output_options
 
@@ -84,8 +84,6 @@ def export_onnx(
     opened = export_source.open_export_source(path, part=part, log=log)
     cfg = dataclasses.replace(opened.cfg, dtype="float32")
     opened = opened._replace(cfg=cfg)
-    if cfg.family != "transformer":
-      raise unsupported(f"an encoder of the family {cfg.family!r}")
     folder = unfinished / FOLDER
     folder.mkdir()
     program = _make_program(opened)

@@ -43,6 +43,31 @@ class Graph(NamedTuple):
   arrays: dict[str, np.ndarray]
   names: dict[tuple, Any]  # What was added -> its name, or names.
   symbols: dict[str, str]  # A symbolic dimension -> its size, a tensor [1].
+  prefix: str = ""  # Of the names of operators.
+
+  def inner(self) -> "Graph":
+    """Returns a graph for the body of a loop, which sees all of this one."""
+    prefix = f"loop_{len(self.nodes)}/"
+    return self._replace(nodes={}, names=dict(self.names), prefix=prefix)
+
+  def value(self, name: str, aval) -> Value:
+    """Returns a value of a name of its own, with the shape and type of aval."""
+    return Value(self.prefix + name, aval.shape, aval.dtype)
+
+  def body(self, inputs: Sequence, made: Sequence, outputs: Sequence):
+    """Returns the body of a loop, which names the operands made as outputs."""
+    last = [
+      helper.make_node("Identity", [self.name(x)], [y.name])
+      for x, y in zip(made, outputs, strict=True)
+    ]
+    kinds = (
+      [
+        _info(x.name, helper.np_dtype_to_tensor_dtype(x.dtype), None)
+        for x in values
+      ]
+      for values in (inputs, outputs)
+    )
+    return helper.make_graph([*self.nodes.values(), *last], "body", *kinds)
 
   def outputs(self, op: str, inputs: Sequence, n: int, **attributes):
     """Adds an operator; returns the names of its n results.
@@ -56,7 +81,7 @@ class Graph(NamedTuple):
     given = [self.name(x) for x in inputs]
     key = (op, *given, *sorted(map(str, attributes.items())), n)
     if key not in self.names:
-      name = f"{op}_{len(self.nodes)}"
+      name = f"{self.prefix}{op}_{len(self.nodes)}"
       made = [name, *(f"{name}_{i}" for i in range(1, n))]
       node = helper.make_node(op, given, made, name=name, **attributes)
       self.nodes[name] = node
@@ -101,12 +126,15 @@ class Graph(NamedTuple):
     """Returns the operand of a dimension, [1] int64."""
     if isinstance(dim, int):
       return np.array([dim], np.int64)
-    first, *others = str(dim).split("*")  # b*l
+    product, _, less = str(dim).partition(" - ")  # b*l, l - 1
+    first, *others = product.split("*")
     if not {first, *others} <= self.symbols.keys():
       raise unsupported(f"a dimension of {dim}")
     made = self.symbols[first]
     for other in others:
       (made,) = self.outputs("Mul", [made, self.symbols[other]], 1)
+    if less:
+      (made,) = self.outputs("Sub", [made, np.array([less], np.int64)], 1)
     return made
 
   def cast(self, x, dtype):
@@ -145,6 +173,8 @@ class Graph(NamedTuple):
       if needed.intersection(node.output):
         nodes.append(node)
         needed.update(node.input)
+        for body in (x.g.node for x in node.attribute):
+          needed.update(name for inside in body for name in inside.input)
     arrays = [
       numpy_helper.from_array(np.ascontiguousarray(x), name)
       for name, x in self.arrays.items()

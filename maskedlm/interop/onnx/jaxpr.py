@@ -2,7 +2,8 @@
 
 `translate` walks through the equations, and into the programs that they call.
 What is known already, such as the weights in the layout of a layer, is computed
-at once; loops over layers are unrolled. primitives.py has the translations.
+at once; loops over layers are unrolled, those over tokens are ONNX's Scan.
+primitives.py has the translations.
 """
 
 import itertools
@@ -13,7 +14,7 @@ import numpy as np
 from jax.extend.core import Literal
 
 from maskedlm.interop.onnx import functions, primitives
-from maskedlm.interop.onnx.graph import Graph, unsupported
+from maskedlm.interop.onnx.graph import Graph, Value, unsupported
 
 # The parameter of an equation that is the program that it calls.
 _CALLED = ("jaxpr", "call_jaxpr", "fun_jaxpr")
@@ -70,7 +71,7 @@ def _translate(graph: Graph, equation, operands: list) -> list:
   """Adds an equation to a graph; returns the operands of its results."""
   name, params = equation.primitive.name, equation.params
   if name == "scan":
-    return _unroll(graph, equation, operands)
+    return _loop(graph, equation, operands)
   called = next((params[key] for key in _CALLED if key in params), None)
   if called is not None:
     return _call(graph, called, operands)
@@ -101,28 +102,66 @@ def _call(graph: Graph, called, operands: list) -> list:
   return translate(graph, jaxpr, consts, operands) if made is None else [made]
 
 
-def _unroll(graph: Graph, equation, operands: list) -> list:
-  """Adds the body of a loop once for each step, with the step's weights.
+def _loop(graph: Graph, equation, operands: list) -> list:
+  """Adds a loop: its body once for each layer, with its weights, or a Scan.
 
   Its operands are constants, what a step hands to the next, and what has a row
-  for each step. Their numbers are read off the shapes, as the names of the
-  parameters differ between versions of JAX.
+  for each step; its results, what the last step hands on, and rows. Their
+  numbers are read off the shapes, as the names of the parameters differ between
+  versions of JAX.
   """
   params, body = equation.params, equation.params["jaxpr"]
   jaxpr = body.jaxpr
   pairs = zip(equation.invars, jaxpr.invars, strict=True)
   last = len(operands) - sum(x.aval.shape != y.aval.shape for x, y in pairs)
-  first = last - len(jaxpr.outvars)
-  consts, carry, rows = operands[:first], operands[first:last], operands[last:]
   made = zip(equation.outvars, jaxpr.outvars, strict=True)
-  if any(x.aval.shape != y.aval.shape for x, y in made) or not all(
+  first = last - sum(x.aval.shape == y.aval.shape for x, y in made)
+  consts, carry, rows = operands[:first], operands[first:last], operands[last:]
+  if len(carry) < len(jaxpr.outvars) or not all(
     isinstance(x, np.ndarray) for x in rows
   ):
-    raise unsupported("a loop over tokens")
+    return _scan(graph, equation, operands, first)
   for i in range(params["length"])[:: -1 if params["reverse"] else 1]:
     given = [*consts, *carry, *(x[i] for x in rows)]
     carry = translate(graph, jaxpr, body.consts, given)
   return carry
+
+
+def _scan(graph: Graph, equation, operands: list, first: int) -> list:
+  """Adds a loop over tokens, whose first operands are constants."""
+  body, given = equation.params["jaxpr"], equation.invars[first:]
+  if equation.params["reverse"]:
+    raise unsupported("a loop over tokens from their end")
+  whole = [
+    graph.spread(x, of.aval.shape)
+    for x, of in zip(operands[first:], given, strict=True)
+  ]
+  inner = graph.inner()
+  inputs = [
+    inner.value(f"input_{i}", x.aval)
+    for i, x in enumerate(body.jaxpr.invars[first:])
+  ]
+  consts = operands[:first]
+  found = translate(inner, body.jaxpr, body.consts, [*consts, *inputs])
+  made = [
+    inner.spread(x, of.aval.shape)
+    for x, of in zip(found, body.jaxpr.outvars, strict=True)
+  ]
+  outputs = [
+    inner.value(f"output_{i}", x.aval) for i, x in enumerate(body.jaxpr.outvars)
+  ]
+  pairs = zip(given, body.jaxpr.invars[first:], strict=True)
+  names = graph.outputs(
+    "Scan",
+    whole,
+    len(outputs),
+    body=inner.body(inputs, made, outputs),
+    num_scan_inputs=sum(x.aval.shape != y.aval.shape for x, y in pairs),
+  )
+  return [
+    Value(name, of.aval.shape, of.aval.dtype)
+    for name, of in zip(names, equation.outvars, strict=True)
+  ]
 
 
 def _compute(graph: Graph, equation, operands: list) -> list:

@@ -157,6 +157,14 @@ def _concatenate(graph: Graph, equation, *operands):
   return graph.output("Concat", parts, shape, dtype, axis=axis)
 
 
+def _pad(graph: Graph, equation, x, value):
+  low, high, between = zip(*equation.params["padding_config"], strict=True)
+  if any(between):
+    raise unsupported("padding between numbers")
+  inputs = [_whole(graph, equation, x), _ints(*low, *high), value]
+  return graph.output("Pad", inputs, _shape(equation), x.dtype)
+
+
 def _split(graph: Graph, equation, x):
   sizes, axis = equation.params["sizes"], equation.params["axis"]
   inputs = [_whole(graph, equation, x), _ints(*sizes)]
@@ -322,6 +330,7 @@ PRIMITIVES = {
   "gather": _gather,
   "integer_pow": _power,
   "iota": _iota,
+  "pad": _pad,
   "reduce_max": functools.partial(_reduce, "ReduceMax"),
   "reduce_sum": functools.partial(_reduce, "ReduceSum"),
   "reshape": _reshape,
