@@ -53,15 +53,7 @@ def train(
 
 
 def load(path: str | pathlib.Path, *, length: int = 0) -> Model:
-  """Opens a checkpoint for inference, or a model of the Hugging Face Hub.
-
-  Args:
-    path: as for inference.model.load; or hf:NAME[@REVISION], see hub.pin.
-    length: as for inference.model.load.
-
-  Raises:
-    Exception: as inference.model.load and hub.pin.
-  """
+  """Returns inference.model.load's Model, also of a name; see hub.pin."""
   return model.load(hub.pin(os.fspath(path)), length=length)
 
 

@@ -15,9 +15,9 @@ class ConfigError(ValueError):
   exit_code = 2
 
 
-# A word, or a value in quotation marks.
+# A command of Python, which stays whole; a word; a value in quotation marks.
 _LONG = re.compile(
-  r"""[^\s'"/=]{201,}|(?<=[\s=(\[])(['"])(?!\1)[^\n]{200,}?\1"""
+  r"""(-c "[^"\n]*")|[^\s'"/=]{201,}|(?<=[\s=(\[])(['"])(?!\2)[^\n]{200,}?\2"""
 )
 
 
@@ -27,7 +27,7 @@ def cut_values(line: str) -> str:
   >>> len(cut_values(f"text={'a' * 5_000}: too long"))
   218
   """
-  return _LONG.sub(lambda value: f"{value[0][:200]} ...", line)
+  return _LONG.sub(lambda found: found[1] or f"{found[0][:200]} ...", line)
 
 
 def check_name(option: str, value: str, known, error=ConfigError) -> None:

@@ -6,6 +6,8 @@ Only huggingface_hub talks to the hub, with its own login, cache and settings
 
 import os
 import pathlib
+import subprocess
+import sys
 
 from maskedlm.core.errors import ConfigError, InteropError, StorageError
 from maskedlm.interop.huggingface import tensors
@@ -41,7 +43,7 @@ def pin(path: str, workdir: str | os.PathLike = "") -> str:
       it keeps its commit.
 
   Raises:
-    ConfigError, InteropError, StorageError: as `download` and import_model.
+    ConfigError, InteropError, StorageError: as `download` and `import_apart`.
   """
   if not hub_names.is_name(path):
     return path
@@ -51,23 +53,50 @@ def pin(path: str, workdir: str | os.PathLike = "") -> str:
     name = hub_names.parse(path)
   if name.commit and hub_names.place(name).is_dir():
     return path
-  folder, found = download(name)
-  place = hub_names.place(found)
-  if not place.is_dir():
-    from maskedlm.interop.huggingface import importer  # It imports jax.
-
-    console.log(f"importing {path} into {place}")
-    importer.import_model(folder, place, name=str(found), log=console.log)
+  _, found = download(name)
+  if not hub_names.place(found).is_dir():
+    import_apart(found, hub_names.place(found))
   return path if name.commit else f"{path}#{found.commit}"
+
+
+def import_apart(name: HubName, place: pathlib.Path) -> None:
+  """Imports a model that was downloaded, in a process of its own.
+
+  In this one, JAX must not begin (nor console.log ask it for the host) before
+  hosts are connected and XLA's flags are set.
+  """
+  from huggingface_hub import constants
+
+  console.warn(f"importing {name} into {place}")
+  command = f"-m maskedlm import --from hf {name} --out".split()
+  of_child = {
+    "JAX_PLATFORMS": "cpu",
+    "HF_HUB_CACHE": constants.HF_HUB_CACHE,
+    "HF_HUB_OFFLINE": "1",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+  }
+  done = subprocess.run(
+    [sys.executable, *command, str(place)],
+    env=os.environ | of_child,
+    capture_output=True,
+    text=True,
+  )
+  *lines, last = done.stderr.splitlines() or [""]
+  if not place.is_dir():
+    kind = StorageError if done.returncode == 74 else InteropError
+    raise kind(last.removeprefix("error: ") or f"{name}: {done}")
+  for line in filter(None, [*lines, last]):
+    console.warn(line)
 
 
 def _begun(path: str, workdir: str | os.PathLike) -> str:
   """Returns `path` with the commit of the run, or the sweep, in a workdir."""
   place = buckets.origin(workdir)
-  for file in (place / "config.json", *sorted(place.glob("*/config.json"))):
-    begun = resume.read_config(file.parent).get("init_from", "")
-    if str(begun).startswith(f"{path}#"):
-      return begun
+  with storage_errors.bucket_errors(workdir):
+    for file in (place / "config.json", *sorted(place.glob("*/config.json"))):
+      begun = resume.read_config(file.parent).get("init_from", "")
+      if str(begun).startswith(f"{path}#"):
+        return begun
   return ""
 
 
@@ -137,10 +166,7 @@ def push(folder: pathlib.Path, name: str, *, public: bool) -> None:
   """
   import huggingface_hub
 
-  to, api = (
-    hub_names.parse(f"{hub_names.PREFIX}{name}"),
-    huggingface_hub.HfApi(),
-  )
+  to, api = HubName(name, "", ""), huggingface_hub.HfApi()
   with storage_errors.raise_as(lambda error: _explain(to, error)):
     made = api.create_repo(to.model, private=not public, exist_ok=True)
     if api.model_info(made.repo_id).private == public:

@@ -1,6 +1,7 @@
 """Writes the README.md of an exported model: known facts only."""
 
 import pathlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -29,6 +30,16 @@ SIZES = (
   "position",
   "activation",
 )
+
+# Options of config.data that the card lists.
+_DATA = {
+  "train": "labelled data",
+  "dev": "development set",
+  "batch_size": "rows of a step",
+  "length": "tokens of a row",
+}
+# Folders of the machine, which a card that is uploaded must not tell.
+_FOLDERS = re.compile(r"(^|[:,])[~./](?!/)[^,]*/")
 
 _UNIGRAM = (
   "The tokens in `transformers` are those of training, but for halfwidth "
@@ -154,22 +165,14 @@ def _training(opened: ExportSource) -> Iterator[tuple[str, Any]]:
     return
   yield "objective", opened.task.get("objective", "")
   yield "steps", f"{meta['step']:,}"
-  data = config.get("data", {})
-  for name, option in (
-    ("rows of a step", "batch_size"),
-    ("tokens of a row", "length"),
-  ):
-    if data.get(option):
-      yield name, f"{data[option]:,}"
-  for option in ("train", "dev"):
-    if data.get(option):
-      names = [pathlib.PurePath(x).name for x in data[option].split(",")]
-      yield f"labelled data ({option})", ", ".join(names)
+  for option, name in _DATA.items():
+    if value := config.get("data", {}).get(option):
+      yield name, _FOLDERS.sub(r"\1", str(value))
   corpus = config.get("corpus", {})
   if isinstance(corpus, Mapping) and corpus.get("source"):
     # The folder of a prepared corpus, or the name of its source.
     given = pathlib.PurePath(corpus.get("path") or "").name
-    yield "corpus", given or corpus["source"]
+    yield "corpus", given or _FOLDERS.sub(r"\1", corpus["source"])
   if config.get("init_from"):
     start = config["init_from"]
     named = hub_names.is_name(start)

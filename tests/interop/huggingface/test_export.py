@@ -269,7 +269,10 @@ def test_the_model_card_lists_known_facts(tmp_path):
   cfg = workdirs.config(tokenizer)
   params = workdirs.make_params(cfg, PRETRAINED)
   identity = {
-    "config": {"corpus": {"source": "docstrings:json", "path": ""}},
+    "config": {
+      "corpus": {"source": "text:/home/me/a/*.txt,b.txt", "path": ""},
+      "data": {"train": "/home/me/c.tsv", "dev": "tfds:glue", "length": 64},
+    },
     "corpus": "abc",
     "tokenizer": "def",
   }
@@ -289,7 +292,10 @@ def test_the_model_card_lists_known_facts(tmp_path):
     "pipeline_tag: fill-mask",
     "BertForPreTraining.from_pretrained(path)",
     f"| parameters | {count:,} |",
-    "| corpus | docstrings:json |",
+    "| corpus | text:*.txt,b.txt |",
+    "| labelled data | c.tsv |",
+    "| development set | tfds:glue |",
+    "| tokens of a row | 64 |",
     "| steps | 1,234 |",
     "| held-out mlm_loss | 3.142 |",
   ):

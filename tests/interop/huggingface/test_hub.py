@@ -2,7 +2,10 @@
 
 import errno
 import json
+import os
 import pathlib
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -13,7 +16,7 @@ from helpers import stand_in_hub, untrained
 from maskedlm.cli import frame, main, pretrain
 from maskedlm.finetune import start
 from maskedlm.finetune.config import default
-from maskedlm.interop.huggingface import exporter, hub
+from maskedlm.interop.huggingface import exporter, hub, importer
 from maskedlm.runtime import hub_names
 from maskedlm.training.checkpoints import load
 
@@ -39,7 +42,13 @@ def site(tmp_path, monkeypatch):
   monkeypatch.setattr("time.sleep", lambda seconds: None)
   with stand_in_hub.serve() as site:
     site.use(monkeypatch, tmp_path / "cache")
+    monkeypatch.setattr(hub, "import_apart", import_here)
     yield site
+
+
+def import_here(name, place):
+  folder, _ = hub.download(name)
+  importer.import_model(folder, place, name=str(name), log=print)
 
 
 @pytest.fixture
@@ -87,6 +96,31 @@ def test_neither_code_nor_pickles_are_fetched(repo, site):
   got = {path.rpartition("/")[2] for path in site.asked if "/resolve/" in path}
   assert "model.safetensors" in got and "config.json" in got
   assert not got & {"model.py", "pytorch_model.bin", "m.onnx", "README.md"}
+
+
+def test_an_import_leaves_this_process_without_a_backend(repo, site, tmp_path):
+  """Else hosts could not be connected any more, nor XLA's flags be set."""
+  code = (
+    "from maskedlm.interop.huggingface import hub\n"
+    f"pinned = hub.pin('hf:{NAME}')\n"
+    "from maskedlm.training.checkpoints import load\n"
+    "load.describe_checkpoint(pinned)\n"
+    "from jax._src import xla_bridge\n"
+    "assert not xla_bridge.backends_are_initialized()\n"
+    "try: hub.pin('hf:acme/bad')\n"
+    "except ValueError as error: print(error)\n"
+  )
+  site.add("acme/bad", {"model.safetensors": b"", "config.json": b"[]"})
+  caches = {"HF_HOME": str(tmp_path / "hf")}
+  done = subprocess.run(
+    [sys.executable, "-c", code],
+    env=os.environ | site.environment | caches,
+    capture_output=True,
+    text=True,
+    cwd=tmp_path,
+  )
+  assert done.returncode == 0, done.stderr
+  assert done.stdout.count("\n") == 1 and "config.json" in done.stdout
 
 
 def test_an_answer_that_breaks_off_is_continued(repo, site, files, monkeypatch):
@@ -234,6 +268,8 @@ def test_refusals(case, repo, site, capsys, monkeypatch, tmp_path):
   found, error = run(command, capsys)
   assert (found, error.count("\n")) == (code, 1), error
   assert error.startswith("error: ") and message in error
+  assert fault != "pickle" or error.endswith("./models/tiny --out runs/tiny\n")
+  assert fault != "pickle" or "weights_only=True" in error
   assert fault == "out" or not (tmp_path / "o").exists()
   assert not list(tmp_path.glob("cache/maskedlm/models/*"))
 
