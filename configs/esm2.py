@@ -24,11 +24,11 @@ For the vocabulary of the published models, whose ids differ, add
 `maskedlm import` it and use configs/continued.py. For 3b add
 --config.mesh.fsdp=8.
 
-Differences: theirs is a sequence a row, between <cls> and <eos> and cut at
-random to 1,022 letters, drawn from UniRef50 with a member of UniRef90 in its
-place. Here rows are filled with whole sequences, and parts of them at both
-ends; each attends only to itself, and its [MASK] are counted alone. A row has a
-fixed number of masks. train.accumulate suits 8 GPUs. None of the sizes has been
+A row is a sequence between [CLS] and [SEP], cut at random to 1,022 letters, or
+several short ones, each of which attends only to itself and whose [MASK] are
+counted alone. Differences: theirs are drawn from UniRef50, with a member of
+UniRef90 in their place, and a long one has a row an epoch; here it has as many
+as it fills. A row has a fixed number of masks. train.accumulate suits 8 GPUs. None of the sizes has been
 trained here: they need TPUs or GPUs.
 """
 
@@ -51,7 +51,7 @@ def get_config(size="8m"):
   layers, width, heads, accumulate = SIZES[size]
   config = defaults.default("roberta")
   config.name = f"esm2_{size}"
-  config.objective.isolate_documents = True
+  config.objective.documents = "crops"
   config.tokenizer.kind = "characters"
   config.tokenizer.vocab_size = 33
   config.model.num_layers = layers
