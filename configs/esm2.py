@@ -28,8 +28,8 @@ A row is a sequence between [CLS] and [SEP], cut at random to 1,022 letters, or
 several short ones, each of which attends only to itself and whose [MASK] are
 counted alone. Differences: theirs are drawn from UniRef50, with a member of
 UniRef90 in their place, and a long one has a row an epoch; here it has as many
-as it fills. A row has a fixed number of masks. train.accumulate suits 8 GPUs. None of the sizes has been
-trained here: they need TPUs or GPUs.
+as it fills. A row has a fixed number of masks. train.accumulate suits 8 GPUs.
+None of the sizes has been trained here: they need TPUs or GPUs.
 """
 
 from maskedlm.config import defaults
