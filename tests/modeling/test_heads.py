@@ -39,6 +39,34 @@ def test_row_vector_by_hand():
     np.testing.assert_array_equal(found, expected)
 
 
+def test_a_late_pool_is_the_mean_of_what_the_pooler_makes_of_tokens():
+  cfg = encoder_reference.config(row_pool="late", pooler="relu", width=2)
+  x = np.float32([[[1, -2], [3, 5], [9, 9]]])
+  segment_ids = np.array([[1, 1, 0]])
+  dense = {"kernel": np.eye(2, dtype=np.float32), "bias": np.float32([0, 1])}
+  # relu([1, -1]) and relu([3, 6]); of the means it would be relu([2, 2.5]).
+  found = heads.row_vector(cfg, x, segment_ids, {"dense": dense})
+  np.testing.assert_array_equal(found, [[2, 3]])
+  # Without a pooler it is the mean.
+  found = heads.row_vector(cfg, x, segment_ids)
+  np.testing.assert_array_equal(found, [[2, 1.5]])
+
+
+def test_own_tables_and_linear_heads_have_these_parameters():
+  def made(**changes):
+    cfg = encoder_reference.config(**changes)
+    params = masked_lm.init(cfg, *jax.random.split(jax.random.key(0)))
+    return set(params["mlm_head"])
+
+  dense = {"transform", "norm", "bias"}
+  assert made() == dense
+  assert made(tied=False) == {*dense, "embedding"}
+  assert made(mlm_head="linear") == {"bias"}
+  assert made(mlm_head="linear", tied=False) == {"bias", "embedding"}
+  alone = {"mlm_head": "linear", "tied": False, "biases": False}
+  assert made(**alone) == {"embedding"}
+
+
 def test_means_are_summed_in_float32():
   # The sum of seven 37s, 259, is not a bfloat16; 260 / 7 would be 37.25.
   x, segment_ids = jnp.full((1, 7, 1), 37, jnp.bfloat16), np.ones((1, 7), int)

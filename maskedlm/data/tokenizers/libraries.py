@@ -312,7 +312,7 @@ def find_special(
     raise CorpusError(
       f"tokenizer {path}: no special token for {', '.join(missing)}; a masked "
       "language model needs it: name it in tokenizer_config.json beside the "
-      'file ("pad_token": ...), or add it to the vocabulary, or train a '
-      'tokenizer (tokenizer.path="").'
+      f'file ("{missing[0].split()[0]}_token": ...), or add it to the '
+      'vocabulary, or train a tokenizer (tokenizer.path="").'
     )
   return special
