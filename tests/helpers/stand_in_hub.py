@@ -62,7 +62,11 @@ class Hub:
 
   @property
   def environment(self) -> dict[str, str]:
-    return {"HF_ENDPOINT": self.address, "HF_HUB_DISABLE_XET": "1"}
+    return {
+      "HF_ENDPOINT": self.address,
+      "HF_HUB_DISABLE_XET": "1",
+      "HF_HUB_OFFLINE": "0",
+    }
 
   def use(self, patch, cache) -> None:
     """Points this process's library to the hub, with an empty cache."""
@@ -75,6 +79,7 @@ class Hub:
     patch.setattr(constants, "HF_HUB_CACHE", str(cache / "hub"))
     patch.setattr(constants, "HF_TOKEN_PATH", str(cache / "token"))
     patch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+    patch.setattr(constants, "HF_HUB_OFFLINE", False)
     patch.delenv("HF_TOKEN", raising=False)
     patch.setenv("XDG_CACHE_HOME", str(cache))
 

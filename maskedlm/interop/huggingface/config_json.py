@@ -40,8 +40,8 @@ def load_config(folder: pathlib.Path) -> dict[str, Any]:
   if not folder.is_dir():
     raise InteropError(
       f"{folder} is not a directory: expected one with config.json, "
-      "model.safetensors and the tokenizer's files, downloaded beforehand (`hf "
-      "download NAME --local-dir DIR`)."
+      "model.safetensors and the tokenizer's files, or hf:NAME, a model on the "
+      "Hugging Face Hub."
     )
   if (folder / "adapter_config.json").exists():
     raise InteropError(

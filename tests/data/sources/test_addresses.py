@@ -28,6 +28,7 @@ def site(tmp_path, monkeypatch):
     for i, texts in enumerate(TEXTS):
       pq.write_table(pa.table({"text": texts}), tmp_path / "x.parquet")
       files[f"data/{i}.parquet"] = (tmp_path / "x.parquet").read_bytes()
+      files[f"fasta/{i}.fa"] = f">{i}\nACGT\n".encode()
       files[f"lines/{i}.txt.gz"] = gzip.compress("\n".join(texts).encode())
     site.add("datasets/acme/texts", files)
     yield site
@@ -49,6 +50,10 @@ def read(source):
 )
 def test_the_files_of_a_data_set_are_read_where_they_are(source, site):
   assert sorted(read(source)) == sorted(line for text in TEXTS for line in text)
+
+
+def test_fasta_at_an_address(site):
+  assert read(f"fasta:{DATA}/fasta") == ["ACGT"] * 3
 
 
 def test_pieces_are_of_their_sizes(site):
