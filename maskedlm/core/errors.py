@@ -17,7 +17,8 @@ class ConfigError(ValueError):
 
 # A command of Python, which stays whole; a word; a value in quotation marks.
 _LONG = re.compile(
-  r"""(-c "[^"\n]*")|[^\s'"/=]{201,}|(?<=[\s=(\[])(['"])(?!\2)[^\n]{200,}?\2"""
+  r"""(-c "[^"\n]*")|[^\s'"/=]{201,}|"""
+  r"""(?<=[\s=(\[])(['"])(?:\\.|(?!\2)[^\\\n]){200,}\2"""
 )
 
 
@@ -26,6 +27,12 @@ def cut_values(line: str) -> str:
 
   >>> len(cut_values(f"text={'a' * 5_000}: too long"))
   218
+
+  Not the command of a remedy:
+
+  >>> command = f'run: python -c "{"x " * 200}"'
+  >>> cut_values(command) == command
+  True
   """
   return _LONG.sub(lambda found: found[1] or f"{found[0][:200]} ...", line)
 
