@@ -214,7 +214,8 @@ CHOICES = {
       "roberta",
       MASKING
       | CHOICES
-      | {"isolate_documents": False, "whole_sentences": False},
+      | {"isolate_documents": False, "whole_sentences": False}
+      | {"documents": ""},
     ),
     (
       "spanbert",
