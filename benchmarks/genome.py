@@ -4,7 +4,7 @@
 
 Promoters stand between random bases: TTG and a code of six bases, 8 random
 bases, TAT and the code's reverse complement; a base of a code follows from its
-partner alone. In the labelled sequences, half have codes that don't match.
+partner alone. Of the labelled sequences, 60 bases each, half have a promoter.
 docs/results/sequences.md has the commands and the figures.
 """
 
@@ -14,20 +14,21 @@ import sys
 
 import numpy as np
 
-PAIRS = str.maketrans("ACGT", "TGCA")
+
+def _draw(rng, count: int) -> str:
+  return "".join(rng.choice([*"ACGT"], count))
 
 
-def sequence(rng, size: int, *, match: bool = True) -> str:
+def _promoter(rng) -> str:
+  code, pairs = _draw(rng, 6), str.maketrans("ACGT", "TGCA")
+  return f"TTG{code}{_draw(rng, 8)}TAT{code[::-1].translate(pairs)}"
+
+
+def sequence(rng, size: int) -> str:
   """Returns promoters with 3 to 6 random bases between them."""
-
-  def draw(count: int) -> str:
-    return "".join(rng.choice([*"ACGT"], count))
-
   made = ""
   while len(made) < size:
-    code = draw(6)
-    other = code[::-1].translate(PAIRS) if match else draw(6)
-    made += f"{draw(rng.integers(3, 7))}TTG{code}{draw(8)}TAT{other}"
+    made += _draw(rng, rng.integers(3, 7)) + _promoter(rng)
   return made[:size]
 
 
@@ -63,10 +64,14 @@ def main(folder: pathlib.Path) -> None:
     (folder / f"{name}.fa").write_text("".join(lines))
   for k, loss in enumerate(count_losses(tuple(map("".join, parts.values())))):
     print(f"{k} bases on each side: {loss:.3f} nats a base")
-  rows = [(sequence(rng, 126, match=i % 2 == 0), i % 2) for i in range(3_000)]
+  rows = []
+  for i in range(3_000):
+    flank, inside = _draw(rng, 34), _promoter(rng) if i % 2 else _draw(rng, 26)
+    at = rng.integers(35)
+    rows.append((flank[:at] + inside + flank[at:], ("no", "yes")[i % 2]))
   for name, some in (("train", rows[:2_000]), ("dev", rows[2_000:])):
     with open(folder / f"{name}.csv", "w", newline="") as file:
-      table = [(i, x, ("yes", "no")[no]) for i, (x, no) in enumerate(some)]
+      table = [(i, *row) for i, row in enumerate(some)]
       csv.writer(file).writerows([("id", "sequence", "label"), *table])
 
 
