@@ -6,9 +6,15 @@ import pytest
 
 from maskedlm.modeling.attention.layer import attend
 from maskedlm.modeling.attention.mask import AttentionMask
-from maskedlm.planning import compile, executed_flops, roofline, topologies
+from maskedlm.planning import (
+  compile,
+  executed_flops,
+  hlo,
+  roofline,
+  topologies,
+)
 from maskedlm.planning.collectives import Collective
-from maskedlm.planning.memory_traffic import Traffic
+from maskedlm.planning.memory_traffic import Traffic, measure_traffic
 
 TORUS = [(i // 16, i % 16, 0) for i in range(256)]
 
@@ -162,3 +168,19 @@ def test_out_of_memory_errors_are_parsed(message, needed):
   found = compile.parse_out_of_memory(message)
   assert found == (int(needed * 2**30), int(15.75 * 2**30))
   assert compile.parse_out_of_memory("INTERNAL: something else") is None
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 7])
+def test_xla_counts_the_body_of_a_loop_once(rounds):
+  """Why programs are walked here (docs/design/decisions/0032)."""
+
+  def loop(x, matrices):
+    step = lambda x, matrix: (jnp.tanh(x @ matrix), None)  # noqa: E731
+    return jax.lax.scan(step, x, matrices)[0]
+
+  args = jnp.ones((64, 48)), jnp.ones((rounds, 48, 48))
+  found = jax.jit(loop).lower(*args).compile()
+  (moved,) = measure_traffic(hlo.parse_program(found.as_text())).counted
+  assert moved.flops == rounds * 2 * 64 * 48 * 48
+  xla = found.cost_analysis()["flops"]
+  assert xla == pytest.approx(moved.flops / rounds, rel=0.02)
