@@ -267,7 +267,7 @@ def test_words_end_at_spaces_and_punctuation(model):
   for i, end in enumerate(ends):
     assert all(token.startswith(spelt) for token in tokens[i + 1 : end])
     assert end == len(tokens) or not tokens[end].startswith(spelt)
-  assert list(rows.PLL["original"](None, text, encoding)) == list(
+  assert list(rows.PLL["original"](model.tokenizer, text, encoding)) == list(
     range(1, len(tokens) + 1)
   )
 
