@@ -214,7 +214,8 @@ def remove(path: Path) -> None:
       _bucket(path).rmtree(missing_ok=True)
   else:
     with contextlib.suppress(OSError):  # Closing a folder may fail, too.
-      shutil.rmtree(path, ignore_errors=True)
+      if path.is_dir():  # rmtree opens what it is given, and waits at a pipe.
+        shutil.rmtree(path, ignore_errors=True)
     with contextlib.suppress(OSError):
       path.unlink()
 
@@ -234,8 +235,11 @@ def download(
   fs, root = filesystem(os.fspath(address))
 
   def fetch_one(name: str) -> None:
-    (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    copy = functools.partial(fs.get_file, f"{root}/{name}", str(folder / name))
+    place = folder / name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if not place.is_file():  # Opening a pipe to write would wait for a reader.
+      remove(place)
+    copy = functools.partial(fs.get_file, f"{root}/{name}", str(place))
     retried(address, copy)
     then(name)
 

@@ -69,6 +69,7 @@ def copy(
       work.mkdir(exist_ok=True)
       log(f"corpus: copying {address} to {folder}")
       _copy(address, files, work, log=log)
+      buckets.remove(work / "meta.json")  # A pipe would be written to.
       output_files.write_bytes(work / "meta.json", text)
       work.rename(folder)
   except OSError as error:

@@ -10,7 +10,7 @@ import fsspec
 import numpy as np
 import pytest
 
-from helpers import web_server
+from helpers import damage, web_server
 from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError, StorageError
 from maskedlm.data.batches import pair_rows, text_rows
@@ -281,7 +281,11 @@ def test_a_copy_that_lost_a_file_is_mended(local, web, cache, cache_gb, name):
   folder = pathlib.Path(stream(address, cache_gb).path)
   lost = min(folder.glob(name))
   whole = lost.read_bytes()
-  for hurt in (lost.unlink, lambda: lost.write_bytes(whole[:-1])):
+  for hurt in (
+    lost.unlink,
+    lambda: lost.write_bytes(whole[:-1]),
+    lambda: damage.fifo(lost),
+  ):
     hurt()
     log: list[str] = []
     found = stream(address, cache_gb, log).heldout.tokens
