@@ -20,8 +20,7 @@ class EncoderConfig(ModelOptions):
 
   The fields are no options of config.model: only an import of static vectors
   has no layers, the tokenizer and an objective set the next four, and the last
-  four
-  are conventions for using the encoder, in which imported models differ
+  four are conventions for using the encoder, in which imported models differ
   (interop/).
   """
 
