@@ -15,6 +15,7 @@ import multiprocessing.connection
 import os
 import pathlib
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -51,13 +52,16 @@ def run(options, folder: pathlib.Path) -> collections.Counter:
     plan = [(options.only, options.number)]
   # However early it is stopped, all kinds have been tried.
   random.Random(options.seed).shuffle(plan)
-  until, readers = time.time() + 60 * options.minutes, []
+  until, readers, halves = time.time() + 60 * options.minutes, [], []
   for slot in range(min(options.slots, len(plan))):
     here, there = slots.FORK.Pipe()
     args = plan[slot :: options.slots], made, folder / f"slot{slot}"
-    slots.FORK.Process(
-      target=slots.work, args=(*args, options.seed, until, there)
-    ).start()
+    halves.append(
+      slots.FORK.Process(
+        target=slots.work, args=(*args, options.seed, until, there)
+      )
+    )
+    halves[-1].start()
     there.close()
     readers.append(here)
   counts, spent = collections.Counter(), collections.Counter()
@@ -73,6 +77,8 @@ def run(options, folder: pathlib.Path) -> collections.Counter:
       spent[result.kind] += result.seconds
       if fault:
         print(f"{result.kind} {result.number}: {fault}", flush=True)
+  for half in halves:
+    half.join()
   for kind, seconds in spent.most_common():
     print(f"# {kind}: {seconds:.0f} s", file=sys.stderr)
   return counts
@@ -112,11 +118,13 @@ def describe(options, counts: collections.Counter, seconds: float) -> str:
     check=True,
     text=True,
   ).stdout.strip()
-  ran = counts.total()
+  ran, used = counts.total(), resource.getrusage(resource.RUSAGE_CHILDREN)
+  cpu = (used.ru_utime + used.ru_stime) / 60
   return (
     f"Measured on {time.strftime('%Y-%m-%d')} with commit {commit}, "
     f"`--seed={options.seed}`: {ran:,} of {options.trials:,} trials in "
-    f"{seconds / 60:.0f} minutes, two at a time.\n\n{table(counts)}\n"
+    f"{seconds / 60:.0f} minutes, two at a time, {cpu:.0f} CPU minutes.\n\n"
+    f"{table(counts)}\n"
   )
 
 

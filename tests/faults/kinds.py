@@ -251,13 +251,13 @@ def bucket_runs(made, folder, rng):
 
 # Kind -> (trial, of 10,000).
 KINDS: dict[str, tuple[Trial, int]] = {
-  "killed": (killed, 25),
-  "killed, 4 devices": (functools.partial(killed, devices=4), 8),
-  "killed, steps of NaN": (killed_skipping, 8),
+  "killed": (killed, 12),
+  "killed, 4 devices": (functools.partial(killed, devices=4), 4),
+  "killed, steps of NaN": (killed_skipping, 4),
   "killed workers of prepare": (killed_workers, 15),
-  "signals": (signals, 15),
-  "files that can't grow": (small_files, 8),
-  "bad streams": (bad_streams, 25),
-  "two hosts": (hosts, 8),
-  "bucket": (bucket_runs, 8),
+  "signals": (signals, 10),
+  "files that can't grow": (small_files, 5),
+  "bad streams": (bad_streams, 15),
+  "two hosts": (hosts, 4),
+  "bucket": (bucket_runs, 5),
 }

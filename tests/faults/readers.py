@@ -217,9 +217,9 @@ def _batches(made) -> list[np.ndarray]:
 
 # Kind -> (trial, of 10,000).
 KINDS = {
-  "labelled files": (labelled, 3800),
-  "edited logs": (edited_log, 390),
-  "vectors": (vectors, 800),
-  "damaged checkpoint, read": (checkpoint, 700),
+  "labelled files": (labelled, 4000),
+  "edited logs": (edited_log, 400),
+  "vectors": (vectors, 1100),
+  "damaged checkpoint, read": (checkpoint, 750),
   "streamed corpora": (streamed_corpus, 200),
 }

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from faults import inputs, kinds, kinds_within, within
 
 SECONDS = 120.0  # Of a trial within a process.
-MOST = 400  # Trials of a process, whose memory grows.
+MOST = 800  # Trials of a process, whose memory grows.
 FORK = multiprocessing.get_context("fork")
 
 
