@@ -92,3 +92,9 @@ class Task(NamedTuple):
   # The metric that selects the best checkpoint, higher is better; "" for the
   # lowest loss.
   best: str = ""
+  # For a loss that compares all rows of a batch, both or neither: vectors(
+  # params, batch, key, train) -> arrays [B, ...], and loss_of_vectors(vectors,
+  # batch) -> what `loss` returns. Microbatches then only divide the work of
+  # `vectors` (training/gradient_cache.py).
+  vectors: Callable[[Params, Batch, Key, bool], Any] | None = None
+  loss_of_vectors: Callable[[Any, Batch], tuple[Metrics, Metrics]] | None = None

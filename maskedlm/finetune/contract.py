@@ -81,6 +81,9 @@ class Rows(NamedTuple):
   # have, special ones included. Logged (common/cut_texts.py).
   cut: Sequence[int] = ()
   notes: Sequence[str] = ()  # Lines to log, about unseen labels for example.
+  # Of each row, the texts that no other row of its batch should have; () if
+  # rows may meet any others.
+  texts: Sequence[frozenset[str]] = ()
   # Why no row holds what is to be learnt, and the remedy: training on the rows
   # is refused. "" if some do.
   lost: str = ""
@@ -162,6 +165,9 @@ class Application(NamedTuple):
   # The parameters of init_from -> the heads that start from other ones than
   # `init` gives. They are {} where nothing may be taken over.
   initial_heads: Callable[[Params], Params] = lambda pretrained: {}
+  # As Task.vectors and Task.loss_of_vectors.
+  vectors: Callable[[Params, Batch, Key, bool], Any] | None = None
+  loss_of_vectors: Callable[[Any, Batch], tuple[Metrics, Metrics]] | None = None
 
 
 class FinetuneTask(NamedTuple):

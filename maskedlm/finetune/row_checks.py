@@ -10,7 +10,8 @@ from maskedlm.core.errors import DataError
 from maskedlm.core.task import Task
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.contract import Rows
-from maskedlm.training.step import split_batch
+from maskedlm.training import gradient_cache
+from maskedlm.training.microbatches import split_batch
 
 
 def unknown_notes(rows: Rows, tokenizer: Tokenizer) -> Iterator[str]:
@@ -41,6 +42,7 @@ def check_batches(task: Task, *, num_batches: int, accumulate: int) -> None:
   """
   if jax.process_count() > 1:
     return
+  task, accumulate = gradient_cache.divide(task, accumulate)
 
   @jax.jit
   def weight_of(batch, i):
@@ -57,6 +59,5 @@ def check_batches(task: Task, *, num_batches: int, accumulate: int) -> None:
   raise DataError(
     f"train: every batch of {task.describe['kind']} has weight 0 in the loss, "
     "so nothing can be learnt. In-batch negatives need two examples in a "
-    "microbatch: raise --config.data.batch_size, or lower train.accumulate; or "
-    "give other examples."
+    "batch: raise --config.data.batch_size, or give other examples."
   )

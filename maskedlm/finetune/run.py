@@ -236,6 +236,8 @@ def make_task(
     outputs=app.outputs,
     score=score,
     best=app.best,
+    vectors=app.vectors,
+    loss_of_vectors=app.loss_of_vectors,
   )
   row_checks.check_batches(
     task, num_batches=batches.num_steps, accumulate=config.train.accumulate

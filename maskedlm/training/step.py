@@ -13,9 +13,10 @@ import jax.numpy as jnp
 import optax
 
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
-from maskedlm.modeling.arrays import Array, Float, Int, Shaped
+from maskedlm.modeling.arrays import Float, Int
 from maskedlm.runtime import xla_flags
 from maskedlm.training import (
+  gradient_cache,
   language_metrics,
   layerwise_rates,
   moving_average,
@@ -24,6 +25,7 @@ from maskedlm.training import (
   spikes,
   watching,
 )
+from maskedlm.training.microbatches import join_batch, split_batch
 from maskedlm.training.moving_average import MovingAverage
 
 # Independent streams of randomness from one seed.
@@ -221,6 +223,7 @@ def over_mesh(
     ConfigError: as optimizer.make_optimizer and sharding.spec_of.
   """
   first_rate, num_rates = rates or (0, config.train.num_steps)
+  task, accumulate = gradient_cache.divide(task, config.train.accumulate)
   params = jax.eval_shape(task.init, jax.random.key(0))
   tx, schedule = optimizer.make_optimizer(config.optimizer, num_rates, params)
   ema = moving_average.make(config.train.ema_decay)
@@ -234,7 +237,7 @@ def over_mesh(
   trained, unfreeze = layerwise_rates.by_layer(config, task, params)
   common = {
     "seed": config.seed,
-    "accumulate": config.train.accumulate,
+    "accumulate": accumulate,
     "unfreeze": unfreeze,
     "gather": lambda params: sharding.gather(params, mesh),
   }
@@ -255,7 +258,7 @@ def over_mesh(
     make_direction(trained, tx, **common),
     rate_at,
     key=jax.random.key(config.seed),
-    split=lambda batch: split_batch(batch, config.train.accumulate),
+    split=lambda batch: split_batch(batch, accumulate),
   )
   step = jax.jit(
     step,
@@ -265,7 +268,7 @@ def over_mesh(
     compiler_options=xla_flags.step_options(mesh.devices.flat[0].device_kind),
   )
   heldout_step = make_heldout_step(
-    task, seed=config.seed, accumulate=config.train.accumulate
+    task, seed=config.seed, accumulate=accumulate
   )
   heldout_step = jax.jit(heldout_step, out_shardings=sharding.replicated(mesh))
   watch = jax.jit(
@@ -355,7 +358,7 @@ def make_heldout_step(
       return totals(terms), totals(found), outputs
 
     terms, found, outputs = jax.lax.map(measure, split_batch(batch, accumulate))
-    return totals(terms), totals(found), jax.tree.map(_join, outputs)
+    return totals(terms), totals(found), join_batch(outputs)
 
   return heldout_step
 
@@ -363,21 +366,6 @@ def make_heldout_step(
 def totals(pairs: Any) -> Any:
   """Sums a tree of metrics over rows: (sum, weight) become scalars."""
   return jax.tree.map(jnp.sum, pairs)
-
-
-def split_batch(batch: Batch, count: int) -> Batch:
-  """Reshapes [B, ...] to [count, B / count, ...], for each array."""
-
-  def of_array(x: Shaped[Array, "B *rest"]) -> Shaped[Array, "n b *rest"]:
-    # Rows i, i + count, ... make a microbatch: each device keeps its own.
-    return jnp.swapaxes(x.reshape(-1, count, *x.shape[1:]), 0, 1)
-
-  return jax.tree.map(of_array, dict(batch))
-
-
-def _join(x: Shaped[jax.Array, "n b *rest"]) -> Shaped[jax.Array, "B *rest"]:
-  """Returns [count, B / count, ...] as [B, ...]: undoes split_batch."""
-  return jnp.swapaxes(x, 0, 1).reshape(-1, *x.shape[2:])
 
 
 def _train_keys(seed: int, step: Int[jax.Array, ""]) -> tuple[Key, Key]:

@@ -43,7 +43,6 @@ QUERIES = {
     ("a passage", {}),
     ("a query", {}),
     ("passages", {"data": {"batch_size": 1}}),
-    ("passages", {"train": {"accumulate": 4}}),
   ],
 )
 def test_a_query_without_a_wrong_passage(encoder, file, name, options):
@@ -55,7 +54,9 @@ def test_a_query_without_a_wrong_passage(encoder, file, name, options):
 
 def test_wrong_passages_of_a_row_or_a_batch_are_learnt_from(encoder, file):
   rows = "".join(f"{q}\t{p}\n" for q, p in QUERIES["passages"])
-  start(encoder, "retrieval", file(f"query\tpassage\n{rows}"))
+  path = file(f"query\tpassage\n{rows}")
+  start(encoder, "retrieval", path)
+  start(encoder, "retrieval", path, train={"accumulate": 4})
   path = file("query\tpassage\tnegative\nthe cat\ta dog\ta mat\n")
   start(encoder, "retrieval", path, data={"batch_size": 1})
 

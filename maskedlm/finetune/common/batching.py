@@ -156,7 +156,7 @@ def train_batches(
 
   @functools.lru_cache(maxsize=2)  # Prefetching may cross into the next epoch.
   def plan(epoch: int) -> np.ndarray:
-    return _shuffled(len(rows.lengths), batch_size, seed=seed, epoch=epoch)
+    return _shuffled(rows, batch_size, seed=seed, epoch=epoch)
 
   def row_ids(step: int) -> np.ndarray:
     epoch, at = divmod(step, num_steps)
@@ -195,8 +195,7 @@ def fit_layout(
   """
   sample = []
   for epoch in range(3):
-    order = _shuffled(len(rows.lengths), batch_size, seed=0, epoch=epoch)
-    for which in order[:_SAMPLE]:
+    for which in _shuffled(rows, batch_size, seed=0, epoch=epoch)[:_SAMPLE]:
       lengths = rows.sequence_lengths(which)
       sample += list(lengths[microbatches].reshape(len(microbatches), -1))
   return packing.cheapest_layout(
@@ -204,9 +203,35 @@ def fit_layout(
   )
 
 
-def _shuffled(size: int, batch_size: int, *, seed: int, epoch: int):
+def _shuffled(rows: Rows, batch_size: int, *, seed: int, epoch: int):
+  size = len(rows.lengths)
   order = shuffle(np.arange(size), size, seed=seed, epoch=epoch)
+  if rows.texts:
+    order = _apart(order, rows.texts, batch_size)
   return _in_batches(order, batch_size)
+
+
+def _apart(order, texts: Sequence[frozenset[str]], batch_size: int):
+  """Returns `order` with fillers, -1, such that no batch has a text twice.
+
+  A row goes to the first batch that has room and none of its texts; if there is
+  none, because a text is in more rows than there are batches, to the first that
+  has room.
+  """
+  steps: list[list[int]] = [[] for _ in range(-(-len(order) // batch_size))]
+  known: list[set[str]] = [set() for _ in steps]
+  left = []
+  for row in order:
+    with_room = (i for i, rows in enumerate(steps) if len(rows) < batch_size)
+    at = next((i for i in with_room if known[i].isdisjoint(texts[row])), None)
+    if at is None:
+      left.append(row)
+    else:
+      steps[at].append(row)
+      known[at] |= texts[row]
+  for row in left:
+    next(rows for rows in steps if len(rows) < batch_size).append(row)
+  return [x for rows in steps for x in rows + [-1] * (batch_size - len(rows))]
 
 
 def _in_batches(order: np.ndarray, batch_size: int) -> np.ndarray:

@@ -132,15 +132,15 @@ def make_application(setup: Setup, options: Options) -> Application:
     square = jnp.sum(x * x, axis=-1, keepdims=True)
     return x * jax.lax.rsqrt(jnp.maximum(square, 1e-12))
 
-  def loss(params: Params, batch: Batch, key: Key, train: bool):
-    found = cosine_scores(vectors(params, batch, key, train), batch)
+  def loss_of_vectors(x, batch: Batch):
+    found = cosine_scores(x, batch)
     B, K = batch["passage_ids"].shape
     nll, correct = losses.loss_and_correct(
       found / options.temperature, jnp.arange(B) * K
     )
     weights = batch["example_weights"] * (batch["query_ids"] != NONE)
     # Without a wrong passage there is nothing to distinguish.
-    weights *= jnp.sum(found > _LEFT_OUT, axis=1) > 1
+    weights *= jnp.sum(compared_passages(batch), axis=(1, 2)) > 1
     return (
       {"retrieval": losses.weighted_sum(nll, weights)},
       {"in_batch_accuracy": losses.weighted_sum(correct, weights)},
@@ -161,7 +161,11 @@ def make_application(setup: Setup, options: Options) -> Application:
       passage_prefix=options.passage_prefix,
     ),
     init=lambda key: {},  # There is no head: only the encoder is trained.
-    loss=loss,
+    loss=lambda params, batch, key, train: loss_of_vectors(
+      vectors(params, batch, key, train), batch
+    ),
+    vectors=vectors,
+    loss_of_vectors=loss_of_vectors,
     outputs=outputs,
     decode=decode_ranks,
     score=evaluate_ranks,
@@ -182,16 +186,24 @@ def cosine_scores(x, batch: Batch):
       K = C - 1 passages.
     batch: query_ids [B], passage_ids [B, K], example_weights [B].
   """
-  ids, queries = batch["passage_ids"], batch["query_ids"]
-  B, K = ids.shape
   # TPUs' default bfloat16 matmul would cause errors of 0.004 / temperature.
   cosines = jnp.einsum("BD,NKD->BNK", x[:, 0], x[:, 1:], precision="highest")
+  found = jnp.where(compared_passages(batch), cosines, _LEFT_OUT)
+  return found.reshape(len(found), -1)
+
+
+def compared_passages(batch: Batch):
+  """Returns [B, B, K]: the passages that a query's correct one competes with.
+
+  The correct one is among them; arguments as in cosine_scores.
+  """
+  ids, queries = batch["passage_ids"], batch["query_ids"]
+  B, K = ids.shape
   is_own = jnp.eye(B, dtype=bool)[..., None] & (jnp.arange(K) == 0)
   is_there = (ids != NONE) & (batch["example_weights"] > 0)[:, None]
   is_correct = ids == ids[:, :1, None]
   same_query = (queries == queries[:, None])[..., None] & (jnp.arange(K) == 0)
-  is_wrong = is_there & ~is_correct & ~same_query
-  return jnp.where(is_own | is_wrong, cosines, _LEFT_OUT).reshape(B, B * K)
+  return is_own | (is_there & ~is_correct & ~same_query)
 
 
 def make_rows(
@@ -240,7 +252,7 @@ def make_rows(
     query_ids=np.array(query_ids, np.int32),
     passage_ids=passage_ids,
     notes=notes if all(example.is_gold for example in examples) else (),
-  )
+  )._replace(texts=[frozenset({e.query, *e.passages} - {""}) for e in examples])
 
 
 def decode_ranks(

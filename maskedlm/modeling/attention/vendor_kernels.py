@@ -147,12 +147,16 @@ def _over_mesh(on_device, query, key, value, mask: AttentionMask):
   """
   is_local = jnp.asarray(True if mask.is_local is None else mask.is_local)
   args = query, key, value, mask.segment_ids, is_local
-  if jax.sharding.get_abstract_mesh().empty:
+  mesh = jax.sharding.get_abstract_mesh()
+  if mesh.empty:
     return on_device(*args)
-  split, whole = PartitionSpec(ROWS, None, HEADS, None), PartitionSpec()
+  # Within jax.shard_map over an axis, rows are those of a device already.
+  axes = tuple(axis for axis in ROWS if axis not in mesh.manual_axes)
+  split, whole = PartitionSpec(axes, None, HEADS, None), PartitionSpec()
   return jax.shard_map(
     on_device,
-    in_specs=(split, split, split, PartitionSpec(ROWS), whole),
+    in_specs=(split, split, split, PartitionSpec(axes), whole),
     out_specs=split,
+    axis_names={*axes, HEADS},
     check_vma=False,  # Pallas calls do not declare the axes they vary over.
   )(*args)

@@ -125,6 +125,29 @@ def test_an_epoch_has_every_row_once():
   assert orders[0] != orders[1] != orders[2]
 
 
+def test_a_text_is_once_in_a_batch():
+  texts = [frozenset({f"{i % 5}", f"own {i}"}) for i in range(13)]
+  batches = train(make_rows()._replace(texts=texts))
+  for epoch in range(3):
+    ids = [batches.row_ids(4 * epoch + i) for i in range(4)]
+    for which in ids:
+      labels = [i % 5 for i in which if i >= 0]
+      assert len(labels) == len({*labels})
+    assert sorted(np.concatenate(ids)) == [-1] * 3 + [*range(13)]
+  # The order is that of rows without texts, but for those that must wait.
+  plain = [row for i in range(4) for row in train().row_ids(i)]
+  moved = [row for i in range(4) for row in batches.row_ids(i)]
+  assert plain[0] == moved[0] and plain != moved
+
+
+def test_a_text_of_more_rows_than_batches_is_still_read():
+  texts = [frozenset({"same" if i < 7 else f"{i}"}) for i in range(13)]
+  batches = train(make_rows()._replace(texts=texts))
+  ids = np.stack([batches.row_ids(i) for i in range(4)])
+  assert sorted(ids.ravel()) == [-1] * 3 + [*range(13)]
+  assert np.all(np.sum((ids >= 0) & (ids < 7), axis=1) >= 1)
+
+
 def test_a_heldout_batch_is_padded_to_the_smallest_bucket_that_holds_it():
   batches = heldout()
   for step in range(4):
