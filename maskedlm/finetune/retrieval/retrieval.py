@@ -4,9 +4,7 @@ One encoder reads queries and passages. The vector of a text is the mean of its
 tokens' vectors or the vector of [CLS], scaled to length 1 (Reimers & Gurevych
 2019, arXiv:1908.10084). Training distinguishes a query's passage from all
 others in the batch, and from hard negatives if there are any (Karpukhin et al.
-2020, arXiv:2004.04906, section 3.2):
-
-  -log softmax_j(cos(q_i, p_j) / temperature)[i]
+2020, arXiv:2004.04906, section 3.2): see contrastive.py.
 
 Dimensions: B examples, C texts in each: a query and K passages, the first of
 which is correct. data/labelled/formats/passages.py reads the files.
@@ -18,12 +16,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from maskedlm.core.counts import counted
-from maskedlm.core.errors import DataError
+from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.core.options import copy_option
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.batches.text_pairs import PairRow, pair_row
@@ -41,14 +38,12 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.modeling import losses, masked_lm
+from maskedlm.finetune.retrieval import contrastive
+from maskedlm.finetune.retrieval.contrastive import NONE
+from maskedlm.modeling import masked_lm
 from maskedlm.modeling.heads import ROW_POOLS
 from maskedlm.modeling.task_heads import ensemble
 
-# In passage_ids, fills the rows of examples with fewer passages; in query_ids,
-# marks examples without a query, whose passages are only searched.
-NONE = -1
-_LEFT_OUT = -1e9  # Instead of a cosine.
 CUTOFFS = (1, 2, 5, 10, 20, 50, 100)  # Rows of the table ranks.tsv.
 BLOCK = 256  # Queries compared with all passages at a time.
 
@@ -84,6 +79,37 @@ class Options:
     choices=tuple(ROW_POOLS),
   )
   temperature: float = task_option(0.05, "Cosines are divided by it.", above=0)
+  hardness: float = task_option(
+    0.0,
+    "A wrong passage's cosine times this is added to its logit as a constant: "
+    "the nearer, the more it counts; 0 for no difference, 9 in LLaVE.",
+    low=0,
+  )
+  symmetric: bool = task_option(
+    False,
+    "Half of the loss finds the query of a passage among those of the batch.",
+  )
+  widths: tuple[int, ...] = task_option(
+    (),
+    "Train the first numbers of the vectors, too, as many as each of these, so "
+    "that vectors can be cut (Matryoshka).",
+    low=1,
+  )
+
+
+def checked_widths(widths: Sequence[int], width: int) -> tuple[int, ...]:
+  """Returns task.widths below the encoder's, each once, in increasing order.
+
+  Raises:
+    ConfigError: one is not below it.
+  """
+  for d in widths:
+    if d >= width:
+      raise ConfigError(
+        f"task.widths contains {d}; expected numbers below {width}, the width "
+        "of the model, which is always trained."
+      )
+  return tuple(sorted({*widths}))
 
 
 def columns_of(options: Options) -> passage_files.Columns:
@@ -123,31 +149,23 @@ def make_application(setup: Setup, options: Options) -> Application:
   tokenizer, cfg, _, length = setup
 
   def vectors(params: Params, batch: Batch, key: Key, train: bool):
-    """Returns float32 [B, C, D], each vector of length 1."""
+    """Returns float32 [B, C, D]."""
     B, C, _ = batch["input_ids"].shape
     rows = multi_sequence.flatten_sequences(batch)
     hidden = masked_lm.encode(cfg, params, rows, key, train)
     x = ROW_POOLS[options.pool](cfg, hidden, rows["segment_ids"])
-    x = x.astype(jnp.float32).reshape(B, C, -1)
-    square = jnp.sum(x * x, axis=-1, keepdims=True)
-    return x * jax.lax.rsqrt(jnp.maximum(square, 1e-12))
+    return x.astype(jnp.float32).reshape(B, C, -1)
 
-  def loss_of_vectors(x, batch: Batch):
-    found = cosine_scores(x, batch)
-    B, K = batch["passage_ids"].shape
-    nll, correct = losses.loss_and_correct(
-      found / options.temperature, jnp.arange(B) * K
-    )
-    weights = batch["example_weights"] * (batch["query_ids"] != NONE)
-    # Without a wrong passage there is nothing to distinguish.
-    weights *= jnp.sum(compared_passages(batch), axis=(1, 2)) > 1
-    return (
-      {"retrieval": losses.weighted_sum(nll, weights)},
-      {"in_batch_accuracy": losses.weighted_sum(correct, weights)},
-    )
+  loss_of_vectors = functools.partial(
+    contrastive.loss_and_metrics,
+    temperature=options.temperature,
+    hardness=options.hardness,
+    symmetric=options.symmetric,
+    widths=checked_widths(options.widths, cfg.width),
+  )
 
   def outputs(params: Params, batch: Batch, every=ensemble.alone):
-    found = every(vectors(params, batch, None, False))
+    found = every(contrastive.normalise(vectors(params, batch, None, False)))
     # Their cosines are the means of the members' cosines.
     joined = ensemble.side_by_side(found)
     return {"vectors": joined / math.sqrt(len(found))}
@@ -172,38 +190,6 @@ def make_application(setup: Setup, options: Options) -> Application:
     best="mrr@10",
     require_labels=_check_gold,
   )
-
-
-def cosine_scores(x, batch: Batch):
-  """Returns the cosines [B, B * K] of each query with every passage.
-
-  The correct passage of query i is at i * K. Passages that don't count as wrong
-  get _LEFT_OUT: copies of the correct passage, other correct passages of the
-  same query, and missing ones.
-
-  Args:
-    x: float32 [B, C, D], the vectors, of length 1, of the queries and their
-      K = C - 1 passages.
-    batch: query_ids [B], passage_ids [B, K], example_weights [B].
-  """
-  # TPUs' default bfloat16 matmul would cause errors of 0.004 / temperature.
-  cosines = jnp.einsum("BD,NKD->BNK", x[:, 0], x[:, 1:], precision="highest")
-  found = jnp.where(compared_passages(batch), cosines, _LEFT_OUT)
-  return found.reshape(len(found), -1)
-
-
-def compared_passages(batch: Batch):
-  """Returns [B, B, K]: the passages that a query's correct one competes with.
-
-  The correct one is among them; arguments as in cosine_scores.
-  """
-  ids, queries = batch["passage_ids"], batch["query_ids"]
-  B, K = ids.shape
-  is_own = jnp.eye(B, dtype=bool)[..., None] & (jnp.arange(K) == 0)
-  is_there = (ids != NONE) & (batch["example_weights"] > 0)[:, None]
-  is_correct = ids == ids[:, :1, None]
-  same_query = (queries == queries[:, None])[..., None] & (jnp.arange(K) == 0)
-  return is_own | (is_there & ~is_correct & ~same_query)
 
 
 def make_rows(

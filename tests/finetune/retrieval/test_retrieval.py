@@ -14,13 +14,13 @@ from ml_collections import ConfigDict
 from helpers import encoder_reference as reference
 from helpers import letters
 from helpers.letters import CLS, PAD, SEP, TOKENIZER, make_params
-from maskedlm.core.errors import DataError
+from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.data.batches.text_pairs import PairRow
 from maskedlm.data.labelled.formats.passages import Example
 from maskedlm.finetune import initial_params
 from maskedlm.finetune.common import batching, multi_sequence, packing
 from maskedlm.finetune.contract import Setup
-from maskedlm.finetune.retrieval import retrieval
+from maskedlm.finetune.retrieval import contrastive, retrieval
 from maskedlm.finetune.retrieval.retrieval import Options
 from maskedlm.modeling import masked_lm
 from maskedlm.training import sharding
@@ -107,6 +107,12 @@ def test_sequences_are_padded_by_hand():
   assert rows.cut == [7]
 
 
+def cosine_scores(x, batch):
+  return contrastive.cosines_of(
+    x[:, 0], x[:, 1:], contrastive.compared_passages(batch)
+  )
+
+
 def test_cosine_scores_by_hand():
   """Vectors are at multiples of 10 degrees, so cosines are of these."""
   degrees = np.array(
@@ -116,7 +122,7 @@ def test_cosine_scores_by_hand():
   x = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
   batch = make_batch(make(), fillers=1)
   x = jnp.float32(np.append(x, x[:1], axis=0))
-  found = np.asarray(retrieval.cosine_scores(x, batch)).reshape(6, 6, 2)
+  found = np.asarray(cosine_scores(x, batch)).reshape(6, 6, 2)
   cos = [[f"{math.cos(math.radians(d)):.4f}" for d in range(0, 181, 10)]][0]
 
   def of(query, passage):
@@ -189,15 +195,51 @@ def test_loss_in_plain_numpy(pool):
   np.testing.assert_allclose(metrics["in_batch_accuracy"], (correct, 5))
 
 
-def test_equals_sentence_transformers():
+def test_hardness_by_hand():
+  """Cosines of 0.5, 1 and 0: the wrong one at 1 gets 3 times it in addition."""
+  angle = np.radians([60, 0, 90])
+  x = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+  x = jnp.float32([[[2, 0], *x[:2]], [[0, 1], x[2], x[2]]])
+  batch = {
+    "query_ids": jnp.arange(2),
+    "passage_ids": jnp.array([[0, 1], [2, retrieval.NONE]]),
+    "example_weights": jnp.array([1.0, 0.0]),
+  }
+
+  def loss(x, hardness):
+    terms, _ = contrastive.loss_and_metrics(
+      x, batch, temperature=0.5, hardness=hardness
+    )
+    return totals(terms)["retrieval"][0]
+
+  np.testing.assert_allclose(loss(x, 0), np.log1p(np.exp(2 - 1)), rtol=1e-6)
+  np.testing.assert_allclose(loss(x, 3), np.log1p(np.exp(5 - 1)), rtol=1e-6)
+  # It is a constant: slopes are those of logits 1 and 2, times p(wrong).
+  plain, hard = (jax.grad(loss)(x, float(h)) for h in (0, 3))
+  ratio = (1 / (1 + np.exp(-4))) / (1 / (1 + np.exp(-1)))
+  np.testing.assert_allclose(hard, plain * ratio, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+  ("options", "match"),
+  [({"widths": (8, 24)}, r"task\.widths contains 24.*below 24")],
+)
+def test_widths_of_the_model(options, match):
+  with pytest.raises(ConfigError, match=match):
+    make(**options)
+
+
+@pytest.mark.parametrize(
+  ("hardness", "symmetric", "widths"),
+  [(0, False, ()), (7.0, False, ()), (0, True, ()), (0, False, (5, 13))],
+)
+def test_equals_sentence_transformers(hardness, symmetric, widths):
   torch = pytest.importorskip("torch")
   pytest.importorskip("sentence_transformers")
-  from sentence_transformers.sentence_transformer.losses import (
-    MultipleNegativesRankingLoss,
-  )
+  from sentence_transformers.sentence_transformer import losses
 
   cfg = reference.config()
-  app = make(cfg)
+  app = make(cfg, hardness=hardness, symmetric=symmetric, widths=widths)
   examples = [
     Example(q, (p, n))
     for q, p, n in zip("abcd", "efgh", ("i j", "k", "a b", "j c"), strict=True)
@@ -206,13 +248,23 @@ def test_equals_sentence_transformers():
     app.make_rows(examples), np.arange(4), LENGTH, PAD
   )
   params = make_params(app, cfg)
-  x = np.asarray(app.outputs(params, batch)["vectors"])
-  peer = MultipleNegativesRankingLoss(model=None, scale=20.0)
-  theirs = peer.compute_loss_from_embeddings(
-    [torch.tensor(x[:, i]) for i in range(3)], labels=None
+  peer = losses.MultipleNegativesRankingLoss(
+    model=None,
+    directions=("query_to_doc", "doc_to_query")[: 1 + symmetric],
+    partition_mode="per_direction",
+    hardness_mode="all_negatives",
+    hardness_strength=hardness,
   )
-  total, weight = totals(app.loss(params, batch, None, False))[0]["retrieval"]
-  np.testing.assert_allclose(total / weight, theirs.item(), rtol=1e-5)
+  x = np.asarray(app.vectors(params, batch, None, False))
+  theirs = sum(
+    peer.compute_loss_from_embeddings(
+      [torch.tensor(x[:, i, :d]) for i in range(3)], labels=None
+    ).item()
+    for d in (*widths, cfg.width)
+  )
+  terms = totals(app.loss(params, batch, None, False))[0]
+  ours = sum(total / weight for total, weight in terms.values())
+  np.testing.assert_allclose(ours, theirs, rtol=1e-5)
 
 
 def test_negatives_come_from_all_devices():
@@ -349,7 +401,7 @@ def test_passages_without_a_query_are_searched_too():
   # They are wrong passages of other queries, and have no loss.
   batch = batching.gather_rows(rows, np.array([0, 2]), LENGTH, PAD)
   x = jnp.float32(np.stack([outputs["vectors"][i] for i in (0, 2)]))
-  cosines = np.asarray(retrieval.cosine_scores(x, batch))
+  cosines = np.asarray(cosine_scores(x, batch))
   np.testing.assert_allclose(
     cosines[0], np.cos(np.radians([2, 38, 8, 78])), atol=1e-6
   )
