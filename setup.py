@@ -77,7 +77,12 @@ setuptools.setup(
     "s3": ["s3fs>=2026.1", "orbax-checkpoint>=0.12.8"],
     "tpu": ["jax[tpu]"],
     # The peer of tests and benchmarks; this release has a CPU-only build.
-    "peer": ["torch==2.13.0", "transformers>=5", "sentence-transformers"],
+    "peer": [
+      "pytrec-eval-terrier",
+      "sentence-transformers",
+      "torch==2.13.0",
+      "transformers>=5",
+    ],
     # maskedlm export --to=onnx; the first releases with opset 20.
     "onnx": ["onnx>=1.15", "onnxruntime>=1.17"],
     "static": ["gensim>=4.4"],  # maskedlm static train.

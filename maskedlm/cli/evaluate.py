@@ -9,7 +9,7 @@ from maskedlm.cli import by_language, groups, shared
 from maskedlm.cli.flags import REQUIRED, flag
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, check_name
-from maskedlm.runtime import console, output_options
+from maskedlm.runtime import console, output_files, output_options
 
 # Counts of a report that are no irregularity.
 _USUAL = ("documents", "characters", "bytes read", "files read", "lines")
@@ -20,7 +20,8 @@ class Evaluate:
   """Measures a pretrained or imported model on text: loss and accuracy of
   masked tokens, bits per character, next-sentence prediction. Scores a
   fine-tuned model (its best checkpoint) on a labelled file in the format of its
-  training data, or on one of each of several languages.
+  training data, or on one of each of several languages. Ranks the passages of a
+  collection for its queries, by the vectors of any of them.
   """
 
   tuned: groups.FineTuned
@@ -30,7 +31,8 @@ class Evaluate:
     "the difference from the language that it was trained on, and en,vi=FILE "
     "for one with several, in its column `language` (XNLI). Of others: "
     "text files, whose documents are separated by blank lines; - for stdin; or "
-    "a source as in corpus.source: lines:GLOB, jsonl:GLOB, ...",
+    "a source as in corpus.source: lines:GLOB, jsonl:GLOB, ... Of any: "
+    "beir:FOLDER, a collection with queries, in BEIR's files.",
   )
   source: str | None = flag(
     None,
@@ -38,7 +40,8 @@ class Evaluate:
     metavar="LANGUAGE",
   )
   out: str | None = shared.out(
-    "Of a fine-tuned model: write the predictions here, as JSONL."
+    "Of a fine-tuned model: write the predictions here, as JSONL. Of beir: "
+    "write the ranking, as lines of trec_eval."
   )
   json: bool = shared.json()
   mask_rate: float | None = flag(
@@ -57,10 +60,14 @@ class Evaluate:
 
   def run(self) -> None:
     """Runs the verb."""
+    from maskedlm.data.labelled.formats import beir
     from maskedlm.runtime import startup
     from maskedlm.training.checkpoints import load
 
     paths, data = self.tuned.paths, ",".join(self.data)
+    if data.startswith(beir.PREFIX):
+      self._rank(data)
+      return
     described = load.describe_checkpoint(paths[0])
     is_fine_tuned = "kind" in described.meta["task"]
     languages = by_language.parse_files(data) if is_fine_tuned else {}
@@ -108,6 +115,49 @@ class Evaluate:
         raise ConfigError(
           f"{token} has no effect: --data names the language of each file."
         )
+
+  def _rank(self, data: str) -> None:
+    from maskedlm.data.labelled.formats import beir
+    from maskedlm.inference.vectors import ranking, vectors
+    from maskedlm.runtime import startup
+
+    for name in ("source", "mask_rate", "seed", "field"):
+      if (value := getattr(self, name)) is not None:
+        raise ConfigError(
+          f"--{name}={value} has no effect on {data}: leave it out."
+        )
+    for token in self.tuned.config:
+      raise ConfigError(f"{token} has no effect on {data}: leave it out.")
+    collection = beir.read_collection(data)
+    startup.enable_compile_cache()
+    model = vectors.open_text_encoder(
+      self.tuned.checkpoint, length=self.tuned.length or 0
+    )
+    run = ranking.rank(
+      model,
+      collection,
+      progress=lambda done, count: console.progress(
+        f"{done:,} of {counted(count, 'text')} embedded"
+      ),
+    )
+    console.clear_progress()
+    values = ranking.measure(run, collection)
+    counts = {
+      "queries": len(collection.queries),
+      "passages": len(collection.passages),
+    }
+    if self.json:
+      console.print_json({**counts, **values})
+    else:
+      print(
+        f"{data}: {counted(counts['queries'], 'query')}, "
+        f"{counted(counts['passages'], 'passage')}"
+      )
+      for name, value in values.items():
+        print(f"  {name:<20} {value:.4f}")
+    if self.out:
+      with output_options.named_errors(self.out, option="--out"):
+        output_files.write_text(pathlib.Path(self.out), ranking.format_run(run))
 
   def _evaluate_labelled(self, paths: Sequence[str], data: str) -> None:
     from maskedlm.finetune import predict, run

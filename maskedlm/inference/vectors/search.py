@@ -16,7 +16,8 @@ from maskedlm.core.parse_json import parse_json
 from maskedlm.inference.vectors import similarity, standardise, vectors
 from maskedlm.runtime import output_files
 
-BLOCK = 1 << 14  # Vectors that are compared at a time.
+BLOCK = 1 << 14  # Vectors that are compared at a time,
+QUERIES = 1 << 10  # with so many queries.
 
 
 class Index(NamedTuple):
@@ -133,17 +134,28 @@ def nearest(
     x: [n, C].
     top: the number of rows, or n if there are fewer.
   """
-  unit = similarity.scaled(queries)
-  cosines = np.concatenate(
-    [
-      unit @ similarity.scaled(x[begin : begin + BLOCK]).T
-      for begin in range(0, max(len(x), 1), BLOCK)
-    ],
-    axis=1,
-  )
-  for row in cosines:
-    order = np.argsort(-row, kind="stable")[:top]
-    yield order, row[order]
+  for begin in range(0, len(queries), QUERIES):
+    unit = similarity.scaled(queries[begin : begin + QUERIES])
+    best = np.full((len(unit), min(top, len(x))), -np.inf, unit.dtype)
+    rows = np.zeros(best.shape, np.int64)
+    for first in range(0, len(x), BLOCK):
+      cosines = unit @ similarity.scaled(x[first : first + BLOCK]).T
+      _keep_best(best, rows, cosines, first)
+    yield from zip(rows, best, strict=True)
+
+
+def _keep_best(best, rows, cosines, first: int) -> None:
+  """Puts the largest of a block's cosines among the best until then, in place.
+
+  Later rows come after earlier ones of equal cosine, so only larger ones than
+  the last of the best can be among them. In most blocks, they are few.
+  """
+  query, place = np.nonzero(cosines > best[:, -1:])
+  for q in np.unique(query):
+    new = place[slice(*np.searchsorted(query, [q, q + 1]))]
+    values = np.concatenate([best[q], cosines[q, new]])
+    order = np.argsort(-values, kind="stable")[: best.shape[1]]
+    best[q], rows[q] = values[order], np.append(rows[q], first + new)[order]
 
 
 def _hit(index: Index, i: int, cosine: float) -> Hit:

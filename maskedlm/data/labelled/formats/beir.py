@@ -1,0 +1,92 @@
+"""Collections to search, in the folders of BEIR (Thakur et al. 2021).
+
+  corpus.jsonl     {"_id": "d1", "title": "Cats", "text": "They sleep."}
+  queries.jsonl    {"_id": "q1", "text": "what do cats do?"}
+  qrels/test.tsv   a header, then query-id, corpus-id and score: d1 answers q1
+                   if the score is above 0, and the higher the better
+
+beir:FOLDER is such a folder with test.tsv, beir:FOLDER:dev with dev.tsv.
+"""
+
+import pathlib
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from maskedlm.core.counts import counted
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled import tables
+from maskedlm.runtime import console
+
+PREFIX = "beir:"
+
+
+class Collection(NamedTuple):
+  """Passages, queries, and which passages answer which queries."""
+
+  passages: Mapping[str, str]  # id -> title and text.
+  queries: Mapping[str, str]  # id -> text; those that qrels judge.
+  # Query -> passage -> score. Each query has a score above 0.
+  qrels: Mapping[str, Mapping[str, int]]
+
+
+def read_collection(source: str) -> Collection:
+  """Reads beir:FOLDER or beir:FOLDER:SPLIT.
+
+  Queries without a score above 0 are left out, and counted.
+
+  Raises:
+    DataError: a file is missing or has other columns, an id comes twice, a
+      score is no whole number, or the qrels name a query or a passage that
+      the collection lacks.
+  """
+  name, _, split = source.removeprefix(PREFIX).partition(":")
+  folder = pathlib.Path(name)
+  qrels: dict[str, dict[str, int]] = {}
+  judged = folder / "qrels" / f"{split or 'test'}.tsv"
+  passages = _read_texts(folder / "corpus.jsonl", "title")
+  queries = _read_texts(folder / "queries.jsonl")
+  for record in tables.read_records(str(judged)):
+    query, passage, text = (
+      tables.get_field(record, column)
+      for column in ("query-id", "corpus-id", "score")
+    )
+    for key, known, file in (
+      (query, queries, "queries.jsonl"),
+      (passage, passages, "corpus.jsonl"),
+    ):
+      if key not in known:
+        raise DataError(
+          f"{record.where}: {key!r:.60} is not an _id of {folder / file}; "
+          "expected one that is there."
+        )
+    try:
+      qrels.setdefault(query, {})[passage] = int(text)
+    except ValueError:
+      raise DataError(
+        f"{record.where}: score is {text!r:.40}; expected a whole number."
+      ) from None
+  used = {q: found for q, found in qrels.items() if max(found.values()) > 0}
+  if len(used) < len(qrels):
+    lost = counted(len(qrels) - len(used), "query")
+    console.log(f"{judged}: {lost} left out, without a score above 0")
+  if not used:
+    raise DataError(
+      f"{judged}: no query has a score above 0; expected one for a passage "
+      "that answers it."
+    )
+  return Collection(passages, {q: queries[q] for q in used}, used)
+
+
+def _read_texts(path: pathlib.Path, title: str = "") -> dict[str, str]:
+  """Returns {_id: text}, each after its title, if it has one."""
+  texts: dict[str, str] = {}
+  for record in tables.read_records(str(path)):
+    key = tables.get_field(record, "_id")
+    if key in texts:
+      raise DataError(
+        f"{record.where}: the _id {key!r:.60} comes twice; expected each once."
+      )
+    text = tables.get_field(record, "text")
+    head = tables.as_text(record.fields.get(title) or "")
+    texts[key] = f"{head} {text}".strip()
+  return texts

@@ -1,0 +1,142 @@
+"""Ranks the passages of a collection for its queries, and measures the ranking.
+
+The measures are those of trec_eval, as BEIR and MTEB use it: passages of equal
+score are in descending order of their ids, gains are the scores of the qrels,
+and a passage that the qrels don't name is wrong.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from maskedlm.data.labelled.formats.beir import Collection
+from maskedlm.inference.vectors import search, vectors
+
+DEPTH = 1000  # Passages of a ranking.
+CUTOFF = 10  # Of nDCG and MRR.
+RECALLS = (10, 100)
+
+Run = Mapping[str, Mapping[str, float]]  # Query -> passage -> score.
+
+
+def rank(
+  model: vectors.TextEncoder,
+  collection: Collection,
+  *,
+  depth: int = DEPTH,
+  progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Run:
+  """Returns the passages nearest to each query, by the cosine of their vectors.
+
+  Queries and passages are embedded after the model's prompts for them, pooled
+  as the model was trained. A passage of the query's own id is left out: in
+  collections in which queries are passages, it is the query.
+
+  Args:
+    model: the encoder.
+    collection: what is ranked.
+    depth: the number of passages for each query.
+    progress: called with (texts done, texts), for queries, then for passages.
+  """
+  options = vectors.resolve_options(
+    vectors.VectorOptions(unit="sentence", pool=""), model
+  )
+
+  def embed(prompt: str, texts: Mapping[str, str]):
+    names, made = list(texts), []
+    before = model.sentences.prompts.get(prompt, "")
+    for part in vectors.embed(
+      model, (before + text for text in texts.values()), options
+    ):
+      made.append(part)
+      progress(int(part.texts[-1]) + 1, len(names))
+    joined = vectors.collect(made)
+    return [names[i] for i in joined.texts], joined.values
+
+  queries, q = embed("query", collection.queries)
+  passages, p = embed("document", collection.passages)
+  found = search.nearest(q, p, top=depth + 1)
+  return {
+    query: {
+      passages[row]: float(cosine)
+      for row, cosine in zip(rows, cosines, strict=True)
+      if passages[row] != query
+    }
+    for query, (rows, cosines) in zip(queries, found, strict=True)
+  }
+
+
+class Ranking(NamedTuple):
+  """The gains of a query's passages, best first, and of all that it has."""
+
+  gains: np.ndarray  # Of the passages as they are ranked.
+  ideal: np.ndarray  # Of all right ones, the largest first.
+
+
+def ranking(scores: Mapping[str, float], right: Mapping[str, int]) -> Ranking:
+  """Returns the Ranking of a query with these scores and these qrels."""
+  order = sorted(scores, key=lambda name: (scores[name], name), reverse=True)
+  gains = [max(right.get(name, 0), 0) for name in order]
+  ideal = sorted((gain for gain in right.values() if gain > 0), reverse=True)
+  return Ranking(np.array(gains, float), np.array(ideal, float))
+
+
+def ndcg(found: Ranking, k: int) -> float:
+  """Returns nDCG@k with linear gains (Järvelin & Kekäläinen 2002)."""
+
+  def dcg(gains):
+    return float(np.sum(gains[:k] / np.log2(np.arange(len(gains[:k])) + 2)))
+
+  return dcg(found.gains) / dcg(found.ideal)
+
+
+def reciprocal_rank(found: Ranking, k: int) -> float:
+  """Returns 1 / the rank of the first right passage, 0 beyond the k-th."""
+  places = np.flatnonzero(found.gains[:k])
+  return 1 / (1 + int(places[0])) if len(places) else 0.0
+
+
+def recall(found: Ranking, k: int) -> float:
+  """Returns the share of the right passages that are among the first k."""
+  return np.count_nonzero(found.gains[:k]) / len(found.ideal)
+
+
+def average_precision(found: Ranking) -> float:
+  """Returns the mean precision at the right passages; 0 if not found."""
+  places = np.flatnonzero(found.gains)
+  precisions = np.arange(1, len(places) + 1) / (places + 1)
+  return float(np.sum(precisions)) / len(found.ideal)
+
+
+def measure(run: Run, collection: Collection) -> dict[str, float]:
+  """Returns {metric: mean over the queries of the collection}.
+
+  A query that the run lacks counts as one without passages.
+  """
+  found = [
+    ranking(run.get(query, {}), right)
+    for query, right in collection.qrels.items()
+  ]
+  measures = {
+    f"ndcg@{CUTOFF}": lambda x: ndcg(x, CUTOFF),
+    f"mrr@{CUTOFF}": lambda x: reciprocal_rank(x, CUTOFF),
+    **{f"recall@{k}": lambda x, k=k: recall(x, k) for k in RECALLS},
+    "map": average_precision,
+  }
+  return {
+    name: float(np.mean([of(x) for x in found]))
+    for name, of in measures.items()
+  }
+
+
+def format_run(run: Run) -> str:
+  """Returns the lines of a run file: query Q0 passage rank score tag."""
+  lines = []
+  for query, scores in run.items():
+    order = sorted(scores, key=lambda name: (scores[name], name), reverse=True)
+    lines += [
+      f"{query} Q0 {name} {i} {scores[name]!r} maskedlm\n"
+      for i, name in enumerate(order, 1)
+    ]
+  return "".join(lines)

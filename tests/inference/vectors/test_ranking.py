@@ -1,0 +1,156 @@
+"""Collections to search: files, ranking, measures, and `evaluate`."""
+
+import json
+
+import numpy as np
+import pytest
+
+from helpers import vector_encoder
+from maskedlm.cli import main
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled.formats import beir
+from maskedlm.inference.vectors import ranking
+
+PASSAGES = {
+  "d1": ("", "the cat sat on the mat"),
+  "d2": ("a film", "with a bad end"),
+  "d3": ("", "where is the red book ?"),
+  "q3": ("", "the old man from paris"),
+}
+QUERIES = {
+  "q1": "the cat sat on the mat",
+  "q2": "where is the red book ?",
+  "q3": "the old man from paris",
+  "q4": "nobody judged it",
+}
+QRELS = (
+  "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\t1\nq2\td3\t1\nq3\td2\t1\n"
+)
+
+
+def write(folder, passages=PASSAGES, queries=QUERIES, qrels=QRELS):
+  (folder / "qrels").mkdir(exist_ok=True)
+  for name, lines in (
+    (
+      "corpus",
+      [{"_id": i, "title": t, "text": x} for i, (t, x) in passages.items()],
+    ),
+    ("queries", [{"_id": i, "text": x} for i, x in queries.items()]),
+  ):
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (folder / f"{name}.jsonl").write_text(text)
+  (folder / "qrels" / "test.tsv").write_text(qrels)
+  return f"beir:{folder}"
+
+
+def test_a_collection(tmp_path):
+  found = beir.read_collection(write(tmp_path))
+  assert found.passages["d2"] == "a film with a bad end"
+  assert list(found.queries) == ["q1", "q2", "q3"]
+  assert found.qrels["q1"] == {"d1": 2, "d2": 1}
+  (tmp_path / "qrels" / "test.tsv").rename(tmp_path / "qrels" / "dev.tsv")
+  assert beir.read_collection(f"beir:{tmp_path}:dev") == found
+
+
+def test_queries_without_an_answer_are_counted(tmp_path, capsys):
+  source = write(tmp_path, qrels=QRELS + "q4\td1\t0\n")
+  assert "q4" not in beir.read_collection(source).queries
+  assert "1 query left out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+  ("qrels", "match"),
+  [
+    (QRELS + "q1\td9\t1\n", r"test\.tsv:6: 'd9'.*corpus\.jsonl"),
+    (QRELS + "q9\td1\t1\n", r"test\.tsv:6: 'q9'.*queries\.jsonl"),
+    (QRELS + "q1\td3\tyes\n", r"test\.tsv:6: score is 'yes'.*whole number"),
+    ("query-id\tcorpus-id\tscore\nq1\td1\t0\n", "no query has a score above 0"),
+    ("q1\td1\t1\nq2\td2\t1\n", "query-id"),
+  ],
+)
+def test_qrels_that_are_refused(tmp_path, qrels, match):
+  with pytest.raises(DataError, match=match):
+    beir.read_collection(write(tmp_path, qrels=qrels))
+
+
+def test_an_id_twice(tmp_path):
+  source = write(tmp_path)
+  with open(tmp_path / "corpus.jsonl", "a") as file:
+    file.write('{"_id": "d1", "text": "again"}\n')
+  with pytest.raises(DataError, match=r"corpus\.jsonl:5.*'d1'.*twice"):
+    beir.read_collection(source)
+
+
+def test_measures_by_hand():
+  """Right: a (3), b (1), c (2, not found); ranked x, b, y, a; y ties with b."""
+  scores = {"x": 0.9, "b": 0.5, "y": 0.5, "a": 0.1}
+  found = ranking.ranking(scores, {"a": 3, "b": 1, "c": 2, "x": 0})
+  assert found.gains.tolist() == [0, 0, 1, 3]  # Of equals, y is before b.
+  assert found.ideal.tolist() == [3, 2, 1]
+  dcg = 1 / np.log2(4) + 3 / np.log2(5)
+  ideal = 3 + 2 / np.log2(3) + 1 / np.log2(4)
+  assert ranking.ndcg(found, 10) == pytest.approx(dcg / ideal)
+  assert ranking.ndcg(found, 3) == pytest.approx(0.5 / ideal)
+  assert ranking.reciprocal_rank(found, 10) == 1 / 3
+  assert ranking.reciprocal_rank(found, 2) == 0
+  assert ranking.recall(found, 3) == 1 / 3
+  assert ranking.average_precision(found) == pytest.approx((1 / 3 + 2 / 4) / 3)
+
+
+def test_measures_equal_trec_eval():
+  """Of 1,000 random queries, with ties and passages that nobody judged."""
+  pytrec_eval = pytest.importorskip("pytrec_eval")
+  rng = np.random.default_rng(3)
+  names = [f"d{i}" for i in range(40)]
+  qrels, run = {}, {}
+  for q in range(1000):
+    judged = rng.choice(names, rng.integers(1, 15), replace=False)
+    qrels[f"q{q}"] = {n: int(rng.integers(0, 4)) for n in judged}
+    qrels[f"q{q}"][judged[0]] = 1  # One is right.
+    ranked = rng.choice(names, rng.integers(1, 30), replace=False)
+    run[f"q{q}"] = {n: float(rng.integers(0, 9)) / 8 for n in ranked}
+  theirs = pytrec_eval.RelevanceEvaluator(
+    qrels, {"ndcg_cut.10", "recall.10,100", "map", "recip_rank"}
+  ).evaluate(run)
+  for query, expected in theirs.items():
+    found = ranking.ranking(run[query], qrels[query])
+    assert expected == pytest.approx(
+      {
+        "ndcg_cut_10": ranking.ndcg(found, 10),
+        "recall_10": ranking.recall(found, 10),
+        "recall_100": ranking.recall(found, 100),
+        "map": ranking.average_precision(found),
+        "recip_rank": ranking.reciprocal_rank(found, 10**6),
+      }
+    )
+  collection = beir.Collection({}, {}, qrels)
+  assert ranking.measure(run, collection)["map"] == pytest.approx(
+    np.mean([x["map"] for x in theirs.values()])
+  )
+  # A query without a ranking counts.
+  assert ranking.measure({}, collection)["map"] == 0
+
+
+@pytest.fixture(scope="module")
+def workdir(tmp_path_factory):
+  return vector_encoder.make(tmp_path_factory.mktemp("ranking") / "run")
+
+
+def test_evaluate(workdir, tmp_path, capsys):
+  source, out = write(tmp_path), tmp_path / "run.txt"
+  argv = ["evaluate", f"--checkpoint={workdir}", f"--data={source}", "--json"]
+  assert main.main([*argv, f"--out={out}"]) == 0
+  values = json.loads(capsys.readouterr().out)
+  assert (values["queries"], values["passages"]) == (3, 4)
+  lines = [line.split() for line in out.read_text().splitlines()]
+  # q1 and q2 are passages; q3 is one of its own name, which is left out.
+  assert [x[2] for x in lines if x[3] == "1"][:2] == ["d1", "d3"]
+  assert all(x[0] != x[2] for x in lines)
+  assert len(lines) == 4 + 4 + 3
+  second = [x[2] for x in lines if x[0] == "q1"].index("d2")
+  mean = (1 + 2 / (second + 1)) / 2
+  third = [x[2] for x in lines if x[0] == "q3"].index("d2")
+  assert values["map"] == pytest.approx((mean + 1 + 1 / (third + 1)) / 3)
+  assert values["recall@10"] == 1
+  assert main.main([*argv, "--mask_rate=0.2"]) == 2
+  assert "--mask_rate=0.2" in capsys.readouterr().err
