@@ -92,6 +92,8 @@ case $step in
   create)
     only_flags "$step" "$@"
     need ACCELERATOR RUNTIME
+    [[ $ACCELERATOR != tpu7x* ]] ||
+      fail "ACCELERATOR=$ACCELERATOR: TPU7x is for GKE: use launch/gke_xpk.sh"
     run "${queue[@]}" create "$NAME" --node-id="$NAME" "${at[@]}" \
       --accelerator-type="$ACCELERATOR" --runtime-version="$RUNTIME" "$@"
     ;;

@@ -238,7 +238,7 @@ def coordinates(
 
   Devices without coordinates, such as CPUs, are placed in order.
   """
-  places = np.ndindex(*topology.shape)
+  places = np.ndindex(*topology.shape, topology.chip.devices)
   return [
     tuple(getattr(device, "coords", place))
     for device, place in zip(mesh.devices.flat, places, strict=False)

@@ -87,7 +87,8 @@ def format_plan(plan: Plan) -> list[str]:
 
 def _chips(plan: Plan) -> str:
   count = plan.topology.num_chips
-  return f"{count} chip{'s' * (count > 1)}"
+  half = "half " if plan.topology.chip.devices == 2 else ""
+  return f"{count} {half}chip{'s' * (count > 1)}"
 
 
 def _traffic(plan: Plan) -> list[str]:

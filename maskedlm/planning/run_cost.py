@@ -1,5 +1,6 @@
 """Hours and cost of a whole run, from the time of one of its steps."""
 
+import math
 from collections.abc import Sequence
 
 from maskedlm.data.batches import placeholder_corpus
@@ -29,7 +30,7 @@ def run_cost(
     topology: the chips.
     price: price of a chip-hour; None = no cost.
   """
-  chips, data = topology.num_chips, step.config.data
+  chips, data = math.prod(topology.shape), step.config.data
   flops_per_second = step.task.flops(0) / estimate.step
   total, rows = 0.0, 0
   for phase in phases:

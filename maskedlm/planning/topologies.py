@@ -15,7 +15,13 @@ _CUBE = (
   *("2x2x1", "2x2x2", "2x2x4", "2x4x4", "4x4x4"),
   *("4x4x8", "4x8x8", "8x8x8", "8x8x12", "8x8x16"),
 )
-SLICES = {"v4": _CUBE, "v5e": _SQUARE, "v5p": _CUBE, "v6e": _SQUARE}
+SLICES = {
+  "v4": _CUBE,
+  "v5e": _SQUARE,
+  "v5p": _CUBE,
+  "v6e": _SQUARE,
+  "tpu7x": tuple(shape for shape in _CUBE if shape != "8x8x12"),
+}
 
 
 class Topology(NamedTuple):
@@ -27,7 +33,8 @@ class Topology(NamedTuple):
 
   @property
   def num_chips(self) -> int:
-    return math.prod(self.shape)
+    """JAX's devices; a chip of TPU7x counts as two."""
+    return math.prod(self.shape) * self.chip.devices
 
   @property
   def is_tpu(self) -> bool:
@@ -41,7 +48,7 @@ class Topology(NamedTuple):
   def wraps(self) -> tuple[bool, ...]:
     """Whether the two ends of each dimension are linked.
 
-    They are on v5e and v6e at size 16, and on v4 and v5p in slices of whole
+    They are on v5e and v6e at size 16, and on the others in slices of whole
     cubes (4x4x4).
     """
     if len(self.shape) == 2:

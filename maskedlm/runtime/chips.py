@@ -21,11 +21,15 @@ class Chip(NamedTuple):
   # libtpu's chip_config_name when compiling ahead of time; "" for its default,
   # which would treat the two cores of a v4 as two devices, unlike JAX.
   layout: str = ""
+  # JAX's devices on a chip of the vendor's. Where they are two, the figures
+  # above are of each, a half of the chip.
+  devices: int = 1
 
 
-# TPUs: cloud.google.com/tpu/docs/{v4,v5e,v5p,v6e}, tables of specifications,
-# which give the interconnect per chip: v5e 400 GB/s, both directions of 4
-# links; v5p 1200 GB/s, of 6; v6e 3200 Gbit/s, twice v5e's 1600.
+# TPUs: cloud.google.com/tpu/docs/{v4,v5e,v5p,v6e,tpu7x}, tables of
+# specifications, which give the interconnect per chip: v5e 400 GB/s, both
+# directions of 4 links; v5p and tpu7x 1200 GB/s, of 6; v6e 3200 Gbit/s, twice
+# v5e's 1600. A chip of tpu7x has 2,307 TFLOP/s, 192 GiB and 7,380 GB/s.
 # v4: 6 links of 50 GB/s (Jouppi et al., arXiv:2304.01433, table 4).
 # A100, H100, H200: NVIDIA's data sheets of the SXM boards, dense figures;
 # NVLink's 600 and 900 GB/s count both directions. The network is that of DGX
@@ -37,6 +41,7 @@ CHIPS = {
   "v5e": Chip("v5e", 197e12, 16 * GIB, 819e9, 50e9),
   "v5p": Chip("v5p", 459e12, 95 * GIB, 2_575 * GIB, 100e9),
   "v6e": Chip("v6e", 918e12, 32 * GIB, 1.6e12, 100e9),
+  "tpu7x": Chip("tpu7x", 1153.5e12, 96 * GIB, 3.69e12, 100e9, devices=2),
   "a100": Chip("a100", 312e12, 85_100_068_864, 2.039e12, 300e9, 8, 25e9),
   "h100": Chip("h100", 989e12, 84_942_979_072, 3.35e12, 450e9, 8, 50e9),
   "h200": Chip("h200", 989e12, 139 * GIB, 4.8e12, 450e9, 8, 50e9),
@@ -51,6 +56,7 @@ PEAK_FLOPS = {
   "TPU v5p": CHIPS["v5p"].flops,
   "TPU v6 lite": CHIPS["v6e"].flops,
   "TPU v6e": CHIPS["v6e"].flops,
+  "TPU7x": CHIPS["tpu7x"].flops,
   "NVIDIA A100": CHIPS["a100"].flops,
   "NVIDIA H100": CHIPS["h100"].flops,
   "NVIDIA H100 PCIe": 756e12,

@@ -117,7 +117,10 @@ STEP_OPTIONS = {
     ),
   ),
 } | dict.fromkeys(
-  ("TPU v5 lite", "TPU v5e", "TPU v5", "TPU v5p", "TPU v6 lite", "TPU v6e"),
+  (
+    *("TPU v5 lite", "TPU v5e", "TPU v5", "TPU v5p"),
+    *("TPU v6 lite", "TPU v6e", "TPU7x"),
+  ),
   (
     Flag(
       "xla_enable_async_all_reduce",

@@ -90,8 +90,9 @@ def make_mesh(mesh, devices=None) -> Mesh:
   slices = {getattr(device, "slice_index", 0) for device in devices}
   if len(slices) > 1:
     raise ConfigError(
-      f"the devices are {len(slices)} TPU slices, but a run uses one: start it "
-      "on the hosts of a single slice."
+      f"the devices are {len(slices)} TPU slices, but a run uses one, as its "
+      "mesh knows no slower network between slices: start it on the hosts of a "
+      "single, larger slice."
     )
   # jax.make_mesh refuses some meshes of v4 and v5p.
   devices = mesh_utils.create_device_mesh(

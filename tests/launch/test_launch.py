@@ -458,6 +458,11 @@ def test_a_slice_that_always_fails_is_given_up(tmp_path):
   [
     ("tpu_vm.sh", ("run",), {"NAME": "pod"}, "ZONE is not set"),
     ("tpu_vm.sh", ("create",), POD, "ACCELERATOR is not set"),
+    (
+      *("tpu_vm.sh", ("create",)),
+      {**POD, "ACCELERATOR": "tpu7x-8", "RUNTIME": "x"},
+      "ACCELERATOR=tpu7x-8: TPU7x is for GKE: use launch/gke_xpk.sh",
+    ),
     ("gke_xpk.sh", ("logs",), CLUSTER, "NAME is not set"),
     ("tpu_host.sh", (), {}, "usage: tpu_host.sh BUCKET"),
   ],

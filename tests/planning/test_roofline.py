@@ -104,6 +104,14 @@ def test_the_slices_wrap():
   assert topologies.parse_topology("v6e:8x16").wraps == (False, True)
   assert topologies.parse_topology("v5p:4x4x8").wraps == (True,) * 3
   assert topologies.parse_topology("v4:2x2x4").wraps == (False,) * 3
+  assert topologies.parse_topology("tpu7x:4x4x8").wraps == (True,) * 3
+
+
+def test_a_chip_of_tpu7x_is_two_devices():
+  slice_ = topologies.parse_topology("tpu7x:2x2x2")
+  assert slice_.num_chips == 16  # Of 8 chips; 2,307 TFLOP/s and 192 GiB each.
+  assert slice_.chip.flops * 16 == 8 * 2307e12
+  assert slice_.chip.hbm_bytes * 16 == 8 * 192 * 2**30
 
 
 def test_executed_flops():
