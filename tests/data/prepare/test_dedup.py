@@ -8,7 +8,7 @@ from helpers.repository import ROOT
 from maskedlm.config import defaults
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.corpus import concat
-from maskedlm.data.prepare import dedup, documents
+from maskedlm.data.prepare import dedup, documents, word_hashes
 from maskedlm.data.sources.domains import Domain
 
 DOMAIN = Domain("", "en", "")
@@ -39,7 +39,7 @@ def test_jaccard_by_hand():
 
 
 def words(text):
-  return len(dedup.word_hashes(text))
+  return len(word_hashes.word_hashes(text))
 
 
 def test_words():
@@ -49,7 +49,7 @@ def test_words():
   assert words("हिन्दी में") == 2  # Vowel signs belong to their word.
   assert words("ab我cd") == 3
   assert words("\U00020001\U00020002") == 2
-  a, b, c = dedup.word_hashes("ab ba ab")
+  a, b, c = word_hashes.word_hashes("ab ba ab")
   assert a == c != b
 
 

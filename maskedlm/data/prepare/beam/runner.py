@@ -147,6 +147,11 @@ def run(
 
 def _check_source(config: TextConfig) -> None:
   """Reads a document of each domain, so that errors are found at once."""
+  if config.corpus.unique_lines:
+    raise ConfigError(
+      "corpus.unique_lines=True compares each line with all before it, which "
+      "--runner=beam doesn't: use --runner=local, or leave it out."
+    )
   for domain in domains.parse_domains(config.corpus):
     with domains.errors_of_domain(domain.name):
       documents = reader.read_documents(

@@ -15,7 +15,7 @@ import pytest
 from helpers import damage
 from helpers.many_files import make_config, make_text
 from helpers.prepare_corpus import prepare_corpus, read_files, silent
-from maskedlm.core.errors import CorpusError
+from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data.corpus import shards, store
 from maskedlm.data.prepare import documents, prepare
 from maskedlm.data.prepare.beam import (
@@ -79,8 +79,9 @@ def leave_unfinished(config, path, at="sample", done=0):
     # Two documents are delayed from the first piece to the last.
     {"corpus__heldout_share": 1e-9, "corpus__near_duplicates": 0.7},
     {"tokenizer__sample_bytes": 900, "corpus__sentences": "split"},
+    {"corpus__min_words": 12, "corpus__max_repetition": 0.9},
   ],
-  ids=["plain", "none-held-out", "copies", "delayed", "sample"],
+  ids=["plain", "none-held-out", "copies", "delayed", "sample", "filtered"],
 )
 def test_the_same_bytes(tmp_path, options):
   config = make_config(tmp_path, **options)
@@ -91,6 +92,12 @@ def test_the_same_bytes(tmp_path, options):
   assert len(here.meta["splits"]["train"]["shards"]) > 3
   assert store.verify_corpus(there.path) == []
   assert sorted(os.listdir(tmp_path)) == ["here", "text", "there"]
+
+
+def test_lines_are_not_compared_by_several_machines(tmp_path):
+  config = make_config(tmp_path, corpus__unique_lines=True)
+  with pytest.raises(ConfigError, match=r"unique_lines=True .*--runner=local"):
+    prepare_corpus(config, tmp_path / "corpus", staged)
 
 
 def test_the_same_bytes_of_several_languages(tmp_path):
