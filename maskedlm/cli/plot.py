@@ -128,8 +128,9 @@ class Vectors:
 
 @dataclasses.dataclass(frozen=True)
 class Senses:
-  """Draws a word in context among the sense embeddings that it may have; the
-  nearest one is its sense (docs/guides/use/pictures.md).
+  """Draws a marked word in context among the sense embeddings that it may have,
+  the nearest of which is its sense; or a text without a mark, with the senses
+  of its words above them (docs/guides/use/pictures.md).
   """
 
   checkpoint: str = shared.checkpoint()
@@ -137,7 +138,8 @@ class Senses:
   top_k: int = shared.top_k(10, "Senses to draw")
   drawn: Scattered
   text: str = shared.text(
-    "'I *found* the jar', or *found|find|VERB* with its lemma.", REQUIRED
+    "'I *found* the jar', or *found|find|VERB* with its lemma; or no mark.",
+    REQUIRED,
   )
 
   def run(self) -> None:
@@ -148,6 +150,12 @@ class Senses:
     sentence, target = senses.parse_target(self.text)
     model = groups.open_encoder(self.checkpoint)
     learned, options, fitted = self.learned.open(model)
+    if target is None:
+      if not self.drawn.out:
+        raise ConfigError("a text without a mark has no page: give --out.")
+      row = senses.row_of_senses(model, learned, sentence, options, fitted)
+      _draw_row(self.drawn.out, row, self.checkpoint)
+      return
     points, projected, total = senses.place_senses(
       model,
       learned,
@@ -179,7 +187,9 @@ class Attention:
   docs/guides/use/pictures.md shows one.
   """
 
-  checkpoint: str = shared.checkpoint()
+  checkpoint: tuple[str, ...] = shared.checkpoint(
+    "; given several times, a row of maps for each", nargs=1
+  )
   layers: str = shared.layers()
   values: str = flag(
     "weights",
@@ -199,19 +209,31 @@ class Attention:
     from maskedlm.inference.plots import attention, figure
     from maskedlm.inference.vectors import attention_maps
 
-    model = groups.open_encoder(self.checkpoint)
-    layers = attention_layers(self.layers, model.cfg.num_layers)
-    made = attention_maps.attend(model, self.text, limit=attention.LIMIT)
-    (name,) = figure.short_names([self.checkpoint])
+    maps, tokens = [], {}
+    names = figure.short_names(self.checkpoint)
+    for path, name in zip(self.checkpoint, names, strict=True):
+      model = groups.open_encoder(path)
+      layers = attention_layers(self.layers, model.cfg.num_layers)
+      made = attention_maps.attend(model, self.text, limit=attention.LIMIT)
+      tokens[made.tokens] = name
+      of = f"{name}, " if len(names) > 1 else ""
+      maps += [
+        (f"{of}layer {layer}", getattr(made, self.values)[layer - 1])
+        for layer in layers
+      ]
+    if len(tokens) > 1:
+      raise ConfigError(
+        f"--checkpoint: {' and '.join(tokens.values())} have other tokens for "
+        "this text; expected models with the same tokenizer."
+      )
     attention.draw_attention(
       self.out,
       made.tokens,
-      getattr(made, self.values),
-      layers,
+      maps,
       values_name=self.values,
-      title=f"Attention of {name}",
+      title=f"“{self.text}”, attention of {', '.join(names)}",
     )
-    print(f"{self.out}: {len(layers) * made.weights.shape[1]} heads")
+    print(f"{self.out}: {sum(len(heads) for _, heads in maps)} heads")
 
 
 def attention_layers(text: str, num_layers: int) -> list[int]:
@@ -263,6 +285,40 @@ class Masks:
     title = f"{name}, mean loss {made.loss:.2f} nats"
     masked_words.draw_masked(self.out, made, title=title)
     print("\n".join([f"{self.out}:", *fill_mask.format_masked(made)]))
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+  """Draws a text as a row, and above it what a checkpoint makes of it: its
+  label, tags or spans; of a pretrained one the vectors, or, of two texts with a
+  tab between them, the loss of next sentence prediction.
+  docs/guides/use/pictures.md shows some.
+  """
+
+  checkpoint: str = shared.checkpoint()
+  out: str = shared.picture()
+  text: str = shared.text("A text, or two with a tab between them.", REQUIRED)
+
+  def run(self) -> None:
+    """Runs the verb."""
+    import maskedlm
+    from maskedlm.inference.plots import text_row
+    from maskedlm.runtime import startup
+
+    _check_matplotlib()
+    startup.enable_compile_cache()
+    made = text_row.read_row(maskedlm.load(self.checkpoint), self.text)
+    _draw_row(self.out, made, self.checkpoint)
+
+
+def _draw_row(path: str, made, checkpoint: str) -> None:
+  from maskedlm.inference.plots import figure, text_row
+
+  (name,) = figure.short_names([checkpoint])
+  text_row.draw_row(path, made._replace(title=f"{name}, {made.title}"))
+  print(f"{path}: {made.title}")
+  for first, last, text, _ in made.marks:
+    print(f"  {' '.join(made.words[first : last + 1])}: {text}")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,10 +21,10 @@ CHUNK = 256  # Lines that are answered together.
 @dataclasses.dataclass(frozen=True)
 class Score:
   """Prints how probable a pretrained model finds texts: the
-  pseudo-log-likelihood of a masked model, the log-likelihood of a causal one,
-  in nats, with each token's. Of two texts with a tab between them, or a JSON
-  object with "text" and "text_b", the probability that the second follows, by
-  the NSP head. docs/guides/use/score.md has examples.
+  pseudo-log-likelihood of a masked model, the log-likelihood of a causal one
+  or of ELMo's, in nats, with each token's. Of two texts with a tab between
+  them, or a JSON object with "text" and "text_b", the probability that the
+  second follows, by the NSP head. docs/guides/use/score.md has examples.
   """
 
   ONE_OF = ("input", "minimal_pairs", "text")
@@ -142,9 +142,9 @@ class Score:
         )
       for where, one in some:
         if one.text_b is None:
-          made, causal = next(scores), scorer().cfg.causal
-          record = _text_record(made, causal=causal)
-          lines = _format_score(made, causal=causal)
+          made, pseudo = next(scores), _pseudo(scorer())
+          record = _text_record(made, pseudo=pseudo)
+          lines = _format_score(made, pseudo=pseudo)
         else:
           p = float(next(shares))
           record = {"text": one.text, "text_b": one.text_b, "probability": p}
@@ -163,10 +163,9 @@ class Score:
       raise DataError(f"{names}: no line with text; expected at least one.")
     if seen["scored"] > 1:
       total, n = seen["log_likelihood"], seen["tokens"]
-      name = "perplexity" if scorer().cfg.causal else "pseudo-perplexity"
       console.log(
-        f"{counted(seen['scored'], 'text')}, {counted(n, 'token')}: {name} "
-        f"{texts.perplexity(total, n):,.2f}"
+        f"{counted(seen['scored'], 'text')}, {counted(n, 'token')}: "
+        f"{_pseudo(scorer())}perplexity {texts.perplexity(total, n):,.2f}"
       )
 
   def _requests(self) -> Iterator[tuple[dict[str, Any], Any]]:
@@ -217,9 +216,14 @@ def _accuracy_table(values: dict[str, Any]) -> list[str]:
   return console.table(columns, rows, align="<<")
 
 
-def _text_record(made, *, causal: bool) -> dict[str, Any]:
+def _pseudo(model) -> str:
+  """Returns what stands before the names of its scores."""
+  return "pseudo-" if model.cfg.reads == "both" else ""
+
+
+def _text_record(made, *, pseudo: str) -> dict[str, Any]:
   """Returns the JSON object of a text's score."""
-  pseudo = "" if causal else "pseudo_"
+  pseudo = pseudo.replace("-", "_")
   return {
     "text": made.text,
     f"{pseudo}log_likelihood": made.log_likelihood,
@@ -236,9 +240,8 @@ def _text_record(made, *, causal: bool) -> dict[str, Any]:
   }
 
 
-def _format_score(made, *, causal: bool) -> list[str]:
+def _format_score(made, *, pseudo: str) -> list[str]:
   """Returns lines for the terminal: the text, its score, its tokens'."""
-  pseudo = "" if causal else "pseudo-"
   lines = [
     made.text,
     f"  {pseudo}log-likelihood {made.log_likelihood:.3f}, {pseudo}perplexity "

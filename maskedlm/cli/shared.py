@@ -8,11 +8,13 @@ from maskedlm.cli.flags import ANY, REQUIRED, STDIN, argument, flag
 PICTURES = (".png", ".svg", ".pdf")
 
 
-def checkpoint() -> Any:
+def checkpoint(also: str = "", **more) -> Any:
   """Returns the field of --checkpoint."""
   return flag(
     REQUIRED,
-    "A workdir, one of its checkpoints, or hf:NAME on the Hugging Face Hub.",
+    "A workdir, one of its checkpoints, or hf:NAME on the Hugging Face Hub"
+    f"{also}.",
+    **more,
   )
 
 

@@ -48,7 +48,7 @@ GROUPS = {
   "word-senses": {
     "train": "train sense embeddings",
     "evaluate": "score them on labelled words",
-    "predict": "predict the sense of marked words",
+    "predict": "predict the senses of words in a text",
   },
   "static": {
     "train": "train word2vec's CBOW on raw text",
@@ -58,6 +58,7 @@ GROUPS = {
     "instances": "a word's instances, by sense or language",
     "vectors": "the vectors of texts, by label",
     "senses": "a word among its sense embeddings",
+    "row": "a text with its label, tags, spans or vectors above",
     "attention": "which tokens attend to which, by head",
     "masks": "the probability of the words that a text hides",
     "isotropy": "how alike vectors are, by layer",

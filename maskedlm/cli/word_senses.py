@@ -246,8 +246,8 @@ class Evaluate:
 
 @dataclasses.dataclass(frozen=True)
 class Predict:
-  """Predicts the sense of marked words: 'The *bank* rose.', or
-  '*banks|bank|NOUN*' with lemma and part of speech.
+  """Predicts the senses of all words of a text, or of marked ones only: 'The
+  *bank* rose.', or '*banks|bank|NOUN*' with lemma and part of speech.
   """
 
   ONE_OF = ("input", "text")
@@ -271,7 +271,8 @@ class Predict:
     if self.text:
       sentences = map(inputs.parse_marked_text, self.text)
     words: Counter = Counter()
-    sentences = _count_targets(sentences, words)
+    tagged: Counter = Counter()
+    sentences = _count_targets(_target_all(sentences, learned, tagged), words)
     if self.asked.one_sense_per_discourse:  # Each file is a document.
       groups = [(each._replace(document=each.file) for each in sentences)]
     else:
@@ -283,7 +284,23 @@ class Predict:
           console.print_json(fields)
         else:
           print(word_senses_report.format_answer(fields), flush=True)
+    if untagged := tagged["words"] - tagged["known"]:
+      console.log(
+        f"{untagged:,} of {counted(tagged['words'], 'word')} of unmarked texts "
+        "have no answer: they had no sense in training"
+      )
     _log_unknown(model, words)
+
+
+def _target_all(sentences, learned, counts: Counter):
+  """Yields the sentences, of which unmarked ones ask for all known words."""
+  from maskedlm.inference.word_senses import senses
+
+  for sentence in sentences:
+    made = senses.target_known_words(learned, sentence)
+    if not sentence.targets:
+      counts.update(words=len(made.words), known=len(made.targets))
+    yield made
 
 
 def _count_targets(sentences, words: Counter):

@@ -3,7 +3,8 @@
 A causal model fills masks from left to right, each from the text before it, in
 which earlier masks have become their most probable token. Masks at the end of a
 text are therefore its greedy continuation. One that reads from right to left
-does the same from the other end.
+does the same from the other end. Of two language models (ELMo's), of which each
+reads one side, the geometric mean of both is the answer.
 
 Of a marked text, `predict_masked` measures how probable a masked model finds
 the words that it hides: the example of masked language modelling in Jurafsky &
@@ -22,11 +23,11 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.inference import token_model
+from maskedlm.inference import span_boundary, token_model
 from maskedlm.inference.rows import Row, pad_rows, power_of_2, with_ends
 from maskedlm.inference.token_model import TokenModel
 from maskedlm.inference.word_senses.inputs import split_marks
-from maskedlm.modeling import heads
+from maskedlm.modeling import heads, masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.runtime import console
 from maskedlm.training.checkpoints import load
@@ -84,8 +85,8 @@ def fill_masks(
   (before the first, from right to left), which is logged as well.
 
   Raises:
-    ConfigError: a text has no mask, or its masks are further apart than the
-      model's positions.
+    ConfigError: a text has no mask, its masks are further apart than the
+      model's positions, or it has several for two language models.
   """
   tokenizer, special = model.tokenizer, model.tokenizer.special
   words = np.delete(np.arange(tokenizer.vocab_size), tokenizer.special_ids)
@@ -113,9 +114,12 @@ def make_probabilities(cfg: EncoderConfig, special_ids: tuple) -> Callable:
   """Returns a function (params, batch) -> [B, P, V]; 0 for special tokens."""
 
   def at_once(params, batch, positions):
-    logits = heads.mlm_logits(params, cfg, batch, positions)
+    hidden = masked_lm.encode(cfg, params, batch, None, False)
+    asked = {"masked_positions": positions}
+    logits = masked_lm.predict(cfg, params, asked, hidden)
     # Training never predicts these, so their logits are arbitrary.
-    return jax.nn.softmax(logits.at[..., special_ids].set(-jnp.inf))
+    logits = logits.at[..., special_ids].set(-jnp.inf)
+    return jax.nn.softmax(logits[..., : cfg.vocab_size])
 
   def one_by_one(params, batch, positions):
     before = {"left": -1, "right": 1}[cfg.reads]
@@ -133,7 +137,7 @@ def make_probabilities(cfg: EncoderConfig, special_ids: tuple) -> Callable:
     _, filled = jax.lax.scan(fill, input_ids, positions.T, reverse=reverse)
     return jnp.swapaxes(filled, 0, 1)
 
-  fill = at_once if cfg.reads == "both" else one_by_one
+  fill = one_by_one if cfg.causal else at_once
   return jax.jit(
     lambda params, batch: fill(params, batch, batch["masked_positions"])
   )
@@ -148,7 +152,7 @@ def mask_row(
     tokenizer: the model's.
     text: a text with masks.
     length: the most tokens.
-    reads: what the model reads of a text beside a mask: left, right or both.
+    reads: EncoderConfig.reads of the model.
 
   Raises:
     ConfigError: see fill_masks.
@@ -162,8 +166,14 @@ def mask_row(
       f"no {mask_token} in {text[:60]!r}: write it where a word is "
       "to be filled in."
     )
+  if reads == "apart" and len(masks) > 1:
+    raise ConfigError(
+      f"{text[:60]!r} has {len(masks)} times {mask_token}, which neither of "
+      "two language models can read: write the words of all but one."
+    )
   read = {
     "both": slice(None),
+    "apart": slice(None),
     "left": slice(masks[-1] + 1),
     "right": slice(masks[0], None),
   }[reads]
@@ -224,6 +234,14 @@ class MaskedToken(NamedTuple):
   probability: float
   loss: float  # -log of the probability, in nats.
   best: list[tuple[str, float]]  # The most probable tokens, best first.
+  sbo_loss: float | None  # -log P from its span's boundary, of a SpanBERT.
+
+  def format_loss(self) -> str:
+    """Returns the loss, or both terms and their sum."""
+    if self.sbo_loss is None:
+      return f"{self.loss:.3f}"
+    total = self.loss + self.sbo_loss
+    return f"{self.loss:.3f} + {self.sbo_loss:.3f} = {total:.3f}"
 
 
 class MaskedText(NamedTuple):
@@ -253,15 +271,15 @@ def predict_masked(model: TokenModel, text: str, *, top_k: int) -> MaskedText:
     top_k: the number of tokens in `best`.
 
   Raises:
-    ConfigError: the model is causal, or has too few positions.
+    ConfigError: the model reads no masks, or has too few positions.
     DataError: no word is marked, a marked word has no token, or what replaces
       it doesn't have as many.
   """
   cfg, tokenizer = model.cfg, model.tokenizer
-  if cfg.causal:
+  if cfg.reads != "both":
     raise ConfigError(
-      f"{model.path} is a causal model, which reads no masks: `maskedlm score` "
-      "has the probabilities of its tokens."
+      f"{model.path} predicts a token from one side, and reads no masks: "
+      "`maskedlm score` has the probabilities of its tokens."
     )
   row = _hidden_row(tokenizer, text)
   if len(row.ids) > model.length:
@@ -275,6 +293,8 @@ def predict_masked(model: TokenModel, text: str, *, top_k: int) -> MaskedText:
     "input_ids": row.ids[None],
     "token_type_ids": np.zeros_like(row.ids)[None],
     "segment_ids": np.ones_like(row.ids)[None],
+    "masked_positions": row.positions[None],
+    "masked_labels": row.labels[None],
   }
 
   @jax.jit
@@ -284,7 +304,10 @@ def predict_masked(model: TokenModel, text: str, *, top_k: int) -> MaskedText:
   table = log_probabilities(model.params, batch, row.positions[None])
   table = np.asarray(table)[0]
   masked = []
-  for position, label, p in zip(row.positions, row.labels, table, strict=True):
+  boundary = span_boundary.boundary_losses(model, batch)
+  for position, label, p, from_boundary in zip(
+    row.positions, row.labels, table, boundary, strict=True
+  ):
     best = np.argsort(-p, kind="stable")[:top_k]
     masked.append(
       MaskedToken(
@@ -293,6 +316,7 @@ def predict_masked(model: TokenModel, text: str, *, top_k: int) -> MaskedText:
         float(np.exp(p[label])),
         float(-p[label]),
         [(token_text(tokenizer, k), float(np.exp(p[k]))) for k in best],
+        from_boundary,
       )
     )
   return MaskedText(
@@ -358,7 +382,7 @@ def _tokens_within(offsets: np.ndarray, span: tuple[int, int]) -> np.ndarray:
 def format_masked(made: MaskedText) -> list[str]:
   """Returns a line for each hidden token, and one for the loss."""
   lines = [
-    f"  {x.token}  {x.probability:.1%}  loss {x.loss:.3f}  "
+    f"  {x.token}  {x.probability:.1%}  loss {x.format_loss()}  "
     f"(most probable: {', '.join(f'{w} {p:.1%}' for w, p in x.best)})"
     for x in made.masked
   ]

@@ -23,8 +23,8 @@ class TokenModel(NamedTuple):
 
   path: str  # Where it is, for errors.
   tokenizer: Tokenizer
-  params: Params  # {"encoder": ..., "mlm_head": ...}, on the device.
-  cfg: EncoderConfig  # `reads` and `causal`: what a prediction comes from.
+  params: Params  # {"encoder": ..., "mlm_head": ..., ...}, on the device.
+  cfg: EncoderConfig  # `reads`: what a prediction comes from.
   length: int  # The most tokens in a row.
   batch_tokens: int = BATCH_TOKENS  # About how many positions a batch has.
 
@@ -63,8 +63,11 @@ def token_model(params, task, path) -> tuple[dict, EncoderConfig]:
   """Returns params of encoder and head, config, of any model of tokens.
 
   Arguments and errors are those of `masked_model`. The head of a causal model
-  is named "mlm_head", as it is the same module.
+  is named "mlm_head", as it is the same module; that of two language models is
+  "bilm_head".
   """
+  if "bilm_head" in params:
+    return params, restored(task["encoder"])
   if "lm_head" not in params:
     return masked_model(params, task, path)
   parts = {"encoder": params["encoder"], "mlm_head": params["lm_head"]}
@@ -72,7 +75,7 @@ def token_model(params, task, path) -> tuple[dict, EncoderConfig]:
 
 
 def masked_model(params, task, path) -> tuple[dict, EncoderConfig]:
-  """Returns params of encoder and MLM head (ELECTRA: the generator's), config.
+  """Returns params of encoder and heads (ELECTRA: the generator's), config.
 
   Args:
     params: a checkpoint's.
@@ -85,8 +88,8 @@ def masked_model(params, task, path) -> tuple[dict, EncoderConfig]:
   if "bilm_head" in params:
     raise ConfigError(
       f"{path} has two language models (bilm_head), of which each reads one "
-      "side of a token: it fills no masks and scores no texts; expected a "
-      "masked or causal model."
+      "side of a token and knows no masks; expected a masked model. "
+      "`maskedlm score` scores its texts."
     )
   if "mlm_head" not in params:
     raise ConfigError(
@@ -96,7 +99,8 @@ def masked_model(params, task, path) -> tuple[dict, EncoderConfig]:
   if "generator" in params:
     generator = restored(task["generator"])
     return masked_lm.with_generator(params), generator
-  parts = {name: params[name] for name in ("encoder", "mlm_head")}
+  names = {"encoder", "mlm_head", "sbo_head"} & params.keys()
+  parts = {name: params[name] for name in names}
   return parts, restored(task["encoder"])
 
 

@@ -283,6 +283,23 @@ class NspHead(nn.Module):
     return dense(pooled).astype(jnp.float32)
 
 
+def nsp_logits(
+  cfg: EncoderConfig, params, x: Float[Array, "B L D"]
+) -> Float[Array, "B 2"]:
+  """Returns the float32 logits of "B follows A" and of the other answer.
+
+  Args:
+    cfg: the architecture.
+    params: with "nsp_head", and "pooler" unless the head reads raw vectors.
+    x: the encoder's vectors; [CLS] is the first.
+  """
+  pooled: Any = x[:, 0]
+  if "pooler" in params:
+    pooled = Pooler(cfg).apply({"params": params["pooler"]}, x)
+  logits: Any = NspHead(cfg).apply({"params": params["nsp_head"]}, pooled)
+  return logits
+
+
 def mlm_logits(
   params, cfg: EncoderConfig, batch, positions: Int[Array, "B P"]
 ) -> Float[Array, "B P V"]:

@@ -201,7 +201,7 @@ def loss_and_correct(
   params: Params,
   batch: Batch,
   hidden: Float[Array, "B L D"],
-) -> tuple[Float[Array, "B P"], Bool[Array, "B P"]]:
+) -> tuple[Float[Array, "B P"], Bool[Array, "B P"] | Float[Array, "B P"]]:
   """Returns (loss, correct) of masked tokens; arguments as in `loss`."""
   output = functools.partial(
     vocabulary_softmax.loss_and_correct, labels=batch["masked_labels"]
@@ -218,12 +218,23 @@ def predict(
 ):
   """Returns logits [B, P, V] of the masked tokens; arguments as in `loss`.
 
-  Another `output` layer may return something else (see MlmHead).
+  Another `output` layer may return something else (see MlmHead). Of two
+  language models ("bilm_head") it is the mean of both, whose hidden vectors are
+  those beside the token.
   """
+  positions = batch["masked_positions"]
+  table = token_embedding(params["encoder"])
+  if cfg.reads == "apart":
+    bias = params["bilm_head"]["bias"]
+    sides = [
+      output(cfg, gather_positions(half, positions + step), table, bias)
+      for half, step in zip(jnp.split(hidden, 2, -1), (-1, 1), strict=True)
+    ]
+    return jax.tree.map(lambda left, right: (left + right) / 2, *sides)
   return MlmHead(cfg).apply(
     {"params": params["mlm_head"]},
-    gather_positions(hidden, batch["masked_positions"]),
-    token_embedding(params["encoder"]),
+    gather_positions(hidden, positions),
+    table,
     output,
   )
 

@@ -4,8 +4,11 @@ import jax
 import numpy as np
 import pytest
 
+from helpers import untrained, workdirs
 from maskedlm.inference import fill_mask
-from maskedlm.modeling import heads
+from maskedlm.modeling import heads, masked_lm
+from maskedlm.modeling.heads import SboHead
+from maskedlm.pretraining.objectives import spanbert
 
 
 @pytest.fixture
@@ -62,6 +65,49 @@ def test_a_word_in_the_place_of_another(model):
   p = np.exp(np.float64(logits(parts)[0, 0]))
   (label,) = model.tokenize("the").ids
   assert the.probability == pytest.approx(p[label] / p.sum(), rel=1e-4)
+
+
+def test_a_span_is_predicted_from_its_boundary_too(tmp_path):
+  """L_SBO of each token of "cat sat on" from "the" and "the", by the head."""
+  tokenizer = untrained.make_tokenizer()
+  cfg = workdirs.config(
+    tokenizer, max_positions=untrained.POSITIONS, **untrained.SIZES
+  )
+  sbo = SboHead(cfg, 5, 7)
+  shapes = jax.eval_shape(
+    lambda key: spanbert.init(cfg, sbo, key), jax.random.key(0)
+  )
+  params = workdirs.clear_unused(workdirs.randomise(shapes, 1), cfg)
+  path = workdirs.save(
+    tmp_path / "run", params, cfg, tokenizer, objective="spanbert"
+  )
+  model = fill_mask.load_mask_filler(path)
+  made = fill_mask.predict_masked(model, "the *cat sat on* the house", top_k=1)
+  n = len(made.masked)
+  assert [x.position for x in made.masked] == [*range(2, n + 2)] and n < 6
+  ids = tokenizer.encode("the cat sat on the house").ids
+  row = np.int32([[tokenizer.special.cls, *ids, tokenizer.special.sep]])
+  labels = row[0, 2 : n + 2].copy()
+  row[0, 2 : n + 2] = tokenizer.special.mask
+  batch = {"input_ids": row, "token_type_ids": 0 * row}
+  batch["segment_ids"] = 0 * row + 1
+  hidden = masked_lm.encode(cfg, params, batch, None, False)
+  table = masked_lm.token_embedding(params["encoder"])
+  ends = [np.repeat(hidden[:, i : i + 1], n, 1) for i in (1, n + 2)]
+  places = np.arange(n)[None]
+  logits = sbo.apply({"params": params["sbo_head"]}, *ends, places, table)
+  expected = -jax.nn.log_softmax(logits[0, :, : cfg.vocab_size])
+  np.testing.assert_allclose(
+    [x.sbo_loss for x in made.masked],
+    expected[np.arange(n), labels],
+    rtol=1e-4,
+  )
+  shown = fill_mask.format_masked(made)[0]
+  total = made.masked[0].loss + made.masked[0].sbo_loss
+  assert f"= {total:.3f}" in shown
+  # Beside [CLS] there is no such loss.
+  at_edge = fill_mask.predict_masked(model, "*the* cat", top_k=1).masked
+  assert at_edge[0].sbo_loss is None
 
 
 def test_the_picture(run, tmp_path, verb):

@@ -84,13 +84,14 @@ TABLE = {
     (lambda m: m.predict(["a"], batch_size=0), "batch_size=0"),
   ],
   "causal": [
-    (lambda m: m.score(["a"], pll="l2r"), r"pll='l2r'.*causal"),
+    (lambda m: m.score(["a"], pll="l2r"), r"pll='l2r'.*masks nothing"),
     (lambda m: m.evaluate(["a text"]), "no MLM head.*can't fill masks"),
-    (lambda m: hide(m, "the *cat*"), "causal model, which reads no masks"),
+    (lambda m: hide(m, "the *cat*"), "from one side, and reads no masks"),
   ],
   "bilm": [
-    (lambda m: m.fill_mask("the [MASK] sat"), "bilm_head"),
-    (lambda m: m.score(["the cat sat"]), "bilm_head"),
+    (lambda m: m.fill_mask("[MASK] [MASK]"), "2 times .MASK.*all but one"),
+    (lambda m: m.score(["a"], pll="l2r"), r"pll='l2r'.*masks nothing"),
+    (lambda m: hide(m, "the *cat*"), "from one side, and reads no masks"),
     (lambda m: m.evaluate(["the cat sat"]), "bilm_head"),
     (lambda m: m.attend("the cat sat"), r"'bilm'.*no attention"),
   ],

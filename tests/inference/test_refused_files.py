@@ -73,7 +73,6 @@ TABLE = [
   ("first senses", "f", "bank\tNOUN\n", "f:1: expected lemma, part of speech"),
   ("first senses", "f", "b%1:14:00:: 1 1 0\nb\n", "f:2: neither lemma"),
   ("first senses", "f", "\n", "f: no sense in the file"),
-  ("marked words", "f", "none", "f:1: no word is marked; expected"),
   ("marked words", "f", "a *b c", "f:1: 1 asterisks: one is not closed"),
   ("marked words", "f", "a ** b", "f:1: ** is not a marked word"),
   ("marked words", "f", "*a|b|c|d*", "f:1: *a|b|c|d* is not a marked word"),
@@ -85,6 +84,10 @@ TABLE = [
   (
     *("marked words", "f.jsonl", '{"tokens": ["a"], "target": true}'),
     "f.jsonl:1: target=True; expected the index",
+  ),
+  (
+    *("marked words", "f.jsonl", '{"tokens": ["a"], "target": null}'),
+    "f.jsonl:1: target=None; expected the index",
   ),
   ("pairs", "f.tsv", "a *cat*\n", "f.tsv:1: 1 columns; expected two"),
   ("pairs", "f.jsonl", '{"text": "*a*"}', "f.jsonl:1: no 'text_b'; there"),

@@ -1,9 +1,10 @@
 """The classifier of pairs that starts from the next-sentence head.
 
 Both heads are a dense layer with two outputs on the pooler's vector of the
-pair. The pretrained one's are 0, B follows A, and 1, B is a random text (Devlin
-et al. 2019, arXiv:1810.04805, section 3.1) or, where pairs were swapped, A and
-B are swapped (Lan et al. 2020, arXiv:1909.11942, section 3.1).
+pair, or on that of [CLS]. The pretrained one's are 0, B follows A, and 1, B is
+a random text (Devlin et al. 2019, arXiv:1810.04805, section 3.1) or, where
+pairs were swapped, A and B are swapped (Lan et al. 2020, arXiv:1909.11942,
+section 3.1).
 """
 
 from collections.abc import Callable, Sequence
@@ -40,20 +41,21 @@ def initial_heads(
       f"{_GIVEN}: the next-sentence head has 2 outputs; expected two labels, "
       f"not {', '.join(labels)[:60] or 'scores'}."
     )
-  if not pooler:
-    raise ConfigError(
-      f"{_GIVEN}: the next-sentence head reads the pooler's vector; expected "
-      "task.pooler=True."
-    )
 
   def take(pretrained: Params) -> Params:
-    if not {"nsp_head", "pooler"} <= pretrained.keys():
+    if "nsp_head" not in pretrained:
       parts = ", ".join(sorted(pretrained)) or "nothing"
       raise ConfigError(
         f"{_GIVEN}: there is no pretrained nsp_head to start from (taken from "
         f"init_from: {parts}); expected a model that was pretrained with "
         "next-sentence prediction (objective mlm_nsp), pretrained=True and "
         "model.fresh_head=False."
+      )
+    if pooler != ("pooler" in pretrained):
+      reads = "the raw [CLS] vector" if pooler else "the pooler's vector"
+      raise ConfigError(
+        f"{_GIVEN}: the next-sentence head reads {reads}; expected "
+        f"task.pooler={not pooler}."
       )
     order = (0, 1) if labels[0] == follows else (1, 0)
     (other,) = {*labels} - {follows}

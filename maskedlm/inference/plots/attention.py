@@ -5,11 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maskedlm.inference.plots import figure
+from maskedlm.inference.plots import figure, scatter
 
 LIMIT = 64  # The most tokens with readable labels.
 COLUMNS = 4  # Maps in a row, for a single layer.
 LINE = 0.135  # Inches per label.
+TITLE_LETTER = 0.085  # Inches.
 TITLE, GAP = 0.26, 0.14  # Inches above a map, and between maps.
 
 
@@ -40,8 +41,7 @@ SCALES = {"weights": weights_scale, "scores": scores_scale}
 def draw_attention(
   path: str,
   tokens: Sequence[str],
-  values: np.ndarray,
-  layers: Sequence[int],
+  layers: Sequence[tuple[str, np.ndarray]],
   *,
   values_name: str = "weights",
   title: str,
@@ -51,38 +51,42 @@ def draw_attention(
   Args:
     path: the picture to write.
     tokens: [l].
-    values: [N, H, l, l]: layer, head, from, to.
-    layers: the layers, counted from 1.
+    layers: (name, values [H, l, l]: head, from, to) of each.
     values_name: what the values are, of SCALES.
     title: the title of the picture.
 
   Raises:
     ConfigError, StorageError: see figure.open_figure.
   """
-  H, length = values.shape[1:3]
-  maps = [(layer, head) for layer in layers for head in range(H)]
+  length, H = len(tokens), max(len(heads) for _, heads in layers)
   columns = H if len(layers) > 1 else min(COLUMNS, H)
-  rows = -(-len(maps) // columns)
+  maps = [
+    (i // columns, i % columns, f"{name}, head {i % H + 1}", heads[i % H])
+    for row, (name, heads) in enumerate(layers)
+    for i in range(row * H, row * H + len(heads))
+  ]
+  rows = maps[-1][0] + 1
   side = max(length * LINE, 1.2)
   label = 0.35 + 0.07 * max(map(len, tokens))
   width = label + columns * (side + GAP) + 0.85
   height = 0.4 + rows * (side + TITLE + GAP) + label
-  scale = SCALES[values_name](values[[layer - 1 for layer in layers]])
-  text = "".join(tokens)
+  shown = np.concatenate([heads.ravel() for _, heads in layers])
+  scale = SCALES[values_name](shown)
+  title = scatter.clip(title, int(width / TITLE_LETTER))
+  text = "".join([*tokens, title])
   with figure.open_figure(path, width=width, height=height, text=text) as fig:
     fig.text(0.15 / width, 1 - 0.25 / height, title, size=10, va="center")
-    for i, (layer, head) in enumerate(maps):
-      row, column = divmod(i, columns)
+    for row, column, name, values in maps:
       left = label + column * (side + GAP)
       bottom = label + (rows - 1 - row) * (side + TITLE + GAP)
       axes = figure.add_axes(fig, (left, bottom, side, side))
       image = axes.imshow(
-        values[layer - 1, head],
+        values,
         cmap=scale.colours,
         vmin=scale.low,
         vmax=scale.high,
       )
-      axes.set_title(f"layer {layer}, head {head + 1}", pad=3)
+      axes.set_title(name, pad=3)
       axes.grid(False)
       axes.spines[:].set_visible(True)
       axes.spines[:].set_color("#bbbbbb")
@@ -94,7 +98,7 @@ def draw_attention(
       if column == 0:
         axes.set_yticks(range(length), tokens)
         axes.set_ylabel("this token ...")
-      if i + columns >= len(maps):
+      if (row + 1, column) not in {at[:2] for at in maps}:
         axes.set_xticks(range(length), tokens, rotation=90)
         axes.set_xlabel("... attends to this one")
     bottom = label + (rows - 1) * (side + TITLE + GAP)

@@ -26,7 +26,8 @@ def draw_masked(path: str, made: MaskedText, *, title: str) -> None:
   """
   columns = min(COLUMNS, len(made.masked))
   width = max(0.3 + columns * (PANEL + GAP), 5.0)
-  lines = _break_lines(made.tokens, width - 0.4)
+  sizes = [LETTER * len(token) + SPACE for token in made.tokens]
+  lines = break_lines(sizes, width - 0.4)
   bars = [_bars(token) for token in made.masked]
   side = BAR * max(map(len, bars))
   rows = math.ceil(len(bars) / columns)
@@ -54,12 +55,11 @@ def _bars(token: MaskedToken) -> list[tuple[str, float, bool]]:
   return bars
 
 
-def _break_lines(tokens: Sequence[str], width: float) -> list[list[int]]:
-  """Returns lines of the indices of tokens, each at most `width` inches."""
+def break_lines(sizes: Sequence[float], width: float) -> list[list[int]]:
+  """Returns lines of the indices of words, each at most `width` inches."""
   lines: list[list[int]] = [[]]
   used = 0.0
-  for i, token in enumerate(tokens):
-    needed = LETTER * len(token) + SPACE
+  for i, needed in enumerate(sizes):
     if used + needed > width and lines[-1]:
       lines.append([])
       used = 0.0
@@ -100,7 +100,7 @@ def _draw_panel(axes, token: MaskedToken, bars, most: float) -> None:
   axes.set_xlim(0, 1.3 * most)
   for place, (_, p, _) in enumerate(bars):
     axes.text(p + 0.02 * most, place, f"{p:.1%}", size=7, va="center")
-  axes.set_title(f"−log P({token.token}) = {token.loss:.2f}", pad=4)
+  axes.set_title(f"−log P({token.token}) = {token.format_loss()}", pad=4)
   axes.set_xticks([])
   axes.tick_params(length=0, labelsize=7.5)
   axes.spines["bottom"].set_visible(False)

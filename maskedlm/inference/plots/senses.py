@@ -9,7 +9,9 @@ import re
 import numpy as np
 
 from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.inference.plots import figure
 from maskedlm.inference.plots.scatter import Group, Point
+from maskedlm.inference.plots.text_row import Mark, TextRow
 from maskedlm.inference.vectors import projection, similarity, vectors
 from maskedlm.inference.vectors.projection import Projection
 from maskedlm.inference.vectors.standardise import (
@@ -21,8 +23,8 @@ from maskedlm.inference.word_senses.data import Sentence, TargetWord
 from maskedlm.inference.word_senses.senses import Answer, Senses
 
 
-def parse_target(text: str) -> tuple[Sentence, TargetWord]:
-  """Returns the sentence and the only marked word of "The *bank* rose".
+def parse_target(text: str) -> tuple[Sentence, TargetWord | None]:
+  """Returns the sentence and the marked word of "The *bank* rose", if any.
 
   Raises:
     DataError: see inputs.parse_marked_text; or several words are marked.
@@ -32,7 +34,42 @@ def parse_target(text: str) -> tuple[Sentence, TargetWord]:
     raise DataError(
       f"{len(sentence.targets)} words are marked in {text!r:.60}; expected one."
     )
-  return sentence, sentence.targets[0]
+  return sentence, next(iter(sentence.targets), None)
+
+
+def row_of_senses(
+  model: vectors.TextEncoder,
+  learned: Senses,
+  sentence: Sentence,
+  options: vectors.VectorOptions,
+  standardiser: Standardiser | None,
+) -> TextRow:
+  """Returns an unmarked sentence with the senses of its words above them.
+
+  A sense is shown by the words around its first occurrence in training.
+  """
+  rank = senses.make_ranker(learned, standardiser)
+  asked = senses.target_known_words(learned, sentence)
+  marks = []
+  for targets, values in senses.embed_targets(model, [asked], options):
+    for (_, target), x in zip(targets, values, strict=True):
+      answer = rank(asked, target, x)
+      text = sense_words(learned, answer.senses[0])
+      colour = figure.colour(len(marks))
+      marks.append(Mark(target.word, target.word, text, colour))
+  title = f"{len(marks)} of {len(sentence.words)} words have a sense"
+  return TextRow(title, sentence.words, marks)
+
+
+def sense_words(learned: Senses, sense: int) -> str:
+  """Returns words that tell a sense: its word in training, with neighbours.
+
+  A first sense that never occurred has its name alone.
+  """
+  if sense >= len(learned.examples):
+    return learned.names[sense]
+  before, word, after = _split_example(learned.examples[sense])
+  return " ".join([*before.split()[-2:], word, *after.split()[:2]])
 
 
 def place_senses(
@@ -96,7 +133,7 @@ def _groups(
   for sense, cosine, point in zip(
     answer.senses, answer.scores, points[1:].tolist(), strict=False
   ):
-    label = f"{learned.names[sense]}, cosine {cosine:z.3f}"
+    label = f"{sense_words(learned, sense)}, cosine {cosine:z.3f}"
     example = _split_example(learned.examples[sense])
     groups.append(Group(label, [Point(*point, *example, "in training")]))
   return groups

@@ -8,7 +8,6 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from maskedlm.core.errors import ConfigError
@@ -20,11 +19,9 @@ from maskedlm.inference.rows import Row
 from maskedlm.inference.token_model import TokenModel
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig, restored
-from maskedlm.modeling.heads import NspHead, Pooler
+from maskedlm.modeling.heads import nsp_logits
 from maskedlm.runtime import console
 from maskedlm.training.checkpoints import load
-
-_HEAD = ("pooler", "nsp_head")
 
 
 def make_pair_scorer(
@@ -48,7 +45,8 @@ def make_pair_scorer(
       "can, and an imported BERT."
     )
   cfg: EncoderConfig = restored(opened.meta["task"]["encoder"])
-  params = {name: opened.params[name] for name in ("encoder", *_HEAD)}
+  needed = {"encoder", "pooler", "nsp_head"} & opened.params.keys()
+  params = {name: opened.params[name] for name in needed}
   return TokenModel(
     str(path),
     opened.tokenizer,
@@ -69,16 +67,14 @@ def make_logits(cfg: EncoderConfig) -> Callable:
   @jax.jit
   def logits(params, batch):
     hidden = masked_lm.encode(cfg, params, batch, None, False)
-    pooled = Pooler(cfg).apply({"params": params["pooler"]}, hidden)
-    made = NspHead(cfg).apply({"params": params["nsp_head"]}, pooled)
-    return made.astype(jnp.float32)
+    return nsp_logits(cfg, params, hidden)
 
   return logits
 
 
 def has_nsp_head(opened: load.LoadedCheckpoint) -> bool:
   """Returns whether a checkpoint can score pairs of texts."""
-  return {*_HEAD} <= set(opened.params)
+  return "nsp_head" in opened.params
 
 
 def next_sentence(

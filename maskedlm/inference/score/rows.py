@@ -2,7 +2,8 @@
 
 A masked model has a row for each token, in which it is masked: its scores sum
 to the pseudo-log-likelihood (Salazar et al. 2020, arXiv:1910.14659). A causal
-model has one row for all, whichever direction it reads. A text longer than a
+model has one row for all, whichever direction it reads, as have two language
+models. A text longer than a
 row is read in windows, and each token is predicted in one of them.
 """
 
@@ -27,15 +28,15 @@ def make_row_cutter(
   Args:
     tokenizer: the model's.
     length: the most tokens in a row.
-    reads: a key of CAUSAL for a causal model; otherwise "both".
+    reads: EncoderConfig.reads of the model.
     pll: what is masked for a token of a masked model, a key of PLL.
 
   Raises:
     ConfigError: pll is unknown.
   """
   check_name("pll", pll, PLL)
-  if reads in CAUSAL:
-    rows = CAUSAL[reads]
+  if reads in UNMASKED:
+    rows = UNMASKED[reads]
     return lambda text, encoding: rows(tokenizer, encoding.ids, length)
 
   def cut(text: str, encoding: Encoding) -> Iterator[PlacedRow]:
@@ -105,9 +106,20 @@ def _right_rows(
     end, left = begin + capacity // 2, begin
 
 
-# What a causal model reads of a text beside a token -> the function that makes
+def _apart_rows(
+  tokenizer: Tokenizer, ids: np.ndarray, length: int
+) -> Iterator[PlacedRow]:
+  """Yields rows [CLS] tokens [SEP]; each is predicted from either side."""
+  for window in token_windows(len(ids), length - 2):
+    here = slice(window.keep_begin, window.keep_end)
+    row = with_ends(ids[window.begin : window.end], tokenizer.special)
+    places = np.arange(here.start, here.stop, dtype=np.int32)
+    yield Row(row, places - window.begin + 1, ids[here]), here
+
+
+# EncoderConfig.reads of a model that needs no masks -> the function that makes
 # its rows.
-CAUSAL = {"left": _left_rows, "right": _right_rows}
+UNMASKED = {"left": _left_rows, "right": _right_rows, "apart": _apart_rows}
 
 
 def _one_token(tokenizer, text: str, encoding: Encoding) -> np.ndarray:

@@ -1,5 +1,7 @@
 """Scores texts: log-likelihood, or pseudo-log-likelihood of a masked model.
 
+Of two language models, it is the mean of both log-likelihoods.
+
 The rows of many texts (rows.py) are sorted by length and computed in batches of
 about batch_tokens positions, so that a device computes hundreds of masks at
 once. Everything is streamed, in bounded memory.
@@ -28,7 +30,7 @@ from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.runtime import console
 
 _BATCHES = 64  # Rows are sorted by length within this many batches.
-# A causal model predicts at every position: logits of so many tokens at once.
+# Without masks every position predicts: logits of so many tokens at once.
 _VOCAB_BLOCK = 8192
 
 
@@ -67,15 +69,15 @@ def score(
     seen: counts for log_summary.
 
   Raises:
-    ConfigError: pll is unknown, or the model is causal and hides nothing.
+    ConfigError: pll is unknown, or the model hides nothing.
   """
-  if model.cfg.causal and pll != "original":
-    raise ConfigError(
-      f"pll={pll!r}: {model.path} is a causal model, which masks nothing: "
-      "leave pll out."
-    )
   seen = Counter() if seen is None else seen
   reads = model.cfg.reads
+  if reads != "both" and pll != "original":
+    raise ConfigError(
+      f"pll={pll!r}: {model.path} predicts a token from one side, and masks "
+      "nothing: leave pll out."
+    )
   cut = make_row_cutter(
     model.tokenizer, length=model.length, reads=reads, pll=pll
   )
@@ -148,7 +150,7 @@ def perplexity(log_likelihood: float, tokens: int) -> float:
 @functools.lru_cache(maxsize=8)  # So that a second call compiles nothing.
 def make_log_probabilities(cfg: EncoderConfig) -> Callable:
   """Returns a jitted (params, batch of rows.pad_rows) -> those of labels."""
-  if cfg.causal:
+  if cfg.reads != "both":
     block = min(cfg.vocab_block, _VOCAB_BLOCK)
     cfg = dataclasses.replace(cfg, vocab_block=block)
 

@@ -1,8 +1,8 @@
-"""Parses words in context to disambiguate: marked text or JSON, one per line.
+"""Parses words in context to disambiguate: a text or JSON, one per line.
 
 Asterisks mark words in a text, with lemma and part of speech if known: `The
 *banks|bank|NOUN* of the river.` A JSON object has the words of a sentence and
-the index of one, or a marked text.
+the index of one, or a text.
 """
 
 import re
@@ -61,13 +61,15 @@ def split_marks(text: str, where: str, *, how: str) -> list[str]:
 
 
 def parse_marked_text(text: str, *, file: str = "", line: int = 0) -> Sentence:
-  """Parses a marked text; everything between two marks is one word.
+  """Parses a text; everything between two marks is one word.
 
   Raises:
-    DataError: a mark is missing or unclosed, or a marked word is empty.
+    DataError: a mark is unclosed, or a marked word is empty.
   """
   where = f"{file}:{line}: " if file else ""
-  parts = split_marks(text, where, how=_HOW)
+  parts = [text.replace(r"\*", "*")]
+  if _MARK.search(text):
+    parts = split_marks(text, where, how=_HOW)
   words: list[str] = []
   targets: list[TargetWord] = []
   for i, part in enumerate(parts):
@@ -88,8 +90,8 @@ def parse_json(
 ) -> Sentence:
   """Parses an object with "tokens" and "target", the index of a token from 0.
 
-  "lemma" and "pos" are optional. The object may instead have a marked text in
-  `field`.
+  "lemma" and "pos" are optional; without "target", no word is marked. The
+  object may instead have a text in `field`.
 
   Raises:
     DataError: the object has neither form.
@@ -98,7 +100,9 @@ def parse_json(
   text = text_lines.text_of_object(value, field, file=file, line=line)
   if text.words is None:
     return parse_marked_text(text.text, file=file, line=line)
-  place = value.get("target")
+  if "target" not in value:
+    return Sentence(text.words, (), "", file, line)
+  place = value["target"]
   if type(place) is not int or not 0 <= place < len(text.words):
     raise DataError(
       f"{where}: target={place!r}; expected the index of one of the "

@@ -7,6 +7,7 @@ sense of its lemma whose embedding has the highest cosine with its vector (eq.
 11.9). Read top-down: vectors of targets -> training -> ranking -> the file.
 """
 
+import itertools
 import json
 import pathlib
 from collections import Counter, defaultdict, deque
@@ -216,6 +217,22 @@ def find_candidates(senses: Senses, target: TargetWord, form: str) -> list[int]:
   for entry in entries:
     counts.update(table.get(entry, {}))
   return [i for i, _ in counts.most_common()]
+
+
+def target_known_words(senses: Senses, sentence: Sentence) -> Sentence:
+  """Returns an unmarked sentence with the words as targets that have a sense.
+
+  As lemma and part of speech are unknown, candidates are those of the form.
+  """
+  if sentence.targets:
+    return sentence
+  asked = (TargetWord(f"t{i:03d}", i, "", "", ()) for i in itertools.count())
+  known = tuple(
+    target
+    for target, word in zip(asked, sentence.words, strict=False)
+    if find_candidates(senses, target, word)
+  )
+  return sentence._replace(targets=known)
 
 
 def check_encoder(

@@ -81,7 +81,7 @@ def _of_single_texts(opened: ExportSource, log) -> ExportSource:
   if cfg.position != "rope":
     return opened
   if params.pop("nsp_head", None) is not None:
-    params.pop("pooler")
+    params.pop("pooler", None)
     log(
       "left out: pooler and nsp_head; no rotary model of transformers has one"
     )

@@ -7,7 +7,6 @@ masked tokens plus the mean cross-entropy over the pairs.
 
 import dataclasses
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +16,12 @@ from maskedlm.core.task import Batch, Key, Metrics, Params, Task
 from maskedlm.data.batches import batching, pair_rows
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.encoder import EncoderConfig
-from maskedlm.modeling.heads import NspHead, Pooler, gather_positions
+from maskedlm.modeling.heads import (
+  NspHead,
+  Pooler,
+  gather_positions,
+  nsp_logits,
+)
 from maskedlm.modeling.losses import accuracy, cross_entropy
 from maskedlm.modeling.masking import masking
 from maskedlm.modeling.masking.options import CorruptionOptions
@@ -43,6 +47,12 @@ class Options(CorruptionOptions):
     high=1,
     frozen=True,
   )
+  pooler: bool = option(
+    True,
+    "The question is answered from the pooler's vector; False: from the raw "
+    "vector of [CLS], as in Jurafsky & Martin.",
+    frozen=True,
+  )
   pack: bool | None = auto_pack.pack_option()
 
 
@@ -60,7 +70,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
     make_batches(config, corpus, shard, options),
     masks,
     heldout=heldout,
-    init=functools.partial(init, cfg),
+    init=functools.partial(init, cfg, options.pooler),
     loss=functools.partial(loss, cfg),
     packed=options.pack,
   )
@@ -75,15 +85,15 @@ def make_batches(config, corpus, shard, options: Options) -> batching.Batches:
   )
 
 
-def init(cfg: EncoderConfig, key: Key) -> Params:
-  """Returns fresh parameters: encoder, pooler, mlm_head, nsp_head."""
+def init(cfg: EncoderConfig, pooler: bool, key: Key) -> Params:
+  """Returns fresh parameters: encoder, pooler if any, mlm_head, nsp_head."""
   encoder_key, pooler_key, mlm_key, nsp_key = jax.random.split(key, 4)
   hidden = jnp.zeros((1, 1, cfg.width))
-  return {
-    **masked_lm.init(cfg, encoder_key, mlm_key),
-    "pooler": Pooler(cfg).init(pooler_key, hidden)["params"],
-    "nsp_head": NspHead(cfg).init(nsp_key, hidden[:, 0])["params"],
-  }
+  params = {**masked_lm.init(cfg, encoder_key, mlm_key)}
+  if pooler:
+    params["pooler"] = Pooler(cfg).init(pooler_key, hidden)["params"]
+  nsp = NspHead(cfg).init(nsp_key, hidden[:, 0])["params"]
+  return {**params, "nsp_head": nsp}
 
 
 def loss(
@@ -93,9 +103,7 @@ def loss(
   hidden = masked_lm.encode(cfg, params, batch, key, train)
   terms, metrics = masked_lm.loss(cfg, params, batch, hidden)
   texts, labels, weights = _pairs(hidden, batch)
-  pooled = Pooler(cfg).apply({"params": params["pooler"]}, texts)
-  logits: Any = NspHead(cfg).apply({"params": params["nsp_head"]}, pooled)
-  logits = logits.reshape(*labels.shape, -1)
+  logits = nsp_logits(cfg, params, texts).reshape(*labels.shape, -1)
   nsp = cross_entropy(logits, labels, weights=weights)
   correct = accuracy(logits, labels, weights=weights)
   return (

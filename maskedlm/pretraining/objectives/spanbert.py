@@ -51,6 +51,13 @@ class Options(MaskOptions):
     frozen=True,
     needs={"objective.sbo_weight": True},
   )
+  sbo_at_edges: bool = option(
+    False,
+    "Spans beside [CLS] or [SEP] are predicted from their vectors, too, as in "
+    "Jurafsky & Martin.",
+    frozen=True,
+    needs={"objective.sbo_weight": True},
+  )
   pack: bool | None = auto_pack.pack_option()
 
 
@@ -106,7 +113,8 @@ def make_masking(corpus, length: int, options: Options) -> Masking:
   )
   outside = np.zeros(tokenizer.vocab_size, bool)
   special = tokenizer.special
-  outside[[special.pad, special.cls, special.sep]] = True
+  edges = () if options.sbo_at_edges else (special.cls, special.sep)
+  outside[[special.pad, *edges]] = True
 
   def corrupt(batch: Batch, key: Key) -> Batch:
     input_ids, segment_ids = batch["input_ids"], batch["segment_ids"]
@@ -186,7 +194,8 @@ def boundaries(
   not if the span touches the edge of its row or of its segment.
 
   Args:
-    outside: [B, L] bool, True for [CLS], [SEP] and padding.
+    outside: [B, L] bool, True for tokens that bound no span: padding, and
+      [CLS] and [SEP] unless sbo_at_edges.
     positions, weights: [B, P], the masked tokens.
     first, last: [B, P], indices in P of the span's ends (spans.span_ends).
     max_span_targets: targets in a span, from the left; later tokens are not.
@@ -224,6 +233,15 @@ def loss(
   """Returns (terms, metrics) of a corrupted batch; see Task.loss."""
   hidden = masked_lm.encode(cfg, params, batch, key, train)
   terms, metrics = masked_lm.loss(cfg, params, batch, hidden)
+  scores = boundary_scores(cfg, sbo, params, batch, hidden)
+  loss, correct = (weighted_sum(x, batch["sbo_weights"]) for x in scores)
+  total, count = loss
+  terms = {**terms, "sbo": (sbo_weight * total, count)}
+  return terms, {**metrics, "sbo_loss": loss, "sbo_accuracy": correct}
+
+
+def boundary_scores(cfg: EncoderConfig, sbo: SboHead, params, batch, hidden):
+  """Returns (loss, correct) [B, P] of masked tokens, from their boundaries."""
   scores: Any = sbo.apply(
     {"params": params["sbo_head"]},
     gather_positions(hidden, batch["sbo_left"]),
@@ -234,7 +252,4 @@ def loss(
       vocabulary_softmax.loss_and_correct, labels=batch["masked_labels"]
     ),
   )
-  loss, correct = (weighted_sum(x, batch["sbo_weights"]) for x in scores)
-  total, count = loss
-  terms = {**terms, "sbo": (sbo_weight * total, count)}
-  return terms, {**metrics, "sbo_loss": loss, "sbo_accuracy": correct}
+  return scores

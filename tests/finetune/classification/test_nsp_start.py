@@ -90,7 +90,6 @@ def test_before_training_probabilities_are_those_of_the_nsp_head(
   ("labels", "options", "named"),
   [
     (("a", "b", "c"), {}, "expected two labels, not a, b, c"),
-    (("0", "1"), {"pooler": False}, "task.pooler=True"),
     (("0", "1"), {"text_b": ""}, "--config.task.text_b"),
   ],
 )
@@ -100,6 +99,17 @@ def test_another_form_of_head_is_refused(labels, options, named):
   assert "task.head_from=nsp" in str(error.value)
   assert named in str(error.value)
   assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("pooled", [True, False])
+def test_both_heads_read_the_same_vector(pooled):
+  given = dict(pretrained())
+  if not pooled:
+    del given["pooler"]
+  made = make(pooler=pooled).initial_heads(given)
+  assert set(made) == {"class_head"}
+  with pytest.raises(ConfigError, match=f"task.pooler={pooled}"):
+    make(pooler=not pooled).initial_heads(given)
 
 
 def test_scores_are_refused():

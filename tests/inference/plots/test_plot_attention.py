@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from helpers import untrained, workdirs
 from maskedlm.cli import main, plot
 from maskedlm.inference.plots import attention
 from maskedlm.inference.vectors import attention_maps
@@ -28,9 +29,8 @@ def test_layers(text, layers):
 
 def draw(path, layers, heads=5):
   weights = np.random.default_rng(0).dirichlet(np.ones(5), (3, heads, 5))
-  attention.draw_attention(
-    str(path), TOKENS, weights, layers, title="A $title$"
-  )
+  maps = [(f"layer {n}", weights[n - 1]) for n in layers]
+  attention.draw_attention(str(path), TOKENS, maps, title="A $title$")
 
 
 def test_four_maps_in_a_row(tmp_path, size):
@@ -72,3 +72,22 @@ def test_the_verb(workdir, tmp_path, size, verb):
 
   assert main.main([*command, "--values=scores", sentence]) == 0
   assert size(out) == one
+
+
+def test_two_models_beside_each_other(tmp_path, size, verb):
+  """One with fewer heads, and one whose tokens are others."""
+  text = "the cat sat"
+  paths = [untrained.causal(tmp_path / "causal"), tmp_path / "two"]
+  tokenizer = untrained.make_tokenizer()
+  cfg = workdirs.config(
+    tokenizer, max_positions=9, **{**untrained.SIZES, "num_heads": 2}
+  )
+  workdirs.save(paths[1], workdirs.make_params(cfg, ()), cfg, tokenizer)
+  out = tmp_path / "both.png"
+  both = [f"--checkpoint={path}" for path in paths]
+  command = ["plot", "attention", *both, f"--out={out}"]
+  assert verb(*command, text).out == f"{out}: 5 heads\n"
+  other = untrained.pretrained(tmp_path / "bpe", kind="bpe")
+  printed = verb(*command, f"--checkpoint={other}", text, expect=2).err
+  assert "bpe have other tokens for this text" in printed
+  assert printed.count("\n") == 1

@@ -60,9 +60,9 @@ def test_senses_by_hand(made):
   assert total == 3  # Of house, with a vector.
   assert [each.label for each in groups] == [
     "the word",
-    "same, cosine 1.000",
-    "near, cosine 0.600",
-    "away, cosine -1.000",
+    "house * b, cosine 1.000",
+    "... a big house ran, cosine 0.600",
+    "the house, cosine -1.000",
   ]
   points = [each.points[0] for each in groups]
   assert [(p.before, p.word, p.after) for p in points] == [
@@ -119,10 +119,15 @@ def test_the_verb(made, workdir, tmp_path, capsys, verb):
   assert (tmp_path / "a.png").stat().st_size > 9_000
   page = (tmp_path / "a.html").read_text()
   assert title in page and "(1)" not in page
+  row = f"{tmp_path}/row.png"
+  assert main.main([*command, f"--out={row}", "a house sat"]) == 0
+  first, *marks = capsys.readouterr().out.splitlines()
+  assert first == f"{row}: 1 of 3 words have a sense"
+  assert [line.split(":")[0] for line in marks] == ["  house"]
   for options, message in (
     (["the *house*"], "give --out=FILE.png"),
     (["--top_k=0", more[1], "the *house*"], "--top_k=0"),
-    ([more[1], "house"], "no word is marked"),
+    ([more[2], "house"], "has no page: give --out"),
     ([f"--html={tmp_path}/a.htm", "the *house*"], "'.htm'"),
   ):
     printed = verb(*command, *options, expect=2).err

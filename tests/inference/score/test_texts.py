@@ -177,7 +177,7 @@ def test_a_long_text_is_read_in_windows(model, causal, capsys):
 def test_causal_windows_keep_half_a_row_of_context(causal):
   tokenizer = causal.tokenizer
   ids = np.arange(30, 53, dtype=np.int32)  # 23 tokens.
-  made = list(rows.CAUSAL["left"](tokenizer, ids, 9))
+  made = list(rows.UNMASKED["left"](tokenizer, ids, 9))
   assert [places for _, places in made] == [
     *(slice(0, 8), slice(8, 12), slice(12, 16)),
     *(slice(16, 20), slice(20, 23)),
@@ -216,7 +216,7 @@ def test_from_the_right_each_token_is_predicted_from_those_after_it(from_right):
 def test_from_the_right_windows_keep_half_a_row_of_context(from_right):
   tokenizer = from_right.tokenizer
   ids = np.arange(30, 53, dtype=np.int32)  # 23 tokens; 7 fit a row of 9.
-  made = list(rows.CAUSAL["right"](tokenizer, ids, 9))
+  made = list(rows.UNMASKED["right"](tokenizer, ids, 9))
   assert [places for _, places in made] == [
     *(slice(16, 23), slice(12, 16), slice(8, 12), slice(4, 8), slice(0, 4))
   ]

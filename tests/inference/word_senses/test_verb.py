@@ -163,6 +163,30 @@ def test_predict(wsd, trained, tmp_path, monkeypatch):
   assert made["senses"][0]["sense"] in WORDS
 
 
+def test_all_words_of_an_unmarked_text(wsd, trained, tmp_path):
+  _, out, _ = trained
+  ask = ("predict", "--senses", out, "--top_k=1")
+  lines = wsd(*ask, "the cat sat on a new mat", "a Cat , *cat*").splitlines()
+  # "new" was in no document of training, but has a first sense. Of the second
+  # text only the marked word is asked for.
+  assert [line for line in lines if not line.startswith(" ")] == [
+    "the *cat* sat on a new mat",
+    "the cat sat on a *new* mat",
+    "a Cat , *cat*",
+    "5 of 7 words of unmarked texts have no answer: they had no sense in "
+    "training",
+  ]
+  assert [line.split()[0] for line in lines if line[0] == " "][1] == "new.1"
+  asked = tmp_path / "asked.jsonl"
+  asked.write_text('{"tokens": ["cat", "x", "Cat"]}\n{"text": "no one"}\n')
+  made = wsd(*ask, "--json", "--input", asked).splitlines()
+  assert [json.loads(line)["context"] for line in made[:-1]] == [
+    "*cat* x Cat",
+    "cat x *Cat*",
+  ]
+  assert made[-1].startswith("3 of 5 words of unmarked texts")
+
+
 def test_standardised_and_one_sense_per_discourse(
   wsd, trained, workdir, tmp_path
 ):

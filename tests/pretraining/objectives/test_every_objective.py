@@ -208,7 +208,9 @@ CHOICES = {
   [
     (
       "mlm_nsp",
-      MASKING | CHOICES | {"pairs": "nsp", "short_share": 0.1, "pack": None},
+      MASKING
+      | CHOICES
+      | {"pairs": "nsp", "short_share": 0.1, "pooler": True, "pack": None},
     ),
     (
       "roberta",
@@ -223,6 +225,7 @@ CHOICES = {
       | {
         "sbo_weight": 1.0,
         "max_span_targets": 15,
+        "sbo_at_edges": False,
         "pack": None,
       },
     ),

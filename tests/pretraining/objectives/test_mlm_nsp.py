@@ -22,7 +22,7 @@ from helpers.stub_objective import (
   stub_batches,
 )
 from maskedlm.core.errors import ConfigError
-from maskedlm.modeling import flops
+from maskedlm.modeling import flops, masked_lm
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.pretraining.objectives import mlm_nsp
 
@@ -88,6 +88,22 @@ def test_nsp_by_hand(monkeypatch):
   np.testing.assert_allclose(terms["nsp"], (total, 6), rtol=1e-5)
   np.testing.assert_allclose(metrics["nsp_loss"], (total, 6), rtol=1e-5)
   np.testing.assert_allclose(metrics["nsp_accuracy"], (4, 6))
+
+
+def test_nsp_from_the_raw_vector_of_cls(monkeypatch):
+  """Equation 11.10 of Jurafsky & Martin, W_NSP z_CLS, in numpy."""
+  task, _ = make_task(monkeypatch, pooler=False)
+  params = random_params(task)
+  assert set(params) == {"encoder", "mlm_head", "nsp_head"}
+  batch = task.corrupt(make_batch(), jax.random.key(1))
+  cfg = EncoderConfig(**task.describe["encoder"])
+  hidden = np.float64(masked_lm.encode(cfg, params, batch, None, False))
+  head = params["nsp_head"]["dense"]
+  logits = hidden[:, 0] @ np.float64(head["kernel"]) + head["bias"]
+  chosen = logits[np.arange(B), batch["nsp_labels"]]
+  total = np.sum(np.log(np.exp(logits).sum(1)) - chosen)
+  terms, _ = jitted_loss(task)(params, batch, None, False)
+  np.testing.assert_allclose(terms["nsp"], (total, B), rtol=1e-5)
 
 
 def test_heldout_rows_can_have_another_mask_rate(monkeypatch):

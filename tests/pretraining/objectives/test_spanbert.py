@@ -226,6 +226,25 @@ def test_masked_tokens(monkeypatch):
       np.testing.assert_array_equal(made["input_ids"][b][others], ids[others])
 
 
+def test_spans_at_the_edges_have_a_boundary_loss_too(monkeypatch):
+  batch = make_batch()
+  counts = {}
+  for at_edges in (False, True):
+    task, _ = make_task(monkeypatch, sbo_at_edges=at_edges)
+    made = task.corrupt(batch, jax.random.key(1))
+    used = np.asarray(made["sbo_weights"]) > 0
+    ends = [
+      np.take_along_axis(batch["input_ids"], np.asarray(made[name]), 1)[used]
+      for name in ("sbo_left", "sbo_right")
+    ]
+    assert not np.isin(ends, PAD).any()
+    counts[at_edges] = [
+      np.sum(ends[0] == CLS),
+      np.sum(ends[1] == SEP),
+    ]
+  assert counts[False] == [0, 0] and min(counts[True]) > 0
+
+
 def test_a_packed_row_equals_its_parts(monkeypatch):
   # Rows of 14 and 11 tokens, joined after they were corrupted.
   task, _ = make_task(monkeypatch)
