@@ -106,7 +106,8 @@ def signals(made, folder, rng):
       break
     time.sleep(rng.choice([0, 0.01, 0.1, 0.5]))
   ended = trials.wait(pid, folder.parent / "log", 120)
-  if ended.fault:
+  # Until a run is there to be saved, SIGTERM ends it as any other process.
+  if ended.fault not in (None, f"dies of signal {signal.SIGTERM:d}"):
     return untold(ended)
   return _run(made, made.corpus, workdir, folder)
 
