@@ -93,7 +93,6 @@ class Options:
     (),
     "Train the first numbers of the vectors, too, as many as each of these, so "
     "that vectors can be cut (Matryoshka).",
-    low=1,
   )
 
 
@@ -101,13 +100,13 @@ def checked_widths(widths: Sequence[int], width: int) -> tuple[int, ...]:
   """Returns task.widths below the encoder's, each once, in increasing order.
 
   Raises:
-    ConfigError: one is not below it.
+    ConfigError: one is not from 1 to below it.
   """
   for d in widths:
-    if d >= width:
+    if not 1 <= d < width:
       raise ConfigError(
-        f"task.widths contains {d}; expected numbers below {width}, the width "
-        "of the model, which is always trained."
+        f"task.widths contains {d}; expected numbers from 1 to below {width}, "
+        "the width of the model, which is always trained."
       )
   return tuple(sorted({*widths}))
 

@@ -220,13 +220,10 @@ def test_hardness_by_hand():
   np.testing.assert_allclose(hard, plain * ratio, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize(
-  ("options", "match"),
-  [({"widths": (8, 24)}, r"task\.widths contains 24.*below 24")],
-)
-def test_widths_of_the_model(options, match):
-  with pytest.raises(ConfigError, match=match):
-    make(**options)
+@pytest.mark.parametrize("width", [0, 24])
+def test_widths_of_the_model(width):
+  with pytest.raises(ConfigError, match=rf"task\.widths.* {width};.*below 24"):
+    make(widths=(8, width))
 
 
 @pytest.mark.parametrize(

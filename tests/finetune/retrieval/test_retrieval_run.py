@@ -37,7 +37,9 @@ def test_a_run_learns_and_its_vectors_are_embeds(tmp_path, capsys):
   c.data.update(length=24, batch_size=16, buckets=(24,))
   c.model.dropout = c.model.attention_dropout = 0.0
   c.optimizer.learning_rate = 3e-3
-  c.train.update(epochs=8, evals_per_epoch=1 / 4)
+  c.train.update(epochs=8, evals_per_epoch=1 / 4, accumulate=2)
+  c.task.widths = (8,)
+  configs.validate(c)
   c.task.pool, c.task.query_prefix = "cls", "it is the "
   result = run.finetune(configs.typed(c), tmp_path / "run")
   assert result["best_metric"] == "mrr@10"
