@@ -45,16 +45,16 @@ def check_batches(task: Task, *, num_batches: int, accumulate: int) -> None:
   task, accumulate = gradient_cache.divide(task, accumulate)
 
   @jax.jit
-  def weight_of(batch, i):
+  def counts(batch, i):
     # Only the weights are used, so the compiler removes the forward pass.
     batch = jax.tree.map(lambda x: x[i], split_batch(batch, accumulate))
     params = task.init(jax.random.key(0))
     terms, _ = task.loss(params, batch, jax.random.key(0), False)
-    return sum(weight.sum() for _, weight in terms.values())
+    return sum(weight.sum() for _, weight in terms.values()) > 0
 
   for step in range(num_batches):
     batch = task.batch_at("train", step)
-    if any(weight_of(batch, i) > 0 for i in range(accumulate)):
+    if any(counts(batch, i) for i in range(accumulate)):
       return
   raise DataError(
     f"train: every batch of {task.describe['kind']} has weight 0 in the loss, "

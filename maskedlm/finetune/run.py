@@ -6,6 +6,7 @@ Tasks are used through contract.py, never by name.
 import contextlib
 import dataclasses
 import functools
+import math
 import pathlib
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -267,6 +268,9 @@ def _train_batches(
       length=data.length,
       width=run.cfg.width,
       costs=packing.ON_CPU if on_cpu else packing.ELSEWHERE,
+      num_steps=in_steps(
+        config.train, math.ceil(len(rows.lengths) / data.batch_size)
+      ).num_steps,
     )
   else:
     layout = packing.unpacked_layout(

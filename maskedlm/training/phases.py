@@ -196,7 +196,10 @@ def join_tasks(phases: Sequence[Phase], tasks: Sequence[Task]) -> list[Task]:
   if len(tasks) == 1:
     return list(tasks)
   first = tasks[0]
-  shapes = [jax.eval_shape(task.init, jax.random.key(0)) for task in tasks]
+  shapes = [
+    jax.eval_shape(lambda task=task: task.init(jax.random.key(0)))
+    for task in tasks
+  ]
   for phase, shape in zip(phases, shapes, strict=True):
     if shape != shapes[0]:
       raise ConfigError(

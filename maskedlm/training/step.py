@@ -224,7 +224,7 @@ def over_mesh(
   """
   first_rate, num_rates = rates or (0, config.train.num_steps)
   task, accumulate = gradient_cache.divide(task, config.train.accumulate)
-  params = jax.eval_shape(task.init, jax.random.key(0))
+  params = jax.eval_shape(lambda: task.init(jax.random.key(0)))
   tx, schedule = optimizer.make_optimizer(config.optimizer, num_rates, params)
   ema = moving_average.make(config.train.ema_decay)
   state = sharding.abstract(
@@ -257,7 +257,6 @@ def over_mesh(
     task,
     make_direction(trained, tx, **common),
     rate_at,
-    key=jax.random.key(config.seed),
     split=lambda batch: split_batch(batch, accumulate),
   )
   step = jax.jit(

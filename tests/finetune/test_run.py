@@ -1,5 +1,6 @@
 """The run of fine-tuning and its verbs, with classification as the task."""
 
+import collections
 import io
 import json
 import re
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from helpers import finetune_runs as runs
+from helpers.compilations import compiled_programs
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
@@ -60,11 +62,28 @@ def config(folder):
 
 
 @pytest.fixture(scope="module")
-def finished(folder):
-  """Returns (workdir, result, config) of a run."""
+def compiled(folder):
+  """Returns (workdir, result, config) of a run, and its programs."""
   config = make_config(folder)
   workdir = folder / "run"
-  return workdir, run.finetune(configs.typed(config), workdir), config
+  with compiled_programs() as names:
+    result = run.finetune(configs.typed(config), workdir)
+    return (workdir, result, config), collections.Counter(names)
+
+
+@pytest.fixture(scope="module")
+def finished(compiled):
+  """Returns (workdir, result, config) of a run."""
+  return compiled[0]
+
+
+def test_a_short_run_compiles_few_programs(compiled):
+  # Held-out rows have two lengths, but so few steps get one number of
+  # rows for 8 texts. Nothing is compiled outside of these functions.
+  known = dict.fromkeys(
+    ("counts", "init", "step", "add", "outputs", "_all_finite"), 1
+  )
+  assert compiled[1] <= collections.Counter(known, heldout_step=2)
 
 
 def test_a_run_continues_with_the_config_of_its_workdir(finished, tmp_path):

@@ -187,6 +187,7 @@ def fit_layout(
   length: int,
   width: int,
   costs: packing.RowCosts,
+  num_steps: int,
 ) -> PackingLayout:
   """Returns the cheapest packing layout for the batches of these rows.
 
@@ -199,7 +200,7 @@ def fit_layout(
       lengths = rows.sequence_lengths(which)
       sample += list(lengths[microbatches].reshape(len(microbatches), -1))
   return packing.cheapest_layout(
-    sample, length=length, width=width, costs=costs
+    sample, length=length, width=width, costs=costs, num_steps=num_steps
   )
 
 

@@ -23,7 +23,7 @@ from maskedlm.data.batches.packed_rows import segment_arrays
 from maskedlm.data.batches.token_spans import span_indices
 from maskedlm.finetune.contract import Rows
 
-MAX_ROW_COUNTS = 4  # In a layout; each is compiled.
+MAX_ROW_COUNTS = 4  # In a layout; each that is used is compiled.
 # Packing pays for its compilations only below this share of the unpacked cost.
 MAX_COST_RATIO = 0.95
 PACKED_ARRAYS = ("input_ids", "token_type_ids")
@@ -35,13 +35,16 @@ class RowCosts(NamedTuple):
   lengths: tuple[float, ...]  # S, in units of config.data.length.
   # Time of attention's FLOPs, relative to that of as many in dense layers.
   attention: float
+  compiling: float  # The steps that take as long as compiling one.
 
 
 # Measured on a Xeon with rows of 128, 160, 192 and 256 tokens. Scores take most
-# of attention's time there, which is not matmuls.
-ON_CPU = RowCosts((1, 1.25, 1.5, 2, 4), 3.0)
-# Tiles of 128 tokens, so other lengths would be padded.
-ELSEWHERE = RowCosts((1, 2, 4), 1.0)
+# of attention's time there, which is not matmuls. Compiling took 10 steps of
+# 4 x 256 there, and 4 of 6 x 384 on an EPYC.
+ON_CPU = RowCosts((1, 1.25, 1.5, 2, 4), 3.0, 10)
+# Tiles of 128 tokens, so other lengths would be padded. BERT-base's step took
+# 102 ms on an H200, and a start without compiled programs 39 s more.
+ELSEWHERE = RowCosts((1, 2, 4), 1.0, 300)
 
 
 class PackingLayout(NamedTuple):
@@ -62,6 +65,7 @@ def cheapest_layout(
   length: int,
   width: int,
   costs: RowCosts,
+  num_steps: int,
 ) -> PackingLayout:
   """Returns the cheapest layout for these microbatches, packed or not.
 
@@ -72,6 +76,7 @@ def cheapest_layout(
     length: config.data.length.
     width: D, the encoder's.
     costs: ON_CPU or ELSEWHERE.
+    num_steps: of the run, for which each count is compiled.
   """
   n = len(microbatches[0])
 
@@ -82,31 +87,42 @@ def cheapest_layout(
   layouts = [(MAX_COST_RATIO * cost(n, length), unpacked_layout(n, length))]
   for S in (int(factor * length) for factor in costs.lengths):
     needed = np.array([first_fit(rows, S)[2] for rows in microbatches])
-    counts = choose_row_counts(needed, n)
+    steps = costs.compiling * len(needed) / num_steps  # Of the sample.
+    counts = choose_row_counts(needed, n, compiling=steps * needed.mean())
     mean = np.array(counts)[np.searchsorted(counts, needed)].mean()
     layouts.append((cost(mean, S), PackingLayout(S, counts)))
   return min(layouts)[1]
 
 
-def choose_row_counts(needed: np.ndarray, largest: int) -> tuple[int, ...]:
+def choose_row_counts(
+  needed: np.ndarray, largest: int, *, compiling: float
+) -> tuple[int, ...]:
   """Returns at most MAX_ROW_COUNTS row counts to compile.
 
   Each value of `needed` is rounded up to the next count. The counts minimise
-  the sum of the rounded values, by dynamic programming. `largest`, at least
-  every value of `needed`, is always among them.
+  the sum of the rounded values, and of `compiling` for each count that is
+  used, by dynamic programming. `largest`, at least every value of `needed`, is
+  always among them.
   """
   # Adding one value of `largest` adds the same to every sum.
   ends, counts = np.unique([*needed, largest], return_counts=True)
   below = np.cumsum([0, *counts])  # [i]: values less than ends[i].
-  # best[j]: (sum of values up to ends[j], rounded up; counts), ending with j.
+  last = len(ends) - 1
+
+  def cost(first: int, j: int) -> float:
+    """Returns that of rounding ends[first], ..., ends[j] up to ends[j]."""
+    n = below[j + 1] - below[first]
+    return ends[j] * n + compiling * (n > (j == last))
+
+  # best[j]: (cost of values up to ends[j]; counts), ending with j.
   best: list[tuple[Any, tuple[int, ...]]]
-  best = [(e * n, (int(e),)) for e, n in zip(ends, below[1:], strict=True)]
+  best = [(cost(0, j), (int(end),)) for j, end in enumerate(ends)]
   for _ in range(MAX_ROW_COUNTS - 1):
     best = [
       min(
         [best[j]]
         + [
-          (total + end * (below[j + 1] - below[i + 1]), (*chosen, int(end)))
+          (total + cost(i + 1, j), (*chosen, int(end)))
           for i, (total, chosen) in enumerate(best[:j])
         ]
       )

@@ -243,6 +243,7 @@ def test_packing_reduces_padding():
     length=128,
     width=256,
     costs=packing.ON_CPU,
+    num_steps=10**6,
   )
   options = {
     "batch_size": 8,

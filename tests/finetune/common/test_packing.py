@@ -1,5 +1,6 @@
 """Packing of short rows: the layout, the batch, and the unpacked vectors."""
 
+import functools
 import itertools
 
 import jax
@@ -21,7 +22,7 @@ def test_compiled_row_counts_minimise_padding(seed):
   def padded(counts):
     return np.array(counts)[np.searchsorted(counts, needed)].sum()
 
-  counts = packing.choose_row_counts(needed, 10)
+  counts = packing.choose_row_counts(needed, 10, compiling=0)
   assert len(counts) <= 4 and counts[-1] == 10
   assert padded(counts) == min(
     padded((*some, 10)) for some in itertools.combinations(range(1, 10), 3)
@@ -31,13 +32,28 @@ def test_compiled_row_counts_minimise_padding(seed):
 def test_four_counts_are_compiled():
   # 1 and 2 are rounded up to 4, which adds 3 + 2; dropping 4 or 8 adds 1 + 8.
   needed = np.array([1, 2, 4, 4, 8, 16])
-  assert packing.choose_row_counts(needed, 32) == (4, 8, 16, 32)
+  counts = functools.partial(packing.choose_row_counts, needed, 32)
+  assert counts(compiling=0) == (4, 8, 16, 32)
+  # 32 is not used. One for 8 saves 8, and one for 4 then 4 x 12.
+  assert counts(compiling=9) == (4, 16, 32)
+  assert counts(compiling=50) == (16, 32)
 
 
-def cheapest_layout(microbatches, *, width, costs=packing.ELSEWHERE):
+def cheapest_layout(
+  microbatches, *, width, costs=packing.ELSEWHERE, num_steps=10**9
+):
   return packing.cheapest_layout(
-    microbatches, length=8, width=width, costs=costs
+    microbatches, length=8, width=width, costs=costs, num_steps=num_steps
   )
+
+
+def test_a_short_run_compiles_few_counts():
+  # Batches that fill 3 and 5 rows of 8. One count instead of two adds a row to
+  # a step of 4; compiling takes as long as 10 steps, which is 40 rows.
+  batches = [np.array([8, 8, 1, 1, 1, 1]), np.array([8, 8, 8, 8, 1, 1])]
+  wide = {"width": 10**6, "costs": packing.RowCosts((1,), 1, 10)}
+  assert cheapest_layout(batches, **wide, num_steps=39).counts == (5, 6)
+  assert cheapest_layout(batches, **wide, num_steps=41).counts == (3, 5, 6)
 
 
 def test_the_cheapest_layout_is_chosen():
@@ -73,7 +89,7 @@ def test_attention_costs_more_on_a_cpu():
   rows = [np.array([5, 5, 6])]
 
   def length(attention):
-    costs = packing.RowCosts((1, 2), attention)
+    costs = packing.RowCosts((1, 2), attention, 0)
     return cheapest_layout(rows, width=3, costs=costs).length
 
   assert (length(1), length(3)) == (16, 8)
