@@ -159,7 +159,7 @@ def on_probe(task: Task, probe, cfg_of) -> Task:
 
   return task._replace(
     batch_at=batch_at,
-    corrupt_heldout=lambda batch, key: batch,  # The probe is corrupted already.
+    heldout=((lambda batch, key: batch, loss),),  # It is corrupted already.
     loss=loss,
     num_heldout_batches=num_batches,
   )
@@ -168,7 +168,7 @@ def on_probe(task: Task, probe, cfg_of) -> Task:
 def train_ours(config, corpus, probe, folder) -> list[Point]:
   """Trains maskedlm and returns its curve; causal's is of next tokens."""
   objective, num_steps = config.objective.name, config.train.num_steps
-  parts = phases.split(config)
+  parts = phases.split(config, objectives.switched)
   tasks = [objectives.make_task(part.config, corpus) for part in parts]
   cfg = encoder_config(config.model, VOCAB, LENGTH)
 

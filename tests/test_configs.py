@@ -13,6 +13,7 @@ from maskedlm import in_python
 from maskedlm.config import defaults, overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.modeling import architecture, encoder
+from maskedlm.pretraining.config import split
 from maskedlm.training import optimizer, sharding
 from maskedlm.training import phases as phasing
 
@@ -313,7 +314,7 @@ PHASES = {
 @pytest.mark.parametrize("name", PHASES)
 def test_phases_by_hand(name):
   config = overrides.load_config(f"{CONFIGS}/{name}")
-  found = phasing.split(config)
+  found = split(config)
   assert config.train.num_steps == sum(n for _, _, n, _, _ in PHASES[name])
   for phase, expected in zip(found, PHASES[name], strict=True):
     rows, length, steps, first, last = expected
@@ -343,13 +344,13 @@ def test_phases_by_hand(name):
 )
 def test_weight_decay_is_relative_to_the_peak_of_a_phase(name, decays):
   config = overrides.load_config(f"{CONFIGS}/{name}")
-  found = {p.config.optimizer.weight_decay for p in phasing.split(config)}
+  found = {p.config.optimizer.weight_decay for p in split(config)}
   assert sorted(found) == pytest.approx(sorted(decays))
 
 
 def test_masks_and_wavelengths_change_as_published():
   def values(name, *options):
-    found = phasing.split(overrides.load_config(f"{CONFIGS}/{name}"))
+    found = split(overrides.load_config(f"{CONFIGS}/{name}"))
     rows = [
       tuple(phase.config[s][o] for s, o in options) for phase in found[-3:]
     ]
@@ -395,7 +396,7 @@ def test_a_day_has_as_many_tokens_as_are_given():
   config = overrides.load_config(f"{CONFIGS}/bert24h.py:7")
   read = sum(
     (phase.end - phase.begin) * phasing.tokens_of_step(phase)
-    for phase in phasing.split(config)
+    for phase in split(config)
   )
   assert 7e9 <= read < 7.01e9  # Steps are whole.
   assert config.name == "bert24h_7"

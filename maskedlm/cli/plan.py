@@ -92,7 +92,7 @@ class Plan:
     elif self.sweep:
       print("\n".join(report.compare_plans(plans)))
     else:
-      parts = phases.split(self.config)
+      parts = split(self.config)
       for index, plan in zip(indices, plans, strict=True):
         if len(parts) > 1:
           print(phases.describe_phase(parts, index))
@@ -105,9 +105,9 @@ class Plan:
 
     For a comparison it is only the last, whose rows are the longest.
     """
-    from maskedlm.training import phases
+    from maskedlm.pretraining.config import split
 
-    count = len(phases.split(self.config))
+    count = len(split(self.config))
     if self.phase is None:
       return [count - 1] if self.sweep else [*range(count)]
     if not 1 <= self.phase <= count:

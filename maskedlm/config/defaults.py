@@ -21,22 +21,11 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
   'roberta'
   """
   config = options.to_config(PretrainOptions)
-  config.objective = objective_section(objective)
+  config.objective = objectives.default_section(objective)
   for name, section in SECTIONS.items():
     if name:
       config[name] = options.to_config(section)
   return config.lock()  # A misspelt option in a config file is an error.
-
-
-def objective_section(name: str) -> ConfigDict:
-  """Returns the default config.objective of an objective.
-
-  Raises:
-    ConfigError: there is no such objective.
-  """
-  section = ConfigDict({"name": name})
-  section.update(options.to_config(objectives.load_objective(name).Options))
-  return section
 
 
 def validate(config: ConfigDict) -> None:
@@ -80,7 +69,7 @@ def validate(config: ConfigDict) -> None:
       )
     )
   if config.phases:
-    for phase in phases.split(config):
+    for phase in phases.split(config, objectives.switched):
       try:
         validate(phase.config)
       except ConfigError as error:

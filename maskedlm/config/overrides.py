@@ -27,9 +27,10 @@ from maskedlm.config import (
   resumed,
   shipped,
 )
-from maskedlm.config.defaults import objective_section, validate
+from maskedlm.config.defaults import validate
 from maskedlm.core import options, removed
 from maskedlm.core.errors import ConfigError, did_you_mean
+from maskedlm.pretraining import objectives
 from maskedlm.pretraining.initial import init_from
 from maskedlm.runtime import buckets, console
 
@@ -276,18 +277,13 @@ def _replace_section(config: ConfigDict, name: str, value: str) -> None:
     old = config.objective
     if value == old.name:
       return
-    usual, new = objective_section(old.name), objective_section(value)
-    for option, given in old.items():
-      if option == "name" or given == usual[option]:
-        continue
-      if option in new:
-        new[option] = given
-      else:
+    config.objective = objectives.switched(old, value)
+    for option, given in objectives.changed_options(old).items():
+      if option not in config.objective:
         console.warn(
           f"objective.{option}={given!r} of the config file has no effect: "
           f"objective {value!r} has no such option"
         )
-    config.objective = new
 
 
 def apply_overrides(config: ConfigDict, overrides) -> ConfigDict:

@@ -62,7 +62,7 @@ def did_you_mean(name: str, known) -> str:
   ' (did you mean "length"?)'
   """
   known = list(itertools.islice(known, _MOST))
-  near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+  near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
   return f' (did you mean "{near[0]}"?)' if near else ""
 
 

@@ -87,8 +87,9 @@ class Task(NamedTuple):
   # params -> further metrics of the weights, logged with the held-out ones; for
   # an objective of one's own. It is called on every host.
   evaluate: Callable[[Params], Mapping[str, float]] | None = None
-  # `corrupt` for held-out batches; None = the same as in training.
-  corrupt_heldout: Callable[[Batch, Key], Batch] | None = None
+  # Pairs of `corrupt` and `loss` by which each held-out batch is measured; () =
+  # those of training. Their terms and metrics have different names.
+  heldout: tuple[tuple[Callable, Callable], ...] = ()
   # The metric that selects the best checkpoint, higher is better; "" for the
   # lowest loss.
   best: str = ""
@@ -98,3 +99,8 @@ class Task(NamedTuple):
   # `vectors` (training/gradient_cache.py).
   vectors: Callable[[Params, Batch, Key, bool], Any] | None = None
   loss_of_vectors: Callable[[Any, Batch], tuple[Metrics, Metrics]] | None = None
+
+  @property
+  def measured(self) -> tuple[tuple[Callable, Callable], ...]:
+    """The pairs of `corrupt` and `loss` for held-out batches."""
+    return self.heldout or ((self.corrupt, self.loss),)

@@ -276,11 +276,7 @@ def predict_masked(model: TokenModel, text: str, *, top_k: int) -> MaskedText:
       it doesn't have as many.
   """
   cfg, tokenizer = model.cfg, model.tokenizer
-  if cfg.reads != "both":
-    raise ConfigError(
-      f"{model.path} predicts a token from one side, and reads no masks: "
-      "`maskedlm score` has the probabilities of its tokens."
-    )
+  token_model.check_reads_masks(model.path, cfg)
   row = _hidden_row(tokenizer, text)
   if len(row.ids) > model.length:
     raise ConfigError(

@@ -60,22 +60,9 @@ def make_token_model(
 
 
 def token_model(params, task, path) -> tuple[dict, EncoderConfig]:
-  """Returns params of encoder and head, config, of any model of tokens.
+  """Returns params of encoder and heads, config, of any model of tokens.
 
-  Arguments and errors are those of `masked_model`. The head of a causal model
-  is named "mlm_head", as it is the same module; that of two language models is
-  "bilm_head".
-  """
-  if "bilm_head" in params:
-    return params, restored(task["encoder"])
-  if "lm_head" not in params:
-    return masked_model(params, task, path)
-  parts = {"encoder": params["encoder"], "mlm_head": params["lm_head"]}
-  return parts, restored(task["encoder"])
-
-
-def masked_model(params, task, path) -> tuple[dict, EncoderConfig]:
-  """Returns params of encoder and heads (ELECTRA: the generator's), config.
+  Of an ELECTRA, they are the generator's; two language models have "bilm_head".
 
   Args:
     params: a checkpoint's.
@@ -83,14 +70,10 @@ def masked_model(params, task, path) -> tuple[dict, EncoderConfig]:
     path: where it is, for errors.
 
   Raises:
-    ConfigError: there is no MLM head.
+    ConfigError: there is no head that predicts tokens.
   """
   if "bilm_head" in params:
-    raise ConfigError(
-      f"{path} has two language models (bilm_head), of which each reads one "
-      "side of a token and knows no masks; expected a masked model. "
-      "`maskedlm score` scores its texts."
-    )
+    return params, restored(task["encoder"])
   if "mlm_head" not in params:
     raise ConfigError(
       f"{path} has no MLM head (it has {', '.join(params)}): it can't fill "
@@ -102,6 +85,15 @@ def masked_model(params, task, path) -> tuple[dict, EncoderConfig]:
   names = {"encoder", "mlm_head", "sbo_head"} & params.keys()
   parts = {name: params[name] for name in names}
   return parts, restored(task["encoder"])
+
+
+def check_reads_masks(path, cfg: EncoderConfig) -> None:
+  """Raises ConfigError if a model predicts a token from one side."""
+  if cfg.reads != "both":
+    raise ConfigError(
+      f"{path} predicts a token from one side, and reads no masks: `maskedlm "
+      "score` has the probabilities of its tokens."
+    )
 
 
 def how_to_train_a_head(path) -> str:

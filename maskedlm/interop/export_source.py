@@ -71,8 +71,6 @@ def open_export_source(
     raise InteropError(
       f"--part=discriminator: {path} has none; it is not an ELECTRA."
     )
-  if "lm_head" in params:  # The same module.
-    params["mlm_head"] = params.pop("lm_head")
   if part == "encoder":
     params = {n: x for n, x in params.items() if n in initial_params.SHARED}
     kept = ("objective", "sentences")

@@ -17,8 +17,6 @@ TABLES = (
   "mlm_head/embedding",
   "mlm_head/bias",
   "sbo_head/bias",
-  "lm_head/embedding",
-  "lm_head/bias",
 )
 
 

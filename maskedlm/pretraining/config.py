@@ -87,7 +87,7 @@ def typed(config: ConfigDict) -> PretrainConfig:
 
 def split(config: ConfigDict) -> list[Phase]:
   """Returns the phases of a run (phases.split), with typed configs."""
-  parts = phases.split(config)
+  parts = phases.split(config, objectives.switched)
   return [part._replace(config=typed(part.config)) for part in parts]
 
 

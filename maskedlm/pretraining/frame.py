@@ -66,7 +66,7 @@ def make_task(
     **rows._asdict(),
     init=init,
     corrupt=masks.corrupt,
-    corrupt_heldout=heldout.corrupt if heldout else None,
+    heldout=((heldout.corrupt, loss),) if heldout else (),
     loss=loss,
     flops=batch_costs.step_cost(
       cost or encoder_cost,

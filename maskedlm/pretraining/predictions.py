@@ -69,7 +69,7 @@ def check_rows(
     ConfigError: nothing is predicted in training.
   """
   rate = mask_rate(objective)
-  heldout = task.corrupt_heldout or task.corrupt, task.num_heldout_batches
+  heldout = task.measured[0][0], task.num_heldout_batches
   for split, (corrupt, num_batches), wanted in (
     ("train", (task.corrupt, BATCHES), rate),
     ("heldout", heldout, getattr(objective, "heldout_mask_rate", 0) or rate),

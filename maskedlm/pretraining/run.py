@@ -77,8 +77,9 @@ def run(
   tasks = [t._replace(languages=languages, token_counts=counts) for t in tasks]
   params = jax.eval_shape(tasks[0].init, jax.random.key(0))
   count = sum(math.prod(x.shape) for x in jax.tree.leaves(params))
+  names = dict.fromkeys(phase.config.objective.name for phase in parts)
   console.log(
-    f"{config.name} in {buckets.origin(workdir)}: {config.objective.name}, "
+    f"{config.name} in {buckets.origin(workdir)}: {', then '.join(names)}, "
     f"{count:,} parameters on {mesh.size} {jax.devices()[0].device_kind} "
     f"device(s), mesh {dict(mesh.shape)}; their shardings are in parameters.txt"
   )

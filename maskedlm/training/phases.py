@@ -9,11 +9,12 @@ Each phase is the one before it with some options changed, and a length: steps,
 tokens, or a share of train.num_steps; the phase without one gets the steps that
 are left. Parameters and moments go on from phase to phase. A phase is an
 ordinary config with a Task of its own, so objectives know nothing of phases,
-and everything remains a function of the step.
+and everything remains a function of the step. A phase may have another
+objective, if that has the same parameters.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -36,6 +37,8 @@ _SECTIONS: Mapping[str, type] = {
   "train": StepOptions,
 }
 _LENGTHS = ("steps", "tokens", "share")
+# (config.objective, name) -> that of the objective of this name.
+Switch = Callable[[ConfigDict, str], ConfigDict]
 
 
 class Phase(NamedTuple):
@@ -54,11 +57,12 @@ class Phase(NamedTuple):
   rates: tuple[int, int]
 
 
-def split(config: ConfigDict) -> list[Phase]:
+def split(config: ConfigDict, switch: Switch) -> list[Phase]:
   """Returns the phases of a run that have steps; one if none are configured.
 
   Args:
     config: the whole config of pretraining.
+    switch: called for a phase with another objective.
 
   Raises:
     ConfigError: an option of a phase is unknown or may not change in a run, or
@@ -68,7 +72,7 @@ def split(config: ConfigDict) -> list[Phase]:
   configs = []
   current = config
   for i, change in enumerate(changes):
-    current = _changed(current, change, f"phases[{i}]")
+    current = _changed(current, change, f"phases[{i}]", switch)
     configs.append(current)
   counts = _count_steps(configs, changes, config.train.num_steps)
   phases: list[Phase] = []
@@ -145,7 +149,8 @@ def total_steps(config: ConfigDict) -> int:
   """
   total = 0
   for i, change in enumerate(config.phases):
-    config = _changed(config, change, f"phases[{i}]")
+    sizes = {k: x for k, x in change.items() if not k.startswith("objective.")}
+    config = _changed(config, sizes, f"phases[{i}]", lambda section, _: section)
     given = [name for name in ("steps", "tokens") if name in change]
     if len(given) != 1:
       raise ConfigError(
@@ -184,7 +189,8 @@ def join_tasks(phases: Sequence[Phase], tasks: Sequence[Task]) -> list[Task]:
   """Returns the Tasks of the phases as parts of one run.
 
   They take the run's steps, of any phase, and have the held-out set of the
-  first phase, so that the losses of a run can be compared.
+  first phase, which all objectives of the run measure, so that the losses of a
+  run can be compared.
 
   Args:
     phases: the result of `split`.
@@ -196,16 +202,7 @@ def join_tasks(phases: Sequence[Phase], tasks: Sequence[Task]) -> list[Task]:
   if len(tasks) == 1:
     return list(tasks)
   first = tasks[0]
-  shapes = [
-    jax.eval_shape(lambda task=task: task.init(jax.random.key(0)))
-    for task in tasks
-  ]
-  for phase, shape in zip(phases, shapes, strict=True):
-    if shape != shapes[0]:
-      raise ConfigError(
-        f"phases: an option that changes at step {phase.begin:,} changes the "
-        "model's parameters, which must stay; leave it out."
-      )
+  _check_parameters(phases, tasks)
 
   def own_step(step: int) -> tuple[Task, int]:
     index = phase_index(phases, step)
@@ -230,10 +227,53 @@ def join_tasks(phases: Sequence[Phase], tasks: Sequence[Task]) -> list[Task]:
       row_ids=row_ids,
       flops=flops,
       num_heldout_batches=first.num_heldout_batches,
-      corrupt_heldout=first.corrupt_heldout or first.corrupt,
+      heldout=_heldout(phases, tasks, index),
     )
+    for index, task in enumerate(tasks)
+  ]
+
+
+def _check_parameters(phases: Sequence[Phase], tasks: Sequence[Task]) -> None:
+  """Raises ConfigError if the parameters of a phase are not the first's."""
+  first, *later = [
+    jax.eval_shape(lambda task=task: task.init(jax.random.key(0)))
     for task in tasks
   ]
+  for phase, shapes in zip(phases[1:], later, strict=True):
+    parts = sorted(
+      name
+      for name in first.keys() | shapes.keys()
+      if first.get(name) != shapes.get(name)
+    )
+    if parts:
+      raise ConfigError(
+        f"phases: {format_changes(phase) or 'another task'} from step "
+        f"{phase.begin:,} on changes the model's parameters "
+        f"({', '.join(parts)}), which must stay; leave it out, or continue in "
+        "another run by init_from."
+      )
+
+
+def _heldout(phases: Sequence[Phase], tasks: Sequence[Task], index: int):
+  """Returns Task.heldout of a phase.
+
+  The last phase's objective comes first, and its loss alone is the run's: the
+  others add metrics. Each masks as where it first occurs, and measures the
+  model as in its last phase until now, or its first one later.
+  """
+  names = [phase.config.objective.name for phase in phases]
+
+  def metrics_only(loss):
+    return lambda *args: ({}, loss(*args)[1])
+
+  pairs: list[tuple[Callable, Callable]] = []
+  for name in dict.fromkeys([names[-1], *names]):
+    where = [i for i, other in enumerate(names) if other == name]
+    now = max((i for i in where if i <= index), default=where[0])
+    masks, measures = tasks[where[0]].measured, tasks[now].measured
+    for (corrupt, _), (_, loss) in zip(masks, measures, strict=True):
+      pairs.append((corrupt, loss if name == names[-1] else metrics_only(loss)))
+  return tuple(pairs)
 
 
 def _options(change: Mapping[str, Any]) -> list[str]:
@@ -244,19 +284,20 @@ def _options(change: Mapping[str, Any]) -> list[str]:
 def _phase_of(name: str) -> bool | str:
   """Returns whether a phase may change an option (`phase` of core/options)."""
   section, _, key = name.rpartition(".")
-  if section == "objective":
-    return key != "name"
   fields = getattr(_SECTIONS.get(section), "__dataclass_fields__", {})
-  return key in fields and fields[key].metadata["phase"]
+  own = key in fields and fields[key].metadata["phase"]
+  return section == "objective" or own
 
 
 def _changed(
-  config: ConfigDict, change: Mapping[str, Any], where: str
+  config: ConfigDict, change: Mapping[str, Any], where: str, switch: Switch
 ) -> ConfigDict:
   """Returns a copy of a config with the changes of a phase."""
   config = config.copy_and_resolve_references()
   with config.unlocked():
     config.phases = ()
+    if "objective.name" in change:
+      config.objective = switch(config.objective, change["objective.name"])
     for name in _options(change):
       section, _, key = name.rpartition(".")
       known = section in config and key in config[section]

@@ -340,23 +340,29 @@ def make_heldout_step(
   masks the same tokens. Microbatches are processed one by one as in training,
   so a model that fits in memory there fits here.
   """
-  corrupt = task.corrupt_heldout or task.corrupt
 
   def heldout_step(
     params: Params, batch: Batch, index: Int[jax.Array, ""] | int
   ) -> tuple:
     key = jax.random.fold_in(jax.random.key(seed), HELDOUT)
-    batch = corrupt(batch, jax.random.fold_in(key, index))
+    mask_key = jax.random.fold_in(key, index)
+    corrupted = [corrupt(batch, mask_key) for corrupt, _ in task.measured]
 
-    def measure(microbatch):
-      terms, found = task.loss(params, microbatch, key, False)
+    def measure(microbatches):
+      terms, found = {}, {}
+      for (_, loss), each in zip(task.measured, microbatches, strict=True):
+        own_terms, own = loss(params, each, key, False)
+        terms, found = {**terms, **own_terms}, {**found, **own}
+      first = microbatches[0]
       if task.languages:
-        ids = microbatch["language_ids"]
+        ids = first["language_ids"]
         found = language_metrics.measure_by_language(task.languages, found, ids)
-      outputs = task.outputs(params, microbatch) if task.outputs else {}
+      outputs = task.outputs(params, first) if task.outputs else {}
       return totals(terms), totals(found), outputs
 
-    terms, found, outputs = jax.lax.map(measure, split_batch(batch, accumulate))
+    terms, found, outputs = jax.lax.map(
+      measure, [split_batch(each, accumulate) for each in corrupted]
+    )
     return totals(terms), totals(found), join_batch(outputs)
 
   return heldout_step

@@ -30,7 +30,7 @@ import trained
 from helpers.repository import ROOT
 from maskedlm.config import defaults, overrides
 from maskedlm.finetune import config as finetuning
-from maskedlm.training import phases
+from maskedlm.pretraining.config import split
 
 FOLDER = ROOT / "benchmarks"
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py"))
@@ -156,7 +156,7 @@ def pretraining_configs(folder):
 def test_configs_are_valid(tmp_path):
   for config in pretraining_configs(tmp_path):
     defaults.validate(config)
-    assert phases.split(config)
+    assert split(config)
   for name, row in finetune_rows.ROWS.items():
     for contender in row.contenders:
       made = finetune_rows.configure(
@@ -168,9 +168,9 @@ def test_configs_are_valid(tmp_path):
 SCRIPT = """
 from maskedlm.training import phases, step
 def f(config, *names, **more):
-  phases.split(config)
+  phases.split(config, str)
   phases.split()
-  phases.split(config, of=2)
+  phases.split(config, str, of=2)
   phases.divide(config)
   phases.split(*names)
   return phases.split(*names, of=3, **more)

@@ -19,9 +19,9 @@ from helpers import toy, toy_runs
 from maskedlm.cli import exit_codes, main
 from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError, StorageError
+from maskedlm.pretraining.config import split
 from maskedlm.runtime import multihost, startup
 from maskedlm.training import loop, sharding
-from maskedlm.training.phases import split
 
 
 def make_config(num_steps):

@@ -8,8 +8,8 @@ import jax
 import numpy as np
 
 from maskedlm.config import defaults
+from maskedlm.pretraining.config import split
 from maskedlm.training import loop, metrics
-from maskedlm.training.phases import split
 
 
 def make_config(**options):

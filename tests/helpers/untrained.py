@@ -118,7 +118,7 @@ def causal(folder, **changes):
     tokenizer, max_positions=POSITIONS, causal=True, **SIZES, **changes
   )
   params = workdirs.make_params(cfg, ("mlm_head",))
-  params["lm_head"] = params.pop("mlm_head")
+  params["mlm_head"] = params.pop("mlm_head")
   return workdirs.save(folder, params, cfg, tokenizer, objective="causal")
 
 

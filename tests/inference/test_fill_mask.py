@@ -12,7 +12,7 @@ from maskedlm.data.tokenizers import tokenizer
 from maskedlm.inference import fill_mask, token_model
 from maskedlm.modeling import heads
 from maskedlm.modeling.encoder import EncoderConfig
-from maskedlm.pretraining.objectives import causal, electra
+from maskedlm.pretraining.objectives import electra
 
 V, D = 131, 24
 
@@ -34,7 +34,7 @@ def test_electra_fills_masks_with_its_generator():
     "encoder": dataclasses.asdict(cfg),
     "generator": dataclasses.asdict(small),
   }
-  filler, architecture = token_model.masked_model(params, task, "here")
+  filler, architecture = token_model.token_model(params, task, "here")
   assert architecture == small
   batch = {
     name: np.ones((1, 5), np.int32)
@@ -46,11 +46,9 @@ def test_electra_fills_masks_with_its_generator():
 
 
 def test_a_causal_model_is_refused():
-  cfg = make_config()
-  params = jax.eval_shape(lambda key: causal.init(cfg, key), jax.random.key(0))
-  task = {"objective": "causal", "encoder": dataclasses.asdict(cfg)}
-  with pytest.raises(ConfigError, match=r"lm_head.* can't fill masks"):
-    token_model.masked_model(params, task, "here")
+  cfg = dataclasses.replace(make_config(), causal=True)
+  with pytest.raises(ConfigError, match="here predicts a token from one side"):
+    token_model.check_reads_masks("here", cfg)
 
 
 def test_pieces_of_byte_level_bpe_are_shown_as_text():

@@ -15,8 +15,13 @@ from helpers.toy_runs import (
 )
 from maskedlm.config import defaults, overrides
 from maskedlm.core.errors import ConfigError
+from maskedlm.pretraining import objectives
 from maskedlm.training import optimizer, phases
 from maskedlm.training.checkpoints import files, load
+
+
+def split(config):
+  return phases.split(config, objectives.switched)
 
 
 def config_of(*changes, num_steps=100, **data):
@@ -29,7 +34,7 @@ def config_of(*changes, num_steps=100, **data):
 
 
 def borders(*changes, **options):
-  found = phases.split(config_of(*changes, **options))
+  found = split(config_of(*changes, **options))
   return [(phase.begin, phase.end) for phase in found]
 
 
@@ -57,7 +62,7 @@ def test_the_steps_of_all_phases():
   )
   config.train.num_steps = phases.total_steps(config)
   assert config.train.num_steps == 7 + 9 + 3 + 3 + 3
-  assert phases.split(config)[-1].end == 25
+  assert split(config)[-1].end == 25
   for change in ({}, {"share": 0.5}, {"steps": 3, "tokens": 9}):
     with pytest.raises(ConfigError, match=r"phases\[1\]: expected steps or"):
       phases.total_steps(config_of({"steps": 7}, change))
@@ -70,7 +75,7 @@ def test_a_share_that_rounds_to_no_step_is_left_out():
 
 
 def test_each_phase_changes_the_one_before():
-  first, second, third = phases.split(
+  first, second, third = split(
     config_of(
       {"steps": 10},
       {"steps": 10, "data.length": 50, "objective.mask_rate": 0.3},
@@ -94,7 +99,7 @@ def test_a_ramp_divides_its_length():
 
 
 def test_a_phase_goes_on_in_the_text_where_the_last_one_stopped():
-  made = phases.split(
+  made = split(
     config_of(
       {"steps": 10},
       {"steps": 5, "data.batch_size": 18},
@@ -106,7 +111,7 @@ def test_a_phase_goes_on_in_the_text_where_the_last_one_stopped():
 
 
 def test_a_schedule_spans_phases_until_one_changes_it():
-  made = phases.split(
+  made = split(
     config_of(
       {"steps": 10},
       {"steps": 20, "data.length": 50},
@@ -135,7 +140,12 @@ def test_a_schedule_spans_phases_until_one_changes_it():
     (({}, {"shar": 0.5}), r"phases\[1\].*'shar'.*share"),
     (({}, {"data": 3}), r"phases\[1\].*'data'"),
     (({"model.width": 24}, {"steps": 2}), r"phases\[0\].*model\.width"),
-    (({}, {"steps": 2, "objective.name": "causal"}), r"objective\.name"),
+    (({}, {"steps": 2, "objective.name": "causel"}), '"causal"'),
+    (({}, {"steps": 2, "objective.name": 3}), "objective.name=3"),
+    (
+      ({}, {"steps": 2, "objective.name": "causal", "objective.choose": "a"}),
+      "'causal' has no objective.choose",
+    ),
     (({}, {"steps": 2, "optimizer.rule": "lamb"}), r"optimizer\.rule"),
     (({}, {"steps": 2, "train.num_steps": 9}), r"train\.num_steps"),
     (({}, {"steps": 2, "data.length": "long"}), r"data\.length='long'"),
@@ -167,17 +177,17 @@ def test_phases_on_the_command_line_and_in_json(tmp_path):
   )
   given = "({}, {'share': 0.1, 'data.length': 512})"
   config = overrides.load_config(str(path), [f"--config.phases={given}"])
-  assert phases.split(config)[1].config.data.length == 512
+  assert split(config)[1].config.data.length == 512
   kept = json.loads(config.to_json_best_effort())["phases"]
   config.phases = tuple(kept)  # As when a run is continued without a file.
-  assert phases.split(config)[1].config.data.length == 512
+  assert split(config)[1].config.data.length == 512
   for wrong in ("3", "(3,)", "('steps',)", "{'steps': 3}"):
     with pytest.raises(ConfigError, match="phases"):
       overrides.load_config(str(path), [f"--config.phases={wrong}"])
 
 
 def test_other_parameters_are_refused():
-  made = phases.split(config_of({}, {"share": 0.5}))
+  made = split(config_of({}, {"share": 0.5}))
   first = toy.make_task()
 
   def init(key):
@@ -188,7 +198,7 @@ def test_other_parameters_are_refused():
 
 
 def test_steps_of_a_run_are_those_of_its_phases():
-  made = phases.split(config_of({"steps": 10}, {"data.batch_size": 18}))
+  made = split(config_of({"steps": 10}, {"data.batch_size": 18}))
   tasks = [
     toy.make_task(num_heldout_batches=n)._replace(
       batch_at=lambda split, step, n=n: (n, split, step),
@@ -205,7 +215,35 @@ def test_steps_of_a_run_are_those_of_its_phases():
     assert task.row_ids("train", 10)[0] == 4 * toy.ROWS
     assert (task.flops(0), task.flops(12)) == (100, 206)
     assert task.num_heldout_batches == 1
-    assert task.corrupt_heldout is tasks[0].corrupt
+    assert task.measured == ((tasks[0].corrupt, tasks[0].loss),)
+
+
+def test_heldout_rows_are_measured_by_each_objective():
+  """Two phases of "a", one of "b": the last one's loss is the run's."""
+  made = split(
+    config_of(
+      {"steps": 2},
+      {"steps": 3, "objective.mask_rate": 0.3},
+      {"objective.name": "causal"},
+    )
+  )
+
+  def of(number, name):
+    def loss(params, batch, key, train):
+      return {f"{name}_term": (number, 1.0)}, {f"{name}_loss": (number, 1.0)}
+
+    def corrupt(batch, key):
+      return {**batch, "from": number}
+
+    return toy.make_task()._replace(corrupt=corrupt, loss=loss)
+
+  tasks = [of(0, "mlm"), of(1, "mlm"), of(2, "lm")]
+  joined = phases.join_tasks(made, tasks)
+  for index, now in enumerate((0, 1, 1)):
+    (masks, measures), (first, metrics) = joined[index].heldout
+    assert (masks({}, None), first({}, None)) == ({"from": 2}, {"from": 0})
+    assert measures(None, {}, None, False)[0] == {"lm_term": (2, 1.0)}
+    assert metrics(None, {}, None, False) == ({}, {"mlm_loss": (now, 1.0)})
 
 
 # Three phases of 10 steps, with borders at 3 and 7.
@@ -294,5 +332,5 @@ def test_an_option_that_another_objective_has_is_refused_with_a_remedy():
   config = defaults.default("causal")
   config.phases = ({"share": 0.5}, {"objective.mask_rate": 0.15})
   with pytest.raises(ConfigError, match=r"'causal'.*mask_rate.*phases=") as e:
-    phases.split(config)
+    split(config)
   assert "did you mean" not in str(e.value)

@@ -253,7 +253,7 @@ def test_heldout_batches_can_be_corrupted_differently():
 
   task = toy.make_task()
   params, batch = task.init(jax.random.key(2)), task.batch_at("heldout", 1)
-  task = task._replace(corrupt_heldout=of_one)
+  task = task._replace(heldout=((of_one, task.loss),))
   step = jax.jit(steps.make_heldout_step(task, seed=3, accumulate=1))
   terms, _, _ = step(params, batch, 1)
   out = batch["x"] @ params["dense"]["kernel"][:, 0]

@@ -9,8 +9,8 @@ import pytest
 from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError
 from maskedlm.pretraining import epochs
+from maskedlm.pretraining.config import split
 from maskedlm.training import step_memory
-from maskedlm.training.phases import split
 
 
 def small(objective="roberta", **options):

@@ -21,6 +21,7 @@ from maskedlm.core.measured import parse_line
 from maskedlm.core.open_file import open_file
 from maskedlm.inference.plots import figure
 from maskedlm.planning.inspect import schedules
+from maskedlm.pretraining import objectives
 from maskedlm.runtime import buckets, storage_errors
 from maskedlm.training import phases
 from maskedlm.training.checkpoints import resume
@@ -110,7 +111,9 @@ def with_schedule(run: Run, values: Mapping[str, Any]) -> Run:
   try:
     config = ConfigDict(values)
     parts = (
-      phases.split(config) if "phases" in values else phases.single(config)
+      phases.split(config, objectives.switched)
+      if "phases" in values
+      else phases.single(config)
     )
     ends = np.array(logged.steps)
     rates = np.concatenate(

@@ -56,10 +56,12 @@ def make_model(
     length: the most tokens of a row; 0 = see token_model.row_length.
 
   Raises:
-    ConfigError: the model has no MLM head, or the length is out of range.
+    ConfigError: the model has no MLM head or is causal, or the length is out
+      of range.
   """
   task = opened.meta["task"]
-  params, cfg = token_model.masked_model(opened.params, task, path)
+  params, cfg = token_model.token_model(opened.params, task, path)
+  token_model.check_reads_masks(path, cfg)
   length = token_model.row_length(opened, cfg, length)
 
   @jax.jit

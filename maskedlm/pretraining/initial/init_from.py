@@ -46,9 +46,10 @@ def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:
   with config.unlocked():
     own = grow.SIZES if config.grow else ()
     for field in dataclasses.fields(start.cfg):
-      # Except vocab_size, which is the tokenizer's, and options of training,
-      # which stay the config's own.
+      # Except vocab_size, which is the tokenizer's; options of training, and
+      # the direction, which is the objective's. These stay the config's own.
       is_frozen = field.metadata.get("frozen") and field.name in config.model
+      is_frozen = is_frozen and field.name != "causal"
       is_given = f"model.{field.name}" in given or field.name in own
       if is_frozen and not is_given:
         config.model[field.name] = getattr(start.cfg, field.name)
@@ -91,15 +92,20 @@ def initial_weights(
     from maskedlm.runtime import multihost
     from maskedlm.training.checkpoints import load
 
-    old = multihost.run_on_all_hosts(
+    opened = multihost.run_on_all_hosts(
       lambda: load.open_checkpoint(path), facts=load.facts
-    ).params
-    old = grow.METHODS[method](old, fresh)
+    )
+    old = grow.METHODS[method](opened.params, fresh)
     parts = compare(path, old, fresh)
     log(
       f"weights of {path}: {', '.join(parts.taken)}"
       + (f"; initialized: {', '.join(parts.new)}" if parts.new else "")
     )
+    if opened.cfg.causal:
+      log(
+        f"{path} is a causal model; here the objective and model.causal decide "
+        "what a token attends to"
+      )
     return {
       name: old[name] if name in parts.taken else fresh[name] for name in fresh
     }

@@ -23,9 +23,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ml_collections import ConfigDict
+
 from maskedlm.core import own_file
 from maskedlm.core.errors import ConfigError
-from maskedlm.core.options import check_options, from_config
+from maskedlm.core.options import check_options, from_config, to_config
 from maskedlm.core.task import Task
 from maskedlm.data.batches.batching import Batches
 from maskedlm.pretraining import auto_pack
@@ -49,6 +51,40 @@ def load_objective(name: str):
   return own or importlib.import_module(
     f"maskedlm.pretraining.objectives.{name}"
   )
+
+
+def default_section(name: str) -> ConfigDict:
+  """Returns the default config.objective of an objective.
+
+  Raises:
+    ConfigError: there is no such objective.
+  """
+  made = ConfigDict({"name": name})
+  made.update(to_config(load_objective(name).Options))
+  return made
+
+
+def switched(old: ConfigDict, name: str) -> ConfigDict:
+  """Returns the config.objective of an objective in place of another's.
+
+  Options that both have, and that differ from the other's default, are kept.
+
+  Raises:
+    ConfigError: there is no such objective.
+  """
+  if name == old.name:
+    return old
+  new = default_section(name)
+  for option, value in changed_options(old).items():
+    if option in new:
+      new[option] = value
+  return new
+
+
+def changed_options(section: ConfigDict) -> dict[str, Any]:
+  """Returns the options of a config.objective that are not its defaults."""
+  usual = default_section(section.name)
+  return {n: x for n, x in section.items() if x != usual[n]}
 
 
 def make_task(config: Any, corpus, shard: tuple[int, int] = (0, 1)) -> Task:

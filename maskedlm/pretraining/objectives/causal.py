@@ -82,9 +82,8 @@ def task_of(name, config, corpus, shard, options, cfg, targets, init, loss):
 
 
 def init(cfg: EncoderConfig, key: Key) -> Params:
-  """Returns fresh parameters: encoder, lm_head."""
-  made = masked_lm.init(cfg, *jax.random.split(key))
-  return {"encoder": made["encoder"], "lm_head": made["mlm_head"]}
+  """Returns fresh parameters: encoder, mlm_head."""
+  return masked_lm.init(cfg, *jax.random.split(key))
 
 
 # Direction -> a function from x [B, L] to x of the token that is read next.
@@ -126,7 +125,7 @@ def loss(
     output = functools.partial(
       vocabulary_softmax.loss_and_correct, labels=labels
     )
-    head = {"params": params["lm_head"]}
+    head = {"params": params["mlm_head"]}
     return MlmHead(cfg).apply(head, hidden, table, output)
 
   labels, weights = batch["next_labels"], batch["next_weights"]

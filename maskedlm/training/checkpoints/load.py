@@ -162,7 +162,10 @@ def _load_params(path: buckets.Path):
     for name in record["arrays"]
     if name.startswith("params/")
   ]
-  return read_arrays(path / "params", names), manifest.meta(record)
+  params = read_arrays(path / "params", names)
+  if "lm_head" in params:  # Of causal models, until objectives shared a head.
+    params["mlm_head"] = params.pop("lm_head")
+  return params, manifest.meta(record)
 
 
 def _place(path: str | pathlib.Path) -> buckets.Path:

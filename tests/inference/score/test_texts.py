@@ -98,7 +98,7 @@ def test_a_causal_model_equals_transformers(causal):
     )
   )
   state = bert_peer.encoder_state(params["encoder"], cfg, "bert")
-  head, at = params["lm_head"], "cls.predictions"
+  head, at = params["mlm_head"], "cls.predictions"
   transform = head["transform"]
   bert_peer.dense(
     state,
@@ -196,7 +196,7 @@ def test_from_the_right_each_token_is_predicted_from_those_after_it(from_right):
   # One call a token: row and head by hand.
   (made,) = from_right.score(["the cat sat"])
   special, params = from_right.tokenizer.special, from_right.opened.params
-  params = {"encoder": params["encoder"], "mlm_head": params["lm_head"]}
+  params = {"encoder": params["encoder"], "mlm_head": params["mlm_head"]}
   row = np.array([[special.cls, *made.ids, special.sep]], np.int32)
   for i, token in enumerate(made.ids):
     hidden = row.copy()

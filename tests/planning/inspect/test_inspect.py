@@ -17,7 +17,7 @@ from maskedlm.data.tokenizers.tokenizer import Special
 from maskedlm.planning import memory
 from maskedlm.planning.inspect import facts, html_page, rows, schedules
 from maskedlm.pretraining import objectives, predictions
-from maskedlm.training import phases as phasing
+from maskedlm.pretraining.config import split
 from maskedlm.training import sharding, step_memory
 from maskedlm.training import step as steps
 from maskedlm.training.options import MeshOptions
@@ -176,7 +176,7 @@ def small(**model):
 
 def parts(config):
   """Returns the phases of a config and the Task of each, without a corpus."""
-  phases = phasing.split(config)
+  phases = split(config)
   corpus = placeholder_corpus.make_corpus(config.tokenizer)
   return phases, [objectives.make_task(p.config, corpus) for p in phases]
 
@@ -311,7 +311,7 @@ def test_for_devices_that_are_elsewhere_memory_is_an_estimate():
 def test_curves_over_the_tokens():
   config = small()
   config.optimizer.schedule = "constant"
-  rate, rows, length = schedules.curves(phasing.split(config))
+  rate, rows, length = schedules.curves(split(config))
   assert (rate.name, rows.name) == ("learning rate", "rows of a step")
   assert length.name == "tokens in a row"
   # 5 steps of 640 tokens, then 5 of 8,192.

@@ -106,7 +106,7 @@ def test_loss_by_its_parts(make_task):
     {"params": params["encoder"]}, *(batch[k] for k in arrays), train=False
   )
   logits = MlmHead(cfg).apply(
-    {"params": params["lm_head"]},
+    {"params": params["mlm_head"]},
     hidden,
     params["encoder"]["embeddings"]["token"]["embedding"],
   )

@@ -88,7 +88,7 @@ def test_split_over_8_devices_it_is_the_same(make, name):
       "discriminator_head encoder generator mlm_head",
       {"mlm": V, "discriminator": 2},
     ),
-    ("causal", "encoder lm_head", {"lm": V}),
+    ("causal", "encoder mlm_head", {"lm": V}),
     ("bilm", "bilm_head encoder", {"lm": V}),
   ],
 )

@@ -110,7 +110,7 @@ def test_heldout_rows_can_have_another_mask_rate(monkeypatch):
   task, _ = make_task(monkeypatch, mask_rate=0.45, heldout_mask_rate=0.15)
   train, heldout = (
     corrupt(make_batch(), jax.random.key(1))["masked_weights"].sum(1).tolist()
-    for corrupt in (task.corrupt, task.corrupt_heldout)
+    for corrupt in (task.corrupt, task.measured[0][0])
   )
   # 45% of 13 down to 6 tokens are 5.85, 5.4, 4.95, 4.5, ... 2.7.
   assert train == [6, 5, 5, 4, 4, 4, 3, 3]

@@ -1,0 +1,163 @@
+"""Runs whose phases have different objectives: first causal, then masked."""
+
+import functools
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from maskedlm import in_python
+from maskedlm.config import defaults, overrides
+from maskedlm.core.errors import ConfigError
+from maskedlm.pretraining import run
+from maskedlm.pretraining.config import split
+from maskedlm.pretraining.initial import init_from
+from maskedlm.training import progress, sharding
+from maskedlm.training.checkpoints import files, load
+
+# 7 steps with a border at 3; every second step is saved and evaluated.
+PHASES = (
+  {"steps": 3},
+  {"steps": 4, "objective.name": "roberta", "objective.mask_rate": 0.3},
+)
+
+
+def make_config(tiny):
+  path, corpus = tiny
+  config = overrides.load_config(
+    str(path),
+    ["--config.objective.name=causal", f"--config.corpus.path={corpus}"],
+  )
+  config.train.update(num_steps=7, eval_every=2, eval_rows=8, keep_last=9)
+  config.train.update(checkpoint_every=2, log_every=1)
+  config.model.position = "rope"
+  config.data.update(length=24, batch_size=8)
+  config.objective.isolate_documents = True  # Rows are packed.
+  config.phases = PHASES
+  defaults.validate(config)
+  return config
+
+
+def train(config, folder, *, killed_before=-1):
+  """Runs a config; returns the state and the metrics of its last save.
+
+  With killed_before, it is killed as it begins that step, counted from 0.
+  """
+  saved, advance, save = [], progress.Progress.advance, progress.Progress.save
+
+  def stopping(self, rows):
+    if self.step == killed_before:
+      raise KeyboardInterrupt
+    return advance(self, rows)
+
+  def recording(self, heldout, **options):
+    saved.append((jax.device_get(self.state), heldout))
+    save(self, heldout, **options)
+
+  with pytest.MonkeyPatch.context() as patched:
+    patched.setattr(progress.Progress, "advance", stopping)
+    patched.setattr(progress.Progress, "save", recording)
+    assert in_python.run_pretraining(config, folder)
+  return saved[-1]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_device():
+  """For one device compiling takes a quarter less."""
+  on_one = functools.partial(sharding.make_mesh, devices=jax.devices()[:1])
+  with pytest.MonkeyPatch.context() as patched:
+    patched.setattr(sharding, "make_mesh", on_one)
+    yield
+
+
+@pytest.fixture(scope="module")
+def whole(tiny, tmp_path_factory):
+  """Returns the folder, state and metrics of a run of PHASES."""
+  folder = tmp_path_factory.mktemp("whole")
+  return folder, *train(make_config(tiny), folder)
+
+
+def test_each_checkpoint_has_its_phases_direction(whole):
+  described = {
+    step: load.load_params(whole[0], step=step)[1]["task"] for step in (2, 4, 7)
+  }
+  assert {k: x["objective"] for k, x in described.items()} == {
+    2: "causal",
+    4: "roberta",
+    7: "roberta",
+  }
+  assert [x["encoder"]["causal"] for x in described.values()] == [
+    *(True, False, False)
+  ]
+
+
+def test_both_heldout_losses_are_logged_throughout(whole):
+  lines = map(json.loads, (whole[0] / "metrics.jsonl").read_text().splitlines())
+  found = [x for x in lines if "heldout/loss" in x]
+  assert [x["step"] for x in found] == [2, 4, 6, 7]
+  for x in found:
+    # ln 500 is 6.2. The last phase's loss is the run's.
+    assert 3 < x["heldout/lm_loss"] < 6.5 and 3 < x["heldout/mlm_loss"] < 6.5
+    assert x["heldout/loss"] == pytest.approx(x["heldout/mlm_loss"])
+  result = json.loads((whole[0] / "result.json").read_text())
+  assert result["heldout_lm_loss"] and result["heldout_mlm_loss"]
+
+
+@pytest.mark.parametrize("step", [1, 3, 5])
+def test_a_kill_changes_nothing(tiny, whole, tmp_path, step):
+  config = make_config(tiny)
+  with pytest.raises(KeyboardInterrupt):
+    train(config, tmp_path, killed_before=step)
+  saved = files.complete_steps(tmp_path / "checkpoints")
+  assert max(saved, default=0) == step // 2 * 2
+  _, state, heldout = whole
+  resumed, same = train(config, tmp_path)
+  jax.tree.map(np.testing.assert_array_equal, resumed, state)
+  assert resumed.step == 7 and heldout == same
+
+
+def test_the_direction_of_init_from_is_the_configs(tiny, whole):
+  """It is the objective's, and else model.causal's; not the old model's."""
+  config = make_config(tiny)
+  config.phases = ()
+  config.init_from = str(whole[0] / "checkpoints" / "2")  # It was causal.
+  for causal in (False, True):
+    config.model.causal = causal
+    config.model.position = "learned"
+    init_from.copy_architecture(config)
+    assert config.model.causal == causal
+    assert config.model.position == "rope"
+
+
+@pytest.mark.parametrize(
+  ("name", "changes", "parts"),
+  [
+    ("spanbert", {}, "sbo_head"),
+    ("electra", {}, "discriminator_head, generator, mlm_head"),
+    ("mlm_nsp", {"model.local_window": 0}, "nsp_head, pooler"),
+    ("bilm", {}, "bilm_head, encoder, mlm_head"),
+  ],
+)
+def test_other_parameters_are_refused(name, changes, parts):
+  config = defaults.default("roberta")
+  config.model.update(num_layers=1, width=24, num_heads=3, mlp_width=40)
+  config.data.batch_size = 8
+  config.phases = ({}, {"share": 0.5, "objective.name": name, **changes})
+  defaults.validate(config)
+  with pytest.raises(ConfigError, match=rf"{name}'.*50,000.*\({parts}\)") as e:
+    run.check(config)
+  assert "\n" not in str(e.value)
+
+
+def test_options_that_both_objectives_have_are_kept():
+  config = defaults.default("causal")
+  config.objective.isolate_documents = True
+  config.phases = PHASES
+  config.train.num_steps = 7
+  first, second = split(config)
+  assert (first.config.objective.name, second.config.objective.name) == (
+    *("causal", "roberta"),
+  )
+  assert second.config.objective.isolate_documents
+  assert second.config.objective.mask_rate == 0.3
