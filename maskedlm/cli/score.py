@@ -37,10 +37,16 @@ class Score:
     "rest of its word.",
     choices=("original", "l2r"),
   )
+  causal: bool = flag(
+    False,
+    "Score each token by those before it, with a model of the objective "
+    "gptbert, which is masked and causal; default: with masks.",
+  )
   minimal_pairs: tuple[str, ...] = flag(
     (),
     "Instead of texts: BLiMP's files (sentence_good, sentence_bad, UID, "
-    "linguistics_term, field); prints how often the good one scores higher.",
+    "linguistics_term, field); prints how often the good one scores higher; a "
+    "tie is wrong.",
     metavar="FILE",
     reads=True,
   )
@@ -71,7 +77,9 @@ class Score:
       "batch_tokens": self.encoder.batch_tokens or BATCH_TOKENS,
     }
     scorer = functools.cache(
-      lambda: token_model.make_token_model(opened, path, **shape)
+      lambda: token_model.make_token_model(
+        opened, path, **shape, causal=self.causal
+      )
     )
     pair_scorer = functools.cache(
       lambda: next_sentence.make_pair_scorer(opened, path, **shape)
@@ -113,10 +121,13 @@ class Score:
 
     values = minimal_pairs.count(judged())
     console.clear_progress()
+    values = {"causal": model.cfg.causal, **values}
     if self.json:
       console.print_json(values)
     else:
+      pseudo = "" if model.cfg.causal else "pseudo-"
       print("\n".join(_accuracy_table(values)))
+      print(f"by {pseudo}log-likelihood; a tie is wrong")
 
   def _score_lines(self, scorer, pair_scorer, seen: Counter, write) -> None:
     """Answers the lines of the input, some at a time."""

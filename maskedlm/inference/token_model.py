@@ -1,5 +1,6 @@
 """Opens pretrained models that predict tokens of texts."""
 
+import dataclasses
 import pathlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -35,6 +36,7 @@ def make_token_model(
   *,
   length: int = 0,
   batch_tokens: int = BATCH_TOKENS,
+  causal: bool = False,
 ) -> TokenModel:
   """Returns the TokenModel of a loaded checkpoint (ELECTRA: the generator).
 
@@ -43,12 +45,20 @@ def make_token_model(
     path: where it is.
     length: the most tokens in a row; 0 = see row_length.
     batch_tokens: about how many positions a batch has.
+    causal: read as a causal model one that was trained as both (gptbert.py).
 
   Raises:
-    ConfigError: the model has no head that predicts tokens, or the length is
-      out of range.
+    ConfigError: the model has no head that predicts tokens, or was not trained
+      as both, or the length is out of range.
   """
   params, cfg = token_model(opened.params, opened.meta["task"], path)
+  if causal and not cfg.shifted:
+    raise ConfigError(
+      f"--causal: {path} was not trained as a masked and a causal model "
+      "(objective.name=gptbert): leave it out."
+    )
+  if causal:
+    cfg = dataclasses.replace(cfg, causal=True, shifted=False)
   return TokenModel(
     str(path),
     opened.tokenizer,

@@ -57,6 +57,12 @@ class EncoderConfig(ModelOptions):
     "those after it.",
     frozen=True,
   )
+  shifted: bool = option(
+    False,
+    "The MLM head predicts a token at the position before it, whether it is "
+    "masked or the next one (GPT-BERT).",
+    frozen=True,
+  )
   pooler: str = option(
     "tanh",
     "Function after the pooler's dense layer.",

@@ -222,6 +222,7 @@ class Block(nn.Module):
     flags: LayerFlags,
     segment_ids: Int[Array, "B L"],
     rotations,
+    causal_rows: Bool[Array, " B"] | None,
   ) -> tuple[Float[Array, "n D"], None]:
     """Returns (the tokens' vectors, None), as scan requires.
 
@@ -230,6 +231,7 @@ class Block(nn.Module):
       flags: this layer's.
       segment_ids: of the rows.
       rotations: the result of `rotations_of`.
+      causal_rows: as of Encoder.
     """
     cfg = self.cfg
     rotation = jax.tree.map(
@@ -237,7 +239,8 @@ class Block(nn.Module):
     )
     mask = AttentionMask(
       segment_ids,
-      causal=cfg.causal,
+      causal_rows=causal_rows,
+      causal=cfg.causal or causal_rows is not None,
       right_to_left=cfg.right_to_left,
       window=cfg.local_window,
       is_local=~flags.is_global,
@@ -289,6 +292,7 @@ class Encoder(nn.Module):
     token_type_ids: Int[Array, "B L"],
     segment_ids: Int[Array, "B L"],
     positions: Int[Array, "B L"] | None = None,
+    causal_rows: Bool[Array, " B"] | None = None,
     *,
     train: bool,
   ) -> Float[Array, "B L D"]:
@@ -301,6 +305,8 @@ class Encoder(nn.Module):
         0 for padding.
       positions: None for 0..L-1; each row is then one text of segment 1,
         followed by padding.
+      causal_rows: the rows that are causal, unless cfg.causal says that all
+        are; None for none.
       train: apply dropout, which needs rngs={"dropout": key}.
     """
     cfg = self.cfg
@@ -328,11 +334,11 @@ class Encoder(nn.Module):
       x = project(x)
     self.sow("intermediates", "embedded", x)
     if N:
-      blocks = stack(Block, cfg, train, (0, nn.broadcast, nn.broadcast))
+      blocks = stack(Block, cfg, train, (0, *[nn.broadcast] * 3))
       flags = LayerFlags(np.arange(N) == 0, np.array(cfg.global_layers))
       rotations = rotations_of(cfg, positions, train=train)
       x, _ = blocks(cfg, train, one_text, name="layers")(
-        x, flags, segment_ids, rotations
+        x, flags, segment_ids, rotations, causal_rows
       )
     if cfg.norm_order == "pre":  # The sum is not normalised yet.
       x = make_norm(cfg, "final_norm")(x)

@@ -22,6 +22,13 @@ def gather_positions(
   return jnp.take_along_axis(x, positions[..., None], axis=1)
 
 
+def predicted_at(
+  cfg: EncoderConfig, positions: Int[Array, "B P"]
+) -> Int[Array, "B P"]:
+  """Returns the positions whose vectors predict the tokens at positions."""
+  return jnp.maximum(positions - 1, 0) if cfg.shifted else positions
+
+
 def sentence_vector(
   cfg: EncoderConfig,
   x: Float[Array, "B L D"],
@@ -323,7 +330,7 @@ def mlm_logits(
   )
   logits: Any = MlmHead(cfg).apply(
     {"params": params["mlm_head"]},
-    gather_positions(hidden, positions),
+    gather_positions(hidden, predicted_at(cfg, positions)),
     params["encoder"]["embeddings"]["token"]["embedding"],
   )
   return logits[..., : cfg.vocab_size]

@@ -14,7 +14,7 @@ from maskedlm.modeling import losses, vocabulary_softmax
 from maskedlm.modeling.arrays import Array, Bool, Float
 from maskedlm.modeling.encoder import Encoder, EncoderConfig
 from maskedlm.modeling.families import make_encoder
-from maskedlm.modeling.heads import MlmHead, gather_positions
+from maskedlm.modeling.heads import MlmHead, gather_positions, predicted_at
 
 
 def init(cfg: EncoderConfig, encoder_key: Key, head_key: Key) -> Params:
@@ -74,10 +74,12 @@ def encoder_inputs(batch: Batch) -> Batch:
   """Returns the encoder's arguments, int32 [R, S] each.
 
   They are the packed rows if there are any; otherwise [R, S] = [B, L].
-  "positions" is None if the batch has none, which stands for 0..L-1.
+  "positions" is None if the batch has none, which stands for 0..L-1. A batch
+  may have "causal_rows" [B].
   """
-  names = ("input_ids", "token_type_ids", "segment_ids", "positions")
+  names = ["input_ids", "token_type_ids", "segment_ids", "positions"]
   if "packed" not in batch:
+    names += ["causal_rows"] * ("causal_rows" in batch)
     return {name: batch.get(name) for name in names}
   packed = batch["packed"]  # [G, r, S] each.
   return {
@@ -233,7 +235,7 @@ def predict(
     return jax.tree.map(lambda left, right: (left + right) / 2, *sides)
   return MlmHead(cfg).apply(
     {"params": params["mlm_head"]},
-    gather_positions(hidden, positions),
+    gather_positions(hidden, predicted_at(cfg, positions)),
     table,
     output,
   )

@@ -69,9 +69,10 @@ def entropy(query, key, mask: AttentionMask, *, block: int = BLOCK):
 
 
 def _blocks(arrays, mask: AttentionMask, block: int):
-  """Returns (fixed, arrays [B, H, L, K], segments [B, L], reach []).
+  """Returns (fixed, arrays [B, H, L, K], segments [B, L], reach).
 
-  L is padded to a multiple of the block.
+  L is padded to a multiple of the block. The reach is how far a token attends,
+  [], and mask.causal_rows.
 
   Args:
     arrays: [B, L, H, K] each.
@@ -93,21 +94,22 @@ def _blocks(arrays, mask: AttentionMask, block: int):
   reach = jnp.int32(mask.window // 2 if mask.window else L)
   if mask.window and mask.is_local is not None:
     reach = jnp.where(mask.is_local, reach, L)
-  fixed = _Fixed(block, mask.causal, mask.alibi)
-  return fixed, [*map(blocks, arrays)], segments, reach
+  causal = mask.causal and mask.causal_rows is None
+  fixed = _Fixed(block, causal, mask.alibi)
+  return fixed, [*map(blocks, arrays)], segments, (reach, mask.causal_rows)
 
 
 class _Fixed(NamedTuple):
   """The arguments that are static under jit."""
 
   block: int
-  causal: bool
+  causal: bool  # All rows are.
   alibi: bool
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _attend(fixed, query, key, value, segments, reach):
-  """Returns attention for q, k, v [B, H, L, K], segments [B, L], reach []."""
+  """Returns attention for q, k, v [B, H, L, K]; see _blocks for the rest."""
   return _forward(fixed, query, key, value, segments, reach)[0]
 
 
@@ -190,7 +192,7 @@ def visited(fixed, segments, reach):
   meet = low[:, :, None] <= high[:, None, :]
   meet = (meet & meet.swapaxes(1, 2)).any(axis=0)  # [num, num]
   apart = np.abs(np.subtract.outer(np.arange(num), np.arange(num)))
-  meet &= (apart - 1) * fixed.block < reach
+  meet &= (apart - 1) * fixed.block < reach[0]
   if fixed.causal:
     meet &= np.tri(num, dtype=bool)
   return meet.argmax(axis=1), num - meet[:, ::-1].argmax(axis=1)
@@ -205,9 +207,11 @@ def _scores(fixed, q, k, segments, reach, i, j):
   if fixed.alibi:
     slopes = np.float32(alibi_slopes(q.shape[1]))[:, None, None]
     scores = scores - slopes * jnp.abs(distance)
-  allowed = jnp.abs(distance) <= reach
+  allowed = jnp.abs(distance) <= reach[0]
   if fixed.causal:
     allowed &= distance >= 0
+  if reach[1] is not None:
+    allowed = allowed & ((distance >= 0) | ~reach[1][:, None, None])
   query_segments, key_segments = (
     jax.lax.dynamic_slice_in_dim(segments, n * size, size, 1) for n in (i, j)
   )

@@ -39,6 +39,7 @@ class Case(NamedTuple):
   dtype: str  # float32 or bfloat16.
   dropout: float  # Rate for the weights in this call: 0 in evaluation.
   alibi: bool = False
+  mixed: bool = False  # Some rows are causal, others are not.
   capability: float | None = None  # An NVIDIA GPU's; None if new enough.
 
 
@@ -98,6 +99,10 @@ def refusal(name: str, case: Case) -> str:
     return (
       "adds no bias to the scores, which model.position='alibi' needs: set "
       "model.attention='blockwise' or 'xla'"
+    )
+  if name == "splash" and case.mixed:
+    return (
+      "reads all rows of a batch in one direction: set model.attention='auto'"
     )
   if name == "cudnn" and (why := _cudnn_refusal(case)):
     return why

@@ -264,6 +264,7 @@ class Attention(nn.Module):
       dtype=self.dtype,
       dropout=self.dropout if train else 0.0,
       alibi=mask.alibi,
+      mixed=mask.causal_rows is not None,
     )
 
 

@@ -21,6 +21,8 @@ class AttentionMask(NamedTuple):
   """
 
   segment_ids: Int[Array, "B L"]
+  # [B]: of these rows `causal` is, the others read both sides; None for all.
+  causal_rows: Bool[Array, " B"] | None = None
   causal: bool = False  # A token attends only to itself and to its left,
   right_to_left: bool = False  # or, if this is set too, to its right.
   window: int = 0  # At most window / 2 tokens on each side; 0 for no limit.
@@ -34,8 +36,10 @@ def to_array(mask: AttentionMask) -> Bool[Array, "B 1 L S"]:
   L = mask.segment_ids.shape[1]
   allowed = same_segment(mask.segment_ids)
   if mask.causal:
-    before = causal(L)
-    allowed = allowed & (before.T if mask.right_to_left else before)
+    before = causal(L).T if mask.right_to_left else causal(L)
+    if mask.causal_rows is not None:
+      before = before | ~mask.causal_rows[:, None, None, None]
+    allowed = allowed & before
   if mask.window:
     near = within(L, mask.window)
     if mask.is_local is not None:

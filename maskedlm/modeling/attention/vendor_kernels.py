@@ -38,7 +38,8 @@ def cudnn(query, key, value, mask: AttentionMask):
   share. A row that is not one text though mask.one_text says so has NaN, which
   stops training. In long rows, a window is a band of blocks.
   """
-  if not mask.window or not banded.saves(mask):
+  mixed = mask.causal_rows is not None
+  if not mask.window or mixed or not banded.saves(mask):
     return _cudnn(query, key, value, mask)
   near = functools.partial(banded.attend, function=attend_cudnn, mask=mask)
   if mask.is_local is None:
@@ -49,7 +50,8 @@ def cudnn(query, key, value, mask: AttentionMask):
 
 
 def _cudnn(query, key, value, mask: AttentionMask):
-  if mask.window or not mask.one_text:
+  mixed = mask.causal_rows is not None
+  if mask.window or mixed or not mask.one_text:
     return attend_cudnn(query, key, value, mask=to_array(mask))
   segments = mask.segment_ids
   L = segments.shape[1]

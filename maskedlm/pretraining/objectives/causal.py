@@ -119,6 +119,19 @@ def loss(
 ) -> tuple[Metrics, Metrics]:
   """Returns (terms, metrics) of a batch with its targets; see Task.loss."""
   hidden = masked_lm.encode(cfg, params, batch, key, train)
+  loss, correct, count = row_sums(cfg, params, batch, hidden)
+  terms = {"lm": (loss, count)}
+  return terms, {"lm_loss": (loss, count), "lm_accuracy": (correct, count)}
+
+
+def row_sums(cfg: EncoderConfig, params: Params, batch: Batch, hidden):
+  """Returns (loss, correct, count) [B] of the rows' targets.
+
+  Args:
+    cfg, params: the model.
+    batch: next_labels and next_weights [B, L] are read.
+    hidden: the encoder's vectors, [B, L, D].
+  """
   table = masked_lm.token_embedding(params["encoder"])
 
   def predict(hidden, labels):
@@ -129,10 +142,8 @@ def loss(
     return MlmHead(cfg).apply(head, hidden, table, output)
 
   labels, weights = batch["next_labels"], batch["next_weights"]
-  loss, correct = sum_by_chunks(predict, hidden, labels, weights)
-  count = losses.sum_rows(weights)
-  terms = {"lm": (loss, count)}
-  return terms, {"lm_loss": (loss, count), "lm_accuracy": (correct, count)}
+  sums = sum_by_chunks(predict, hidden, labels, weights)
+  return *sums, losses.sum_rows(weights)
 
 
 def sum_by_chunks(predict, hidden, labels, weights):

@@ -25,11 +25,13 @@ BATCHES = {
   "electra": (pair_rows, "adjacent_batches"),
   "causal": (text_rows, "full_sentence_batches"),
   "bilm": (text_rows, "full_sentence_batches"),
+  "gptbert": (text_rows, "full_sentence_batches"),
 }
 MODELS = {"electra": {"embedding_width": 10}, "bilm": {"type_vocab_size": 0}}
 OPTIONS = {
   "spanbert": {"mask_rate": 0.4, "max_span_targets": 3},
   "electra": {"generator_size": 0.5},
+  "gptbert": {"masked_share": 0.5},
 }
 NAMES = list(BATCHES)
 
@@ -90,6 +92,7 @@ def test_split_over_8_devices_it_is_the_same(make, name):
     ),
     ("causal", "encoder mlm_head", {"lm": V}),
     ("bilm", "bilm_head encoder", {"lm": V}),
+    ("gptbert", "encoder mlm_head", {"mlm": V, "lm": V}),
   ],
 )
 def test_an_untrained_model_knows_nothing(make, name, subtrees, losses):
@@ -101,6 +104,8 @@ def test_an_untrained_model_knows_nothing(make, name, subtrees, losses):
   terms, metrics = jitted_loss(task)(params, batch, None, False)
   assert set(terms) == set(losses)
   scale = {"discriminator": 50}  # ELECTRA's weight of this term.
+  if name == "gptbert":
+    scale = {"mlm": 0.5, "lm": 0.5}
   for term, classes in losses.items():
     total, count = terms[term]
     mean = float(total / count) / scale.get(term, 1)
