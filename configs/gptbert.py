@@ -117,5 +117,5 @@ def _tenth(i):
     **length,
     "data.length": 128 * longer,
     "data.batch_size": round(rows / 512) * 512,
-    "objective.mask_rate": 0.30 - 0.15 * done,
+    "objective.mask_rate": round(0.30 - 0.15 * done, 4),
   }

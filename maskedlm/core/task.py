@@ -19,6 +19,24 @@ Params = Mapping[str, Any]
 Metrics = Mapping[str, tuple[Array, Array]]
 
 
+class Carried(NamedTuple):
+  """State that steps of training pass on beside the parameters.
+
+  It is saved with them. The metrics of Task.loss in training have OBSERVED, a
+  tree of arrays, which is added over microbatches and goes to `update`.
+  """
+
+  init: Callable[[], Any]  # -> the arrays before the first step.
+  # (arrays, batch, key) -> batch, for Task.corrupt in training; None for that.
+  corrupt: Callable[[Any, Batch, Key], Batch] | None
+  # (arrays, what the step observed, steps done with this one) -> arrays.
+  update: Callable[[Any, Any, Array], Any]
+
+
+OBSERVED = "observed"
+NOTHING = Carried(lambda: (), None, lambda arrays, observed, step: arrays)
+
+
 class Task(NamedTuple):
   """The functions and numbers that define a training task for the loop.
 
@@ -90,6 +108,8 @@ class Task(NamedTuple):
   # Pairs of `corrupt` and `loss` by which each held-out batch is measured; () =
   # those of training. Their terms and metrics have different names.
   heldout: tuple[tuple[Callable, Callable], ...] = ()
+  # State of training beside the parameters.
+  carried: Carried = NOTHING
   # The metric that selects the best checkpoint, higher is better; "" for the
   # lowest loss.
   best: str = ""
@@ -104,3 +124,9 @@ class Task(NamedTuple):
   def measured(self) -> tuple[tuple[Callable, Callable], ...]:
     """The pairs of `corrupt` and `loss` for held-out batches."""
     return self.heldout or ((self.corrupt, self.loss),)
+
+  def corrupt_with(self, arrays: Any, batch: Batch, key: Key) -> Batch:
+    """Returns the corrupted batch of a step that carries these arrays."""
+    if self.carried.corrupt:
+      return self.carried.corrupt(arrays, batch, key)
+    return self.corrupt(batch, key)

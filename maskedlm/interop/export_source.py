@@ -75,11 +75,6 @@ def open_export_source(
     params = {n: x for n, x in params.items() if n in initial_params.SHARED}
     kept = ("objective", "sentences")
     task = {name: task[name] for name in kept if name in task}
-  if cfg.shifted and "mlm_head" in params:
-    raise InteropError(
-      f"{path} predicts a token at the position before it, as no other library "
-      "does: export the encoder alone, --part=encoder."
-    )
   for name in PRETRAINING_ONLY:
     if params.pop(name, None) is not None:
       log(f"left out: {name}, which only pretraining uses")

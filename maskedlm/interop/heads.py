@@ -152,6 +152,8 @@ def head_outputs(
     made |= head.outputs(x)
   if "mlm_logits" in made:
     made["mlm_logits"] = made["mlm_logits"][..., : cfg.vocab_size]
+    if cfg.shifted:  # Where the tokens are, as in other models.
+      made["mlm_logits"] = jnp.roll(made["mlm_logits"], 1, axis=1)
   return {name: x.astype(jnp.float32) for name, x in made.items()}
 
 

@@ -33,9 +33,9 @@ from maskedlm.pretraining.config import (
 from maskedlm.pretraining.initial import init_from, init_tokens
 from maskedlm.runtime import buckets, console, multihost, waiting
 from maskedlm.training import (
+  joined_tasks,
   language_metrics,
   loop,
-  phases,
   sharding,
   step,
   trackers,
@@ -149,7 +149,7 @@ def check(config: ConfigDict) -> jax.sharding.Mesh:
     architecture.check_attention(cfg, **layer.machine())
     tasks.append(objectives.make_task(c, corpus))
     step.over_mesh(c, tasks[-1], mesh, rates=phase.rates)
-  phases.join_tasks(parts, tasks)
+  joined_tasks.join_tasks(parts, tasks)
   if config.init_tokens:
     init_tokens.check(config, jax.eval_shape(tasks[0].init, jax.random.key(0)))
   return mesh

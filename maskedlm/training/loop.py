@@ -26,12 +26,9 @@ from maskedlm.runtime import console, interrupts, multihost, output_files
 from maskedlm.training import metrics, sharding, step_memory
 from maskedlm.training import step as steps
 from maskedlm.training.checkpoints import manager
+from maskedlm.training.joined_tasks import join_tasks
 from maskedlm.training.options import StepOptions
-from maskedlm.training.phases import (
-  Phase,
-  join_tasks,
-  phase_index,
-)
+from maskedlm.training.phases import Phase, phase_index
 from maskedlm.training.profiling import watch
 from maskedlm.training.progress import RUN_AHEAD, Progress
 from maskedlm.training.start import begin

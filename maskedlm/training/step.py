@@ -5,6 +5,7 @@ compiles them for chips that are not present. The randomness of a step is
 derived from (seed, step) and never stored.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from maskedlm.core.task import Batch, Key, Metrics, Params, Task
+from maskedlm.core.task import OBSERVED, Batch, Key, Metrics, Params, Task
 from maskedlm.modeling.arrays import Float, Int
 from maskedlm.runtime import xla_flags
 from maskedlm.training import (
@@ -42,6 +43,7 @@ class TrainState(NamedTuple):
   nonfinite: Int[jax.Array, ""]  # Steps that were not, in a row until now.
   losses: spikes.Losses  # Of the last steps.
   ema: Any = ()  # The moving average of params; () if there is none.
+  carried: Any = ()  # Arrays of Task.carried.
 
 
 class Direction(NamedTuple):
@@ -76,13 +78,16 @@ def make_init(
 
   def init() -> TrainState:
     key = jax.random.fold_in(jax.random.key(seed), INIT)
-    return first_state(task.init(key), tx, ema)
+    return first_state(task, task.init(key), tx, ema)
 
   return init
 
 
 def first_state(
-  params: Params, tx: optax.GradientTransformation, ema: MovingAverage
+  task: Task,
+  params: Params,
+  tx: optax.GradientTransformation,
+  ema: MovingAverage,
 ) -> TrainState:
   """Returns the state before the first step; arguments as in make_init."""
   return TrainState(
@@ -92,6 +97,7 @@ def first_state(
     nonfinite=jnp.zeros((), jnp.int32),
     losses=spikes.init(),
     ema=ema.init(params),
+    carried=task.carried.init(),
   )
 
 
@@ -109,7 +115,7 @@ def make_direction(
   def direct(state: TrainState, batch: Batch) -> Direction:
     mask_key, dropout_key = _train_keys(seed, state.step)
     with jax.named_scope("masking"):
-      batch = task.corrupt(batch, mask_key)
+      batch = task.corrupt_with(state.carried, batch, mask_key)
     gradient, loss, stats = gradient_of(
       task, gather(state.params), batch, dropout_key, accumulate
     )
@@ -164,7 +170,9 @@ def make_step(
   )
 
   def step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
-    batch, gradient, loss, stats, update, opt_state = direct(state, batch)
+    batch, gradient, loss, found, update, opt_state = direct(state, batch)
+    stats = dict(found)
+    observed = stats.pop(OBSERVED, None)
     with jax.named_scope("optimizer"):
       rate = schedule(state.step)
       norm = optax.tree.norm(gradient)
@@ -178,10 +186,12 @@ def make_step(
 
       params = jax.tree.map(lambda p, u: p - rate * u, state.params, update)
       average = ema.update(state.step, state.ema, params)
+      carried = task.carried.update(state.carried, observed, state.step + 1)
       state = TrainState(
         step=state.step + 1,
         params=if_applied(params, state.params),
         ema=if_applied(average, state.ema),
+        carried=if_applied(carried, state.carried),
         opt_state=if_applied(opt_state, state.opt_state),
         nonfinite=jnp.where(finite, 0, state.nonfinite + 1),
         losses=losses,
@@ -227,9 +237,8 @@ def over_mesh(
   params = jax.eval_shape(lambda: task.init(jax.random.key(0)))
   tx, schedule = optimizer.make_optimizer(config.optimizer, num_rates, params)
   ema = moving_average.make(config.train.ema_decay)
-  state = sharding.abstract(
-    jax.eval_shape(lambda params: first_state(params, tx, ema), params), mesh
-  )
+  first = functools.partial(first_state, task, tx=tx, ema=ema)
+  state = sharding.abstract(jax.eval_shape(first, params), mesh)
   shardings = jax.tree.map(lambda x: x.sharding, state)
   init = jax.jit(
     make_init(task, tx, config.seed, ema=ema), out_shardings=shardings
@@ -259,23 +268,18 @@ def over_mesh(
     rate_at,
     split=lambda batch: split_batch(batch, accumulate),
   )
-  step = jax.jit(
-    step,
+  compiled = functools.partial(
+    jax.jit,
     in_shardings=(shardings, sharding.rows(mesh)),
-    out_shardings=(shardings, sharding.replicated(mesh)),
-    donate_argnums=0,
     compiler_options=xla_flags.step_options(mesh.devices.flat[0].device_kind),
   )
+  whole = sharding.replicated(mesh)
+  step = compiled(step, out_shardings=(shardings, whole), donate_argnums=0)
   heldout_step = make_heldout_step(
     task, seed=config.seed, accumulate=accumulate
   )
-  heldout_step = jax.jit(heldout_step, out_shardings=sharding.replicated(mesh))
-  watch = jax.jit(
-    watch,
-    in_shardings=(shardings, sharding.rows(mesh)),
-    out_shardings=sharding.replicated(mesh),
-    compiler_options=xla_flags.step_options(mesh.devices.flat[0].device_kind),
-  )
+  heldout_step = jax.jit(heldout_step, out_shardings=whole)
+  watch = compiled(watch, out_shardings=whole)
   return OverMesh(state, init, step, heldout_step, watch)
 
 
@@ -369,8 +373,12 @@ def make_heldout_step(
 
 
 def totals(pairs: Any) -> Any:
-  """Sums a tree of metrics over rows: (sum, weight) become scalars."""
-  return jax.tree.map(jnp.sum, pairs)
+  """Sums metrics over rows: (sum, weight) become scalars, but for OBSERVED."""
+
+  def total(path, x):
+    return x if jax.tree_util.DictKey(OBSERVED) in path else jnp.sum(x)
+
+  return jax.tree_util.tree_map_with_path(total, pairs)
 
 
 def _train_keys(seed: int, step: Int[jax.Array, ""]) -> tuple[Key, Key]:

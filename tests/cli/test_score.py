@@ -1,14 +1,19 @@
 """`maskedlm score`: texts, pairs, files, stdin, minimal pairs, errors."""
 
+import dataclasses
 import io
 import json
 import sys
 
+import jax
+import numpy as np
 import pytest
 
 import maskedlm
 from helpers import untrained, workdirs
 from maskedlm.cli import main
+from maskedlm.modeling import heads
+from maskedlm.training.checkpoints import load
 
 TEXTS = ["the cat sat on the mat.", "she sold the red book"]
 
@@ -145,6 +150,41 @@ def test_minimal_pairs(call, model, tmp_path):
   assert table[-1] == "by pseudo-log-likelihood; a tie is wrong"
 
 
+def test_a_model_that_is_both_is_scored_in_both_directions(
+  tmp_path, capsys, workdir
+):
+  """Its head predicts the next token, of the masked or the read text."""
+  opened = load.open_checkpoint(workdir)
+  parts = {name: opened.params[name] for name in ("encoder", "mlm_head")}
+  made = {}
+  for name, changes in (("both", {"shifted": True}), ("one", {"causal": True})):
+    cfg = dataclasses.replace(opened.cfg, **changes)
+    made[name] = workdirs.save(tmp_path / name, parts, cfg, opened.tokenizer)
+  both = maskedlm.load(made["both"])
+  (score,) = both.score(TEXTS[:1])
+  ids = [2, *score.ids, 3]
+  for i, label in enumerate(score.ids, 1):
+    row = {
+      "input_ids": np.array([[*ids[:i], 4, *ids[i + 1 :]]]),
+      "token_type_ids": np.zeros((1, len(ids)), np.int32),
+      "segment_ids": np.ones((1, len(ids)), np.int32),
+    }
+    logits = heads.mlm_logits(parts, opened.cfg, row, np.array([[i - 1]]))
+    expected = jax.nn.log_softmax(logits[0, 0])[label]
+    assert score.log_probabilities[i - 1] == pytest.approx(expected, abs=1e-4)
+
+  pairs = tmp_path / "pairs.jsonl"
+  pairs.write_text('{"sentence_good": "the cat", "sentence_bad": "the mat"}')
+  for argv in (["--json", TEXTS[0]], ["--minimal-pairs", str(pairs), "--json"]):
+    printed = []
+    for path, flags in ((made["both"], ["--causal"]), (made["one"], [])):
+      argv_ = ["score", "--checkpoint", str(path), *flags, *argv]
+      assert main.main(argv_) == 0
+      printed.append(json.loads(capsys.readouterr().out))
+    assert printed[0] == printed[1]
+  assert printed[0]["causal"] and printed[0]["pairs"] == 1
+
+
 @pytest.mark.parametrize(
   ("command", "stdin", "words"),
   [
@@ -159,6 +199,7 @@ def test_minimal_pairs(call, model, tmp_path):
     ("--length=3 a", "", ["--length=3"]),
     ("--length=99 a", "", ["length=99", "48"]),
     ("--batch_tokens=0 a", "", ["--batch_tokens=0"]),
+    ("--causal a", "", ["--causal", "gptbert", "leave it out"]),
     ("--input={file} --out={file}", "", ["--out=", "input"]),
     ("--out=nowhere/x.jsonl a", "", ["--out=nowhere/x.jsonl"]),
     ("", "", ["stdin", "no line"]),

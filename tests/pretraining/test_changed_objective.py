@@ -10,7 +10,7 @@ import pytest
 from maskedlm import in_python
 from maskedlm.config import defaults, overrides
 from maskedlm.core.errors import ConfigError
-from maskedlm.pretraining import run
+from maskedlm.pretraining import objectives, run
 from maskedlm.pretraining.config import split
 from maskedlm.pretraining.initial import init_from
 from maskedlm.training import progress, sharding
@@ -161,3 +161,24 @@ def test_options_that_both_objectives_have_are_kept():
   )
   assert second.config.objective.isolate_documents
   assert second.config.objective.mask_rate == 0.3
+
+
+def test_a_kill_as_the_weights_of_masks_change_changes_nothing(tiny, tmp_path):
+  """They change at steps 3 and 6; steps 2, 4 and 6 are saved."""
+  config = make_config(tiny)
+  config.phases = ()
+  config.objective = objectives.default_section("roberta")
+  config.objective.update(adapt_every=3, mask_rate=0.4)
+  defaults.validate(config)
+  whole, heldout = train(config, tmp_path / "whole")
+  assert whole.carried["weights"].std() > 0.01
+  # The seventh step's: 8 rows of 24 tokens.
+  seen = whole.carried["right"].sum() + whole.carried["wrong"].sum()
+  assert 40 < seen <= 8 * 10
+  for step in (2, 3, 5):
+    folder = tmp_path / str(step)
+    with pytest.raises(KeyboardInterrupt):
+      train(config, folder, killed_before=step)
+    resumed, same = train(config, folder)
+    jax.tree.map(np.testing.assert_array_equal, resumed, whole)
+    assert heldout == same

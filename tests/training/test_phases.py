@@ -15,8 +15,9 @@ from helpers.toy_runs import (
 )
 from maskedlm.config import defaults, overrides
 from maskedlm.core.errors import ConfigError
+from maskedlm.core.task import Carried
 from maskedlm.pretraining import objectives
-from maskedlm.training import optimizer, phases
+from maskedlm.training import joined_tasks, optimizer, phases
 from maskedlm.training.checkpoints import files, load
 
 
@@ -194,7 +195,7 @@ def test_other_parameters_are_refused():
     return {"dense": {"kernel": jax.random.normal(key, (4, 1))}}
 
   with pytest.raises(ConfigError, match=r"step 50.*parameters"):
-    phases.join_tasks(made, [first, first._replace(init=init)])
+    joined_tasks.join_tasks(made, [first, first._replace(init=init)])
 
 
 def test_steps_of_a_run_are_those_of_its_phases():
@@ -206,7 +207,7 @@ def test_steps_of_a_run_are_those_of_its_phases():
     )
     for n in (1, 2)
   ]
-  joined = phases.join_tasks(made, tasks)
+  joined = joined_tasks.join_tasks(made, tasks)
   for task in joined:
     assert task.batch_at("train", 9) == (1, "train", 9)
     assert task.batch_at("train", 10) == (2, "train", 4)  # 1,200 / 360 tokens.
@@ -215,7 +216,7 @@ def test_steps_of_a_run_are_those_of_its_phases():
     assert task.row_ids("train", 10)[0] == 4 * toy.ROWS
     assert (task.flops(0), task.flops(12)) == (100, 206)
     assert task.num_heldout_batches == 1
-    assert task.measured == ((tasks[0].corrupt, tasks[0].loss),)
+    assert task.measured == ((tasks[0].corrupt, task.loss),)
 
 
 def test_heldout_rows_are_measured_by_each_objective():
@@ -238,12 +239,28 @@ def test_heldout_rows_are_measured_by_each_objective():
     return toy.make_task()._replace(corrupt=corrupt, loss=loss)
 
   tasks = [of(0, "mlm"), of(1, "mlm"), of(2, "lm")]
-  joined = phases.join_tasks(made, tasks)
+  joined = joined_tasks.join_tasks(made, tasks)
   for index, now in enumerate((0, 1, 1)):
     (masks, measures), (first, metrics) = joined[index].heldout
     assert (masks({}, None), first({}, None)) == ({"from": 2}, {"from": 0})
     assert measures(None, {}, None, False)[0] == {"lm_term": (2, 1.0)}
     assert metrics(None, {}, None, False) == ({}, {"mlm_loss": (now, 1.0)})
+
+
+def test_a_phase_without_state_of_its_own_passes_it_on():
+  made = split(config_of({"steps": 2}, {}))
+  carried = Carried(
+    lambda: 5, lambda arrays, batch, key: arrays, lambda a, seen, step: a + 1
+  )
+  task = toy.make_task()._replace(corrupt=lambda batch, key: "plain")
+  tasks = [task, task._replace(carried=carried)]
+  first, second = joined_tasks.join_tasks(made, tasks)
+  assert first.carried.init() == second.carried.init() == 5
+  assert first.corrupt_with(5, None, None) == "plain"
+  assert second.corrupt_with(5, None, None) == 5
+  assert first.carried.update(5, None, 1) == 5
+  assert second.carried.update(5, None, 1) == 6
+  assert joined_tasks.join_tasks(made, [task, task])[1].carried.init() == ()
 
 
 # Three phases of 10 steps, with borders at 3 and 7.

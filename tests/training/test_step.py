@@ -7,6 +7,7 @@ import optax
 import pytest
 
 from helpers import toy
+from maskedlm.core.task import OBSERVED, Carried
 from maskedlm.training import metrics
 from maskedlm.training import step as steps
 
@@ -284,3 +285,34 @@ def test_means_over_uneven_sets_are_exact():
   pairs = [{"m": (6.0, 3.0)}, {"m": (1.0, 1.0)}, {"m": (0.0, 0.0)}]
   assert metrics.means(metrics.sums(pairs)) == {"m": 7 / 4}
   assert metrics.means({"none": (0.0, 0.0)}) == {}
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_steps_carry_state(parts):
+  """It is the sum of what was read; a step that is not applied adds nothing."""
+  plain = toy.make_task(bad_steps=[1])
+
+  def corrupt(carried, batch, key):
+    return {**plain.corrupt(batch, key), "before": jnp.full(toy.ROWS, carried)}
+
+  def loss(params, batch, key, train):
+    terms, metrics = plain.loss(params, batch, key, train)
+    return terms, {**metrics, OBSERVED: batch["x"].sum() + batch["before"][0]}
+
+  task = plain._replace(
+    loss=loss,
+    carried=Carried(
+      init=lambda: jnp.float32(2),
+      corrupt=corrupt,
+      update=lambda carried, observed, step: carried + step * observed,
+    ),
+  )
+  state, step = build(task, accumulate=parts)
+  expected = 2.0
+  for i in range(4):
+    batch = task.batch_at("train", i)
+    state, stats = step(state, batch)
+    assert OBSERVED not in stats
+    if i != 1:  # Each microbatch adds what was carried before.
+      expected += (i + 1) * (batch["x"].sum() + parts * expected)
+    assert float(state.carried) == pytest.approx(expected)

@@ -252,6 +252,7 @@ def check_mlm_head(cfg: EncoderConfig, architecture: Architecture) -> None:
   wanted = {
     "activation": architecture.mlm_activation or cfg.activation,
     "tied": FIXED[architecture.model_type].get("tied", cfg.tied),
+    "shifted": False,
   }
   for name, value in wanted.items():
     if getattr(cfg, name) != value:

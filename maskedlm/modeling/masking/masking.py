@@ -48,8 +48,9 @@ class Masking(NamedTuple):
   num_predictions: int  # In a masked row, P.
   # Task.corrupt: returns the batch with its tokens corrupted, and with
   # masked_positions and masked_labels (int32) and masked_weights (float32),
-  # [B, num_predictions] each.
-  corrupt: Callable[[Batch, Key], Batch]
+  # [B, num_predictions] each. A third argument [V] weighs the types of tokens
+  # (adaptive.py).
+  corrupt: Callable[..., Batch]
 
 
 class _Text(NamedTuple):
@@ -59,6 +60,7 @@ class _Text(NamedTuple):
   candidates: Array  # [B, L] bool.
   num_to_mask: Array  # [B] int32.
   num_predictions: int  # P, the maximum of num_to_mask.
+  weights: Array | None  # [B, L], with which single tokens are drawn.
 
 
 def make_masking(
@@ -115,7 +117,7 @@ def make_masking(
     random_token_table(options.random_tokens, token_counts, is_special),
   )
 
-  def corrupt(batch: Batch, key: Key) -> Batch:
+  def corrupt(batch: Batch, key: Key, type_weights=None) -> Batch:
     input_ids, segment_ids = batch["input_ids"], batch["segment_ids"]
     num_to_mask = count_to_mask(
       jnp.sum(segment_ids > 0, axis=1),
@@ -125,7 +127,8 @@ def make_masking(
     )
     num_to_mask = jnp.maximum(num_to_mask, min(tokenizer.overlap, num_chosen))
     candidates = maskable(input_ids, segment_ids, is_special)
-    text = _Text(batch, candidates, num_to_mask, num_chosen)
+    weights = None if type_weights is None else type_weights[input_ids]
+    text = _Text(batch, candidates, num_to_mask, num_chosen, weights)
     masked, positions, labels, weights = mask_text(key, text)
     return {
       **masked,
@@ -171,6 +174,7 @@ def _choosing_function(options: CorruptionOptions, tokenizer, is_special):
       text.candidates,
       text.num_to_mask,
       num_predictions=text.num_predictions,
+      weights=text.weights,
     )
 
   def choose_by_words(key, text: _Text, *, choose):

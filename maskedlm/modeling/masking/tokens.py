@@ -174,14 +174,17 @@ def choose_tokens(
   num_to_mask: Int[Array, " B"],
   *,
   num_predictions: int,
+  weights: Float[Array, "B L"] | None = None,
 ) -> tuple[Int[Array, "B P"], Float[Array, "B P"]]:
-  """Chooses single tokens, uniformly and without replacement.
+  """Chooses single tokens without replacement.
 
   Args:
     key: decides which.
     candidates: tokens that may be chosen.
     num_to_mask: at most P. A row with fewer candidates gets fewer.
     num_predictions: P.
+    weights: above 0; each token is drawn with a probability proportional to
+      its weight among those that are left. None for equal ones.
 
   Returns:
     positions, in random order, and weights, 0 or 1.
@@ -196,8 +199,12 @@ def choose_tokens(
   n = jnp.minimum(num_to_mask, jnp.sum(candidates, axis=1))
   # The candidates in random order, then the others. top_k would gather the rows
   # of all devices on each.
-  order = jax.random.bits(key, candidates.shape, jnp.uint32) >> 1
-  order = jnp.where(candidates, order, jnp.uint32(2**32 - 1))
+  if weights is None:
+    order = jax.random.bits(key, candidates.shape, jnp.uint32) >> 1
+    order = jnp.where(candidates, order, jnp.uint32(2**32 - 1))
+  else:  # The first of exponential variables of these rates.
+    order = jax.random.exponential(key, candidates.shape) / weights
+    order = jnp.where(candidates, order, jnp.inf)
   positions = jnp.argsort(order, axis=1)[:, :num_predictions]
   used = jnp.arange(num_predictions) < n[:, None]
   return jnp.where(used, positions, 0), used.astype(jnp.float32)

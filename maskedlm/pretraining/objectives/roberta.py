@@ -9,16 +9,26 @@ train.accumulate splits to fit the devices. Masks are new in every epoch
 
 import dataclasses
 import functools
+from typing import Any
 
 import jax
 
+from maskedlm.core.errors import ConfigError
 from maskedlm.core.options import option
-from maskedlm.core.task import Batch, Key, Metrics, Params, Task
+from maskedlm.core.task import (
+  NOTHING,
+  OBSERVED,
+  Batch,
+  Key,
+  Metrics,
+  Params,
+  Task,
+)
 from maskedlm.data.batches import text_rows
 from maskedlm.data.batches.batching import Batches
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.encoder import EncoderConfig
-from maskedlm.modeling.masking import masking
+from maskedlm.modeling.masking import adaptive, masking
 from maskedlm.modeling.masking.options import CorruptionOptions
 from maskedlm.pretraining import frame
 
@@ -51,11 +61,20 @@ class Options(CorruptionOptions):
     choices=("", "windows", "crops"),
     frozen=True,
   )
+  adapt_every: int = option(
+    0,
+    "Steps after which each type of token is masked more or less often, by how "
+    "often it was predicted wrong in them (AMLM); 0 for equal chances.",
+    low=0,
+    frozen=True,
+  )
 
 
 def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   """Returns the Task of RoBERTa's pretraining; arguments as in __init__.py."""
-  length = config.data.length
+  length, every = config.data.length, options.adapt_every
+  if every:
+    _check_adaptive(options, corpus.tokenizer)
   cfg = frame.make_encoder_config(config, corpus)
   masks, heldout = masking.train_and_heldout(
     corpus.tokenizer, length, options, token_counts=corpus.token_counts
@@ -69,9 +88,31 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
     masks,
     heldout=heldout,
     init=functools.partial(init, cfg),
-    loss=functools.partial(loss, cfg),
+    loss=functools.partial(adaptive_loss if every else loss, cfg),
     packed=options.isolate_documents or bool(options.documents),
+  )._replace(
+    carried=adaptive.carry(
+      masks, cfg.vocab_size, every=every, mask_rate=options.mask_rate
+    )
+    if every
+    else NOTHING
   )
+
+
+def _check_adaptive(options: Options, tokenizer) -> None:
+  """Raises ConfigError if adapt_every does not go with the other options."""
+  how = options.choose, options.corruption
+  if how[0] != "tokens" or how[1] not in ("mask", "substitute"):
+    raise ConfigError(
+      f"objective.adapt_every={options.adapt_every} weighs single tokens: set "
+      f"choose='tokens' (it is {how[0]!r}) and corruption='mask' or "
+      f"'substitute' (it is {how[1]!r})."
+    )
+  if tokenizer.overlap > 1:
+    raise ConfigError(
+      f"objective.adapt_every={options.adapt_every} weighs single tokens, and "
+      "overlapping k-mers are masked in a row: set it to 0."
+    )
 
 
 def _batches(config, corpus, shard, options: Options) -> Batches:
@@ -97,3 +138,16 @@ def loss(
   """Returns (terms, metrics) of a corrupted batch; see Task.loss."""
   hidden = masked_lm.encode(cfg, params, batch, key, train)
   return masked_lm.loss(cfg, params, batch, hidden)
+
+
+def adaptive_loss(
+  cfg: EncoderConfig, params: Params, batch: Batch, key: Key, train: bool
+) -> tuple[Metrics, Metrics]:
+  """Returns `loss`, and in training which types of tokens were right."""
+  hidden = masked_lm.encode(cfg, params, batch, key, train)
+  scores = masked_lm.loss_and_correct(cfg, params, batch, hidden)
+  terms, metrics = masked_lm.terms_and_metrics(scores, batch)
+  if not train:
+    return terms, metrics
+  seen: Any = adaptive.observe(scores[1], batch, cfg.vocab_size)
+  return terms, {**metrics, OBSERVED: seen}

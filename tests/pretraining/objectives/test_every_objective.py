@@ -222,7 +222,7 @@ CHOICES = {
       MASKING
       | CHOICES
       | {"isolate_documents": False, "whole_sentences": False}
-      | {"documents": ""},
+      | {"documents": "", "adapt_every": 0},
     ),
     (
       "spanbert",
