@@ -352,7 +352,8 @@ def test_masks_and_wavelengths_change_as_published():
   def values(name, *options):
     found = split(overrides.load_config(f"{CONFIGS}/{name}"))
     rows = [
-      tuple(phase.config[s][o] for s, o in options) for phase in found[-3:]
+      tuple(getattr(getattr(phase.config, s), o) for s, o in options)
+      for phase in found[-3:]
     ]
     return list(dict.fromkeys(rows))
 

@@ -153,7 +153,8 @@ def head_outputs(
   if "mlm_logits" in made:
     made["mlm_logits"] = made["mlm_logits"][..., : cfg.vocab_size]
     if cfg.shifted:  # Where the tokens are, as in other models.
-      made["mlm_logits"] = jnp.roll(made["mlm_logits"], 1, axis=1)
+      x = made["mlm_logits"]
+      made["mlm_logits"] = jnp.concatenate([x[:, :1], x[:, :-1]], axis=1)
   return {name: x.astype(jnp.float32) for name, x in made.items()}
 
 

@@ -12,7 +12,7 @@ def attention_of(config: PretrainConfig, length: int, **machine) -> str:
   be for another machine.
 
   Args:
-    config: the whole config; model and tokenizer are read.
+    config: the whole config; model, objective and tokenizer are read.
     length: L.
     machine: platform and capability, as in attention.dispatch.Case.
 
@@ -25,4 +25,6 @@ def attention_of(config: PretrainConfig, length: int, **machine) -> str:
   if cfg.attention != "auto":
     return cfg.attention
   case = architecture.attention_case(cfg, length, **machine)
+  # An objective with rows of both kinds (gptbert.py).
+  case = case._replace(mixed=hasattr(config.objective, "masked_share"))
   return dispatch.choose_implementation("auto", case)

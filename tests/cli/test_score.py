@@ -171,7 +171,8 @@ def test_a_model_that_is_both_is_scored_in_both_directions(
     }
     logits = heads.mlm_logits(parts, opened.cfg, row, np.array([[i - 1]]))
     expected = jax.nn.log_softmax(logits[0, 0])[label]
-    assert score.log_probabilities[i - 1] == pytest.approx(expected, abs=1e-4)
+    made_p = score.log_probabilities[i - 1]
+    assert made_p == pytest.approx(float(expected), abs=1e-4)
 
   pairs = tmp_path / "pairs.jsonl"
   pairs.write_text('{"sentence_good": "the cat", "sentence_bad": "the mat"}')

@@ -21,7 +21,10 @@ NAMES = [names[0] for names in shrunk_configs.NAMES.values()] + [
   "eurobert.py:610m"
 ]
 # What transformers has no class for.
-ONNX_ALONE = ("causal_base.py", "elmo.py", "gptbert.py", "mosaicbert.py")
+ONNX_ALONE = (
+  *("causal_base.py", "causal_then_masked.py", "elmo.py", "gptbert.py"),
+  "mosaicbert.py",
+)
 
 
 def save(name, folder):

@@ -10,6 +10,7 @@ rows.
 
 import dataclasses
 import functools
+from collections.abc import Mapping
 
 import jax
 import jax.numpy as jnp
@@ -64,7 +65,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
     corpus.tokenizer, length, options, token_counts=corpus.token_counts
   )
   isolated = options.isolate_documents
-  measured = functools.partial(loss, cfg, share)
+  kinds = {"mlm": share, "lm": 1 - share}
   one_way = dataclasses.replace(cfg, causal=True)
 
   def row_flops(attended: float | None) -> float:
@@ -72,7 +73,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
       flops.train_flops(c, length, num_predictions=length, attended=attended)
       for c in (cfg, one_way)
     )
-    return sum(x * y for x, y in zip(each, (share, 1 - share), strict=True))
+    return sum(x * y for x, y in zip(each, kinds.values(), strict=True))
 
   return frame.make_task(
     "gptbert",
@@ -83,13 +84,16 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
     ),
     masks._replace(corrupt=functools.partial(corrupt, masks.corrupt, share)),
     init=functools.partial(roberta.init, cfg),
-    loss=measured,
+    loss=functools.partial(loss, cfg, kinds),
     packed=isolated,
     cost=row_flops,
   )._replace(
     heldout=tuple(
-      (functools.partial(corrupt, heldout.corrupt, whole), measured)
-      for whole in (1.0, 0.0)  # Each row is measured in both ways.
+      (
+        functools.partial(corrupt, heldout.corrupt, whole),
+        functools.partial(loss, cfg, {name: kinds[name]}),
+      )
+      for name, whole in (("mlm", 1.0), ("lm", 0.0))  # Each row in both ways.
     )
   )
 
@@ -151,20 +155,25 @@ def targets(batch: Batch, masked: Batch, is_masked) -> Batch:
 
 def loss(
   cfg: EncoderConfig,
-  share: float,
+  kinds: Mapping[str, float],
   params: Params,
   batch: Batch,
   key: Key,
   train: bool,
 ) -> tuple[Metrics, Metrics]:
-  """Returns (terms, metrics) of a batch with its targets; see Task.loss."""
+  """Returns (terms, metrics) of a batch with its targets; see Task.loss.
+
+  Args:
+    cfg: the architecture.
+    kinds: the weight of the loss of masked rows, "mlm", and of causal ones,
+      "lm", or of one of them.
+    params, batch, key, train: as of Task.loss.
+  """
   hidden = masked_lm.encode(cfg, params, batch, key, train)
   sums = causal.row_sums(cfg, params, batch, hidden)
   terms, metrics = {}, {}
-  for name, rows, weight in (
-    ("mlm", ~batch["causal_rows"], share),
-    ("lm", batch["causal_rows"], 1 - share),
-  ):
+  for name, weight in kinds.items():
+    rows = batch["causal_rows"] == (name == "lm")
     loss, correct, count = (x * rows for x in sums)
     terms[name] = weight * loss, count
     metrics[f"{name}_loss"] = loss, count
