@@ -125,9 +125,8 @@ class Score:
     if self.json:
       console.print_json(values)
     else:
-      pseudo = "" if model.cfg.causal else "pseudo-"
       print("\n".join(_accuracy_table(values)))
-      print(f"by {pseudo}log-likelihood; a tie is wrong")
+      print(f"by {_pseudo(model)}log-likelihood; a tie is wrong")
 
   def _score_lines(self, scorer, pair_scorer, seen: Counter, write) -> None:
     """Answers the lines of the input, some at a time."""
