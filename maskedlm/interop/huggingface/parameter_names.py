@@ -31,6 +31,7 @@ class Architecture(NamedTuple):
   positions_after_pad: bool = False
 
 
+_QKV = ("query", "key", "value")
 _BERT_EMBEDDINGS = {
   "embeddings/token": "embeddings.word_embeddings",
   "embeddings/position": "embeddings.position_embeddings",
@@ -38,27 +39,43 @@ _BERT_EMBEDDINGS = {
   "embeddings/norm": "embeddings.LayerNorm",
 }
 _BERT_LAYERS = {
-  "attention/qkv": (
-    "attention.self.query",
-    "attention.self.key",
-    "attention.self.value",
-  ),
+  "attention/qkv": tuple(f"attention.self.{x}" for x in _QKV),
   "attention/out": "attention.output.dense",
   "attention_norm": "attention.output.LayerNorm",
   "mlp/up": "intermediate.dense",
   "mlp/down": "output.dense",
   "mlp_norm": "output.LayerNorm",
 }
-_BERT_POOLER = {"pooler/dense": "bert.pooler.dense"}
-_BERT_MLM = {
-  "mlm_head/transform": "cls.predictions.transform.dense",
-  "mlm_head/norm": "cls.predictions.transform.LayerNorm",
-  "mlm_head/bias": "cls.predictions.bias",
-}
-_BERT_NSP = {"nsp_head/dense": "cls.seq_relationship"}
-# Heads shared by all architectures.
 _TOKENS = {"tagger/dense": "classifier"}
-_SPANS = {"span_head/dense": "qa_outputs"}
+
+
+def _mlm(transform: str, norm: str, bias: str) -> Names:
+  names = {"transform": transform, "norm": norm, "bias": bias}
+  return {f"mlm_head/{ours}": theirs for ours, theirs in names.items()}
+
+
+def _fine_tuned(pooler: Names) -> dict[str, Names]:
+  """Returns the usual heads of fine-tuning, two of them on a pooler."""
+  return {
+    "ForSequenceClassification": {**pooler, "class_head/dense": "classifier"},
+    "ForTokenClassification": _TOKENS,
+    "ForQuestionAnswering": {"span_head/dense": "qa_outputs"},
+    "ForMultipleChoice": {**pooler, "choice_head/dense": "classifier"},
+  }
+
+
+# Of RoBERTa and ELECTRA.
+_CLASSIFIER = {
+  "pooler/dense": "classifier.dense",
+  "class_head/dense": "classifier.out_proj",
+}
+_BERT_POOLER = {"pooler/dense": "bert.pooler.dense"}
+_BERT_MLM = _mlm(
+  "cls.predictions.transform.dense",
+  "cls.predictions.transform.LayerNorm",
+  "cls.predictions.bias",
+)
+_BERT_NSP = {"nsp_head/dense": "cls.seq_relationship"}
 
 BERT = Architecture(
   model_type="bert",
@@ -72,13 +89,7 @@ BERT = Architecture(
     "ForPreTraining": {**_BERT_POOLER, **_BERT_MLM, **_BERT_NSP},
     "ForMaskedLM": _BERT_MLM,
     "ForNextSentencePrediction": {**_BERT_POOLER, **_BERT_NSP},
-    "ForSequenceClassification": {
-      **_BERT_POOLER,
-      "class_head/dense": "classifier",
-    },
-    "ForTokenClassification": _TOKENS,
-    "ForQuestionAnswering": _SPANS,
-    "ForMultipleChoice": {**_BERT_POOLER, "choice_head/dense": "classifier"},
+    **_fine_tuned(_BERT_POOLER),
   },
   tied={
     "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
@@ -105,21 +116,9 @@ ROBERTA = BERT._replace(
   class_prefix="Roberta",
   heads={
     "Model": _ROBERTA_POOLER,
-    "ForMaskedLM": {
-      "mlm_head/transform": "lm_head.dense",
-      "mlm_head/norm": "lm_head.layer_norm",
-      "mlm_head/bias": "lm_head.bias",
-    },
-    "ForSequenceClassification": {
-      "pooler/dense": "classifier.dense",
-      "class_head/dense": "classifier.out_proj",
-    },
-    "ForTokenClassification": _TOKENS,
-    "ForQuestionAnswering": _SPANS,
-    "ForMultipleChoice": {
-      **_ROBERTA_POOLER,
-      "choice_head/dense": "classifier",
-    },
+    "ForMaskedLM": _mlm("lm_head.dense", "lm_head.layer_norm", "lm_head.bias"),
+    **_fine_tuned(_ROBERTA_POOLER),
+    "ForSequenceClassification": _CLASSIFIER,
   },
   tied={
     "lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight",
@@ -146,21 +145,13 @@ ELECTRA = Architecture(
       "discriminator_head/transform": "discriminator_predictions.dense",
       "discriminator_head/dense": "discriminator_predictions.dense_prediction",
     },
-    "ForMaskedLM": {
-      "mlm_head/transform": "generator_predictions.dense",
-      "mlm_head/norm": "generator_predictions.LayerNorm",
-      "mlm_head/bias": "generator_lm_head.bias",
-    },
-    "ForSequenceClassification": {
-      "pooler/dense": "classifier.dense",
-      "class_head/dense": "classifier.out_proj",
-    },
-    "ForTokenClassification": _TOKENS,
-    "ForQuestionAnswering": _SPANS,
-    "ForMultipleChoice": {
-      "pooler/dense": "sequence_summary.summary",
-      "choice_head/dense": "classifier",
-    },
+    "ForMaskedLM": _mlm(
+      "generator_predictions.dense",
+      "generator_predictions.LayerNorm",
+      "generator_lm_head.bias",
+    ),
+    **_fine_tuned({"pooler/dense": "sequence_summary.summary"}),
+    "ForSequenceClassification": _CLASSIFIER,
   },
   tied={
     "generator_lm_head.weight": "electra.embeddings.word_embeddings.weight"
@@ -168,8 +159,6 @@ ELECTRA = Architecture(
   poolers={"ForSequenceClassification": "gelu", "ForMultipleChoice": "gelu"},
   mlm_activation="gelu",
 )
-
-_PRE_CLASSIFIER = {"pooler/dense": "pre_classifier"}
 
 DISTILBERT = Architecture(
   model_type="distilbert",
@@ -190,26 +179,16 @@ DISTILBERT = Architecture(
   },
   heads={
     "Model": {},
-    "ForMaskedLM": {
-      "mlm_head/transform": "vocab_transform",
-      "mlm_head/norm": "vocab_layer_norm",
-      "mlm_head/bias": "vocab_projector.bias",
-    },
-    "ForSequenceClassification": {
-      **_PRE_CLASSIFIER,
-      "class_head/dense": "classifier",
-    },
-    "ForTokenClassification": _TOKENS,
-    "ForQuestionAnswering": _SPANS,
-    "ForMultipleChoice": {**_PRE_CLASSIFIER, "choice_head/dense": "classifier"},
+    "ForMaskedLM": _mlm(
+      "vocab_transform", "vocab_layer_norm", "vocab_projector.bias"
+    ),
+    **_fine_tuned({"pooler/dense": "pre_classifier"}),
   },
   tied={
     "vocab_projector.weight": "distilbert.embeddings.word_embeddings.weight"
   },
   poolers={"ForSequenceClassification": "relu", "ForMultipleChoice": "relu"},
 )
-
-_MODERN_POOLER = {"pooler/dense": "head.dense", "pooler/norm": "head.norm"}
 
 MODERNBERT = Architecture(
   model_type="modernbert",
@@ -231,15 +210,8 @@ MODERNBERT = Architecture(
   },
   heads={
     "Model": {},
-    "ForMaskedLM": {
-      "mlm_head/transform": "head.dense",
-      "mlm_head/norm": "head.norm",
-      "mlm_head/bias": "decoder.bias",
-    },
-    "ForSequenceClassification": {
-      **_MODERN_POOLER,
-      "class_head/dense": "classifier",
-    },
+    "ForMaskedLM": _mlm("head.dense", "head.norm", "decoder.bias"),
+    **_fine_tuned({"pooler/dense": "head.dense", "pooler/norm": "head.norm"}),
     "ForTokenClassification": {
       "tagger/transform/dense": "head.dense",
       "tagger/transform/norm": "head.norm",
@@ -250,13 +222,9 @@ MODERNBERT = Architecture(
       "span_head/transform/norm": "head.norm",
       "span_head/dense": "classifier",
     },
-    "ForMultipleChoice": {**_MODERN_POOLER, "choice_head/dense": "classifier"},
   },
   tied={"decoder.weight": "model.embeddings.tok_embeddings.weight"},
-  poolers={
-    "ForSequenceClassification": "norm",
-    "ForMultipleChoice": "norm",
-  },
+  poolers={"ForSequenceClassification": "norm", "ForMultipleChoice": "norm"},
 )
 
 # Llama's layers; the names of its decoders, too.
@@ -267,11 +235,7 @@ EUROBERT = Architecture(
   encoder={"embeddings/token": "embed_tokens", "final_norm": "norm"},
   layer="layers.{n}.",
   layers={
-    "attention/qkv": (
-      "self_attn.q_proj",
-      "self_attn.k_proj",
-      "self_attn.v_proj",
-    ),
+    "attention/qkv": tuple(f"self_attn.{x[0]}_proj" for x in _QKV),
     "attention/out": "self_attn.o_proj",
     "attention/group_query": "self_attn.q_proj",
     "attention/group_key_value": ("self_attn.k_proj", "self_attn.v_proj"),
@@ -303,8 +267,6 @@ LLAMA = EUROBERT._replace(
   poolers={},
 )
 
-_ESM_POOLER = {"pooler/dense": "esm.pooler.dense"}
-
 ESM = ROBERTA._replace(
   model_type="esm",
   prefix="esm.",
@@ -317,15 +279,10 @@ ESM = ROBERTA._replace(
   layers=_BERT_LAYERS
   | {"attention_norm": "attention.LayerNorm", "mlp_norm": "LayerNorm"},
   heads={
-    "Model": _ESM_POOLER,
-    **{
-      name: ROBERTA.heads[name]
-      for name in (
-        "ForMaskedLM",
-        "ForSequenceClassification",
-        "ForTokenClassification",
-      )
-    },
+    "Model": {"pooler/dense": "esm.pooler.dense"},
+    "ForMaskedLM": ROBERTA.heads["ForMaskedLM"],
+    "ForSequenceClassification": _CLASSIFIER,
+    "ForTokenClassification": _TOKENS,
   },
   tied={"lm_head.decoder.weight": "esm.embeddings.word_embeddings.weight"},
   positions_after_pad=False,
