@@ -304,16 +304,10 @@ def _open_no_link(path: str | os.PathLike, flags: int) -> int:
   return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
 
 
-def sha256(
-  path: pathlib.Path, progress: Callable[[int], None] = lambda size: None
-) -> str:
-  """Returns a file's SHA-256 in hex; calls progress(bytes) after each block."""
-  digest = hashlib.sha256()
+def sha256(path: pathlib.Path) -> str:
+  """Returns a file's SHA-256 in hex."""
   with path.open("rb") as file:
-    while block := file.read(2**20):
-      digest.update(block)
-      progress(len(block))
-  return digest.hexdigest()
+    return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def cache_dir(name: str) -> pathlib.Path:

@@ -343,7 +343,7 @@ def test_init_from_an_address_is_the_same_on_every_host(gcs, tmp_path):
   assert config.tokenizer.path == f"{address}/tokenizer"
   assert config.model.width == 24
   # The address is resolved when the tokenizer is loaded.
-  made = local.make_tokenizer(config, None, log=print, progress=False)
+  made = local.make_tokenizer(config, None, log=print)
   assert made.sha256 == load_tokenizer(tmp_path / "encoder/tokenizer").sha256
   (file,) = (tmp_path / "encoder" / "tokenizer").iterdir()
   one = load_tokenizer(f"{address}/tokenizer/{file.name}")

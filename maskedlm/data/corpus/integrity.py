@@ -9,7 +9,7 @@ import errno
 import os
 import pathlib
 import stat
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from maskedlm.core.errors import CorpusError
 from maskedlm.core.open_file import open_file
@@ -128,14 +128,7 @@ def rows_of(path: str, meta: Mapping) -> Iterator[None]:
     raise
 
 
-def find_problem(
-  path: str,
-  name: str,
-  file: Mapping,
-  *,
-  whole: bool,
-  progress: Callable[[int], None] = lambda size: None,
-) -> str:
+def find_problem(path: str, name: str, file: Mapping, *, whole: bool) -> str:
   """Returns one line if a file is not as in meta.json, else ''.
 
   Args:
@@ -143,7 +136,6 @@ def find_problem(
     name: the file's.
     file: its "bytes" and "sha256" in meta.json.
     whole: whether to read the file, not only its size.
-    progress: called with the size of each block that was read.
 
   Raises:
     OSError: the file can't be read now, or by this user.
@@ -164,7 +156,7 @@ def find_problem(
       f"{path}: {name} has {status.st_size} bytes, expected {file['bytes']}; "
       f"{shards.REMEDY}"
     )
-  if whole and output_files.sha256(full, progress) != file["sha256"]:
+  if whole and output_files.sha256(full) != file["sha256"]:
     return f"{path}: {name} is damaged: its SHA-256 differs; {shards.REMEDY}"
   return ""
 

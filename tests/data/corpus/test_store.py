@@ -375,12 +375,7 @@ def test_verify_finds_a_flipped_bit_in_any_file(write):
       assert f"{name} is damaged" in problems[0]
       content[position] ^= 16
     file.write_bytes(content)
-  calls = []
-  assert (
-    store.verify_corpus(corpus.path, lambda *call: calls.append(call)) == []
-  )
-  total = sum(file["bytes"] for file in names.values())
-  assert calls[-1] == (total, total)
+  assert store.verify_corpus(corpus.path) == []
 
 
 def test_verify_names_every_problem(write):
