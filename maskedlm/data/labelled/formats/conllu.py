@@ -43,11 +43,6 @@ class Example(NamedTuple):
   lines: tuple[int, ...] = ()  # Line numbers of the words.
   where: str = ""  # FILE:LINE of the first word.
 
-  @property
-  def file(self) -> str:
-    """The name of the file."""
-    return self.where.rpartition(":")[0]
-
 
 def _head(value: Any) -> str:
   """Returns HEAD as CoNLL-U has it."""

@@ -53,11 +53,6 @@ class Example(NamedTuple):
   document: str = ""  # The file's name.
   where: str = ""  # FILE:LINE of the tree.
 
-  @property
-  def file(self) -> str:
-    """The name of the file."""
-    return self.where.rpartition(":")[0]
-
 
 @dataclasses.dataclass(slots=True)
 class _Open:
