@@ -107,14 +107,8 @@ def train_tokenizer(
   sentences: Iterable[str],
   *,
   kind: str,
-  vocab_size: int,
-  lowercase: bool,
   sample_bytes: int | None = None,
-  normalization: str = "",
-  character_coverage: float = training.COVERAGE,
-  byte_fallback: bool = False,
-  k: int = 6,
-  stride: int = 1,
+  **options,
 ) -> Tokenizer:
   """Trains a tokenizer; the same sentences give the same one, bit for bit.
 
@@ -123,16 +117,8 @@ def train_tokenizer(
     kind: wordpiece (as BERT's), bpe (byte-level, as RoBERTa's), unigram
       (sentencepiece, as ALBERT's; trained on 32 MB at most); or characters or
       kmers, which read the options of letters.py alone.
-    vocab_size: size including special tokens. If the text doesn't yield as
-      many, WordPiece and BPE log a warning and return a smaller vocabulary.
-    lowercase: whether to lowercase and strip accents, as uncased BERT does.
     sample_bytes: maximum size of the text trained on; None: all of it.
-    normalization: nfc, nfkc or none; "" is nfkc for unigram, else none.
-    character_coverage: minimum share of the text's characters covered by the
-      vocabulary, if they fit in half of it (in WordPiece, a quarter); the
-      others are unknown. Byte-level BPE covers all.
-    byte_fallback: whether a unigram spells the others with 256 byte tokens.
-    k, stride: letters in a k-mer, and from its beginning to that of the next.
+    **options: those of training.VocabularyOptions.
 
   Raises:
     CorpusError: there is no text, the kind is unknown, vocab_size is impossible
@@ -156,10 +142,7 @@ def train_tokenizer(
   train, read = trainers[kind]
   content = train(
     training.sample_sentences(sentences, sample_bytes),
-    training.VocabularyOptions(
-      *(vocab_size, lowercase, normalization, character_coverage),
-      *(byte_fallback, k, stride),
-    ),
+    training.VocabularyOptions(**options),
   )
   return _make_tokenizer(read(content, "as trained"))
 

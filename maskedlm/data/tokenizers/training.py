@@ -35,15 +35,22 @@ BPE_SPECIALS = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]  # As RoBERTa's.
 
 
 class VocabularyOptions(NamedTuple):
-  """Options of a vocabulary, as described in tokenizer.train_tokenizer."""
+  """Options of a vocabulary."""
 
+  # Special tokens included. If the text doesn't yield as many, WordPiece and
+  # BPE log a warning, and the vocabulary is smaller.
   vocab_size: int
-  lowercase: bool
-  normalization: str
-  character_coverage: float
-  byte_fallback: bool
-  k: int
-  stride: int
+  lowercase: bool  # And without accents, as uncased BERT.
+  normalization: str = ""  # nfc, nfkc or none; "": nfkc in unigram, else none.
+  # Minimum share of the text's characters covered by the vocabulary, if they
+  # fit in half of it (in WordPiece, a quarter); the others are unknown.
+  # Byte-level BPE covers all.
+  character_coverage: float = COVERAGE
+  byte_fallback: bool = (
+    False  # Whether 256 bytes of a unigram spell the others.
+  )
+  k: int = 6  # Letters in a k-mer, and from its beginning to that of the next.
+  stride: int = 1
 
 
 _log = logging.getLogger(__name__)

@@ -94,7 +94,7 @@ def _prepare(tmp_path, text, **options):
   config.tokenizer.update(options)
   lines = []
   out = tmp_path / f"out{len(list(tmp_path.iterdir()))}"
-  corpus = prepare.prepare(config, out, log=lines.append, progress=False)
+  corpus = prepare.prepare(config, out, log=lines.append)
   return corpus.meta["report"], lines
 
 
