@@ -276,9 +276,7 @@ def prepare_corpus(folder: pathlib.Path, shape: Shape):
   config.corpus.source = "docstrings:json,email" if tiny else PACKAGES
   config.corpus.heldout_share = 0.2
   config.tokenizer.vocab_size = min(shape.vocab, 8_192)
-  return prepare.prepare(
-    config, folder / "corpus", log=lambda line: None, progress=False
-  )
+  return prepare.prepare(config, folder / "corpus", log=lambda line: None)
 
 
 # The run.

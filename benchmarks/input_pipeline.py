@@ -165,7 +165,7 @@ def train_tokenizer(text: pathlib.Path, path: pathlib.Path, kind: str):
   config = configure(text, mode="lines", tokenizer="")
   config.tokenizer.kind = kind
   config.tokenizer.vocab_size = {"wordpiece": 30_522, "unigram": 8_000}[kind]
-  return prepare.train_tokenizer(config, path, progress=False)
+  return prepare.train_tokenizer(config, path)
 
 
 def ways() -> list[tuple[str, str]]:
@@ -188,9 +188,7 @@ def compare_prepare(text, name, mode, tokenizer, by, repeats) -> dict:
   def ours():
     slow = mock.patch.object(fast_wordpiece, "make_encoder", lambda *_: None)
     with slow if by == "tokenizers" else contextlib.nullcontext():
-      prepare.prepare(
-        config, directory / "corpus", log=lambda line: None, progress=False
-      )
+      prepare.prepare(config, directory / "corpus", log=lambda line: None)
 
   rates = {ours: [], peer: []}
   for _ in range(repeats):

@@ -76,7 +76,7 @@ def make_corpus(path: pathlib.Path, source: str) -> store.Corpus:
   config.corpus.source = source
   config.corpus.heldout_share = 0.05
   config.tokenizer.vocab_size = 8_192
-  return prepare.prepare(config, path, log=lambda line: None, progress=False)
+  return prepare.prepare(config, path, log=lambda line: None)
 
 
 class Speed(NamedTuple):

@@ -75,7 +75,7 @@ def train_both(
       sizes[part] += training.utf8_length(text)
 
   documents = show_progress(
-    local.document_reader(config, collections.Counter(), progress=True)(),
+    local.document_reader(config, collections.Counter())(),
     "reading",
     lambda d: (1, d.num_bytes),
   )

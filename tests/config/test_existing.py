@@ -137,9 +137,7 @@ def test_lowercase_decides_how_text_is_prepared(tmp_path, vocab):
       "corpus.max_lost=1.0",
     )
     lines = []
-    corpus = prepare.prepare(
-      config, tmp_path / lowercase, log=lines.append, progress=False
-    )
+    corpus = prepare.prepare(config, tmp_path / lowercase, log=lines.append)
     assert sum("tokenizer.lowercase" in line for line in lines) == 1
     unknown[lowercase] = corpus.meta["report"]["unknown tokens"]
   assert unknown == {"True": 0, "False": 4}
@@ -154,7 +152,7 @@ def _prepared(tmp_path, *options):
     *options,
   )
   path = tmp_path / "corpus"
-  prepare.prepare(config, path, log=lambda line: None, progress=False)
+  prepare.prepare(config, path, log=lambda line: None)
   return path
 
 

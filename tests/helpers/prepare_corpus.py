@@ -30,7 +30,7 @@ def silent(line):
 
 def prepare_corpus(config, path, runner=local.run, *, log=silent):
   config = typed(config)
-  return prepare.prepare(config, path, log=log, progress=False, run=runner)
+  return prepare.prepare(config, path, log=log, run=runner)
 
 
 def read_files(path):

@@ -30,21 +30,17 @@ from maskedlm.data.tokenizers import lost_text
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 
 
-def run(
-  config: TextConfig, path: str, *, log: Callable, progress: bool
-) -> store.Corpus:
+def run(config: TextConfig, path: str, *, log: Callable) -> store.Corpus:
   """Prepares the corpus at `path`; see prepare.prepare."""
   report = Counter()
   domain_counts = domain_splits.empty_counts(config.corpus)
-  read = document_reader(config, report, progress)
-  tokenizer = make_tokenizer(config, read(), log=log, progress=progress)
+  read = document_reader(config, report)
+  tokenizer = make_tokenizer(config, read(), log=log)
   # Workers load it from the corpus's folder, which is not shared with others.
   tokenizer_path = os.path.join(store.work_folder(path), "tokenizer")
   return store.write_corpus(
     path,
-    _encode_documents(
-      config, tokenizer_path, read(), report, domain_counts, progress
-    ),
+    _encode_documents(config, tokenizer_path, read(), report, domain_counts),
     tokenizer=tokenizer,
     shard_tokens=config.corpus.shard_tokens,
     options=options.recorded_options(
@@ -56,7 +52,7 @@ def run(
 
 
 def document_reader(
-  config: TextConfig, report: Counter, progress: bool
+  config: TextConfig, report: Counter
 ) -> Callable[[], Iterable[Document]]:
   """Returns a function that reads the documents to encode at each call.
 
@@ -74,7 +70,7 @@ def document_reader(
   if not dedup.is_enabled(config.corpus):
     return read
   status, characters = dedup.find_duplicates(
-    _show(read(), "looking for duplicates", progress), config.corpus
+    _show(read(), "looking for duplicates"), config.corpus
   )
 
   def read_unique():
@@ -87,14 +83,10 @@ def document_reader(
 
 
 def make_tokenizer(
-  config: TextConfig,
-  documents: Iterable[Document],
-  *,
-  log: Callable,
-  progress: bool,
+  config: TextConfig, documents: Iterable[Document], *, log: Callable
 ) -> Tokenizer:
   """Loads tokenizer.path, or trains a tokenizer on the documents."""
-  documents = _show(documents, "reading for the tokenizer", progress)
+  documents = _show(documents, "reading for the tokenizer")
   return vocabulary_sample.load_or_train(
     config,
     lambda: vocabulary_sample.train_on_documents(config, documents, log=log),
@@ -108,7 +100,6 @@ def _encode_documents(
   documents: Iterable[Document],
   report: Counter,
   domain_counts: list[dict],
-  progress: bool,
 ) -> Iterator[tuple[str, list[np.ndarray]]]:
   """Yields (split, ids of each sentence); see encode.unpack_documents."""
   encoded = workers.ordered_map(
@@ -121,17 +112,12 @@ def _encode_documents(
     make_chunks(split_documents(documents, config.corpus.heldout_share)),
     num_workers=workers.num_workers(config.corpus),
   )
-  if progress:
-    encoded = show_progress(
-      encoded, "preparing", lambda e: (len(e.documents), e.num_bytes)
-    )
+  encoded = show_progress(
+    encoded, "preparing", lambda e: (len(e.documents), e.num_bytes)
+  )
   yield from encode.unpack_documents(encoded, report, domain_counts)
   lost_text.refuse(report, config.corpus)
 
 
-def _show(
-  documents: Iterable[Document], label: str, progress: bool
-) -> Iterable[Document]:
-  if not progress:
-    return documents
+def _show(documents: Iterable[Document], label: str) -> Iterable[Document]:
   return show_progress(documents, label, lambda d: (1, d.num_bytes))

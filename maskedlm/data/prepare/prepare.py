@@ -29,7 +29,7 @@ CHECKED_LINES = 1 << 15  # Of the source, for text that a new tokenizer loses.
 
 
 def train_tokenizer(
-  config: TextConfig, path, *, log: Callable = print, progress: bool = True
+  config: TextConfig, path, *, log: Callable = print
 ) -> Tokenizer:
   """Trains the tokenizer on the source's text, or loads tokenizer.path.
 
@@ -45,10 +45,8 @@ def train_tokenizer(
   """
   try:
     with output_files.folder(path):  # Fails before the text is read.
-      read = local.document_reader(config, Counter(), progress)
-      tokenizer = local.make_tokenizer(
-        config, read(), log=log, progress=progress
-      )
+      read = local.document_reader(config, Counter())
+      tokenizer = local.make_tokenizer(config, read(), log=log)
       lines = (line for document in read() for line in stripped(document.lines))
       few = list(itertools.islice(lines, CHECKED_LINES))
       counts = lost_text.count_texts(tokenizer, few)
@@ -65,7 +63,6 @@ def prepare(
   path,
   *,
   log: Callable = print,
-  progress: bool = True,
   run: Callable[..., store.Corpus] = local.run,
 ) -> store.Corpus:
   """Prepares the corpus at `path`, or opens the one prepared there before.
@@ -77,8 +74,7 @@ def prepare(
       this one waits and opens the result.
     log: called with lines for the user; at the end, one for each type of repair
       or cut made in the text.
-    progress: whether to show the progress on stderr.
-    run: the runner, (config, path, log=, progress=) -> corpus.
+    run: the runner, (config, path, log=) -> corpus.
 
   Raises:
     ConfigError: `path` is not writable.
@@ -94,7 +90,7 @@ def prepare(
     if integrity.is_complete(path):
       return _reuse(config, store.open_corpus(path), log)
     store.check_destination(path)
-    corpus = run(config, path, log=log, progress=progress)
+    corpus = run(config, path, log=log)
   for line in describe_corpus(corpus):
     log(line)
   return corpus

@@ -226,9 +226,7 @@ def test_the_error_names_options_that_open_the_corpus(make_config, tmp_path):
 
 def test_a_given_tokenizer_is_compared_by_its_content(make_config, tmp_path):
   config = make_config(make_text(1, 40))
-  made = prepare.train_tokenizer(
-    config, tmp_path / "one", log=silent, progress=False
-  )
+  made = prepare.train_tokenizer(config, tmp_path / "one", log=silent)
   made.save(tmp_path / "two")
   config.tokenizer.path = str(tmp_path / "one")
   corpus = prepare_corpus(config, tmp_path / "corpus")

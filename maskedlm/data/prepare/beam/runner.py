@@ -123,14 +123,12 @@ def run(
   path: str,
   *,
   log: Callable,
-  progress: bool,
 ) -> store.Corpus:
   """Prepares the corpus at `path`; see prepare.prepare.
 
   Args:
     machines: do the work.
     config, path, log: as for prepare.prepare.
-    progress: unused; Beam's runner shows the progress.
 
   Raises:
     ConfigError, CorpusError, StorageError: as for prepare.prepare, or the

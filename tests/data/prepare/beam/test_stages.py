@@ -129,9 +129,7 @@ def test_a_domain_with_only_duplicates_is_named(tmp_path):
 
 def test_the_same_bytes_with_a_given_tokenizer(tmp_path):
   config = make_config(tmp_path)
-  prepare.train_tokenizer(
-    config, tmp_path / "tokenizer", log=silent, progress=False
-  )
+  prepare.train_tokenizer(config, tmp_path / "tokenizer", log=silent)
   config.tokenizer.path = str(tmp_path / "tokenizer")
   here = prepare_corpus(config, tmp_path / "here")
   there = prepare_corpus(config, tmp_path / "there", staged)
