@@ -89,6 +89,11 @@ def option(
   return dataclasses.field(default=default, metadata=metadata)
 
 
+def frozen_option(default: Any, doc: str, **how: Any) -> Any:
+  """Returns an option that a resumed run must keep; arguments as `option`'s."""
+  return option(default, doc, frozen=True, **how)
+
+
 def changed_default(cls: type, name: str, default: Any) -> Any:
   """Returns a copy of field `name` of an options dataclass with a new default.
 

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 
-from maskedlm.core.options import option
+from maskedlm.core.options import frozen_option, option
 from maskedlm.data.sources import reader
 from maskedlm.runtime import buckets
 
@@ -275,35 +275,27 @@ class TextConfig:
 class DataOptions:
   """Options of config.data: the rows of a step."""
 
-  length: int = option(
+  length: int = frozen_option(
     128,
     "Tokens in a row, L, special ones included.",
     low=8,
     high=1_048_576,
-    frozen=True,
     phase=True,
   )
-  batch_size: int = option(
-    256,
-    "Rows in a step, over all devices.",
-    low=1,
-    high=1_048_576,
-    frozen=True,
-    phase=True,
+  batch_size: int = frozen_option(
+    256, "Rows in a step, over all devices.", low=1, high=1_048_576, phase=True
   )
-  alpha: float = option(
+  alpha: float = frozen_option(
     0.3,
     "With corpus.parts, rows are drawn by (share of all rows)^alpha; 1 leaves "
     "the shares as they are.",
     low=0.0,
     high=1.0,
-    frozen=True,
     phase=True,
     needs={"corpus.parts": _has_parts, "data.shares": False},
   )
-  shares: str = option(
+  shares: str = frozen_option(
     "",
     "The share of every part, instead of alpha: en-web=0.7,en-code=0.3.",
-    frozen=True,
     phase=True,
   )

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maskedlm.core.options import option
+from maskedlm.core.options import frozen_option
 from maskedlm.core.task import Array, Batch, Key, Metrics, Params
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.modeling.architecture import EncoderConfig
@@ -44,7 +44,7 @@ def task_option(
       their shapes alone: heads are only taken over from a model with the same
       value (take_heads.py).
   """
-  field = option(default, doc, frozen=True, **bounds)
+  field = frozen_option(default, doc, **bounds)
   more = {"overridable": overridable, "of_head": of_head}
   return dataclasses.field(default=default, metadata={**field.metadata, **more})
 

@@ -7,7 +7,12 @@ training/optimizer.py, config.mesh in training/options.py.
 import dataclasses
 from typing import Any
 
-from maskedlm.core.options import changed_default, copy_option, option
+from maskedlm.core.options import (
+  changed_default,
+  copy_option,
+  frozen_option,
+  option,
+)
 from maskedlm.data import options as of_rows
 from maskedlm.modeling import model_options
 from maskedlm.training import options as of_training
@@ -21,18 +26,16 @@ _MODEL = model_options.ModelOptions
 class RunOptions(of_training.RunOptions):
   """The top level of the config."""
 
-  init_from: str = option(
+  init_from: str = frozen_option(
     "",
     "A workdir or checkpoint, pretrained or fine-tuned, or hf:NAME on the "
     "Hugging Face Hub: its architecture, tokenizer and encoder, and its head "
     "if task and labels are the same.",
-    frozen=True,
   )
-  pretrained: bool = option(
+  pretrained: bool = frozen_option(
     True,
     "False takes the architecture and the tokenizer only, and trains from "
     "scratch.",
-    frozen=True,
   )
   suite: tuple[str, ...] = option(
     (),
@@ -50,57 +53,50 @@ class RunOptions(of_training.RunOptions):
 class DataOptions:
   """config.data: the labelled files, and the rows of a step."""
 
-  train: str = option(
+  train: str = frozen_option(
     "",
     "A labelled file, several with commas between them, or a glob "
     "(docs/guides/finetune/overview.md).",
-    frozen=True,
   )
-  dev: str = option(
+  dev: str = frozen_option(
     "",
     "The same for the development set; '' for dev_share of the training "
     "examples.",
-    frozen=True,
   )
-  skip_bad: bool = option(
+  skip_bad: bool = frozen_option(
     False,
     "Rows and sentences of train and dev that break their format are left out, "
     "and counted; False refuses the first.",
-    frozen=True,
   )
-  dev_share: float = option(
+  dev_share: float = frozen_option(
     0.1,
     "Share of the training examples.",
     low=0.0,
     high=0.9,
-    frozen=True,
     needs={"data.dev": False},
   )
   also_score: tuple[str, ...] = option(
     (), "Further labelled files, scored at the end."
   )
-  max_train: int = option(
+  max_train: int = frozen_option(
     0,
     "Training examples, at most; 0 for all. The same ones whatever the seed.",
     low=0,
-    frozen=True,
   )
-  max_dev: int = option(
-    0, "Development examples, at most; 0 for all.", low=0, frozen=True
+  max_dev: int = frozen_option(
+    0, "Development examples, at most; 0 for all.", low=0
   )
   length: int = copy_option(_DATA, "length")
-  pack: bool = option(
+  pack: bool = frozen_option(
     True,
     "In training, several short examples share one row of the encoder, each "
     "attending to itself only; False pads each to length.",
-    frozen=True,
   )
-  buckets: tuple[int, ...] = option(
+  buckets: tuple[int, ...] = frozen_option(
     (),
     "Held-out rows are padded to the smallest of these that fits, or to "
     "length. Each is compiled once. () for quarters of length, and, if they "
     "are above 128, quarters of the first.",
-    frozen=True,
   )
   batch_size: int = changed_default(_DATA, "batch_size", 32)
 
@@ -114,17 +110,15 @@ class ModelOptions:
   dtype: str = copy_option(_MODEL, "dtype")
   remat: str = copy_option(_MODEL, "remat")
   unroll: bool = copy_option(_MODEL, "unroll")
-  reinit_layers: int = option(
+  reinit_layers: int = frozen_option(
     0,
     "The top layers that start from random parameters.",
-    frozen=True,
     needs={"pretrained": True},
   )
-  fresh_head: bool = option(
+  fresh_head: bool = frozen_option(
     False,
     "Start the head from random parameters even if init_from was fine-tuned on "
     "the same task with the same labels.",
-    frozen=True,
     needs={"pretrained": True},
   )
 

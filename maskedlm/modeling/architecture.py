@@ -9,7 +9,7 @@ import dataclasses
 
 from maskedlm.core import options, own_file
 from maskedlm.core.errors import CheckpointError, ConfigError
-from maskedlm.core.options import option
+from maskedlm.core.options import frozen_option
 from maskedlm.modeling.attention import dispatch
 from maskedlm.modeling.model_options import ModelOptions
 
@@ -24,71 +24,56 @@ class EncoderConfig(ModelOptions):
   (interop/).
   """
 
-  num_layers: int = option(
+  num_layers: int = frozen_option(
     12,
     "Number of blocks, N; 0 for static vectors, which are embeddings alone.",
     low=0,
     high=4_096,
-    frozen=True,
   )
-  vocab_size: int = option(
+  vocab_size: int = frozen_option(
     dataclasses.MISSING,
     "Tokens of the tokenizer; arrays have padded_vocab_size rows.",
     low=1,
     high=16_777_216,
-    frozen=True,
   )
-  mask_id: int = option(
-    -1,
-    "The id of [MASK], for token_dropout; -1 if unused.",
-    low=-1,
-    frozen=True,
+  mask_id: int = frozen_option(
+    -1, "The id of [MASK], for token_dropout; -1 if unused.", low=-1
   )
-  family: str = option(
+  family: str = frozen_option(
     "transformer",
     "Blocks of attention and MLP (transformer, encoder.py), or two LSTMs, one "
     "from each end (bilm, bilm.py).",
     choices=("transformer", "bilm"),
-    frozen=True,
   )
-  right_to_left: bool = option(
+  right_to_left: bool = frozen_option(
     False,
     "A causal encoder reads from the right: a token attends only to itself and "
     "those after it.",
-    frozen=True,
   )
-  shifted: bool = option(
+  shifted: bool = frozen_option(
     False,
     "The MLM head predicts a token at the position before it, whether it is "
     "masked or the next one (GPT-BERT).",
-    frozen=True,
   )
-  pooler: str = option(
+  pooler: str = frozen_option(
     "tanh",
     "Function after the pooler's dense layer.",
     choices=("tanh", "gelu", "relu", "norm"),
-    frozen=True,
   )
-  row_pool: str = option(
+  row_pool: str = frozen_option(
     "cls",
     "Vector of a row: that of [CLS], the mean, or the mean of what the pooler "
     "makes of each token (late).",
     choices=("cls", "mean", "late"),
-    frozen=True,
   )
-  pair_separators: int = option(
+  pair_separators: int = frozen_option(
     1,
     "[SEP] between the texts of a pair; 2 in RoBERTa, 0 in EuroBERT.",
     low=0,
     high=2,
-    frozen=True,
   )
-  pair_types: int = option(
-    2,
-    "Token types of a pair; 1 if both texts have type 0.",
-    low=1,
-    high=2,
-    frozen=True,
+  pair_types: int = frozen_option(
+    2, "Token types of a pair; 1 if both texts have type 0.", low=1, high=2
   )
 
   @property

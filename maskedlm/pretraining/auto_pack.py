@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from maskedlm.core.options import option
+from maskedlm.core.options import frozen_option
 
 # Pack if at most this share of the rows remains: a packed step is up to 2%
 # slower on a CPU (docs/results/performance.md), and packing departs a little
@@ -13,11 +13,10 @@ MAX_ROWS_RATIO = 0.9
 
 def pack_option() -> Any:
   """Returns the option `pack` of an objective whose rows can be packed."""
-  return option(
+  return frozen_option(
     None,
     "Put several short rows in one row, each attending only to itself; None: "
     "where that saves a tenth of the rows (auto_pack.py).",
-    frozen=True,
   )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from maskedlm.core import options
-from maskedlm.core.options import option
+from maskedlm.core.options import frozen_option
 from maskedlm.data.options import DataOptions, TextConfig
 from maskedlm.modeling.model_options import ModelOptions
 from maskedlm.pretraining import objectives
@@ -26,31 +26,27 @@ from maskedlm.training.phases import Phase
 class PretrainOptions(RunOptions):
   """Options at the top level of a config of pretraining."""
 
-  continue_from: str = option(
+  continue_from: str = frozen_option(
     "",
     "A run, or one of its checkpoints, to continue with other options: its "
     "weights, moments, step, architecture and tokenizer; train.num_steps "
     "counts its steps too.",
-    frozen=True,
   )
-  grow: str = option(
+  grow: str = frozen_option(
     "",
     "tile: start a larger model from init_from, whose layers and widths are "
     "repeated (grow.py); the sizes are then the config's own.",
     choices=("", "tile"),
-    frozen=True,
   )
-  phases: tuple[dict, ...] = option(
+  phases: tuple[dict, ...] = frozen_option(
     (),
     "Parts of the run, each with a length (steps, tokens or share) and changed "
     "options, such as ({}, {'share': 0.1, 'data.length': 512}); () for one.",
-    frozen=True,
   )
-  init_tokens: str = option(
+  init_tokens: str = frozen_option(
     "",
     "A file of word vectors (word2vec, GloVe) from which the embeddings of "
     "tokens that are whole words start; '' for random ones.",
-    frozen=True,
   )
 
 

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import math
 
-from maskedlm.core.options import option
+from maskedlm.core.options import frozen_option, option
 
 RULES = ("adam", "bert_adam", "lamb", "muon", "stable_adam")
 SCHEDULES = (
@@ -26,13 +26,12 @@ _TRAINS_LAYERS = {
 class OptimizerOptions:
   """Options of config.optimizer; the defaults are AdamW (presets.adamw)."""
 
-  rule: str = option(
+  rule: str = frozen_option(
     "adam",
     "Update rule; bert_adam has no bias correction, as google-research/bert. "
     "Or your own (docs/design/own-files.md).",
     choices=RULES,
     own=True,
-    frozen=True,
   )
   learning_rate: float = _of_schedule(
     1e-4, "Peak rate, reached at the end of the warm-up.", above=0, high=1

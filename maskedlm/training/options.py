@@ -3,7 +3,7 @@
 import dataclasses
 import math
 
-from maskedlm.core.options import option
+from maskedlm.core.options import frozen_option, option
 from maskedlm.training import trackers
 
 
@@ -14,23 +14,21 @@ class RunOptions:
   name: str = option(
     "maskedlm", "Name of the run; the default workdir is runs/<name>."
   )
-  seed: int = option(
+  seed: int = frozen_option(
     0,
     "All random choices derive from it.",
     low=0,
     high=2**32 - 1,  # JAX uses no more bits for keys.
-    frozen=True,
   )
   profile: int = option(
     0,
     "Steps to trace, early in the run (docs/guides/pretrain/profiling.md).",
     low=0,
   )
-  init_from: str = option(
+  init_from: str = frozen_option(
     "",
     "A run or an import to start from, or hf:NAME on the Hugging Face Hub: its "
     "weights, architecture and tokenizer.",
-    frozen=True,
   )
 
 
@@ -113,13 +111,12 @@ class StepOptions(TrainOptions):
   checkpoint_every: int = option(
     1_000, "Steps between checkpoints.", low=1, phase=True
   )
-  ema_decay: float = option(
+  ema_decay: float = frozen_option(
     0.0,
     "Decay of an exponential moving average of the weights, which is evaluated "
     "beside them (ema_loss) and saved; 0 for none.",
     low=0,
     below=1,
-    frozen=True,
   )
 
 

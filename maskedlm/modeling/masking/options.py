@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from maskedlm.core.options import option
+from maskedlm.core.options import frozen_option
 
 
 def _draws(config) -> bool:
@@ -15,44 +15,39 @@ def _draws(config) -> bool:
 class MaskOptions:
   """How many tokens are predicted, and what replaces them."""
 
-  mask_rate: float = option(
+  mask_rate: float = frozen_option(
     0.15,
     "Share of a row's tokens that is predicted. Special tokens are never "
     "chosen, but count as tokens of the row, except in spanbert.",
     above=0,
     high=1,
-    frozen=True,
   )
-  max_predictions: int = option(
+  max_predictions: int = frozen_option(
     0,
     "Predictions in a row, P, at most; 0 for mask_rate * data.length (in "
     "spanbert less 2), rounded up.",
     low=0,
-    frozen=True,
   )
-  mask_share: float = option(
+  mask_share: float = frozen_option(
     0.8,
     "Share of the chosen tokens that [MASK] replaces.",
     low=0,
     high=1,
-    frozen=True,
     needs={"objective.corruption": ("mask",)},
   )
-  random_share: float = option(
+  random_share: float = frozen_option(
     0.1,
     "Share of the chosen tokens that a random token replaces; the rest stays "
     "unchanged. The two shares add up to at most 1.",
     low=0,
     high=1,
-    frozen=True,
     needs={"objective.corruption": ("mask",)},
   )
-  random_tokens: str = option(
+  random_tokens: str = frozen_option(
     "unigram",
     "How random tokens are drawn: by their frequency in the corpus (unigram), "
     "or uniformly.",
     choices=("unigram", "uniform"),
-    frozen=True,
     needs={
       "objective.corruption": ("mask", "substitute", "insert"),
       "objective.random_share": _draws,
@@ -64,35 +59,31 @@ class MaskOptions:
 class CorruptionOptions(MaskOptions):
   """MaskOptions, and which tokens are chosen and how they are corrupted."""
 
-  heldout_mask_rate: float = option(
+  heldout_mask_rate: float = frozen_option(
     0.0,
     "mask_rate of held-out rows, so that runs with different rates can be "
     "compared; 0 for the rate of training.",
     low=0,
     high=1,
-    frozen=True,
     needs={"train.eval_rows": True},
   )
-  choose: str = option(
+  choose: str = frozen_option(
     "tokens",
     "Unit of choice: tokens, words (whole words), ngrams, or spans (as in "
     "SpanBERT).",
     choices=("tokens", "words", "ngrams", "spans"),
-    frozen=True,
   )
-  max_span_words: int = option(
+  max_span_words: int = frozen_option(
     10,
     "Longest n-gram or span, in words.",
     low=1,
-    frozen=True,
     needs={"objective.choose": ("ngrams", "spans")},
   )
-  corruption: str = option(
+  corruption: str = frozen_option(
     "mask",
     "Treatment of the chosen tokens (docs/guides/pretrain/masking.md); "
     "mask_share and random_share are of mask.",
     choices=("mask", "substitute", "shuffle", "delete", "insert"),
-    frozen=True,
   )
 
 

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.core.options import option
+from maskedlm.core.options import frozen_option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
 from maskedlm.modeling import losses, masked_lm, vocabulary_softmax
 from maskedlm.modeling.architecture import EncoderConfig, encoder_config
@@ -26,11 +26,10 @@ from maskedlm.pretraining.objectives import causal
 class Options:
   """Options of config.objective for bilm."""
 
-  isolate_documents: bool = option(
+  isolate_documents: bool = frozen_option(
     True,
     "The LSTMs begin anew in each document of a row; False carries their state "
     "from one to the next.",
-    frozen=True,
   )
 
 

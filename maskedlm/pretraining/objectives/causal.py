@@ -16,7 +16,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from maskedlm.core.options import option
+from maskedlm.core.options import frozen_option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
 from maskedlm.data.batches import text_rows
 from maskedlm.modeling import losses, masked_lm, vocabulary_softmax
@@ -34,18 +34,16 @@ CHUNK = 64
 class Options:
   """Options of config.objective for causal."""
 
-  direction: str = option(
+  direction: str = frozen_option(
     "left_to_right",
     "How a row is read: a token is predicted from those to its left, or from "
     "those to its right.",
     choices=("left_to_right", "right_to_left"),
-    frozen=True,
   )
-  isolate_documents: bool = option(
+  isolate_documents: bool = frozen_option(
     False,
     "The documents in a row do not attend to each other, and positions restart "
     "in each.",
-    frozen=True,
   )
 
 

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.core.options import changed_default, option
+from maskedlm.core.options import changed_default, frozen_option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
 from maskedlm.data.batches import batching, pair_rows
 from maskedlm.modeling import flops, losses, masked_lm
@@ -43,19 +43,14 @@ class Options(MaskOptions):
 
   mask_share: float = changed_default(MaskOptions, "mask_share", 0.85)
   random_share: float = changed_default(MaskOptions, "random_share", 0.0)
-  generator_size: float = option(
+  generator_size: float = frozen_option(
     0.25,
     "The generator's share of the discriminator's width, heads and MLP.",
     above=0,
     high=1,
-    frozen=True,
   )
-  generator_layers: float = option(
-    1.0,
-    "The generator's share of the discriminator's layers.",
-    above=0,
-    high=1,
-    frozen=True,
+  generator_layers: float = frozen_option(
+    1.0, "The generator's share of the discriminator's layers.", above=0, high=1
   )
   short_share: float = changed_default(mlm_nsp.Options, "short_share", 0.05)
   pack: bool | None = auto_pack.pack_option()

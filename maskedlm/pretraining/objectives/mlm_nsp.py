@@ -11,7 +11,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from maskedlm.core.options import option
+from maskedlm.core.options import frozen_option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
 from maskedlm.data.batches import batching, pair_rows
 from maskedlm.modeling import masked_lm
@@ -32,20 +32,18 @@ from maskedlm.pretraining import auto_pack, frame
 class Options(CorruptionOptions):
   """Options of config.objective for mlm_nsp."""
 
-  pairs: str = option(
+  pairs: str = frozen_option(
     "nsp",
     "The question about a pair: nsp (is B the next text, or random?) or sop "
     "(are A and B in order, or swapped? as in ALBERT). Labels and metrics are "
     "called nsp in both.",
     choices=("nsp", "sop"),
-    frozen=True,
   )
-  short_share: float = option(
+  short_share: float = frozen_option(
     0.1,
     "Share of the rows that are cut to a random shorter length.",
     low=0,
     high=1,
-    frozen=True,
   )
   pooler: bool = option(
     True,

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.core.options import option
+from maskedlm.core.options import frozen_option
 from maskedlm.core.task import (
   NOTHING,
   OBSERVED,
@@ -39,27 +39,24 @@ _ACROSS = {"objective.documents": False}
 class Options(CorruptionOptions):
   """Options of config.objective for roberta."""
 
-  isolate_documents: bool = option(
+  isolate_documents: bool = frozen_option(
     False,
     "The documents in a row do not attend to each other, and positions restart "
     "in each.",
-    frozen=True,
     needs=_ACROSS,
   )
-  whole_sentences: bool = option(
+  whole_sentences: bool = frozen_option(
     False,
     "Rows end where a sentence ends, with padding; False fills them to the "
     "last position, wherever that cuts a sentence.",
-    frozen=True,
     needs=_ACROSS,
   )
-  documents: str = option(
+  documents: str = frozen_option(
     "",
     "Each document in rows of its own, short ones packed: windows (long ones "
     "are cut at fixed places) or crops (their rows begin anywhere, anew in "
     "each epoch); '' for rows across documents, cut anew in each epoch.",
     choices=("", "windows", "crops"),
-    frozen=True,
   )
   adapt_every: int = option(
     0,

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.core.options import option
+from maskedlm.core.options import frozen_option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
 from maskedlm.data.batches import batching, text_rows
 from maskedlm.modeling import flops, masked_lm, vocabulary_softmax
@@ -37,18 +37,14 @@ PLACE_WIDTH = 200
 class Options(MaskOptions):
   """Options of config.objective for spanbert."""
 
-  sbo_weight: float = option(
-    1.0,
-    "Weight of the span boundary loss; the MLM loss has weight 1.",
-    low=0,
-    frozen=True,
+  sbo_weight: float = frozen_option(
+    1.0, "Weight of the span boundary loss; the MLM loss has weight 1.", low=0
   )
-  max_span_targets: int = option(
+  max_span_targets: int = frozen_option(
     15,
     "Tokens of a span, from the left, that its boundary predicts, at most.",
     low=1,
     high=1_024,
-    frozen=True,
     needs={"objective.sbo_weight": True},
   )
   sbo_at_edges: bool = option(
