@@ -54,7 +54,6 @@ class Average:
       )
 
   def run(self) -> None:
-    """Runs the verb."""
     from maskedlm.training import average
     from maskedlm.training.checkpoints import load, write
 

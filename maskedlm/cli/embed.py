@@ -49,7 +49,6 @@ class Embed:
       )
 
   def run(self) -> None:
-    """Runs the verb."""
     from maskedlm.inference.vectors import standardise, vectors, writers
 
     fitted = None

@@ -59,7 +59,6 @@ class Evaluate:
   )
 
   def run(self) -> None:
-    """Runs the verb."""
     from maskedlm.data.labelled.formats import beir
     from maskedlm.runtime import startup
     from maskedlm.training.checkpoints import load

@@ -58,7 +58,6 @@ class Export:
       raise ConfigError(f"--push={self.push}: expected a name alone.")
 
   def run(self) -> None:
-    """Runs the verb."""
     path, out = pathlib.Path(self.checkpoint), pathlib.Path(self.out)
     more = {"part": self.part, "log": console.log}
     if self.to == "hf":

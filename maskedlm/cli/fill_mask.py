@@ -18,7 +18,6 @@ class FillMask:
   text: tuple[str, ...] = shared.text("Texts; none = lines of stdin.")
 
   def run(self) -> None:
-    """Runs the verb."""
     from maskedlm.data.labelled import text_lines
     from maskedlm.inference import fill_mask
     from maskedlm.runtime import startup

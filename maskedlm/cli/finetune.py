@@ -50,7 +50,6 @@ class Finetune:
     )
 
   def run(self) -> None:
-    """Runs the verb."""
     from maskedlm.config import overrides
     from maskedlm.data.sources import same_files
     from maskedlm.finetune import start

@@ -45,7 +45,6 @@ class Import:
   )
 
   def run(self) -> None:
-    """Runs the verb."""
     (self._hugging_face if self.from_ == "hf" else self._word_vectors)()
 
   def _hugging_face(self) -> None:

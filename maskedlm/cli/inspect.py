@@ -37,7 +37,6 @@ class Inspect:
       )
 
   def run(self) -> None:
-    """Runs the verb."""
     from maskedlm.data.corpus import integrity
     from maskedlm.planning.inspect import facts, html_page, schedules
     from maskedlm.runtime import startup

@@ -40,7 +40,6 @@ class Instances:
     groups.check_field(self.field, self.data, None)
 
   def run(self) -> None:
-    """Runs the verb."""
     from maskedlm.inference.plots import instances
 
     made, missing = self.embed_and_project()
@@ -100,7 +99,6 @@ class Vectors:
   drawn: Scattered
 
   def run(self) -> None:
-    """Runs the verb."""
     from maskedlm.inference.plots import instances
     from maskedlm.inference.vectors import vectors
     from maskedlm.inference.word_senses import word_instances
@@ -143,7 +141,6 @@ class Senses:
   )
 
   def run(self) -> None:
-    """Runs the verb."""
     from maskedlm.inference.plots import figure, senses
     from maskedlm.inference.plots.scatter import Scatter
 
@@ -205,7 +202,6 @@ class Attention:
     groups.parse_layers(self.layers)
 
   def run(self) -> None:
-    """Runs the verb."""
     from maskedlm.inference.plots import attention, figure
     from maskedlm.inference.vectors import attention_maps
 
@@ -274,7 +270,6 @@ class Masks:
   )
 
   def run(self) -> None:
-    """Runs the verb."""
     from maskedlm.inference import fill_mask
     from maskedlm.inference.plots import figure, masked_words
 
@@ -333,7 +328,6 @@ class Isotropy:
   out: str = shared.picture()
 
   def run(self) -> None:
-    """Runs the verb."""
     from maskedlm.inference.plots import figure, isotropy
 
     _check_matplotlib()
@@ -372,7 +366,6 @@ class Run:
   )
 
   def run(self) -> None:
-    """Runs the verb."""
     import jax
 
     # Else JAX looks for an accelerator, which the run itself may hold.

@@ -46,7 +46,6 @@ class Predict:
     output_options.check_folder(self.export, option="--export")
 
   def run(self) -> None:
-    """Runs the verb."""
     from maskedlm.finetune import predict
 
     model = self.tuned.open()

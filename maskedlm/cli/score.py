@@ -60,7 +60,6 @@ class Score:
   text: tuple[str, ...] = shared.text("Texts, instead of --input.")
 
   def run(self) -> None:
-    """Runs the verb."""
     from maskedlm.inference import token_model
     from maskedlm.inference.score import minimal_pairs, next_sentence, texts
     from maskedlm.runtime import startup

@@ -74,7 +74,6 @@ class Train:
   seed: int = shared.seed(0, "Of the random numbers.")
 
   def run(self) -> None:
-    """Runs the verb."""
     from maskedlm.data.word_vectors import cbow
 
     report: Counter = Counter()
@@ -102,7 +101,6 @@ class Average:
   layers: groups.Layers
 
   def run(self) -> None:
-    """Runs the verb."""
     from maskedlm.data.labelled.text_lines import Text
     from maskedlm.data.sources.sentences import cut_text
     from maskedlm.inference.vectors import word_types

@@ -26,7 +26,6 @@ class Status:
   )
 
   def run(self) -> None:
-    """Runs the verb."""
     from maskedlm.training import status
 
     for workdir in self.workdirs:

@@ -20,7 +20,6 @@ class Train:
   config: Any = config_flag()
 
   def run(self) -> None:
-    """Runs the verb."""
     from maskedlm.data.prepare import prepare
     from maskedlm.pretraining.config import typed
 
@@ -55,7 +54,6 @@ class Show:
   )
 
   def run(self) -> None:
-    """Runs the verb."""
     from maskedlm.data.tokenizers import spelling, tokenizer
     from maskedlm.finetune.common import text_pairs
 
@@ -105,7 +103,6 @@ class Replace:
   out: str = shared.out_folder()
 
   def run(self) -> None:
-    """Runs the verb."""
     from maskedlm.interop.vocabulary_transfer import retokenize
 
     retokenize(self.checkpoint, self.tokenizer, pathlib.Path(self.out))
@@ -128,7 +125,6 @@ class Report:
   config: Any = config_flag(instead="tokenizer")
 
   def run(self) -> None:
-    """Runs the verb."""
     from maskedlm.inference.plots import figure
     from maskedlm.planning import vocabularies
     from maskedlm.pretraining.config import typed

@@ -30,7 +30,6 @@ class Search:
   text: tuple[str, ...] = shared.text("Queries; none = lines of stdin.")
 
   def run(self) -> None:
-    """Runs the verb."""
     from maskedlm.data.labelled import text_lines
     from maskedlm.inference.vectors import search
 
@@ -107,7 +106,6 @@ class Similarity:
       )
 
   def run(self) -> None:
-    """Runs the verb."""
     from maskedlm.inference.vectors import standardise, unknown_words, vectors
     from maskedlm.inference.words_in_context import compare
 
@@ -225,7 +223,6 @@ class Isotropy:
   out: str | None = shared.out("Write the table here, as JSON.")
 
   def run(self) -> None:
-    """Runs the verb."""
     from maskedlm.inference.vectors import (
       isotropy,
       unknown_words,

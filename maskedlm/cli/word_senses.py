@@ -93,7 +93,6 @@ class Train:
     groups.check_layers(self.layers, self.combine, default="sum")
 
   def run(self) -> None:
-    """Runs the verb."""
     from maskedlm.inference.word_senses import data, senses
 
     first = None
@@ -187,7 +186,6 @@ class Evaluate:
   keys: str | None = shared.keys("the words")
 
   def run(self) -> None:
-    """Runs the verb."""
     from maskedlm.inference.word_senses import data, discourse, scores
 
     model, learned, answer = self.asked.open()
@@ -259,7 +257,6 @@ class Predict:
   text: tuple[str, ...] = shared.text("Texts, instead of --input.")
 
   def run(self) -> None:
-    """Runs the verb."""
     from maskedlm.data.labelled import text_lines
     from maskedlm.inference.word_senses import inputs
 
