@@ -95,13 +95,7 @@ def frozen_option(default: Any, doc: str, **how: Any) -> Any:
 
 
 def changed_default(cls: type, name: str, default: Any) -> Any:
-  """Returns a copy of field `name` of an options dataclass with a new default.
-
-  Args:
-    cls: the options dataclass.
-    name: the field.
-    default: its new default, immutable.
-  """
+  """Returns a field of an options dataclass with a new, immutable default."""
   return dataclasses.field(default=default, metadata=_field(cls, name).metadata)
 
 

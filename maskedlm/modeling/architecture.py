@@ -225,10 +225,7 @@ def check_mlm_head(cfg: EncoderConfig) -> None:
 def check_attention(cfg: EncoderConfig, *, platform: str = "", **machine):
   """Raises ConfigError if cfg.attention cannot train the model.
 
-  Args:
-    cfg: the architecture.
-    platform: as in dispatch.Case; "" for any.
-    machine: capability, as in dispatch.Case.
+  platform and capability are as in dispatch.Case.
   """
   case = attention_case(cfg, cfg.max_positions, platform=platform, **machine)
   dispatch.check_supported(cfg.attention, case)
@@ -237,10 +234,7 @@ def check_attention(cfg: EncoderConfig, *, platform: str = "", **machine):
 def attention_case(cfg: EncoderConfig, length: int, **machine) -> dispatch.Case:
   """Returns the Case for which the attention of training is chosen.
 
-  Args:
-    cfg: the architecture.
-    length: L.
-    machine: platform and capability, as in dispatch.Case.
+  `machine` has its platform and capability.
   """
   return dispatch.Case(
     **machine,

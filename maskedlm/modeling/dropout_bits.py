@@ -17,15 +17,11 @@ from maskedlm.modeling.arrays import Array
 
 
 def random_bits(key: jax.Array, shape: tuple[int, ...]) -> Array:
-  """Returns uniform random uint32 of the given shape.
+  """Returns uniform random uint32 of the given shape, of one dimension or more.
 
   Each row (of the last dimension) has a start and an odd stride, which are
   hashes of the key and the row's index; entry j is the hash of start + j *
   stride.
-
-  Args:
-    key: a PRNG key.
-    shape: one dimension or more.
   """
   *lead, size = shape
   row = jnp.zeros((*lead, 1), jnp.uint32)

@@ -166,15 +166,9 @@ def _zero(x):
 def _normalise(x, scale, centre, epsilon):
   """Returns (x - c) / sqrt(mean((x - c)^2) + epsilon) * scale, c = centre(x).
 
-  The forward pass keeps x and two numbers for each row, from which the backward
-  pass computes the gradient; with autodiff, XLA:GPU would also write float32
-  arrays. Computed in float32.
-
-  Args:
-    x: [..., D].
-    scale: [D].
-    centre: [..., D] -> [..., 1].
-    epsilon: added to the variance.
+  For x [..., D] and scale [D], c is [..., 1]. The forward pass keeps x and two
+  numbers for each row, from which the backward pass computes the gradient; with
+  autodiff, XLA:GPU would also write float32 arrays. Computed in float32.
   """
   return _normalise_forward(x, scale, centre, epsilon)[0]
 

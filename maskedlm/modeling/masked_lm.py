@@ -143,12 +143,8 @@ def attention_entropy(
 ) -> Float[Array, "N R S"]:
   """Returns the entropy of attention_weights, mean of heads, in float32.
 
-  It is in nats; memory is linear in the length.
-
-  Args:
-    cfg: the architecture of a transformer.
-    params: with "encoder".
-    batch: see `encoder_inputs`.
+  It is in nats; memory is linear in the length. The architecture must be a
+  transformer's.
   """
   _, collected = Encoder(cfg).apply(
     {"params": params["encoder"]},

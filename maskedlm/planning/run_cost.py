@@ -18,17 +18,10 @@ def run_cost(
   topology: Topology,
   price: float | None,
 ) -> dict[str, float]:
-  """Returns tokens/s of a phase, and hours and cost of it and perhaps others.
+  """Returns tokens/s of a step, and hours and cost of the rows of the phases.
 
-  The others are assumed to reach the same FLOP/s.
-
-  Args:
-    phases: hours and cost are those of their rows, even if a step with other
-      rows was planned.
-    step: the planned step.
-    estimate: the step's time.
-    topology: the chips.
-    price: price of a chip-hour; None = no cost.
+  Other phases than the step's are assumed to reach the same FLOP/s. The price
+  is that of a chip-hour; None = no cost.
   """
   chips, data = math.prod(topology.shape), step.config.data
   flops_per_second = step.task.flops(0) / estimate.step

@@ -50,13 +50,9 @@ def open_corpora(
 def _open_at(config: TextConfig, path: str, where: str) -> store.Corpus:
   """Opens the corpus at a path, a folder or an address.
 
-  Args:
-    config: its corpus.cache_gb is read.
-    path: a corpus.path.
-    where: the beginning of the message if nothing is there.
-
   Raises:
-    ConfigError: nothing is there, or the address may not be read.
+    ConfigError: nothing is there, which begins with `where`; or the address may
+      not be read.
     CorpusError: it can't be opened.
     StorageError: the address can't be read at present.
   """

@@ -61,13 +61,7 @@ _POLICY = (
 
 
 def frame(title: str, body: str, *, head: str) -> str:
-  """Returns an HTML document.
-
-  Args:
-    title: plain text.
-    body: HTML.
-    head: HTML, such as <style>.
-  """
+  """Returns an HTML document of a plain title, and HTML."""
   return (
     '<!doctype html><html lang="en"><head><meta charset="utf-8">'
     '<meta name="viewport" content="width=device-width, initial-scale=1">'

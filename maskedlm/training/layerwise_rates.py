@@ -131,11 +131,8 @@ def freeze(params: Any, by_layer: Any) -> Any:
   """Stops the gradients of parameters whose multiplier is 0.
 
   Then no backward pass is computed below the lowest trained layer, and frozen
-  parameters don't count in the gradient's norm.
-
-  Args:
-    params: the parameters.
-    by_layer: the result of `layer_multipliers`.
+  parameters don't count in the gradient's norm. `by_layer` is the result of
+  `layer_multipliers`.
   """
 
   def of_array(x, share):

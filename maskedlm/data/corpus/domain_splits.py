@@ -26,11 +26,7 @@ COUNTS = (
 
 
 def empty_counts(options) -> list[dict]:
-  """Returns meta.json's `parts` before counting; [] without corpus.parts.
-
-  Args:
-    options: config.corpus.
-  """
+  """Returns meta.json's `parts` before counting; [] without corpus.parts."""
   return [
     {
       "name": domain.name,

@@ -40,9 +40,7 @@ Rows = Iterator[tuple[int, list[str]]]  # (line from 1, fields)
 def read_rows(path: pathlib.Path, suffix: str) -> Rows:
   """Yields (line from 1, fields) of each row that is not blank.
 
-  Args:
-    path: the file.
-    suffix: one of SEPARATORS.
+  The suffix is one of SEPARATORS.
 
   Raises:
     DataError: see read_lines; a quotation mark is not closed, or fields between

@@ -125,9 +125,7 @@ def _read_whole(
 def _places(text: str, place: int) -> Iterator[int]:
   """Yields where each value of a list, or name and value of an object, begins.
 
-  Args:
-    text: valid JSON.
-    place: where the list or object begins.
+  The list or object, of valid JSON, begins at `place`.
   """
   while text[place := _SPACES.match(text, place + 1).end()] not in "]}":
     yield place

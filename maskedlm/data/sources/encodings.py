@@ -68,11 +68,7 @@ def is_html(head: bytes) -> bool:
 
 
 def name_of_markup(text: str) -> str:
-  """Returns what a text is that is no prose, and what helps, or "".
-
-  Args:
-    text: its beginning.
-  """
+  """Returns what a text is that begins so, if no prose, and what helps."""
   if is_html(text[:_HEAD].encode(errors="replace")):
     return "a page of HTML; extract its text first"
   line = text.lstrip().partition("\n")[0]

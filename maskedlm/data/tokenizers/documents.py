@@ -47,12 +47,7 @@ def make_encoder(
   encode: Callable,
   encode_batch: Callable[[list[str]], list[np.ndarray]],
 ) -> Callable[[Sequence[Text], Counter], list[Encoded]]:
-  """Returns Tokenizer.encode_documents.
-
-  Args:
-    library: the tokenizer's library.
-    encode, encode_batch: those of the Tokenizer.
-  """
+  """Returns Tokenizer.encode_documents, given its other two."""
   find_starts = sentence_starts.make_finder(library)
   separable = _is_separable(library)
 

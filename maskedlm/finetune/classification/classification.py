@@ -342,7 +342,6 @@ def export_predictions(
 
 
 def make_task(options: Options) -> FinetuneTask:
-  """Returns the task."""
   return FinetuneTask(
     name="classification",
     options=options,

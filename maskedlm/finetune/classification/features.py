@@ -85,7 +85,6 @@ def make_application(setup: Setup, options: Options) -> Application:
 
 
 def make_task(options: Options) -> FinetuneTask:
-  """Returns the task."""
   return classification.make_task(options)._replace(
     name="text_features",
     options=options,

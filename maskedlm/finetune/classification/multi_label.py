@@ -216,7 +216,6 @@ def format_tables(
 
 
 def make_task(options: Options) -> FinetuneTask:
-  """Returns the task."""
   layout = FileLayout(
     text=(options.text,),
     text_b=(options.text_b,) if options.text_b else texts.SECOND_TEXTS,

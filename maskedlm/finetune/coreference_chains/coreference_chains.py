@@ -227,7 +227,6 @@ def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
 
 
 def make_task(options: Options) -> FinetuneTask:
-  """Returns the task."""
   return FinetuneTask(
     name="coreference_chains",
     options=options,

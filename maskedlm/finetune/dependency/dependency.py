@@ -275,7 +275,6 @@ def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
 
 
 def make_task(options: Options) -> FinetuneTask:
-  """Returns the task."""
   return FinetuneTask(
     name="dependency",
     options=options,

@@ -180,7 +180,6 @@ def format_tables(
 
 
 def make_task(options: Options) -> FinetuneTask:
-  """Returns the task."""
   return FinetuneTask(
     name="multiple_choice",
     options=options,

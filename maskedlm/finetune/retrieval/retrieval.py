@@ -286,12 +286,9 @@ def decode_ranks(
 def _prediction(
   texts: Sequence[str], cosines: np.ndarray, own: np.ndarray
 ) -> Prediction:
-  """Returns a prediction with the best text and its cosine.
+  """Returns a prediction with the best of n texts and its cosine.
 
-  Args:
-    texts: n passages.
-    cosines: [n], the query's cosines with them.
-    own: [k], its cosines with the example's passages.
+  `cosines` [n] are the query's with them, `own` [k] those of right passages.
   """
   best = int(np.argmax(cosines))
   return {
@@ -358,7 +355,6 @@ def format_tables(
 
 
 def make_task(options: Options) -> FinetuneTask:
-  """Returns the task."""
   return FinetuneTask(
     name="retrieval",
     options=options,

@@ -286,7 +286,6 @@ def _score(
 
 
 def make_task(options: Options) -> FinetuneTask:
-  """Returns the task."""
   return FinetuneTask(
     name="semantic_roles",
     options=options,

@@ -329,7 +329,6 @@ def _predicted(predictions: Sequence[Prediction]) -> list[list[Entity]]:
 
 
 def make_task(options: Options) -> FinetuneTask:
-  """Returns the task."""
   return FinetuneTask(
     name="spans",
     options=options,

@@ -87,7 +87,6 @@ def make_application(setup: Setup, options: Options) -> Application:
 
 
 def make_task(options: Options) -> FinetuneTask:
-  """Returns the task."""
   return tagging.make_task(options)._replace(
     name="features",
     options=options,

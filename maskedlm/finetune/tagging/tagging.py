@@ -330,7 +330,6 @@ def export_predictions(
 
 
 def make_task(options: Options) -> FinetuneTask:
-  """Returns the task."""
   return FinetuneTask(
     name="tagging",
     options=options,

@@ -47,11 +47,8 @@ def frequency_effect(
   """Returns the partial rank correlation of cosines and frequencies, -1 to 1.
 
   It is Pearson's correlation of what is left of the ranks of both after linear
-  regression on the ranks of the scores. Below 0, frequent words are
-  underestimated. NaN if one has no variance beyond the scores.
-
-  Args:
-    cosines, scores, frequent: [n] each.
+  regression on the ranks of the scores; all have [n] values. Below 0, frequent
+  words are underestimated. NaN if one has no variance beyond the scores.
   """
   x, y, control = (stats.rankdata(v) for v in (cosines, frequent, scores))
   design = np.stack([np.ones_like(control), control], axis=1)

@@ -227,15 +227,8 @@ def _compare(
 ) -> None:
   """Runs graphs on random rows and logs how much they differ from the model.
 
-  Args:
-    runtime: onnxruntime.
-    paths: of the graphs; the first is that in float32.
-    program: the model.
-    cfg: its architecture.
-    log: called with a line for each.
-
   Raises:
-    InteropError: the first differs by more than _TOLERANCE.
+    InteropError: the first, that in float32, differs by more than _TOLERANCE.
   """
   feed = _random_rows(program, cfg)
   ids = [np.asarray(x, np.int32) for x in feed.values()]

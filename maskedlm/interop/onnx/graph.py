@@ -70,14 +70,7 @@ class Graph(NamedTuple):
     return helper.make_graph([*self.nodes.values(), *last], "body", *kinds)
 
   def outputs(self, op: str, inputs: Sequence, n: int, **attributes):
-    """Adds an operator; returns the names of its n results.
-
-    Args:
-      op: the operator.
-      inputs: operands, or names.
-      n: the number of results.
-      attributes: those of the operator.
-    """
+    """Adds an operator, with attributes; returns the names of its n results."""
     given = [self.name(x) for x in inputs]
     key = (op, *given, *sorted(map(str, attributes.items())), n)
     if key not in self.names:

@@ -34,11 +34,7 @@ def entropy(query, key, mask: AttentionMask, *, block: int = BLOCK):
   """Returns the entropy of each query's weights in nats, [B, H, L] float32.
 
   With weights p of scores s, it is log(sum(exp(s))) - sum(p * s). There is no
-  gradient.
-
-  Args:
-    query, key, mask: as in layer.attend.
-    block: positions.
+  gradient. Arguments are those of `attend`.
   """
   fixed, arrays, segments, reach = _blocks((query, key), mask, block)
   query, key = arrays
@@ -71,13 +67,8 @@ def entropy(query, key, mask: AttentionMask, *, block: int = BLOCK):
 def _blocks(arrays, mask: AttentionMask, block: int):
   """Returns (fixed, arrays [B, H, L, K], segments [B, L], reach).
 
-  L is padded to a multiple of the block. The reach is how far a token attends,
-  [], and mask.causal_rows.
-
-  Args:
-    arrays: [B, L, H, K] each.
-    mask: which keys a query attends to.
-    block: positions, at most; L if that is less.
+  The arrays [B, L, H, K] are padded to a multiple of the block. The reach is
+  how far a token attends, [], and mask.causal_rows.
   """
   L = arrays[0].shape[1]
   block = min(block, L)

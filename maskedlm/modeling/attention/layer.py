@@ -29,12 +29,9 @@ def attend(
   *,
   implementation: str,
 ) -> Float[Array, "B L H K"]:
-  """Returns attention.
+  """Returns attention, of the type of query, key and value.
 
-  Args:
-    query, key, value: of the type of the result.
-    mask: which keys a query attends to.
-    implementation: one of dispatch.IMPLEMENTATIONS, except "auto".
+  The implementation is one of dispatch.IMPLEMENTATIONS, except "auto".
   """
   if mask.right_to_left:
     return _mirrored(query, key, value, mask, implementation)

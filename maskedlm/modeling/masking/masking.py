@@ -208,14 +208,7 @@ def _choosing_function(options: CorruptionOptions, tokenizer, is_special):
 def _corruption_function(
   options: CorruptionOptions, choose, tokenizer, random_tokens: TokenTable
 ):
-  """Returns (key, text) -> the batch, positions, labels, weights [B, P'].
-
-  Args:
-    options: as in `make_masking`.
-    choose: the result of `_choosing_function`.
-    tokenizer: its special and overlap are read.
-    random_tokens: the distribution of random tokens.
-  """
+  """Returns (key, text) -> the batch, positions, labels, weights [B, P']."""
   special = tokenizer.special
   whole_spans = options.choose in ("ngrams", "spans") or tokenizer.overlap > 1
 
@@ -278,13 +271,7 @@ def _corruption_function(
 
 
 def _check_combination(options: CorruptionOptions, length: int, P: int) -> None:
-  """Raises ConfigError if options conflict with each other or the rows.
-
-  Args:
-    options: each is in its range.
-    length: tokens in a row, L.
-    P: tokens that are chosen in it, at most.
-  """
+  """Raises ConfigError if options conflict with each other or the rows."""
   corruption, choose = options.corruption, options.choose
   if corruption in ("shuffle", "insert") and choose != "tokens":
     raise ConfigError(

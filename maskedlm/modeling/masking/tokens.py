@@ -134,10 +134,7 @@ def random_token_table(
 ) -> TokenTable:
   """Returns the distribution of random tokens, without special ones.
 
-  Args:
-    name: objective.random_tokens: "unigram" or "uniform".
-    token_counts: [V], of the corpus.
-    is_special: which tokens are.
+  It is "uniform", or "unigram", which has the token_counts [V] of the corpus.
 
   Raises:
     ConfigError: no token is left to draw.

@@ -228,13 +228,8 @@ def chain_loss(kept: Kept, scores, links, batch: Batch, *, max_words: int):
   antecedents: -log of the probability of all gold antecedents of a kept span
   together; of none, if it has none or is no mention (Lee et al. 2017, section
   5). mentions: the binary cross-entropy of all spans' s_m (Zhang et al. 2018,
-  arXiv:1805.04893). Both are sums over spans, per word.
-
-  Args:
-    kept, scores: from keep_spans.
-    links: from link_scores.
-    batch: of coreference_chains/rows.py.
-    max_words: W.
+  arXiv:1805.04893). Both are sums over spans, per word. The arguments are from
+  keep_spans and link_scores; see there.
   """
   L = batch["input_ids"].shape[-1]
   segment, word, width, chain = jnp.moveaxis(batch["mentions"], 2, 0)

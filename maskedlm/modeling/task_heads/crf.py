@@ -81,13 +81,8 @@ def row_transitions(
 def log_partition(emissions, steps: TransitionScores, lengths):
   """Returns log sum exp(score) over all sequences, by the forward algorithm.
 
-  Args:
-    emissions: [B, W, T].
-    steps: the transition scores.
-    lengths: [B], 0 to W.
-
-  Returns:
-    float32 [B]; 0 for a row without words.
+  It is float32 [B], 0 for a row without words, given emissions [B, W, T] and
+  the lengths [B] of the rows.
   """
 
   def forward(alpha, word):

@@ -45,13 +45,10 @@ def over_members(
 
 
 def mean_softmax(logits: Array) -> Array:
-  """Returns logits [..., T] whose softmax is the members' mean softmax.
+  """Returns logits [..., T] of the mean softmax of logits [E, ..., T].
 
   Their log-normaliser is the mean of the members', so that the results of
   several rows, such as the windows of a text, are comparable if theirs are.
-
-  Args:
-    logits: [E, ..., T].
   """
   if len(logits) == 1:
     return logits[0]

@@ -43,12 +43,7 @@ class Section(NamedTuple):
 def facts_of_model(
   phases: Sequence[Phase], tasks: Sequence[Task]
 ) -> tuple[dict[str, Any], list[Section]]:
-  """Returns (figures, sections) about sizes, decay, FLOPs and bytes.
-
-  Args:
-    phases: those of the run.
-    tasks: the Task of each.
-  """
+  """Returns (figures, sections) about sizes, decay, FLOPs and bytes."""
   config, task = phases[0].config, tasks[0]
   params = jax.eval_shape(task.init, jax.random.key(0))
   sizes = {p: math.prod(x.shape) for p, x in memory.by_path(params).items()}

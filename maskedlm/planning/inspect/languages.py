@@ -21,12 +21,7 @@ def language_schedule(
   tokens and rows count the corpus, in rows of the first phase; share is the
   language's share of the batches' rows, natural_share the same for alpha = 1;
   repeats is how often the run reads each row, and tokens_read is repeats times
-  tokens.
-
-  Args:
-    phases: those of the run.
-    tasks: the Task of each.
-    corpus: the corpus of all of them.
+  tokens. All phases have this corpus.
   """
   table: dict[str, dict[str, float]] = {}
   for i, part in enumerate(corpus.domains):

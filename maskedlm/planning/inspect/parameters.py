@@ -15,10 +15,6 @@ from maskedlm.training.checkpoints import load
 def parameter_figures(config: PretrainConfig, params: Params) -> dict[str, Any]:
   """Returns the numbers of parameters of the blocks of a model.
 
-  Args:
-    config: the whole config.
-    params: the parameters' shapes.
-
   Returns:
     parameters, the total; blocks, {"encoder/embeddings": ...}; and, with
     config.init_from, init_from: its path, and the names of the subtrees that

@@ -44,9 +44,7 @@ def format_table(
 ) -> list[str]:
   """Formats the phases, a line for each.
 
-  Args:
-    phases: those of the run.
-    tasks: the Task of each, for the epochs; None if there is no corpus yet.
+  The tasks are for the epochs; None if there is no corpus yet.
   """
   return console.table(
     ("from step", "steps", "tokens", "rows", "length", "epochs", "changes"),

@@ -26,12 +26,7 @@ from maskedlm.training.step import TrainState
 def step_figures(
   phases: Sequence[Phase], tasks: Sequence[Task], state: TrainState
 ) -> dict[str, Any]:
-  """Returns the figures of a step of each phase.
-
-  Args:
-    phases: those of the run.
-    tasks: the Task of each.
-    state: the shapes of the run's state.
+  """Returns the figures of a step of each phase, given the shapes of its state.
 
   Raises:
     ConfigError: the batch does not fit the mesh.
@@ -67,14 +62,10 @@ def _figures(
   params: int,
   held: int,
 ) -> dict[str, Any]:
-  """Returns the figures of a step.
+  """Returns the figures of a step of a phase.
 
-  Args:
-    config: the whole config, of a phase.
-    task: its Task.
-    mesh: of config.mesh.
-    params: bytes of the parameters on a device.
-    held: bytes of the whole state on a device.
+  `params` and `held` are the bytes of the parameters, and of the whole state,
+  on a device.
   """
   machine, length = layer.machine(), config.data.length
   parts = mesh.shape["data"] * mesh.shape["fsdp"] * config.train.accumulate

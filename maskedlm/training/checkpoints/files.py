@@ -83,11 +83,9 @@ class Survey(NamedTuple):
 
 
 def survey(directory: Path, items: Sequence[str] = ("",)) -> Survey:
-  """Finds the steps that can be loaded.
+  """Finds the steps in WORKDIR/checkpoints that can be loaded.
 
-  Args:
-    directory: WORKDIR/checkpoints.
-    items: as in `manifest.find_damage`.
+  `items` are as in `manifest.find_damage`.
 
   Raises:
     ConfigError, StorageError: the folder can't be read.

@@ -187,12 +187,7 @@ def _existing(path: str | pathlib.Path) -> buckets.Path:
 def _described(
   path: buckets.Path, subtrees: Collection[str], meta: dict
 ) -> Described:
-  """Returns the Described of a checkpoint.
-
-  Args:
-    path: the workdir or the checkpoint.
-    subtrees: names of the subtrees of the parameters.
-    meta: as it was saved.
+  """Returns the Described of the checkpoint at a path, or in that workdir.
 
   Raises:
     ConfigError: it has no encoder, or its tokenizer doesn't fit.
