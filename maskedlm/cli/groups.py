@@ -26,10 +26,7 @@ SECONDS = 2.0  # Minimum time between two lines of progress.
 def check_field(field: str, files: Sequence[str], form: str | None) -> None:
   """Raises ConfigError for --field if no file has JSON objects.
 
-  Args:
-    field: its value.
-    files: the files to read.
-    form: the value of --format; None = the verb has no such flag.
+  `form` is the value of --format; None = the verb has no such flag.
   """
   from maskedlm.data.labelled import text_lines
 

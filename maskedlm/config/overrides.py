@@ -104,12 +104,9 @@ def split_arguments(
   """Returns (the verb's arguments, including .config; the overrides).
 
   With --help, it prints the verb's arguments, and the options of the config if
-  one is given, and exits.
-
-  Args:
-    parser, argv, instead: as in `parse_config`.
-    example: a config, for --help.
-    sections: config -> the dataclass of the options of each section.
+  one is given (`example` names one), and exits. `sections` returns the
+  dataclass of the options of each section of a config; the others are as in
+  `parse_config`.
 
   Raises:
     ConfigError: an argument is unknown, or both --config and `instead` are
@@ -196,11 +193,8 @@ def load_config(path: str, overrides=(), validate=validate) -> ConfigDict:
 def change(config: ConfigDict, overrides, validate, *, of: str) -> ConfigDict:
   """Returns the config with overrides, validated.
 
-  Args:
-    config: the config; its sections may be replaced in place.
-    overrides: arguments of the command line.
-    validate: checks the config, and may complete it.
-    of: where the config comes from, for errors.
+  Its sections may be replaced in place. `validate` checks it, and may complete
+  it; `of` says where it comes from, for errors.
 
   Raises:
     ConfigError: there is no such option, or a value is wrong.
@@ -225,14 +219,10 @@ def given_options(overrides) -> list[str]:
 
 
 def print_unused(overrides, reasons: Mapping[str, str]) -> None:
-  """Prints the overrides that have no effect.
+  """Prints the overrides that have no effect, given {option: why}.
 
   They are not an error: several runs may share a command line, and the same
   command must continue a run that was started with them.
-
-  Args:
-    overrides: arguments of the command line.
-    reasons: option -> why it has no effect.
   """
   for name in dict.fromkeys(given_options(overrides)):
     if name in reasons:

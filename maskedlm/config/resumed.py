@@ -33,12 +33,8 @@ def load_config(
 
   An option that is newer than the run has its default, and one that this
   version lacks is left out; resume.check_identity reports both. So has
-  train.resume_unverified, as it is for one start.
-
-  Args:
-    workdir: the workdir.
-    kind: "pretraining" or "fine-tuning".
-    default: the values of config.json -> the default config.
+  train.resume_unverified, as it is for one start. `kind` is "pretraining" or
+  "fine-tuning"; `default` makes the default config, given config.json's values.
 
   Raises:
     ConfigError: config.json is missing or can't be read, another kind of run

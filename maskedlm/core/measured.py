@@ -10,12 +10,8 @@ from maskedlm.core.parse_json import parse_json
 def to_json(value: Any, *, indent: int | None = None, ascii: bool = False):
   """Returns JSON text; numbers that are not finite are null.
 
-  JSON has no such numbers: Python's NaN and Infinity are errors for others.
-
-  Args:
-    value: JSON-serializable.
-    indent: as json.dumps.
-    ascii: whether to write other characters as escapes.
+  JSON has no such numbers: Python's NaN and Infinity are errors for others. If
+  `ascii`, other characters are written as escapes.
   """
   try:
     return json.dumps(value, indent=indent, ensure_ascii=ascii, allow_nan=False)

@@ -102,10 +102,7 @@ def changed_default(cls: type, name: str, default: Any) -> Any:
 def copy_option(cls: type, name: str, **changes: Any) -> Any:
   """Returns a new field with the default and metadata of another dataclass's.
 
-  Args:
-    cls: a dataclass of options.
-    name: one of its fields.
-    **changes: what else its metadata has, such as `needs`.
+  `changes` are what else its metadata has, such as `needs`.
   """
   source = _field(cls, name)
   metadata = {**source.metadata, **changes}
@@ -142,10 +139,7 @@ def to_config(options: Any) -> "ConfigDict":
 def from_config(cls: type, config: Any, **others: Any) -> Any:
   """Returns an instance of `cls` with the values of a config section.
 
-  Args:
-    cls: a dataclass.
-    config: has its fields, but for those in `others`.
-    **others: values of further fields.
+  `others` are the values of the fields that the section lacks.
   """
   names = {field.name for field in dataclasses.fields(cls)} - others.keys()
   return cls(**{name: getattr(config, name) for name in names}, **others)
@@ -169,12 +163,7 @@ def typed(cls: type, config: Any, sections: Mapping[str, type]) -> Any:
 
 @functools.cache
 def named(cls: Any, name: str) -> type:
-  """Returns the options of an objective or a task with their name as a field.
-
-  Args:
-    cls: the options' dataclass.
-    name: of the field, which is required.
-  """
+  """Returns an objective's or a task's options with a required field `name`."""
   field = (name, str, dataclasses.field(kw_only=True))
   frozen = cls.__dataclass_params__.frozen
   bases = (cls,)
@@ -186,9 +175,7 @@ def named(cls: Any, name: str) -> type:
 def changed(config: Any, changes: Mapping[str, Any]) -> Any:
   """Returns a config of dataclasses in which some options have other values.
 
-  Args:
-    config: a dataclass, with its sections.
-    changes: option -> value, such as {"data.length": 512}.
+  `changes` has them by name, such as {"data.length": 512}.
   """
   for name, value in changes.items():
     section, _, key = name.rpartition(".")
@@ -238,10 +225,8 @@ def _is_met(wanted: Any, value: Any, config: Any) -> bool:
 def check_options(section: str, cls: type, values: Any) -> None:
   """Checks the type, the range and the choices of every option of a section.
 
-  Args:
-    section: its name in the config, such as "train"; "" for the top level.
-    cls: the dataclass of its options.
-    values: a ConfigDict or an instance of cls.
+  The section is "train", for example, or "" for the top level; `cls` is its
+  dataclass, and `values` a ConfigDict or an instance of it.
 
   Raises:
     ConfigError: an option is wrong; the first one is named.
@@ -261,10 +246,7 @@ def check_options(section: str, cls: type, values: Any) -> None:
 def expected(cls: type, name: str, value: Any) -> str:
   """Returns what an option's value should be, in words; "" if it is that.
 
-  Args:
-    cls: a dataclass of options.
-    name: one of its fields.
-    value: any value; None is accepted for `T | None`.
+  None is accepted for `T | None`.
   """
   field, hint = _field(cls, name), typing.get_type_hints(cls)[name]
   if value is None and isinstance(hint, types.UnionType):
@@ -329,10 +311,7 @@ def frozen(section: str, cls: type) -> Iterator[str]:
 def help_lines(section: str, cls: type, values: Any) -> Iterator[str]:
   """Yields the lines of --help for a section: each option's value and meaning.
 
-  Args:
-    section: its name in the config, such as "train"; "" for the top level.
-    cls: the dataclass of its options.
-    values: a ConfigDict or an instance of cls.
+  Arguments are those of `check_options`.
   """
   for field in dataclasses.fields(cls):
     name = f"{section}.{field.name}".lstrip(".")

@@ -82,12 +82,9 @@ def find_files(source: str) -> list[str]:
 def with_overrides(
   kind: str, values: Mapping[str, Any], tokens: Sequence[str]
 ) -> FinetuneTask:
-  """Returns a checkpoint's task with overrides.
+  """Returns the task `kind` of a checkpoint's options, with overrides.
 
-  Args:
-    kind: the task's name, or a file's.
-    values: the checkpoint's options.
-    tokens: the overrides, --config.task.NAME=VALUE.
+  They are tokens, --config.task.NAME=VALUE.
 
   Raises:
     ConfigError: the task has no such option, it is not overridable, it has no

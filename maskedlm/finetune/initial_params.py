@@ -27,16 +27,11 @@ SHARED = ("encoder", "pooler")  # Subtrees that a new task takes over.
 def resolve_architecture(
   start: LoadedCheckpoint, model: ModelOptions, length: int
 ) -> EncoderConfig:
-  """Returns the checkpoint's architecture with the options in `model`.
-
-  Args:
-    start: the checkpoint.
-    model: config.model of fine-tuning.
-    length: the largest number of tokens in a row.
+  """Returns the checkpoint's architecture with the options of config.model.
 
   Raises:
-    ConfigError: rows are longer than the encoder's positions; reinit_layers
-      is out of range.
+    ConfigError: rows of `length` tokens don't fit the encoder's positions;
+      reinit_layers is out of range.
   """
   if length > start.cfg.max_positions:
     raise ConfigError(
@@ -64,10 +59,7 @@ def check_sentence_pooling(
 ) -> None:
   """Logs a line if the checkpoint computes text vectors in another way.
 
-  Args:
-    start: the checkpoint.
-    pooling: the task's way, from FinetuneTask.sentence_pooling.
-    log: called with the line.
+  `pooling` is the task's way, from FinetuneTask.sentence_pooling.
   """
   before = start.meta["task"].get("sentences", {})
   differences = [
@@ -89,11 +81,7 @@ def initial_heads(
 ) -> Params:
   """Returns the heads that don't start from random parameters.
 
-  Args:
-    start: the checkpoint.
-    config: with pretrained, model.fresh_head and task.kind.
-    task, label_info, app: those that are to be trained.
-    log: called with a line if the checkpoint is fine-tuned.
+  A line is logged if the checkpoint is fine-tuned.
 
   Raises:
     ConfigError: see Application.initial_heads.

@@ -27,15 +27,11 @@ def unknown_notes(rows: Rows, tokenizer: Tokenizer) -> Iterator[str]:
 
 
 def check_batches(task: Task, *, num_batches: int, accumulate: int) -> None:
-  """Checks that some row of an epoch counts in the loss.
+  """Checks that some row of an epoch of num_batches counts in the loss.
 
-  Otherwise the loss would be 0, and no step would fail. On several hosts
-  nothing is checked, as a host has a part of each batch.
-
-  Args:
-    task: the Task of fine-tuning.
-    num_batches: of an epoch; most often, only the first is read.
-    accumulate: the number of microbatches of a batch.
+  Otherwise the loss would be 0, and no step would fail. Most often only the
+  first batch is read. On several hosts nothing is checked, as a host has a part
+  of each batch.
 
   Raises:
     DataError: no row of any batch counts.

@@ -32,14 +32,8 @@ def take_heads(
 ) -> Params:
   """Returns the checkpoint's parameters of all heads, or {} if any differs.
 
-  Args:
-    start: the checkpoint; a pretrained one has no such heads.
-    kind: config.task.kind.
-    task: the one that is to be trained.
-    label_info: from task.describe_labels.
-    heads: the shapes of their heads' parameters.
-    log: called with a line that says what was done, if the checkpoint is
-      fine-tuned.
+  A pretrained checkpoint has no such heads. `heads` has the shapes that are to
+  be trained. If the checkpoint is fine-tuned, a line says what was done.
   """
   before = start.meta["task"]
   if not heads or "kind" not in before:

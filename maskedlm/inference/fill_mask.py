@@ -148,11 +148,7 @@ def mask_row(
 ) -> np.ndarray:
   """Returns [CLS] text [SEP] as ids [l], cut around the masks if too long.
 
-  Args:
-    tokenizer: the model's.
-    text: a text with masks.
-    length: the most tokens.
-    reads: EncoderConfig.reads of the model.
+  `reads` is EncoderConfig.reads of the model.
 
   Raises:
     ConfigError: see fill_masks.

@@ -18,11 +18,8 @@ def label(
 ) -> list[Prediction]:
   """Returns the predictions of a fine-tuned model; logs how many were cut.
 
-  Args:
-    model: the model.
-    examples: as for Model.predict.
-    batch_size: rows in a batch.
-    length_option: names, in log lines, what sets the length: "...length={}".
+  Arguments are those of Model.predict; log lines name the length_option that
+  sets the length, "...length={}".
 
   Raises:
     ConfigError: an argument has the wrong type or is out of range.

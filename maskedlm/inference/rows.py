@@ -106,10 +106,7 @@ def chunk_rows(
 ) -> Iterator[list]:
   """Yields lists of rows with at least num_tokens tokens in total.
 
-  Args:
-    rows: consumed as needed.
-    num_tokens: the last list may have fewer.
-    length: returns the tokens of a row.
+  The rows are consumed as needed; the last list may have fewer.
   """
   chunk, held = [], 0
   for row in rows:
@@ -248,11 +245,8 @@ def compute_packed(
 ) -> Iterator[tuple[int, np.ndarray]]:
   """Yields the index and the vectors [l, ...] of each row, in the plan's order.
 
-  Args:
-    encode: batch -> [B, L, ...].
-    rows: ids [l] of each.
-    plan: where they stand in batches.
-    pad: the id that fills input_ids.
+  `encode` makes [B, L, ...] of a batch; the rows are ids [l], and `pad` fills
+  input_ids.
   """
 
   def batches() -> Iterator[tuple]:
@@ -285,12 +279,8 @@ def compute_padded(
 ) -> Iterator[tuple[int, np.ndarray]]:
   """Yields the index and the result [...] of each row, longest rows first.
 
-  Args:
-    apply: batch of pad_rows -> [B, ...].
-    rows: any number, of at most `length` tokens.
-    length: the most tokens in a row.
-    batch_tokens: about how many positions a batch has.
-    pad: the id that fills input_ids.
+  `apply` makes [B, ...] of a batch of pad_rows, of about batch_tokens
+  positions; a row has at most `length`, and `pad` fills input_ids.
   """
   plan = plan_padded_batches(
     [len(row.ids) for row in rows],

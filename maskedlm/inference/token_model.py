@@ -40,12 +40,9 @@ def make_token_model(
 ) -> TokenModel:
   """Returns the TokenModel of a loaded checkpoint (ELECTRA: the generator).
 
-  Args:
-    opened: the checkpoint.
-    path: where it is.
-    length: the most tokens in a row; 0 = see row_length.
-    batch_tokens: about how many positions a batch has.
-    causal: read as a causal model one that was trained as both (gptbert.py).
+  Rows have at most `length` tokens, or row_length's if it is 0, and a batch
+  about batch_tokens positions. With `causal`, one that was trained as both
+  (gptbert.py) is read as a causal model.
 
   Raises:
     ConfigError: the model has no head that predicts tokens, or was not trained
@@ -74,10 +71,7 @@ def token_model(params, task, path) -> tuple[dict, EncoderConfig]:
 
   Of an ELECTRA, they are the generator's; two language models have "bilm_head".
 
-  Args:
-    params: a checkpoint's.
-    task: meta["task"] of the checkpoint.
-    path: where it is, for errors.
+  The task is meta["task"] of the checkpoint at `path`.
 
   Raises:
     ConfigError: there is no head that predicts tokens.

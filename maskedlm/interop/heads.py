@@ -107,10 +107,7 @@ def compute_outputs(
 ) -> dict[str, Array]:
   """Returns the outputs of the encoder and of every head for a batch.
 
-  Args:
-    params: "encoder" and any of HEADS.
-    cfg: the architecture.
-    batch: input_ids, token_type_ids and segment_ids, [B, L] each.
+  The batch has input_ids, token_type_ids and segment_ids, [B, L] each.
 
   Returns:
     last_hidden_state [B, L, D] and the result of `head_outputs`, in float32.
@@ -123,13 +120,7 @@ def compute_outputs(
 def head_outputs(
   params: Params, cfg: EncoderConfig, hidden: Array, segment_ids: Array
 ) -> dict[str, Array]:
-  """Returns the outputs of every head, in float32.
-
-  Args:
-    params: "encoder" and any of HEADS.
-    cfg: the architecture.
-    hidden: [B, L, D], the encoder's vectors.
-    segment_ids: [B, L].
+  """Returns the outputs of every head, in float32, of hidden vectors [B, L, D].
 
   Returns:
     For the heads in params: pooler_output [B, D], mlm_logits [B, L, V],

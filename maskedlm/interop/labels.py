@@ -38,13 +38,10 @@ TASKS = {ending: task_name for task_name, ending in CLASSES.items()}
 def read_task(
   config: Mapping[str, Any], task_name: str, length: int, where
 ) -> dict[str, Any]:
-  """Returns the entries of meta["task"] for a task.
+  """Returns the entries of meta["task"] for a task of CLASSES.
 
-  Args:
-    config: config.json.
-    task_name: a key of CLASSES.
-    length: the largest number of tokens in a row.
-    where: the directory, for errors.
+  `config` is config.json of the directory `where`, and `length` the largest
+  number of tokens in a row.
 
   Raises:
     InteropError: maskedlm has no such head, or the labels are invalid.

@@ -21,9 +21,8 @@ def write_own_task(
 ) -> dict[str, Any]:
   """Returns the entry of config.json for a task; {} for a pretrained model.
 
-  Args:
-    task: meta["task"].
-    heldout: metrics and thresholds on the development set.
+  The task is meta["task"]; `heldout` has metrics and thresholds on the
+  development set.
   """
   if "kind" not in task:
     return {}

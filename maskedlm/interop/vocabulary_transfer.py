@@ -148,12 +148,7 @@ def transfer_rows(
 
 
 def transfer_params(params: Params, *args, **kwargs) -> Params:
-  """Returns the parameters with `transfer_rows` applied to each of TABLES.
-
-  Args:
-    params: the old parameters.
-    *args, **kwargs: the other arguments of `transfer_rows`.
-  """
+  """Returns the parameters with `transfer_rows` applied to each of TABLES."""
 
   def change(tree: Params, path: Sequence[str]) -> Params:
     name, *rest = path

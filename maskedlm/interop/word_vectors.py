@@ -39,10 +39,8 @@ def import_word_vectors(
 ) -> Imported:
   """Reads a file of word vectors and writes the workdir `out`.
 
-  Args:
-    path, most: as for files.read_word_vectors.
-    out: receives checkpoints/0, tokenizer/ and config.json.
-    log: called with a line for words that are repeated, or that no text gives.
+  Arguments are those of files.read_word_vectors. Lines are logged for words
+  that are repeated, or that no text gives.
 
   Raises:
     ConfigError, DataError: the file can't be read.

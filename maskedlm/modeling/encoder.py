@@ -226,12 +226,8 @@ class Block(nn.Module):
   ) -> tuple[Float[Array, "n D"], None]:
     """Returns (the tokens' vectors, None), as scan requires.
 
-    Args:
-      x: vectors of the tokens of all rows.
-      flags: this layer's.
-      segment_ids: of the rows.
-      rotations: the result of `rotations_of`.
-      causal_rows: as of Encoder.
+    x are those of all rows, the rotations from `rotations_of`, and causal_rows
+    as of Encoder.
     """
     cfg = self.cfg
     rotation = jax.tree.map(

@@ -244,11 +244,7 @@ def row_vector(
 ) -> Float[Array, "B D"]:
   """Returns the vectors from which the rows' labels are predicted.
 
-  Args:
-    cfg: the architecture.
-    x: the encoder's vectors.
-    segment_ids: 0 for padding.
-    pooler: the parameters of the Pooler; None for none.
+  Segment 0 is padding; `pooler` has the parameters of the Pooler, or is None.
   """
 
   def through(rows):
@@ -312,14 +308,9 @@ def mlm_logits(
 ) -> Float[Array, "B P V"]:
   """Returns the logits of tokens at `positions`, without dropout.
 
-  Args:
-    params: the whole model's, with "encoder" and "mlm_head".
-    cfg: the architecture.
-    batch: input_ids, token_type_ids and segment_ids, [B, L] each.
-    positions: of the tokens, in each row.
-
-  Returns:
-    float32; V is the vocabulary without padding.
+  The parameters are the whole model's, with "encoder" and "mlm_head"; the batch
+  has input_ids, token_type_ids and segment_ids, [B, L] each. Logits are
+  float32; V is the vocabulary without padding.
   """
   hidden: Any = Encoder(cfg).apply(
     {"params": params["encoder"]},

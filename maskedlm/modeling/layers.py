@@ -77,9 +77,7 @@ def on_cpu() -> bool:
 def contract(x, kernel, number: int):
   """Returns [..., *features] for x [..., *inputs], kernel [*inputs, *features].
 
-  Args:
-    x, kernel: of one type.
-    number: of the dimensions of inputs.
+  Both are of one type, and `number` is that of the dimensions of inputs.
   """
   return (_contract if on_cpu() else jnp.tensordot)(x, kernel, number)
 

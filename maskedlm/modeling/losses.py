@@ -109,10 +109,8 @@ def loss_and_accuracy(
 ):
   """Returns cross-entropy and accuracy as pairs (sum [B], weight [B]).
 
-  Args:
-    logits: of any float type.
-    labels: ids. UNSEEN adds nothing to the loss, and is never right.
-    weights: 0 for labels to ignore entirely.
+  Labels of weight 0 are ignored entirely; UNSEEN adds nothing to the loss, and
+  is never right.
   """
   is_known = labels != UNSEEN
   loss, correct = loss_and_correct(logits, labels)

@@ -44,17 +44,11 @@ def no_encoder(cfg: EncoderConfig, key: Key) -> Params:
 def encode(
   cfg: EncoderConfig, params: Params, batch: Batch, key: Key, train: bool
 ) -> Float[Array, "B L D"]:
-  """Returns the encoder's vectors of a batch.
+  """Returns the encoder's vectors of a batch (see `encoder_inputs`).
 
   If the rows are packed into longer ones for the encoder (see
   finetune/common/packing.py), the result is unpacked, with zeros on padding.
-
-  Args:
-    cfg: the architecture.
-    params: with "encoder".
-    batch: see `encoder_inputs`.
-    key: the dropout key; unused unless train.
-    train: apply dropout.
+  `key` is for dropout; unused unless train.
   """
   hidden: Any = make_encoder(cfg).apply(
     {"params": params["encoder"]},
@@ -185,11 +179,8 @@ def loss(
 ) -> tuple[Metrics, Metrics]:
   """Returns (terms, metrics) of the masked tokens, as Task.loss does.
 
-  Args:
-    cfg: the architecture.
-    params: with "encoder" and "mlm_head".
-    batch: masked_positions, masked_labels and masked_weights, [B, P] each.
-    hidden: the encoder's vectors.
+  The parameters have "encoder" and "mlm_head"; the batch has masked_positions,
+  masked_labels and masked_weights, [B, P] each.
   """
   return terms_and_metrics(loss_and_correct(cfg, params, batch, hidden), batch)
 

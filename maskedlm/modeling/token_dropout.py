@@ -21,12 +21,8 @@ def token_scale(
   """Returns the factor of each token's vector, 0 for [MASK].
 
   The others' is _KEPT over the share of the segment's tokens that aren't
-  [MASK], so that the sum of a segment is about as large whatever is masked.
-
-  Args:
-    input_ids, segment_ids: of the rows.
-    mask_id: that of [MASK].
-    one_text: whether each row is a single segment, then padding.
+  [MASK], so that the sum of a segment is about as large whatever is masked. If
+  one_text, each row is a single segment, then padding.
   """
 
   def count(what):

@@ -56,12 +56,8 @@ def estimate_step(
 ) -> Estimate:
   """Predicts the time of a step.
 
-  Args:
-    topology: the chips.
-    flops: FLOPs executed by one chip.
-    traffic: bytes moved on one chip.
-    collectives: the step's collectives.
-    coords: position of each device of the mesh on the torus (TPUs).
+  FLOPs and traffic are of one chip; `coords` are the positions of the mesh's
+  devices on the torus (TPUs).
   """
   chip = topology.chip
   counted = sum(x.flops for x in traffic.counted)

@@ -92,10 +92,7 @@ def decide_packing(
 ) -> None:
   """Sets objective.pack of a config where it is None (auto_pack.py).
 
-  Args:
-    config: the whole config, changed in place.
-    corpora: the corpus of each phase.
-    log: called with one line if rows are packed.
+  A line is logged if rows of the corpora, one of each phase, are packed.
 
   Raises:
     ConfigError, CorpusError: as objectives.make_task.

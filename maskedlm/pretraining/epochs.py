@@ -11,12 +11,7 @@ MANY = 100
 
 
 def count_epochs(phases: Sequence[Phase], tasks: Sequence[Task]) -> float:
-  """Returns how often a run reads its text.
-
-  Args:
-    phases: the parts of a run of pretraining.
-    tasks: the Task of each.
-  """
+  """Returns how often a run reads its text, given the Task of each phase."""
   return sum(
     (phase.end - phase.begin)
     * phase.config.data.batch_size

@@ -73,11 +73,8 @@ def frame(title: str, body: str, *, head: str) -> str:
 def one_file(title: str, body: str, *, style: str, script: str = "") -> str:
   """Returns an HTML document that loads nothing and can be sent as one file.
 
-  Args:
-    title: plain text.
-    body: HTML.
-    style: CSS that follows STYLE.
-    script: JavaScript that runs after the body.
+  The title is plain text and the body HTML; the style follows STYLE, and the
+  script, JavaScript, runs after the body.
   """
   policy = f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
   body += f"<script>{script}</script>" if script else ""

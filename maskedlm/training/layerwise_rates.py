@@ -115,12 +115,8 @@ def unfreeze(first: Any, step: Any, updates: Any) -> Any:
   """Returns the updates at a step, 0 where a parameter isn't trained yet.
 
   Moments follow the gradient before, so that a parameter's first update is no
-  larger than usual, as Adam's would be if they were 0.
-
-  Args:
-    first: the result of `first_steps`.
-    step: the step, a number or traced.
-    updates: a tree like the parameters.
+  larger than usual, as Adam's would be if they were 0. `first` is the result of
+  `first_steps`; the step may be traced.
   """
   return jax.tree.map(
     lambda begin, u: jnp.where(step >= begin, u, 0), first, updates
@@ -164,13 +160,7 @@ def scale_by_layer(
 def by_layer(config, task: Task, params: Params) -> tuple[Task, Callable]:
   """Returns the Task whose loss keeps frozen layers, and what unfreezes them.
 
-  Args:
-    config: `optimizer` and `train` are read.
-    task: the Task to train.
-    params: shapes.
-
-  Returns:
-    (task, (step, update) -> update)
+  That is (step, update) -> update; the parameters may be shapes.
   """
   o = config.optimizer
   multipliers = layer_multipliers(

@@ -141,12 +141,9 @@ def watch(
 
 
 def read_profile(folder: pathlib.Path, hlo: str, count: int) -> Profile:
-  """Returns the profile of the newest trace in a folder.
+  """Returns the profile of the newest trace in a folder, of `count` steps.
 
-  Args:
-    folder: the argument of jax.profiler.start_trace.
-    hlo: the text of the compiled step.
-    count: number of steps that were traced.
+  `hlo` is the text of the compiled step.
   """
   path = max(folder.rglob("*.xplane.pb"), key=os.path.getmtime)
   planes = list(jax.profiler.ProfileData.from_file(str(path)).planes)

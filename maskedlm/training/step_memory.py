@@ -38,12 +38,8 @@ def measure_memory(step: Any, state: TrainState, batch: Batch) -> StepMemory:
   """Compiles a jitted step for a batch's shapes, and returns its memory.
 
   It is what XLA allocates: the state, the batch, and the largest sum of
-  activations, gradients and other temporaries at once.
-
-  Args:
-    step: of over_mesh.
-    state: the state, or its shapes and shardings.
-    batch: a batch, or its shapes and shardings.
+  activations, gradients and other temporaries at once. State and batch may be
+  shapes and shardings.
   """
   devices = jax.local_devices()
   limit = (devices[0].memory_stats() or {}).get("bytes_limit")
@@ -74,13 +70,7 @@ def check_phases(
 ) -> None:
   """Compiles the steps that are left of all phases, before the first call.
 
-  Args:
-    phases: the parts of the run.
-    tasks: the Task of each, of phases.join.
-    programs: the step of each.
-    state: the state of the run.
-    mesh: the device mesh.
-    start: number of steps done.
+  `start` of them are done; each phase has its Task and its program.
 
   Raises:
     ConfigError: a step takes more memory than a device has.

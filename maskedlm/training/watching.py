@@ -71,11 +71,8 @@ def make_watch(
 ) -> Callable[[Any, Batch], Metrics]:
   """Returns watch(state, batch) -> metrics, of the step that is next.
 
-  Args:
-    task: the Task; with token_counts there are accuracies by frequency.
-    direct: (state, batch) -> step.Direction.
-    schedule: step -> learning rate.
-    split: batch -> its microbatches.
+  With the Task's token_counts there are accuracies by frequency. `direct` makes
+  a step.Direction of (state, batch), `split` the microbatches of a batch.
   """
 
   def watch(state, batch: Batch) -> Metrics:

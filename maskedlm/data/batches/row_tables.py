@@ -69,11 +69,7 @@ def chain(ends, first) -> np.ndarray:
   """Returns first, ends[first], ends[ends[first]], ... below len(ends).
 
   Each round doubles the chain in one gather, with jumps over as many links as
-  are known, so n links take log2(n) rounds.
-
-  Args:
-    ends: int [n], ends[i] > i.
-    first: the first link.
+  are known, so n links take log2(n) rounds. ends[i] > i.
   """
   size = len(ends)
   jump = np.append(np.minimum(ends, size), size)

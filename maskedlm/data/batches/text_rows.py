@@ -91,11 +91,7 @@ def _table_source(table, seed, rows_at) -> RowSource:
 def single_text_rows(tokens, begin, num, *, length, special):
   """Returns arrays of rows [CLS] tokens[begin : begin + num] [SEP] and padding.
 
-  Args:
-    tokens: concat.Concat, the tokens of the split.
-    begin, num: int64 [b]; num is 1 to length - 2.
-    length: L.
-    special: libraries.Special.
+  `begin` and `num`, 1 to length - 2, are int64 [b].
 
   Returns:
     int32 [b, L]: input_ids, token_type_ids and segment_ids of document_batches.
@@ -330,14 +326,9 @@ def stream_rows(
 ) -> dict[str, np.ndarray]:
   """Returns arrays [b, L] of rows [CLS] stream[begin : begin + num] [SEP].
 
-  Args:
-    tokens: concat.Concat, the tokens of the split.
-    starts: [Dn + 1], from open_stream_starts.
-    begin: [b], places in the stream; a row wraps around it at most once.
-    num: [b], 1 to length - 2.
-    length: L.
-    special: libraries.Special.
-    isolate_documents: see full_sentence_batches, also for the arrays.
+  `begin` and `num`, 1 to length - 2, are [b]; a row wraps around the stream at
+  most once. `starts` [Dn + 1] is from open_stream_starts. For the arrays, see
+  full_sentence_batches.
   """
   num_documents, size = len(starts) - 1, starts[-1]
 

@@ -18,12 +18,8 @@ def copy_spans(tokens, begin, length, out, at) -> None:
   """Sets out[at : at + length] = tokens[begin : begin + length] for each span.
 
   A span lies in one document and therefore in one shard. Sorted by place in the
-  text, the spans of a shard are adjacent, so each shard takes one gather.
-
-  Args:
-    tokens: concat.Concat, the tokens of a split.
-    begin, length, at: int64 arrays of one shape; a length may be 0.
-    out: 1-d array of ids, written to.
+  text, the spans of a shard are adjacent, so each shard takes one gather. The
+  places are int64 arrays of one shape; a length may be 0.
   """
   order = np.argsort(begin, axis=None)
   begin, length, at = (x.ravel()[order] for x in (begin, length, at))

@@ -58,13 +58,9 @@ def open_cache(folder: pathlib.Path, most: int) -> Cache:
 def read(
   cache: Cache, name: str, *, size: int, begin: int, end: int
 ) -> bytes | None:
-  """Returns bytes begin to end - 1 of a block; None if it is not there.
+  """Returns bytes begin to end - 1 of a block KEY/NUMBER; None without it.
 
-  Args:
-    cache: where it is looked for.
-    name: KEY/NUMBER.
-    size: bytes of the whole block; one of another size was cut by a power cut.
-    begin, end: a range of its bytes.
+  A block of another size than `size` was cut by a power cut.
   """
   with contextlib.suppress(OSError):  # Else the block is fetched again.
     file = os.open(f"{cache.folder}/{name}", os.O_RDONLY)

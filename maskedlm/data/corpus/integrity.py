@@ -76,11 +76,8 @@ def check_files(
 ) -> None:
   """Checks the size of every file, and the content of all but the shards.
 
-  Args:
-    path: the corpus's folder.
-    meta: from read_meta.
-    under: checks only files whose names begin so.
-    elsewhere: names of files that are not in the folder.
+  Files whose names don't begin with `under`, or are `elsewhere`, are passed
+  over.
 
   Raises:
     CorpusError: a file is missing or damaged.
@@ -131,11 +128,8 @@ def rows_of(path: str, meta: Mapping) -> Iterator[None]:
 def find_problem(path: str, name: str, file: Mapping, *, whole: bool) -> str:
   """Returns one line if a file is not as in meta.json, else ''.
 
-  Args:
-    path: the corpus's folder.
-    name: the file's.
-    file: its "bytes" and "sha256" in meta.json.
-    whole: whether to read the file, not only its size.
+  `file` has its "bytes" and "sha256" there; without `whole`, only the size is
+  compared.
 
   Raises:
     OSError: the file can't be read now, or by this user.

@@ -225,12 +225,8 @@ def shard_problems(
 ) -> Iterator[str]:
   """Yields the problems of a shard whose checksums are right.
 
-  Args:
-    path: the corpus's folder.
-    name: the shard's.
-    counts: its numbers of tokens, sentences and documents.
-    vocab_size: V.
-    special_ids: ids that no text has.
+  `counts` are its numbers of tokens, sentences and documents; no text has one
+  of special_ids.
   """
   arrays = {c: load_array(path, f"{name}.{c}") for c in COLUMNS}
   for column, array in arrays.items():

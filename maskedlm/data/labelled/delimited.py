@@ -105,13 +105,8 @@ def name_columns(
 
   If names are given, and the first row has one of them, it is a header line,
   and its names are used: some files of GLUE have one, others haven't. A name is
-  "" for a column without one (an index, or separators at the end).
-
-  Args:
-    path: the file.
-    suffix: one of SEPARATORS.
-    rows: see read_rows.
-    header: names of the columns, for a file without a header line.
+  "" for a column without one (an index, or separators at the end). The suffix
+  and the rows are those of read_rows.
 
   Raises:
     DataError: a name occurs twice; the first row has other separators; it seems

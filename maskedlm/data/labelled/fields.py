@@ -50,10 +50,7 @@ class Format(NamedTuple):
 def values(fields: Mapping[str, Any], form: Format, where: str) -> dict:
   """Returns the format's names -> values of an object's fields.
 
-  Args:
-    fields: the object's; others than the format's are passed over.
-    form: the format.
-    where: FILE:LINE, for errors.
+  Fields that the format doesn't have are passed over.
 
   Raises:
     DataError: a field is missing, holds something else, or has other than as
@@ -104,11 +101,7 @@ def missing(
 ) -> str:
   """Returns the error message for a row that has none of some fields.
 
-  Args:
-    where: FILE:LINE.
-    names: those that were looked for.
-    fields: those that the row has.
-    remedy: what was expected; ends the message.
+  `names` were looked for, `fields` are there; the remedy ends the message.
   """
   named = list(fields)[:_SHOWN]
   more = f" and {len(fields) - len(named):,} more" * (len(fields) > len(named))
@@ -141,12 +134,10 @@ def texts(
   same_length: str = "",
   of: Callable[[str], str] | None = None,
 ) -> Field:
-  """Returns a field that holds a list of texts, none of them empty.
+  """Returns a field of these names that holds a list of texts, none empty.
 
-  Args:
-    *names: its names.
-    optional, same_length: as in Field.
-    of: what becomes of each text; raises ValueError for one that is refused.
+  `of` makes something of each text, or raises ValueError to refuse it; the
+  others are as in Field.
   """
 
   def parse(value: Any) -> tuple[str, ...]:
@@ -191,13 +182,10 @@ def items(
   optional: bool = False,
   same_length: str = "",
 ) -> Field:
-  """Returns a field that holds a list, whose items `of` checks or refuses.
+  """Returns a field of these names that holds a list, whose items `of` makes.
 
-  Args:
-    *names: its names.
-    of: item -> what the format makes of it; raises ValueError.
-    expected: what the list holds, for errors.
-    optional, same_length: as in Field.
+  It raises ValueError for an item that is refused; `expected` says in errors
+  what the list holds. The others are as in Field.
   """
 
   def parse(value: Any) -> tuple:

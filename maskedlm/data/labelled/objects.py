@@ -45,11 +45,9 @@ def are_named(source: str | pathlib.Path) -> bool:
 def read_objects(
   source: str | pathlib.Path, *, such_as: str = _SUCH_AS
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-  """Yields (line or row from 1, fields) of each object.
+  """Yields (line or row from 1, fields) of each object of JSON, Parquet, TFDS.
 
-  Args:
-    source: a JSON or Parquet file, or "tfds:...".
-    such_as: an example of an object, for errors.
+  Errors show an object `such_as` it is expected.
 
   Raises:
     DataError: it is compressed Parquet; see read_json, read_parquet and
@@ -69,10 +67,6 @@ def read_json(
   path: pathlib.Path, *, such_as: str = _SUCH_AS
 ) -> Iterator[tuple[int, dict[str, Any]]]:
   """Yields (line from 1, fields) of each object of a JSON file.
-
-  Args:
-    path: the file.
-    such_as: an example of an object, for errors.
 
   Raises:
     DataError: see read_lines; something is not JSON, or no object.
@@ -138,12 +132,7 @@ def _places(text: str, place: int) -> Iterator[int]:
 def parse_object(
   line: str, where: str, *, such_as: str = _SUCH_AS
 ) -> dict[str, Any]:
-  """Returns the JSON object in a line; None for a null.
-
-  Args:
-    line: the text.
-    where: FILE:LINE, for errors.
-    such_as: an example of an object, for errors.
+  """Returns the JSON object in a line, which is at FILE:LINE; None for a null.
 
   Raises:
     DataError: the line is not an object, or a name occurs twice in it.

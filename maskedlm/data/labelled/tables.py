@@ -218,10 +218,7 @@ Odd = dict[tuple[str, str], list]
 def get_text(record: Record, *names: str, odd: Odd | None = None) -> str:
   """Returns the text that is to be read, from the first column that there is.
 
-  Args:
-    record: the row.
-    names: the columns.
-    odd: counts the texts that may be something else, for report_odd.
+  `odd` counts the texts that may be something else, for report_odd.
 
   Raises:
     DataError: the record has none of the columns, or the value is null, empty

@@ -92,10 +92,7 @@ def read_entries(
 def has_fields(path: str, form: str, names: Sequence[str] = ()) -> bool:
   """Returns whether the rows of a file have named fields.
 
-  Args:
-    path: the file.
-    form: text or jsonl, or "" if the file decides.
-    names: see tables.is_table.
+  `form` is text or jsonl, or "" if the file decides (tables.is_table).
   """
   if form or path == STDIN:
     return form == "jsonl"
@@ -173,14 +170,9 @@ def request_groups(
 ) -> Iterator[list]:
   """Yields lists of at most `most` items, to be processed together.
 
-  Input typed at a terminal is yielded line by line, so that each line is
-  answered at once.
-
-  Args:
-    items: made from the texts or, if there are none, the lines of the files.
-    most: maximum number of items in a list.
-    texts: texts from the command line.
-    paths: input files; "-" is stdin.
+  The items are made from the texts on the command line or, if there are none,
+  the lines of the files; "-" is stdin. Input typed at a terminal is yielded
+  line by line, so that each line is answered at once.
   """
   at_keyboard = not texts and STDIN in paths and console.is_terminal(sys.stdin)
   items = iter(items)

@@ -90,11 +90,7 @@ def compute_signatures(
 def find_duplicates(
   documents: Iterable[Document], options
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Returns mark_duplicates's result for a stream, hashed in worker processes.
-
-  Args:
-    documents: all documents of the corpus, in order.
-    options: config.corpus.
+  """Returns mark_duplicates's result for all documents, hashed by workers.
 
   Raises:
     CorpusError: a domain would be left without documents.

@@ -238,12 +238,9 @@ def make_chunks(
 
 
 def show_progress(items: Iterable, label: str, size: Callable) -> Iterator:
-  """Yields the items and shows the progress on stderr.
+  """Yields the items and shows the progress on stderr, after a label.
 
-  Args:
-    items: any stream.
-    label: precedes the numbers.
-    size: returns an item's number of documents and bytes of text.
+  `size` returns an item's number of documents and bytes of text.
   """
   replaces = console.is_terminal(sys.stderr)
   start = shown = time.monotonic()

@@ -32,10 +32,8 @@ def make_encoder(
 ) -> Callable[[list], Encoded]:
   """Returns a function from a chunk of (split, document) to Encoded.
 
-  Args:
-    tokenizer_path: path for tokenizer.open_tokenizer.
-    mode: corpus.sentences, "split" or "lines".
-    max_tokens: longer sentences are cut; sequences (FASTA) are not.
+  The mode is corpus.sentences. Sentences of more than max_tokens are cut;
+  sequences (FASTA) are not.
   """
   tokenizer = open_tokenizer(tokenizer_path)
   dtype = shards.token_dtype(tokenizer.vocab_size)

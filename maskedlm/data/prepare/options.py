@@ -81,11 +81,8 @@ def describe_differences(
 ) -> str:
   """Returns an error message: what differs, and the options to give.
 
-  Args:
-    path: the corpus.
-    given: the options of this command, such as {"corpus.source": "text:a"}.
-    recorded: those of the corpus.
-    names: the options that differ.
+  `given` are this command's, such as {"corpus.source": "text:a"}, `recorded`
+  those of the corpus at `path`, and `names` those that differ.
   """
   usual = {"corpus.parts": "", **LATER_OPTIONS}
   shown, remedy = [], {}

@@ -43,9 +43,8 @@ def train_characters(lines: list[str], options: VocabularyOptions) -> str:
 def characters_json(ids: Mapping[str, int], specials: Sequence[str]) -> str:
   """Returns the tokenizer.json in which each letter of a text is a token.
 
-  Args:
-    ids: token -> id, special ones included.
-    specials: padding, unknown, beginning, end, mask, and others.
+  `ids` has all tokens. The specials are padding, unknown, beginning, end, mask,
+  and others.
   """
   split = pre_tokenizers.Split("", behavior="isolated")
   splits = [pre_tokenizers.WhitespaceSplit(), split]

@@ -213,12 +213,7 @@ def kept_characters(report: Mapping[str, int]) -> int:
 
 
 def refuse(report: Mapping[str, int], options) -> None:
-  """Raises CorpusError if more than corpus.max_lost of a corpus is gone.
-
-  Args:
-    report: of reading and encoding it.
-    options: config.corpus.
-  """
+  """Raises CorpusError if more than corpus.max_lost of a corpus is gone."""
   gone = {cause: report.get(cause.name, 0) for cause in GONE}
   share = sum(gone.values()) / max(kept_characters(report), 1)
   if share > options.max_lost:

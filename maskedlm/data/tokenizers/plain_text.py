@@ -35,10 +35,7 @@ def make_encoder(
   """Returns a function (text, begin, end) -> (ids, spans) of text[begin:end].
 
   Spans are those in the whole text. If begin > 0, a special token precedes it.
-
-  Args:
-    library: the tokenizer.
-    suspect: from `suspects`.
+  The ids that are suspect come from `suspects`.
   """
   unk = library.special.unk
   name = library.tokens[unk]

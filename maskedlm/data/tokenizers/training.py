@@ -197,13 +197,10 @@ def choose_alphabet(
 def bert_json(
   tokens: list[str], *, lowercase: bool, normalization: str = "", **options
 ) -> str:
-  """Returns the tokenizer.json of BERT's tokenizer.
+  """Returns the tokenizer.json of BERT's tokenizer, of tokens in order of ids.
 
-  Args:
-    tokens: the vocabulary in the order of ids.
-    lowercase: as in tokenizer.train_tokenizer.
-    normalization: as in tokenizer.train_tokenizer.
-    **options: those of _bert_normalizer, and of the library's BertNormalizer.
+  The options are those of train_tokenizer, _bert_normalizer and the library's
+  BertNormalizer.
   """
   ids = {token: index for index, token in enumerate(tokens)}
   library = tokenizers.Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))

@@ -252,11 +252,8 @@ def heldout_batches(
 ) -> RowBatches:
   """Returns batches, sorted by length, that contain every row once.
 
-  Args:
-    rows: the held-out rows.
-    batch_size: B, over all hosts.
-    buckets: from make_buckets; the last holds every row.
-    pad, shard: as in train_batches.
+  Arguments are as in train_batches; buckets are from make_buckets, of which the
+  last holds every row.
   """
   plan = _in_batches(np.argsort(rows.lengths, kind="stable"), batch_size)
   longest = np.where(plan >= 0, rows.lengths[plan], 0).max(axis=1)

@@ -76,12 +76,9 @@ def make_head(
 ) -> Head:
   """Returns the Head that applies a module to the encoder's output.
 
-  Args:
-    cfg: the architecture.
-    name: the key of the head's parameters.
-    module: called as module(*inputs, train=...).
-    example: small inputs with which the parameters are initialised.
-    inputs: (hidden states [B, L, D], batch) -> the module's inputs.
+  `name` is the key of its parameters, which small inputs, `example`,
+  initialise. The module is called as module(*inputs, train=...), with the
+  `inputs` of (hidden states [B, L, D], batch).
   """
   heads = Heads(cfg, {name: (module, example)})
 

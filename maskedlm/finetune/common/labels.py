@@ -68,9 +68,7 @@ class Gold(NamedTuple):
   def require(self, examples: Sequence[Example], known: Sequence[str]) -> None:
     """Checks that examples can be scored; reports if none has a `thing`.
 
-    Args:
-      examples: those that are to be scored.
-      known: the labels that the model knows.
+    The model knows the labels `known`.
 
     Raises:
       DataError: see `of` and check_known.
@@ -102,12 +100,8 @@ def keep_labelled(
 ) -> list:
   """Returns the examples with a gold label, and reports how many have none.
 
-  If none has one, all are returned; Application.require_labels then raises.
-
-  Args:
-    examples: the examples.
-    has_label: Application.has_label.
-    name: the set's name, for the report.
+  If none has one, all are returned; Application.require_labels then raises. The
+  report names the set `name`.
   """
   kept = [example for example in examples if has_label(example)]
   if kept and len(kept) < len(examples):
@@ -124,15 +118,11 @@ def keep_labelled(
 def require_two_labels(
   examples: Sequence[Example], labels: Sequence[Any], name: str
 ) -> None:
-  """Checks that a training set has different labels.
-
-  Args:
-    examples: the training set; the error names the first example's file.
-    labels: a label for each example.
-    name: the kind of label, such as "relation".
+  """Checks that a training set, of these labels, has different ones.
 
   Raises:
-    DataError: all labels are the same.
+    DataError: all labels, called `name`, are the same; the first example's file
+      is named.
   """
   if len(set(labels)) < 2:
     who = f"all {len(examples):,} examples for training have"
@@ -160,9 +150,7 @@ def label_ids(
 def check_known(gold: Sequence[tuple[str, str]], labels: Sequence[str]) -> None:
   """Checks that gold labels that are to be scored mean what the model's mean.
 
-  Args:
-    gold: (label, FILE:LINE) of each label.
-    labels: the labels that the model knows.
+  They are (label, FILE:LINE).
 
   Raises:
     DataError: the model knows none of them, or one of them is the same number

@@ -21,12 +21,10 @@ def stack_rows(
   notes: Sequence[str] = (),
   **values: np.ndarray,
 ) -> Rows:
-  """Returns the Rows of n examples.
+  """Returns the Rows of n examples of C sequences each.
 
-  Args:
-    examples: C sequences for each example.
-    pad: id that fills input_ids.
-    notes, values: as in Rows; "sequence_lengths" is added.
+  `pad` fills input_ids; notes and values are as in Rows, and "sequence_lengths"
+  is added.
   """
   lengths = [[len(row.input_ids) for row in rows] for rows in examples]
   return Rows(

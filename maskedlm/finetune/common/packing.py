@@ -148,10 +148,8 @@ def rows_needed(
 ) -> int:
   """Returns r for a batch, which its fullest microbatch determines.
 
-  Args:
-    lengths: [B, C], the lengths of the C sequences of each row.
-    microbatches: [G, n], from microbatch_rows.
-    layout: from cheapest_layout or unpacked_layout.
+  `lengths` [B, C] are those of the sequences of each row, `microbatches` [G, n]
+  from microbatch_rows.
   """
   return _fit(lengths, microbatches, layout)[2]
 

@@ -57,11 +57,9 @@ def best_antecedents(
 ) -> np.ndarray:
   """Returns the index of each span's likeliest antecedent, or -1 for none.
 
-  Args:
-    spans: in the order of the text.
-    distances: where another kind of distance begins.
-    distance_scores: of each kind, [len(distances) + 1].
-    max_antecedents: how many spans back an antecedent may be.
+  Spans are in the order of the text, and an antecedent at most max_antecedents
+  spans back. Another kind of distance begins at each of `distances`; every kind
+  has a score.
   """
   count, width = len(spans.scores), spans.queries.shape[-1]
   found = np.full(count, -1, np.int64)

@@ -97,12 +97,9 @@ def overall(counts: dict[str, MatchCounts]) -> MatchCounts:
 def evaluate_roles(
   gold: Sentences, given: Sentences, found: Sentences
 ) -> dict[str, float]:
-  """Returns the metrics, fractions.
+  """Returns the metrics, fractions, of the predicates of each sentence.
 
-  Args:
-    gold: the predicates of each sentence.
-    given: the same predicates with predicted arguments.
-    found: the predicates that the model found, with predicted arguments.
+  `given` are the gold ones with predicted arguments, `found` the model's own.
   """
   end_to_end = overall(count_arguments(gold, found, skip_others=False))
   scores = overall(count_arguments(gold, given)).scores()

@@ -35,12 +35,9 @@ def parse_line(line: str) -> Example:
 
 
 def read_tags(index: int, tags: Sequence[str], first_word: int) -> Predicate:
-  """Returns the predicate whose arguments BIO tags give.
+  """Returns the predicate at a word whose arguments BIO tags give.
 
-  Args:
-    index: of the predicate's word in the sentence.
-    tags: of the words of a window.
-    first_word: the window's first word.
+  The tags are those of a window, which begins with first_word.
   """
   args = (
     Entity(x.type, x.begin + first_word, x.end + first_word)

@@ -50,10 +50,7 @@ def make_model(
 ) -> PretrainedModel:
   """Returns a PretrainedModel of a loaded checkpoint; errors name `path`.
 
-  Args:
-    opened: the checkpoint.
-    path: where it is.
-    length: the most tokens of a row; 0 = see token_model.row_length.
+  Rows have at most `length` tokens; 0 = see token_model.row_length.
 
   Raises:
     ConfigError: the model has no MLM head or is causal, or the length is out

@@ -83,13 +83,7 @@ def _pair(record: tables.Record) -> MinimalPair:
 def judge(
   model: TokenModel, pairs: Sequence[MinimalPair], **options
 ) -> Iterator[Judged]:
-  """Yields the pairs with their scores, in order.
-
-  Args:
-    model: see token_model.make_token_model.
-    pairs: see read_pairs.
-    **options: of texts.score.
-  """
+  """Yields the pairs with their scores, in order; see texts.score."""
   sentences = itertools.chain.from_iterable((p.good, p.bad) for p in pairs)
   scores = texts.score(model, sentences, **options)
   for pair, good, bad in zip(pairs, scores, scores, strict=True):

@@ -130,12 +130,9 @@ def pair_row(model: TokenModel, a_ids, b_ids) -> text_pairs.PairRow:
 
 
 def log_cut(model: TokenModel, cut: Sequence[int], *, option: str) -> None:
-  """Logs how many pairs were cut, if any.
+  """Logs how many pairs next_sentence has cut, if any.
 
-  Args:
-    model: the scorer.
-    cut: filled by next_sentence.
-    option: the option that sets the length, such as "--length={}".
+  The option sets the length, such as "--length={}".
   """
   if cut:
     console.log(

@@ -118,10 +118,7 @@ def score(
 def log_summary(model: TokenModel, seen: Counter, *, option: str) -> None:
   """Logs what a reader of the scores should know, a line for each kind.
 
-  Args:
-    model: the scorer.
-    seen: filled by `score`.
-    option: the option that sets the length, such as "--length={}".
+  `score` has filled `seen`; the option sets the length, such as "--length={}".
   """
   if seen["long"]:
     note = rows.long_note(

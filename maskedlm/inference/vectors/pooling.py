@@ -85,11 +85,8 @@ def pool_chunks(
 ) -> Iterator[tuple[np.ndarray, Waiting]]:
   """Yields vectors [p, C] of units that are complete, with what they are of.
 
-  Args:
-    chunks: lists of pairs of rows.number_units.
-    encode: ids of rows -> pairs (index, [l, C]), in any order.
-    pool: a key of REDUCTIONS.
-    cfg: the encoder's.
+  The chunks are lists of pairs of rows.number_units, of whose ids `encode`
+  makes pairs (index, [l, C]), in any order; `pool` is a key of REDUCTIONS.
   """
   waiting: list[Waiting] = []
   last: list[PartialSums] = []  # The last unit, perhaps incomplete.

@@ -86,11 +86,7 @@ def search(
 ) -> list[list[Hit]]:
   """Returns the `top` nearest sentences to each query, nearest first.
 
-  Args:
-    model: the encoder that made the index.
-    index: from open_index, with this model.
-    queries: texts.
-    top: the number of sentences for each query.
+  The model must be the one that made the index.
 
   Raises:
     ConfigError: the file of --standardise is gone.
@@ -126,13 +122,9 @@ def nearest(
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
   """Yields, for each query, the rows of x with the largest cosines, and these.
 
-  Rows of equal cosine are in the order of x. A vector of zeros has the cosine 0
-  with every other.
-
-  Args:
-    queries: [q, C].
-    x: [n, C].
-    top: the number of rows, or n if there are fewer.
+  Queries are [q, C], and x [n, C]; there are `top` rows, or n if these are
+  fewer. Rows of equal cosine are in the order of x. A vector of zeros has the
+  cosine 0 with every other.
   """
   for begin in range(0, len(queries), QUERIES):
     unit = similarity.scaled(queries[begin : begin + QUERIES])

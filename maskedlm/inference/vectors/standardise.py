@@ -133,13 +133,8 @@ def check_standardiser(
 ) -> None:
   """Checks that vectors described by `about` fit the standardiser.
 
-  Args:
-    fitted: from `embed --fit`.
-    about: from `describe`.
-    width: D, the encoder's.
-
   Raises:
-    ConfigError: they have another length, come from another encoder or other
+    ConfigError: they are not of `width`, come from another encoder or other
       layers, or are pooled in another way.
   """
   width *= len(about["layers"]) if about["combine"] == "concat" else 1
@@ -176,10 +171,7 @@ def open_word_standardiser(
 ) -> Standardiser | None:
   """Returns the Standardiser of `embed --unit=word --fit`, checked.
 
-  Args:
-    path: the file; None or "" = no Standardiser.
-    model: the encoder.
-    options: layers and combine of the words' vectors.
+  The options are those of the words' vectors. Without a path there is none.
 
   Raises:
     ConfigError: the file is missing, or was fitted to other vectors.

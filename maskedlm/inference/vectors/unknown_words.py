@@ -28,10 +28,7 @@ def log_unknown(
 ) -> None:
   """Logs a line if words have a token [UNK], with the most frequent ones.
 
-  Args:
-    tokenizer: the encoder's.
-    counts: word -> how often it occurs.
-    log: called with the line.
+  `counts` says how often each word occurs.
   """
   words, unk = list(counts), tokenizer.special.unk
   unknown = Counter(

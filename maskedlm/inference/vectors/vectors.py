@@ -299,14 +299,9 @@ def log_windows(
 ) -> None:
   """Logs a line if texts were longer than a row, as their vectors then differ.
 
-  sentence-transformers, for example, cuts them. Vectors of tokens and words
-  are in the middle of a window and need no such line.
-
-  Args:
-    model: the encoder.
-    options: the options given to `embed`.
-    long: filled by `embed`.
-    option: the option that sets the length, such as "--length={}".
+  sentence-transformers, for example, cuts them. Vectors of tokens and words are
+  in the middle of a window and need no such line. `embed` got the options and
+  has filled `long`; the option sets the length, such as "--length={}".
   """
   if long and options.unit == "sentence":
     note = rows.long_note(

@@ -41,17 +41,12 @@ def average_instances(
   min_count: int = 1,
   progress: Callable[[int], None] = lambda count: None,
 ) -> WordTypes:
-  """Returns the mean vector of each word of the texts.
+  """Returns the mean vector of each word of the texts, which are read once.
 
-  Memory grows only with the number of different words.
-
-  Args:
-    model: the encoder.
-    texts: read once.
-    options: layers and combine; `unit` and `pool` are ignored.
-    lowercase: whether Bank and bank are one word.
-    min_count: rarer words have no vector.
-    progress: called with the number of instances so far.
+  Memory grows only with the number of different words. Of the options, `unit`
+  and `pool` are ignored. If `lowercase`, Bank and bank are one word; words
+  rarer than min_count have no vector. `progress` gets the number of instances
+  so far.
 
   Raises:
     DataError: no word is as frequent as min_count.

@@ -99,15 +99,10 @@ def train_senses(
 ) -> Senses:
   """Returns sense embeddings (equation 11.8).
 
-  A target with several senses counts for each of them. Memory grows only with
-  the number of senses.
-
-  Args:
-    model: the encoder.
-    sentences: their targets must have senses.
-    options: from `word_vector_options`.
-    first_senses: the answers for entries that never occur.
-    progress: called with the number of targets so far.
+  A target counts for each of its senses, of which it must have some. Memory
+  grows only with the number of senses. The options are word_vector_options's;
+  first_senses are the answers for entries that never occur; `progress` gets the
+  number of targets so far.
 
   Raises:
     ConfigError: there is no target; see vectors.resolve_layers.

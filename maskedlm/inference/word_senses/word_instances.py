@@ -175,10 +175,7 @@ def embed_texts(
 ) -> tuple[list[Instance], np.ndarray]:
   """Returns the n whole texts that have a token, with vectors [n, C].
 
-  Args:
-    model: the encoder.
-    found: instances, each in a Text of its own.
-    options: of sentences.
+  Each instance has a Text of its own; the options are those of sentences.
 
   Raises:
     ConfigError: see vectors.collect.

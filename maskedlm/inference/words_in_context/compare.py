@@ -49,13 +49,8 @@ def compare(
 ) -> Iterator[tuple[WordPair, Similarity]]:
   """Yields each pair with its Similarity, in order and in bounded memory.
 
-  A word's vector is the mean of its tokens'.
-
-  Args:
-    model: the encoder.
-    pairs: words in context.
-    options: layers and combine; `unit` and `pool` are ignored.
-    standardiser: from open_word_standardiser.
+  A word's vector is the mean of its tokens': `unit` and `pool` of the options
+  are ignored. The standardiser is from open_word_standardiser.
 
   Raises:
     DataError: a word has no token.

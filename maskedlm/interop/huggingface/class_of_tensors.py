@@ -32,15 +32,8 @@ def with_class(
 ) -> dict[str, Any]:
   """Returns config.json with the class of the tensors as `architectures`.
 
-  If it doesn't state the labels, their number is added.
-
-  Args:
-    config: config.json.
-    architecture: that of its model_type.
-    found: the tensors.
-    find: from match_tensors.make_finder.
-    where: the directory, for the log.
-    log: called with a line if config.json states another class, or none.
+  If it doesn't state the labels, their number is added. A line is logged if
+  config.json, of the directory `where`, states another class, or none.
   """
   stated = (config.get("architectures") or [""])[0]
   ending = _ending(stated, architecture)

@@ -177,10 +177,7 @@ def format_config(
 ) -> dict:
   """Returns the fields of config.json for the encoder and its special tokens.
 
-  Args:
-    cfg: an encoder for which `unsupported_options` returns [].
-    architecture: the architecture to write.
-    special: the tokenizer's Special.
+  `unsupported_options` must return [] for it.
   """
   name = architecture.model_type
   config = {

@@ -120,10 +120,7 @@ def pretrained_heads(
 ) -> Names:
   """Returns the modules of the pretraining heads in a file, with their names.
 
-  Args:
-    architecture: the architecture of the model in the file.
-    find: from make_finder, for the file.
-    all_of_them: False for the pooler alone.
+  `find` is from make_finder; without all_of_them, only the pooler counts.
   """
   heads: dict[str, str | tuple[str, ...]] = {}
   for each in PRETRAINED if all_of_them else PRETRAINED[:1]:

@@ -54,13 +54,10 @@ def format_model_card(
   *,
   path: str = "",
 ) -> str:
-  """Returns the card of a model.
+  """Returns the card of a model, which transformers loads as class_name.
 
-  Args:
-    opened: the model.
-    class_name: the class of transformers that loads it.
-    own_use: lines of Python that use it; default: with transformers.
-    path: of the model, for these lines.
+  `own_use` are the lines of Python that use it, if not with transformers, from
+  its path.
   """
   pipeline = next(
     (name for end, name in PIPELINES.items() if class_name.endswith(end)),

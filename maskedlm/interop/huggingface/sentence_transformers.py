@@ -132,12 +132,9 @@ def lowercases(folder: pathlib.Path) -> bool:
 def write_modules(
   out: pathlib.Path, sentences: SentencePooling, *, width: int
 ) -> None:
-  """Writes the files that make the directory a sentence-transformers model.
+  """Writes the files that make the exported model one of sentence-transformers.
 
-  Args:
-    out: the directory of the exported model.
-    sentences: the pooling; its length must not be 0.
-    width: D, the encoder's.
+  The pooling's length must not be 0; `width` is D, the encoder's.
   """
   types = [*TYPES[:2], *[TYPES[2]] * sentences.normalize]
   paths = ["", *(f"{i}_{name}" for i, name in enumerate(types) if i)]

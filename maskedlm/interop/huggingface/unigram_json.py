@@ -17,10 +17,7 @@ SPACE = "▁"
 def to_tokenizer_json(content: bytes, *, mask: str, where) -> dict:
   """Returns the tokenizer.json of a .model that Tokenizer.save wrote.
 
-  Args:
-    content: the bytes of the .model.
-    mask: the mask token, which absorbs the space before it, as in `fill-mask`.
-    where: the file, for error messages.
+  The mask token absorbs the space before it, as in `fill-mask`.
 
   Raises:
     InteropError: the sentencepiece model is not of type Unigram, or protobuf is

@@ -15,11 +15,8 @@ from maskedlm.interop.onnx.graph import Graph, Value
 def softmax_input(equation, makers):
   """Returns x if an equation is the last one of softmax(x), else None.
 
-  It divides exp(x - top) by its sum; any `top` gives the same result.
-
-  Args:
-    equation: an equation of a jaxpr.
-    makers: variable -> equation, of those before it.
+  It divides exp(x - top) by its sum; any `top` gives the same result. `makers`
+  has the equation of each variable before it.
   """
 
   def maker(x, primitive: str):

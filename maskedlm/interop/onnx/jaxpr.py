@@ -23,11 +23,7 @@ _CALLED = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 def translate(graph: Graph, jaxpr, consts: Sequence, inputs: Sequence) -> list:
   """Adds a program to a graph; returns the operands of its results.
 
-  Args:
-    graph: is added to.
-    jaxpr: the program.
-    consts: arrays, one for each of its constvars.
-    inputs: operands, one for each of its invars.
+  It has an array for each of its constvars, and an operand for each invar.
 
   Raises:
     InteropError: a part of it has no translation.

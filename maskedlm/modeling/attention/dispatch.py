@@ -67,9 +67,7 @@ def choose_implementation(requested: str, case: Case) -> str:
 def check_supported(name: str, case: Case) -> None:
   """Raises ConfigError if an implementation does not support the case.
 
-  Args:
-    name: one of IMPLEMENTATIONS; "auto" supports every case.
-    case: the call of attention.
+  "auto" supports every case.
   """
   why = "" if name == "auto" else refusal(name, case)
   if why:
@@ -79,12 +77,8 @@ def check_supported(name: str, case: Case) -> None:
 def refusal(name: str, case: Case) -> str:
   """Returns why an implementation does not support a case, and the remedy.
 
-  Args:
-    name: one of IMPLEMENTATIONS, except "auto".
-    case: the call of attention.
-
-  Returns:
-    The rest of a sentence that begins with the name; "" if it is supported.
+  It is the rest of a sentence that begins with the name, one of IMPLEMENTATIONS
+  except "auto"; "" if the case is supported.
   """
   if name == "xla":
     return ""

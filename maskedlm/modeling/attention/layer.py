@@ -168,11 +168,8 @@ class Attention(nn.Module):
   ) -> Float[Array, "BL D"]:
     """Returns the sums of values of each token's heads, projected.
 
-    Args:
-      x: the tokens of all rows.
-      mask: which keys a query attends to.
-      rotation: the result of positions.rotation; None without RoPE.
-      train: apply dropout.
+    x are the tokens of all rows. The rotation is positions.rotation's; None
+    without RoPE.
 
     Raises:
       ConfigError: the implementation does not support the case.

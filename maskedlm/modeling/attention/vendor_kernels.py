@@ -83,12 +83,8 @@ def is_one_text(segment_ids):
 def splash(query, key, value, mask: AttentionMask, *, interpret: bool = False):
   """Returns attention [B, L, H, K] by Pallas's splash kernel.
 
-  It skips blocks that the causal mask or a window excludes.
-
-  Args:
-    query, key, value: [B, L, H, K].
-    mask: without alibi.
-    interpret: run it in jax.numpy, slowly, on any platform.
+  It skips blocks that the causal mask or a window excludes; the mask is without
+  alibi. With `interpret`, it runs in jax.numpy, slowly, on any platform.
   """
   # Imported here as it takes a second, and may be absent on other platforms.
   from jax.experimental.pallas.ops.tpu import splash_attention as library

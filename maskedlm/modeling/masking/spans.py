@@ -88,12 +88,9 @@ def unit_starts(
 
   It is a word, or as many tokens in a row as overlap, cut at random columns:
   fewer would be given away by their neighbours, which spell the same letters.
-  Units at special tokens may be shorter, as these spell nothing.
-
-  Args:
-    key: draws the columns.
-    input_ids, segment_ids, is_special: as for `word_starts`.
-    tokenizer: its starts_word and overlap are read.
+  Units at special tokens may be shorter, as these spell nothing. The
+  tokenizer's starts_word and overlap are read; see `word_starts` for the
+  others.
   """
   starts, size = tokenizer.starts_word, tokenizer.overlap
   if size == 1:
@@ -189,21 +186,14 @@ def draw_lengths(
 def first_cover(
   rank: Float[Array, "B W"], lengths: Int[Array, "B W"], *, longest: int
 ) -> Float[Array, "B W"]:
-  """Returns the rank of the first span that covers each word.
+  """Returns the rank of the first span that covers each word; inf for none.
 
-  Spans are drawn in the order of their rank. A span whose first word is already
-  covered is not drawn, which in turn depends on the spans before it: each
-  iteration resolves one more link in a chain of spans that each begin within
-  the previous one. A chain of more than ROUNDS links, which is very rare, ends
-  with a span that begins within another.
-
-  Args:
-    rank: the rank of the span that begins at each word; inf for none.
-    lengths: words of that span, at most `longest`.
-    longest: the maximum of lengths.
-
-  Returns:
-    Ranks, finite where rank is.
+  Spans are drawn in the order of the rank of the word that they begin with,
+  which is inf if none does; they have `lengths` words, at most `longest`. A
+  span whose first word is already covered is not drawn, which in turn depends
+  on the spans before it: each iteration resolves one more link in a chain of
+  spans that each begin within the previous one. A chain of more than ROUNDS
+  links, which is very rare, ends with a span that begins within another.
   """
   B, W = rank.shape
 
@@ -227,14 +217,8 @@ def fits_in_order(sizes, budget):
 
   Each iteration takes as many consecutive sizes as fit and discards those that
   no longer do. Only sizes that decrease as slowly as possible would need more
-  than ROUNDS.
-
-  Args:
-    sizes: [B, W] int32; 0 is never taken.
-    budget: [B] int32.
-
-  Returns:
-    [B, W] bool.
+  than ROUNDS. For int32 sizes [B, W], of which 0 is never taken, and budgets
+  [B], the result is bool [B, W].
   """
 
   def take(_, state):

@@ -84,10 +84,8 @@ def count_to_mask(
 ) -> Int[Array, " B"]:
   """Returns how many tokens to mask in each row, at most P.
 
-  Args:
-    num_tokens: tokens that the budget counts, at most `length` each.
-    rate, length, budget: as in `count_predictions`.
-    num_predictions: P.
+  num_tokens are those that the budget counts, at most `length` each; P is
+  num_predictions, and the others are as in `count_predictions`.
   """
   table = [min(budget(rate, t), num_predictions) for t in range(length + 1)]
   return jnp.array(table, jnp.int32)[num_tokens]

@@ -52,12 +52,9 @@ class LabelHead(nn.Module):
 
   @nn.compact
   def __call__(self, candidates, places, *, train: bool):
-    """Returns float32 logits [B, W, K, T].
+    """Returns float32 logits [B, W, K, T] for candidates [B, C, D].
 
-    Args:
-      candidates: [B, C, D].
-      places: int32 [B, W, K], the candidates to be a word's head.
-      train: whether dropout is active.
+    `places` int32 [B, W, K] are the candidates to be a word's head.
     """
     cfg, R, T = self.cfg, self.width, self.num_labels
     B, W, K = places.shape

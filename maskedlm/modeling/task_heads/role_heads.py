@@ -64,12 +64,9 @@ class RoleHead(nn.Module):
 
   @nn.compact
   def __call__(self, word, own, predicates, *, train: bool):
-    """Returns float32 logits [B, K, L, T].
+    """Returns float32 logits [B, K, L, T] for WordHead's word and own.
 
-    Args:
-      word, own: [B, L, D] from WordHead.
-      predicates: int32 [B, K], the words that are predicates.
-      train: whether dropout is active.
+    `predicates` int32 [B, K] are the words that are predicates.
     """
     cfg = self.cfg
     B, L, D = word.shape

@@ -91,11 +91,7 @@ def facts_of_rows(
 ) -> tuple[dict[str, Any], list[Section], list[list[Token]]]:
   """Returns (figures, sections, num_samples rows) of the first train steps.
 
-  Args:
-    phases: those of the run.
-    tasks: the Task of each.
-    corpus: the corpus of the first.
-    num_samples: number of sample rows.
+  The corpus is that of the first phase.
   """
   config, task = phases[0].config, tasks[0]
   tokenizer = corpus.tokenizer

@@ -23,13 +23,9 @@ WIDTH, HEIGHT, LEFT, BOTTOM = 640, 200, 70, 30  # Curve and margins, in pixels.
 
 
 def render_page(name: str, sections, rows, curves: Sequence[Curve]) -> str:
-  """Returns the page as HTML.
+  """Returns the page of a run as HTML.
 
-  Args:
-    name: name of the run.
-    sections: pairs (title, lines).
-    rows: sample rows, lists of (text, shown, treatment).
-    curves: what changes over the run.
+  Sections are (title, lines), and rows lists of (text, shown, treatment).
   """
   parts = [f"<h1>{html.escape(name)}: what will be trained</h1>"]
   if rows:  # First, as they show most at a glance.

@@ -26,9 +26,7 @@ SIZES = (
 def check_sizes(model: Any, old: Any) -> None:
   """Raises ConfigError, before text is prepared, if a size is too small.
 
-  Args:
-    model: config.model of the larger model.
-    old: EncoderConfig of the smaller one.
+  `model` is config.model of the larger model, `old` the smaller one.
   """
   if bool(model.num_kv_heads) != bool(old.num_kv_heads):
     raise ConfigError(
@@ -46,16 +44,12 @@ def check_sizes(model: Any, old: Any) -> None:
 
 
 def tile(old: Params, fresh: Params) -> Params:
-  """Returns the subtrees of `old` in the shapes of `fresh`.
+  """Returns the subtrees of `old` in the shapes of `fresh`, a larger model's.
 
   Index i of a larger axis of n is taken from index (i - (n - m) // 2) mod m of
   the smaller one of m; of the layers, from round(i * m / n). Whole heads, and
   whole groups of heads, are copied. Subtrees and arrays that `fresh` lacks are
   left as they are.
-
-  Args:
-    old: parameters, arrays or, within jax.eval_shape, tracers.
-    fresh: the larger model's parameters or shapes.
 
   Raises:
     ConfigError: an array of `fresh` is smaller, or one of the embeddings has

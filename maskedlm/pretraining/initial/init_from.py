@@ -122,12 +122,7 @@ class Parts(NamedTuple):
 
 
 def compare(path: str, old: Params, fresh: Params) -> Parts:
-  """Returns which subtrees a run takes from init_from.
-
-  Args:
-    path: init_from, for errors.
-    old: its parameters, arrays or shapes.
-    fresh: the run's parameters, arrays or shapes.
+  """Returns which subtrees, of arrays or shapes, a run takes from init_from.
 
   Raises:
     ConfigError: a subtree of both has different shapes.

@@ -117,12 +117,10 @@ def match_words(tokenizer: Tokenizer, found: WordVectors) -> dict[int, int]:
 def replace_rows(
   table: jax.Array, places: dict[int, int], values: np.ndarray
 ) -> jax.Array:
-  """Returns the table [V, E] with rows from `values` [n, E], scaled.
+  """Returns the random table [V, E] with rows from `values` [n, E], scaled.
 
-  Args:
-    table: random rows.
-    places: {row of the table: row of values}.
-    values: their root mean square, over those used, becomes the table's.
+  `places` has {row of the table: row of values}. The root mean square of the
+  values used becomes the table's.
   """
   rows, of_values = (np.array(list(x)) for x in (places, places.values()))
   used = values[of_values]

@@ -120,10 +120,8 @@ def generator_config(
 ) -> EncoderConfig:
   """Returns the generator's config, with heads of the same size if one fits.
 
-  Args:
-    cfg: the discriminator.
-    size: the generator's share of the width, the heads and the MLP.
-    layers: its share of the layers.
+  It has the shares `size` of the discriminator's width, heads and MLP, and
+  `layers` of its layers.
 
   Raises:
     ConfigError: the heads do not divide the width.

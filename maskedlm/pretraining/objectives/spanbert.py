@@ -85,13 +85,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
 
 
 def make_masking(corpus, length: int, options: Options) -> Masking:
-  """Returns the masking of spans, with the targets of their boundaries.
-
-  Args:
-    corpus: its tokenizer and counts are read.
-    length: L.
-    options: config.objective.
-  """
+  """Returns the masking of spans, with the targets of their boundaries."""
   tokenizer = corpus.tokenizer
   tokens.check_shares(options.mask_share, options.random_share)
   words = min(MAX_SPAN_WORDS, length - 2)

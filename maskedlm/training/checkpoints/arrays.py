@@ -80,14 +80,10 @@ def read_tree(folder: str | os.PathLike, like: Any) -> Any:
 
 
 def read_arrays(folder: str | os.PathLike, names: Iterable[str]) -> dict:
-  """Returns the named arrays of an item of a step.
+  """Returns the named arrays of an item of a step, nested dicts of numpy.
 
-  Args:
-    folder: as in read_tree.
-    names: paths of arrays, such as "encoder/embeddings/norm/scale".
-
-  Returns:
-    Nested dicts of numpy arrays.
+  A name is a path, such as "encoder/embeddings/norm/scale"; the folder is as in
+  read_tree.
   """
   wanted: dict = {}
   for name in names:

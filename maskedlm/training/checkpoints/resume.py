@@ -141,13 +141,9 @@ def check_continued(
   *,
   log: Callable[[str], None],
 ) -> None:
-  """Compares a run with the one that it continues under other options.
+  """Compares a run's identity with that of the one at `path` that it continues.
 
-  Args:
-    path: config.continue_from.
-    old: the identity in its checkpoint.
-    new: the identity of this run.
-    log: receives a line for each option that differs.
+  A line is logged for each option that differs.
 
   Raises:
     ConfigError: the tokenizer is another, or it is another kind of run.

@@ -173,12 +173,7 @@ def format_sentence(
   """Returns a sentence with this tree, without the blank line after it.
 
   All else is as it was read, but for DEPS, which is _: it would be of another
-  tree.
-
-  Args:
-    example: the sentence.
-    heads: from 1, 0 for the root.
-    labels: those of the arcs.
+  tree. Heads count from 1; the root's is 0.
   """
   lines, tree = [*example.comments], zip(heads, labels, strict=True)
   for of_word in example.fields:

@@ -59,12 +59,7 @@ def make_example(
 ) -> Example:
   """Returns a sentence, given its predicates and the columns of arguments.
 
-  Args:
-    path: the file, for errors.
-    block: the sentence's lines.
-    word_column: the column of words.
-    senses: the places of the predicates, and their senses or "".
-    columns: those of the arguments.
+  `senses` has the senses, or "", of the predicates by their places.
 
   Raises:
     DataError: there are more or fewer columns than predicates; see

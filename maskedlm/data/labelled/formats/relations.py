@@ -183,11 +183,7 @@ def find_mention(
 ) -> Mention:
   """Returns the mention that a file specifies by its text and its offset.
 
-  Args:
-    text: the text that contains it.
-    name: the mention's own text.
-    begin: the number of characters before it.
-    what, where: the field's name and FILE:LINE, for error messages.
+  `begin` counts the characters before it; errors say `what` field it is.
 
   Raises:
     DataError: the mention is empty, or the text at the offset is different.

@@ -70,12 +70,8 @@ def parse_trees(
 ) -> Iterator[tuple[Example, int]]:
   """Yields each tree in pieces of text, and how many traces it had.
 
-  Trees may begin and end anywhere in a piece. One of nothing but traces has no
-  words.
-
-  Args:
-    pieces: (line number, text).
-    name: the file's, for errors.
+  The pieces are (line number, text) of the file `name`. Trees may begin and end
+  anywhere in a piece. One of nothing but traces has no words.
 
   Raises:
     DataError: brackets are not balanced, or one has no label, no word, or a

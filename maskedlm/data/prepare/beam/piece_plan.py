@@ -185,11 +185,8 @@ def choose_stride(
 def write_sample(folder: str, index: int, start: int, step: int) -> None:
   """Writes every step-th of a piece's training sentences.
 
-  Args:
-    folder: the job's folder.
-    index: index of the piece.
-    start: index of the piece's first sentence in its domain.
-    step: k of `choose_stride`.
+  `start` is the index of the piece's first sentence in its domain, and `step`
+  the k of `choose_stride`.
   """
   job = load_job(folder)
   begins = start + shards.offsets(load_sentence_sizes(folder, index).counts)

@@ -124,11 +124,7 @@ def run(
   *,
   log: Callable,
 ) -> store.Corpus:
-  """Prepares the corpus at `path`; see prepare.prepare.
-
-  Args:
-    machines: do the work.
-    config, path, log: as for prepare.prepare.
+  """Prepares the corpus at `path` on machines; see prepare.prepare.
 
   Raises:
     ConfigError, CorpusError, StorageError: as for prepare.prepare, or the

@@ -122,10 +122,7 @@ def mark_duplicates(
 def write_status(folder: str, index: int, marks: Iterable[tuple]) -> Counter:
   """Writes the status of each document of a piece; returns `count_dropped`.
 
-  Args:
-    folder: the job's folder.
-    index: index of the piece.
-    marks: (status, documents [n]) from `mark_duplicates`; None is ignored.
+  The marks are (status, documents [n]) of `mark_duplicates`; None is ignored.
   """
   characters = load_array(folder, "survey", index, "characters")
   status = np.full(len(characters), dedup.KEPT, np.uint8)
