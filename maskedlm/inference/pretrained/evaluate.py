@@ -2,7 +2,9 @@
 
 The result is that of a plain loop over the same masks, whatever trained the
 model: runs of `maskedlm pretrain` and imported models can be compared before
-and after more training, on the same text.
+and after more training, on the same text. A document is encoded whole and cut
+into rows, which don't mix documents. What is masked in a row depends on the
+seed, the row's number and its tokens, not on the batch size or the weights.
 """
 
 import functools
@@ -23,14 +25,17 @@ from maskedlm.data.tokenizers import lost_text
 from maskedlm.data.tokenizers.document_text import make_text
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.inference import token_model
-from maskedlm.inference.pretrained import masked_rows, sentence_pairs
-from maskedlm.inference.rows import Row, pad_rows, power_of_2
+from maskedlm.inference.pretrained import sentence_pairs
+from maskedlm.inference.rows import Row, pad_rows, power_of_2, with_ends
 from maskedlm.inference.score import next_sentence
 from maskedlm.inference.token_model import TokenModel
 from maskedlm.modeling import masked_lm
+from maskedlm.modeling.masking import masking
+from maskedlm.modeling.masking.options import CorruptionOptions
 from maskedlm.training.checkpoints import load
 
 MASK_RATE = 0.15
+ROWS = 128  # Masked at a time.
 _DOCUMENTS = 256  # Encoded, and paired with each other, at a time.
 
 
@@ -39,7 +44,7 @@ class PretrainedModel(NamedTuple):
 
   tokenizer: Tokenizer
   length: int  # L, the most tokens of a row.
-  corruption: Callable  # mask_rate -> masked_rows.make_corruption.
+  corruption: Callable  # mask_rate -> make_corruption.
   scores: Callable  # Batch of rows.pad_rows -> loss, correct [B, P].
   pairs: TokenModel | None  # None if the model has no NSP head.
   swaps: bool  # Whether label 1 of a pair means that it is swapped (ALBERT).
@@ -66,9 +71,7 @@ def make_model(
     hidden = masked_lm.encode(cfg, params, batch, None, False)
     return masked_lm.loss_and_correct(cfg, params, batch, hidden)
 
-  corruption = functools.partial(
-    masked_rows.make_corruption, opened.tokenizer, length
-  )
+  corruption = functools.partial(make_corruption, opened.tokenizer, length)
   pairs = None
   if next_sentence.has_nsp_head(opened):
     pairs = next_sentence.make_pair_scorer(opened, path)._replace(length=length)
@@ -97,7 +100,7 @@ def evaluate(
   Args:
     model: see `make_model`.
     documents: each is a list of its lines.
-    mask_rate: share of the tokens that is masked (masked_rows.py).
+    mask_rate: share of the tokens that is masked.
     seed: decides which tokens, and which sentences make pairs.
     batch_size: rows at a time; it changes no result.
 
@@ -133,14 +136,14 @@ def evaluate(
         nsp[:] += _pair_sums(model.pairs, pairs, batch_size)
       yield from (ids for ids, _ in chunk)
 
-  rows = masked_rows.mask_rows(
+  rows = mask_rows(
     model.tokenizer,
-    masked_rows.cut_rows(model.tokenizer, encoded(), model.length),
+    cut_rows(model.tokenizer, encoded(), model.length),
     model.corruption(mask_rate),
     length=model.length,
     seed=seed,
   )
-  while group := list(itertools.islice(rows, 8 * batch_size)):
+  for group in _groups(rows, 8 * batch_size):
     group.sort(key=lambda row: len(row.ids))  # So that batches need no padding.
     for some in _groups(group, batch_size):
       batch = _pad(some, batch_size, model)
@@ -156,6 +159,59 @@ def evaluate(
     )
   masking = {"mask_rate": mask_rate, "seed": seed, "length": model.length}
   return {**_result(counts, sums, nsp), **masking}
+
+
+def cut_rows(
+  tokenizer: Tokenizer, documents: Iterable[np.ndarray], length: int
+) -> Iterator[np.ndarray]:
+  """Yields rows [l] of at most `length` tokens of documents' ids [n]."""
+  for ids in documents:
+    for begin in range(0, len(ids), length - 2):
+      yield with_ends(ids[begin : begin + length - 2], tokenizer.special)
+
+
+def make_corruption(
+  tokenizer: Tokenizer, length: int, mask_rate: float
+) -> Callable:
+  """Returns the compiled (batch, key) -> masked batch for `mask_rows`.
+
+  In a row of at most `length` tokens, mask_rate of them are masked, at least
+  one.
+
+  Raises:
+    ConfigError: mask_rate is out of range.
+  """
+  options = CorruptionOptions(mask_rate, mask_share=1.0, random_share=0.0)
+  counts = np.ones(tokenizer.vocab_size, np.int64)
+  made = masking.make_masking(tokenizer, length, options, token_counts=counts)
+  return jax.jit(made.corrupt)
+
+
+def mask_rows(
+  tokenizer: Tokenizer,
+  rows: Iterable[np.ndarray],
+  corrupt: Callable,
+  *,
+  length: int,
+  seed: int,
+) -> Iterator[Row]:
+  """Yields the rows int32 [l] with their masks.
+
+  `corrupt` is from make_corruption, with this length.
+  """
+  for number, group in enumerate(_groups(rows, ROWS)):
+    pad = tokenizer.special.pad
+    batch = pad_rows([Row(row) for row in group], ROWS, length, pad=pad)
+    batch["example_weights"] = np.ones(ROWS, np.float32)
+    key = jax.random.fold_in(jax.random.key(seed), number)
+    masked = jax.device_get(corrupt(batch, key))
+    for i, row in enumerate(group):
+      used = masked["masked_weights"][i] > 0
+      yield Row(
+        masked["input_ids"][i, : len(row)],
+        masked["masked_positions"][i][used],
+        masked["masked_labels"][i][used],
+      )
 
 
 def _result(counts: Counter, sums, nsp) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from helpers import peers
 from maskedlm.cli import main
 from maskedlm.inference.pretrained import (
   evaluate,
-  masked_rows,
   sentence_pairs,
 )
 
@@ -33,7 +32,7 @@ def model(pretrained):
 def test_documents_are_cut_into_rows_of_their_own(model):
   special = model.tokenizer.special
   documents = [np.arange(20, 27), np.arange(0), np.arange(30, 33)]
-  rows = masked_rows.cut_rows(model.tokenizer, documents, 5)
+  rows = evaluate.cut_rows(model.tokenizer, documents, 5)
   assert [list(row) for row in rows] == [
     [special.cls, 20, 21, 22, special.sep],
     [special.cls, 23, 24, 25, special.sep],
@@ -44,9 +43,9 @@ def test_documents_are_cut_into_rows_of_their_own(model):
 
 def mask(model, rows, *, mask_rate=0.25, seed=3):
   tokenizer, length = model.tokenizer, 30
-  corrupt = masked_rows.make_corruption(tokenizer, length, mask_rate)
+  corrupt = evaluate.make_corruption(tokenizer, length, mask_rate)
   return list(
-    masked_rows.mask_rows(tokenizer, rows, corrupt, length=length, seed=seed)
+    evaluate.mask_rows(tokenizer, rows, corrupt, length=length, seed=seed)
   )
 
 
@@ -66,8 +65,8 @@ def test_masks_hide_a_share_of_the_tokens_and_depend_on_the_seed(model):
   assert list(same[1].positions) == list(made[1].positions)
   assert list(other[1].positions) != list(made[1].positions)
   # Also of the row's number, in its whole group and beyond.
-  many = mask(model, itertools.chain(rows, rows[1:2] * masked_rows.ROWS))
-  assert len(many) == 3 + masked_rows.ROWS
+  many = mask(model, itertools.chain(rows, rows[1:2] * evaluate.ROWS))
+  assert len(many) == 3 + evaluate.ROWS
   assert list(many[1].positions) == list(made[1].positions)
   assert len({tuple(row.positions) for row in many[3:]}) > 100
 
@@ -182,10 +181,10 @@ def test_equals_a_loop_over_transformers(architecture, ending, tmp_path):
 
   ids = [model.tokenize(text).ids for text in TEXTS]
   length = found["length"]
-  rows = masked_rows.mask_rows(
+  rows = evaluate.mask_rows(
     model.tokenizer,
-    masked_rows.cut_rows(model.tokenizer, ids, length),
-    masked_rows.make_corruption(model.tokenizer, length, 0.3),
+    evaluate.cut_rows(model.tokenizer, ids, length),
+    evaluate.make_corruption(model.tokenizer, length, 0.3),
     length=length,
     seed=5,
   )
