@@ -5,11 +5,13 @@ training/optimizer.py, config.mesh in training/options.py.
 """
 
 import dataclasses
+import math
 from typing import Any
 
 from maskedlm.core.options import (
   changed_default,
   copy_option,
+  from_config,
   frozen_option,
   option,
 )
@@ -144,6 +146,22 @@ class EpochOptions(of_training.TrainOptions):
     "Best checkpoints kept, by the task's metric on the development set.",
     low=1,
   )
+
+  def in_steps(self, steps_per_epoch: int) -> of_training.StepOptions:
+    """Returns config.train as the loop reads it: epochs are steps."""
+    num_steps = max(math.ceil(self.epochs * steps_per_epoch), 1)
+    every = max(math.floor(steps_per_epoch / self.evals_per_epoch), 1)
+    every = min(every, num_steps)
+    return of_training.StepOptions(
+      **vars(from_config(of_training.TrainOptions, self)),
+      num_steps=num_steps,
+      eval_every=every,
+      checkpoint_every=every,
+    )
+
+
+# config.json has these of StepOptions too, for `status` and others.
+COUNTS = ("num_steps", "eval_every", "checkpoint_every")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -37,8 +37,7 @@ from maskedlm.finetune.contract import (
   Rows,
   Setup,
 )
-from maskedlm.finetune.options import FinetuneConfig
-from maskedlm.finetune.step_counts import COUNTS, in_steps
+from maskedlm.finetune.options import COUNTS, FinetuneConfig
 from maskedlm.modeling import flops, masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.runtime import console, multihost, output_files
@@ -194,7 +193,7 @@ def make_task(
   }
   batches = _train_batches(run, config, mesh, shape)
   heldout = batching.heldout_batches(run.dev_rows, buckets=run.buckets, **shape)
-  train = in_steps(config.train, batches.num_steps)
+  train = config.train.in_steps(batches.num_steps)
   config = dataclasses.replace(config, train=train)
   parts = {"train": batches, "heldout": heldout}
   pooling = {**run.task.sentence_pooling, "length": data.length}

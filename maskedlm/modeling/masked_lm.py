@@ -8,13 +8,16 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from flax import linen as nn
 
 from maskedlm.core.task import Batch, Key, Metrics, Params
 from maskedlm.modeling import losses, vocabulary_softmax
 from maskedlm.modeling.arrays import Array, Bool, Float
+from maskedlm.modeling.bilm import BiLm
 from maskedlm.modeling.encoder import Encoder, EncoderConfig
-from maskedlm.modeling.families import make_encoder
 from maskedlm.modeling.heads import MlmHead, gather_positions, predicted_at
+
+FAMILIES = {"transformer": Encoder, "bilm": BiLm}
 
 
 def init(cfg: EncoderConfig, encoder_key: Key, head_key: Key) -> Params:
@@ -30,6 +33,11 @@ def init_encoder(cfg: EncoderConfig, key: Key) -> Params:
   # The shapes of parameters do not depend on the batch: one row of one token.
   ids = jnp.zeros((1, 1), jnp.int32)
   return make_encoder(cfg).init(key, ids, ids, ids, train=False)["params"]
+
+
+def make_encoder(cfg: EncoderConfig) -> nn.Module:
+  """Returns the encoder; whatever its family, it is called as Encoder is."""
+  return FAMILIES[cfg.family](cfg)
 
 
 def no_encoder(cfg: EncoderConfig, key: Key) -> Params:

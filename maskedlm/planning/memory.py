@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 import jax
 
-from maskedlm.planning.attention import attention_of
+from maskedlm.modeling import architecture
+from maskedlm.modeling.attention import dispatch
 from maskedlm.pretraining.config import PretrainConfig
 from maskedlm.pretraining.predictions import mask_rate
 from maskedlm.training import sharding
@@ -40,6 +41,27 @@ def bytes_per_device(tree, mesh) -> int:
     parts = math.prod(mesh.shape[axis] for axis in spec if axis)
     total += math.prod(x.shape) * x.dtype.itemsize // parts
   return total
+
+
+def attention_of(config: PretrainConfig, length: int, **machine) -> str:
+  """Returns the implementation of attention in training, for rows of a length.
+
+  If model.attention names one, it is returned unchecked, since the config may
+  be for another machine. `machine` has the platform and capability of an
+  attention.dispatch.Case.
+
+  Raises:
+    ConfigError: as architecture.encoder_config.
+  """
+  cfg = architecture.encoder_config(
+    config.model, config.tokenizer.vocab_size, length
+  )
+  if cfg.attention != "auto":
+    return cfg.attention
+  case = architecture.attention_case(cfg, length, **machine)
+  # An objective with rows of both kinds (gptbert.py).
+  case = case._replace(mixed=hasattr(config.objective, "masked_share"))
+  return dispatch.choose_implementation("auto", case)
 
 
 def activation_bytes(

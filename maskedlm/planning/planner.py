@@ -22,10 +22,9 @@ from maskedlm.planning import (
   run_cost,
 )
 from maskedlm.planning import estimate as estimates
-from maskedlm.planning.attention import attention_of
 from maskedlm.planning.collectives import Collective
 from maskedlm.planning.compile import Compiled, Pieces, Step, TooLarge
-from maskedlm.planning.memory import Sizes
+from maskedlm.planning.memory import Sizes, attention_of
 from maskedlm.planning.roofline import Estimate
 from maskedlm.planning.topologies import Topology
 from maskedlm.pretraining.config import PretrainConfig

@@ -9,7 +9,7 @@ from helpers import encoder_reference
 from helpers.encoder_reference import L
 from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError
-from maskedlm.modeling import architecture, encoder, families, heads, layers
+from maskedlm.modeling import architecture, encoder, heads, layers, masked_lm
 from maskedlm.modeling.architecture import EncoderConfig, encoder_config
 from maskedlm.modeling.attention.dispatch import IMPLEMENTATIONS
 
@@ -46,7 +46,7 @@ def test_choices_are_those_of_the_tables():
     "pooler": heads.POOLERS,
     "row_pool": (*heads.ROW_POOLS, "late"),
     "mlm_head": ("dense", "linear"),
-    "family": families.FAMILIES,
+    "family": masked_lm.FAMILIES,
   }
   known = {name: tuple(table) for name, table in tables.items()}
   stated = {

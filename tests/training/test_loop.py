@@ -25,7 +25,7 @@ from maskedlm.training import (
   step_memory,
 )
 from maskedlm.training.checkpoints import files, load, manifest
-from maskedlm.training.evaluation import evaluate
+from maskedlm.training.progress import evaluate
 
 
 def steady(workdir):

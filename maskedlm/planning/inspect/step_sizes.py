@@ -16,7 +16,6 @@ from maskedlm.core.task import Task
 from maskedlm.modeling.attention import layer
 from maskedlm.planning import compile as compiling
 from maskedlm.planning import memory
-from maskedlm.planning.attention import attention_of
 from maskedlm.pretraining.config import PretrainConfig
 from maskedlm.training import step_memory
 from maskedlm.training.phases import Phase
@@ -90,7 +89,7 @@ def _figures(
     "length": length,
     "rows_per_device": rows,
     "flops_per_step": task.flops(0),
-    "attention": attention_of(config, length, **machine),
+    "attention": memory.attention_of(config, length, **machine),
     "activation_bytes_per_device": needed - held,
     "step_bytes_per_device": needed,
     "device_bytes": measured.limit,
