@@ -2,7 +2,7 @@
 
 A batch's `language_ids` give the language of each row. Read top-down: the
 languages -> sums of each on the device (step.py) -> text (metrics.py, and
-result.py of pretraining). docs/guides/pretrain/multilingual.md explains the
+run.py of pretraining). docs/guides/pretrain/multilingual.md explains the
 numbers.
 """
 

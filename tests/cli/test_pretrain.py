@@ -14,7 +14,7 @@ from helpers import tiny as tiny_run
 from helpers.toy_runs import logged_lines
 from maskedlm.cli import main
 from maskedlm.data.corpus import store
-from maskedlm.pretraining.result import write_and_print
+from maskedlm.pretraining.run import write_and_print
 from maskedlm.training import loop
 from maskedlm.training.checkpoints import load
 

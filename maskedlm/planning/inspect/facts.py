@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import jax
 
 from maskedlm.core.counts import counted
-from maskedlm.core.task import Task
+from maskedlm.core.task import Params, Task
 from maskedlm.data.batches import batch_costs
 from maskedlm.data.corpus import store
 from maskedlm.planning import memory
-from maskedlm.planning.inspect import languages, parameters, step_sizes
+from maskedlm.planning.inspect import languages, step_sizes
 from maskedlm.planning.inspect.rows import (
   NOTHING,
   Token,
@@ -26,8 +26,10 @@ from maskedlm.planning.inspect.rows import (
 )
 from maskedlm.pretraining import epochs, objectives
 from maskedlm.pretraining.config import PretrainConfig
+from maskedlm.pretraining.initial import grow, init_from
 from maskedlm.training import optimizer
 from maskedlm.training import step as steps
+from maskedlm.training.checkpoints import load
 from maskedlm.training.phases import Phase
 
 MEASURED_ROWS = 512  # Rows, at least, on which shares are measured.
@@ -47,7 +49,7 @@ def facts_of_model(
   config, task = phases[0].config, tasks[0]
   params = jax.eval_shape(task.init, jax.random.key(0))
   sizes = {p: math.prod(x.shape) for p, x in memory.by_path(params).items()}
-  counts = parameters.parameter_figures(config, params)
+  counts = parameter_figures(config, params)
   total = counts["parameters"]
   decays = optimizer.decayed(params, config.optimizer.no_decay)
   decaying = sum(sizes[path] for path, yes in decays.items() if yes)
@@ -64,7 +66,7 @@ def facts_of_model(
   }
   o = config.optimizer
   sections = [
-    Section(*parameters.format_parameters(counts)),
+    Section(*format_parameters(counts)),
     Section(
       f"Optimizer: {o.rule}, peak rate {o.learning_rate:g}, {o.schedule}, "
       f"{counted(warmup, 'step')} of warm-up",
@@ -80,6 +82,51 @@ def facts_of_model(
     ),
   ]
   return figures, sections
+
+
+def parameter_figures(config: PretrainConfig, params: Params) -> dict[str, Any]:
+  """Returns the numbers of parameters of the blocks of a model.
+
+  Returns:
+    parameters, the total; blocks, {"encoder/embeddings": ...}; and, with
+    config.init_from, init_from: its path, and the names of the subtrees that
+    are taken, new and unused (init_from.compare).
+
+  Raises:
+    CheckpointError, ConfigError: init_from can't be read, or doesn't fit.
+  """
+  blocks: dict[str, int] = {}
+  for path, x in memory.by_path(params).items():
+    block = "/".join(path.split("/")[:2])
+    blocks[block] = blocks.get(block, 0) + math.prod(x.shape)
+  figures = {"parameters": sum(blocks.values()), "blocks": blocks}
+  if config.init_from:
+    path = config.init_from
+    old = jax.eval_shape(
+      lambda old: grow.METHODS[config.grow](old, params),
+      load.param_shapes(path),
+    )
+    parts = init_from.compare(path, old, params)
+    figures["init_from"] = {"path": path, **parts._asdict()}
+  return figures
+
+
+def format_parameters(figures: dict[str, Any]) -> tuple[str, list[str]]:
+  """Returns (title, lines) of the result of `parameter_figures`."""
+  blocks, start = figures["blocks"], figures.get("init_from")
+  title = f"Parameters: {figures['parameters']:,}"
+  if not start:
+    return title, [f"{size:>13,}  {block}" for block, size in blocks.items()]
+  new = {name: name.split("/")[0] in start["new"] for name in blocks}
+  taken = sum(size for name, size in blocks.items() if not new[name])
+  lines = [
+    f"{size:>13,}  {name}  {'new' if new[name] else 'from init_from'}"
+    for name, size in blocks.items()
+  ]
+  if start["unused"]:
+    unused = ", ".join(start["unused"])
+    lines.append(f"not used of init_from: {unused}")
+  return f"{title}, of which {taken:,} are from {start['path']}", lines
 
 
 def facts_of_rows(
