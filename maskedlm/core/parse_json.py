@@ -38,19 +38,13 @@ def parse_json(
   return _checked(value, text)
 
 
-def parse_json_at(
-  text: str,
-  place: int,
-  *,
-  object_pairs_hook: Callable[[list], Any] | None = None,
-) -> tuple[Any, int]:
+def parse_json_at(text: str, place: int) -> tuple[Any, int]:
   """Returns the value that begins at a place of a text, and the place after it.
 
-  Arguments and errors are those of parse_json.
+  Errors are those of parse_json.
   """
-  decoder = json.JSONDecoder(object_pairs_hook=object_pairs_hook)
   try:
-    value, end = decoder.raw_decode(text, place)
+    value, end = json.JSONDecoder().raw_decode(text, place)
   except RecursionError:
     raise _too_deep(text, place) from None
   return _checked(value, text, place, end), end

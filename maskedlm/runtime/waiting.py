@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from maskedlm.runtime import console
 
 QUIET = 5.0  # Seconds after which a wait is explained.
+LONG = 30.0  # Seconds without a line that are announced.
 
 
 @contextlib.contextmanager
@@ -31,15 +32,12 @@ def explained(what: str) -> Iterator[None]:
     console.log(f"{what} took {console.format_seconds(seconds)}")
 
 
-def announce_lines(every: int, *, most: float = 30.0) -> Callable[[], None]:
+def announce_lines(every: int) -> Callable[[], None]:
   """Returns a function to call after each step, in order.
 
   Once the pace is known, from the second to the third step, it logs when the
-  first line comes, if that takes more than `most` seconds.
-
-  Args:
-    every: steps between log lines.
-    most: seconds.
+  first of the lines, of which there is one `every` so many steps, comes, if
+  that takes more than LONG seconds.
   """
   times: list[float] = []
 
@@ -48,7 +46,7 @@ def announce_lines(every: int, *, most: float = 30.0) -> Callable[[], None]:
       return
     times.append(time.perf_counter())
     pace = times[-1] - times[-2] if len(times) == 3 else 0.0
-    if pace * (every - 3) > most:
+    if pace * (every - 3) > LONG:
       console.log(
         f"a step takes {pace:.1f} s; a line follows every {every:,} steps "
         f"(train.log_every), the first in "

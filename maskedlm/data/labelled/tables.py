@@ -275,10 +275,10 @@ def is_object(line: str) -> bool:
   return bool(_OBJECT.match(line))
 
 
-def parse_record(line: str, where: str = "input") -> Record:
+def parse_record(line: str) -> Record:
   """Returns the Record of a JSON object in a line of input.
 
   Raises:
     DataError: the line is not an object.
   """
-  return Record(0, objects.parse_object(line, where), where)
+  return Record(0, objects.parse_object(line, "input"), "input")

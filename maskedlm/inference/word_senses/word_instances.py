@@ -107,7 +107,7 @@ def find_labelled_instances(
 
 
 def sample_instances(
-  found: Iterable[Instance], limit: int, *, seed: int = 0
+  found: Iterable[Instance], limit: int
 ) -> tuple[list[Instance], Counter]:
   """Returns up to `limit` random instances, in order, and counts by word.
 
@@ -119,7 +119,7 @@ def sample_instances(
   kept: dict[str, list[tuple[float, int, Instance]]] = {}
   for i, instance in enumerate(found):
     counts[instance.word] += 1
-    key = -float(hashing.uniform(seed, "instance", i))
+    key = -float(hashing.uniform(0, "instance", i))
     heap = kept.setdefault(instance.label, [])
     add = heapq.heappush if len(heap) < limit else heapq.heappushpop
     add(heap, (key, i, instance))

@@ -249,15 +249,13 @@ def load_step(
   )[0]
 
 
-def load_record(
-  path: Path, *, step: int | str | None = None, log: Log = console.warn
-) -> dict:
-  """Returns the record of the requested step, or of the newest good one.
+def load_record(path: Path) -> dict:
+  """Returns the record of the newest good step.
 
-  Arrays are neither read nor verified. Arguments and errors are as in
-  load_step.
+  Arrays are neither read nor verified. Errors are as in load_step.
   """
-  return load_step(path, step, manifest.read_record, items=("meta/",), log=log)
+  read = manifest.read_record
+  return load_step(path, None, read, items=("meta/",), log=console.warn)
 
 
 def quarantine(directory: Path, name: str) -> None:
