@@ -11,13 +11,12 @@ import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import jax
-
 from maskedlm.core.measured import to_json
 from maskedlm.core.parse_json import parse_json
 from maskedlm.core.task import Params
 from maskedlm.finetune.contract import FinetuneTask, Options, options_that
 from maskedlm.training.checkpoints.load import LoadedCheckpoint
+from maskedlm.training.sharding import by_path
 
 _NAMED = 3  # Labels that a line names.
 
@@ -92,10 +91,7 @@ def _options_of_heads(
 
 
 def _shapes(tree: Params) -> dict[str, tuple[int, ...]]:
-  return {
-    jax.tree_util.keystr(path, simple=True, separator="/"): x.shape
-    for path, x in jax.tree_util.tree_leaves_with_path(tree)
-  }
+  return {path: x.shape for path, x in by_path(tree).items()}
 
 
 def _plain(x: Any) -> Any:

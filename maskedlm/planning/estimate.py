@@ -7,7 +7,6 @@ is unknown.
 import math
 from collections.abc import Mapping
 
-import jax
 import numpy as np
 
 from maskedlm.planning import memory
@@ -55,8 +54,8 @@ def estimate_collectives(
   """
   params = step.program.state.params
   layers = rest = 0
-  for path, x in jax.tree_util.tree_flatten_with_path(params)[0]:
-    if "layers/" in sharding.path_of(path):
+  for path, x in sharding.by_path(params).items():
+    if "layers/" in path:
       layers += math.prod(x.shape)
     else:
       rest += math.prod(x.shape)

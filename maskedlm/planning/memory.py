@@ -1,7 +1,7 @@
 """Estimates a device's memory for a config's step, from shapes alone."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 
@@ -36,7 +36,7 @@ def planned_mesh(mesh) -> Sizes:
 def bytes_per_device(tree, mesh) -> int:
   """Returns the bytes of a tree of shapes on one device, by sharding rules."""
   total = 0
-  for path, x in by_path(tree).items():
+  for path, x in sharding.by_path(tree).items():
     spec = sharding.spec_of(path, x.shape, mesh)
     parts = math.prod(mesh.shape[axis] for axis in spec if axis)
     total += math.prod(x.shape) * x.dtype.itemsize // parts
@@ -100,9 +100,3 @@ def activation_bytes(
   layers = m.num_layers * rows * L * kept[m.remat] * size
   words = min(config.tokenizer.vocab_size, m.vocab_block)
   return layers + 2 * 4 * rows * predictions * words
-
-
-def by_path(tree) -> dict[str, Any]:
-  """Returns {path: leaf} of a tree (sharding.path_of)."""
-  leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
-  return {sharding.path_of(path): x for path, x in leaves}

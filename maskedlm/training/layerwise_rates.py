@@ -16,7 +16,7 @@ import optax
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Params, Task
-from maskedlm.training.sharding import path_of
+from maskedlm.training.sharding import by_path, path_of
 
 _LAYERS = r"^encoder/layers/"
 # Parameters below the first layer.
@@ -71,11 +71,8 @@ def layer_multipliers(
 
 def _num_layers(params: Any) -> int:
   """Returns N, the number of stacked layers; 0 without an encoder."""
-  leaves = jax.tree_util.tree_leaves_with_path(params)
-  sizes = (
-    x.shape[0] for path, x in leaves if re.search(_LAYERS, path_of(path))
-  )
-  return next(sizes, 0)
+  leaves = by_path(params).items()
+  return next((x.shape[0] for p, x in leaves if re.search(_LAYERS, p)), 0)
 
 
 def first_steps(params: Any, *, unfreeze_share: float, num_steps: int) -> Any:

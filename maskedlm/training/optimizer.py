@@ -23,7 +23,7 @@ from maskedlm.core import options, own_file
 from maskedlm.core.errors import ConfigError
 from maskedlm.training import layerwise_rates, muon
 from maskedlm.training.optimizer_options import RULES, OptimizerOptions
-from maskedlm.training.sharding import path_of
+from maskedlm.training.sharding import by_path, path_of
 
 Schedule = Callable[[Any], jax.Array]  # step -> learning rate, f32 scalar.
 
@@ -120,8 +120,7 @@ def decayed(params: Any, no_decay: Sequence[str]) -> dict[str, bool]:
       f"optimizer.no_decay={no_decay!r} must be a tuple of regexes; write "
       f"({no_decay!r},)."
     )
-  leaves, _ = jax.tree_util.tree_flatten_with_path(params)
-  paths = [path_of(path) for path, _ in leaves]
+  paths = list(by_path(params))
   for regex in no_decay:
     try:
       matched = any(re.search(regex, path) for path in paths)

@@ -9,6 +9,7 @@ Mesh axes: `data` (rows), `fsdp` (rows, and the parameters split with them),
 """
 
 import re
+from typing import Any
 
 import jax
 import numpy as np
@@ -107,6 +108,12 @@ def path_of(key_path) -> str:
   return jax.tree_util.keystr(key_path, simple=True, separator="/")
 
 
+def by_path(tree) -> dict[str, Any]:
+  """Returns {path: leaf} of a tree, in its order."""
+  leaves = jax.tree_util.tree_leaves_with_path(tree)
+  return {path_of(path): x for path, x in leaves}
+
+
 def spec_of(path: str, shape: tuple[int, ...], mesh: Mesh) -> PartitionSpec:
   """Returns the PartitionSpec of one array, from RULES.
 
@@ -185,12 +192,10 @@ def abstract(shapes, mesh: Mesh):
 
 def describe_parameters(params, mesh: Mesh) -> str:
   """Returns text with a line for each parameter: path, shape, spec."""
-  lines = (
-    f"{path_of(path)} {tuple(x.shape)} "
-    f"{tuple(spec_of(path_of(path), tuple(x.shape), mesh))}\n"
-    for path, x in jax.tree_util.tree_leaves_with_path(params)
+  return "".join(
+    f"{path} {tuple(x.shape)} {tuple(spec_of(path, tuple(x.shape), mesh))}\n"
+    for path, x in by_path(params).items()
   )
-  return "".join(lines)
 
 
 def rows(mesh: Mesh) -> NamedSharding:

@@ -15,7 +15,7 @@ import numpy as np
 
 from maskedlm.core.task import Batch, Metrics, Params, Task
 from maskedlm.modeling import architecture, masked_lm
-from maskedlm.training.sharding import path_of
+from maskedlm.training.sharding import by_path
 
 # What a batch may predict: (labels, their weights, the metric of Task.loss that
 # is the share of right ones).
@@ -106,8 +106,8 @@ def norms(what: str, tree: Params) -> Metrics:
       [N, ...].
   """
   squares: dict[str, Any] = {}
-  for path, x in jax.tree_util.tree_leaves_with_path(tree):
-    above, layers, _ = path_of(path).partition("/layers/")
+  for path, x in by_path(tree).items():
+    above, layers, _ = path.partition("/layers/")
     if layers:
       each = jnp.sum(jnp.square(x), axis=tuple(range(1, x.ndim)))
       above = "" if above == "encoder" else f"{above}/"

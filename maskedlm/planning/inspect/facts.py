@@ -16,7 +16,6 @@ from maskedlm.core.counts import counted
 from maskedlm.core.task import Params, Task
 from maskedlm.data.batches import batch_costs
 from maskedlm.data.corpus import store
-from maskedlm.planning import memory
 from maskedlm.planning.inspect import languages, step_sizes
 from maskedlm.planning.inspect.rows import (
   NOTHING,
@@ -27,7 +26,7 @@ from maskedlm.planning.inspect.rows import (
 from maskedlm.pretraining import epochs, objectives
 from maskedlm.pretraining.config import PretrainConfig
 from maskedlm.pretraining.initial import grow, init_from
-from maskedlm.training import optimizer
+from maskedlm.training import optimizer, sharding
 from maskedlm.training import step as steps
 from maskedlm.training.checkpoints import load
 from maskedlm.training.phases import Phase
@@ -48,7 +47,7 @@ def facts_of_model(
   """Returns (figures, sections) about sizes, decay, FLOPs and bytes."""
   config, task = phases[0].config, tasks[0]
   params = jax.eval_shape(task.init, jax.random.key(0))
-  sizes = {p: math.prod(x.shape) for p, x in memory.by_path(params).items()}
+  sizes = {p: math.prod(x.shape) for p, x in sharding.by_path(params).items()}
   counts = parameter_figures(config, params)
   total = counts["parameters"]
   decays = optimizer.decayed(params, config.optimizer.no_decay)
@@ -96,7 +95,7 @@ def parameter_figures(config: PretrainConfig, params: Params) -> dict[str, Any]:
     CheckpointError, ConfigError: init_from can't be read, or doesn't fit.
   """
   blocks: dict[str, int] = {}
-  for path, x in memory.by_path(params).items():
+  for path, x in sharding.by_path(params).items():
     block = "/".join(path.split("/")[:2])
     blocks[block] = blocks.get(block, 0) + math.prod(x.shape)
   figures = {"parameters": sum(blocks.values()), "blocks": blocks}

@@ -23,6 +23,7 @@ from typing import Any
 import jax
 import numpy as np
 from etils import epath
+from flax import traverse_util
 
 from maskedlm.core.errors import CheckpointError
 from maskedlm.runtime import storage_errors
@@ -85,14 +86,8 @@ def read_arrays(folder: str | os.PathLike, names: Iterable[str]) -> dict:
   A name is a path, such as "encoder/embeddings/norm/scale"; the folder is as in
   read_tree.
   """
-  wanted: dict = {}
-  for name in names:
-    *parents, leaf = name.split("/")
-    node = wanted
-    for parent in parents:
-      node = node.setdefault(parent, {})
-    node[leaf] = np.ndarray
-  return read_tree(folder, wanted)
+  wanted = dict.fromkeys(names, np.ndarray)
+  return read_tree(folder, traverse_util.unflatten_dict(wanted, sep="/"))
 
 
 def write_arrays(

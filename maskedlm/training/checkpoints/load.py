@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
+from flax import traverse_util
 
 from maskedlm.core.errors import CheckpointError, ConfigError
 from maskedlm.core.task import Params
@@ -65,18 +66,12 @@ def param_shapes(path: str | pathlib.Path) -> Params:
     CheckpointError, ConfigError: as open_checkpoint.
   """
   arrays = files.load_record(_existing(path))["arrays"]
-  shapes: dict = {}
+  shapes = {}
   for name, described in arrays.items():  # "float32[5,13]"
-    if not name.startswith("params/"):
-      continue
-    _, *parents, leaf = name.split("/")
-    node = shapes
-    for parent in parents:
-      node = node.setdefault(parent, {})
     dtype, _, sizes = described.removesuffix("]").partition("[")
     shape = tuple(map(int, filter(None, sizes.split(","))))
-    node[leaf] = jax.ShapeDtypeStruct(shape, dtype)
-  return shapes
+    shapes[name] = jax.ShapeDtypeStruct(shape, dtype)
+  return traverse_util.unflatten_dict(shapes, sep="/").get("params", {})
 
 
 def open_checkpoint(

@@ -24,6 +24,7 @@ from maskedlm.runtime import buckets, folder_lock, multihost, storage_errors
 from maskedlm.training.checkpoints import arrays, files, manifest
 from maskedlm.training.checkpoints import state as state_of
 from maskedlm.training.checkpoints.state import State
+from maskedlm.training.sharding import by_path
 
 
 class Checkpoints:
@@ -87,9 +88,7 @@ class Checkpoints:
       "meta": meta,
     }
     json.dumps(record)  # To fail here, not in the background.
-    sample = (
-      {} if self._is_read_back else arrays.sample_of(state_of.leaves(state))
-    )
+    sample = {} if self._is_read_back else arrays.sample_of(by_path(state))
     self._is_read_back = True
     with self._saving(step):
       if self._lock:

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from maskedlm.core.errors import CheckpointError
 from maskedlm.training.checkpoints import manifest
 from maskedlm.training.checkpoints.arrays import read_tree
+from maskedlm.training.sharding import by_path
 
 State = Any  # A NamedTuple of pytrees; one field is `params`, nested dicts.
 # Those that older checkpoints lack, and that begin as zeros.
@@ -54,19 +55,11 @@ def leave_out(like: Any, saved: Collection[str]) -> tuple[Any, dict[str, Any]]:
   return like._replace(**dict.fromkeys(lacking, ())), zeros
 
 
-def leaves(state: State) -> dict[str, Any]:
-  """Returns {path: array}, such as "params/encoder/embeddings/norm/scale"."""
-  return {
-    jax.tree_util.keystr(path, simple=True, separator="/"): x
-    for path, x in jax.tree_util.tree_leaves_with_path(state)
-  }
-
-
 def describe(state: State) -> dict[str, str]:
   """Returns {path: "float32[5,13]"} of arrays or ShapeDtypeStructs."""
   return {
     path: f"{x.dtype}[{','.join(map(str, x.shape))}]"
-    for path, x in leaves(state).items()
+    for path, x in by_path(state).items()
   }
 
 
@@ -77,7 +70,7 @@ def _all_finite(arrays):
 
 def check_finite(state: State, step: int) -> None:
   """Raises CheckpointError if a value of the state is not finite."""
-  found = leaves(state)
+  found = by_path(state)
   inexact = [p for p in found if jnp.issubdtype(found[p].dtype, jnp.inexact)]
   finite = jax.device_get(_all_finite([found[path] for path in inexact]))
   bad = [path for path, ok in zip(inexact, finite, strict=True) if not ok]
