@@ -148,14 +148,7 @@ def attention_entropy(
   It is in nats; memory is linear in the length. The architecture must be a
   transformer's.
   """
-  _, collected = Encoder(cfg).apply(
-    {"params": params["encoder"]},
-    **encoder_inputs(batch),
-    train=False,
-    mutable=["entropy"],
-  )
-  (found,) = collected["entropy"]["layers"]["attention"]["entropy"]
-  return found
+  return _of_attention(cfg, params, batch, "entropy", "entropy")
 
 
 def attention_scores(
@@ -166,17 +159,18 @@ def attention_scores(
   They are q·k / sqrt(K) (Vaswani et al. 2017, equation 1), and -1e9 where l
   does not attend to s.
   """
+  return _of_attention(cfg, params, batch, "attention", "scores")
+
+
+def _of_attention(cfg, params, batch: Batch, collection: str, name: str):
   _, collected = Encoder(cfg).apply(
     {"params": params["encoder"]},
-    batch["input_ids"],
-    batch["token_type_ids"],
-    batch["segment_ids"],
-    batch.get("positions"),
+    **encoder_inputs(batch),
     train=False,
-    mutable=["attention"],
+    mutable=[collection],
   )
-  (scores,) = collected["attention"]["layers"]["attention"]["scores"]
-  return scores
+  (found,) = collected[collection]["layers"]["attention"][name]
+  return found
 
 
 def loss(
