@@ -45,11 +45,10 @@ class Options(CorruptionOptions):
     low=0,
     high=1,
   )
-  pooler: bool = option(
+  pooler: bool = frozen_option(
     True,
     "The question is answered from the pooler's vector; False: from the raw "
     "vector of [CLS], as in Jurafsky & Martin.",
-    frozen=True,
   )
   pack: bool | None = auto_pack.pack_option()
 

@@ -47,11 +47,10 @@ class Options(MaskOptions):
     high=1_024,
     needs={"objective.sbo_weight": True},
   )
-  sbo_at_edges: bool = option(
+  sbo_at_edges: bool = frozen_option(
     False,
     "Spans beside [CLS] or [SEP] are predicted from their vectors, too, as in "
     "Jurafsky & Martin.",
-    frozen=True,
     needs={"objective.sbo_weight": True},
   )
   pack: bool | None = auto_pack.pack_option()
