@@ -267,8 +267,8 @@ def _train_batches(
       length=data.length,
       width=run.cfg.width,
       costs=packing.ON_CPU if on_cpu else packing.ELSEWHERE,
-      num_steps=in_steps(
-        config.train, math.ceil(len(rows.lengths) / data.batch_size)
+      num_steps=config.train.in_steps(
+        math.ceil(len(rows.lengths) / data.batch_size)
       ).num_steps,
     )
   else:
