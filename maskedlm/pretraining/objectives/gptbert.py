@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.core.options import option
+from maskedlm.core.options import frozen_option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
 from maskedlm.data.batches import text_rows
 from maskedlm.modeling import flops, masked_lm
@@ -33,19 +33,17 @@ from maskedlm.pretraining.objectives import causal, roberta
 class Options(CorruptionOptions):
   """Options of config.objective for gptbert."""
 
-  masked_share: float = option(
+  masked_share: float = frozen_option(
     15 / 16,
     "Share of the rows that are masked, and read both sides; the others are "
     "causal. It is also the weight of the loss of masked tokens.",
     low=0,
     high=1,
-    frozen=True,
   )
-  isolate_documents: bool = option(
+  isolate_documents: bool = frozen_option(
     False,
     "The documents in a row do not attend to each other, and positions restart "
     "in each.",
-    frozen=True,
   )
 
 

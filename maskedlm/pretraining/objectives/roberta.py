@@ -58,12 +58,11 @@ class Options(CorruptionOptions):
     "each epoch); '' for rows across documents, cut anew in each epoch.",
     choices=("", "windows", "crops"),
   )
-  adapt_every: int = option(
+  adapt_every: int = frozen_option(
     0,
     "Steps after which each type of token is masked more or less often, by how "
     "often it was predicted wrong in them (AMLM); 0 for equal chances.",
     low=0,
-    frozen=True,
   )
 
 
