@@ -92,7 +92,9 @@ def test_every_flag_has_a_reason():
 
 def test_step_options_are_those_of_the_chip():
   tpus = {
-    kind for kind in chips.PEAK_FLOPS if kind.startswith(("TPU v5", "TPU v6"))
+    kind
+    for kind in chips.PEAK_FLOPS
+    if kind.startswith(("TPU v5", "TPU v6", "TPU7x"))
   }
   assert set(xla_flags.STEP_OPTIONS) == tpus | {"cpu"}
   for kind in tpus:
