@@ -268,3 +268,15 @@ def test_bad_rows_are_left_out_and_counted(kind, tmp_path, capsys):
   assert (len(train), len(dev)) == (3, 3)
   err = capsys.readouterr().err
   assert err.count(f"{path}: 1 bad row left out: {path}") == 2
+
+
+@pytest.mark.parametrize("skip", [False, True])
+def test_a_missing_column_is_not_left_out_row_by_row(skip, tmp_path):
+  path = tmp_path / "a.csv"
+  path.write_text("sentence,label\nfine,pos\nbad,neg\n")
+  task = configs.make_task("classification", {"text": "review"})
+  data = configs.default("classification").data
+  data.train, data.skip_bad = str(path), skip
+  with pytest.raises(DataError, match="'review'") as caught:
+    splits.split_examples(task, data)
+  assert "skip_bad" not in str(caught.value)

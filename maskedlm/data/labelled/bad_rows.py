@@ -16,9 +16,13 @@ from maskedlm.runtime import console
 _handler: contextvars.ContextVar = contextvars.ContextVar("bad", default=None)
 
 
+class TableError(DataError):
+  """An error that every row of a table has, such as a missing column."""
+
+
 def refuse(error: DataError) -> None:
   """Raises the error of a row, or counts the row, which is to be left out."""
-  if not (handle := _handler.get()):
+  if isinstance(error, TableError) or not (handle := _handler.get()):
     raise error
   handle(error)
 

@@ -208,7 +208,9 @@ def get_value(record: Record, *names: str) -> Any:
   for name in names:
     if name in record.fields:
       return record.fields[name]
-  raise DataError(missing_column(record, names))
+  is_table = named_suffix(record.path) in delimited.SEPARATORS
+  kind = bad_rows.TableError if is_table else DataError
+  raise kind(missing_column(record, names))
 
 
 # (column, what its texts look like) -> [their number, the first FILE:LINE].

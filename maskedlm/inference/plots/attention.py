@@ -86,7 +86,7 @@ def draw_attention(
         vmin=scale.low,
         vmax=scale.high,
       )
-      axes.set_title(name, pad=3)
+      figure.set_title(axes, name, width=side)
       axes.grid(False)
       axes.spines[:].set_visible(True)
       axes.spines[:].set_color("#bbbbbb")

@@ -198,3 +198,9 @@ def short_names(paths: Sequence[str]) -> list[str]:
       break
     count += 1
   return ["/".join(p[-count:]) for p in parts]
+
+
+def set_title(axes, title: str, *, width: float) -> None:
+  """Sets a title that is at most about `width` inches wide."""
+  # A letter is half as wide as it is high, in points of 1/72 inch.
+  axes.set_title(title, pad=4, size=min(9, 140 * width / len(title)))

@@ -100,7 +100,8 @@ def _draw_panel(axes, token: MaskedToken, bars, most: float) -> None:
   axes.set_xlim(0, 1.3 * most)
   for place, (_, p, _) in enumerate(bars):
     axes.text(p + 0.02 * most, place, f"{p:.1%}", size=7, va="center")
-  axes.set_title(f"−log P({token.token}) = {token.format_loss()}", pad=4)
+  title = f"−log P({token.token}) = {token.format_loss()}"
+  figure.set_title(axes, title, width=PANEL)
   axes.set_xticks([])
   axes.tick_params(length=0, labelsize=7.5)
   axes.spines["bottom"].set_visible(False)
