@@ -120,12 +120,14 @@ class Evaluate:
     from maskedlm.inference.vectors import ranking, vectors
     from maskedlm.runtime import startup
 
-    for name in ("source", "mask_rate", "seed", "field"):
-      if (value := getattr(self, name)) is not None:
-        raise ConfigError(
-          f"--{name}={value} has no effect on {data}: leave it out."
-        )
-    for token in self.tuned.config:
+    given = [
+      f"--{name}={value}"
+      for name in ("source", "mask_rate", "seed", "field")
+      if (value := getattr(self, name)) is not None
+    ] + list(self.tuned.config)
+    if self.tuned.batch_size != groups.FineTuned.batch_size:
+      given.append(f"--batch_size={self.tuned.batch_size}")
+    for token in given:
       raise ConfigError(f"{token} has no effect on {data}: leave it out.")
     collection = beir.read_collection(data)
     startup.enable_compile_cache()

@@ -196,21 +196,28 @@ def make_step(
         nonfinite=jnp.where(finite, 0, state.nonfinite + 1),
         losses=losses,
       )
-    segment_ids = batch["segment_ids"]
-    real = jnp.sum(segment_ids > 0, dtype=jnp.float32)
     stats = {
       **stats,
       "gradient_norm": (norm, 1.0),
       "learning_rate": (rate, 1.0),
-      "real_share": (real, float(segment_ids.size)),
     }
-    stats = jax.tree.map(lambda x: jnp.where(finite, x, 0.0), stats)
-    stats["skipped"] = (1.0 - applies, 1.0)
-    stats["spikes"] = (losses.spiked.astype(jnp.float32), 1.0)
-    stats["tokens"] = (real, 1.0)
-    return state, stats
+    return state, _step_metrics(stats, batch["segment_ids"], finite, losses)
 
   return step
+
+
+def _step_metrics(stats: Metrics, segment_ids, finite, losses) -> Metrics:
+  """Returns the metrics of a step; only `tokens` counts if it isn't finite."""
+  real = jnp.sum(segment_ids > 0, dtype=jnp.float32)
+  stats = {**stats, "real_share": (real, float(segment_ids.size))}
+  stats = jax.tree.map(lambda x: jnp.where(finite, x, 0.0), stats)
+  applies = finite & (losses.spiked == 0)
+  return {
+    **stats,
+    "skipped": (1.0 - applies, 1.0),
+    "spikes": (losses.spiked.astype(jnp.float32), 1.0),
+    "tokens": (real, 1.0),
+  }
 
 
 def over_mesh(

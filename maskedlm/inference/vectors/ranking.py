@@ -67,6 +67,11 @@ def rank(
   }
 
 
+def in_order(scores: Mapping[str, float]) -> list[str]:
+  """Returns passages, best first; equals in descending order of their ids."""
+  return sorted(scores, key=lambda name: (scores[name], name), reverse=True)
+
+
 class Ranking(NamedTuple):
   """The gains of a query's passages, best first, and of all that it has."""
 
@@ -76,8 +81,7 @@ class Ranking(NamedTuple):
 
 def ranking(scores: Mapping[str, float], right: Mapping[str, int]) -> Ranking:
   """Returns the Ranking of a query with these scores and these qrels."""
-  order = sorted(scores, key=lambda name: (scores[name], name), reverse=True)
-  gains = [max(right.get(name, 0), 0) for name in order]
+  gains = [max(right.get(name, 0), 0) for name in in_order(scores)]
   ideal = sorted((gain for gain in right.values() if gain > 0), reverse=True)
   return Ranking(np.array(gains, float), np.array(ideal, float))
 
@@ -134,9 +138,8 @@ def format_run(run: Run) -> str:
   """Returns the lines of a run file: query Q0 passage rank score tag."""
   lines = []
   for query, scores in run.items():
-    order = sorted(scores, key=lambda name: (scores[name], name), reverse=True)
     lines += [
       f"{query} Q0 {name} {i} {scores[name]!r} maskedlm\n"
-      for i, name in enumerate(order, 1)
+      for i, name in enumerate(in_order(scores), 1)
     ]
   return "".join(lines)

@@ -152,5 +152,6 @@ def test_evaluate(workdir, tmp_path, capsys):
   third = [x[2] for x in lines if x[0] == "q3"].index("d2")
   assert values["map"] == pytest.approx((mean + 1 + 1 / (third + 1)) / 3)
   assert values["recall@10"] == 1
-  assert main.main([*argv, "--mask_rate=0.2"]) == 2
-  assert "--mask_rate=0.2" in capsys.readouterr().err
+  for option in "--mask_rate=0.2", "--batch_size=7":
+    assert main.main([*argv, option]) == 2
+    assert option in capsys.readouterr().err
