@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from maskedlm.core.counts import sized
 from maskedlm.core.errors import ConfigError
+from maskedlm.core.open_file import open_file
 from maskedlm.runtime import output_files
 
 _KEPT = 0.9  # Share of the most bytes that is left when blocks are removed.
@@ -63,7 +64,8 @@ def read(
   A block of another size than `size` was cut by a power cut.
   """
   with contextlib.suppress(OSError):  # Else the block is fetched again.
-    file = os.open(f"{cache.folder}/{name}", os.O_RDONLY)
+    # Opening a named pipe would wait for its writer.
+    file = os.open(f"{cache.folder}/{name}", os.O_RDONLY | os.O_NONBLOCK)
     try:
       status, now = os.fstat(file), time.time_ns()
       if status.st_size == size:
@@ -106,7 +108,7 @@ def lock(cache: Cache):
 def _used(cache: Cache) -> int:
   """Returns the bytes of all blocks, as noted, or counted if that fails."""
   try:
-    with open(cache.folder / "used") as file:
+    with open_file(cache.folder / "used") as file:
       return int(file.read())
   except (OSError, ValueError):
     return sum(size for _, size, _ in _blocks(cache))
@@ -114,7 +116,8 @@ def _used(cache: Cache) -> int:
 
 def _set_used(cache: Cache, used: int) -> None:
   # Written over: a file that is emptied first takes a millisecond on ext4.
-  file = os.open(cache.folder / "used", os.O_WRONLY | os.O_CREAT, 0o666)
+  flags = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK
+  file = os.open(cache.folder / "used", flags, 0o666)
   try:
     os.pwrite(file, b"%20d\n" % used, 0)
   finally:
