@@ -79,6 +79,7 @@ setuptools.setup(
     "tpu": ["jax[tpu]"],
     # The peer of tests and benchmarks; this release has a CPU-only build.
     "peer": [
+      "mteb>=2",
       "pytrec-eval-terrier",
       "sentence-transformers",
       "torch==2.13.0",
@@ -88,6 +89,8 @@ setuptools.setup(
     "onnx": ["onnx>=1.15", "onnxruntime>=1.17"],
     "static": ["gensim>=4.4"],  # maskedlm static train.
     "plot": ["matplotlib>=3.8"],
+    # maskedlm.interop.mteb_model; the first release with EncoderProtocol.
+    "mteb": ["mteb>=2"],
     "mlflow": ["mlflow>=3"],  # train.tracker=mlflow; so the next two.
     "trackio": ["trackio>=0.30"],
     "wandb": ["wandb>=0.20"],

@@ -30,6 +30,13 @@ class Embed:
   )
   layers: groups.Layers
   normalize: bool = flag(False, "Scale each vector to length 1.")
+  truncate_dim: int = flag(
+    0,
+    "Keep the first N numbers of each vector; 0 = as the model was imported, "
+    "or all.",
+    metavar="N",
+    low=0,
+  )
   out: str | None = shared.out("The vectors.", (".npz", ".jsonl"))
   fit: str | None = shared.out(
     "Stores the mean and standard deviation of the vectors, for --standardise.",
@@ -56,7 +63,11 @@ class Embed:
       fitted = standardise.load_standardiser(self.standardise)
     model = self.encoder.open(length=self.length)
     options = self.layers.options(
-      model, unit=self.unit, pool=self.pool, normalize=self.normalize
+      model,
+      unit=self.unit,
+      pool=self.pool,
+      normalize=self.normalize,
+      truncate_dim=self.truncate_dim,
     )
     options = vectors.resolve_options(options, model)
     about = {

@@ -47,7 +47,7 @@ def _sentence_vector(opened: ExportSource, x, segment_ids):
     made = jnp.max(x, axis=1, where=real, initial=-jnp.inf)
   else:
     made = ROW_POOLS[sentences.pool](opened.cfg, x, segment_ids)
-  if not sentences.normalize:
-    return made
-  norms = jnp.linalg.norm(made, axis=-1, keepdims=True)
-  return made / jnp.maximum(norms, 1e-12)
+  if sentences.normalize:
+    norms = jnp.linalg.norm(made, axis=-1, keepdims=True)
+    made = made / jnp.maximum(norms, 1e-12)
+  return made[:, : sentences.truncate_dim or None]

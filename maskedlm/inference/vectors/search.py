@@ -101,13 +101,9 @@ def search(
 def _embed(model, index: Index, queries: Sequence[str]) -> np.ndarray:
   """Returns the vectors [q, C] of queries, made as those of the index."""
   about = index.about
-  options = vectors.VectorOptions(
-    unit="sentence",
-    pool=about["pool"],
-    layers=tuple(about["layers"]),
-    combine=about["combine"],
-    normalize=about["normalize"],
-  )
+  known = vectors.VectorOptions._fields  # Older files have fewer.
+  options = vectors.VectorOptions(**{n: about[n] for n in known if n in about})
+  options = options._replace(layers=tuple(options.layers))
   own = model.sentences
   own = own._replace(length=about.get("length", own.length))
   model = model._replace(sentences=own)

@@ -20,7 +20,7 @@ from maskedlm.inference.vectors.vectors import TextEncoder, VectorOptions
 from maskedlm.runtime import output_files
 
 # Options of the vectors that must be the same for fitting and applying.
-MUST_AGREE = ("layers", "combine", "normalize")
+MUST_AGREE = ("layers", "combine", "normalize", "normalize_whole")
 
 
 class Moments(NamedTuple):
@@ -138,6 +138,7 @@ def check_standardiser(
       layers, or are pooled in another way.
   """
   width *= len(about["layers"]) if about["combine"] == "concat" else 1
+  width = about.get("truncate_dim") or width
   (own,) = fitted.mean.shape
   if own != width:
     raise ConfigError(

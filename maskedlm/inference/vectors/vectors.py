@@ -46,6 +46,9 @@ class SentencePooling(NamedTuple):
   length: int = 0  # The most positions in a row; 0 = the encoder's.
   # Name, such as "query" -> text that users put before such texts.
   prompts: Mapping[str, str] = {}
+  # Of the prompts, the one that sentence-transformers' `encode` puts there.
+  default_prompt: str = ""
+  truncate_dim: int = 0  # How many first numbers of a vector count; 0 = all.
 
 
 class TextEncoder(NamedTuple):
@@ -69,6 +72,9 @@ class VectorOptions(NamedTuple):
   layers: tuple[int, ...] = (-1,)
   combine: str = "mean"  # How layers are combined: mean | sum | concat | stack.
   normalize: bool = False  # Whether to scale each vector to length 1.
+  truncate_dim: int = 0  # How many first numbers to keep; 0 = all.
+  # Whether to scale whole vectors, too, as sentence-transformers does.
+  normalize_whole: bool = False
 
 
 class Vectors(NamedTuple):
@@ -151,16 +157,21 @@ def resolve_options(
 ) -> VectorOptions:
   """Returns the options with an empty `pool` replaced by the model's own.
 
-  The model's own pooling of sentences includes its normalization. Other units
-  are pooled by the mean.
+  The model's own pooling of sentences includes its normalization, and the
+  number of dimensions. Other units are pooled by the mean.
   """
   if options.pool:
     return options
   if options.unit != "sentence":
     return options._replace(pool="mean")
   own = model.sentences
-  normalize = options.normalize or own.normalize
-  return options._replace(pool=own.pool, normalize=normalize)
+  dim = options.truncate_dim or own.truncate_dim
+  return options._replace(
+    pool=own.pool,
+    normalize=options.normalize or (own.normalize and not dim),
+    truncate_dim=dim,
+    normalize_whole=own.normalize and dim > 0,
+  )
 
 
 def fingerprint(model: TextEncoder) -> str:
@@ -191,6 +202,12 @@ def resolve_layers(
     )
   if not options.layers:
     raise ConfigError("layers is empty: expected at least one, such as -1.")
+  C = cfg.width * (len(options.layers) if options.combine == "concat" else 1)
+  if not 0 <= options.truncate_dim <= C:
+    raise ConfigError(
+      f"truncate_dim={options.truncate_dim}: the vectors have {C} numbers; "
+      f"expected 1 to {C}, or 0 for all of them."
+    )
   N = cfg.num_layers
   for layer in options.layers:
     if not -N - 1 <= layer <= N:
@@ -250,6 +267,10 @@ def embed(
   )
   units = pooling.pool_chunks(chunks, encode_chunk, options.pool, cfg)
   made = (Vectors(values, *about) for values, about in units)
+  if options.normalize_whole:
+    made = map(_normalized, made)
+  if dim := options.truncate_dim:
+    made = (x._replace(values=x.values[:, ..., :dim]) for x in made)
   return map(_normalized, made) if options.normalize else made
 
 
@@ -341,7 +362,9 @@ def empty_vectors(options: VectorOptions, cfg: EncoderConfig) -> Vectors:
   """
   x = np.zeros((len(resolve_layers(options, cfg)), 1, 1, cfg.width), np.float32)
   return Vectors(
-    values=np.asarray(COMBINE[options.combine](x))[0, :0],
+    values=np.asarray(COMBINE[options.combine](x))[
+      0, :0, ..., : options.truncate_dim or None
+    ],
     texts=np.zeros(0, np.int64),
     offsets=np.zeros((0, 2), np.int64),
     ids=np.zeros(0, np.int32),

@@ -77,6 +77,8 @@ def import_model(
       None if alone else sentence_transformers.read_pooling(whole, log)
     )
     model = read_model(folder, config, part=part, log=log)
+    if sentences:
+      sentence_transformers.check_dim(sentences, model.cfg.width, whole)
     tokenizer = tokenizer_files.import_tokenizer(
       folder,
       unfinished / "tokenizer",

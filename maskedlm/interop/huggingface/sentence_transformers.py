@@ -82,14 +82,10 @@ def read_pooling(
       f"{paths[0]}: include_prompt=False; maskedlm pools the tokens of a "
       f"prompt, too. Import {_ENCODER}."
     )
-  if size := json_files.read_object(folder / PROMPTS).get("truncate_dim"):
-    raise InteropError(
-      f"{folder / PROMPTS}: truncate_dim={size} is not supported. "
-      f"Import {_ENCODER}."
-    )
   if default:
     log(
-      f"{folder}: sentence-transformers puts {default!r} before each text; "
+      f"{folder}: sentence-transformers puts {prompts[default]!r} before each "
+      "text; "
       "maskedlm doesn't: add it to your texts"
     )
   elif prompts:
@@ -103,6 +99,8 @@ def read_pooling(
     normalize=bool(norms),
     length=stated_length(encoder_folder(folder)),
     prompts=prompts,
+    default_prompt=default,
+    truncate_dim=_truncate_dim(folder),
   )
 
 
@@ -161,8 +159,13 @@ def write_modules(
     out / CONFIG,
     {"max_seq_length": sentences.length, "do_lower_case": False},
   )
-  if sentences.prompts:
-    output_files.write_json(out / PROMPTS, {"prompts": dict(sentences.prompts)})
+  more = {
+    "prompts": dict(sentences.prompts),
+    "default_prompt_name": sentences.default_prompt,
+    "truncate_dim": sentences.truncate_dim,
+  }
+  if more := {name: value for name, value in more.items() if value}:
+    output_files.write_json(out / PROMPTS, more)
 
 
 def _modules(folder: pathlib.Path) -> list[dict[str, str]]:
@@ -215,9 +218,35 @@ def _pool(config: Mapping[str, Any], where: pathlib.Path) -> str:
 
 
 def _prompts(folder: pathlib.Path) -> tuple[dict[str, str], str]:
-  """Returns (prompts by name, the one that is put before every text or "")."""
+  """Returns (prompts by name, the name of that of every text or "")."""
   config = json_files.read_object(folder / PROMPTS)
   prompts = config.get("prompts")
   prompts = prompts if isinstance(prompts, dict) else {}
   found = {name: str(text) for name, text in prompts.items() if text}
-  return found, found.get(config.get("default_prompt_name"), "")
+  default = config.get("default_prompt_name")
+  return found, default if default in found else ""
+
+
+def check_dim(sentences: SentencePooling, width: int, folder) -> None:
+  """Checks truncate_dim against the width of the encoder.
+
+  Raises:
+    InteropError: it is larger.
+  """
+  if sentences.truncate_dim > width:
+    raise InteropError(
+      f"{folder / PROMPTS}: truncate_dim={sentences.truncate_dim}, but the "
+      f"vectors have {width} numbers; expected at most that: correct it."
+    )
+
+
+def _truncate_dim(folder: pathlib.Path) -> int:
+  found = json_files.read_object(folder / PROMPTS).get("truncate_dim")
+  if found is None:
+    return 0
+  if isinstance(found, bool) or not isinstance(found, int) or found < 1:
+    raise InteropError(
+      f"{folder / PROMPTS}: truncate_dim={found!r:.40}; expected a whole "
+      "number above 0: correct it."
+    )
+  return found

@@ -146,6 +146,8 @@ def test_older_directories(tmp_path, capsys):
   ours = imported(theirs)
   same(maskedlm.load(ours).embed(TEXTS), vectors)
   assert "puts 'query: ' before each text" in capsys.readouterr().err
+  back = exported(ours, tmp_path / "back")
+  same(back.encode(list(TEXTS)), open_theirs(theirs).encode(list(TEXTS)))
 
 
 def test_prompts_are_logged_and_kept(tmp_path, capsys):
@@ -161,6 +163,37 @@ def test_prompts_are_logged_and_kept(tmp_path, capsys):
   x = maskedlm.load(ours).embed(["the cat", "it is cat"])
   same(back.encode_query(["cat"])[0], x[0])
   same(back.encode(["cat"], prompt_name="passage")[0], x[1])
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_vectors_that_are_cut(normalize, tmp_path, capsys):
+  """After normalising, as in sentence-transformers; --normalize is last."""
+  theirs = make_theirs(
+    tmp_path, parts.Pooling(D), *[parts.Normalize()] * normalize
+  )
+  change(theirs / "config_sentence_transformers.json", truncate_dim=7)
+  vectors = open_theirs(theirs).encode(list(TEXTS))
+  assert vectors.shape == (3, 7)
+  ours = imported(theirs)
+  model = maskedlm.load(ours)
+  same(model.embed(TEXTS), vectors)
+  assert model.embed([]).shape == (0, 7)
+  length = np.linalg.norm(vectors, axis=1, keepdims=True)
+  same(model.embed(TEXTS, normalize=True), vectors / length)
+  back = exported(ours, tmp_path / "back")
+  same(back.encode(list(TEXTS)), vectors)
+
+  text, out = tmp_path / "text.txt", tmp_path / "x.npz"
+  text.write_text("\n".join(TEXTS))
+  argv = ["embed", f"--checkpoint={ours}", f"--input={text}", f"--out={out}"]
+  argv.append("--unit=sentence")
+  assert main.main([*argv, "--truncate_dim=3"]) == 0
+  same(np.load(out)["vectors"], vectors[:, :3])
+  (hits,) = model.search(TEXTS[1:2], out)
+  assert hits[0].text == TEXTS[1]
+  assert hits[0].cosine == pytest.approx(1, abs=1e-5)
+  assert main.main([*argv, "--truncate_dim=25"]) == 2
+  assert "the vectors have 24 numbers; exp" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -190,7 +223,9 @@ def test_files_that_are_not_supported(tmp_path, capsys):
   whole = (theirs / modules).read_text()
   for file, content, expected in (
     (about, '{"prompts": {"query": "the "}}', "config.json: include_prompt=Fa"),
-    (about, '{"prompts": {}, "truncate_dim": 7}', "truncate_dim=7"),
+    (about, '{"truncate_dim": 25}', "truncate_dim=25, but the vectors have 24"),
+    (about, '{"truncate_dim": "7"}', "truncate_dim='7'; expected a whole numb"),
+    (about, '{"truncate_dim": 0}', "truncate_dim=0; expected a whole number "),
     (about, '{"prompts": {}, "truncate_dim": null}', ""),
     (modules, "{", "modules.json can't be read"),
     (modules, '["Pooling"]', "expected a list of objects with path and type"),

@@ -1,0 +1,100 @@
+"""Evaluates a workdir with mteb: `mteb.evaluate(open_model(path), tasks)`.
+
+The adapter is what mteb's EncoderProtocol asks for. It needs the extra `mteb`,
+which brings PyTorch; nothing else in maskedlm imports it.
+"""
+
+import dataclasses
+import functools
+import importlib.util
+import pathlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from maskedlm.core.errors import ConfigError
+from maskedlm.inference.vectors import vectors
+
+
+def open_model(path: str | pathlib.Path, *, length: int = 0) -> "MtebModel":
+  """Opens a workdir or a checkpoint for mteb.
+
+  Args:
+    path: as for vectors.open_text_encoder.
+    length: the most tokens of a row; 0 = as the model was trained or imported.
+
+  Raises:
+    ConfigError: mteb is not installed, or see vectors.open_text_encoder.
+  """
+  if importlib.util.find_spec("mteb") is None:
+    raise ConfigError("mteb is not installed: pip install 'maskedlm[mteb]'.")
+  encoder = vectors.open_text_encoder(path, length=length)
+  return MtebModel(encoder, pathlib.Path(path).resolve().name)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MtebModel:
+  """A text encoder as mteb calls it; vectors are those of `maskedlm embed`."""
+
+  encoder: vectors.TextEncoder
+  name: str
+
+  def encode(
+    self,
+    inputs: Iterable[Mapping[str, Sequence[str]]],
+    *,
+    task_metadata: Any,
+    hf_split: str,
+    hf_subset: str,
+    prompt_type: Any = None,
+    **kwargs: Any,
+  ) -> np.ndarray:
+    """Returns float32 vectors [n, D] of the texts of batches, in their order.
+
+    They follow the prompt that mteb's rule chooses of the model's: that of the
+    task, of its type, or of queries or documents; or else the default one. The
+    other arguments, such as a batch's size, make no difference.
+    """
+    from mteb.models.abs_encoder import get_prompt_name
+
+    del hf_split, hf_subset, kwargs
+    own = self.encoder.sentences
+    name = get_prompt_name(dict(own.prompts), task_metadata, prompt_type)
+    prompt = own.prompts.get(name or own.default_prompt, "")
+    texts = [prompt + text for batch in inputs for text in batch["text"]]
+    options = vectors.VectorOptions(unit="sentence", pool="")
+    return vectors.embed_list(
+      self.encoder, texts, options, length_option="open_model(..., length={})"
+    ).values
+
+  def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:
+    """Returns the cosines of all pairs, a tensor [n, m]."""
+    from mteb.similarity_functions import cos_sim
+
+    return cos_sim(embeddings1, embeddings2)
+
+  def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> Any:
+    """Returns the cosines of the pairs at equal places, a tensor [n]."""
+    from mteb.similarity_functions import pairwise_cos_sim
+
+    return pairwise_cos_sim(embeddings1, embeddings2)
+
+  @functools.cached_property
+  def mteb_model_meta(self) -> Any:
+    """What mteb's results say of the model; by `revision` they are cached."""
+    from mteb.models.model_meta import ModelMeta, ScoringFunction
+
+    model = self.encoder
+    known = {
+      "name": f"maskedlm/{self.name}",
+      "revision": vectors.fingerprint(model),
+      "n_parameters": sum(x.size for x in jax.tree.leaves(model.params)),
+      "max_tokens": model.sentences.length,
+      "embed_dim": model.sentences.truncate_dim or model.cfg.width,
+      "framework": ["JAX"],
+      "similarity_fn_name": ScoringFunction.COSINE,
+      "use_instructions": bool(model.sentences.prompts),
+    }
+    return ModelMeta.create_empty(known)
