@@ -19,14 +19,11 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.core.options import copy_option
 from maskedlm.core.task import Batch, Key, Params
-from maskedlm.data.batches.text_pairs import PairRow, pair_row
 from maskedlm.data.labelled.formats import passages as passage_files
 from maskedlm.data.labelled.formats.passages import Example
-from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import multi_sequence
 from maskedlm.finetune.common.options import Shared
 from maskedlm.finetune.contract import (
@@ -40,6 +37,7 @@ from maskedlm.finetune.contract import (
 )
 from maskedlm.finetune.retrieval import contrastive
 from maskedlm.finetune.retrieval.contrastive import NONE
+from maskedlm.finetune.retrieval.rows import make_rows
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.heads import ROW_POOLS
 from maskedlm.modeling.task_heads import ensemble
@@ -88,6 +86,13 @@ class Options:
   symmetric: bool = task_option(
     False,
     "Half of the loss finds the query of a passage among those of the batch.",
+  )
+  delete: float = task_option(
+    0.0,
+    "Share of its tokens that a text loses where it is to find itself: where "
+    "task.query and task.passage are the same column (TSDAE: 0.6).",
+    low=0,
+    below=1,
   )
   widths: tuple[int, ...] = task_option(
     (),
@@ -140,7 +145,12 @@ def sentence_pooling(options: Options) -> dict[str, Any]:
   # Names used by encode_query and encode_document in sentence-transformers.
   prompts = {"query": options.query_prefix, "document": options.passage_prefix}
   prompts = {name: text for name, text in prompts.items() if text}
-  return {"pool": options.pool, "normalize": True, "prompts": prompts}
+  return {
+    "pool": options.pool,
+    "normalize": True,
+    "prompts": prompts,
+    "truncate_dim": 0,
+  }
 
 
 def make_application(setup: Setup, options: Options) -> Application:
@@ -176,6 +186,7 @@ def make_application(setup: Setup, options: Options) -> Application:
       length=length,
       query_prefix=options.query_prefix,
       passage_prefix=options.passage_prefix,
+      delete=options.delete,
     ),
     init=lambda key: {},  # There is no head: only the encoder is trained.
     loss=lambda params, batch, key, train: loss_of_vectors(
@@ -189,55 +200,6 @@ def make_application(setup: Setup, options: Options) -> Application:
     best="mrr@10",
     require_labels=_check_gold,
   )
-
-
-def make_rows(
-  examples: Sequence[Example],
-  tokenizer: Tokenizer,
-  *,
-  length: int,
-  query_prefix: str = "",
-  passage_prefix: str = "",
-) -> Rows:
-  """Returns a row of C sequences [CLS] text [SEP] for each of n examples.
-
-  Rows.values has query_ids [n] and passage_ids [n, K]. Examples with fewer than
-  K passages get empty ones with the id NONE. Within a call, equal texts have
-  equal ids.
-  """
-  K = max(len(example.passages) for example in examples)
-  ids: dict[str, int] = {}
-  passage_ids = np.full((len(examples), K), NONE, np.int32)
-  for row, example in zip(passage_ids, examples, strict=True):
-    for k, text in enumerate(example.passages):
-      row[k] = ids.setdefault(text, len(ids))
-  queries = {"": NONE}
-  query_ids = [queries.setdefault(e.query, len(queries) - 1) for e in examples]
-
-  def encode(prefix: str, texts: Sequence[str]) -> list[PairRow]:
-    return [
-      pair_row(tokenizer, text_ids, None, length)
-      for text_ids in tokenizer.encode_batch([prefix + text for text in texts])
-    ]
-
-  # Each text once; the empty text is the last, at index NONE.
-  of_passages = encode(passage_prefix, [*ids, ""])
-  of_queries = encode(query_prefix, [*list(queries)[1:], ""])
-  rows = [
-    [of_queries[query], *(of_passages[k] for k in passage)]
-    for query, passage in zip(query_ids, passage_ids, strict=True)
-  ]
-  notes = (
-    f"{counted(len(queries) - 1, 'different query')}, "
-    f"{counted(len(ids), 'different passage')}",
-  )
-  return multi_sequence.stack_rows(
-    rows,
-    tokenizer.special.pad,
-    query_ids=np.array(query_ids, np.int32),
-    passage_ids=passage_ids,
-    notes=notes if all(example.is_gold for example in examples) else (),
-  )._replace(texts=[frozenset({e.query, *e.passages} - {""}) for e in examples])
 
 
 def decode_ranks(
