@@ -32,7 +32,8 @@ def judge(whole, workdir, ended, **options) -> str | None:
 
 def untold(ended, what: str = "") -> str | None:
   """Returns what is wrong with the end of a command, or None."""
-  end = ended.stderr.strip()[-300:]
+  at = ended.stderr.rfind("Traceback")
+  end = ended.stderr.strip()[-300:] if at < 0 else ended.stderr[at:][:3000]
   if ended.fault:
     return f"{what} {ended.fault}: {end}"
   is_told = any(

@@ -215,7 +215,11 @@ class Checkpoints:
         written()
         if self._lock:
           self._lock.check()
-          arrays.check_readable(self._directory / str(step), sample)
+          try:
+            arrays.check_readable(self._directory / str(step), sample)
+          except CheckpointError:
+            self._lock.check()  # Another run may have removed it.
+            raise
           buckets.upload(self._workdir)  # Logs before the manifest.
           files.end(self._directory, record)
           self._keep(self._directory)

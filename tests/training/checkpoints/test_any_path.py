@@ -1,6 +1,7 @@
 """A workdir may have any name; a save that can't be read is found at once."""
 
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -92,6 +93,24 @@ def test_a_save_that_cannot_be_read_is_found_at_once(tmp_path, monkeypatch):
     checkpoints.save(1, make_state(1), META, metric=None)
     checkpoints.wait()
   assert not files.complete_steps(tmp_path / "checkpoints")
+
+
+def test_a_save_that_another_run_removed_names_that_run(tmp_path, monkeypatch):
+  """As where a file system has no locks, and the other has just begun."""
+  check = arrays.check_readable
+
+  def remove(folder, sample):
+    (tmp_path / "checkpoints" / ".lock").write_text("elsewhere 7 5eed\n")
+    shutil.rmtree(folder)
+    check(folder, sample)
+
+  monkeypatch.setattr(arrays, "check_readable", remove)
+  with (
+    pytest.raises(CheckpointError, match=r"another run \(elsewhere 7\)"),
+    opened(tmp_path) as checkpoints,
+  ):
+    checkpoints.save(1, make_state(1), META, metric=None)
+    checkpoints.wait()
 
 
 @pytest.mark.parametrize("make", ["file", "link"])
