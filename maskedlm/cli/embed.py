@@ -42,6 +42,13 @@ class Embed:
     "Stores the mean and standard deviation of the vectors, for --standardise.",
     (".npz",),
   )
+  codes: str = flag(
+    "",
+    "Also store a code of each vector, 8 bits or 1 bit a number, with which "
+    "`vectors search` needs a quarter or 1/32 of the memory.",
+    choices=("int8", "binary"),
+    needs={"unit": ("sentence",)},
+  )
   standardise: str | None = shared.standardise(
     "Subtracts the mean that --fit stored, divides by its standard deviation."
   )
@@ -50,6 +57,10 @@ class Embed:
     """Checks what the vectors are for."""
     if not self.out and not self.fit:
       raise ConfigError("give --out=FILE for the vectors, or --fit=FILE.")
+    if self.codes and not (self.out or "").lower().endswith(".npz"):
+      raise ConfigError(
+        f"--codes={self.codes} has no effect without --out=FILE.npz."
+      )
     if self.fit and self.standardise:
       raise ConfigError(
         "--fit measures vectors as they are: leave out --standardise."
@@ -76,6 +87,7 @@ class Embed:
       ),
       "length": model.sentences.length,
       "standardised": self.standardise or "",
+      "codes": self.codes,
     }
     if fitted:
       standardise.check_standardiser(fitted, about, width=model.cfg.width)

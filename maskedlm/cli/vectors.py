@@ -16,7 +16,7 @@ QUERIES = 64  # Of a file, that are answered at a time.
 class Search:
   """Prints the sentences whose vectors are nearest to a query's, by their
   cosine. `maskedlm embed --unit=sentence --out=FILE.npz` makes the vectors;
-  every one is compared.
+  every one is compared, or its code if the file has codes.
   """
 
   checkpoint: str = shared.checkpoint()
@@ -26,6 +26,13 @@ class Search:
     metavar="FILE.npz",
   )
   top_k: int = shared.top_k(5, "Sentences for each query")
+  candidates: int | None = flag(
+    None,
+    "Of vectors with codes (`embed --codes`): compare the whole vectors of so "
+    "many that are nearest by their codes; 0 = of all; default: 10 for each of "
+    "--top_k.",
+    low=0,
+  )
   json: bool = shared.json("Print a JSON line for each query.")
   text: tuple[str, ...] = shared.text("Queries; none = lines of stdin.")
 
@@ -38,7 +45,9 @@ class Search:
     queries = text_lines.given_texts(self.text, STDIN)
     for some in text_lines.request_groups(queries, QUERIES, self.text, [STDIN]):
       places, texts = zip(*some, strict=True)
-      found = search.search(model, index, texts, top=self.top_k)
+      found = search.search(
+        model, index, texts, top=self.top_k, candidates=self.candidates
+      )
       for where, query, hits in zip(places, texts, found, strict=True):
         if self.json:
           nearest = [hit._asdict() for hit in hits]

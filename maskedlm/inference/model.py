@@ -219,7 +219,7 @@ class Model:
     )
 
   def search(
-    self, queries: Sequence[str], path: str | pathlib.Path, *, top: int = 5
+    self, queries: Sequence[str], path: str | pathlib.Path, **options: Any
   ) -> list[list[search.Hit]]:
     """Returns the nearest sentences of a file to each query, nearest first.
 
@@ -227,7 +227,8 @@ class Model:
       queries: a list of any length.
       path: the .npz file that `maskedlm embed --unit=sentence` wrote with this
         checkpoint; queries are embedded as its sentences were.
-      top: the number of sentences.
+      **options: `top`, the number of sentences, 5, and of a file with codes
+        (embed --codes) `candidates`; see search.search.
 
     Returns:
       For each query a list of (cosine, text, file, line).
@@ -239,9 +240,9 @@ class Model:
     queries = arguments.each("queries", queries, str)
     if not queries:
       return []
-    arguments.check_positive("top", top)
+    arguments.check_positive("top", options.get("top", 1))
     index = search.open_index(path, self._encoder)
-    return search.search(self._encoder, index, queries, top=top)
+    return search.search(self._encoder, index, queries, **options)
 
   def similarity(
     self, pairs: Sequence[tuple[str, str]], **options: Any

@@ -1,35 +1,39 @@
 """Finds the nearest sentences to a query, by the cosine of their vectors.
 
-The search is exact: it compares a query with every vector of a file that
-`maskedlm embed --unit=sentence` wrote. Queries are embedded as the file was.
+It compares a query with every vector of a file that `maskedlm embed
+--unit=sentence` wrote, or first with every code, if the file has codes. Queries
+are embedded as the file was.
 """
 
 import functools
+import os
 import pathlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.parse_json import parse_json
-from maskedlm.inference.vectors import similarity, standardise, vectors
+from maskedlm.inference.vectors import codes, similarity, standardise, vectors
 from maskedlm.runtime import output_files
 
 BLOCK = 1 << 14  # Vectors that are compared at a time,
 QUERIES = 1 << 10  # with so many queries.
+CANDIDATES = 10  # Codes whose vectors are compared, for each sentence found.
 
 
 class Index(NamedTuple):
   """The vectors of a file, and what they belong to."""
 
-  vectors: np.ndarray  # [n, C] float32.
+  vectors: np.ndarray  # [n, C] float32, not in memory if there are codes.
   texts: np.ndarray  # [n] int64: the text of each vector.
   starts: np.ndarray  # [m + 1] int64: where each text begins in `bytes`.
   bytes: np.ndarray  # uint8: all texts, in UTF-8.
   lines: np.ndarray  # [m] int64: the line of each text.
   files: np.ndarray  # [m] int32: the file of each text, in about["files"].
   about: dict[str, Any]  # The options and the encoder that made the vectors.
+  codes: np.ndarray | None = None  # [n, ...], of codes.encode.
 
 
 class Hit(NamedTuple):
@@ -55,14 +59,17 @@ def open_index(path: str | pathlib.Path, model: vectors.TextEncoder) -> Index:
     about = parse_json(str(file["about"]))
     array = functools.partial(output_files.array, file)
     lines = array("text_lines", "i8", -1)
+    is_coded = bool(about.get("codes")) and os.path.isfile(path)
+    x = codes.map_array(path, "vectors") if is_coded else file["vectors"]
     index = Index(
-      vectors=file["vectors"],
-      texts=array("texts", "i8", len(file["vectors"])),
+      vectors=x,
+      texts=array("texts", "i8", len(x)),
       starts=array("text_starts", "i8", len(lines) + 1),
       bytes=array("text_bytes", "u1", -1),
       lines=lines,
       files=array("text_files", "i4", len(lines)),
       about=about,
+      codes=_codes(file, about, x) if is_coded else None,
     )
     unit = about["unit"]
     if about["combine"] == "stack" or index.vectors.ndim != 2:
@@ -81,20 +88,56 @@ def open_index(path: str | pathlib.Path, model: vectors.TextEncoder) -> Index:
   return index
 
 
+def _codes(file, about: Mapping[str, Any], x: np.ndarray) -> np.ndarray:
+  form = codes.encode(np.zeros((1, *x.shape[1:])), about["codes"])
+  shape = len(x), *form.shape[1:]
+  return output_files.array(file, "codes", form.dtype.str, *shape)
+
+
 def search(
-  model: vectors.TextEncoder, index: Index, queries: Sequence[str], *, top: int
+  model: vectors.TextEncoder,
+  index: Index,
+  queries: Sequence[str],
+  *,
+  top: int = 5,
+  candidates: int | None = None,
 ) -> list[list[Hit]]:
   """Returns the `top` nearest sentences to each query, nearest first.
 
   The model must be the one that made the index.
 
+  Args:
+    model, index: see above.
+    queries: any number.
+    top: sentences for each query.
+    candidates: those nearest by their codes whose vectors are compared; 0 = all
+      vectors; None = CANDIDATES times `top`, or all if there are no codes.
+
   Raises:
-    ConfigError: the file of --standardise is gone.
+    ConfigError: the file of --standardise is gone, there are no codes for the
+      candidates, or fewer candidates than `top`.
   """
+  if candidates is not None and index.codes is None:
+    raise ConfigError(
+      f"candidates={candidates}: the file of vectors has no codes; expected "
+      "one that `maskedlm embed --codes=int8` wrote."
+    )
+  if candidates and candidates < top:
+    raise ConfigError(
+      f"candidates={candidates} for top_k={top}: expected at least as many, or "
+      "0 for all."
+    )
   x = _embed(model, index, queries)
+  if index.codes is None or candidates == 0:
+    nearest_rows = nearest(x, index.vectors, top=top)
+  else:
+    few = CANDIDATES * top if candidates is None else candidates
+    nearest_rows = rescored(
+      x, index.vectors, index.codes, top=top, candidates=few
+    )
   return [
     [_hit(index, i, cosine) for i, cosine in zip(*found, strict=True)]
-    for found in nearest(x, index.vectors, top=top)
+    for found in nearest_rows
   ]
 
 
@@ -113,21 +156,39 @@ def _embed(model, index: Index, queries: Sequence[str]) -> np.ndarray:
   return standardise.apply_standardiser(fitted, made.values)
 
 
+def rescored(
+  queries: np.ndarray,
+  x: np.ndarray,
+  coded: np.ndarray,
+  *,
+  top: int,
+  candidates: int,
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+  """Yields what `nearest` does, of the candidates by their codes [n, ...]."""
+  decode = functools.partial(codes.decode, width=x.shape[1])
+  found = nearest(queries, coded, top=candidates, decode=decode)
+  for query, (rows, _) in zip(queries, found, strict=True):
+    rows = np.sort(rows)
+    ((places, cosines),) = nearest(query[None], x[rows], top=top)
+    yield rows[places], cosines
+
+
 def nearest(
-  queries: np.ndarray, x: np.ndarray, *, top: int
+  queries: np.ndarray, x: np.ndarray, *, top: int, decode=np.asarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
   """Yields, for each query, the rows of x with the largest cosines, and these.
 
-  Queries are [q, C], and x [n, C]; there are `top` rows, or n if these are
-  fewer. Rows of equal cosine are in the order of x. A vector of zeros has the
-  cosine 0 with every other.
+  Queries are [q, C], and decode(x) [n, C]; there are `top` rows, or n if these
+  are fewer. Rows of equal cosine are in the order of x. A vector of zeros has
+  the cosine 0 with every other.
   """
   for begin in range(0, len(queries), QUERIES):
     unit = similarity.scaled(queries[begin : begin + QUERIES])
     best = np.full((len(unit), min(top, len(x))), -np.inf, unit.dtype)
     rows = np.zeros(best.shape, np.int64)
     for first in range(0, len(x), BLOCK):
-      cosines = unit @ similarity.scaled(x[first : first + BLOCK]).T
+      block = decode(x[first : first + BLOCK])
+      cosines = unit @ similarity.scaled(block).T
       _keep_best(best, rows, cosines, first)
     yield from zip(rows, best, strict=True)
 

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from maskedlm.inference.vectors import codes
 from maskedlm.inference.vectors.vectors import Vectors
 from maskedlm.runtime import output_files, output_options
 
@@ -92,9 +93,9 @@ def _jsonl(file: BinaryIO, about: Mapping[str, Any]) -> Iterator[Write]:
 
 
 @contextlib.contextmanager
-def _npz(made: BinaryIO, about: Mapping[str, Any]) -> Iterator[Write]:
+def _npz(out: BinaryIO, about: Mapping[str, Any]) -> Iterator[Write]:
   """Writes an .npz; its arrays grow in temporary files beside it."""
-  folder = os.path.dirname(made.name)
+  folder = os.path.dirname(out.name)
   with contextlib.ExitStack() as stack:
     columns: dict[str, Column] = {}
     source_files, names, count, end = [], [], 0, 0
@@ -108,6 +109,9 @@ def _npz(made: BinaryIO, about: Mapping[str, Any]) -> Iterator[Write]:
     def write(vectors: Vectors) -> None:
       nonlocal count, end
       append("vectors", vectors.values, "<f4")
+      if about.get("codes"):
+        made = codes.encode(vectors.values, about["codes"])
+        append("codes", made, made.dtype.str)
       append("texts", vectors.texts, "<i8")
       append("offsets", vectors.offsets, "<i8")
       append("ids", vectors.ids, "<i4")
@@ -134,7 +138,7 @@ def _npz(made: BinaryIO, about: Mapping[str, Any]) -> Iterator[Write]:
     if any(names):
       arrays["text_names"] = np.array(names)
     stored = np.array(json.dumps({**about, "files": source_files}))
-    np.savez(made, **arrays, about=stored)
+    np.savez(out, **arrays, about=stored)
 
 
 def _map(column: Column) -> np.ndarray:
