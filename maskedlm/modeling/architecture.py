@@ -243,4 +243,5 @@ def attention_case(cfg: EncoderConfig, length: int, **machine) -> dispatch.Case:
     dtype=cfg.dtype,
     dropout=cfg.attention_dropout,
     alibi=cfg.position == "alibi",
+    relative=cfg.position == "disentangled",
   )

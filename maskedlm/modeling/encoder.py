@@ -158,6 +158,22 @@ class GatedMlp(nn.Module):
 MLPS = {"plain": Mlp, "gated": GatedMlp}
 
 
+class Distances(nn.Module):
+  """The table of vectors of distances, one for all layers, normalised.
+
+  Its rows are numbered by positions.distance_rows.
+  """
+
+  cfg: EncoderConfig
+
+  @nn.compact
+  def __call__(self) -> Float[Array, "R D"]:
+    """Returns all rows."""
+    cfg, rows = self.cfg, 2 * positions_lib.BUCKETS
+    table = Embed(rows, cfg.width, cfg.init_stddev, cfg.dtype, name="position")
+    return make_norm(cfg, "norm")(table(jnp.arange(rows)))
+
+
 def rope(
   cfg: EncoderConfig, positions: Int[Array, "B L"], theta: float, train: bool
 ) -> positions_lib.Rotation:
@@ -173,6 +189,7 @@ POSITIONS: dict[str, Callable[..., Any]] = {
   "learned": lambda *_: None,  # In the embeddings.
   "rope": rope,
   "alibi": lambda *_: None,  # In the scores.
+  "disentangled": lambda *_: None,  # The same: Distances.
 }
 
 # (cfg, name) -> a norm of the last dimension.
@@ -223,11 +240,13 @@ class Block(nn.Module):
     segment_ids: Int[Array, "B L"],
     rotations,
     causal_rows: Bool[Array, " B"] | None,
+    distances: Float[Array, "R D"] | None,
+    states: Float[Array, "n D"] | None = None,
   ) -> tuple[Float[Array, "n D"], None]:
     """Returns (the tokens' vectors, None), as scan requires.
 
-    x are those of all rows, the rotations from `rotations_of`, and causal_rows
-    as of Encoder.
+    x are those of all rows, the rotations from `rotations_of`, causal_rows as
+    of Encoder, distances from Distances, and states as of Attention.
     """
     cfg = self.cfg
     rotation = jax.tree.map(
@@ -256,7 +275,10 @@ class Block(nn.Module):
         cfg.num_kv_heads,
         name="attention",
       )
-      y = attention(x, mask, rotation, train=self.train)
+      far = distances
+      if far is not None:
+        far = Dropout(cfg.dropout)(far, train=self.train)
+      y = attention(x, mask, rotation, far, states, train=self.train)
       return Dropout(cfg.dropout)(y, train=self.train)
 
     def transform(x):
@@ -329,12 +351,15 @@ class Encoder(nn.Module):
       )
       x = project(x)
     self.sow("intermediates", "embedded", x)
+    distances = None
+    if cfg.position == "disentangled":
+      distances = Distances(cfg, name="distances")()
     if N:
-      blocks = stack(Block, cfg, train, (0, *[nn.broadcast] * 3))
+      blocks = stack(Block, cfg, train, (0, *[nn.broadcast] * 4))
       flags = LayerFlags(np.arange(N) == 0, np.array(cfg.global_layers))
       rotations = rotations_of(cfg, positions, train=train)
       x, _ = blocks(cfg, train, one_text, name="layers")(
-        x, flags, segment_ids, rotations, causal_rows
+        x, flags, segment_ids, rotations, causal_rows, distances
       )
     if cfg.norm_order == "pre":  # The sum is not normalised yet.
       x = make_norm(cfg, "final_norm")(x)

@@ -5,6 +5,7 @@ only, the backward pass twice the forward pass, without rematerialisation.
 """
 
 from maskedlm.modeling.encoder import EncoderConfig
+from maskedlm.modeling.positions import BUCKETS
 
 
 def train_flops(
@@ -37,6 +38,8 @@ def train_flops(
   dense += E * D if E != D else 0
   pairs = visible_pairs(cfg, L, L**2 if attended is None else attended)
   attention = 2 * D * pairs  # Scores and weighted values.
+  if cfg.position == "disentangled":  # Both terms, of all rows of the table.
+    attention += N * 2 * D * L * 2 * min(L, BUCKETS)
   # For each predicted token.
   head = D * E + E * V if cfg.mlm_head == "dense" else D * V
   return 6.0 * (L * dense + attention + P * head)

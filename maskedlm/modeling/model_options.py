@@ -117,7 +117,10 @@ class ModelOptions:
   )
   embedding_norm: bool = frozen_option(True, "Normalize the embeddings.")
   position: str = _of_attention(
-    "learned", "Encoding of positions.", choices=("learned", "rope", "alibi")
+    "learned",
+    "Encoding of positions. With disentangled (DeBERTa), the scores have terms "
+    "of a token and its distance from the other.",
+    choices=("learned", "rope", "alibi", "disentangled"),
   )
   rope_theta: float = frozen_option(
     10_000.0,

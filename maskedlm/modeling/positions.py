@@ -1,7 +1,8 @@
-"""Positions within attention: RoPE and ALiBi.
+"""Positions within attention: RoPE, ALiBi and DeBERTa's distances.
 
 BERT adds positions to its embeddings; ALiBi adds them to the scores instead,
-and RoPE (`rotate`) rotates queries and keys by them.
+and RoPE (`rotate`) rotates queries and keys by them. DeBERTa has vectors of
+distances (`distance_rows`), which queries and keys are compared with.
 """
 
 import math
@@ -13,6 +14,8 @@ from maskedlm.modeling.arrays import Array, Float, Int, Size
 
 # (cos, sin) of the angles by which `rotate` turns K / 2 pairs.
 Rotation = tuple[Float[Array, "B L 1 K2"], Float[Array, "B L 1 K2"]]
+BUCKETS = 256  # DeBERTa's rows of distances to one side,
+_FAR = 512  # from which on all distances are in the last row.
 
 
 def rotation(
@@ -83,6 +86,24 @@ def alibi_slopes(num_heads: int) -> list[float]:
     return [2 ** (-8 * (i + 1) / n) for i in range(n)]
 
   return slopes(below) + slopes(2 * below)[::2][: num_heads - below]
+
+
+def distance_rows(distances: Int[Array, "*n"]) -> Int[Array, "*n"]:
+  """Returns the row of each distance, query - key, in a table of 2 * BUCKETS.
+
+  Row BUCKETS is that of distance 0. Up to BUCKETS / 2, each distance has a row;
+  beyond, rows are as wide as their distances are far (microsoft/DeBERTa,
+  da_utils.py: make_log_bucket_position).
+
+  >>> distance_rows(jnp.array([-600, -129, -128, 0, 1, 129, 130, 511])).tolist()
+  [0, 127, 128, 256, 257, 385, 386, 511]
+  """
+  every, half = np.arange(-_FAR, _FAR), BUCKETS // 2
+  far = np.log(np.maximum(np.abs(every), half) / half)
+  far = np.ceil(far / np.log((_FAR - 1) / half) * (half - 1)) + half
+  bucket = np.where(np.abs(every) <= half, every, np.sign(every) * far)
+  rows = np.clip(bucket + BUCKETS, 0, 2 * BUCKETS - 1).astype(np.int32)
+  return jnp.asarray(rows)[jnp.clip(distances, -_FAR, _FAR - 1) + _FAR]
 
 
 def distance(length: Size) -> Int[Array, "L L"]:

@@ -1,4 +1,4 @@
-"""RoPE and ALiBi by hand."""
+"""RoPE, ALiBi and DeBERTa's distances by hand."""
 
 import math
 
@@ -55,3 +55,15 @@ def test_a_looked_up_rotation_is_the_same():
     assert np.isnan(found[1, 2]).all()  # A row of 3 has no position 3.
     found = found.at[1, 2].set(wanted[1, 2])
     np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
+def test_rows_of_distances_are_those_of_torch():
+  torch = pytest.importorskip("torch")
+  from transformers.models.deberta_v2 import modeling_deberta_v2 as theirs
+
+  distances = np.arange(-700, 701)  # All 1,023 of 512 tokens, and farther ones.
+  buckets = theirs.make_log_bucket_position(torch.tensor(distances), 256, 512)
+  expected = np.clip(buckets.numpy() + 256, 0, 511).astype(int)
+  rows = positions.distance_rows(distances)
+  np.testing.assert_array_equal(rows, expected)
+  assert set(rows.tolist()) == set(range(512))

@@ -39,6 +39,7 @@ class Case(NamedTuple):
   dtype: str  # float32 or bfloat16.
   dropout: float  # Rate for the weights in this call: 0 in evaluation.
   alibi: bool = False
+  relative: bool = False  # Scores have terms of distances (DeBERTa).
   mixed: bool = False  # Some rows are causal, others are not.
   capability: float | None = None  # An NVIDIA GPU's; None if new enough.
 
@@ -82,6 +83,11 @@ def refusal(name: str, case: Case) -> str:
   """
   if name == "xla":
     return ""
+  if case.relative:
+    return (
+      "has no terms of distances, which model.position='disentangled' needs: "
+      "set model.attention='xla'"
+    )
   if case.dropout:
     return (
       f"has no dropout: set model.attention_dropout=0 (it is {case.dropout}), "

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax.ad_checkpoint import checkpoint_name
 
+from maskedlm.modeling import positions
 from maskedlm.modeling.arrays import Array, Float
 from maskedlm.modeling.attention import blockwise, dispatch, vendor_kernels
 from maskedlm.modeling.attention.mask import AttentionMask, to_array
@@ -61,13 +62,49 @@ def scores(
 ) -> Float[Array, "B H L S"]:
   """Returns q·k / sqrt(K) before the softmax in float32.
 
-  Where l does not attend to s it is -1e9.
+  With mask.relative, it is (q·k + `distance_scores`) / sqrt(3 K). Where l does
+  not attend to s it is -1e9.
   """
-  made = jnp.einsum("BLHK,BSHK->BHLS", query, key)
-  made = made.astype(jnp.float32) * query.shape[-1] ** -0.5
+  made = jnp.einsum("BLHK,BSHK->BHLS", query, key).astype(jnp.float32)
+  terms = 1
+  if mask.relative is not None:
+    made, terms = made + distance_scores(query, key, *mask.relative), 3
+  made = made * (terms * query.shape[-1]) ** -0.5
   if mask.alibi:
     made = made + alibi(query.shape[1], num_heads=query.shape[2])
   return jnp.where(to_array(mask), made, -1e9)
+
+
+def distance_scores(
+  query: Float[Array, "B L H K"],
+  key: Float[Array, "B S H K"],
+  of_query: Float[Array, "R H K"],
+  of_key: Float[Array, "R H K"],
+) -> Float[Array, "B H L S"]:
+  """Returns q·k' + k·q' for the key k' and query q' of each distance, float32.
+
+  They are the content-to-position and position-to-content terms of DeBERTa
+  (arXiv:2006.03654, equation 4), of rows as positions.distance_rows numbers
+  them.
+  """
+  L = query.shape[1]
+  down = L - 1 - jnp.arange(2 * L)  # Distances L - 1, ... -L.
+
+  def of_pairs(x, table, rows):
+    # Where each distance has a row of its own, there is nothing to select.
+    near = isinstance(L, int) and 2 * L <= positions.BUCKETS
+    found = jnp.einsum("BLHK,RHK->BHLR", x, table[rows] if near else table)
+    if not near:
+      found = jnp.take(found, rows, axis=3, mode="clip")
+    # Position l needs the columns from L - 1 - l on: read as rows that are
+    # shorter by 1, they begin at the same place. There are no L^2 H lookups.
+    flat = found.reshape(*found.shape[:2], 2 * L * L)[..., L - 1 :]
+    flat = flat[..., : L * (2 * L - 1)]
+    return flat.reshape(*found.shape[:3], 2 * L - 1)[..., :L]
+
+  of_queries = of_pairs(query, of_key, positions.distance_rows(down))
+  of_keys = of_pairs(key, of_query, positions.distance_rows(-down))
+  return of_queries.astype(jnp.float32) + of_keys.swapaxes(2, 3)
 
 
 def entropy(
@@ -80,6 +117,9 @@ def entropy(
   It is in nats, and the mean over heads: 0 for a query that attends to one key,
   log(n) for one that attends to n keys equally.
   """
+  if mask.relative is not None:
+    logs = jax.nn.log_softmax(scores(query, key, mask))
+    return -jnp.sum(jnp.exp(logs) * logs, axis=-1).mean(axis=1)
   if mask.right_to_left:
     query, key = jnp.flip(query, axis=1), jnp.flip(key, axis=1)
     return jnp.flip(entropy(query, key, _mirror(mask)), axis=1)
@@ -163,13 +203,21 @@ class Attention(nn.Module):
     x: Float[Array, "BL D"],
     mask: AttentionMask,
     rotation=None,
+    distances: Float[Array, "R D"] | None = None,
+    states: Float[Array, "BL D"] | None = None,
     *,
     train: bool,
   ) -> Float[Array, "BL D"]:
     """Returns the sums of values of each token's heads, projected.
 
-    x are the tokens of all rows. The rotation is positions.rotation's; None
-    without RoPE.
+    Args:
+      x: the tokens of all rows.
+      mask: which of them each attends to.
+      rotation: positions.rotation's; None without RoPE.
+      distances: vectors of distances, which are projected as tokens are; None
+        except in DeBERTa.
+      states: what keys and values are made of; None for x.
+      train: apply dropout.
 
     Raises:
       ConfigError: the implementation does not support the case.
@@ -178,10 +226,17 @@ class Attention(nn.Module):
     D, H = x.shape[-1], self.num_heads
     K = D // H
     G = self.num_kv_heads or H
-    project = self._project if G == H else self._project_groups
-    query, key, value = project(x, (B, L, H, K))
+    project = self._projection(H, K) if G == H else self._group_projection(H, K)
+    query, key, value = project(x, (B, L))
+    if states is not None:
+      _, key, value = project(states, (B, L))
     if rotation is not None:
       query, key = rotate(query, *rotation), rotate(key, *rotation)
+    if distances is not None:
+      relative = [x[0] for x in project(distances, (1, len(distances)))[:2]]
+      if G != H:
+        relative[1] = jnp.repeat(relative[1], H // G, axis=1)
+      mask = mask._replace(relative=tuple(relative))
     if G != H:  # Heads of queries are numbered group by group.
       key, value = (jnp.repeat(x, H // G, axis=2) for x in (key, value))
 
@@ -215,26 +270,27 @@ class Attention(nn.Module):
 
   # Without nowrap, profiles would name the method too.
   @nn.nowrap
-  def _project(self, x, shape):
-    """Returns query, key and value, each of the shape [B, L, H, K]."""
-    B, L, H, K = shape
-    # One matmul for all three.
-    qkv = self._dense(x.shape[-1:], (3, H, K), "qkv")(x)
-    return parts(qkv.reshape(B, L, 3, H, K), axis=2)
+  def _projection(self, H: int, K: int):
+    """Returns (x, (B, L)) -> query, key and value, [B, L, H, K] each."""
+    qkv = self._dense((H * K,), (3, H, K), "qkv")  # One matmul for all three.
+    return lambda x, rows: parts(qkv(x).reshape(*rows, 3, H, K), axis=2)
 
   @nn.nowrap
-  def _project_groups(self, x, shape):
-    """Returns the query [B, L, H, K], and key and value [B, L, G, K].
+  def _group_projection(self, H: int, K: int):
+    """Returns the same, except that key and value are [B, L, G, K].
 
     The kernels have an axis of groups, so that a mesh splits all of them by
     groups, and growing copies whole ones.
     """
-    B, L, H, K = shape
-    G, D = self.num_kv_heads, x.shape[-1]
-    query = self._dense((D,), (G, H // G, K), "group_query")(x)
-    key_value = self._dense((D,), (2, G, K), "group_key_value")(x)
-    key, value = parts(key_value.reshape(B, L, 2, G, K), axis=2)
-    return query.reshape(shape), key, value
+    G, D = self.num_kv_heads, H * K
+    query = self._dense((D,), (G, H // G, K), "group_query")
+    key_value = self._dense((D,), (2, G, K), "group_key_value")
+
+    def project(x, rows):
+      both = parts(key_value(x).reshape(*rows, 2, G, K), axis=2)
+      return query(x).reshape(*rows, H, K), *both
+
+    return project
 
   @nn.nowrap
   def _dense(self, inputs, features, name: str, stddev: float | None = None):
@@ -258,6 +314,7 @@ class Attention(nn.Module):
       dtype=self.dtype,
       dropout=self.dropout if train else 0.0,
       alibi=mask.alibi,
+      relative=mask.relative is not None,
       mixed=mask.causal_rows is not None,
     )
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from maskedlm.modeling.arrays import Array, Bool, Int, Size
+from maskedlm.modeling.arrays import Array, Bool, Float, Int, Size
 from maskedlm.modeling.positions import distance
 
 
@@ -28,6 +28,9 @@ class AttentionMask(NamedTuple):
   window: int = 0  # At most window / 2 tokens on each side; 0 for no limit.
   is_local: Bool[Array, ""] | None = None  # Window applies; None: True.
   alibi: bool = False  # Subtract from the scores by distance (positions.alibi).
+  # Queries and keys [R, H, K] of distances (positions.distance_rows), which the
+  # scores have terms of; None for none.
+  relative: tuple[Float[Array, "R H K"], Float[Array, "R H K"]] | None = None
   one_text: bool = False  # Every row is known to be one text, then padding.
 
 
