@@ -2,7 +2,7 @@
 
 By default it is BERT's (arXiv:1810.04805), with a norm after each sum.
 EncoderConfig (architecture.py) selects the changes of later encoders by names
-that are looked up in POSITIONS, RESIDUALS, NORMS and MLPS. heads.py has the
+that are looked up in POSITIONS, RESIDUALS, NORMS and mlp.MLPS. heads.py has the
 heads.
 """
 
@@ -17,7 +17,6 @@ import numpy as np
 from flax import linen as nn
 from jax.sharding import PartitionSpec
 
-from maskedlm.core import own_file
 from maskedlm.modeling import positions as positions_lib
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.arrays import Array, Bool, Float, Int
@@ -25,7 +24,6 @@ from maskedlm.modeling.attention.layer import Attention
 from maskedlm.modeling.attention.mask import AttentionMask
 from maskedlm.modeling.attention.vendor_kernels import ROWS
 from maskedlm.modeling.layers import (
-  ACTIVATIONS,
   DTYPES,
   Dense,
   Dropout,
@@ -33,8 +31,8 @@ from maskedlm.modeling.layers import (
   RMSNorm,
   fork,
   on_cpu,
-  parts,
 )
+from maskedlm.modeling.mlp import make_mlp
 from maskedlm.modeling.token_dropout import token_scale
 
 # Wraps a block so that it keeps some of its results for the backward pass,
@@ -105,59 +103,6 @@ class Embeddings(nn.Module):
     return Dropout(cfg.dropout)(x, train=train)
 
 
-class Mlp(nn.Module):
-  """Dense to mlp_width, activation, dense back to D; then dropout."""
-
-  cfg: EncoderConfig
-
-  @nn.compact
-  def __call__(
-    self, x: Float[Array, "n D"], *, train: bool
-  ) -> Float[Array, "n D"]:
-    """Returns what is added to the tokens of all rows."""
-    cfg = self.cfg
-    D, F = cfg.width, cfg.mlp_width
-    dense: dict[str, Any] = {"dtype": cfg.dtype, "use_bias": cfg.biases}
-    x = Dense((D,), (F,), cfg.init_stddev, **dense, name="up")(x)
-    x = ACTIVATIONS[cfg.activation](x)
-    x = Dense((F,), (D,), cfg.output_stddev, **dense, name="down")(x)
-    return Dropout(cfg.dropout)(x, train=train)
-
-
-class GatedMlp(nn.Module):
-  """Two dense layers to mlp_width, one gating the other; dense back to D.
-
-  With gelu it is GeGLU, with silu SwiGLU (arXiv:2002.05202). The first two
-  layers have no biases, and dropout precedes the last, as in MosaicBERT and
-  ModernBERT.
-  """
-
-  cfg: EncoderConfig
-
-  @nn.compact
-  def __call__(
-    self, x: Float[Array, "n D"], *, train: bool
-  ) -> Float[Array, "n D"]:
-    """Returns what is added to the tokens of all rows."""
-    cfg = self.cfg
-    D, F = cfg.width, cfg.mlp_width
-    dtype = cfg.dtype
-    up = Dense((D,), (2, F), cfg.init_stddev, dtype, False, name="gate_up")(x)
-
-    def between(self, gate, up):
-      x = ACTIVATIONS[cfg.activation](gate) * up
-      return Dropout(cfg.dropout)(x, train=train)
-
-    # The backward pass computes this again, in one loop. Without prevent_cse,
-    # XLA:CPU would keep what it needs of the forward pass: three more arrays.
-    x = nn.remat(between, prevent_cse=on_cpu())(self, *parts(up, axis=1))
-    down = Dense((F,), (D,), cfg.output_stddev, dtype, cfg.biases, name="down")
-    return down(x)
-
-
-MLPS = {"plain": Mlp, "gated": GatedMlp}
-
-
 class Distances(nn.Module):
   """The table of vectors of distances, one for all layers, normalised.
 
@@ -210,12 +155,6 @@ RESIDUALS = {
 def make_norm(cfg: EncoderConfig, name: str):
   """Returns the architecture's norm as a module named `name`."""
   return NORMS[cfg.norm_kind](cfg, name)
-
-
-def make_mlp(cfg: EncoderConfig, name: str):
-  """Returns the architecture's MLP, or that of a file, as a module."""
-  own = own_file.load("model.mlp", cfg.mlp, list(MLPS), has=["Mlp"])
-  return (own.Mlp if own else MLPS[cfg.mlp])(cfg, name=name)
 
 
 class LayerFlags(NamedTuple):

@@ -9,7 +9,14 @@ from helpers import encoder_reference
 from helpers.encoder_reference import L
 from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError
-from maskedlm.modeling import architecture, encoder, heads, layers, masked_lm
+from maskedlm.modeling import (
+  architecture,
+  encoder,
+  heads,
+  layers,
+  masked_lm,
+  mlp,
+)
 from maskedlm.modeling.architecture import EncoderConfig, encoder_config
 from maskedlm.modeling.attention.dispatch import IMPLEMENTATIONS
 
@@ -42,7 +49,7 @@ def test_choices_are_those_of_the_tables():
     "position": encoder.POSITIONS,
     "norm_order": encoder.RESIDUALS,
     "norm_kind": encoder.NORMS,
-    "mlp": encoder.MLPS,
+    "mlp": mlp.MLPS,
     "pooler": heads.POOLERS,
     "row_pool": (*heads.ROW_POOLS, "late"),
     "mlm_head": ("dense", "linear"),
