@@ -63,6 +63,7 @@ setuptools.setup(
     "zstandard",
   ],
   extras_require={
+    "bm25": ["bm25s>=0.3"],  # maskedlm mine --bm25.
     "beam": ["apache-beam>=2.70"],  # maskedlm prepare --runner=beam.
     "cuda": ["jax[cuda13]"],
     "demo": ["werkzeug>=3"],
@@ -96,6 +97,7 @@ setuptools.setup(
     "wandb": ["wandb>=0.20"],
     "umap": ["matplotlib>=3.8", "umap-learn"],  # Pictures by UMAP.
     "test": [
+      "bm25s>=0.3",
       "beartype>=0.22",  # Checks the shapes that annotations state.
       "gcsfs",
       "gensim>=4.4",

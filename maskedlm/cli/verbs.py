@@ -19,6 +19,7 @@ VERBS = {
   "status": "show how far runs are, and their checkpoints",
   "average": "average the weights of several checkpoints",
   "finetune": "fine-tune an encoder on labelled data",
+  "mine": "find hard negatives for retrieval and rerankers",
   "evaluate": "measure a model on text or on labelled data",
   "predict": "label raw text with a fine-tuned checkpoint",
   "embed": "write vectors of tokens, words or sentences",

@@ -5,12 +5,13 @@ score are in descending order of their ids, gains are the scores of the qrels,
 and a passage that the qrels don't name is wrong.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from maskedlm.data.labelled.formats.beir import Collection
+from maskedlm.data.labelled.text_lines import Text
 from maskedlm.inference.vectors import search, vectors
 
 DEPTH = 1000  # Passages of a ranking.
@@ -39,23 +40,13 @@ def rank(
     depth: the number of passages for each query.
     progress: called with (texts done, texts), for queries, then for passages.
   """
-  options = vectors.resolve_options(
-    vectors.VectorOptions(unit="sentence", pool=""), model
+  queries, passages = list(collection.queries), list(collection.passages)
+  places, q = embed(model, "query", [*collection.queries.values()], progress)
+  queries = [queries[i] for i in places]
+  places, p = embed(
+    model, "document", [*collection.passages.values()], progress
   )
-
-  def embed(prompt: str, texts: Mapping[str, str]):
-    names, made = list(texts), []
-    before = model.sentences.prompts.get(prompt, "")
-    for part in vectors.embed(
-      model, (before + text for text in texts.values()), options
-    ):
-      made.append(part)
-      progress(int(part.texts[-1]) + 1, len(names))
-    joined = vectors.collect(made)
-    return [names[i] for i in joined.texts], joined.values
-
-  queries, q = embed("query", collection.queries)
-  passages, p = embed("document", collection.passages)
+  passages = [passages[i] for i in places]
   found = search.nearest(q, p, top=depth + 1)
   return {
     query: {
@@ -65,6 +56,37 @@ def rank(
     }
     for query, (rows, cosines) in zip(queries, found, strict=True)
   }
+
+
+def embed(
+  model: vectors.TextEncoder,
+  prompt: str,
+  texts: Sequence[str],
+  progress: Callable[[int, int], None] = lambda done, total: None,
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns (places [m], vectors [m, C]) of the texts that have a vector.
+
+  Args:
+    model: the encoder; vectors are pooled as it was trained.
+    prompt: the name of the one that is written before each text, if the model
+      has it: query or document.
+    texts: the texts.
+    progress: called with (texts done, texts).
+
+  Raises:
+    ConfigError: no text has a vector.
+  """
+  options = vectors.resolve_options(
+    vectors.VectorOptions(unit="sentence", pool=""), model
+  )
+  before = model.sentences.prompts.get(prompt, "")
+  lines = (Text(before + text, line=i) for i, text in enumerate(texts))
+  made, places = [], []
+  for part in vectors.embed(model, lines, options):
+    made.append(part)
+    places += [text.line for text in part.sources]
+    progress(places[-1] + 1, len(texts))
+  return np.array(places), vectors.collect(made).values
 
 
 def in_order(scores: Mapping[str, float]) -> list[str]:

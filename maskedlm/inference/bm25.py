@@ -1,0 +1,44 @@
+"""BM25: scores passages by the words that they share with a query.
+
+Words are runs of two or more letters or digits, in lower case, of any language:
+none is left out as frequent, and none is reduced to a stem. The scores are
+those of the package bm25s (Lù 2024, arXiv:2407.03618) with k1 = 1.5, b = 0.75.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from maskedlm.core.errors import ConfigError
+
+
+def scores(
+  queries: Sequence[str], passages: Sequence[str]
+) -> Iterator[np.ndarray]:
+  """Yields the scores [n] of the n passages for each query.
+
+  Raises:
+    ConfigError: bm25s is not installed.
+  """
+  try:
+    import bm25s
+  except ImportError:
+    raise ConfigError(
+      "BM25 needs the package bm25s: pip install 'maskedlm[bm25]'."
+    ) from None
+
+  def words(texts: Sequence[str]) -> list[list[str]]:
+    how = {"stopwords": None, "show_progress": False, "return_ids": False}
+    return bm25s.tokenize(list(texts), **how)
+
+  logging.getLogger("bm25s").setLevel(logging.WARNING)
+  index, tokens = bm25s.BM25(), words(passages)
+  has_words = any(tokens)
+  if has_words:
+    index.index(tokens, show_progress=False)
+  for own in words(queries):
+    if own and has_words:
+      yield index.get_scores(own)
+    else:
+      yield np.zeros(len(passages), np.float32)

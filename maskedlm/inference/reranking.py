@@ -1,0 +1,61 @@
+"""Reranks the passages that a first stage found, by a model that reads pairs.
+
+The model is one of `finetune reranking`: it reads a query and a passage
+together, so it is slower than vectors, and better.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from maskedlm.core.errors import ConfigError
+from maskedlm.data.labelled.formats.passages import Example
+from maskedlm.finetune import predict
+from maskedlm.training.checkpoints import load
+
+KIND = "reranking"
+DEPTH = 100  # Passages of the first stage that are read again.
+
+
+def open_if_reranker(path: str) -> predict.FineTunedModel | None:
+  """Returns the reranker of a workdir or checkpoint; None if it is no such."""
+  opened = load.open_best(path)
+  is_one = opened.meta["task"].get("kind") == KIND
+  return predict.make_model(opened, path) if is_one else None
+
+
+def open_reranker(path: str) -> predict.FineTunedModel:
+  """Returns the same; raises ConfigError if it is another model."""
+  if model := open_if_reranker(path):
+    return model
+  raise ConfigError(
+    f"--reranker={path} is no reranker; expected a workdir of `maskedlm "
+    "finetune reranking`."
+  )
+
+
+def scores(
+  model: predict.FineTunedModel,
+  pairs: Sequence[tuple[str, str]],
+  progress: Callable[[int, int], None] = lambda done, count: None,
+) -> np.ndarray:
+  """Returns the score [n] of each (query, passage): higher is better."""
+  examples = [Example(q, (p,), is_gold=False) for q, p in pairs]
+  made = predict.predict(model, examples, progress=progress)
+  return np.array([x["scores"][0] for x in made], np.float32)
+
+
+def rerank(
+  model: predict.FineTunedModel,
+  run: Mapping[str, Mapping[str, float]],
+  queries: Mapping[str, str],
+  passages: Mapping[str, str],
+  progress: Callable[[int, int], None] = lambda done, count: None,
+) -> dict[str, dict[str, float]]:
+  """Returns a run {query: {passage: score}} with the model's scores instead."""
+  names = [(q, p) for q, found in run.items() for p in found]
+  pairs = [(queries[q], passages[p]) for q, p in names]
+  made: dict[str, dict[str, float]] = {q: {} for q in run}
+  for (q, p), score in zip(names, scores(model, pairs, progress), strict=True):
+    made[q][p] = float(score)
+  return made

@@ -1,0 +1,219 @@
+"""Mining: what is ranked, what is dropped and why, and what is written."""
+
+import json
+
+import numpy as np
+import pytest
+
+from helpers import vector_encoder
+from maskedlm.cli import main
+from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.data.labelled.formats import passages
+from maskedlm.inference import bm25, mining
+from maskedlm.inference.vectors import ranking, vectors
+
+INF = float("inf")
+ROWS = [
+  ("where is the cat", "the cat sat on the mat"),
+  ("where is the cat", "a cat is in paris"),
+  ("who is old", "the old man from paris"),
+  ("", "The  Cat sat on the mat"),  # A copy.
+  ("", "who is old"),  # The query itself.
+  ("", "where is the red book"),
+  ("", "a film with a bad end"),
+  ("", "the red cat ran"),
+]
+
+
+@pytest.fixture
+def data(tmp_path):
+  lines = [json.dumps({"query": q, "passage": p}) + "\n" for q, p in ROWS]
+  (tmp_path / "train.jsonl").write_text("".join(lines))
+  return str(tmp_path / "train.jsonl")
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+  return str(vector_encoder.make(tmp_path_factory.mktemp("mining") / "encoder"))
+
+
+def test_a_source(data):
+  found = mining.read_source(data)
+  assert found.passages == [ROWS[i][1] for i in (0, 1, 2, 4, 5, 6, 7)]
+  assert found.queries == ["where is the cat", "who is old"]
+  assert found.right == [[0, 1], [2]]
+  assert found.left_out == [{0, 1}, {2, 3}]
+  assert found.copies == 1
+
+
+def test_a_source_in_beirs_files(tmp_path):
+  (tmp_path / "qrels").mkdir()
+  for name, texts in (
+    ("corpus", {"a": "cats sleep", "b": "dogs", "q": "do they?", "c": " "}),
+    ("queries", {"q": "what do cats do", "r": "dogs?"}),
+  ):
+    lines = [json.dumps({"_id": i, "text": x}) for i, x in texts.items()]
+    (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
+  (tmp_path / "qrels/train.tsv").write_text(
+    "query-id\tcorpus-id\tscore\nq\ta\t2\nq\tb\t0\nr\tb\t1\n"
+  )
+  found = mining.read_source(f"beir:{tmp_path}:train")
+  assert found.passages == ["cats sleep", "dogs", "do they?"]
+  assert found.right == [[0], [1]]
+  assert found.left_out == [{0, 2}, {1}]  # The passage of the query's id.
+
+
+def test_a_window_by_hand():
+  scores = np.array([0.1, -0.9, 0.8, 0.8, -0.2, 0.5])
+
+  def window(*ranks, floor=-INF, left_out=()):
+    return mining.window([scores], [floor], frozenset(left_out), ranks)
+
+  assert window(1, 6) == [2, 3, 5, 0, 4, 1]  # Equals as they come.
+  assert window(2, 3) == [3, 5]
+  assert window(2, 3, left_out=(2, 5)) == [0, 4]
+  assert window(1, 9, floor=0.1) == [2, 3, 5]
+  assert window(7, 9) == []
+
+
+def test_two_rankings_are_joined_by_ranks():
+  """1/61 + 1/63 < 2/62, which is passage 1's: by hand."""
+  one, two = np.array([3, 2, 1, 0]), np.array([2, 3, 9, 0])
+  found = mining.window([one, two], [-INF, 0], frozenset(), (1, 4))
+  # 0: 1/61 + 1/63, 1: 1/62 + 1/62, 2: 1/63 + 1/61, 3: 1/64 alone.
+  assert found == [0, 2, 1, 3]
+  assert mining.window([one, two], [-INF, 0], frozenset({2}), (1, 2)) == [0, 1]
+
+
+def by_hand(data, encoder):
+  """Returns the cosines of all queries and passages, by `embed` itself."""
+  source = mining.read_source(data)
+  model = vectors.open_text_encoder(encoder)
+  q, p = (
+    ranking.embed(model, "query", texts)[1]
+    for texts in (source.queries, source.passages)
+  )
+  q, p = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (q, p))
+  return source, q @ p.T
+
+
+@pytest.mark.parametrize("margin", [None, 0.0, 0.01])
+def test_negatives_are_below_the_right_passage(data, encoder, margin):
+  source, cosines = by_hand(data, encoder)
+  made = mining.mine(data, encoder, negatives=9, margin=margin)
+  share = 0.05 if margin is None else margin
+  expected, near = {}, 0
+  for i, query in enumerate(source.queries):
+    order = [j for j in np.argsort(-cosines[i]) if j not in source.left_out[i]]
+    for right in source.right[i]:
+      s = cosines[i, right]
+      kept = [j for j in order if cosines[i, j] <= s - abs(s) * share]
+      near += len(order) - len(kept)
+      if kept:
+        key = query, source.passages[right]
+        expected[key] = [source.passages[j] for j in kept]
+  found = {(x["query"], x["passage"]): x["negatives"] for x in made.rows}
+  assert found == expected
+  assert made.counts["too_near"] == near
+  assert made.counts["without"] == 3 - len(expected)
+  for row in made.rows:
+    i = source.queries.index(row["query"])
+    texts = [row["passage"], *row["negatives"]]
+    own = [cosines[i, source.passages.index(text)] for text in texts]
+    np.testing.assert_allclose(row["scores"], own, atol=2e-6)
+
+
+def test_the_threshold_holds_for_negative_scores(data, monkeypatch):
+  """-0.4 - 0.4 * 0.5 = -0.6; by a product, -0.2, nearer ones would stay."""
+  scores = np.array([-0.4, -0.9, 0.9, 0, -0.59, -0.61, -0.1], np.float32)
+  monkeypatch.setattr(mining, "cosines", lambda *args: iter([scores, scores]))
+  rows, counts = mining.mine(data, "x", margin=0.5, negatives=2)
+  assert [row["scores"] for row in rows] == [
+    *([-0.4, -0.61], [0.9, -0.1, -0.4])  # Of -0.9 - 0.45, none.
+  ]
+  assert counts == {
+    "queries": 2,
+    "passages": 7,
+    "right": 4,
+    "copies": 1,
+    "rows": 2,
+    "negatives": 3,
+    "too_near": 4 + 5,
+    "fewer": 1,
+    "without": 1,
+  }
+
+
+def test_bm25_ranks_what_shares_a_word(data):
+  pytest.importorskip("bm25s")
+  rows, counts = mining.mine(data, use_bm25=True)
+  source = mining.read_source(data)
+  scores = next(bm25.scores(source.queries, source.passages))
+  order = [j for j in np.argsort(-scores, kind="stable") if scores[j] > 0]
+  expected = [source.passages[j] for j in order if j not in (0, 1)][:4]
+  assert [row["negatives"] for row in rows[:2]] == [expected, expected]
+  assert all("film" not in text for row in rows for text in row["negatives"])
+  assert counts["too_near"] == 0  # No margin by BM25's scores.
+
+
+def test_a_teacher_decides_and_is_written(data, monkeypatch):
+  pytest.importorskip("bm25s")
+  scores = np.array([0.5, 0.9, 0.4, 0.7, 0.48, 0.1, 0.6], np.float32)
+  monkeypatch.setattr(mining, "cosines", lambda *args: iter([scores, scores]))
+  monkeypatch.setattr(mining.reranking, "open_if_reranker", lambda path: None)
+  rows, counts = mining.mine(data, use_bm25=True, teacher="x", negatives=9)
+  # Each has a word of "where is the cat", which four others have.
+  assert [row["scores"][0] for row in rows] == [0.5, 0.9]
+  assert [sorted(row["scores"][1:]) for row in rows] == [
+    [0.4],  # 0.48 and 0.6 are above 0.475.
+    [0.4, 0.48, 0.6, 0.7],
+  ]
+  # "who is old" has a word of the second and the sixth: 0.9 and 0.48.
+  assert (counts["too_near"], counts["without"]) == (3 + 2, 1)
+
+
+def test_drawn_negatives_depend_on_the_seed_alone(data, monkeypatch):
+  scores = np.array([0.9, 0.8, 0.9, 0, 0.3, 0.2, 0.1], np.float32)
+  monkeypatch.setattr(mining, "cosines", lambda *args: iter([scores, scores]))
+  drawn = {
+    tuple(tuple(row["negatives"]) for row in made.rows)
+    for seed in (0, 1, 2, 3, 4, 0)
+    for made in [mining.mine(data, "x", negatives=1, seed=seed)]
+  }
+  assert 1 < len(drawn) <= 5
+
+
+def test_the_verb_writes_what_retrieval_reads(data, encoder, tmp_path, capsys):
+  out = tmp_path / "mined.jsonl"
+  argv = ["mine", "--data", data, "--checkpoint", encoder, "--out", str(out)]
+  argv += ["--margin", "0", "--ranks", "1:9"]
+  assert main.main([*argv, "--json"]) == 0
+  counts = json.loads(capsys.readouterr().out)
+  rows = [json.loads(line) for line in out.read_text().splitlines()]
+  assert counts["rows"] == len(rows) > 0
+  assert main.main(argv) == 0
+  assert f": {len(rows)} row" in capsys.readouterr().out
+  examples = passages.read_examples(str(out), passages.Columns(label="none"))
+  assert [(x.query, *x.passages) for x in examples] == [
+    (row["query"], row["passage"], *row["negatives"]) for row in rows
+  ]
+
+
+def test_wrong_ways_to_mine(data, tmp_path, capsys):
+  out = ["--out", str(tmp_path / "x.jsonl")]
+  for argv, message in (
+    ([], "give --checkpoint, --bm25 or both: they rank."),
+    (["--bm25", "--ranks", "5"], "--ranks=5: expected FIRST:LAST"),
+    (["--bm25", "--ranks", "9:5"], "ranks=9:5: expected FIRST:LAST"),
+    (["--bm25", "--margin=-1"], "--margin=-1.0: expected 0 or more"),
+    (["--bm25", "--ranks", "40:50"], "no query has a negative at the ranks 40"),
+  ):
+    assert main.main(["mine", "--data", data, *argv, *out]) == 2
+    error = capsys.readouterr().err.strip()
+    assert message in error.splitlines()[-1], error
+    assert not (tmp_path / "x.jsonl").exists()
+  with pytest.raises(ConfigError, match="they rank"):
+    mining.mine(data)
+  (tmp_path / "alone.jsonl").write_text('{"query": "a", "passage": "b"}\n')
+  with pytest.raises(DataError, match="no query has a negative"):
+    mining.mine(str(tmp_path / "alone.jsonl"), use_bm25=True)
