@@ -219,6 +219,7 @@ BAD = {
     "a\tb\tc\t1\n",
     "a\tb\t\t1\n",
   ),
+  "reranking": ("a.csv", "query,passage\n", "a,b\n", "c,\n"),
   "retrieval": ("a.csv", "query,passage\n", "a,b\n", "c,\n"),
   "question_answering": ("a.jsonl", "", QUESTION % 0, QUESTION % 1),
   "tagging": ("a.tsv", "", "a\tO\n\n", "b\tO\tO\n\n"),

@@ -167,6 +167,17 @@ def _retrieval(count, draw):
   return TaskFile("\n".join(lines) + "\n", ".tsv", line, options)
 
 
+def _reranking(count, draw):
+  lines = []
+  for i in range(count):
+    words = draw.sample(PEOPLE + PLACES, 3)
+    wrong = [f"on the {word}" for word in words[1 : 2 + i % 2]]
+    made = {"query": words[0], "passage": f"in {words[0]}", "negatives": wrong}
+    lines.append(json.dumps(made) + "\n")
+  line = "the cat is a dog\tdog on a cat\tparis in the film"
+  return TaskFile("".join(lines), ".jsonl", line, {})
+
+
 def _question_answering(count, draw):
   """Asks where a person is; every third one is not in the text."""
   paragraphs = []
@@ -215,6 +226,7 @@ _MAKERS = {
   "multiple_choice": _multiple_choice,
   "question_answering": _question_answering,
   "relations": _relations,
+  "reranking": _reranking,
   "retrieval": _retrieval,
   "semantic_roles": _semantic_roles,
   "spans": _spans,

@@ -19,13 +19,19 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.core.errors import ConfigError, DataError
-from maskedlm.core.options import copy_option
+from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled.formats import passages as passage_files
 from maskedlm.data.labelled.formats.passages import Example
 from maskedlm.finetune.common import multi_sequence
-from maskedlm.finetune.common.options import Shared
+from maskedlm.finetune.common.ranked_passages import (
+  Passages,
+  check_gold,
+  columns_of,
+  describe_labels,
+  evaluate_ranks,
+  format_tables,
+)
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -42,31 +48,13 @@ from maskedlm.modeling import masked_lm
 from maskedlm.modeling.heads import ROW_POOLS
 from maskedlm.modeling.task_heads import ensemble
 
-CUTOFFS = (1, 2, 5, 10, 20, 50, 100)  # Rows of the table ranks.tsv.
 BLOCK = 256  # Queries compared with all passages at a time.
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
-  """config.task: the columns of the files, and how a text becomes a vector."""
+class Options(Passages):
+  """config.task: the files' columns, and how a text becomes a vector."""
 
-  query: str = task_option(
-    "",
-    "Column of the query; '' for query, question or anchor.",
-    overridable=True,
-  )
-  passage: str = task_option(
-    "",
-    "Column of the passage that answers it; '' for a usual one.",
-    overridable=True,
-  )
-  label: str = task_option(
-    "",
-    "Column of 1 for a right and 0 for a wrong passage; '' for label, if there "
-    "is one; 'none' if all are right.",
-    overridable=True,
-  )
-  header: tuple[str, ...] = copy_option(Shared, "header")
   query_prefix: str = task_option(
     "", "Written before each query, such as 'query: ' for E5."
   )
@@ -114,30 +102,6 @@ def checked_widths(widths: Sequence[int], width: int) -> tuple[int, ...]:
         "the width of the model, which is always trained."
       )
   return tuple(sorted({*widths}))
-
-
-def columns_of(options: Options) -> passage_files.Columns:
-  """Returns the names of the columns of a file."""
-  return passage_files.Columns(
-    (options.query,) if options.query else passage_files.QUERY_COLUMNS,
-    (options.passage,) if options.passage else passage_files.PASSAGE_COLUMNS,
-    options.label,
-  )
-
-
-def describe_labels(examples: Sequence[Example]) -> dict[str, Any]:
-  """Returns {}: there are no labels.
-
-  Raises:
-    DataError: an example has no query.
-  """
-  for example in examples:
-    if not example.query:
-      raise DataError(
-        f"{example.where}: the query is empty; expected a text. (Passages "
-        "without a query are allowed in evaluation files only.)"
-      )
-  return {}
 
 
 def sentence_pooling(options: Options) -> dict[str, Any]:
@@ -198,7 +162,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     decode=decode_ranks,
     score=evaluate_ranks,
     best="mrr@10",
-    require_labels=_check_gold,
+    require_labels=check_gold,
   )
 
 
@@ -260,43 +224,6 @@ def _prediction(
   }
 
 
-def evaluate_ranks(
-  examples: Sequence[Example], predictions: Sequence[Prediction]
-) -> dict[str, float]:
-  """Returns mrr@10, the mean of 1 / rank (0 beyond 10), recall@1 and recall@10.
-
-  Raises:
-    DataError: a correct passage is unknown, or no example has a query.
-  """
-  _check_gold(examples)
-  ranks = _ranks(predictions)
-  return {
-    "mrr@10": float(np.mean(np.where(ranks <= 10, 1 / ranks, 0))),
-    "recall@1": float(np.mean(ranks <= 1)),
-    "recall@10": float(np.mean(ranks <= 10)),
-  }
-
-
-def _ranks(predictions: Sequence[Prediction]) -> np.ndarray:
-  """Returns the ranks of the examples that have a query."""
-  return np.array([p["rank"] for p in predictions if p["rank"]])
-
-
-def _check_gold(examples: Sequence[Example]) -> None:
-  """Raises DataError if a correct passage is unknown, or there is no query."""
-  for example in examples:
-    if not example.is_gold:
-      raise DataError(
-        f"{example.query[:40]!r}: the passage that answers it is not known; "
-        "expected a labelled file."
-      )
-  if not any(example.query for example in examples):
-    raise DataError(
-      f"{examples[0].where}: neither this nor any other example has a query; "
-      "expected at least one."
-    )
-
-
 def format_prediction(prediction: Prediction) -> str:
   """Returns the cosine of the best passage, and its text."""
   if prediction["cosine"] is None:
@@ -304,16 +231,6 @@ def format_prediction(prediction: Prediction) -> str:
   return (
     f"{prediction['cosine']:.3f}\t{' '.join(prediction['passage'].split())}"
   )
-
-
-def format_tables(
-  examples: Sequence[Example], predictions: Sequence[Prediction]
-) -> dict[str, str]:
-  """Returns ranks.tsv: the share of queries whose passage is in the top k."""
-  del examples
-  ranks = _ranks(predictions)
-  lines = [f"{k}\t{np.mean(ranks <= k):.4f}" for k in CUTOFFS]
-  return {"ranks.tsv": "\n".join(["k\trecall", *lines, ""])}
 
 
 def make_task(options: Options) -> FinetuneTask:

@@ -1,0 +1,195 @@
+"""Reranking: how well a passage answers a query, read together.
+
+A pair is a row [CLS] query [SEP] passage [SEP], and its score w z_CLS (Nogueira
+& Cho 2019, arXiv:1901.04085). An example is the list of a right passage and
+wrong ones, such as `maskedlm mine` writes. Dimensions: B examples, C passages
+in each, the first of which is right. data/labelled/formats/passages.py reads
+the files.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from maskedlm.core.errors import DataError
+from maskedlm.core.options import copy_option
+from maskedlm.core.task import Batch, Key, Params
+from maskedlm.data.batches.text_pairs import pair_row
+from maskedlm.data.labelled.formats import passages
+from maskedlm.data.labelled.formats.passages import Example
+from maskedlm.data.tokenizers.tokenizer import Tokenizer
+from maskedlm.finetune.common import multi_sequence, ranked_passages
+from maskedlm.finetune.common.head import make_row_head
+from maskedlm.finetune.common.options import Shared
+from maskedlm.finetune.contract import (
+  Application,
+  FinetuneTask,
+  Outputs,
+  Prediction,
+  Rows,
+  Setup,
+  task_option,
+)
+from maskedlm.modeling import losses
+from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.modeling.task_heads import ensemble
+
+
+@dataclasses.dataclass(frozen=True)
+class Options(ranked_passages.Passages):
+  """config.task: the files' columns, the loss, and what the head reads."""
+
+  loss: str = task_option(
+    "list",
+    "list: the right passage among those of its list, by a softmax; pair: "
+    "whether each is right, by a logistic loss.",
+    choices=("list", "pair"),
+  )
+  pooler: bool = copy_option(Shared, "pooler")
+
+
+def describe_labels(examples: Sequence[Example]) -> dict[str, Any]:
+  """Returns {}; raises DataError without a query or any wrong passage."""
+  if all(len(example.passages) == 1 for example in examples):
+    raise DataError(
+      f"{examples[0].where}: no example has a wrong passage; expected "
+      "negatives, which `maskedlm mine` finds."
+    )
+  return ranked_passages.describe_labels(examples)
+
+
+def loss_and_metrics(kind: str, logits, batch: Batch):
+  """Returns (terms, metrics) as Task.loss, of logits [B, C].
+
+  A list without a wrong passage has no loss of the kind "list". The accuracy
+  is the share of lists in which the right passage has the largest logit.
+  """
+  is_there = jnp.arange(logits.shape[1]) < batch["counts"][:, None]
+  is_list = batch["example_weights"] * (batch["counts"] > 1)
+  nll, correct = losses.loss_and_correct(
+    jnp.where(is_there, logits, -1e9), jnp.zeros(len(logits), jnp.int32)
+  )
+  terms = losses.weighted_sum(nll, is_list)
+  if kind == "pair":
+    labels = (jnp.arange(logits.shape[1]) == 0).astype(jnp.float32)
+    terms = losses.weighted_sum(
+      optax.sigmoid_binary_cross_entropy(logits, labels),
+      is_there * batch["example_weights"][:, None],
+    )
+  metrics = {"first_is_right": losses.weighted_sum(correct, is_list)}
+  return {"reranking": terms}, metrics
+
+
+def make_application(setup: Setup, options: Options) -> Application:
+  """Returns the Application."""
+  tokenizer, cfg, _, length = setup
+  head = make_row_head(cfg, 1, pooler=options.pooler)
+
+  def logits(params: Params, batch: Batch, key: Key, train: bool):
+    """Returns float32 [B, C]; the encoder reads B * C rows."""
+    B, C, _ = batch["input_ids"].shape
+    rows = multi_sequence.flatten_sequences(batch)
+    return head.logits(params, rows, key, train).reshape(B, C)
+
+  return Application(
+    make_rows=lambda examples: make_rows(
+      examples, tokenizer, cfg, length=length
+    ),
+    init=head.init,
+    loss=lambda params, batch, key, train: loss_and_metrics(
+      options.loss, logits(params, batch, key, train), batch
+    ),
+    outputs=lambda params, batch, every=ensemble.alone: {
+      "scores": ensemble.mean(every(logits(params, batch, None, False)))
+    },
+    decode=decode,
+    score=ranked_passages.evaluate_ranks,
+    best="mrr@10",
+    require_labels=ranked_passages.check_gold,
+  )
+
+
+def make_rows(
+  examples: Sequence[Example],
+  tokenizer: Tokenizer,
+  cfg: EncoderConfig,
+  *,
+  length: int,
+) -> Rows:
+  """Returns a row of C pairs for each example (multi_sequence.py).
+
+  Rows.values has counts [n]: how many of them are there. The rest is empty.
+  """
+  counts = [len(example.passages) for example in examples]
+  texts = [*{x: 0 for e in examples for x in (e.query, *e.passages, "")}]
+  ids = dict(zip(texts, tokenizer.encode_batch(texts), strict=True))
+  row = functools.partial(
+    pair_row,
+    tokenizer,
+    length=length,
+    separators=cfg.pair_separators,
+    num_types=cfg.num_types,
+  )
+  empty = row(ids[""], ids[""])
+  rows = [
+    [row(ids[e.query], ids[passage]) for passage in e.passages]
+    + [empty] * (max(counts) - len(e.passages))
+    for e in examples
+  ]
+  return multi_sequence.stack_rows(
+    rows, tokenizer.special.pad, counts=np.array(counts, np.int32)
+  )
+
+
+def decode(
+  examples: Sequence[Example], rows: Rows, outputs: Outputs, tuned
+) -> list[Prediction]:
+  """Returns the best passage, its score, and those of the example's passages.
+
+  The rank, from 1, is that of the right passage in its list, where ties count
+  against it; None without a query, or where no passage is known to be right.
+  """
+  predictions = []
+  for i, example in enumerate(examples):
+    scores = outputs["scores"][i][: len(example.passages)]
+    best = int(np.argmax(scores))
+    is_ranked = example.is_gold and example.query
+    predictions.append(
+      {
+        "rank": int(np.sum(scores >= scores[0])) if is_ranked else None,
+        "passage": example.passages[best],
+        "score": float(scores[best]),
+        "scores": scores.tolist(),
+      }
+    )
+  return predictions
+
+
+def format_prediction(prediction: Prediction) -> str:
+  """Returns the score of the best passage, and its text."""
+  return "{:.3f}\t{}".format(
+    prediction["score"], " ".join(prediction["passage"].split())
+  )
+
+
+def make_task(options: Options) -> FinetuneTask:
+  columns = ranked_passages.columns_of(options)
+  return FinetuneTask(
+    name="reranking",
+    options=options,
+    read_examples=functools.partial(
+      passages.read_examples, columns=columns, header=options.header
+    ),
+    parse_line=functools.partial(passages.parse_line, columns=columns),
+    describe_labels=describe_labels,
+    make_application=functools.partial(make_application, options=options),
+    format_prediction=format_prediction,
+    format_tables=ranked_passages.format_tables,
+    split_key=lambda example: example.passages[0],
+    demo_lines=("Who wrote it?\tThe author was Jane.\tIt rained for a week.",),
+  )
