@@ -43,6 +43,12 @@ class Evaluate:
     "Of a fine-tuned model: write the predictions here, as JSONL. Of beir: "
     "write the ranking, as lines of trec_eval."
   )
+  reranker: str | None = flag(
+    None,
+    "Of beir: a workdir of `finetune reranking`, which ranks the 100 nearest "
+    "passages anew. As --checkpoint, it ranks the first 100 of BM25.",
+    metavar="CHECKPOINT",
+  )
   json: bool = shared.json()
   mask_rate: float | None = flag(
     None,
@@ -82,6 +88,7 @@ class Evaluate:
   def _check_given(self, paths, is_fine_tuned: bool, languages) -> None:
     """Refuses what the kind of model, or of data, has no use for."""
     names = ("mask_rate", "seed", "field") if is_fine_tuned else ("out",)
+    names += ("reranker",)
     wrong = [f"--{name}" for name in names if getattr(self, name) is not None]
     wrong += [] if is_fine_tuned else self.tuned.config
     if wrong:
@@ -117,6 +124,7 @@ class Evaluate:
 
   def _rank(self, data: str) -> None:
     from maskedlm.data.labelled.formats import beir
+    from maskedlm.inference import reranking
     from maskedlm.inference.vectors import ranking, vectors
     from maskedlm.runtime import startup
 
@@ -131,16 +139,24 @@ class Evaluate:
       raise ConfigError(f"{token} has no effect on {data}: leave it out.")
     collection = beir.read_collection(data)
     startup.enable_compile_cache()
-    model = vectors.open_text_encoder(
-      self.tuned.checkpoint, length=self.tuned.length or 0
-    )
-    run = ranking.rank(
-      model,
-      collection,
-      progress=lambda done, count: console.progress(
-        f"{done:,} of {counted(count, 'text')} embedded"
-      ),
-    )
+    path, length = self.tuned.checkpoint, self.tuned.length or 0
+    reranker = reranking.open_if_reranker(path, length=length)
+    depth = reranking.DEPTH if reranker or self.reranker else ranking.DEPTH
+    if reranker:
+      run = ranking.rank_by_words(collection, depth=depth)
+    else:
+      model = vectors.open_text_encoder(path, length=length)
+      run = ranking.rank(
+        model, collection, depth=depth, progress=groups.show_progress
+      )
+    if self.reranker:
+      if reranker:
+        raise ConfigError(
+          f"--reranker={self.reranker}: {path} is one; give one."
+        )
+      reranker = reranking.open_reranker(self.reranker)
+    if reranker:
+      run = reranking.rerank(reranker, run, collection, groups.show_progress)
     console.clear_progress()
     values = ranking.measure(run, collection)
     counts = {

@@ -7,6 +7,7 @@ layers, -1 the last one; `last` and `all` (1 to N) are names for some of them.
 import dataclasses
 import itertools
 import re
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -254,6 +255,12 @@ def make_progress(
     console.progress(line)
 
   return show
+
+
+def show_progress(done: int, count: int) -> None:
+  """Shows how far a part of the work is, if stderr is a terminal."""
+  if console.is_terminal(sys.stderr):
+    console.progress(f"{done:,} of {count:,} done")
 
 
 @dataclasses.dataclass(frozen=True)

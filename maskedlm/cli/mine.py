@@ -4,7 +4,7 @@ import dataclasses
 import json
 import re
 
-from maskedlm.cli import shared
+from maskedlm.cli import groups, shared
 from maskedlm.cli.flags import REQUIRED, flag
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError
@@ -71,9 +71,7 @@ class Mine:
       negatives=self.negatives,
       margin=self.margin,
       seed=self.seed,
-      progress=lambda done, count: console.progress(
-        f"{done:,} of {count:,} done"
-      ),
+      progress=groups.show_progress,
     )
     console.clear_progress()
     lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -33,21 +33,33 @@ class Search:
     "--top_k.",
     low=0,
   )
+  reranker: str | None = flag(
+    None,
+    "A workdir of `finetune reranking`, which reads the 100 nearest sentences "
+    "with the query: its scores decide.",
+    metavar="CHECKPOINT",
+  )
   json: bool = shared.json("Print a JSON line for each query.")
   text: tuple[str, ...] = shared.text("Queries; none = lines of stdin.")
 
   def run(self) -> None:
     from maskedlm.data.labelled import text_lines
+    from maskedlm.inference import reranking
     from maskedlm.inference.vectors import search
 
-    model = groups.open_encoder(self.checkpoint)
+    model, top = groups.open_encoder(self.checkpoint), self.top_k
+    if self.reranker:
+      reranker = reranking.open_reranker(self.reranker)
+      top = max(top, reranking.DEPTH)
     index = search.open_index(self.vectors, model)
     queries = text_lines.given_texts(self.text, STDIN)
     for some in text_lines.request_groups(queries, QUERIES, self.text, [STDIN]):
       places, texts = zip(*some, strict=True)
       found = search.search(
-        model, index, texts, top=self.top_k, candidates=self.candidates
+        model, index, texts, top=top, candidates=self.candidates
       )
+      if self.reranker:
+        found = reranking.rerank_hits(reranker, texts, found, top=self.top_k)
       for where, query, hits in zip(places, texts, found, strict=True):
         if self.json:
           nearest = [hit._asdict() for hit in hits]
@@ -55,7 +67,8 @@ class Search:
           continue
         print(query)
         for hit in hits:
-          print(f"  {hit.cosine:.3f}  {hit.text}  ({hit.file}:{hit.line})")
+          # The first is the cosine, or the reranker's score.
+          print(f"  {hit[0]:.3f}  {hit.text}  ({hit.file}:{hit.line})")
 
 
 CHUNK = 1024  # Pairs to read at a time.

@@ -4,24 +4,42 @@ The model is one of `finetune reranking`: it reads a query and a passage
 together, so it is slower than vectors, and better.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from maskedlm.core.errors import ConfigError
+from maskedlm.data.labelled.formats.beir import Collection
 from maskedlm.data.labelled.formats.passages import Example
 from maskedlm.finetune import predict
+from maskedlm.inference.vectors import ranking, search
 from maskedlm.training.checkpoints import load
 
 KIND = "reranking"
-DEPTH = 100  # Passages of the first stage that are read again.
+DEPTH = 100  # Passages of the first stage that are read again, of each query.
 
 
-def open_if_reranker(path: str) -> predict.FineTunedModel | None:
-  """Returns the reranker of a workdir or checkpoint; None if it is no such."""
+class Hit(NamedTuple):
+  """A sentence that search.search found, with the reranker's score."""
+
+  score: float
+  cosine: float
+  text: str
+  file: str
+  line: int
+
+
+def open_if_reranker(
+  path: str, *, length: int = 0
+) -> predict.FineTunedModel | None:
+  """Returns the reranker of a workdir or checkpoint; None if it is no such.
+
+  A row has `length` tokens at most; 0 = as trained.
+  """
   opened = load.open_best(path)
   is_one = opened.meta["task"].get("kind") == KIND
-  return predict.make_model(opened, path) if is_one else None
+  return predict.make_model(opened, path, length=length) if is_one else None
 
 
 def open_reranker(path: str) -> predict.FineTunedModel:
@@ -47,15 +65,32 @@ def scores(
 
 def rerank(
   model: predict.FineTunedModel,
-  run: Mapping[str, Mapping[str, float]],
-  queries: Mapping[str, str],
-  passages: Mapping[str, str],
+  run: ranking.Run,
+  collection: Collection,
   progress: Callable[[int, int], None] = lambda done, count: None,
-) -> dict[str, dict[str, float]]:
-  """Returns a run {query: {passage: score}} with the model's scores instead."""
+) -> ranking.Run:
+  """Returns a run with the model's scores instead."""
   names = [(q, p) for q, found in run.items() for p in found]
-  pairs = [(queries[q], passages[p]) for q, p in names]
+  pairs = [(collection.queries[q], collection.passages[p]) for q, p in names]
   made: dict[str, dict[str, float]] = {q: {} for q in run}
   for (q, p), score in zip(names, scores(model, pairs, progress), strict=True):
     made[q][p] = float(score)
   return made
+
+
+def rerank_hits(
+  model: predict.FineTunedModel,
+  queries: Sequence[str],
+  hits: Sequence[Sequence[search.Hit]],
+  *,
+  top: int,
+) -> list[list[Hit]]:
+  """Returns the `top` hits of each query by the model's scores, best first."""
+  pairs = [
+    (query, hit.text)
+    for query, found in zip(queries, hits, strict=True)
+    for hit in found
+  ]
+  made = iter(scores(model, pairs).tolist())
+  scored = [[Hit(next(made), *hit) for hit in found] for found in hits]
+  return [sorted(x, key=lambda hit: -hit.score)[:top] for x in scored]

@@ -12,6 +12,7 @@ import numpy as np
 
 from maskedlm.data.labelled.formats.beir import Collection
 from maskedlm.data.labelled.text_lines import Text
+from maskedlm.inference import bm25
 from maskedlm.inference.vectors import search, vectors
 
 DEPTH = 1000  # Passages of a ranking.
@@ -56,6 +57,18 @@ def rank(
     }
     for query, (rows, cosines) in zip(queries, found, strict=True)
   }
+
+
+def rank_by_words(collection: Collection, *, depth: int) -> Run:
+  """Returns the passages of each query that BM25 scores above 0, as `rank`."""
+  names, run = list(collection.passages), {}
+  texts = list(collection.passages.values())
+  found = bm25.scores(list(collection.queries.values()), texts)
+  for query, scores in zip(collection.queries, found, strict=True):
+    best = np.argsort(-scores, kind="stable")[: depth + 1]
+    kept = [i for i in best if scores[i] > 0 and names[i] != query][:depth]
+    run[query] = {names[i]: float(scores[i]) for i in kept}
+  return run
 
 
 def embed(

@@ -1,0 +1,135 @@
+"""A reranker at work: in `vectors search`, `evaluate` and `mine`."""
+
+import json
+
+import numpy as np
+import pytest
+
+from helpers import untrained, vector_encoder
+from maskedlm.cli import main
+from maskedlm.core.errors import ConfigError
+from maskedlm.data.labelled.formats import beir
+from maskedlm.inference import mining, reranking
+from maskedlm.inference.vectors import ranking
+
+PASSAGES = {
+  "a": "the cat sat on the mat",
+  "b": "the old man from paris",
+  "c": "the red cat ran",
+  "d": "a film with a bad end",
+}
+QUERIES = {"q": "where is the cat", "r": "who is old"}
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+  folder = tmp_path_factory.mktemp("reranking") / "encoder"
+  return str(vector_encoder.make(folder))
+
+
+@pytest.fixture(scope="module")
+def reranker(tmp_path_factory):
+  folder = tmp_path_factory.mktemp("reranker") / "run"
+  return str(untrained.save_tuned(folder, "reranking", {}, {}))
+
+
+@pytest.fixture
+def collection(tmp_path):
+  (tmp_path / "qrels").mkdir()
+  for name, texts in (("corpus", PASSAGES), ("queries", QUERIES)):
+    lines = [json.dumps({"_id": i, "text": x}) for i, x in texts.items()]
+    (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
+  qrels = "query-id\tcorpus-id\tscore\nq\ta\t1\nq\tc\t1\nr\tb\t1\n"
+  (tmp_path / "qrels/test.tsv").write_text(qrels)
+  return f"beir:{tmp_path}"
+
+
+def score(model, query, name):
+  return float(reranking.scores(model, [(query, PASSAGES[name])])[0])
+
+
+def test_a_run_gets_the_scores_of_its_pairs(reranker, collection):
+  model = reranking.open_reranker(reranker)
+  found = beir.read_collection(collection)
+  run = {"q": {"a": 0.1, "d": 0.9}, "r": {"b": 0.2}}
+  made = reranking.rerank(model, run, found)
+  assert {q: [*x] for q, x in made.items()} == {"q": ["a", "d"], "r": ["b"]}
+  for q, own in made.items():
+    for p, value in own.items():
+      assert value == pytest.approx(score(model, QUERIES[q], p), abs=1e-5)
+
+
+def test_bm25s_first_stage(collection):
+  pytest.importorskip("bm25s")
+  found = beir.read_collection(collection)
+  run = ranking.rank_by_words(found, depth=2)
+  # "is" is nowhere, "the" in three passages, "cat" in two: c is shorter.
+  assert [*run["q"]] == ["c", "a"] and [*run["r"]] == ["b"]
+  assert [*ranking.rank_by_words(found, depth=9)["q"]] == ["c", "a", "b"]
+
+
+def test_evaluate_ranks_anew(reranker, encoder, collection, tmp_path, capsys):
+  pytest.importorskip("bm25s")
+  model, out = reranking.open_reranker(reranker), tmp_path / "run.txt"
+  argv = ["evaluate", "--data", collection, "--json", "--out", str(out)]
+
+  def evaluate(*more):
+    assert main.main([*argv, *more]) == 0
+    lines = [x.split() for x in out.read_text().splitlines()]
+    for query, _, name, _, value, _ in lines:
+      wanted = score(model, QUERIES[query], name)
+      assert float(value) == pytest.approx(wanted, abs=1e-5)
+    return len(lines), json.loads(capsys.readouterr().out)
+
+  count, both = evaluate("--checkpoint", encoder, "--reranker", reranker)
+  assert count == 8 and both["queries"] == 2
+  count, _ = evaluate("--checkpoint", reranker)
+  assert count == 3 + 1  # Of BM25, what shares a word.
+  assert (
+    main.main([*argv, "--checkpoint", reranker, "--reranker", reranker]) == 2
+  )
+  assert "is one; give one" in capsys.readouterr().err
+
+
+def test_search_orders_hits_by_the_reranker(
+  reranker, encoder, tmp_path, capsys
+):
+  (tmp_path / "t.txt").write_text("\n".join(PASSAGES.values()) + "\n")
+  npz = str(tmp_path / "v.npz")
+  argv = ["embed", "--checkpoint", encoder, "--unit", "sentence"]
+  assert main.main([*argv, "--input", f"{tmp_path}/t.txt", "--out", npz]) == 0
+  model, query = reranking.open_reranker(reranker), "where is the cat"
+  own = {PASSAGES[p]: score(model, query, p) for p in PASSAGES}
+  expected = sorted(own, key=lambda text: -own[text])[:3]
+  argv = ["vectors", "search", "--checkpoint", encoder, "--vectors", npz]
+  argv += ["--reranker", reranker, "--top_k", "3", query]
+  capsys.readouterr()
+  assert main.main([*argv, "--json"]) == 0
+  hits = json.loads(capsys.readouterr().out)["nearest"]
+  assert [hit["text"] for hit in hits] == expected
+  np.testing.assert_allclose(
+    [hit["score"] for hit in hits], [own[x] for x in expected], atol=1e-5
+  )
+  assert main.main(argv) == 0
+  lines = capsys.readouterr().out.splitlines()[1:]
+  assert [x.split("  ")[1] for x in lines] == [
+    f"{own[x]:.3f}" for x in expected
+  ]
+
+
+def test_a_reranker_teaches(reranker, collection):
+  pytest.importorskip("bm25s")
+  rows, _ = mining.mine(collection, use_bm25=True, teacher=reranker, margin=0)
+  model = reranking.open_reranker(reranker)
+  names = {text: name for name, text in PASSAGES.items()}
+  for row in rows:
+    texts = [row["passage"], *row["negatives"]]
+    own = [score(model, row["query"], names[text]) for text in texts]
+    np.testing.assert_allclose(row["scores"], own, atol=1e-5)
+    assert max(own[1:]) <= own[0]
+
+
+def test_another_model_is_no_reranker(encoder):
+  with pytest.raises(ConfigError, match="is no reranker; expected a workdir"):
+    reranking.open_reranker(encoder)
+  assert reranking.open_if_reranker(encoder) is None
