@@ -52,9 +52,8 @@ def fit_to_tokenizer(
   section = config.tokenizer
   if not section.path:
     return
-  outside = (
-    "tokenizer.path" in given or config.init_from or config.continue_from
-  )
+  names = ("init_from", "continue_from", "teacher")
+  outside = "tokenizer.path" in given or any(config[n] for n in names)
   ignored = []
   if outside and "tokenizer.lowercase" not in given:
     if section.lowercase is not None:

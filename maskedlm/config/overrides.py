@@ -78,8 +78,7 @@ def parse_config(
 
     config.init_from = pin(config.init_from, made(args, config))
     # A run's own config has the architecture already.
-    from_other = {"init_from", "continue_from"}
-    if args.config is not None or from_other & {*given}:
+    if args.config is not None or {*init_from.SOURCES} & {*given}:
       init_from.copy_architecture(config, given=given)
     existing.fit_to_tokenizer(config, given, started=started)
     fit(config, given, started=started)

@@ -33,6 +33,16 @@ class Carried(NamedTuple):
   update: Callable[[Any, Any, Array], Any]
 
 
+class Fixed(NamedTuple):
+  """Subtrees of parameters that training reads and never changes.
+
+  They are on the devices, sharded as parameters, and in no checkpoint.
+  """
+
+  shapes: Any  # A tree like Params of jax.ShapeDtypeStructs; () for none.
+  load: Callable[[], Any]
+
+
 OBSERVED = "observed"
 NOTHING = Carried(lambda: (), None, lambda arrays, observed, step: arrays)
 
@@ -110,6 +120,8 @@ class Task(NamedTuple):
   heldout: tuple[tuple[Callable, Callable], ...] = ()
   # State of training beside the parameters.
   carried: Carried = NOTHING
+  # Further subtrees of the parameters that `loss` gets if train is True.
+  fixed: Fixed = Fixed((), tuple)
   # The metric that selects the best checkpoint, higher is better; "" for the
   # lowest loss.
   best: str = ""
@@ -124,6 +136,12 @@ class Task(NamedTuple):
   def measured(self) -> tuple[tuple[Callable, Callable], ...]:
     """The pairs of `corrupt` and `loss` for held-out batches."""
     return self.heldout or ((self.corrupt, self.loss),)
+
+  def reading(self, fixed: Params) -> "Task":
+    """Returns the task whose loss also gets these arrays of Task.fixed."""
+    return self._replace(
+      loss=lambda params, *args: self.loss({**params, **fixed}, *args)
+    )
 
   def corrupt_with(self, arrays: Any, batch: Batch, key: Key) -> Batch:
     """Returns the corrupted batch of a step that carries these arrays."""

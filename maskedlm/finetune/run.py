@@ -38,10 +38,11 @@ from maskedlm.finetune.contract import (
   Setup,
 )
 from maskedlm.finetune.options import COUNTS, FinetuneConfig
+from maskedlm.finetune.teacher import add_teacher
 from maskedlm.modeling import flops, masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.runtime import console, multihost, output_files
-from maskedlm.training import loop, phases, sharding
+from maskedlm.training import distil, loop, phases, sharding
 from maskedlm.training.checkpoints import load, resume
 
 
@@ -59,6 +60,7 @@ class Prepared(NamedTuple):
   also: Mapping[str, Sequence[Example]]  # data.also_score, by file.
   train_rows: Rows
   dev_rows: Rows
+  buckets: tuple[int, ...]
 
 
 def finetune(config: FinetuneConfig, workdir: pathlib.Path) -> dict[str, Any]:
@@ -80,9 +82,9 @@ def finetune(config: FinetuneConfig, workdir: pathlib.Path) -> dict[str, Any]:
   values = dataclasses.asdict(config)
   multihost.run_on_all_hosts(lambda: resume.check_workdir(workdir, values))
   run = multihost.run_on_all_hosts(lambda: prepare_run(config), facts=_facts)
+  task, config = make_task(run, config, mesh)
   if multihost.is_primary():  # Makes the checkpoints self-contained.
     save_if_absent(run.start.tokenizer, workdir / "tokenizer")
-  task, config = make_task(run, config, mesh)
   values["train"] |= {name: getattr(config.train, name) for name in COUNTS}
   began = time.perf_counter()
   result = loop.run(
@@ -95,6 +97,7 @@ def finetune(config: FinetuneConfig, workdir: pathlib.Path) -> dict[str, Any]:
       "config": parse_json(to_json(values)),
       "corpus": splits.fingerprint(run.train, run.dev),
       "tokenizer": run.start.tokenizer.sha256,
+      **distil.identity(config.teacher),
     },
     start_from=(
       initial_params.from_checkpoint(
@@ -109,13 +112,7 @@ def finetune(config: FinetuneConfig, workdir: pathlib.Path) -> dict[str, Any]:
       f"interrupted; step {result.step:,} is saved: the same command continues"
     )
   seconds = time.perf_counter() - began
-  best = load.open_best(workdir)
-  outputs = _heldout_by_row(task, result.heldout_outputs(best.params))
-  if not multihost.is_primary():
-    return {}
-  if result.tokens_per_second is None:  # The run had finished before.
-    seconds = output_files.read_result(workdir).get("train_seconds", seconds)
-  return _finish(run, config, workdir, best, outputs, seconds)
+  return _finish(run, config, workdir, seconds, ran=result.tokens_per_second)
 
 
 def prepare_run(config: FinetuneConfig) -> Prepared:
@@ -166,6 +163,7 @@ def prepare_run(config: FinetuneConfig) -> Prepared:
     also=also,
     train_rows=app.make_rows(examples),
     dev_rows=app.make_rows(dev),
+    buckets=batching.make_buckets(data.length, data.buckets),
   )
   if run.train_rows.lost:
     raise DataError(f"train: nothing can be learnt: {run.train_rows.lost}")
@@ -195,14 +193,16 @@ def make_task(
     "pad": run.start.tokenizer.special.pad,
     "shard": sharding.data_shard(mesh),
   }
-  batches, heldout = _make_batches(run, config, mesh, shape)
+  batches = _train_batches(run, config, mesh, shape)
+  heldout = batching.heldout_batches(run.dev_rows, buckets=run.buckets, **shape)
   train = config.train.in_steps(batches.num_steps)
   config = dataclasses.replace(config, train=train)
   parts = {"train": batches, "heldout": heldout}
   pooling = {**run.task.sentence_pooling, "length": data.length}
 
   def score(outputs):
-    outputs = _heldout_by_row(task, outputs)
+    order = [heldout.row_ids(i) for i in range(heldout.num_steps)]
+    outputs = predict.by_row(order, outputs)
     tuned = app.calibrate(run.dev, run.dev_rows, outputs)
     predictions = app.decode(run.dev, run.dev_rows, outputs, tuned)
     return {**tuned, **app.score(run.dev, predictions)}
@@ -244,13 +244,13 @@ def make_task(
   row_checks.check_batches(
     task, num_batches=batches.num_steps, accumulate=config.train.accumulate
   )
-  return task, config
+  return add_teacher(task, run, config) if config.teacher else task, config
 
 
-def _make_batches(
+def _train_batches(
   run: Prepared, config: FinetuneConfig, mesh: Mesh, shape: Mapping[str, Any]
-) -> tuple[batching.RowBatches, batching.RowBatches]:
-  """Returns those of training and held out; logs training's padding."""
+) -> batching.RowBatches:
+  """Returns the batches, packed if data.pack; logs the share of padding."""
   data, rows = config.data, run.train_rows
   on_cpu = mesh.devices.flat[0].platform == "cpu"
   microbatches = packing.microbatch_rows(
@@ -259,11 +259,8 @@ def _make_batches(
     config.train.accumulate,
   )
   lengths = rows.sequence_lengths(np.arange(len(rows.example)))
-
-  def longest(rows: Rows) -> int:
-    """Returns L: heads read each example in a row of its own, padded to it."""
-    return min(-(-int(rows.lengths.max()) // 8) * 8, data.length)
-
+  # Heads read each example in a row of its own, padded to this length.
+  length = min(-(-int(rows.lengths.max()) // 8) * 8, data.length)
   if data.pack:
     layout = batching.fit_layout(
       rows,
@@ -283,15 +280,8 @@ def _make_batches(
   batches = batching.train_batches(
     rows,
     seed=config.seed,
-    length=longest(rows),
+    length=length,
     layout=layout,
-    microbatches=microbatches,
-    **shape,
-  )
-  heldout = batching.heldout_batches(
-    run.dev_rows,
-    length=longest(run.dev_rows),
-    row_length=layout.length,
     microbatches=microbatches,
     **shape,
   )
@@ -305,7 +295,7 @@ def _make_batches(
     f"({lengths.shape[1] * data.batch_size} texts share {of_rows} rows of "
     f"{layout.length} tokens)"
   )
-  return batches, heldout
+  return batches
 
 
 def init_params(app: Application, cfg: EncoderConfig, key, init_encoder):
@@ -314,38 +304,21 @@ def init_params(app: Application, cfg: EncoderConfig, key, init_encoder):
   return {"encoder": init_encoder(cfg, encoder_key), **app.init(head_key)}
 
 
-def _heldout_by_row(task: Task, outputs: Sequence) -> Mapping[str, Any]:
-  """Returns the outputs of the held-out batches in the order of dev_rows."""
-  steps = range(task.num_heldout_batches)
-  return predict.by_row([task.row_ids("heldout", i) for i in steps], outputs)
-
-
 def _facts(run: Prepared) -> dict[str, str]:
   """Returns the facts that must be equal on all hosts (run_on_all_hosts)."""
   data = splits.fingerprint(run.train, run.dev)
   return {"the data": data, **load.facts(run.start)}
 
 
-def _finish(
-  run: Prepared,
-  config: FinetuneConfig,
-  workdir: pathlib.Path,
-  best: load.LoadedCheckpoint,
-  outputs: Mapping[str, Any],
-  seconds: float,
-) -> dict[str, Any]:
-  """Scores the best checkpoint and writes the files; returns the result.
-
-  Args:
-    run, config, workdir: of the run.
-    best: its best checkpoint.
-    outputs: that checkpoint's on run.dev_rows.
-    seconds: of training.
-  """
+def _finish(run, config, workdir, seconds, *, ran) -> dict[str, Any]:
+  """Scores the best checkpoint and writes the files; returns the result."""
+  if not multihost.is_primary():
+    return {}
   path = workdir / "result.json"
-  model = predict.make_model(best, workdir)
-  predictions = run.app.decode(run.dev, run.dev_rows, outputs, model.tuned)
-  values = run.app.score(run.dev, predictions)
+  if ran is None:  # The run had finished before.
+    seconds = output_files.read_result(workdir).get("train_seconds", seconds)
+  model = predict.open_model(workdir)
+  predictions, values = _score(model, run.dev, cut=[])
   result = {
     **{n: v for n, v in model.tuned.items() if n not in values},
     **values,
@@ -365,8 +338,7 @@ def _finish(
   output_files.write_json(path, result)
   cut: list[int] = []
   result["also_scored"] = {
-    name: run.app.score(examples, predict.predict(model, examples, cut=cut))
-    for name, examples in run.also.items()
+    name: _score(model, examples, cut)[1] for name, examples in run.also.items()
   }
   predict.log_cut(model, cut, option="--config.data.length={}")
   output_files.write_json(path, result)
@@ -395,6 +367,13 @@ def is_degenerate(path: pathlib.Path, every: int) -> bool:
   losses = [np.mean(each) for each in joined.values() if each]
   end = losses[-max(len(losses) // 10, 1) :]
   return len(losses) > 1 and not np.mean(end) <= 0.95 * losses[0]
+
+
+def _score(
+  model: predict.FineTunedModel, examples, cut: list[int]
+) -> tuple[list, dict[str, float]]:
+  predictions = predict.predict(model, examples, cut=cut)
+  return predictions, model.app.score(examples, predictions)
 
 
 def write_predictions(

@@ -20,8 +20,8 @@ from maskedlm.runtime import buckets
 from maskedlm.training.checkpoints import load
 
 PARTS = ("", "encoder", "discriminator", "generator")
-# Heads that only pretraining uses and that no other library has.
-PRETRAINING_ONLY = ("sbo_head", "bilm_head")
+# Heads that only training uses and that no other library has.
+TRAINING_ONLY = ("sbo_head", "bilm_head", "teacher_head")
 
 
 class ExportSource(NamedTuple):
@@ -75,9 +75,9 @@ def open_export_source(
     params = {n: x for n, x in params.items() if n in initial_params.SHARED}
     kept = ("objective", "sentences")
     task = {name: task[name] for name in kept if name in task}
-  for name in PRETRAINING_ONLY:
+  for name in TRAINING_ONLY:
     if params.pop(name, None) is not None:
-      log(f"left out: {name}, which only pretraining uses")
+      log(f"left out: {name}, which only training uses")
   strange = sorted(set(params) - {"encoder", *heads.HEADS})
   if strange:
     raise InteropError(

@@ -7,6 +7,7 @@ it is exact over microbatches, devices and padded batches.
 import jax
 import jax.numpy as jnp
 
+from maskedlm.modeling import reports
 from maskedlm.modeling.arrays import Array, Bool, Float, Int
 from maskedlm.modeling.layers import on_cpu
 
@@ -41,6 +42,7 @@ def cross_entropy(
   >>> [f"{x:.3f}" for x in loss], weight.tolist()
   (['2.773', '1.386'], [2.0, 1.0])
   """
+  reports.report(logits, weights)
   return weighted_sum(loss_and_correct(logits, labels)[0], weights)
 
 
@@ -112,6 +114,7 @@ def loss_and_accuracy(
   Labels of weight 0 are ignored entirely; UNSEEN adds nothing to the loss, and
   is never right.
   """
+  reports.report(logits, weights)
   is_known = labels != UNSEEN
   loss, correct = loss_and_correct(logits, labels)
   return (

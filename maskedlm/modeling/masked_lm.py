@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from maskedlm.core.task import Batch, Key, Metrics, Params
-from maskedlm.modeling import losses, vocabulary_softmax
+from maskedlm.modeling import losses, reports, vocabulary_softmax
 from maskedlm.modeling.arrays import Array, Bool, Float
 from maskedlm.modeling.bilm import BiLm
 from maskedlm.modeling.encoder import Encoder, EncoderConfig
@@ -58,6 +58,13 @@ def encode(
   finetune/common/packing.py), the result is unpacked, with zeros on padding.
   `key` is for dropout; unused unless train.
   """
+  if heard := reports.listener():
+    layers = encode_layers(cfg, params, batch, key, train)
+    real = encoder_inputs(batch)["segment_ids"] > 0
+    rows = batch.get("example_weights", ())
+    real = real * rows[:, None] if len(rows) == len(real) else real
+    heard.layers.append((layers, real))
+    return unpack(layers[-1], batch)
   hidden: Any = make_encoder(cfg).apply(
     {"params": params["encoder"]},
     **encoder_inputs(batch),
@@ -106,9 +113,9 @@ def unpack(
 
 
 def encode_layers(
-  cfg: EncoderConfig, params: Params, batch: Batch
+  cfg: EncoderConfig, params: Params, batch: Batch, key=None, train=False
 ) -> Float[Array, "layers R S D"]:
-  """Returns the vectors of the N + 1 layers without dropout.
+  """Returns the vectors of the N + 1 layers; arguments as in `encode`.
 
   The first are the embeddings, projected to the width of the layers; the last
   are the result of `encode`. If cfg.norm_order is "pre", only the last are
@@ -117,8 +124,9 @@ def encode_layers(
   hidden, collected = make_encoder(cfg).apply(
     {"params": params["encoder"]},
     **encoder_inputs(batch),
-    train=False,
+    train=train,
     mutable=["intermediates"],
+    rngs={"dropout": key} if train else {},
   )
   if not cfg.num_layers:
     return hidden[None]
@@ -197,6 +205,11 @@ def loss_and_correct(
   output = functools.partial(
     vocabulary_softmax.loss_and_correct, labels=batch["masked_labels"]
   )
+  if cfg.reads != "apart":
+    at = predicted_at(cfg, batch["masked_positions"])
+    head = functools.partial(predict_tokens, cfg, params)
+    weights = batch["masked_weights"]
+    reports.report_places(gather_positions(hidden, at), weights, head)
   return predict(cfg, params, batch, hidden, output)
 
 
@@ -214,20 +227,28 @@ def predict(
   those beside the token.
   """
   positions = batch["masked_positions"]
-  table = token_embedding(params["encoder"])
   if cfg.reads == "apart":
+    table = token_embedding(params["encoder"])
     bias = params["bilm_head"]["bias"]
     sides = [
       output(cfg, gather_positions(half, positions + step), table, bias)
       for half, step in zip(jnp.split(hidden, 2, -1), (-1, 1), strict=True)
     ]
     return jax.tree.map(lambda left, right: (left + right) / 2, *sides)
-  return MlmHead(cfg).apply(
-    {"params": params["mlm_head"]},
-    gather_positions(hidden, predicted_at(cfg, positions)),
-    table,
-    output,
-  )
+  vectors = gather_positions(hidden, predicted_at(cfg, positions))
+  return predict_tokens(cfg, params, vectors, output)
+
+
+def predict_tokens(
+  cfg: EncoderConfig,
+  params: Params,
+  vectors: Float[Array, "B P D"],
+  output=vocabulary_softmax.logits,
+):
+  """Returns the MLM head's logits [B, P, V], or another `output`'s result."""
+  table = token_embedding(params["encoder"])
+  head = {"params": params["mlm_head"]}
+  return MlmHead(cfg).apply(head, vectors, table, output)
 
 
 def terms_and_metrics(scores, batch: Batch) -> tuple[Metrics, Metrics]:

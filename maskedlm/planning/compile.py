@@ -152,7 +152,8 @@ def step_of_task(config: PretrainConfig, task: Task, devices) -> Step:
 def held_bytes(step: Step, mesh) -> tuple[int, int, int]:
   """Returns bytes on one chip: (parameters, optimizer state, batch)."""
   state = step.program.state
-  parameters = memory.bytes_per_device(state.params, mesh)
+  fixed = memory.bytes_per_device(state.fixed, mesh)  # A teacher's.
+  parameters = memory.bytes_per_device(state.params, mesh) + fixed
   whole = memory.bytes_per_device(state, mesh)
   parts = mesh.shape["data"] * mesh.shape["fsdp"]
   batch = sum(x.size * x.dtype.itemsize for x in step.batch.values()) // parts

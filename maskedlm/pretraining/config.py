@@ -35,8 +35,9 @@ class PretrainOptions(RunOptions):
   grow: str = frozen_option(
     "",
     "tile: start a larger model from init_from, whose layers and widths are "
-    "repeated (grow.py); the sizes are then the config's own.",
-    choices=("", "tile"),
+    "repeated; pick: a shallower one from layers of it, evenly spaced, the "
+    "last among them (grow.py). These sizes are then the config's own.",
+    choices=("", "tile", "pick"),
   )
   phases: tuple[dict, ...] = frozen_option(
     (),

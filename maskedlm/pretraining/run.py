@@ -40,6 +40,7 @@ from maskedlm.runtime import (
   waiting,
 )
 from maskedlm.training import (
+  distil,
   joined_tasks,
   language_metrics,
   loop,
@@ -247,4 +248,5 @@ def _identity(
     "config": corpora.values(config),
     "corpus": "+".join(dict.fromkeys(each.fingerprint for each in opened)),
     "tokenizer": opened[0].tokenizer.sha256,
+    **distil.identity(config.teacher),
   }

@@ -168,7 +168,8 @@ def by_layer(config, task: Task, params: Params) -> tuple[Task, Callable]:
   )
 
   def loss(params, *args):
-    return task.loss(freeze(params, multipliers), *args)
+    own = freeze({name: params[name] for name in multipliers}, multipliers)
+    return task.loss({**params, **own}, *args)
 
   def update_of(step, update):
     if not o.unfreeze_share:

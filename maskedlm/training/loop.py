@@ -6,7 +6,6 @@ exactly as if nothing had happened.
 """
 
 import contextlib
-import functools
 import json
 import pathlib
 from collections.abc import (
@@ -31,7 +30,7 @@ from maskedlm.training.joined_tasks import join_tasks
 from maskedlm.training.options import StepOptions
 from maskedlm.training.phases import Phase, phase_index
 from maskedlm.training.profiling import watch
-from maskedlm.training.progress import RUN_AHEAD, Progress, heldout_results
+from maskedlm.training.progress import RUN_AHEAD, Progress
 from maskedlm.training.start import begin
 from maskedlm.training.watching import observe
 
@@ -46,8 +45,6 @@ class Result(NamedTuple):
   heldout: Mapping[str, float]  # Empty if the run was interrupted.
   tokens_per_second: float | None  # None if no step was run.
   interrupted: bool
-  # Parameters, as numpy arrays -> Task.outputs of each held-out batch.
-  heldout_outputs: Callable[[Params], list]
 
 
 def run(
@@ -101,6 +98,11 @@ def run(
       unverified=options.resume_unverified,
       continue_from=continue_from,
     )
+    state = state._replace(
+      fixed=sharding.put_on_devices(
+        tasks[0].fixed.load(), programs[0].state.fixed
+      )
+    )
     _describe(workdir, identity, tasks[0], state.params, mesh)
     batches = prefetch(tasks[0], start, num_steps)
     updates, batches = _watched(phases, programs, batches, workdir, start)
@@ -129,17 +131,7 @@ def run(
     heldout = going.run(batches, restored)
     logbook.close()
   speed, params = logbook.tokens_per_second(), going.state.params
-  outputs = functools.partial(_heldout_outputs, tasks[-1], programs[-1], mesh)
-  return Result(params, going.step, heldout, speed, stopped(), outputs)
-
-
-def _heldout_outputs(task: Task, program, mesh, params: Params) -> list:
-  with jax.set_mesh(mesh):
-    params = sharding.put_on_devices(params, program.state.params)
-    results = heldout_results(
-      task, program.heldout_step, params, mesh, stopped=lambda: False
-    )
-  return [outputs for *_, outputs in results]
+  return Result(params, going.step, heldout, speed, interrupted=stopped())
 
 
 def _programs(phases, tasks, mesh) -> list[steps.OverMesh]:

@@ -30,6 +30,31 @@ class RunOptions:
     "A run or an import to start from, or hf:NAME on the Hugging Face Hub: its "
     "weights, architecture and tokenizer.",
   )
+  teacher: str = frozen_option(
+    "",
+    "A trained model of the same objective or task and tokenizer, whose scores "
+    "a smaller one learns to give (docs/guides/pretrain/distillation.md).",
+  )
+  teacher_weight: float = frozen_option(
+    0.5,
+    "The teacher's share of the loss; the rest is that of text or labels.",
+    above=0,
+    high=1,
+    needs={"teacher": True},
+  )
+  teacher_temperature: float = frozen_option(
+    2.0,
+    "Divides the logits of both: unlikely classes then count more.",
+    above=0,
+    high=1_000,
+    needs={"teacher": True},
+  )
+  teacher_layers: tuple[int, ...] = frozen_option(
+    (),
+    "For each layer, that of the teacher whose vectors it learns to give, from "
+    "1, or 0 for none; () for scores alone.",
+    needs={"teacher": True},
+  )
 
 
 @dataclasses.dataclass(frozen=True)

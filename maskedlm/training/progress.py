@@ -165,9 +165,8 @@ class Progress:
   def save(self, heldout: Mapping[str, float], *, ranked: bool = True) -> None:
     """Starts to save this step."""
     metric = self.rank(heldout) if ranked else None
-    self.checkpoints.save(
-      self.step, self.state, self.meta(heldout), metric=metric
-    )
+    state = self.state._replace(fixed=())
+    self.checkpoints.save(self.step, state, self.meta(heldout), metric=metric)
 
 
 def _evaluates(options: StepOptions, step: int) -> bool:
@@ -175,10 +174,10 @@ def _evaluates(options: StepOptions, step: int) -> bool:
   return step == options.num_steps or step % options.eval_every == 0
 
 
-def heldout_results(
+def evaluate(
   task: Task, heldout_step: Callable, params: Params, mesh, stopped
-) -> list[tuple]:
-  """Returns heldout_step's of each batch; [] if it was stopped."""
+) -> dict[str, float]:
+  """Returns {metric: value} on the held-out set; {} if stopped or no set."""
   results = []
   for i in range(task.num_heldout_batches):
     batch = sharding.place(task.batch_at("heldout", i), mesh)
@@ -186,18 +185,10 @@ def heldout_results(
     if i >= RUN_AHEAD:  # Outputs must not accumulate on the device.
       results[i - RUN_AHEAD] = jax.device_get(results[i - RUN_AHEAD])
     if stopped() and not task.best:
-      return []  # An evaluation that selects the best is short: finish it.
-  return jax.device_get(results)
-
-
-def evaluate(
-  task: Task, heldout_step: Callable, params: Params, mesh, stopped
-) -> dict[str, float]:
-  """Returns {metric: value} on the held-out set; {} if stopped or no set."""
-  results = heldout_results(task, heldout_step, params, mesh, stopped)
+      return {}  # An evaluation that selects the best is short: finish it.
   if not results:
     return {}
-  *pairs, outputs = zip(*results, strict=True)
+  *pairs, outputs = zip(*jax.device_get(results), strict=True)
   terms, stats = (metrics.means(metrics.sums(each)) for each in pairs)
   loss = {"loss": sum(terms.values())} if terms else {}
   values = {**loss, **stats}

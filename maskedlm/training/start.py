@@ -42,6 +42,8 @@ def begin(
 ) -> Start:
   """Returns the state of the newest checkpoint, or one to start with.
 
+  It lacks Task.fixed.
+
   Args:
     program: its `init` and `state` are used.
     checkpoints: those of the run's workdir.
@@ -55,8 +57,9 @@ def begin(
       continue_from has done all steps or has another tokenizer.
     CheckpointError: no checkpoint can be read, or its arrays are others.
   """
+  like = program.state._replace(fixed=())  # No checkpoint has it.
   restored = checkpoints.restore(
-    program.state,
+    like,
     lambda meta: resume.check_identity(
       meta["identity"], identity, frozen=frozen, log=console.log
     ),
@@ -72,7 +75,7 @@ def begin(
   if continue_from:
     state, _ = manager.restore_from(
       continue_from,
-      program.state,
+      like,
       lambda meta: resume.check_continued(
         continue_from, meta["identity"], identity, log=console.log
       ),

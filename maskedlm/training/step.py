@@ -44,6 +44,7 @@ class TrainState(NamedTuple):
   losses: spikes.Losses  # Of the last steps.
   ema: Any = ()  # The moving average of params; () if there is none.
   carried: Any = ()  # Arrays of Task.carried.
+  fixed: Any = ()  # Those of Task.fixed.
 
 
 class Direction(NamedTuple):
@@ -61,7 +62,7 @@ class OverMesh(NamedTuple):
   """The state of a run as shapes, and the jitted functions of the loop."""
 
   state: TrainState  # A ShapeDtypeStruct with its sharding for each array.
-  init: Callable[[], TrainState]
+  init: Callable[[], TrainState]  # Without Task.fixed.
   step: Callable[[TrainState, Batch], tuple[TrainState, Metrics]]
   heldout_step: Callable[[Params, Batch, int], tuple]
   watch: Callable[[TrainState, Batch], Metrics]  # For train.watch_every.
@@ -116,8 +117,9 @@ def make_direction(
     mask_key, dropout_key = _train_keys(seed, state.step)
     with jax.named_scope("masking"):
       batch = task.corrupt_with(state.carried, batch, mask_key)
+    whole = task.reading(gather(dict(state.fixed)))
     gradient, loss, stats = gradient_of(
-      task, gather(state.params), batch, dropout_key, accumulate
+      whole, gather(state.params), batch, dropout_key, accumulate
     )
     gradient = gather(gradient)  # Then each device takes its share of the sum.
     with jax.named_scope("optimizer"):
@@ -192,6 +194,7 @@ def make_step(
         params=if_applied(params, state.params),
         ema=if_applied(average, state.ema),
         carried=if_applied(carried, state.carried),
+        fixed=state.fixed,
         opt_state=if_applied(opt_state, state.opt_state),
         nonfinite=jnp.where(finite, 0, state.nonfinite + 1),
         losses=losses,
@@ -245,10 +248,12 @@ def over_mesh(
   tx, schedule = optimizer.make_optimizer(config.optimizer, num_rates, params)
   ema = moving_average.make(config.train.ema_decay)
   first = functools.partial(first_state, task, tx=tx, ema=ema)
-  state = sharding.abstract(jax.eval_shape(first, params), mesh)
+  state = jax.eval_shape(first, params)._replace(fixed=task.fixed.shapes)
+  state = sharding.abstract(state, mesh)
   shardings = jax.tree.map(lambda x: x.sharding, state)
   init = jax.jit(
-    make_init(task, tx, config.seed, ema=ema), out_shardings=shardings
+    make_init(task, tx, config.seed, ema=ema),
+    out_shardings=shardings._replace(fixed=()),
   )
   trained, unfreeze = layerwise_rates.by_layer(config, task, params)
   common = {

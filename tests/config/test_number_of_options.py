@@ -7,7 +7,7 @@ from maskedlm.finetune import config as finetuning
 from maskedlm.pretraining import objectives
 
 SECTIONS = {
-  "": 8,
+  "": 12,
   "corpus": 20,
   "tokenizer": 11,
   "model": 34,
@@ -16,7 +16,7 @@ SECTIONS = {
   "train": 16,
   "mesh": 3,
 }
-OBJECTIVES, FINE_TUNING, TASKS = 58, 41, 98
+OBJECTIVES, FINE_TUNING, TASKS = 58, 46, 98
 
 
 def count(classes):

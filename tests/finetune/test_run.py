@@ -299,6 +299,7 @@ def test_the_held_out_share_does_not_depend_on_the_seed(config):
     ({"init_from": "nowhere"}, "nowhere: no such folder"),
     ({"data.train": ""}, "data.train is empty"),
     ({"data.length": 64}, "data.length=64 is more than the 48 positions"),
+    ({"data.buckets": (25,)}, "data.buckets contains 25"),
     ({"data.dev": "", "data.dev_share": 0.0}, "no example is left for dev"),
     ({"model.reinit_layers": 3}, "model.reinit_layers=3: expected 0 to 2"),
     # Before training, and before other files are predicted.

@@ -63,6 +63,8 @@ def train_on(config, task, axes, *, num_steps, accumulate=1):
   stats = []
   with jax.set_mesh(mesh):
     state = made.init()
+    fixed = sharding.put_on_devices(task.fixed.load(), made.state.fixed)
+    state = state._replace(fixed=fixed)
     for i in range(num_steps):
       batch = sharding.place(task.batch_at("train", i), mesh)
       state, got = made.step(state, batch)

@@ -25,6 +25,29 @@ def test_layers_are_repeated_in_their_order():
   assert made[-1] == 21 and sorted(set(made)) == list(range(22))
 
 
+def test_layers_are_picked_evenly_up_to_the_last():
+  layers = {"scale": np.arange(12)[:, None]}
+  old = {"encoder": {"layers": layers, "norm": 7}, "mlm_head": 5}
+  for count, picked in (
+    (12, [*range(12)]),
+    (6, [1, 3, 5, 7, 9, 11]),
+    (5, [1, 4, 6, 9, 11]),  # Each fifth ends at 2.4, 4.8, 7.2, 9.6, 12.
+    (1, [11]),
+  ):
+    fresh = {"encoder": {"layers": {"scale": np.zeros((count, 1))}}}
+    made = grow.METHODS["pick"](old, fresh)
+    assert made["encoder"]["layers"]["scale"][:, 0].tolist() == picked
+    assert made["encoder"]["norm"] == 7 and made["mlm_head"] == 5
+
+
+def test_more_layers_can_not_be_picked():
+  model = defaults.default().model
+  model.num_layers = 3
+  old = workdirs.config(untrained.make_tokenizer(), num_layers=2, width=12)
+  with pytest.raises(ConfigError, match=r"num_layers=3 of the 2 of init_from"):
+    grow.check_sizes(model, old, "pick")
+
+
 def make(seed=0, **sizes):
   tokenizer = untrained.make_tokenizer()
   cfg = workdirs.config(tokenizer, num_layers=2, width=12, **sizes)

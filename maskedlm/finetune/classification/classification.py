@@ -48,6 +48,7 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
+from maskedlm.modeling import reports
 from maskedlm.modeling.task_heads import ensemble
 
 DEMO_LINES = (
@@ -224,6 +225,7 @@ def _regression(
   def loss(params, batch, key, train):
     found = head.logits(params, batch, key, train)[:, 0]
     weights = batch["example_weights"]
+    reports.report(found[:, None], weights)
     error = found - (batch["scores"] - mean) / stddev
     total = error**2 * weights
     return {"score": (total, weights)}, {"mse": (total * stddev**2, weights)}

@@ -32,6 +32,7 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
+from maskedlm.modeling import reports
 from maskedlm.modeling.losses import weighted_sum
 from maskedlm.modeling.task_heads import ensemble
 
@@ -135,6 +136,8 @@ def make_application(setup: Setup, options: Options) -> Application:
     predicted = jax.nn.sigmoid(logits) > options.threshold
     correct = (predicted == gold).mean(axis=-1)
     weights = batch["example_weights"]
+    each = weights[:, None] / np.full(len(labels), len(labels))
+    reports.report_binary(logits, each)
     return {"labels": weighted_sum(loss, weights)}, {
       "label_accuracy": weighted_sum(correct, weights)
     }

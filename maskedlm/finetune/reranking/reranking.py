@@ -35,7 +35,7 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.modeling import losses
+from maskedlm.modeling import losses, reports
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.task_heads import ensemble
 
@@ -71,15 +71,19 @@ def loss_and_metrics(kind: str, logits, batch: Batch):
   """
   is_there = jnp.arange(logits.shape[1]) < batch["counts"][:, None]
   is_list = batch["example_weights"] * (batch["counts"] > 1)
+  of_list = jnp.where(is_there, logits, -1e9)
   nll, correct = losses.loss_and_correct(
-    jnp.where(is_there, logits, -1e9), jnp.zeros(len(logits), jnp.int32)
+    of_list, jnp.zeros(len(logits), jnp.int32)
   )
   terms = losses.weighted_sum(nll, is_list)
-  if kind == "pair":
+  if kind == "list":
+    reports.report(of_list, is_list)
+  else:
     labels = (jnp.arange(logits.shape[1]) == 0).astype(jnp.float32)
+    weights = is_there * batch["example_weights"][:, None]
+    reports.report_binary(logits, weights)
     terms = losses.weighted_sum(
-      optax.sigmoid_binary_cross_entropy(logits, labels),
-      is_there * batch["example_weights"][:, None],
+      optax.sigmoid_binary_cross_entropy(logits, labels), weights
     )
   metrics = {"first_is_right": losses.weighted_sum(correct, is_list)}
   return {"reranking": terms}, metrics

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from maskedlm.core.task import Batch, Metrics
-from maskedlm.modeling import losses
+from maskedlm.modeling import losses, reports
 
 # In passage_ids, fills the rows of examples with fewer passages; in query_ids,
 # marks examples without a query, whose passages are only searched.
@@ -66,6 +66,7 @@ def loss_and_metrics(
     weights = batch["example_weights"] * (batch["query_ids"] != NONE)
     # Without a wrong one there is nothing to distinguish.
     weights *= jnp.sum(compared, axis=(1, 2)) > 1
+    reports.report(logits, weights)
     terms[name] = losses.weighted_sum(nll / (1 + symmetric), weights)
     return losses.weighted_sum(correct, weights)
 

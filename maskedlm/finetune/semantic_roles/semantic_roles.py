@@ -38,6 +38,7 @@ from maskedlm.finetune.contract import (
 )
 from maskedlm.finetune.semantic_roles import metrics, text
 from maskedlm.finetune.semantic_roles.rows import GOLD, make_rows
+from maskedlm.modeling import reports
 from maskedlm.modeling.heads import gather_positions
 from maskedlm.modeling.losses import loss_and_accuracy, weighted_sum
 from maskedlm.modeling.task_heads import bio_viterbi, ensemble
@@ -147,6 +148,7 @@ class RoleLabeller(NamedTuple):
     truth = batch["is_predicate"] > 0
     nll = -jax.nn.log_sigmoid(jnp.where(truth, finds, -finds))
     judged = batch["is_judged"] * examples
+    reports.report_binary(finds, judged)
     return (
       {"roles": tags, "predicates": weighted_sum(nll, judged)},
       {"tag_accuracy": accuracy},

@@ -57,6 +57,7 @@ def facts_of_model(
   tx, _ = optimizer.make_optimizer(config.optimizer, num_steps, params)
   warmup = optimizer.warmup_steps(config.optimizer, num_steps)
   state = jax.eval_shape(steps.make_init(task, tx, 0))
+  state = state._replace(fixed=task.fixed.shapes)
   step = step_sizes.step_figures(phases, tasks, state)
   figures = {
     **counts,

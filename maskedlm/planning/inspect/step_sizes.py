@@ -31,7 +31,8 @@ def step_figures(
     ConfigError: the batch does not fit the mesh.
   """
   mesh = memory.planned_mesh(phases[0].config.mesh)
-  params = memory.bytes_per_device(state.params, mesh)
+  fixed = memory.bytes_per_device(state.fixed, mesh)  # A teacher's.
+  params = memory.bytes_per_device(state.params, mesh) + fixed
   held = memory.bytes_per_device(state, mesh)
   figures = [
     {

@@ -11,6 +11,7 @@ than random weights.
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import numpy as np
 
 from maskedlm.core.errors import ConfigError
@@ -23,11 +24,18 @@ SIZES = (
 )
 
 
-def check_sizes(model: Any, old: Any) -> None:
-  """Raises ConfigError, before text is prepared, if a size is too small.
+def check_sizes(model: Any, old: Any, method: str = "tile") -> None:
+  """Raises ConfigError, before text is prepared, if a size doesn't fit.
 
-  `model` is config.model of the larger model, `old` the smaller one.
+  `model` is config.model of the new model, `old` that of init_from.
   """
+  if method == "pick":
+    if model.num_layers > old.num_layers:
+      raise ConfigError(
+        f"grow='pick': model.num_layers={model.num_layers} of the "
+        f"{old.num_layers} of init_from; set fewer, or grow=tile."
+      )
+    return
   if bool(model.num_kv_heads) != bool(old.num_kv_heads):
     raise ConfigError(
       f"grow: model.num_kv_heads={model.num_kv_heads}, and init_from has "
@@ -64,9 +72,23 @@ def keep(old: Params, fresh: Params) -> Params:
   return old
 
 
+def pick(old: Params, fresh: Params) -> Params:
+  """Returns `old` with only as many layers of its encoder as `fresh` has.
+
+  Of m layers, n are those that end each n-th part: 2 and 4 of 4, from 1, as
+  DistilBERT took one of two (arXiv:1910.01108, section 3).
+  """
+  n = jax.tree.leaves(fresh["encoder"]["layers"])[0].shape[0]
+  m = jax.tree.leaves(old["encoder"]["layers"])[0].shape[0]
+  places = np.array([round((i + 1) * m / n) - 1 for i in range(n)])
+  picked = jax.tree.map(lambda x: x[places], old["encoder"]["layers"])
+  return {**old, "encoder": {**old["encoder"], "layers": picked}}
+
+
 METHODS: dict[str, Callable[[Params, Params], Params]] = {
   "": keep,
   "tile": tile,
+  "pick": pick,
 }
 
 

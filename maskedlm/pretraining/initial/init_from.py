@@ -9,7 +9,7 @@ See Gururangan et al. 2020, "Don't stop pretraining"
 
 import dataclasses
 from collections.abc import Callable, Collection
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from ml_collections import ConfigDict
@@ -18,13 +18,16 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Params
 from maskedlm.pretraining.initial import grow
 
+# Options that name another model, whose tokenizer a run then has.
+SOURCES = ("init_from", "continue_from", "teacher")
+
 
 def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:
   """Copies the architecture and the tokenizer of another model into a config.
 
   Args:
     config: the config of pretraining, changed in place if it has init_from or
-      continue_from.
+      continue_from; if it has only a teacher, the tokenizer alone is copied.
     given: options on the command line, such as "model.rope_theta", which keep
       their values.
 
@@ -33,26 +36,22 @@ def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:
       or tokenizer.path is another tokenizer.
     CorpusError: a tokenizer can't be read.
   """
-  option = "init_from" if config.init_from else "continue_from"
-  path = config[option]
-  if not path:
+  option = next((n for n in SOURCES if config[n]), "")
+  if not option:
     return
+  path = config[option]
   from maskedlm.data.tokenizers.tokenizer import load_tokenizer
   from maskedlm.training.checkpoints import load
 
   start = load.describe_checkpoint(path)
   if config.grow:
-    grow.check_sizes(config.model, start.cfg)
+    grow.check_sizes(config.model, start.cfg, config.grow)
   with config.unlocked():
-    own = grow.SIZES if config.grow else ()
-    for field in dataclasses.fields(start.cfg):
-      # Except vocab_size, which is the tokenizer's; options of training, and
-      # the direction, which is the objective's. These stay the config's own.
-      is_frozen = field.metadata.get("frozen") and field.name in config.model
-      is_frozen = is_frozen and field.name != "causal"
-      is_given = f"model.{field.name}" in given or field.name in own
-      if is_frozen and not is_given:
-        config.model[field.name] = getattr(start.cfg, field.name)
+    own = {"tile": grow.SIZES, "pick": ["num_layers"]}.get(config.grow, ())
+    copied = architecture(start.cfg, config.model)
+    for name, value in copied.items() if option != "teacher" else ():
+      if f"model.{name}" not in given and name not in own:
+        config.model[name] = value
   for name in ("kind", "vocab_size"):
     if f"tokenizer.{name}" not in given:  # Else existing.py compares them.
       config.tokenizer[name] = getattr(start.tokenizer, name)
@@ -67,6 +66,21 @@ def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:
       f"{option}={path}: leave it out, or give the model that "
       "tokenizer with `maskedlm tokenizer replace` and start from the result."
     )
+
+
+def architecture(cfg: Any, model: Collection[str]) -> dict[str, Any]:
+  """Returns the options of config.model, of the names in it, that `cfg` has.
+
+  Not vocab_size, which is the tokenizer's; options of training, and the
+  direction, which is the objective's.
+  """
+  return {
+    field.name: getattr(cfg, field.name)
+    for field in dataclasses.fields(cfg)
+    if field.metadata.get("frozen")
+    and field.name in model
+    and field.name != "causal"
+  }
 
 
 def initial_weights(

@@ -103,8 +103,16 @@ def make_task(config: Any, corpus, shard: tuple[int, int] = (0, 1)) -> Task:
   if getattr(options, "pack", False) is None:
     pack = packs([(config, corpus)])
     options = dataclasses.replace(options, pack=pack)
-  try:
+
+  def make(config) -> Task:
     return objective.make_task(config, corpus, shard, options)
+
+  try:
+    if not config.teacher:
+      return make(config)
+    from maskedlm.pretraining import teacher  # Only now, as it imports jax.
+
+    return teacher.add(make, config, corpus)
   except (AttributeError, TypeError) as error:
     if not re.search(r"'(\w+Config|\w*Options)' object", str(error)):
       raise

@@ -19,10 +19,9 @@ import jax.numpy as jnp
 from maskedlm.core.options import frozen_option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
 from maskedlm.data.batches import text_rows
-from maskedlm.modeling import losses, masked_lm, vocabulary_softmax
+from maskedlm.modeling import losses, masked_lm, reports, vocabulary_softmax
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import EncoderConfig
-from maskedlm.modeling.heads import MlmHead
 from maskedlm.modeling.masking.masking import Masking
 from maskedlm.pretraining import frame
 
@@ -130,16 +129,16 @@ def row_sums(cfg: EncoderConfig, params: Params, batch: Batch, hidden):
     batch: next_labels and next_weights [B, L] are read.
     hidden: the encoder's vectors, [B, L, D].
   """
-  table = masked_lm.token_embedding(params["encoder"])
+  head = functools.partial(masked_lm.predict_tokens, cfg, params)
 
   def predict(hidden, labels):
     output = functools.partial(
       vocabulary_softmax.loss_and_correct, labels=labels
     )
-    head = {"params": params["mlm_head"]}
-    return MlmHead(cfg).apply(head, hidden, table, output)
+    return head(hidden, output)
 
   labels, weights = batch["next_labels"], batch["next_weights"]
+  reports.report_places(hidden, weights, head)
   sums = sum_by_chunks(predict, hidden, labels, weights)
   return *sums, losses.sum_rows(weights)
 

@@ -218,14 +218,19 @@ def open_best(path: str | pathlib.Path) -> LoadedCheckpoint:
 
 def facts(opened: LoadedCheckpoint) -> dict[str, str]:
   """Returns hashes that must be equal on all hosts (multihost.py)."""
-  digest = hashlib.sha256()
-  for path, x in jax.tree_util.tree_leaves_with_path(opened.params):
-    digest.update(jax.tree_util.keystr(path).encode())
-    digest.update(np.ascontiguousarray(x).view(np.uint8).data)
   return {
-    "the weights of init_from": digest.hexdigest(),
+    "the weights of init_from": fingerprint(opened.params),
     "the tokenizer of init_from": opened.tokenizer.sha256,
   }
+
+
+def fingerprint(params: Params) -> str:
+  """Returns the SHA-256 of numpy arrays and their names."""
+  digest = hashlib.sha256()
+  for path, x in jax.tree_util.tree_leaves_with_path(params):
+    digest.update(jax.tree_util.keystr(path).encode())
+    digest.update(np.ascontiguousarray(x).view(np.uint8).data)
+  return digest.hexdigest()
 
 
 def tokenizer_dir(path: str | pathlib.Path) -> buckets.Path:

@@ -99,8 +99,12 @@ def check_identity(
   """
   # First, as the options of two kinds of run differ everywhere.
   _check_writer(old["config"], new["config"], "this workdir")
-  different = [n for n in ("corpus", "tokenizer") if old[n] != new[n]]
-  refused = [f"the {n} was {old[n][:12]}, now {new[n][:12]}" for n in different]
+  hashes = [
+    (n, str(old.get(n))[:12], str(new.get(n))[:12])
+    for n in ("corpus", "tokenizer", "teacher")
+  ]
+  refused = [f"the {n} was {a}, now {b}" for n, a, b in hashes if a != b]
+  different = [n for n, a, b in hashes if a != b]
   before = flatten(removed.renewed(old["config"]))
   now = flatten(new["config"])
   undo, changed = [], []

@@ -1,0 +1,25 @@
+"""The teacher of pretraining: a model of the same objective."""
+
+from collections.abc import Callable
+from typing import Any
+
+from maskedlm.core.options import changed
+from maskedlm.core.task import Task
+from maskedlm.pretraining.initial import init_from
+from maskedlm.training import distil
+from maskedlm.training.checkpoints import load
+
+
+def add(make: Callable[[Any], Task], config: Any, corpus) -> Task:
+  """Returns make(config), which learns from config.teacher.
+
+  `make` returns the Task of an objective for a whole config.
+
+  Raises:
+    CheckpointError, ConfigError: the teacher can't be read, or doesn't fit.
+  """
+  found = load.describe_checkpoint(config.teacher)
+  model = init_from.architecture(found.cfg, vars(config.model))
+  other = changed(config, {f"model.{n}": value for n, value in model.items()})
+  task, teacher = make(config), make(other)
+  return distil.distil(task, teacher, found, corpus.tokenizer, config)

@@ -1,0 +1,246 @@
+"""Distillation: a Task whose loss also follows a trained model, its teacher.
+
+With a weight w, a temperature T and the logits z of both at each place that the
+task's own loss weighs (Hinton et al. 2015, arXiv:1503.02531, section 2),
+
+  (1 - w) loss + w (T^2 KL(softmax(z_teacher / T) || softmax(z / T)) + layers)
+
+where `layers`, with config.teacher_layers, is 1 - cos of a token's vectors in
+two layers (Sanh et al. 2019, arXiv:1910.01108), the student's through a learnt
+matrix if the widths differ (Jiao et al. 2020, arXiv:1909.10351). For numbers,
+of regression, half the squared difference takes the place of KL. The teacher
+reads each batch in the same step, without dropout and without a gradient.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from maskedlm.core.errors import ConfigError
+from maskedlm.core.task import Batch, Fixed, Key, Metrics, Params, Task
+from maskedlm.modeling.losses import weighted_sum
+from maskedlm.modeling.reports import Heard, Scores, hear
+from maskedlm.training.checkpoints import load
+from maskedlm.training.options import RunOptions
+from maskedlm.training.sharding import by_path
+
+TEACHER, HEAD = "teacher", "teacher_head"  # Subtrees of the parameters.
+CHUNK = 64  # Places of a row whose logits exist at once.
+
+
+def distil(
+  task: Task, teacher: Task, found: load.Described, tokenizer: Any, options: Any
+) -> Task:
+  """Returns the Task of a student; its held-out losses are the text's alone.
+
+  Args:
+    task: the student's own.
+    teacher: that of the same batches with the teacher's architecture.
+    found: what the checkpoint options.teacher holds.
+    tokenizer: the student's.
+    options: RunOptions.
+
+  Raises:
+    ConfigError: the teacher doesn't fit, or there is nothing to compare.
+  """
+  shapes = jax.eval_shape(teacher.init, jax.random.key(0))
+  _check_fits(options.teacher, found, tokenizer, teacher, shapes)
+  sizes = [x.describe["encoder"]["width"] for x in (task, teacher)]
+  _check_layers(options, *(x.describe["encoder"] for x in (task, teacher)))
+  projects = bool(options.teacher_layers) and sizes[0] != sizes[1]
+
+  def init(key: Key) -> Params:
+    params = task.init(key)
+    if not projects:
+      return params
+    make = jax.nn.initializers.lecun_normal()
+    return {**params, HEAD: {"kernel": make(jax.random.fold_in(key, 1), sizes)}}
+
+  def blend(params: Params, own, other) -> tuple[Metrics, Metrics]:
+    (terms, metrics), mine = own
+    more = compare(mine, other[1], options, params.get(HEAD))
+    w = options.teacher_weight
+    terms = {n: ((1 - w) * x, c) for n, (x, c) in terms.items() if w < 1}
+    terms |= {n: (w * x, c) for n, (x, c) in more.items()}
+    return terms, {**metrics, **{f"{n}_loss": x for n, x in more.items()}}
+
+  def loss(params: Params, batch: Batch, key: Key, train: bool):
+    if not train:
+      return task.loss(params, batch, key, train)
+    if task.vectors:
+      return loss_of_vectors(vectors(params, batch, key, train), batch)
+    own = hear(task.loss, params, batch, key, train)
+    other = hear(teacher.loss, params[TEACHER], batch, None, False)
+    return blend(params, own, other)
+
+  def vectors(params: Params, batch: Batch, key: Key, train: bool):
+    of = [(task, params, key, train)]
+    of += [(teacher, params[TEACHER], None, False)] if train else []
+    return [t.vectors(p, batch, *how) for t, p, *how in of]  # type: ignore
+
+  def loss_of_vectors(made, batch: Batch):
+    heard = [
+      hear(t.loss_of_vectors, x, batch)  # type: ignore[arg-type]
+      for t, x in zip((task, teacher), made, strict=False)
+    ]
+    return blend({}, *heard) if len(heard) > 1 else heard[0][0]
+
+  student = task._replace(
+    init=init,
+    loss=loss,
+    flops=lambda step: task.flops(step) + teacher.flops(step) / 3,
+    fixed=Fixed({TEACHER: shapes}, lambda: _load(options.teacher, shapes)),
+    vectors=vectors if task.vectors else None,
+    loss_of_vectors=loss_of_vectors if task.vectors else None,
+  )
+
+  def trace(params: Params, batch: Batch, key: Key):
+    batch = task.corrupt_with(task.carried.init(), batch, key)
+    return student.loss(params, batch, key, True)
+
+  key = jax.random.key(0)  # Traced once now, as `compare` may raise.
+  params = {**jax.eval_shape(init, key), TEACHER: shapes}
+  jax.eval_shape(trace, params, task.batch_at("train", 0), key)
+  return student
+
+
+def compare(
+  mine: Heard, theirs: Heard, options: RunOptions, head: Params | None
+) -> Metrics:
+  """Returns terms: "teacher", "teacher_2", ... of scores, "layers" of layers.
+
+  Args:
+    mine, theirs: what the losses of student and teacher report.
+    options: the temperature and the layers.
+    head: the matrix {"kernel": [D, D of the teacher]}; None for none.
+
+  Raises:
+    ConfigError: there is nothing to compare.
+  """
+  terms = {}
+  pairs = zip(mine.scores, theirs.scores, strict=True)
+  for i, pair in enumerate(pairs, start=1):
+    name = f"teacher_{i}" if i > 1 else "teacher"
+    terms[name] = distance(*pair, options.teacher_temperature)
+  gives_layers = len(mine.layers) == 1  # ELECTRA has two encoders.
+  if options.teacher_layers and gives_layers:
+    terms["layers"] = layer_distance(
+      mine.layers[0], theirs.layers[0], options.teacher_layers, head
+    )
+  if not terms or (options.teacher_layers and not gives_layers):
+    lacking = "layers" if options.teacher_layers else "scores"
+    raise ConfigError(
+      f"teacher={options.teacher}: the loss of this objective or task is "
+      f"computed in its own way, and has no {lacking} to compare; "
+      + ("set teacher_layers, or " if gives_layers else "")
+      + f"leave out {'teacher_layers' if terms else 'teacher'}."
+    )
+  return terms
+
+
+def distance(own: Scores, other: Scores, temperature: float):
+  """Returns (sum, weight) [B] of T^2 KL(other || own), by own weights.
+
+  The backward pass computes the logits again, so that they are few at a time.
+  """
+  T = temperature
+
+  @jax.checkpoint
+  def of_place(inputs):
+    mine, theirs = (
+      scores.logits(x[:, None])[:, 0] / T
+      for scores, x in zip((own, other), inputs, strict=True)
+    )
+    theirs = jax.lax.stop_gradient(theirs)
+    if mine.shape[-1] == 1:
+      return T**2 * jnp.square(mine - theirs)[:, 0] / 2
+    return T**2 * divergence(mine, theirs)
+
+  places = [jnp.moveaxis(x.inputs, 1, 0) for x in (own, other)]
+  size = min(CHUNK, len(places[0]))
+  each = jax.lax.map(of_place, places, batch_size=size)
+  return weighted_sum(each.T, own.weights)
+
+
+def divergence(own, other):
+  """Returns KL(softmax(other) || softmax(own)), nats, of logits [..., C].
+
+  >>> own, other = jnp.zeros(2), jnp.log(jnp.array([3.0, 1.0]))
+  >>> f"{divergence(own, other):.4f}"  # log 2 less the entropy of 3/4, 1/4.
+  '0.1308'
+  """
+  p, log_p = jax.nn.softmax(other), jax.nn.log_softmax(other)
+  gap = log_p - jax.nn.log_softmax(own)
+  return jnp.sum(jnp.where(p > 0, p * gap, 0), axis=-1)
+
+
+def layer_distance(mine, theirs, layers, head: Params | None):
+  """Returns (sum, weight) [R] of 1 - cos, the mean over pairs of layers.
+
+  mine and theirs are as in Heard.layers; head as of `compare`.
+  """
+  pairs = [(n, m) for n, m in enumerate(layers, start=1) if m]
+  own, other = (
+    x[jnp.array(which)].astype(jnp.float32)
+    for (x, _), which in zip(
+      (mine, theirs), zip(*pairs, strict=True), strict=True
+    )
+  )
+  own = own @ head["kernel"] if head else own
+  own, other = (
+    x * jax.lax.rsqrt(jnp.maximum(jnp.sum(x * x, -1, keepdims=True), 1e-12))
+    for x in (own, jax.lax.stop_gradient(other))
+  )
+  gap = 1 - jnp.sum(own * other, axis=-1)
+  return weighted_sum(jnp.mean(gap, axis=0), mine[1])
+
+
+def identity(path: str) -> dict[str, str]:
+  """Returns what a run's identity (checkpoints/resume.py) has of a teacher."""
+  if not path:
+    return {}
+  return {"teacher": load.fingerprint(load.open_best(path).params)}
+
+
+def _load(path: str, shapes: Params) -> Params:
+  params = load.open_best(path).params
+  return {TEACHER: {name: params[name] for name in shapes}}
+
+
+def _check_fits(
+  path: str, found: load.Described, tokenizer, teacher: Task, shapes: Params
+) -> None:
+  """Raises ConfigError unless the checkpoint at a path is such a teacher."""
+  there, here = found.tokenizer.sha256[:12], tokenizer.sha256[:12]
+  if here and there != here:  # "" is that of a stand-in.
+    raise ConfigError(
+      f"teacher={path} has the tokenizer {there}, not this one ({here}), so "
+      "its scores are of other tokens: pretrain the student with "
+      f"--config.tokenizer.path={path}/tokenizer."
+    )
+  saved = by_path(load.param_shapes(path))
+  wrong = [
+    name
+    for name, x in by_path(shapes).items()
+    if name not in saved or saved[name].shape != x.shape
+  ]
+  encoder = teacher.describe["encoder"]
+  for name in ("causal", "right_to_left", "shifted"):
+    if getattr(found.cfg, name) != encoder[name]:
+      wrong.append(f"{name}={encoder[name]}")
+  if wrong:
+    raise ConfigError(
+      f"teacher={path} has no {wrong[0]}: expected a model of the same "
+      "objective or task."
+    )
+
+
+def _check_layers(options: RunOptions, own: Any, other: Any) -> None:
+  layers, N = options.teacher_layers, other["num_layers"]
+  fit = len(layers) == own["num_layers"] and 0 < max(layers) <= N
+  if layers and not (fit and min(layers) >= 0):
+    raise ConfigError(
+      f"teacher_layers={layers}: expected {own['num_layers']} numbers, for "
+      f"each layer one of the teacher's, 1 to {N}, or 0 for none."
+    )
