@@ -41,7 +41,7 @@ from maskedlm.finetune.contract import (
   Setup,
   task_option,
 )
-from maskedlm.finetune.retrieval import contrastive
+from maskedlm.finetune.retrieval import contrastive, distilled
 from maskedlm.finetune.retrieval.contrastive import NONE
 from maskedlm.finetune.retrieval.rows import make_rows
 from maskedlm.modeling import masked_lm
@@ -64,16 +64,31 @@ class Options(Passages):
     "The vector of a text: the mean of its tokens' or that of [CLS].",
     choices=tuple(ROW_POOLS),
   )
+  loss: str = task_option(
+    "contrastive",
+    "contrastive: the right passage among those of the batch; margin_mse, kl: "
+    "a teacher's scores of the query's own passages, in the column scores.",
+    choices=("contrastive", *distilled.KINDS),
+  )
   temperature: float = task_option(0.05, "Cosines are divided by it.", above=0)
+  teacher_temperature: float = task_option(
+    0.05,
+    "The teacher's scores are divided by it: for cosines as task.temperature, "
+    "1 for a reranker's scores.",
+    above=0,
+    needs={"task.loss": distilled.KINDS},
+  )
   hardness: float = task_option(
     0.0,
     "A wrong passage's cosine times this is added to its logit as a constant: "
     "the nearer, the more it counts; 0 for no difference, 9 in LLaVE.",
     low=0,
+    needs={"task.loss": ("contrastive",)},
   )
   symmetric: bool = task_option(
     False,
     "Half of the loss finds the query of a passage among those of the batch.",
+    needs={"task.loss": ("contrastive",)},
   )
   delete: float = task_option(
     0.0,
@@ -104,6 +119,13 @@ def checked_widths(widths: Sequence[int], width: int) -> tuple[int, ...]:
   return tuple(sorted({*widths}))
 
 
+def describe(examples: Sequence[Example], options: Options) -> dict[str, Any]:
+  """Returns {}; raises DataError without a query, or scores that are needed."""
+  if options.loss in distilled.KINDS:
+    distilled.check_scores(examples, options.loss)
+  return describe_labels(examples)
+
+
 def sentence_pooling(options: Options) -> dict[str, Any]:
   """Returns the fields of SentencePooling for `embed` and exports."""
   # Names used by encode_query and encode_document in sentence-transformers.
@@ -129,13 +151,37 @@ def make_application(setup: Setup, options: Options) -> Application:
     x = ROW_POOLS[options.pool](cfg, hidden, rows["segment_ids"])
     return x.astype(jnp.float32).reshape(B, C, -1)
 
-  loss_of_vectors = functools.partial(
-    contrastive.loss_and_metrics,
-    temperature=options.temperature,
-    hardness=options.hardness,
-    symmetric=options.symmetric,
-    widths=checked_widths(options.widths, cfg.width),
-  )
+  def rows_of(examples: Sequence[Example]) -> Rows:
+    rows = make_rows(
+      examples,
+      tokenizer,
+      length=length,
+      query_prefix=options.query_prefix,
+      passage_prefix=options.passage_prefix,
+      delete=options.delete,
+    )
+    if options.loss in distilled.KINDS:
+      rows = distilled.with_scores(rows, examples)
+    return rows
+
+  how = {
+    "temperature": options.temperature,
+    "widths": checked_widths(options.widths, cfg.width),
+  }
+  if options.loss == "contrastive":
+    loss_of_vectors = functools.partial(
+      contrastive.loss_and_metrics,
+      hardness=options.hardness,
+      symmetric=options.symmetric,
+      **how,
+    )
+  else:
+    loss_of_vectors = functools.partial(
+      distilled.loss_and_metrics,
+      options.loss,
+      teacher_temperature=options.teacher_temperature,
+      **how,
+    )
 
   def outputs(params: Params, batch: Batch, every=ensemble.alone):
     found = every(contrastive.normalise(vectors(params, batch, None, False)))
@@ -144,14 +190,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     return {"vectors": joined / math.sqrt(len(found))}
 
   return Application(
-    make_rows=lambda examples: make_rows(
-      examples,
-      tokenizer,
-      length=length,
-      query_prefix=options.query_prefix,
-      passage_prefix=options.passage_prefix,
-      delete=options.delete,
-    ),
+    make_rows=rows_of,
     init=lambda key: {},  # There is no head: only the encoder is trained.
     loss=lambda params, batch, key, train: loss_of_vectors(
       vectors(params, batch, key, train), batch
@@ -245,7 +284,7 @@ def make_task(options: Options) -> FinetuneTask:
     parse_line=functools.partial(
       passage_files.parse_line, columns=columns_of(options)
     ),
-    describe_labels=describe_labels,
+    describe_labels=functools.partial(describe, options=options),
     make_application=functools.partial(make_application, options=options),
     format_prediction=format_prediction,
     format_tables=format_tables,

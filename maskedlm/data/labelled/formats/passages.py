@@ -7,6 +7,7 @@ rows, as sentence-transformers names them:
   pair, triplet, n-tuple  query, passage and perhaps columns of wrong passages
   labeled-pair            query, passage and label: 1 if it is right, 0 if wrong
   labeled-list            query, a list of passages, and a list of labels
+  n-tuple with scores     a list, by a teacher: of the passage, each wrong one
 
 The column of labels is `label`, or the one that task.label names; others that
 may say which passages are wrong are refused. The wrong passages of a query's
@@ -17,6 +18,8 @@ import pathlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
@@ -33,6 +36,7 @@ PASSAGE_COLUMNS = ("passage", "passages", "positive", "positives", "pos")
 PASSAGE_COLUMNS += ("context", "answer")
 NEGATIVE_COLUMN = re.compile(r"(hard_?)?neg(ative)?s?(_?\d+)?", re.IGNORECASE)
 LABEL_COLUMN = "label"
+SCORES = "scores"  # Of a passage and its wrong ones, by a teacher.
 NO_COLUMN = "none"  # The value of task.label for which no column is one.
 # Columns that may say whether a row's passage is right, or how good it is.
 _MAYBE_LABELS = re.compile(
@@ -56,6 +60,7 @@ class Example(NamedTuple):
   passages: tuple[str, ...]  # At least one.
   is_gold: bool = True  # Whether the first passage is right, and others wrong.
   where: str = ""  # FILE:LINE.
+  scores: tuple[float, ...] = ()  # A teacher's, of each passage; or none.
 
 
 class Columns(NamedTuple):
@@ -74,6 +79,7 @@ class _Row(NamedTuple):
   passages: list[tuple[str, bool | None]]
   wrong: list[str]  # Of each right passage of the row.
   where: str
+  scores: tuple[float, ...] = ()  # Of the passage, and of each wrong one.
 
   def with_label(self, label: bool) -> list[str]:
     """Returns the passages that have this label."""
@@ -140,6 +146,8 @@ def _note_unread(
   for name, value in record.fields.items():
     if name in read or NEGATIVE_COLUMN.fullmatch(name) or _ID.fullmatch(name):
       continue
+    if name == SCORES and _has_negatives(record):
+      continue
     if _OTHER_NEGATIVES.fullmatch(name):
       raise DataError(
         f"{record.where}: the column {name!r} is not read; expected wrong "
@@ -174,8 +182,9 @@ def _join_rows(rows: Sequence[_Row], source: str) -> list[Example]:
         "label 0 for the same query in another row; expected one of them."
       )
     wrong = (*row.wrong, *of_query[row.query])
+    scores = () if of_query[row.query] else row.scores
     examples += [
-      Example(row.query, (passage, *wrong), where=row.where)
+      Example(row.query, (passage, *wrong), where=row.where, scores=scores)
       for passage in right
     ]
   answered = {example.query for example in examples}
@@ -230,7 +239,34 @@ def _row(record: tables.Record, columns: Columns, odd: tables.Odd) -> _Row:
     ],
     [encodable(text) for text in wrong if text.strip()],
     record.where,
+    _scores(record, len(passages), len(wrong)) if wrong else (),
   )
+
+
+def _has_negatives(record: tables.Record) -> bool:
+  return any(NEGATIVE_COLUMN.fullmatch(name) for name in record.fields)
+
+
+def _scores(record: tables.Record, right: int, wrong: int) -> tuple[float, ...]:
+  """Returns a teacher's scores of a row's passage and its wrong ones, if any.
+
+  Raises:
+    DataError: they are no such numbers.
+  """
+  if SCORES not in record.fields:
+    return ()
+  items = as_list(record.fields[SCORES])
+  try:
+    found = [*map(float, items or ())]
+  except (TypeError, ValueError):
+    found = []
+  if right > 1 or len(found) != 1 + wrong or not np.isfinite(found).all():
+    raise DataError(
+      f"{record.where}: {SCORES} is {record.fields[SCORES]!s:.40}; expected a "
+      "list of numbers, a teacher's score of the passage and of each of its "
+      f"{counted(wrong, 'wrong passage')}."
+    )
+  return tuple(found)
 
 
 def _is_unanswered(fields: Mapping[str, Any]) -> bool:
