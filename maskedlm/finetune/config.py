@@ -44,6 +44,7 @@ SECTIONS: Mapping[str, type] = {
 _MODES = {
   "features": "tagging.features",
   "multi_label": "classification.multi_label",
+  "similarity": "retrieval.similarity",
   "text_features": "classification.features",
 }
 # Tasks of earlier versions -> what there is instead.

@@ -221,6 +221,7 @@ BAD = {
   ),
   "reranking": ("a.csv", "query,passage\n", "a,b\n", "c,\n"),
   "retrieval": ("a.csv", "query,passage\n", "a,b\n", "c,\n"),
+  "similarity": ("a.csv", "text,text_b,label\n", "a,b,1\n", "a,b,x\n"),
   "question_answering": ("a.jsonl", "", QUESTION % 0, QUESTION % 1),
   "tagging": ("a.tsv", "", "a\tO\n\n", "b\tO\tO\n\n"),
   "spans": (

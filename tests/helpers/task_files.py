@@ -178,6 +178,15 @@ def _reranking(count, draw):
   return TaskFile("".join(lines), ".jsonl", line, {})
 
 
+def _similarity(count, draw):
+  lines = ["sentence1\tsentence2\tscore"]
+  for i in range(count):
+    a, b, c = draw.sample(PEOPLE + PLACES, 3)
+    other = (f"the {a}", f"the {b}", f"the {a} {c}")[i % 3]
+    lines.append(f"on the {a}\t{other}\t{(5, 0.5, 3)[i % 3]}")
+  return TaskFile("\n".join(lines) + "\n", ".tsv", "the cat\tthe dog", {})
+
+
 def _question_answering(count, draw):
   """Asks where a person is; every third one is not in the text."""
   paragraphs = []
@@ -229,6 +238,7 @@ _MAKERS = {
   "reranking": _reranking,
   "retrieval": _retrieval,
   "semantic_roles": _semantic_roles,
+  "similarity": _similarity,
   "spans": _spans,
   "tagging": _tagging,
   "text_features": _classification,

@@ -297,7 +297,8 @@ def _truths(record: tables.Record, name: str, count: int) -> list[bool | None]:
     if text.lower() not in TRUTHS and text not in (*NO_LABEL, *NO_NUMBER):
       raise DataError(
         f"{record.where}: {name} is {text!r:.40}; expected 1 if the passage is "
-        f"right, 0 if it is wrong. {otherwise}"
+        "right, 0 if it is wrong (`finetune similarity` learns from grades). "
+        f"{otherwise}"
       )
     truths.append(TRUTHS.get(text.lower()))
   return truths
