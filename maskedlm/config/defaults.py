@@ -58,6 +58,11 @@ def validate(config: ConfigDict) -> None:
       f"continue_from={config.continue_from!r} and {other}="
       f"{config[other]!r}: a run starts from one of them; leave one out."
     )
+  if 0 < config.corpus.max_words < config.corpus.min_words:
+    raise ConfigError(
+      f"corpus.min_words={config.corpus.min_words} is more than corpus."
+      f"max_words={config.corpus.max_words}: no document has so many words."
+    )
   if config.data.length > config.model.max_positions:
     raise ConfigError(
       f"rows of data.length={config.data.length} tokens don't fit "

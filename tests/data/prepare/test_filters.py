@@ -118,3 +118,13 @@ def test_nothing_left_is_an_error(tmp_path):
   with pytest.raises(CorpusError, match=r"left of text:.*: documents left out:"
                      " too short: 2"):  # fmt: skip
     prepare_corpus(config, tmp_path / "corpus")
+
+
+def test_limits_that_leave_no_document():
+  config = defaults.default()
+  for low, high in ((3, 3), (3, 0), (0, 2)):
+    config.corpus.update(min_words=low, max_words=high)
+    defaults.validate(config)
+  config.corpus.update(min_words=4, max_words=3)
+  with pytest.raises(ConfigError, match=r"min_words=4 is more than .*words=3"):
+    defaults.validate(config)
