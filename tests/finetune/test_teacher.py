@@ -21,6 +21,7 @@ SCORES = {
   "dependency": 2,
   "question_answering": 2,
   "semantic_roles": 2,
+  "similarity": 0,  # Its loss compares all pairs of a batch.
   "spans": 0,
 }
 
