@@ -10,6 +10,11 @@
               SimCSE, https://arxiv.org/abs/2104.08821, by dropout alone:
               --config.task.delete=0)
 
+  sparse      pairs again, but a text is weights of the words that it says or
+              implies (SPLADE, Formal et al. 2021,
+              https://arxiv.org/abs/2109.10086; the weights of FLOPS are those
+              of sentence-transformers' example): for `maskedlm finetune splade`
+
   maskedlm finetune retrieval --config=configs/embedder.py:unlabelled \\
     --config.init_from=runs/bert --config.data.train=texts.txt
 
@@ -19,12 +24,12 @@ docs/guides/finetune/retrieval.md has measurements.
 from maskedlm.core.errors import check_name
 from maskedlm.finetune import config as base
 
-KINDS = ("pairs", "unlabelled")
+KINDS = ("pairs", "unlabelled", "sparse")
 
 
 def get_config(kind="pairs"):
   check_name("configs/embedder.py:KIND", kind, KINDS)
-  config = base.default("retrieval")
+  config = base.default("splade" if kind == "sparse" else "retrieval")
   config.name = f"embedder_{kind}"
   config.optimizer.learning_rate = 3e-5
   if kind == "unlabelled":
@@ -39,7 +44,7 @@ def get_config(kind="pairs"):
     return config
   config.data.train = f"{base.data_dir()}/squad/train-v1.1.json"
   config.data.length = 256
-  config.data.batch_size = 1024
-  config.train.accumulate = 32
+  config.data.batch_size = 64 if kind == "sparse" else 1024
+  config.train.accumulate = 16 if kind == "sparse" else 32
   config.train.epochs = 3
   return config

@@ -67,7 +67,12 @@ class Embed:
       )
 
   def run(self) -> None:
-    from maskedlm.inference.vectors import standardise, vectors, writers
+    from maskedlm.inference.vectors import (
+      splade,
+      standardise,
+      vectors,
+      writers,
+    )
 
     fitted = None
     if self.standardise:
@@ -81,6 +86,13 @@ class Embed:
       truncate_dim=self.truncate_dim,
     )
     options = vectors.resolve_options(options, model)
+    is_dense = self.fit or self.standardise or self.codes
+    is_dense = is_dense or not self.out.lower().endswith(".npz")
+    if options.pool == splade.POOL and is_dense:
+      raise ConfigError(
+        f"{self.encoder.checkpoint} makes sparse vectors (splade): expected "
+        "--out=FILE.npz, without --fit, --standardise and --codes."
+      )
     about = {
       **standardise.describe(
         model, options, checkpoint=self.encoder.checkpoint
@@ -109,7 +121,7 @@ class Embed:
           made = made._replace(values=values)
         if write:
           write(made)
-        count += len(made.values)
+        count += len(made.texts)
         show(count)
       if not count:
         raise ConfigError(f"the input has no {self.unit}: no vector to write.")

@@ -100,7 +100,7 @@ class Vectors:
 
   def run(self) -> None:
     from maskedlm.inference.plots import instances
-    from maskedlm.inference.vectors import vectors
+    from maskedlm.inference.vectors import splade, vectors
     from maskedlm.inference.word_senses import word_instances
 
     found, counts = word_instances.sample_instances(
@@ -110,6 +110,7 @@ class Vectors:
     options = vectors.resolve_options(
       self.layers.options(model, unit="sentence", pool=""), model
     )
+    splade.require_dense(options.pool, self.checkpoint)
     layers = vectors.resolve_layers(options, model.cfg)
     found, x = word_instances.embed_texts(model, found, options)
     made = self.projected.project(

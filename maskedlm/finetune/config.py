@@ -45,6 +45,7 @@ _MODES = {
   "features": "tagging.features",
   "multi_label": "classification.multi_label",
   "similarity": "retrieval.similarity",
+  "splade": "retrieval.splade",
   "text_features": "classification.features",
 }
 # Tasks of earlier versions -> what there is instead.

@@ -165,6 +165,9 @@ class Application(NamedTuple):
   # The parameters of init_from -> the heads that start from other ones than
   # `init` gives. They are {} where nothing may be taken over.
   initial_heads: Callable[[Params], Params] = lambda pretrained: {}
+  # Share of training in which the batches' `ramp` [B] goes from 0 to 1; 0 for
+  # batches without it.
+  ramp: float = 0.0
   # As Task.vectors and Task.loss_of_vectors.
   vectors: Callable[[Params, Batch, Key, bool], Any] | None = None
   loss_of_vectors: Callable[[Any, Batch], tuple[Metrics, Metrics]] | None = None

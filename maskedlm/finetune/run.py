@@ -197,6 +197,7 @@ def make_task(
   heldout = batching.heldout_batches(run.dev_rows, buckets=run.buckets, **shape)
   train = config.train.in_steps(batches.num_steps)
   config = dataclasses.replace(config, train=train)
+  batches = batching.with_ramp(batches, app.ramp * train.num_steps)
   parts = {"train": batches, "heldout": heldout}
   pooling = {**run.task.sentence_pooling, "length": data.length}
 

@@ -26,7 +26,7 @@ from maskedlm.data.labelled.formats import beir
 from maskedlm.finetune import data_files
 from maskedlm.finetune.config import make_task
 from maskedlm.inference import bm25, reranking
-from maskedlm.inference.vectors import ranking, similarity, vectors
+from maskedlm.inference.vectors import ranking, similarity, splade, vectors
 
 QUERIES = 64  # Compared with all passages at a time.
 MARGIN = 0.05
@@ -112,6 +112,7 @@ def cosines(
 ) -> Iterator[np.ndarray]:
   """Yields each query's cosines [n] with all passages; 0 without a vector."""
   model = vectors.open_text_encoder(checkpoint)
+  splade.require_dense(model.sentences.pool, checkpoint)
 
   def embed(prompt: str, texts: Sequence[str]) -> np.ndarray:
     places, found = ranking.embed(model, prompt, texts, progress)

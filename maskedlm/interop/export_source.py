@@ -13,6 +13,7 @@ from maskedlm.core.errors import InteropError, check_name
 from maskedlm.core.task import Params
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune import initial_params
+from maskedlm.inference.vectors import splade
 from maskedlm.interop import heads, labels
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig, restored
@@ -85,6 +86,9 @@ def open_export_source(
       f"of these tasks can be exported: {', '.join(labels.CLASSES)}. For the "
       "encoder alone, add --part=encoder."
     )
+  if task.get("sentences", {}).get("pool") == splade.POOL:
+    del task["sentences"]
+    log("left out: how texts are pooled; SparseEncoder pools a masked LM so")
   params = labels.undo_standardisation(params, task)
   # These options depend on the machine that the model was trained on.
   cfg = dataclasses.replace(cfg, remat="none", unroll=False, attention="xla")

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.inference.vectors import vectors
+from maskedlm.inference.vectors import splade, vectors
 
 
 def open_model(path: str | pathlib.Path, *, length: int = 0) -> "MtebModel":
@@ -31,6 +31,7 @@ def open_model(path: str | pathlib.Path, *, length: int = 0) -> "MtebModel":
   if importlib.util.find_spec("mteb") is None:
     raise ConfigError("mteb is not installed: pip install 'maskedlm[mteb]'.")
   encoder = vectors.open_text_encoder(path, length=length)
+  splade.require_dense(encoder.sentences.pool, path)
   return MtebModel(encoder, pathlib.Path(path).resolve().name)
 
 

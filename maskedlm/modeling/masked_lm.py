@@ -251,6 +251,16 @@ def predict_tokens(
   return MlmHead(cfg).apply(head, vectors, table, output)
 
 
+def word_logits(
+  cfg: EncoderConfig, params: Params, hidden: Float[Array, "B L D"]
+) -> Float[Array, "B L V"]:
+  """Returns the logits of all words at every token, float32, for SPLADE."""
+  table = token_embedding(params["encoder"])
+  head = {"params": params["mlm_head"]}
+  logits: Any = MlmHead(cfg).apply(head, hidden, table)
+  return logits
+
+
 def terms_and_metrics(scores, batch: Batch) -> tuple[Metrics, Metrics]:
   """Returns (terms, metrics) of the masked tokens' (loss, correct) [B, P]."""
   loss, correct = (

@@ -167,6 +167,10 @@ def _retrieval(count, draw):
   return TaskFile("\n".join(lines) + "\n", ".tsv", line, options)
 
 
+def _splade(count, draw):
+  return _retrieval(count, draw)._replace(options={"query_prefix": "it is "})
+
+
 def _reranking(count, draw):
   lines = []
   for i in range(count):
@@ -240,6 +244,7 @@ _MAKERS = {
   "semantic_roles": _semantic_roles,
   "similarity": _similarity,
   "spans": _spans,
+  "splade": _splade,
   "tagging": _tagging,
   "text_features": _classification,
 }

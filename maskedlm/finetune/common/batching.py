@@ -179,6 +179,19 @@ def train_batches(
   return RowBatches(batch_at, row_ids, shape_at, num_steps)
 
 
+def with_ramp(batches: RowBatches, steps: float) -> RowBatches:
+  """Returns batches with `ramp` [B], from 0 to 1 in so many steps, if any."""
+  if not steps:
+    return batches
+
+  def batch_at(step: int) -> Batch:
+    batch = batches.batch_at(step)
+    ramp = np.full_like(batch["example_weights"], min(step / steps, 1))
+    return {**batch, "ramp": ramp}
+
+  return batches._replace(batch_at=batch_at)
+
+
 def fit_layout(
   rows: Rows,
   *,

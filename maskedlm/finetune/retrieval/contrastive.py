@@ -41,6 +41,7 @@ def loss_and_metrics(
   hardness: float = 0.0,
   symmetric: bool = False,
   widths: Sequence[int] = (),
+  scale=normalise,
 ) -> tuple[Metrics, Metrics]:
   """Returns (terms, metrics) as Task.loss; the accuracy is of whole vectors.
 
@@ -49,6 +50,7 @@ def loss_and_metrics(
     batch: query_ids [B], passage_ids [B, K], example_weights [B].
     temperature, hardness, symmetric: see above.
     widths: some below D; D itself always counts.
+    scale: the lengths of vectors [..., D], of products in place of cosines.
   """
   terms, metrics = {}, {}
 
@@ -71,7 +73,7 @@ def loss_and_metrics(
     return losses.weighted_sum(correct, weights)
 
   for d in (*widths, x.shape[-1]):
-    cut, name = normalise(x[..., :d]), f"_{d}" if d in widths else ""
+    cut, name = scale(x[..., :d]), f"_{d}" if d in widths else ""
     metrics["in_batch_accuracy"] = add(
       f"retrieval{name}", cut[:, 0], cut[:, 1:], compared_passages(batch)
     )

@@ -18,6 +18,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from scipy import sparse
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Batch, Key, Params
@@ -217,27 +218,37 @@ def decode_ranks(
   """
   if not examples:
     return []
-  x = np.stack(outputs["vectors"])  # [n, C, D]
-  queries, passages = x[:, 0], x[:, 1:]
+  x = np.concatenate(outputs["vectors"])  # From [C, D] of each row.
+  return rank_rows(examples, rows, x)
+
+
+def rank_rows(
+  examples: Sequence[Example], rows: Rows, x: np.ndarray | sparse.csr_array
+) -> list[Prediction]:
+  """Returns what decode_ranks does, of vectors [n C, D], perhaps sparse."""
+  ids, query_ids = (rows.values[n] for n in ("passage_ids", "query_ids"))
+  K = ids.shape[1]
+  at = np.arange(len(ids)) * (K + 1)  # Of each query, before its passages.
+  queries, places = x[at], at[:, None] + np.arange(1, K + 1)
+  products = (x[np.repeat(at, K)] * x[places.ravel()]).sum(axis=1)
   own = [
-    row_cosines[: len(example.passages)]
-    for example, row_cosines in zip(
-      examples, np.einsum("nd,nkd->nk", queries, passages), strict=True
-    )
+    row[: len(example.passages)]
+    for example, row in zip(examples, products.reshape(-1, K), strict=True)
   ]
   if not all(example.is_gold for example in examples):
     return [
       _prediction(example.passages, cosines, cosines)
       for example, cosines in zip(examples, own, strict=True)
     ]
-  ids, query_ids = (rows.values[n] for n in ("passage_ids", "query_ids"))
-  found, places = np.unique(ids, return_index=True)
-  n, k = np.divmod(places[found != NONE], ids.shape[1])  # Each passage once.
-  pool = passages[n, k]
+  found, first = np.unique(ids, return_index=True)
+  n, k = np.divmod(first[found != NONE], K)  # Each passage once.
+  pool = x[places[n, k]]
   texts = [examples[i].passages[j] for i, j in zip(n, k, strict=True)]
   predictions = []
-  for begin in range(0, len(x), BLOCK):
-    for i, cosines in enumerate(queries[begin : begin + BLOCK] @ pool.T, begin):
+  for begin in range(0, len(examples), BLOCK):
+    products = queries[begin : begin + BLOCK] @ pool.T
+    products = products.toarray() if sparse.issparse(products) else products
+    for i, cosines in enumerate(products, begin):
       if query_ids[i] == NONE:
         predictions.append({"rank": None, "passage": "", "cosine": None})
         continue

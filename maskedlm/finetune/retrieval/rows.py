@@ -60,7 +60,7 @@ def make_rows(
     f"{counted(len(queries) - 1, 'different query')}, "
     f"{counted(len(ids), 'different passage')}",
   )
-  if copies and not delete:
+  if copies == {*queries} - {""} and not delete:
     notes += (
       f"{counted(len(copies), 'text')} to find themselves, by dropout alone: "
       "the ranks say nothing; task.delete=0.6 would make them a measure",

@@ -9,12 +9,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
+from maskedlm.inference.vectors import splade
 from maskedlm.inference.vectors.rows import Waiting
 from maskedlm.modeling.architecture import EncoderConfig
 
 # Pool -> the function that merges partial results of a unit.
-REDUCTIONS = {"mean": np.add, "max": np.maximum, "cls": np.add}
+REDUCTIONS = {
+  "mean": np.add,
+  "max": np.maximum,
+  "cls": np.add,
+  splade.POOL: np.maximum,
+}
 
 
 class PartialSums(NamedTuple):
@@ -74,7 +81,7 @@ def _join(parts: PartialSums, pool: str) -> PartialSums:
 
 def to_vectors(parts: PartialSums, pool: str) -> np.ndarray:
   """Returns the vectors [p, C] of complete units."""
-  if pool == "max":
+  if REDUCTIONS[pool] is np.maximum:
     return parts.values
   counts = parts.counts.reshape(-1, *[1] * (parts.values.ndim - 1))
   return parts.values / counts
@@ -120,4 +127,8 @@ def _split(waiting: list[Waiting], count: int) -> tuple[Waiting, Waiting]:
 def join_fields(parts: Sequence[tuple]) -> list:
   """Returns the concatenated fields of tuples of arrays and, last, a tuple."""
   *arrays, sources = zip(*parts, strict=True)
-  return [*map(np.concatenate, arrays), tuple(itertools.chain(*sources))]
+  joined = [
+    sparse.vstack(x, "csr") if sparse.issparse(x[0]) else np.concatenate(x)
+    for x in arrays
+  ]
+  return [*joined, tuple(itertools.chain(*sources))]

@@ -12,10 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.parse_json import parse_json
-from maskedlm.inference.vectors import codes, similarity, standardise, vectors
+from maskedlm.inference.vectors import (
+  codes,
+  similarity,
+  splade,
+  standardise,
+  vectors,
+)
 from maskedlm.runtime import output_files
 
 BLOCK = 1 << 14  # Vectors that are compared at a time,
@@ -26,7 +33,8 @@ CANDIDATES = 10  # Codes whose vectors are compared, for each sentence found.
 class Index(NamedTuple):
   """The vectors of a file, and what they belong to."""
 
-  vectors: np.ndarray  # [n, C] float32, not in memory if there are codes.
+  # [n, C] float32, not in memory if there are codes; or sparse, [n, V].
+  vectors: np.ndarray
   texts: np.ndarray  # [n] int64: the text of each vector.
   starts: np.ndarray  # [m + 1] int64: where each text begins in `bytes`.
   bytes: np.ndarray  # uint8: all texts, in UTF-8.
@@ -60,10 +68,13 @@ def open_index(path: str | pathlib.Path, model: vectors.TextEncoder) -> Index:
     array = functools.partial(output_files.array, file)
     lines = array("text_lines", "i8", -1)
     is_coded = bool(about.get("codes")) and os.path.isfile(path)
-    x = codes.map_array(path, "vectors") if is_coded else file["vectors"]
+    if about["pool"] == splade.POOL:
+      x = splade.from_columns(file, model.cfg.padded_vocab_size)
+    else:
+      x = codes.map_array(path, "vectors") if is_coded else file["vectors"]
     index = Index(
       vectors=x,
-      texts=array("texts", "i8", len(x)),
+      texts=array("texts", "i8", x.shape[0]),
       starts=array("text_starts", "i8", len(lines) + 1),
       bytes=array("text_bytes", "u1", -1),
       lines=lines,
@@ -129,7 +140,7 @@ def search(
     )
   x = _embed(model, index, queries)
   if index.codes is None or candidates == 0:
-    nearest_rows = nearest(x, index.vectors, top=top)
+    nearest_rows = best(x, index.vectors, top=top)
   else:
     few = CANDIDATES * top if candidates is None else candidates
     nearest_rows = rescored(
@@ -154,6 +165,12 @@ def _embed(model, index: Index, queries: Sequence[str]) -> np.ndarray:
   path = about.get("standardised")
   fitted = standardise.load_standardiser(path) if path else None
   return standardise.apply_standardiser(fitted, made.values)
+
+
+def best(queries, x, *, top: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+  """Returns what `nearest` yields; of sparse vectors, the largest products."""
+  is_sparse = sparse.issparse(x)
+  return (splade.nearest if is_sparse else nearest)(queries, x, top=top)
 
 
 def rescored(

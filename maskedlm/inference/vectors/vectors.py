@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import sparse
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, check_name
@@ -24,7 +25,7 @@ from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune import predict
 from maskedlm.inference import rows
 from maskedlm.inference.batch_tokens import BATCH_TOKENS
-from maskedlm.inference.vectors import pooling
+from maskedlm.inference.vectors import pooling, splade
 from maskedlm.inference.vectors.rows import make_row_cutter, number_units
 from maskedlm.inference.vectors.units import UNITS
 from maskedlm.modeling import masked_lm
@@ -66,7 +67,8 @@ class VectorOptions(NamedTuple):
   """Which vectors to compute."""
 
   unit: str = "token"  # token | word | sentence.
-  # How a unit's tokens are pooled: mean | max | cls ([CLS]; sentences only).
+  # How a unit's tokens are pooled: mean | max | cls ([CLS]; sentences only), or
+  # splade, of models that were trained so: the values are then sparse.
   pool: str = "mean"
   # 0 is the embeddings, N or -1 the last layer.
   layers: tuple[int, ...] = (-1,)
@@ -84,7 +86,7 @@ class Vectors(NamedTuple):
   are [n, k, D].
   """
 
-  values: np.ndarray  # [n, C] float32.
+  values: np.ndarray  # [n, C] float32; of splade a sparse.csr_array [n, V].
   texts: np.ndarray  # [n] int64: the text's index among those with vectors.
   offsets: np.ndarray  # [n, 2] int64: the unit's characters in its text.
   ids: np.ndarray  # [n] int32: the id if units are tokens, else -1.
@@ -132,8 +134,9 @@ def make_text_encoder(
   """Returns the TextEncoder of a loaded checkpoint; see open_text_encoder."""
   cfg = opened.cfg
   predict.check_length(length, cfg.max_positions)
-  params = jax.device_put({"encoder": opened.params["encoder"]})
   sentences = sentence_pooling(opened.meta["task"], cfg)
+  parts = ["encoder", *["mlm_head"] * (sentences.pool == splade.POOL)]
+  params = jax.device_put({name: opened.params[name] for name in parts})
   return TextEncoder(
     params,
     cfg,
@@ -244,12 +247,18 @@ def embed(
   cfg, batch_tokens = model.cfg, model.batch_tokens
   layers = resolve_layers(options, cfg)
   width = cfg.width * (1 if options.combine in ("mean", "sum") else len(layers))
+  make_encoder = functools.partial(
+    make_layer_encoder, cfg, layers, options.combine
+  )
+  if is_sparse := options.pool == splade.POOL:
+    is_last = layers == (cfg.num_layers,)
+    splade.check(model.params, is_last, options.truncate_dim)
+    width = cfg.padded_vocab_size
+    make_encoder = functools.partial(splade.make_encoder, cfg)
   num_tokens = min(
     BATCHES_AT_ONCE * batch_tokens, max(MAX_NUMBERS // width, batch_tokens)
   )
-  encode = functools.partial(
-    make_layer_encoder(cfg, layers, options.combine), model.params
-  )
+  encode = functools.partial(make_encoder(), model.params)
   is_sentence = options.unit == "sentence"
   length = model.sentences.length if is_sentence else model.length
   buckets = rows.bucket_lengths(length)
@@ -271,7 +280,12 @@ def embed(
     made = map(_normalized, made)
   if dim := options.truncate_dim:
     made = (x._replace(values=x.values[:, ..., :dim]) for x in made)
-  return map(_normalized, made) if options.normalize else made
+  made = map(_normalized, made) if options.normalize else made
+  return map(_sparse, made) if is_sparse else made
+
+
+def _sparse(vectors: Vectors) -> Vectors:
+  return vectors._replace(values=sparse.csr_array(vectors.values))
 
 
 def embed_list(

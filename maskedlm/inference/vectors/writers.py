@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
-from maskedlm.inference.vectors import codes
+from maskedlm.inference.vectors import codes, splade
 from maskedlm.inference.vectors.vectors import Vectors
 from maskedlm.runtime import output_files, output_options
 
@@ -98,7 +99,7 @@ def _npz(out: BinaryIO, about: Mapping[str, Any]) -> Iterator[Write]:
   folder = os.path.dirname(out.name)
   with contextlib.ExitStack() as stack:
     columns: dict[str, Column] = {}
-    source_files, names, count, end = [], [], 0, 0
+    source_files, names, count, end, words = [], [], 0, 0, 0
 
     def append(name: str, values: np.ndarray, dtype: str) -> None:
       if name not in columns:
@@ -107,8 +108,14 @@ def _npz(out: BinaryIO, about: Mapping[str, Any]) -> Iterator[Write]:
       columns[name].file.write(np.ascontiguousarray(values, dtype).data)
 
     def write(vectors: Vectors) -> None:
-      nonlocal count, end
-      append("vectors", vectors.values, "<f4")
+      nonlocal count, end, words
+      if sparse.issparse(x := vectors.values):
+        made = splade.to_columns(x, begins=not count, before=words)
+        for name, values in made.items():
+          append(name, values, values.dtype.str)
+        words += x.nnz
+      else:
+        append("vectors", x, "<f4")
       if about.get("codes"):
         made = codes.encode(vectors.values, about["codes"])
         append("codes", made, made.dtype.str)

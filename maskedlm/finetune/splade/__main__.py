@@ -1,0 +1,3 @@
+from maskedlm.__main__ import finetune
+
+finetune(__package__)

@@ -1,0 +1,85 @@
+"""Sparse vectors: weights of words, as `finetune splade` trains them."""
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import sparse
+
+from maskedlm.core.errors import ConfigError
+from maskedlm.core.task import Params
+from maskedlm.modeling import masked_lm
+from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.runtime import output_files
+
+POOL = "splade"  # Of VectorOptions.
+
+
+@functools.lru_cache(maxsize=8)
+def make_encoder(cfg: EncoderConfig) -> Callable:
+  """Returns a jitted (params, batch) -> weights of words, float32 [B, L, V]."""
+
+  @jax.jit
+  def encode(params, batch):
+    hidden = masked_lm.encode(cfg, params, batch, None, False)
+    logits = masked_lm.word_logits(cfg, params, hidden)
+    return jnp.log1p(jnp.maximum(logits, 0))
+
+  return encode
+
+
+def check(params: Params, is_last: bool, truncate_dim: int) -> None:
+  """Raises ConfigError if a model has no sparse vectors, or not such ones."""
+  if "mlm_head" not in params or not is_last or truncate_dim:
+    raise ConfigError(
+      "pool='splade' is of a model of `maskedlm finetune splade`, of its last "
+      "layer; expected no other --layers, and no --truncate_dim."
+    )
+
+
+def require_dense(pool: str, path: Any) -> None:
+  """Raises ConfigError if sentences are pooled to sparse vectors."""
+  if pool == POOL:
+    raise ConfigError(
+      f"{path} makes sparse vectors (splade); expected a model of dense ones."
+    )
+
+
+def to_columns(
+  x: sparse.csr_array, *, begins: bool, before: int
+) -> Mapping[str, np.ndarray]:
+  """Returns arrays of rows [n, V], which begin a file, or end what is there.
+
+  There are `before` weights. from_columns reads them.
+  """
+  return {
+    "word_starts": x.indptr.astype(np.int64)[1 - begins :] + before,
+    "words": x.indices.astype(np.int32),
+    "weights": np.float32(x.data),
+  }
+
+
+def from_columns(file: Mapping[str, Any], width: int) -> sparse.csr_array:
+  """Returns the vectors [n, V] of a file; raises ValueError if they are odd."""
+  starts = output_files.array(file, "word_starts", "i8", -1)
+  words = output_files.array(file, "words", "i4", -1)
+  weights = output_files.array(file, "weights", "f4", len(words))
+  x = sparse.csr_array((weights, words, starts), shape=(len(starts) - 1, width))
+  x.check_format()
+  return x
+
+
+def nearest(
+  queries: sparse.csr_array, x: sparse.csr_array, *, top: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+  """Yields, for each query, the rows of x with the largest products, and these.
+
+  Rows of equal products are in the order of x.
+  """
+  for q in range(queries.shape[0]):
+    products = (queries[[q]] @ x.T).toarray()[0]
+    rows = np.argsort(-products, kind="stable")[:top]
+    yield rows, products[rows]
