@@ -39,6 +39,7 @@ CLASSES = (
   ("Electra", "ForPreTraining"),
   *((a, h) for a in ("Bert", "Roberta") for h in _HEADS[1:]),
   *((a, h) for a in ("DistilBert", "Electra", "ModernBert") for h in _HEADS),
+  *(("DebertaV2", h) for h in _HEADS),
   *((a, h) for a in ("EuroBert", "Esm") for h in _HEADS[:4]),
 )
 
@@ -78,6 +79,16 @@ def make_config(architecture, tokenizer, **changes):
       "emb_layer_norm_before": False,
       "token_dropout": True,
       "layer_norm_eps": 1e-5,
+    }
+  if architecture == "DebertaV2":
+    sizes |= {
+      "relative_attention": True,
+      "position_buckets": 256,
+      "max_relative_positions": 512,
+      "pos_att_type": "p2c|c2p",
+      "share_att_key": True,
+      "norm_rel_ebd": "layer_norm",
+      "position_biased_input": False,
     }
   if architecture in LLAMAS:
     sizes |= {"num_attention_heads": 6, "num_key_value_heads": 3}

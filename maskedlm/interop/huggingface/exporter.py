@@ -170,6 +170,8 @@ def _fitting(opened: ExportSource) -> str:
   cfg = opened.cfg
   if cfg.norm_kind == "rms":
     return "llama" if cfg.causal else "eurobert"
+  if cfg.position == "disentangled":
+    return "deberta-v2"
   if cfg.position == "rope":
     return "modernbert" if cfg.mlp == "gated" else "esm"
   if (

@@ -57,6 +57,11 @@ FIXED["esm"] = {
   "pair_separators": 1,
 }
 FIXED["llama"] = {**FIXED["eurobert"], "causal": True}
+FIXED["deberta-v2"] = {
+  **_POST,
+  "position": "disentangled",
+  "type_vocab_size": 0,
+}
 for _option in ("local_window", "row_pool", "tied"):
   del FIXED["modernbert"][_option]
 del FIXED["esm"]["embedding_norm"]
@@ -121,7 +126,9 @@ FIELDS["esm"] = {
   "token_dropout": ("token_dropout", False),
   "rope_theta": ("rope_theta", 10_000.0),
 }
-del FIELDS["esm"]["type_vocab_size"]
+FIELDS["deberta-v2"] = {**_BERT, "norm_epsilon": ("layer_norm_eps", 1e-7)}
+for _name in ("esm", "deberta-v2"):
+  del FIELDS[_name]["type_vocab_size"]
 FIELDS["llama"] = FIELDS["eurobert"] | {"norm_epsilon": ("rms_norm_eps", 1e-6)}
 # Architecture -> {their option: the only supported value}.
 _PLAIN = {
@@ -150,6 +157,21 @@ REQUIRED = {
   },
 }
 REQUIRED["llama"] = REQUIRED["eurobert"]
+REQUIRED["deberta-v2"] = {
+  **_PLAIN,
+  "type_vocab_size": 0,
+  "conv_kernel_size": 0,  # Of v2-xlarge: a convolution after layer 0.
+}
+# DeBERTa-v3's attention: what config.json must state, as its defaults differ.
+DISENTANGLED = {
+  "relative_attention": True,
+  "position_buckets": 256,
+  "max_relative_positions": 512,
+  "pos_att_type": ["c2p", "p2c"],
+  "share_att_key": True,
+  "norm_rel_ebd": "layer_norm",
+  "position_biased_input": False,
+}
 # Classes that use classifier_pooling, which every config has; its values -> our
 # row_pool, the default first.
 POOLED = ("ForSequenceClassification", "ForMultipleChoice")

@@ -288,6 +288,32 @@ ESM = ROBERTA._replace(
   positions_after_pad=False,
 )
 
+DEBERTA = BERT._replace(
+  model_type="deberta-v2",
+  prefix="deberta.",
+  class_prefix="DebertaV2",
+  encoder={
+    "embeddings/token": "embeddings.word_embeddings",
+    "embeddings/norm": "embeddings.LayerNorm",
+    "distances/position": "encoder.rel_embeddings",
+    "distances/norm": "encoder.LayerNorm",
+  },
+  layers=_BERT_LAYERS
+  | {"attention/qkv": tuple(f"attention.self.{x}_proj" for x in _QKV)},
+  heads={
+    "Model": {},
+    "ForMaskedLM": _BERT_MLM,
+    **_fine_tuned({"pooler/dense": "pooler.dense"}),
+  },
+  tied={
+    "cls.predictions.decoder.weight": (
+      "deberta.embeddings.word_embeddings.weight"
+    ),
+    "cls.predictions.decoder.bias": "cls.predictions.bias",
+  },
+  poolers={"ForSequenceClassification": "gelu", "ForMultipleChoice": "gelu"},
+)
+
 ARCHITECTURES = {
   a.model_type: a
   for a in (
@@ -301,5 +327,6 @@ ARCHITECTURES = {
     EUROBERT,
     LLAMA,
     ESM,
+    DEBERTA,
   )
 }
