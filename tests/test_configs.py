@@ -127,6 +127,25 @@ def test_xlmr_has_the_published_parameters(size, published):
   assert _count(cfg) - padding + D * D + D + 2 * D + D == published
 
 
+@pytest.mark.parametrize(
+  ("size", "backbone"),
+  # README of microsoft/DeBERTa: millions, beside 128K tokens.
+  [("xsmall", 22), ("small", 44), ("base", 86), ("large", 304)],
+)
+def test_deberta_has_the_published_parameters(size, backbone):
+  config = overrides.load_config(f"{CONFIGS}/deberta_v3.py:{size}")
+  defaults.validate(config)
+  cfg = architecture.encoder_config(
+    config.model, config.tokenizer.vocab_size, 512
+  )
+  D = cfg.width
+  # The file has a table of positions, which the discriminator doesn't use, and
+  # the head of detection: a norm, D x D and D x 1 with biases.
+  beside = 512 * D + 2 * D + D**2 + D + D + 1
+  count = _count(cfg) - cfg.padded_vocab_size * D + beside
+  assert int(count / 1e6 + 0.5) == backbone
+
+
 def _modern(V, N, D, F):
   """Returns the parameters of ModernBERT's encoder of another size."""
   return V * D + N * (4 * D**2 + 3 * D * F + 2 * D) + 2 * D

@@ -7,6 +7,7 @@ optimizer state) must be saved.
 """
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 Array = Any  # jax.Array or np.ndarray.
@@ -122,6 +123,12 @@ class Task(NamedTuple):
   carried: Carried = NOTHING
   # Further subtrees of the parameters that `loss` gets if train is True.
   fixed: Fixed = Fixed((), tuple)
+  # Subtrees of the parameters that are networks of their own, if any: each
+  # one's gradient is clipped by its own norm. They have all subtrees.
+  networks: tuple[tuple[str, ...], ...] = ()
+  # Path of a parameter -> path of another of its shape: what the optimizer
+  # trains of the first is its difference from the second, which it follows.
+  follows: Mapping[str, str] = MappingProxyType({})
   # The metric that selects the best checkpoint, higher is better; "" for the
   # lowest loss.
   best: str = ""

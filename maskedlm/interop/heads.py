@@ -15,6 +15,7 @@ from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import MlmHead, NspHead, Pooler, row_vector
 from maskedlm.modeling.task_heads.answers import AnswerHead
 from maskedlm.modeling.task_heads.label_heads import ClassHead, TagHead
+from maskedlm.pretraining.objectives.deberta import RtdHead
 from maskedlm.pretraining.objectives.electra import DiscriminatorHead
 
 
@@ -67,6 +68,9 @@ HEADS = {
     lambda cfg, n: DiscriminatorHead(cfg),
     _tokens,
     lambda x: {"discriminator_logits": x},
+  ),
+  "rtd_head": Head(
+    lambda cfg, n: RtdHead(cfg), _tokens, lambda x: {"discriminator_logits": x}
   ),
   "class_head": Head(ClassHead, _pooled, _logits, {"train": False}),
   "choice_head": Head(

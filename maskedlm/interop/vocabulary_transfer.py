@@ -14,6 +14,7 @@ from maskedlm.runtime import buckets, console, output_options
 # Arrays with a row for each token.
 TABLES = (
   "encoder/embeddings/token/embedding",
+  "generator/embeddings/token/embedding",
   "mlm_head/embedding",
   "mlm_head/bias",
   "sbo_head/bias",

@@ -55,6 +55,11 @@ class EncoderConfig(ModelOptions):
     "The MLM head predicts a token at the position before it, whether it is "
     "masked or the next one (GPT-BERT).",
   )
+  mask_decoder: bool = frozen_option(
+    False,
+    "A last block reads the vectors of the layers twice, by queries that know "
+    "their absolute positions (DeBERTa's enhanced mask decoder).",
+  )
   pooler: str = frozen_option(
     "tanh",
     "Function after the pooler's dense layer.",

@@ -293,13 +293,28 @@ class Encoder(nn.Module):
     distances = None
     if cfg.position == "disentangled":
       distances = Distances(cfg, name="distances")()
+    rotations = rotations_of(cfg, positions, train=train)
     if N:
       blocks = stack(Block, cfg, train, (0, *[nn.broadcast] * 4))
       flags = LayerFlags(np.arange(N) == 0, np.array(cfg.global_layers))
-      rotations = rotations_of(cfg, positions, train=train)
       x, _ = blocks(cfg, train, one_text, name="layers")(
         x, flags, segment_ids, rotations, causal_rows, distances
       )
+    if cfg.mask_decoder:
+      place = Embed(
+        cfg.max_positions,
+        D,
+        cfg.init_stddev,
+        cfg.dtype,
+        name="decoder_position",
+      )
+      last = Block(cfg, train, one_text, name="mask_decoder")
+      flags = LayerFlags(np.array(False), np.array(True))
+      states, x = x, x + place(positions.reshape(B * L))
+      for _ in range(2):  # The same block, as He et al. (arXiv:2111.09543).
+        x, _ = last(
+          x, flags, segment_ids, rotations, causal_rows, distances, states
+        )
     if cfg.norm_order == "pre":  # The sum is not normalised yet.
       x = make_norm(cfg, "final_norm")(x)
     return x.reshape(B, L, D)

@@ -270,12 +270,13 @@ def terms_and_metrics(scores, batch: Batch) -> tuple[Metrics, Metrics]:
 
 
 def with_generator(params: Params) -> Params:
-  """Returns the parameters of ELECTRA's generator: encoder and mlm_head.
+  """Returns the parameters of a generator: encoder and mlm_head.
 
-  The generator shares the discriminator's embeddings (objectives/electra.py).
+  ELECTRA's shares the discriminator's embeddings (objectives/electra.py),
+  DeBERTa's has its own.
   """
   embeddings = params["encoder"]["embeddings"]
-  encoder = {**params["generator"], "embeddings": embeddings}
+  encoder = {"embeddings": embeddings, **params["generator"]}
   return {"encoder": encoder, "mlm_head": params["mlm_head"]}
 
 

@@ -12,7 +12,7 @@ encoder/layers/attention/qkv/kernel; rules are regexes on paths.
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -41,7 +41,10 @@ _STACKED = (
 
 
 def make_optimizer(
-  optimizer: Any, num_steps: int, params: Any
+  optimizer: Any,
+  num_steps: int,
+  params: Any,
+  networks: Sequence[Sequence[str]] = (),
 ) -> tuple[optax.GradientTransformation, Schedule]:
   """Returns the update direction and the schedule for a `config.optimizer`.
 
@@ -59,6 +62,7 @@ def make_optimizer(
     optimizer: config.optimizer, with the fields of OptimizerOptions.
     num_steps: steps of the whole run, warm-up included.
     params: the parameters, or their ShapeDtypeStructs.
+    networks: subtrees whose gradients are clipped apart (Task.networks).
 
   Returns:
     A transformation without the learning rate, whose state is a count and two
@@ -75,7 +79,7 @@ def make_optimizer(
   schedule = make_schedule(o, num_steps)
   decays = decayed(params, o.no_decay)
   mask = jax.tree.map_with_path(lambda path, _: decays[path_of(path)], params)
-  clip = _clip_by_global_norm(o.clip_norm)
+  clip = _clip_by_global_norm(o.clip_norm, networks)
   adam = optax.scale_by_adam(o.b1, o.b2, o.eps)
   raw_adam = _scale_by_raw_adam(o.b1, o.b2, o.eps)
   decay = optax.add_decayed_weights(o.weight_decay, mask)
@@ -229,18 +233,50 @@ def warmup_steps(optimizer: Any, num_steps: int) -> int:
   return round(given * num_steps if given < 1 else given)
 
 
-def _clip_by_global_norm(max_norm: float) -> optax.GradientTransformation:
+def follow(
+  tx: optax.GradientTransformation, follows: Mapping[str, str]
+) -> optax.GradientTransformation:
+  """Returns tx for parameters that are another one plus what is trained.
+
+  That is how DeBERTa-v3's networks share an embedding (arXiv:2111.09543,
+  section 3.2), E_D = sg(E_G) + delta, but for where the sum is kept: tx sees
+  delta, and E_D moves with it and with E_G. `follows` is Task.follows.
+  """
+
+  def add(tree, sign):
+    leaves = by_path(tree)
+    sums = {p: leaves[p] + sign * leaves[of] for p, of in follows.items()}
+    return jax.tree.map_with_path(
+      lambda path, x: sums.get(path_of(path), x), tree
+    )
+
+  def update(grads, state, params):
+    updates, state = tx.update(grads, state, add(params, -1))
+    return add(updates, 1), state
+
+  return optax.GradientTransformation(tx.init, update) if follows else tx
+
+
+def _clip_by_global_norm(
+  max_norm: float, networks: Sequence[Sequence[str]]
+) -> optax.GradientTransformation:
   """Clips as tf.clip_by_global_norm: g * max_norm / max(|g|, max_norm).
+
+  If there are networks, g is each one's.
 
   optax's function selects between two trees, which XLA:CPU does not fuse: with
   it, an update compiled alone took 2.3 times as long and copied the gradients.
   """
 
-  def clip(grads, _):
+  def clip(grads):
     scale = max_norm / jnp.maximum(optax.tree.norm(grads), max_norm)
     return jax.tree.map(lambda g: g * scale, grads)
 
-  return optax.stateless(clip)
+  def clip_each(grads):
+    parts = [clip({name: grads[name] for name in each}) for each in networks]
+    return {name: x for part in parts for name, x in part.items()}
+
+  return optax.stateless(lambda g, _: clip_each(g) if networks else clip(g))
 
 
 def _scale_by_raw_adam(b1, b2, eps) -> optax.GradientTransformation:

@@ -23,7 +23,7 @@ NAMES = [names[0] for names in shrunk_configs.NAMES.values()] + [
 # What transformers has no class for.
 ONNX_ALONE = (
   *("causal_base.py", "causal_then_masked.py", "elmo.py", "gptbert.py"),
-  "mosaicbert.py",
+  *("mosaicbert.py", "deberta_v3.py"),
 )
 
 

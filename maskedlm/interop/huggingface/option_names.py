@@ -17,6 +17,7 @@ _POST = {
   "num_kv_heads": 0,
   "causal": False,
   "right_to_left": False,
+  "mask_decoder": False,
   "row_pool": "cls",
   "mlm_head": "dense",
   "tied": True,

@@ -119,13 +119,15 @@ class Graph(NamedTuple):
     """Returns the operand of a dimension, [1] int64."""
     if isinstance(dim, int):
       return np.array([dim], np.int64)
-    product, _, less = str(dim).partition(" - ")  # b*l, l - 1
-    first, *others = product.split("*")
-    if not {first, *others} <= self.symbols.keys():
+    product, _, less = str(dim).partition(" - ")  # b*l, l - 1, 2*l - 1
+    names = product.split("*")
+    if not {x for x in names if not x.isdigit()} <= self.symbols.keys():
       raise unsupported(f"a dimension of {dim}")
-    made = self.symbols[first]
+    made, *others = (
+      np.array([x], np.int64) if x.isdigit() else self.symbols[x] for x in names
+    )
     for other in others:
-      (made,) = self.outputs("Mul", [made, self.symbols[other]], 1)
+      (made,) = self.outputs("Mul", [made, other], 1)
     if less:
       (made,) = self.outputs("Sub", [made, np.array([less], np.int64)], 1)
     return made

@@ -266,11 +266,18 @@ def _dot(graph: Graph, equation, x, y):
     [axis for axis in range(len(a.shape)) if axis not in (*used, *rows)]
     for a, used, rows in zip((x, y), contracted, batch, strict=True)
   )
-  if not len(free_x) == len(free_y) == len(contracted[0]) == 1:
+  if not free_x or not len(free_y) == len(contracted[0]) == 1:
     raise unsupported("a product of more than one dimension")
-  x = _permuted(graph, x, (*batch[0], *free_x, *contracted[0]))
+  *first, last = free_x  # MatMul repeats y for the first.
+  x = _permuted(graph, x, (*first, *batch[0], last, *contracted[0]))
   y = _permuted(graph, y, (*batch[1], *contracted[1], *free_y))
-  return graph.output("MatMul", [x, y], _shape(equation), _dtype(equation))
+  n, m = len(first), len(first) + len(batch[0])
+  order = (*range(n, m), *range(n), m, m + 1)  # Of the result, batch first.
+  shape = [0] * len(order)
+  for axis, dim in zip(order, _shape(equation), strict=True):
+    shape[axis] = dim
+  made = graph.output("MatMul", [x, y], shape, _dtype(equation))
+  return _permuted(graph, made, order)
 
 
 def _times_weights(graph: Graph, equation, x, y: np.ndarray, contracted):

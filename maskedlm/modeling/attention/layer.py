@@ -88,23 +88,26 @@ def distance_scores(
   them.
   """
   L = query.shape[1]
-  down = L - 1 - jnp.arange(2 * L)  # Distances L - 1, ... -L.
+  down = L - jnp.arange(2 * L)  # Distances, of which the first occurs nowhere.
 
   def of_pairs(x, table, rows):
-    # Where each distance has a row of its own, there is nothing to select.
-    near = isinstance(L, int) and 2 * L <= positions.BUCKETS
-    found = jnp.einsum("BLHK,RHK->BHLR", x, table[rows] if near else table)
+    # Where each distance has a row of its own, there is nothing to select; an
+    # exported model of any length takes the rows, too.
+    near = not isinstance(L, int) or 2 * L <= positions.BUCKETS
+    used = table[rows] if near else table
+    numbers = ((3,), (2,)), ((2,), (1,))
+    found = jax.lax.dot_general(x, used, numbers)  # [H, B, L, R]
     if not near:
       found = jnp.take(found, rows, axis=3, mode="clip")
-    # Position l needs the columns from L - 1 - l on: read as rows that are
-    # shorter by 1, they begin at the same place. There are no L^2 H lookups.
-    flat = found.reshape(*found.shape[:2], 2 * L * L)[..., L - 1 :]
-    flat = flat[..., : L * (2 * L - 1)]
+    # Position l needs the columns from L - l on. Read as rows that are shorter
+    # by one, these begin at the same place: there are no L^2 H lookups.
+    flat = found.reshape(*found.shape[:2], 2 * L, L)[:, :, 1:]
     return flat.reshape(*found.shape[:3], 2 * L - 1)[..., :L]
 
   of_queries = of_pairs(query, of_key, positions.distance_rows(down))
   of_keys = of_pairs(key, of_query, positions.distance_rows(-down))
-  return of_queries.astype(jnp.float32) + of_keys.swapaxes(2, 3)
+  both = of_queries.astype(jnp.float32) + of_keys.swapaxes(2, 3)
+  return both.swapaxes(0, 1)
 
 
 def entropy(

@@ -14,6 +14,7 @@ while theirs are split near the middle, and a tenth of them not at all.
 import dataclasses
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -75,35 +76,20 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
     token_counts=corpus.token_counts,
   )
 
-  def corrupt(batch: Batch, key: Key) -> Batch:
-    mask_key, sample_key = jax.random.split(key)
-    batch = masks.corrupt(batch, mask_key)
-    # A key for each row: the samples don't depend on the microbatches.
-    shape = (len(batch["input_ids"]), 2)
-    bits = jax.random.bits(sample_key, shape, jnp.uint32)
-    return {**batch, "sample_bits": bits}
-
-  def row_flops(attended: float | None) -> float:
-    P = masks.num_predictions
-    generator = flops.train_flops(
-      small, length, num_predictions=P, attended=attended
-    )
-    encoder = flops.train_flops(
-      cfg, length, num_predictions=0, attended=attended
-    )
-    head = 6.0 * length * (cfg.width**2 + cfg.width)
-    return generator + encoder + head
-
   return frame.make_task(
     "electra",
     config,
     cfg,
     make_batches(config, corpus, shard, options),
-    masks._replace(corrupt=corrupt),
+    masks._replace(corrupt=functools.partial(corrupt, masks.corrupt)),
     init=functools.partial(init, cfg, small),
-    loss=functools.partial(loss, cfg, small),
+    loss=functools.partial(
+      loss, cfg, small, functools.partial(classify, cfg), DISCRIMINATOR_WEIGHT
+    ),
     packed=options.pack,
-    cost=row_flops,
+    cost=functools.partial(
+      row_flops, cfg, small, length, masks.num_predictions
+    ),
     also={"generator": dataclasses.asdict(small)},
   )
 
@@ -113,6 +99,31 @@ def make_batches(config, corpus, shard, options: Options) -> batching.Batches:
   return pair_rows.adjacent_batches(
     config, corpus, shard, short_share=options.short_share, pack=options.pack
   )
+
+
+def corrupt(mask, batch: Batch, key: Key) -> Batch:
+  """Returns a batch with masks by Masking.corrupt, and bits for `sample`."""
+  mask_key, sample_key = jax.random.split(key)
+  batch = mask(batch, mask_key)
+  # A key for each row: the samples don't depend on the microbatches.
+  shape = (len(batch["input_ids"]), 2)
+  bits = jax.random.bits(sample_key, shape, jnp.uint32)
+  return {**batch, "sample_bits": bits}
+
+
+def row_flops(
+  cfg: EncoderConfig,
+  small: EncoderConfig,
+  length: int,
+  num_predictions: int,
+  attended: float | None,
+) -> float:
+  """Returns the FLOPs of a row in both networks, as flops.train_flops."""
+  generator, encoder = (
+    flops.train_flops(c, length, num_predictions=P, attended=attended)
+    for c, P in ((small, num_predictions), (cfg, 0))
+  )
+  return generator + encoder + 6.0 * length * (cfg.width**2 + cfg.width)
 
 
 def generator_config(
@@ -195,9 +206,17 @@ def init(cfg: EncoderConfig, small: EncoderConfig, key: Key) -> Params:
   }
 
 
+def classify(cfg: EncoderConfig, params: Params, hidden):
+  """Returns the discriminator's float32 logits [B, L] of vectors [B, L, D]."""
+  head = params["discriminator_head"]
+  return DiscriminatorHead(cfg).apply({"params": head}, hidden)
+
+
 def loss(
   cfg: EncoderConfig,
   small: EncoderConfig,
+  classify: Callable[[Params, Any], Any],
+  weight: float,
   params: Params,
   batch: Batch,
   key: Key,
@@ -206,8 +225,8 @@ def loss(
   """Returns (terms, metrics) of a corrupted batch; see Task.loss.
 
   The terms are "mlm", the generator's mean over the masked tokens, and
-  "discriminator", the weighted mean over all real tokens, [CLS] and [SEP]
-  among them.
+  "discriminator", `weight` times the mean over all real tokens, [CLS] and [SEP]
+  among them, of the loss of `classify`'s logits.
   """
   generator_key, key = jax.random.split(key) if train else (None, None)
   generator = masked_lm.with_generator(params)
@@ -218,9 +237,7 @@ def loss(
 
   replaced, labels = replace(batch, sample(logits, batch))
   hidden = masked_lm.encode(cfg, params, replaced, key, train)
-  scored: Any = DiscriminatorHead(cfg).apply(
-    {"params": params["discriminator_head"]}, hidden
-  )
+  scored = classify(params, hidden)
   real = (batch["segment_ids"] > 0) * batch["example_weights"][:, None]
   loss = jax.nn.softplus(scored) - labels * scored  # Sigmoid cross-entropy.
   flagged = real * (scored > 0)
@@ -229,7 +246,7 @@ def loss(
     losses.sum_rows,
     (real * loss, real, found, correct, flagged, real * labels),
   )
-  terms = {**terms, "discriminator": (DISCRIMINATOR_WEIGHT * loss, count)}
+  terms = {**terms, "discriminator": (weight * loss, count)}
   metrics = {
     **metrics,
     "discriminator_loss": (loss, count),

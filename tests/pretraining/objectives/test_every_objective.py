@@ -26,8 +26,13 @@ BATCHES = {
   "causal": (text_rows, "full_sentence_batches"),
   "bilm": (text_rows, "full_sentence_batches"),
   "gptbert": (text_rows, "full_sentence_batches"),
+  "deberta": (text_rows, "full_sentence_batches"),
 }
-MODELS = {"electra": {"embedding_width": 10}, "bilm": {"type_vocab_size": 0}}
+MODELS = {
+  "electra": {"embedding_width": 10},
+  "bilm": {"type_vocab_size": 0},
+  "deberta": {"position": "disentangled", "type_vocab_size": 0},
+}
 OPTIONS = {
   "spanbert": {"mask_rate": 0.4, "max_span_targets": 3},
   "electra": {"generator_size": 0.5},
@@ -90,6 +95,11 @@ def test_split_over_8_devices_it_is_the_same(make, name):
       "discriminator_head encoder generator mlm_head",
       {"mlm": V, "discriminator": 2},
     ),
+    (
+      "deberta",
+      "encoder generator mlm_head rtd_head",
+      {"mlm": V, "discriminator": 2},
+    ),
     ("causal", "encoder mlm_head", {"lm": V}),
     ("bilm", "bilm_head encoder", {"lm": V}),
     ("gptbert", "encoder mlm_head", {"mlm": V, "lm": V}),
@@ -104,6 +114,8 @@ def test_an_untrained_model_knows_nothing(make, name, subtrees, losses):
   terms, metrics = jitted_loss(task)(params, batch, None, False)
   assert set(terms) == set(losses)
   scale = {"discriminator": 50}  # ELECTRA's weight of this term.
+  if name == "deberta":
+    scale = {"discriminator": 10}
   if name == "gptbert":
     scale = {"mlm": 0.5, "lm": 0.5}
   for term, classes in losses.items():

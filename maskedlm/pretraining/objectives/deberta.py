@@ -1,0 +1,147 @@
+"""DeBERTa-v3's objective: detect replaced tokens, with embeddings apart.
+
+Paper: He et al., arXiv:2111.09543, section 3; the code is microsoft/DeBERTa's
+rtd_task.py. Read top-down: options -> task -> generator -> init -> head. The
+loss is ELECTRA's (electra.py), but for its head and weight. The generator has
+as wide layers as the discriminator, half as many, and a table of tokens of its
+own. The discriminator's table is the generator's plus a difference, which alone
+learns from detection (Task.follows): "gradient-disentangled embedding sharing".
+Both networks are updated in one step, and their gradients clipped apart; in the
+authors' code the discriminator's follows the generator's.
+"""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from maskedlm.core.options import changed_default
+from maskedlm.core.task import Key, Params, Task
+from maskedlm.data.batches import text_rows
+from maskedlm.modeling import masked_lm
+from maskedlm.modeling.encoder import EncoderConfig, make_norm
+from maskedlm.modeling.layers import ACTIVATIONS, Dense
+from maskedlm.modeling.masking import masking
+from maskedlm.modeling.masking.options import MaskOptions, single_tokens
+from maskedlm.pretraining import frame
+from maskedlm.pretraining.objectives import electra
+
+# rtd_task.py's rtd_lambda; the generator's loss has weight 1.
+DISCRIMINATOR_WEIGHT = 10.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Options(MaskOptions):
+  """Options of config.objective for deberta."""
+
+  mask_share: float = changed_default(MaskOptions, "mask_share", 1.0)
+  random_share: float = changed_default(MaskOptions, "random_share", 0.0)
+  generator_layers: float = changed_default(
+    electra.Options, "generator_layers", 0.5
+  )
+
+
+def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
+  """Returns the Task of DeBERTa-v3's pretraining; arguments as in __init__.py.
+
+  config.model is the discriminator. Rows are running text.
+  """
+  length = config.data.length
+  cfg = frame.make_encoder_config(config, corpus)
+  # As in transformers.
+  cfg = dataclasses.replace(cfg, pooler="gelu")
+  small = generator_config(cfg, options.generator_layers)
+  masks = masking.make_masking(
+    corpus.tokenizer,
+    length,
+    single_tokens(options),
+    token_counts=corpus.token_counts,
+  )
+  passes = small.num_layers + 2 * small.mask_decoder
+  task = frame.make_task(
+    "deberta",
+    config,
+    cfg,
+    text_rows.full_sentence_batches(
+      config, corpus, shard, isolate_documents=False
+    ),
+    masks._replace(corrupt=functools.partial(electra.corrupt, masks.corrupt)),
+    init=functools.partial(init, cfg, small),
+    loss=functools.partial(
+      electra.loss,
+      cfg,
+      small,
+      functools.partial(classify, cfg),
+      DISCRIMINATOR_WEIGHT,
+    ),
+    cost=functools.partial(
+      electra.row_flops,
+      cfg,
+      dataclasses.replace(small, num_layers=passes),
+      length,
+      masks.num_predictions,
+    ),
+    also={"generator": dataclasses.asdict(small)},
+  )
+  table = "embeddings/token/embedding"
+  return task._replace(
+    networks=(("generator", "mlm_head"), ("encoder", "rtd_head")),
+    follows={f"encoder/{table}": f"generator/{table}"},
+  )
+
+
+def generator_config(cfg: EncoderConfig, layers: float) -> EncoderConfig:
+  """Returns the config of a generator with a share of the layers.
+
+  In DeBERTa's architecture, its last layer is the mask decoder. Other encoders
+  know absolute positions, or have norms before the layers, which it lacks.
+  """
+  count = max(1, round(layers * cfg.num_layers))
+  decodes = cfg.position == "disentangled" and cfg.norm_order == "post"
+  return dataclasses.replace(
+    cfg, num_layers=count - decodes, mask_decoder=decodes
+  )
+
+
+def init(cfg: EncoderConfig, small: EncoderConfig, key: Key) -> Params:
+  """Returns fresh parameters: encoder, rtd_head, generator, mlm_head."""
+  encoder_key, head_key, generator_key, mlm_key = jax.random.split(key, 4)
+  made = masked_lm.init(small, generator_key, mlm_key)
+  encoder = masked_lm.init_encoder(cfg, encoder_key)
+  # The difference of the tables is 0.
+  table = masked_lm.token_embedding(made["encoder"])
+  embeddings = {**encoder["embeddings"], "token": {"embedding": table}}
+  head = RtdHead(cfg).init(head_key, jnp.zeros((1, 1, cfg.width)))
+  return {
+    "encoder": {**encoder, "embeddings": embeddings},
+    "rtd_head": head["params"],
+    "generator": made["encoder"],
+    "mlm_head": made["mlm_head"],
+  }
+
+
+def classify(cfg: EncoderConfig, params: Params, hidden):
+  """Returns the discriminator's float32 logits [B, L] of vectors [B, L, D]."""
+  return RtdHead(cfg).apply({"params": params["rtd_head"]}, hidden)
+
+
+class RtdHead(nn.Module):
+  """The head that classifies tokens as original (0) or replaced (1).
+
+  It reads the sum of a token's vector and that of [CLS], normalised.
+  """
+
+  cfg: EncoderConfig
+
+  @nn.compact
+  def __call__(self, x):
+    """Returns float32 logits [B, L] for x [B, L, D]."""
+    cfg = self.cfg
+    B, L, D = x.shape
+    x = make_norm(cfg, "norm")(x + x[:, :1]).reshape(B * L, D)
+    x = Dense((D,), (D,), cfg.init_stddev, cfg.dtype, name="transform")(x)
+    x = ACTIVATIONS[cfg.activation](x)
+    x = Dense((D,), (1,), cfg.init_stddev, cfg.dtype, name="dense")(x)
+    return x.reshape(B, L).astype(jnp.float32)
