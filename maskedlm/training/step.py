@@ -245,10 +245,7 @@ def over_mesh(
   first_rate, num_rates = rates or (0, config.train.num_steps)
   task, accumulate = gradient_cache.divide(task, config.train.accumulate)
   params = jax.eval_shape(lambda: task.init(jax.random.key(0)))
-  tx, schedule = optimizer.make_optimizer(
-    config.optimizer, num_rates, params, task.networks
-  )
-  tx = optimizer.follow(tx, task.follows)
+  tx, schedule = optimizer.of_task(config.optimizer, num_rates, params, task)
   ema = moving_average.make(config.train.ema_decay)
   first = functools.partial(first_state, task, tx=tx, ema=ema)
   state = jax.eval_shape(first, params)._replace(fixed=task.fixed.shapes)
