@@ -98,14 +98,9 @@ def run(
       unverified=options.resume_unverified,
       continue_from=continue_from,
     )
-    state = state._replace(
-      fixed=sharding.put_on_devices(
-        tasks[0].fixed.load(), programs[0].state.fixed
-      )
-    )
+    state = _with_fixed(state, tasks[0], programs[0])
     _describe(workdir, identity, tasks[0], state.params, mesh)
-    batches = prefetch(tasks[0], start, num_steps)
-    updates, batches = _watched(phases, programs, batches, workdir, start)
+    updates, batches = _watched(phases, programs, tasks, workdir, start)
     if start < num_steps:  # Fail now, not later.
       checkpoints.check_room(state)
       step_memory.check_phases(phases, tasks, programs, state, mesh, start)
@@ -167,8 +162,15 @@ def _describe(
       output_files.write_bytes(workdir / name, code)
 
 
-def _watched(phases, programs, batches, workdir: pathlib.Path, start: int):
+def _with_fixed(state, task: Task, program: steps.OverMesh):
+  """Returns the state with the arrays of Task.fixed."""
+  fixed = sharding.put_on_devices(task.fixed.load(), program.state.fixed)
+  return state._replace(fixed=fixed)
+
+
+def _watched(phases, programs, tasks, workdir: pathlib.Path, start: int):
   """Returns (updates, batches), which trace or measure the steps if asked."""
+  batches = prefetch(tasks[0], start, phases[-1].end)
   config, now = phases[0].config, phase_index(phases, start)
   updates = [program.step for program in programs]
   # Before compiling: it changes which names the compiled step records.

@@ -251,10 +251,8 @@ def over_mesh(
   state = jax.eval_shape(first, params)._replace(fixed=task.fixed.shapes)
   state = sharding.abstract(state, mesh)
   shardings = jax.tree.map(lambda x: x.sharding, state)
-  init = jax.jit(
-    make_init(task, tx, config.seed, ema=ema),
-    out_shardings=shardings._replace(fixed=()),
-  )
+  init = make_init(task, tx, config.seed, ema=ema)
+  init = jax.jit(init, out_shardings=shardings._replace(fixed=()))
   trained, unfreeze = layerwise_rates.by_layer(config, task, params)
   common = {
     "seed": config.seed,
