@@ -1,8 +1,8 @@
 """Similarity: vectors whose cosines order pairs of texts as their grades do.
 
 For pairs such as those of STS-B, by CoSENT (Huang et al. 2024,
-https://doi.org/10.1109/TASLP.2024.3402087); the vectors are those of
-configs/retrieval.py:
+https://doi.org/10.1109/TASLP.2024.3402087); as in Sentence-BERT
+(arXiv:1908.10084), the two texts of a pair are read apart:
 
   maskedlm finetune similarity --config=configs/similarity.py \\
     --config.init_from=runs/bert --config.data.train=sts.tsv
