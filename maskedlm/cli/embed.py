@@ -93,14 +93,11 @@ class Embed:
         f"{self.encoder.checkpoint} makes sparse vectors (splade): expected "
         "--out=FILE.npz, without --fit, --standardise and --codes."
       )
-    about = {
-      **standardise.describe(
-        model, options, checkpoint=self.encoder.checkpoint
-      ),
-      "length": model.sentences.length,
-      "standardised": self.standardise or "",
-      "codes": self.codes,
-    }
+    about = standardise.describe(
+      model, options, checkpoint=self.encoder.checkpoint
+    )
+    about["length"] = model.sentences.length
+    about |= {"standardised": self.standardise or "", "codes": self.codes}
     if fitted:
       standardise.check_standardiser(fitted, about, width=model.cfg.width)
     seen = Counter()
@@ -111,9 +108,8 @@ class Embed:
       write = None
       if self.out:
         write = stack.enter_context(writers.open_writer(self.out, about))
-      for made in vectors.embed(
-        model, self.texts.read(seen), options, long=long
-      ):
+      texts = self.texts.read(seen)
+      for made in vectors.embed(model, texts, options, long=long):
         if self.fit:
           moments = standardise.update_moments(moments, made.values)
         if fitted:
@@ -126,9 +122,8 @@ class Embed:
       if not count:
         raise ConfigError(f"the input has no {self.unit}: no vector to write.")
     if self.fit:
-      standardise.save_standardiser(
-        self.fit, standardise.make_standardiser(moments, about)
-      )
+      fitted = standardise.make_standardiser(moments, about)
+      standardise.save_standardiser(self.fit, fitted)
     vectors.log_windows(model, options, long, option="--length={}")
     console.log(
       f"{counted(count, 'vector')} of {counted(seen['texts'], 'text')}"

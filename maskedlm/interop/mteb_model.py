@@ -19,14 +19,10 @@ from maskedlm.inference.vectors import splade, vectors
 
 
 def open_model(path: str | pathlib.Path, *, length: int = 0) -> "MtebModel":
-  """Opens a workdir or a checkpoint for mteb.
-
-  Args:
-    path: as for vectors.open_text_encoder.
-    length: the most tokens of a row; 0 = as the model was trained or imported.
+  """Opens a workdir or a checkpoint for mteb; see vectors.open_text_encoder.
 
   Raises:
-    ConfigError: mteb is not installed, or see vectors.open_text_encoder.
+    ConfigError: mteb is not installed, or as there.
   """
   if importlib.util.find_spec("mteb") is None:
     raise ConfigError("mteb is not installed: pip install 'maskedlm[mteb]'.")
@@ -55,12 +51,11 @@ class MtebModel:
     """Returns float32 vectors [n, D] of the texts of batches, in their order.
 
     They follow the prompt that mteb's rule chooses of the model's: that of the
-    task, of its type, or of queries or documents; or else the default one. The
-    other arguments, such as a batch's size, make no difference.
+    task, of its type, or of queries or documents; or else the default one.
     """
     from mteb.models.abs_encoder import get_prompt_name
 
-    del hf_split, hf_subset, kwargs
+    del hf_split, hf_subset, kwargs  # Such as a batch's size.
     own = self.encoder.sentences
     name = get_prompt_name(dict(own.prompts), task_metadata, prompt_type)
     prompt = own.prompts.get(name or own.default_prompt, "")
@@ -87,15 +82,15 @@ class MtebModel:
     """What mteb's results say of the model; by `revision` they are cached."""
     from mteb.models.model_meta import ModelMeta, ScoringFunction
 
-    model = self.encoder
+    model, own = self.encoder, self.encoder.sentences
     known = {
       "name": f"maskedlm/{self.name}",
       "revision": vectors.fingerprint(model),
       "n_parameters": sum(x.size for x in jax.tree.leaves(model.params)),
-      "max_tokens": model.sentences.length,
-      "embed_dim": model.sentences.truncate_dim or model.cfg.width,
+      "max_tokens": own.length,
+      "embed_dim": own.truncate_dim or model.cfg.width,
       "framework": ["JAX"],
       "similarity_fn_name": ScoringFunction.COSINE,
-      "use_instructions": bool(model.sentences.prompts),
+      "use_instructions": bool(own.prompts),
     }
     return ModelMeta.create_empty(known)

@@ -55,9 +55,8 @@ def listener() -> Heard | None:
 
 def report(logits: Array, weights: Array) -> None:
   """Reports logits [B, *P, C] with the weights [B, *P] of a loss."""
-  B, C = logits.shape[0], logits.shape[-1]
-  places = logits.reshape(B, -1, C), weights.reshape(B, -1)
-  report_places(*places, lambda x: x)
+  B, *_, C = logits.shape
+  report_places(logits.reshape(B, -1, C), weights.reshape(B, -1), lambda x: x)
 
 
 def report_places(inputs: Array, weights: Array, logits: Callable) -> None:

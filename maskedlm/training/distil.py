@@ -16,6 +16,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Batch, Fixed, Key, Metrics, Params, Task
@@ -35,24 +36,23 @@ def distil(
   """Returns the Task of a student; its held-out losses are the text's alone.
 
   Args:
-    task: the student's own.
+    task, tokenizer, options: the student's; RunOptions.
     teacher: that of the same batches with the teacher's architecture.
     found: what the checkpoint options.teacher holds.
-    tokenizer: the student's.
-    options: RunOptions.
 
   Raises:
     ConfigError: the teacher doesn't fit, or there is nothing to compare.
   """
-  shapes = jax.eval_shape(teacher.init, jax.random.key(0))
+  key = jax.random.key(0)
+  shapes = jax.eval_shape(teacher.init, key)
   _check_fits(options.teacher, found, tokenizer, teacher, shapes)
-  sizes = [x.describe["encoder"]["width"] for x in (task, teacher)]
-  _check_layers(options, *(x.describe["encoder"] for x in (task, teacher)))
-  projects = bool(options.teacher_layers) and sizes[0] != sizes[1]
+  encoders = [x.describe["encoder"] for x in (task, teacher)]
+  _check_layers(options, *encoders)
+  sizes = [x["width"] for x in encoders]
 
   def init(key: Key) -> Params:
     params = task.init(key)
-    if not projects:
+    if not options.teacher_layers or sizes[0] == sizes[1]:
       return params
     make = jax.nn.initializers.lecun_normal()
     return {**params, HEAD: {"kernel": make(jax.random.fold_in(key, 1), sizes)}}
@@ -99,7 +99,7 @@ def distil(
     batch = task.corrupt_with(task.carried.init(), batch, key)
     return student.loss(params, batch, key, True)
 
-  key = jax.random.key(0)  # Traced once now, as `compare` may raise.
+  # Traced once now, as `compare` may raise.
   params = {**jax.eval_shape(init, key), TEACHER: shapes}
   jax.eval_shape(trace, params, task.batch_at("train", 0), key)
   return student
@@ -110,31 +110,27 @@ def compare(
 ) -> Metrics:
   """Returns terms: "teacher", "teacher_2", ... of scores, "layers" of layers.
 
-  Args:
-    mine, theirs: what the losses of student and teacher report.
-    options: the temperature and the layers.
-    head: the matrix {"kernel": [D, D of the teacher]}; None for none.
+  `head` is the matrix {"kernel": [D, D of the teacher]}, or None.
 
   Raises:
     ConfigError: there is nothing to compare.
   """
-  terms = {}
+  terms, layers = {}, options.teacher_layers
   pairs = zip(mine.scores, theirs.scores, strict=True)
   for i, pair in enumerate(pairs, start=1):
     name = f"teacher_{i}" if i > 1 else "teacher"
     terms[name] = distance(*pair, options.teacher_temperature)
   gives_layers = len(mine.layers) == 1  # ELECTRA has two encoders.
-  if options.teacher_layers and gives_layers:
-    terms["layers"] = layer_distance(
-      mine.layers[0], theirs.layers[0], options.teacher_layers, head
-    )
-  if not terms or (options.teacher_layers and not gives_layers):
-    lacking = "layers" if options.teacher_layers else "scores"
+  if layers and gives_layers:
+    vectors = mine.layers[0], theirs.layers[0]
+    terms["layers"] = layer_distance(*vectors, layers, head)
+  if not terms or (layers and not gives_layers):
+    remedy = "set teacher_layers, or " if gives_layers else ""
     raise ConfigError(
       f"teacher={options.teacher}: the loss of this objective or task is "
-      f"computed in its own way, and has no {lacking} to compare; "
-      + ("set teacher_layers, or " if gives_layers else "")
-      + f"leave out {'teacher_layers' if terms else 'teacher'}."
+      "computed in its own way, and has no "
+      f"{'layers' if layers else 'scores'} to compare; {remedy}leave out "
+      f"{'teacher_layers' if terms else 'teacher'}."
     )
   return terms
 
@@ -158,8 +154,7 @@ def distance(own: Scores, other: Scores, temperature: float):
     return T**2 * divergence(mine, theirs)
 
   places = [jnp.moveaxis(x.inputs, 1, 0) for x in (own, other)]
-  size = min(CHUNK, len(places[0]))
-  each = jax.lax.map(of_place, places, batch_size=size)
+  each = jax.lax.map(of_place, places, batch_size=min(CHUNK, len(places[0])))
   return weighted_sum(each.T, own.weights)
 
 
@@ -180,17 +175,13 @@ def layer_distance(mine, theirs, layers, head: Params | None):
 
   mine and theirs are as in Heard.layers; head as of `compare`.
   """
-  pairs = [(n, m) for n, m in enumerate(layers, start=1) if m]
-  own, other = (
-    x[jnp.array(which)].astype(jnp.float32)
-    for (x, _), which in zip(
-      (mine, theirs), zip(*pairs, strict=True), strict=True
-    )
-  )
+  which = np.flatnonzero(layers)
+  own = jnp.float32(mine[0][which + 1])
   own = own @ head["kernel"] if head else own
+  other = jax.lax.stop_gradient(jnp.float32(theirs[0][np.array(layers)[which]]))
   own, other = (
     x * jax.lax.rsqrt(jnp.maximum(jnp.sum(x * x, -1, keepdims=True), 1e-12))
-    for x in (own, jax.lax.stop_gradient(other))
+    for x in (own, other)
   )
   gap = 1 - jnp.sum(own * other, axis=-1)
   return weighted_sum(jnp.mean(gap, axis=0), mine[1])
@@ -219,16 +210,12 @@ def _check_fits(
       "its scores are of other tokens: pretrain the student with "
       f"--config.tokenizer.path={path}/tokenizer."
     )
-  saved = by_path(load.param_shapes(path))
-  wrong = [
-    name
-    for name, x in by_path(shapes).items()
-    if name not in saved or saved[name].shape != x.shape
-  ]
-  encoder = teacher.describe["encoder"]
-  for name in ("causal", "right_to_left", "shifted"):
-    if getattr(found.cfg, name) != encoder[name]:
-      wrong.append(f"{name}={encoder[name]}")
+  saved = {n: x.shape for n, x in by_path(load.param_shapes(path)).items()}
+  needed = by_path(shapes).items()
+  wrong = [n for n, x in needed if saved.get(n) != x.shape]
+  encoder, reads = teacher.describe["encoder"], vars(found.cfg)
+  directions = ("causal", "right_to_left", "shifted")
+  wrong += [f"{n}={encoder[n]}" for n in directions if reads[n] != encoder[n]]
   if wrong:
     raise ConfigError(
       f"teacher={path} has no {wrong[0]}: expected a model of the same "

@@ -48,7 +48,7 @@ def rank(
     model, "document", [*collection.passages.values()], progress
   )
   passages = [passages[i] for i in places]
-  found = search.best(q, p, top=depth + 1)
+  found = search.nearest(q, p, top=depth + 1)
   return {
     query: {
       passages[row]: float(cosine)

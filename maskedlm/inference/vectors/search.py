@@ -8,7 +8,7 @@ are embedded as the file was.
 import functools
 import os
 import pathlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,14 +80,17 @@ def open_index(path: str | pathlib.Path, model: vectors.TextEncoder) -> Index:
       lines=lines,
       files=array("text_files", "i4", len(lines)),
       about=about,
-      codes=_codes(file, about, x) if is_coded else None,
     )
-    unit = about["unit"]
-    if about["combine"] == "stack" or index.vectors.ndim != 2:
+    if is_coded:
+      form = codes.encode(np.zeros((1, *x.shape[1:])), about["codes"])
+      shape = len(x), *form.shape[1:]
+      coded = output_files.array(file, "codes", form.dtype.str, *shape)
+      index = index._replace(codes=coded)
+    if about["combine"] == "stack" or x.ndim != 2:
       raise ConfigError(
         f"{path} has stacked layers: make it without --combine=stack."
       )
-  if unit != "sentence":
+  if (unit := about["unit"]) != "sentence":
     raise ConfigError(
       f"{path} has vectors of a {unit} each; make it by {wanted}."
     )
@@ -97,12 +100,6 @@ def open_index(path: str | pathlib.Path, model: vectors.TextEncoder) -> Index:
       "give it as --checkpoint, or embed again."
     )
   return index
-
-
-def _codes(file, about: Mapping[str, Any], x: np.ndarray) -> np.ndarray:
-  form = codes.encode(np.zeros((1, *x.shape[1:])), about["codes"])
-  shape = len(x), *form.shape[1:]
-  return output_files.array(file, "codes", form.dtype.str, *shape)
 
 
 def search(
@@ -115,14 +112,9 @@ def search(
 ) -> list[list[Hit]]:
   """Returns the `top` nearest sentences to each query, nearest first.
 
-  The model must be the one that made the index.
-
-  Args:
-    model, index: see above.
-    queries: any number.
-    top: sentences for each query.
-    candidates: those nearest by their codes whose vectors are compared; 0 = all
-      vectors; None = CANDIDATES times `top`, or all if there are no codes.
+  The model is the one that made the index. The candidates are those nearest by
+  their codes, whose vectors are compared: 0 for all vectors; None for
+  CANDIDATES times `top`, or all if there are no codes.
 
   Raises:
     ConfigError: the file of --standardise is gone, there are no codes for the
@@ -140,16 +132,11 @@ def search(
     )
   x = _embed(model, index, queries)
   if index.codes is None or candidates == 0:
-    nearest_rows = best(x, index.vectors, top=top)
+    found = nearest(x, index.vectors, top=top)
   else:
-    few = CANDIDATES * top if candidates is None else candidates
-    nearest_rows = rescored(
-      x, index.vectors, index.codes, top=top, candidates=few
-    )
-  return [
-    [_hit(index, i, cosine) for i, cosine in zip(*found, strict=True)]
-    for found in nearest_rows
-  ]
+    few = candidates or CANDIDATES * top
+    found = rescored(x, index.vectors, index.codes, top=top, candidates=few)
+  return [[_hit(index, *hit) for hit in zip(*x, strict=True)] for x in found]
 
 
 def _embed(model, index: Index, queries: Sequence[str]) -> np.ndarray:
@@ -167,19 +154,8 @@ def _embed(model, index: Index, queries: Sequence[str]) -> np.ndarray:
   return standardise.apply_standardiser(fitted, made.values)
 
 
-def best(queries, x, *, top: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-  """Returns what `nearest` yields; of sparse vectors, the largest products."""
-  is_sparse = sparse.issparse(x)
-  return (splade.nearest if is_sparse else nearest)(queries, x, top=top)
-
-
 def rescored(
-  queries: np.ndarray,
-  x: np.ndarray,
-  coded: np.ndarray,
-  *,
-  top: int,
-  candidates: int,
+  queries: np.ndarray, x: np.ndarray, coded, *, top: int, candidates: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
   """Yields what `nearest` does, of the candidates by their codes [n, ...]."""
   decode = functools.partial(codes.decode, width=x.shape[1])
@@ -191,22 +167,24 @@ def rescored(
 
 
 def nearest(
-  queries: np.ndarray, x: np.ndarray, *, top: int, decode=np.asarray
+  queries, x, *, top: int, decode: Callable | None = None
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
   """Yields, for each query, the rows of x with the largest cosines, and these.
 
   Queries are [q, C], and decode(x) [n, C]; there are `top` rows, or n if these
   are fewer. Rows of equal cosine are in the order of x. A vector of zeros has
-  the cosine 0 with every other.
+  the cosine 0 with every other. Sparse vectors are compared by their products.
   """
-  for begin in range(0, len(queries), QUERIES):
-    unit = similarity.scaled(queries[begin : begin + QUERIES])
-    best = np.full((len(unit), min(top, len(x))), -np.inf, unit.dtype)
+  n, is_sparse = x.shape[0], sparse.issparse(x)
+  scaled: Callable = (lambda x: x) if is_sparse else similarity.scaled
+  for begin in range(0, queries.shape[0], QUERIES):
+    unit = scaled(queries[begin : begin + QUERIES])
+    best = np.full((unit.shape[0], min(top, n)), -np.inf, unit.dtype)
     rows = np.zeros(best.shape, np.int64)
-    for first in range(0, len(x), BLOCK):
-      block = decode(x[first : first + BLOCK])
-      cosines = unit @ similarity.scaled(block).T
-      _keep_best(best, rows, cosines, first)
+    for first in range(0, n, BLOCK):
+      block = x[first : first + BLOCK]
+      cosines = unit @ scaled(decode(block) if decode else block).T
+      _keep_best(best, rows, cosines.toarray() if is_sparse else cosines, first)
     yield from zip(rows, best, strict=True)
 
 

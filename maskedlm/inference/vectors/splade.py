@@ -1,7 +1,7 @@
 """Sparse vectors: weights of words, as `finetune splade` trains them."""
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -70,16 +70,3 @@ def from_columns(file: Mapping[str, Any], width: int) -> sparse.csr_array:
   x = sparse.csr_array((weights, words, starts), shape=(len(starts) - 1, width))
   x.check_format()
   return x
-
-
-def nearest(
-  queries: sparse.csr_array, x: sparse.csr_array, *, top: int
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-  """Yields, for each query, the rows of x with the largest products, and these.
-
-  Rows of equal products are in the order of x.
-  """
-  for q in range(queries.shape[0]):
-    products = (queries[[q]] @ x.T).toarray()[0]
-    rows = np.argsort(-products, kind="stable")[:top]
-    yield rows, products[rows]

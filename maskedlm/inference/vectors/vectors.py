@@ -109,13 +109,8 @@ def open_text_encoder(
 ) -> TextEncoder:
   """Opens a workdir (its best checkpoint if fine-tuned) or a checkpoint.
 
-  For ELECTRA, the encoder is the discriminator's.
-
-  Args:
-    path: the workdir or the checkpoint.
-    length: the largest number of tokens in a row; 0 = the encoder's positions,
-      and for sentences as the model was trained or imported.
-    batch_tokens: about how many positions a batch has.
+  For ELECTRA, the encoder is the discriminator's. A length of 0 is that of the
+  encoder's positions, and for sentences as the model was trained or imported.
 
   Raises:
     CheckpointError, ConfigError: see training/checkpoints/load.py, and
@@ -180,8 +175,8 @@ def resolve_options(
 def fingerprint(model: TextEncoder) -> str:
   """Returns the SHA-256 of the encoder's parameters and its tokenizer."""
   digest = hashlib.sha256(model.tokenizer.sha256.encode())
-  leaves = jax.tree_util.tree_leaves_with_path(model.params["encoder"])
-  for path, leaf in leaves:
+  encoder = model.params["encoder"]
+  for path, leaf in jax.tree_util.tree_leaves_with_path(encoder):
     digest.update(jax.tree_util.keystr(path).encode())
     digest.update(np.asarray(leaf).tobytes())
   return digest.hexdigest()
@@ -216,8 +211,7 @@ def resolve_layers(
     if not -N - 1 <= layer <= N:
       raise ConfigError(
         f"layers has {layer}: the encoder has {counted(N, 'layer')}; expected "
-        "0 (its "
-        f"embeddings) to {N}, or counted from the end -1 to {-N - 1}."
+        f"0 (its embeddings) to {N}, or counted from the end -1 to {-N - 1}."
       )
   return tuple(layer % (N + 1) for layer in options.layers)
 
@@ -238,27 +232,26 @@ def embed(
     model: the encoder.
     texts: consumed as needed.
     options: which vectors to compute; `pool` may not be "".
-    long: the number of tokens of each text that is longer than a row is
-      appended to it, for log_windows.
+    long: receives the number of tokens of each text longer than a row, for
+      log_windows.
 
   Raises:
     ConfigError: see resolve_layers.
   """
   cfg, batch_tokens = model.cfg, model.batch_tokens
   layers = resolve_layers(options, cfg)
-  width = cfg.width * (1 if options.combine in ("mean", "sum") else len(layers))
-  make_encoder = functools.partial(
-    make_layer_encoder, cfg, layers, options.combine
-  )
   if is_sparse := options.pool == splade.POOL:
     is_last = layers == (cfg.num_layers,)
     splade.check(model.params, is_last, options.truncate_dim)
-    width = cfg.padded_vocab_size
-    make_encoder = functools.partial(splade.make_encoder, cfg)
+    encoder, width = splade.make_encoder(cfg), cfg.padded_vocab_size
+  else:
+    encoder = make_layer_encoder(cfg, layers, options.combine)
+    joins = options.combine in ("mean", "sum")
+    width = cfg.width * (1 if joins else len(layers))
   num_tokens = min(
     BATCHES_AT_ONCE * batch_tokens, max(MAX_NUMBERS // width, batch_tokens)
   )
-  encode = functools.partial(make_encoder(), model.params)
+  encode = functools.partial(encoder, model.params)
   is_sentence = options.unit == "sentence"
   length = model.sentences.length if is_sentence else model.length
   buckets = rows.bucket_lengths(length)
@@ -274,18 +267,15 @@ def embed(
   chunks = rows.chunk_rows(
     number_units(texts, cut, long), num_tokens, lambda each: len(each[0].ids)
   )
+
+  def finished(x: np.ndarray) -> np.ndarray:
+    x = _normalized(x) if options.normalize_whole else x
+    x = x[:, ..., : options.truncate_dim or None]
+    x = _normalized(x) if options.normalize else x
+    return sparse.csr_array(x) if is_sparse else x
+
   units = pooling.pool_chunks(chunks, encode_chunk, options.pool, cfg)
-  made = (Vectors(values, *about) for values, about in units)
-  if options.normalize_whole:
-    made = map(_normalized, made)
-  if dim := options.truncate_dim:
-    made = (x._replace(values=x.values[:, ..., :dim]) for x in made)
-  made = map(_normalized, made) if options.normalize else made
-  return map(_sparse, made) if is_sparse else made
-
-
-def _sparse(vectors: Vectors) -> Vectors:
-  return vectors._replace(values=sparse.csr_array(vectors.values))
+  return (Vectors(finished(values), *about) for values, about in units)
 
 
 def embed_list(
@@ -297,15 +287,8 @@ def embed_list(
 ) -> Vectors:
   """Returns the vectors of the units of a list of texts; there may be none.
 
-  Args:
-    model: the encoder.
-    texts: a list of any length, of texts of any length.
-    options: which vectors to compute; `layers` are not checked yet, and `pool`
-      may be "".
-    length_option: the option that sets the length, for log lines.
-
-  Returns:
-    Vectors whose `texts` are indices of `texts`.
+  Their `texts` are indices of `texts`. The options' `layers` are not checked
+  yet, and `pool` may be ""; length_option sets the length, for log lines.
 
   Raises:
     ConfigError: see resolve_layers.
@@ -350,10 +333,9 @@ def log_windows(
     console.log(note)
 
 
-def _normalized(vectors: Vectors) -> Vectors:
+def _normalized(x: np.ndarray) -> np.ndarray:
   """Returns vectors of length 1; divides by at least 1e-12, as PyTorch does."""
-  norms = np.linalg.norm(vectors.values, axis=-1, keepdims=True)
-  return vectors._replace(values=vectors.values / np.maximum(norms, 1e-12))
+  return x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), 1e-12)
 
 
 def collect(vectors: Iterable[Vectors]) -> Vectors:
@@ -375,15 +357,10 @@ def empty_vectors(options: VectorOptions, cfg: EncoderConfig) -> Vectors:
     ConfigError: see resolve_layers.
   """
   x = np.zeros((len(resolve_layers(options, cfg)), 1, 1, cfg.width), np.float32)
-  return Vectors(
-    values=np.asarray(COMBINE[options.combine](x))[
-      0, :0, ..., : options.truncate_dim or None
-    ],
-    texts=np.zeros(0, np.int64),
-    offsets=np.zeros((0, 2), np.int64),
-    ids=np.zeros(0, np.int32),
-    sources=(),
-  )
+  values = np.asarray(COMBINE[options.combine](x))
+  values = values[0, :0, ..., : options.truncate_dim or None]
+  texts, offsets = np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
+  return Vectors(values, texts, offsets, np.zeros(0, np.int32), ())
 
 
 @functools.lru_cache(maxsize=8)  # So that a second call compiles nothing.

@@ -72,10 +72,9 @@ def import_model(
     folder = sentence_transformers.encoder_folder(whole)
     config = config_json.load_config(folder)
     architecture = config_json.architecture_of(config, folder)
-    alone = part == "encoder"
-    sentences = (
-      None if alone else sentence_transformers.read_pooling(whole, log)
-    )
+    sentences = None
+    if part != "encoder":
+      sentences = sentence_transformers.read_pooling(whole, log)
     model = read_model(folder, config, part=part, log=log)
     if sentences:
       sentence_transformers.check_dim(sentences, model.cfg.width, whole)

@@ -46,9 +46,7 @@ def read_pooling(
 ) -> SentencePooling | None:
   """Returns the pooling that a directory states; None if it doesn't state any.
 
-  Args:
-    folder: a directory with or without modules.json.
-    log: called with a line for what is left out, and about prompts.
+  `log` gets a line for what is left out, and about prompts.
 
   Raises:
     InteropError: the pooling is not supported, or a file is malformed.
@@ -85,8 +83,7 @@ def read_pooling(
   if default:
     log(
       f"{folder}: sentence-transformers puts {prompts[default]!r} before each "
-      "text; "
-      "maskedlm doesn't: add it to your texts"
+      "text; maskedlm doesn't: add it to your texts"
     )
   elif prompts:
     listed = ", ".join(f"{text!r} ({name})" for name, text in prompts.items())
@@ -136,29 +133,19 @@ def write_modules(
   """
   types = [*TYPES[:2], *[TYPES[2]] * sentences.normalize]
   paths = ["", *(f"{i}_{name}" for i, name in enumerate(types) if i)]
+  library = "sentence_transformers.models"
   modules = [
-    {
-      "idx": i,
-      "name": str(i),
-      "path": path,
-      "type": f"sentence_transformers.models.{name}",
-    }
+    {"idx": i, "name": str(i), "path": path, "type": f"{library}.{name}"}
     for i, (name, path) in enumerate(zip(types, paths, strict=True))
   ]
   output_files.write_json(out / FILE, modules)
-  for path in paths[1:]:
-    (out / path).mkdir()
   pooling = {old: name == sentences.pool for name, old in POOLS.items()}
-  output_files.write_json(
-    out / paths[1] / "config.json",
-    {"word_embedding_dimension": width, **pooling},
-  )
-  if sentences.normalize:
-    output_files.write_json(out / paths[2] / "config.json", {})
-  output_files.write_json(
-    out / CONFIG,
-    {"max_seq_length": sentences.length, "do_lower_case": False},
-  )
+  pooling = {"word_embedding_dimension": width, **pooling}
+  for path, config in zip(paths[1:], (pooling, {}), strict=False):
+    (out / path).mkdir()
+    output_files.write_json(out / path / "config.json", config)
+  lengths = {"max_seq_length": sentences.length, "do_lower_case": False}
+  output_files.write_json(out / CONFIG, lengths)
   more = {
     "prompts": dict(sentences.prompts),
     "default_prompt_name": sentences.default_prompt,
@@ -228,11 +215,7 @@ def _prompts(folder: pathlib.Path) -> tuple[dict[str, str], str]:
 
 
 def check_dim(sentences: SentencePooling, width: int, folder) -> None:
-  """Checks truncate_dim against the width of the encoder.
-
-  Raises:
-    InteropError: it is larger.
-  """
+  """Raises InteropError if truncate_dim is above the width of the encoder."""
   if sentences.truncate_dim > width:
     raise InteropError(
       f"{folder / PROMPTS}: truncate_dim={sentences.truncate_dim}, but the "
@@ -242,11 +225,9 @@ def check_dim(sentences: SentencePooling, width: int, folder) -> None:
 
 def _truncate_dim(folder: pathlib.Path) -> int:
   found = json_files.read_object(folder / PROMPTS).get("truncate_dim")
-  if found is None:
-    return 0
-  if isinstance(found, bool) or not isinstance(found, int) or found < 1:
+  if found is not None and (type(found) is not int or found < 1):
     raise InteropError(
       f"{folder / PROMPTS}: truncate_dim={found!r:.40}; expected a whole "
       "number above 0: correct it."
     )
-  return found
+  return found or 0

@@ -66,12 +66,6 @@ def tile(old: Params, fresh: Params) -> Params:
   return {name: _grown(x, fresh.get(name), name) for name, x in old.items()}
 
 
-def keep(old: Params, fresh: Params) -> Params:
-  """Returns `old`: the model doesn't grow."""
-  del fresh
-  return old
-
-
 def pick(old: Params, fresh: Params) -> Params:
   """Returns `old` with only as many layers of its encoder as `fresh` has.
 
@@ -86,7 +80,7 @@ def pick(old: Params, fresh: Params) -> Params:
 
 
 METHODS: dict[str, Callable[[Params, Params], Params]] = {
-  "": keep,
+  "": lambda old, fresh: old,
   "tile": tile,
   "pick": pick,
 }
@@ -112,17 +106,8 @@ def _grown(old: Any, fresh: Any, path: str):
         "and as many tokens and positions."
       )
     if m != n:
-      is_layers = "/layers/" in path and axis == 0
-      places = _layers(m, n) if is_layers else _middle(m, n)
+      places = (np.arange(n) - (n - m) // 2) % m
+      if "/layers/" in path and axis == 0:
+        places = np.array([min(round(i * m / n), m - 1) for i in range(n)])
       old = old[(slice(None),) * axis + (places,)]
   return old
-
-
-def _middle(m: int, n: int) -> np.ndarray:
-  """Returns the places [n] in an axis of m from which one of n is filled."""
-  return (np.arange(n) - (n - m) // 2) % m
-
-
-def _layers(m: int, n: int) -> np.ndarray:
-  """Returns the layers [n] of m that n layers are taken from."""
-  return np.array([min(round(i * m / n), m - 1) for i in range(n)])

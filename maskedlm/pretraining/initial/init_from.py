@@ -25,11 +25,9 @@ SOURCES = ("init_from", "continue_from", "teacher")
 def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:
   """Copies the architecture and the tokenizer of another model into a config.
 
-  Args:
-    config: the config of pretraining, changed in place if it has init_from or
-      continue_from; if it has only a teacher, the tokenizer alone is copied.
-    given: options on the command line, such as "model.rope_theta", which keep
-      their values.
+  The config is changed in place if it has init_from or continue_from; if it has
+  only a teacher, the tokenizer alone is copied. The options `given` on the
+  command line, such as "model.rope_theta", keep their values.
 
   Raises:
     CheckpointError, ConfigError: the model can't be opened or has no encoder,
@@ -92,10 +90,7 @@ def initial_weights(
   copied, unless the MLM head is a generator's (ELECTRA) in only one of them;
   the others stay fresh. A log line names them (see `compare`).
 
-  Args:
-    path: config.init_from.
-    log: receives the line.
-    method: config.grow, a key of grow.METHODS.
+  `path` is config.init_from, `method` config.grow.
 
   Raises (when the result is called):
     CheckpointError, ConfigError: as load.open_checkpoint, or a subtree has
@@ -111,10 +106,8 @@ def initial_weights(
     )
     old = grow.METHODS[method](opened.params, fresh)
     parts = compare(path, old, fresh)
-    log(
-      f"weights of {path}: {', '.join(parts.taken)}"
-      + (f"; initialized: {', '.join(parts.new)}" if parts.new else "")
-    )
+    new = f"; initialized: {', '.join(parts.new)}" if parts.new else ""
+    log(f"weights of {path}: {', '.join(parts.taken)}{new}")
     if opened.cfg.causal:
       log(
         f"{path} is a causal model; here the objective and model.causal decide "
@@ -149,39 +142,27 @@ def compare(path: str, old: Params, fresh: Params) -> Parts:
     new=[name for name in fresh if name not in kept],
     unused=[name for name in old if name not in kept or name not in fresh],
   )
-  wrong = [
-    problem
-    for name in parts.taken
-    for problem in _differences(name, old[name], fresh[name])
-  ]
+  each = (_differences(name, old[name], fresh[name]) for name in parts.taken)
+  wrong = [problem for problems in each for problem in problems]
   if wrong:
+    remedy = "Leave out the options that change the architecture"
+    if any(problem.startswith("generator/") for problem in wrong):
+      remedy += (
+        ", and give objective.generator_size and objective.generator_layers as "
+        "they were there"
+      )
     raise ConfigError(
-      f"init_from={path} doesn't fit this config: {'; '.join(wrong)}. "
-      f"{_remedy(wrong)}"
+      f"init_from={path} doesn't fit this config: {'; '.join(wrong)}. {remedy}."
     )
   return parts
-
-
-def _remedy(wrong: list[str]) -> str:
-  if any(problem.startswith("generator/") for problem in wrong):
-    return (
-      "Leave out the options that change the architecture, and give "
-      "objective.generator_size and objective.generator_layers as they were "
-      "there."
-    )
-  return "Leave out the options that change the architecture."
 
 
 def _differences(path: str, old, new) -> list[str]:
   """Returns "encoder/...: [5, 4] there, [6, 4] here" for each difference."""
   if not (isinstance(old, dict) and isinstance(new, dict)):
+    kinds = {type(None): "absent", dict: "a subtree"}
     there, here = (
-      "absent"
-      if x is None
-      else "a subtree"
-      if isinstance(x, dict)
-      else str(list(np.shape(x)))
-      for x in (old, new)
+      kinds.get(type(x)) or str(list(np.shape(x))) for x in (old, new)
     )
     return [] if there == here else [f"{path}: {there} there, {here} here"]
   return [
