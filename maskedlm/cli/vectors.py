@@ -55,9 +55,8 @@ class Search:
     queries = text_lines.given_texts(self.text, STDIN)
     for some in text_lines.request_groups(queries, QUERIES, self.text, [STDIN]):
       places, texts = zip(*some, strict=True)
-      found = search.search(
-        model, index, texts, top=top, candidates=self.candidates
-      )
+      how = {"top": top, "candidates": self.candidates}
+      found = search.search(model, index, texts, **how)
       if self.reranker:
         found = reranking.rerank_hits(reranker, texts, found, top=self.top_k)
       for where, query, hits in zip(places, texts, found, strict=True):
@@ -160,12 +159,10 @@ class Similarity:
         if self.json:
           console.print_json(_fields(pair, made))
           continue
-        lines = [
-          *(_marked(each) for each in (pair.a, pair.b)),
-          f"  cosine        {made.cosine:z.3f}",
-        ]
+        lines = [_marked(pair.a), _marked(pair.b)]
+        lines += [f"  cosine        {made.cosine:z.3f}"]
         if made.standardised is not None:
-          lines.append(f"  standardised  {made.standardised:z.3f}")
+          lines += [f"  standardised  {made.standardised:z.3f}"]
         print("\n".join(lines), flush=True)
 
   def _score_wic(self, compared) -> None:
@@ -210,12 +207,10 @@ def _wic_table(scores) -> list[str]:
 def _fields(pair, made) -> dict:
   """Returns a pair and its similarity as a JSON object."""
   file, line = pair.a.text.file, pair.a.text.line
-  fields = {
-    **({"file": file, "line": line} if file else {}),
-    "words": [pair.a.word, pair.b.word],
-    "texts": [pair.a.text.text, pair.b.text.text],
-    "cosine": made.cosine,
-  }
+  fields = {"file": file, "line": line} if file else {}
+  fields["words"] = [pair.a.word, pair.b.word]
+  fields["texts"] = [pair.a.text.text, pair.b.text.text]
+  fields["cosine"] = made.cosine
   if made.standardised is not None:
     fields["standardised"] = made.standardised
   return fields

@@ -39,7 +39,6 @@ def make_rows(
       row[k] = ids.setdefault(text, len(ids))
   queries = {"": NONE}
   query_ids = [queries.setdefault(e.query, len(queries) - 1) for e in examples]
-
   copies = {e.query for e in examples if e.query == e.passages[0]}
 
   def encode(prefix: str, texts: Sequence[str], part=()) -> list[PairRow]:

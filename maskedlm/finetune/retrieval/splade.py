@@ -57,7 +57,6 @@ class Options(ranked_passages.Passages):
 
 
 def make_application(setup: Setup, options: Options) -> Application:
-  """Returns the Application."""
   cfg = setup.cfg
 
   def init(key: Key) -> Params:
@@ -72,7 +71,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     hidden = masked_lm.encode(cfg, params, rows, key, train)
     logits = masked_lm.word_logits(cfg, params, hidden)
     real = rows["segment_ids"][..., None] > 0
-    # The logarithm of the largest, which is the largest of the logarithms.
+    # Its logarithm is the largest of the logarithms.
     largest = jnp.max(logits, axis=1, where=real, initial=0)
     return jnp.log1p(largest).reshape(B, C, -1)
 
@@ -103,9 +102,8 @@ def make_application(setup: Setup, options: Options) -> Application:
   def decode(examples, rows, outputs, tuned):
     if not examples:
       return []
-    weights, terms = np.stack(outputs["weights"]), np.stack(outputs["terms"])
-    *shape, K = weights.shape
-    starts = np.arange(np.prod(shape) + 1) * K
+    weights, terms = (np.stack(outputs[n]) for n in ("weights", "terms"))
+    starts = np.arange(0, weights.size + 1, weights.shape[-1])
     x = sparse.csr_array(
       (weights.ravel(), terms.ravel(), starts),
       shape=(len(starts) - 1, cfg.padded_vocab_size),

@@ -35,9 +35,7 @@ def decode(codes: np.ndarray, width: int) -> np.ndarray:
 def map_array(path: str | os.PathLike, name: str) -> np.ndarray:
   """Returns an array of an .npz file in the file system, mapped, not loaded.
 
-  Raises:
-    ValueError, KeyError, OSError, zipfile.BadZipFile: as numpy does, also if
-      the checksum is wrong.
+  It raises what numpy does, also if the checksum is wrong.
   """
   with zipfile.ZipFile(path) as file, file.open(f"{name}.npy") as member:
     np.lib.format.read_magic(member)

@@ -10,7 +10,7 @@ import os
 import pathlib
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import numpy as np
 from scipy import sparse
@@ -22,19 +22,8 @@ from maskedlm.runtime import output_files, output_options
 Write = Callable[[Vectors], None]
 
 
-class Column(NamedTuple):
-  """An array that grows along its first axis."""
-
-  file: BinaryIO
-  dtype: np.dtype  # Includes the shape of one element.
-
-
 def check_vector_file(path: str | pathlib.Path) -> None:
-  """Checks a file's suffix and that the file can be written.
-
-  Raises:
-    ConfigError: see output_options.check_file.
-  """
+  """Checks a file's suffix and that it can be written; raises ConfigError."""
   output_options.check_file(path, option="--out", suffixes=tuple(WRITERS))
 
 
@@ -74,14 +63,9 @@ def _jsonl(file: BinaryIO, about: Mapping[str, Any]) -> Iterator[Write]:
     form = ", ".join(["%.9g"] * vectors.values.shape[1])
     for i, (begin, end) in enumerate(vectors.offsets.tolist()):
       source = vectors.sources[i]
-      fields = {
-        "file": source.file,
-        "line": source.line,
-        "text": int(vectors.texts[i]),
-        "begin": begin,
-        "end": end,
-        "form": source.text[begin:end],
-      }
+      fields = {"file": source.file, "line": source.line}
+      fields |= {"text": int(vectors.texts[i]), "begin": begin, "end": end}
+      fields["form"] = source.text[begin:end]
       if source.name:
         fields["name"] = source.name
       if vectors.ids[i] >= 0:
@@ -98,27 +82,29 @@ def _npz(out: BinaryIO, about: Mapping[str, Any]) -> Iterator[Write]:
   """Writes an .npz; its arrays grow in temporary files beside it."""
   folder = os.path.dirname(out.name)
   with contextlib.ExitStack() as stack:
-    columns: dict[str, Column] = {}
+    # Name -> a file, and the type and shape of one element in it.
+    columns: dict[str, tuple[BinaryIO, np.dtype]] = {}
     source_files, names, count, end, words = [], [], 0, 0, 0
 
-    def append(name: str, values: np.ndarray, dtype: str) -> None:
+    def append(name: str, values, dtype: str = "") -> None:
+      values = np.ascontiguousarray(values, dtype or None)
       if name not in columns:
         file = stack.enter_context(tempfile.TemporaryFile(dir=folder))
-        columns[name] = Column(file, np.dtype((dtype, values.shape[1:])))
-      columns[name].file.write(np.ascontiguousarray(values, dtype).data)
+        element = np.dtype((values.dtype, values.shape[1:]))
+        columns[name] = file, element
+      columns[name][0].write(values.data)
 
     def write(vectors: Vectors) -> None:
       nonlocal count, end, words
       if sparse.issparse(x := vectors.values):
         made = splade.to_columns(x, begins=not count, before=words)
         for name, values in made.items():
-          append(name, values, values.dtype.str)
+          append(name, values)
         words += x.nnz
       else:
         append("vectors", x, "<f4")
       if about.get("codes"):
-        made = codes.encode(vectors.values, about["codes"])
-        append("codes", made, made.dtype.str)
+        append("codes", codes.encode(x, about["codes"]))
       append("texts", vectors.texts, "<i8")
       append("offsets", vectors.offsets, "<i8")
       append("ids", vectors.ids, "<i4")
@@ -129,31 +115,28 @@ def _npz(out: BinaryIO, about: Mapping[str, Any]) -> Iterator[Write]:
         if source.file not in source_files:
           source_files.append(source.file)
         encoded = np.frombuffer(source.text.encode(), np.uint8)
-        if not count:
-          append("text_starts", np.array([0]), "<i8")
-        count, end = count + 1, end + len(encoded)
-        append("text_starts", np.array([end]), "<i8")
-        append("text_bytes", encoded, "|u1")
-        append("text_lines", np.array([source.line]), "<i8")
-        place = source_files.index(source.file)
-        append("text_files", np.array([place]), "<i4")
+        starts = [end, end + len(encoded)]
+        append("text_starts", starts[bool(count) :], "<i8")
+        count, end = count + 1, starts[1]
+        append("text_bytes", encoded)
+        append("text_lines", [source.line], "<i8")
+        append("text_files", [source_files.index(source.file)], "<i4")
         names.append(source.name)
 
     yield write
     # numpy writes memory-mapped arrays without loading them whole.
-    arrays = {name: _map(column) for name, column in columns.items()}
+    arrays = {name: _map(*column) for name, column in columns.items()}
     if any(names):
       arrays["text_names"] = np.array(names)
     stored = np.array(json.dumps({**about, "files": source_files}))
     np.savez(out, **arrays, about=stored)
 
 
-def _map(column: Column) -> np.ndarray:
+def _map(file: BinaryIO, element: np.dtype) -> np.ndarray:
   """Returns a memory map, or an empty array, as mmap refuses empty files."""
-  column.file.flush()
-  if not column.file.tell():
-    return np.empty(0, column.dtype)
-  return np.memmap(column.file, column.dtype, mode="r")
+  file.flush()
+  is_empty = not file.tell()
+  return np.empty(0, element) if is_empty else np.memmap(file, element, "r")
 
 
 WRITERS = {".npz": _npz, ".jsonl": _jsonl}
