@@ -67,12 +67,7 @@ class Embed:
       )
 
   def run(self) -> None:
-    from maskedlm.inference.vectors import (
-      splade,
-      standardise,
-      vectors,
-      writers,
-    )
+    from maskedlm.inference.vectors import splade, standardise, vectors, writers
 
     fitted = None
     if self.standardise:

@@ -163,12 +163,7 @@ def make_step(
   memory until the last update is known.
   """
   direct = make_direction(
-    task,
-    tx,
-    seed=seed,
-    accumulate=accumulate,
-    unfreeze=unfreeze,
-    gather=gather,
+    task, tx, seed=seed, accumulate=accumulate, unfreeze=unfreeze, gather=gather
   )
 
   def step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:

@@ -102,10 +102,7 @@ COMBINE = {  # [k, B, L, D] -> [B, L, C]
 
 
 def open_text_encoder(
-  path: str | pathlib.Path,
-  *,
-  length: int = 0,
-  batch_tokens: int = BATCH_TOKENS,
+  path: str | pathlib.Path, *, length: int = 0, batch_tokens: int = BATCH_TOKENS
 ) -> TextEncoder:
   """Opens a workdir (its best checkpoint if fine-tuned) or a checkpoint.
 
