@@ -128,48 +128,40 @@ class Evaluate:
     from maskedlm.inference.vectors import ranking, vectors
     from maskedlm.runtime import startup
 
-    given = [
-      f"--{name}={value}"
-      for name in ("source", "mask_rate", "seed", "field")
-      if (value := getattr(self, name)) is not None
-    ] + list(self.tuned.config)
+    own = {
+      n: getattr(self, n) for n in ("source", "mask_rate", "seed", "field")
+    }
+    given = [f"--{n}={x}" for n, x in own.items() if x is not None]
+    given += self.tuned.config
     if self.tuned.batch_size != groups.FineTuned.batch_size:
       given.append(f"--batch_size={self.tuned.batch_size}")
-    for token in given:
-      raise ConfigError(f"{token} has no effect on {data}: leave it out.")
+    if given:
+      raise ConfigError(f"{given[0]} has no effect on {data}: leave it out.")
     collection = beir.read_collection(data)
     startup.enable_compile_cache()
     path, length = self.tuned.checkpoint, self.tuned.length or 0
-    reranker = reranking.open_if_reranker(path, length=length)
-    depth = reranking.DEPTH if reranker or self.reranker else ranking.DEPTH
-    if reranker:
+    first = reranker = reranking.open_if_reranker(path, length=length)
+    if self.reranker and first:
+      raise ConfigError(f"--reranker={self.reranker}: {path} is one; give one.")
+    if self.reranker:
+      reranker = reranking.open_reranker(self.reranker)
+    depth = reranking.DEPTH if reranker else ranking.DEPTH
+    show = groups.show_progress
+    if first:
       run = ranking.rank_by_words(collection, depth=depth)
     else:
       model = vectors.open_text_encoder(path, length=length)
-      run = ranking.rank(
-        model, collection, depth=depth, progress=groups.show_progress
-      )
-    if self.reranker:
-      if reranker:
-        raise ConfigError(
-          f"--reranker={self.reranker}: {path} is one; give one."
-        )
-      reranker = reranking.open_reranker(self.reranker)
+      run = ranking.rank(model, collection, depth=depth, progress=show)
     if reranker:
-      run = reranking.rerank(reranker, run, collection, groups.show_progress)
+      run = reranking.rerank(reranker, run, collection, show)
     console.clear_progress()
     values = ranking.measure(run, collection)
-    counts = {
-      "queries": len(collection.queries),
-      "passages": len(collection.passages),
-    }
+    queries, passages = len(collection.queries), len(collection.passages)
     if self.json:
-      console.print_json({**counts, **values})
+      console.print_json({"queries": queries, "passages": passages, **values})
     else:
-      print(
-        f"{data}: {counted(counts['queries'], 'query')}, "
-        f"{counted(counts['passages'], 'passage')}"
-      )
+      head = f"{counted(queries, 'query')}, {counted(passages, 'passage')}"
+      print(f"{data}: {head}")
       for name, value in values.items():
         print(f"  {name:<20} {value:.4f}")
     if self.out:

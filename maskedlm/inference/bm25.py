@@ -28,17 +28,12 @@ def scores(
       "BM25 needs the package bm25s: pip install 'maskedlm[bm25]'."
     ) from None
 
-  def words(texts: Sequence[str]) -> list[list[str]]:
-    how = {"stopwords": None, "show_progress": False, "return_ids": False}
-    return bm25s.tokenize(list(texts), **how)
-
   logging.getLogger("bm25s").setLevel(logging.WARNING)
-  index, tokens = bm25s.BM25(), words(passages)
-  has_words = any(tokens)
-  if has_words:
+  how = {"stopwords": None, "show_progress": False, "return_ids": False}
+  tokens, asked = (bm25s.tokenize([*x], **how) for x in (passages, queries))
+  index = bm25s.BM25()
+  if has_words := any(tokens):
     index.index(tokens, show_progress=False)
-  for own in words(queries):
-    if own and has_words:
-      yield index.get_scores(own)
-    else:
-      yield np.zeros(len(passages), np.float32)
+  none = np.zeros(len(passages), np.float32)
+  for own in asked:
+    yield index.get_scores(own) if own and has_words else none

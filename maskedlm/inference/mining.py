@@ -12,9 +12,8 @@ Moreira et al. 2024, arXiv:2407.15831, here for negative scores as well). The
 scores s are the teacher's, or else the model's, or else BM25's.
 """
 
-import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,50 +60,42 @@ def read_source(data: str) -> Source:
     DataError: see beir.read_collection and formats/passages.py.
   """
   if data.startswith(beir.PREFIX):
-    texts, queries, qrels = beir.read_collection(data)
-    pairs = [
-      (
-        queries[q],
-        [texts[p] for p, score in judged.items() if score > 0],
-        texts.get(q, ""),
-      )
-      for q, judged in qrels.items()
-    ]
-    return _source(texts.values(), pairs)
-  examples = data_files.read_examples(make_task("retrieval", {}), data)
-  right: dict[str, list[str]] = {}
-  for x in examples:
-    right.setdefault(x.query, []).append(x.passages[0])
-  return _source(
-    itertools.chain.from_iterable(x.passages for x in examples),
-    [(query, own, "") for query, own in right.items() if query],
-  )
+    of_id, queries, qrels = beir.read_collection(data)
+    texts = [*of_id.values()]
+    right = [[of_id[p] for p in x if x[p] > 0] for x in qrels.values()]
+    # Of each query, its text, and perhaps the passage of its id.
+    asked = [(queries[q], of_id.get(q, "")) for q in qrels]
+  else:
+    examples = data_files.read_examples(make_task("retrieval", {}), data)
+    texts = [text for x in examples for text in x.passages]
+    answers: dict[str, list[str]] = {}
+    for x in examples:
+      if x.query:
+        answers.setdefault(x.query, []).append(x.passages[0])
+    right, asked = [*answers.values()], [(query,) for query in answers]
+  kept: dict[str, str] = {}
+  texts = [text for text in texts if text.strip()]
+  for text in texts:
+    kept.setdefault(_key(text), text)
+  ids = {key: i for i, key in enumerate(kept)}
 
+  def found(*texts: str) -> list[int]:
+    return [*{ids[x]: 0 for x in map(_key, texts) if x in ids}]
 
-def _source(texts: Iterable[str], pairs) -> Source:
-  """Returns the Source of (query, its right texts, the text of its id)."""
-
-  def key(text: str) -> str:
-    return " ".join(text.split()).casefold()
-
-  ids: dict[str, int] = {}
-  kept, copies = [], 0
-  for text in filter(str.strip, texts):
-    if ids.setdefault(key(text), len(kept)) == len(kept):
-      kept.append(text)
-    else:
-      copies += 1
-  right = [[*{ids[key(x)]: 0 for x in own if x.strip()}] for _, own, _ in pairs]
   return Source(
-    kept,
-    [query for query, _, _ in pairs],
-    right,
-    [
-      frozenset([*own, *(ids[x] for x in (key(q), key(same)) if x in ids)])
-      for own, (q, _, same) in zip(right, pairs, strict=True)
+    passages=[*kept.values()],
+    queries=[query for query, *_ in asked],
+    right=[found(*own) for own in right],
+    left_out=[
+      frozenset(found(*own, *same))
+      for own, same in zip(right, asked, strict=True)
     ],
-    copies,
+    copies=len(texts) - len(kept),
   )
+
+
+def _key(text: str) -> str:
+  return " ".join(text.split()).casefold()
 
 
 def cosines(
@@ -145,10 +136,8 @@ def window(
     k = min(ranks[1] + len(left_out), len(scores))
     best = np.argpartition(-scores, k - 1)[:k]
     best = best[np.lexsort((best, -scores[best]))]
-    found = [
-      i for i in best.tolist() if i not in left_out and scores[i] > floor
-    ]
-    for rank, i in enumerate(found[: ranks[1]], 1):
+    best = [i for i in best.tolist() if i not in left_out and scores[i] > floor]
+    for rank, i in enumerate(best[: ranks[1]], 1):
       points[i] += 1 / (FUSION + rank)
   order = sorted(points, key=lambda i: (-points[i], i))
   return order[ranks[0] - 1 : ranks[1]]
@@ -181,8 +170,7 @@ def mine(
     progress: called with (texts or batches done, their number).
 
   Raises:
-    ConfigError: nothing ranks, the ranks are not in order, or a model can't be
-      used.
+    ConfigError: nothing ranks, ranks are not in order, or a model is no such.
     DataError: see read_source; no query has a negative.
   """
   if not checkpoint and not use_bm25:
@@ -194,26 +182,30 @@ def mine(
   if margin is None and (checkpoint or teacher):
     margin = MARGIN
   source = read_source(data)
-  rankings = []
+  lists, floors = [], []
   if checkpoint:
-    rankings.append((cosines(checkpoint, source, progress), -np.inf))
+    lists.append(cosines(checkpoint, source, progress))
+    floors.append(-np.inf)
   if use_bm25:  # Without a word of the query, a passage has no rank.
-    rankings.append((bm25.scores(source.queries, source.passages), 0.0))
-  rows, dropped = [], Counter()
-  for i, s in enumerate(_scored(source, rankings, ranks, teacher, progress)):
-    own = np.array([j for j in s if j not in source.left_out[i]], np.int64)
-    if seed is not None:
-      own = own[np.argsort(hashing.bits(seed, "mine", i, own))]
-    for right in source.right[i]:
-      limit = (
-        s[right] - abs(s[right]) * margin if margin is not None else np.inf
-      )
-      near = [j for j in own.tolist() if s[j] <= limit]
-      dropped["too_near"] += len(own) - len(near)
-      dropped["fewer"] += 0 < len(near) < negatives
-      dropped["without"] += not near
-      if near:
-        rows.append(_row(source, i, [right, *near[:negatives]], s))
+    lists.append(bm25.scores(source.queries, source.passages))
+    floors.append(0.0)
+  reranker = reranking.open_if_reranker(teacher) if teacher else None
+  if teacher and not reranker:
+    lists.insert(0, cosines(teacher, source, progress))
+  # Of each query, {passage: score}: its right ones, then the window's.
+  scored: list[dict[int, float]] = []
+  for i, scores in enumerate(zip(*lists, strict=True)):
+    found = window(scores[-len(floors) :], floors, source.left_out[i], ranks)
+    scored.append({j: float(scores[0][j]) for j in source.right[i] + found})
+  if reranker:
+    pairs = [
+      (query, source.passages[j])
+      for query, own in zip(source.queries, scored, strict=True)
+      for j in own
+    ]
+    made = iter(reranking.scores(reranker, pairs, progress).tolist())
+    scored = [{j: next(made) for j in own} for own in scored]
+  rows, dropped = _rows(source, scored, negatives, margin, seed)
   if not rows:
     raise DataError(
       f"{data}: no query has a negative at the ranks {ranks[0]} to {ranks[1]} "
@@ -229,42 +221,30 @@ def mine(
     "rows": len(rows),
     "negatives": sum(len(row["negatives"]) for row in rows),
   }
-  return Mined(
-    rows, counts | {x: dropped[x] for x in ("too_near", "fewer", "without")}
-  )
+  return Mined(rows, counts | dropped)
 
 
-def _scored(source, rankings, ranks, teacher, progress):
-  """Returns {passage: score} of each query: its right ones, then the window's.
-
-  The rankings are (scores [n] of each query, the score that a passage must
-  exceed to have a rank).
-  """
-  lists, floors = zip(*rankings, strict=True)
-  reranker = reranking.open_if_reranker(teacher) if teacher else None
-  if teacher and not reranker:
-    lists = (*lists, cosines(teacher, source, progress))
-  judge = -1 if teacher and not reranker else 0
-  made = []
-  for i, scores in enumerate(zip(*lists, strict=True)):
-    found = window(scores[: len(floors)], floors, source.left_out[i], ranks)
-    made.append({j: float(scores[judge][j]) for j in source.right[i] + found})
-  if reranker:
-    pairs = [
-      (source.queries[i], source.passages[j])
-      for i, found in enumerate(made)
-      for j in found
-    ]
-    scores = iter(reranking.scores(reranker, pairs, progress).tolist())
-    made = [{j: next(scores) for j in found} for found in made]
-  return made
-
-
-def _row(source: Source, i: int, passages: Sequence[int], scores):
-  right, *negatives = (source.passages[j] for j in passages)
-  return {
-    "query": source.queries[i],
-    "passage": right,
-    "negatives": negatives,
-    "scores": [round(scores[j], 6) for j in passages],
-  }
+def _rows(source: Source, scored, negatives: int, margin, seed):
+  """Returns (rows, counts of what was dropped), as `mine`."""
+  rows, dropped = [], {"too_near": 0, "fewer": 0, "without": 0}
+  for i, s in enumerate(scored):
+    own = np.array([j for j in s if j not in source.left_out[i]], np.int64)
+    if seed is not None:
+      own = own[np.argsort(hashing.bits(seed, "mine", i, own))]
+    for right in source.right[i]:
+      limit = np.inf if margin is None else s[right] - abs(s[right]) * margin
+      near = [j for j in own.tolist() if s[j] <= limit]
+      dropped["too_near"] += len(own) - len(near)
+      dropped["fewer"] += 0 < len(near) < negatives
+      dropped["without"] += not near
+      if near:
+        near = near[:negatives]
+        rows.append(
+          {
+            "query": source.queries[i],
+            "passage": source.passages[right],
+            "negatives": [source.passages[j] for j in near],
+            "scores": [round(s[j], 6) for j in (right, *near)],
+          }
+        )
+  return rows, dropped

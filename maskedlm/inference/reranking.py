@@ -16,7 +16,6 @@ from maskedlm.finetune import predict
 from maskedlm.inference.vectors import ranking, search
 from maskedlm.training.checkpoints import load
 
-KIND = "reranking"
 DEPTH = 100  # Passages of the first stage that are read again, of each query.
 
 
@@ -33,17 +32,14 @@ class Hit(NamedTuple):
 def open_if_reranker(
   path: str, *, length: int = 0
 ) -> predict.FineTunedModel | None:
-  """Returns the reranker of a workdir or checkpoint; None if it is no such.
-
-  A row has `length` tokens at most; 0 = as trained.
-  """
+  """Returns the model if it is a reranker, or None; length 0 = as trained."""
   opened = load.open_best(path)
-  is_one = opened.meta["task"].get("kind") == KIND
+  is_one = opened.meta["task"].get("kind") == "reranking"
   return predict.make_model(opened, path, length=length) if is_one else None
 
 
 def open_reranker(path: str) -> predict.FineTunedModel:
-  """Returns the same; raises ConfigError if it is another model."""
+  """Returns the reranker of a workdir; raises ConfigError if it is another."""
   if model := open_if_reranker(path):
     return model
   raise ConfigError(
@@ -72,10 +68,8 @@ def rerank(
   """Returns a run with the model's scores instead."""
   names = [(q, p) for q, found in run.items() for p in found]
   pairs = [(collection.queries[q], collection.passages[p]) for q, p in names]
-  made: dict[str, dict[str, float]] = {q: {} for q in run}
-  for (q, p), score in zip(names, scores(model, pairs, progress), strict=True):
-    made[q][p] = float(score)
-  return made
+  made = iter(scores(model, pairs, progress).tolist())
+  return {q: {p: next(made) for p in found} for q, found in run.items()}
 
 
 def rerank_hits(
@@ -86,11 +80,8 @@ def rerank_hits(
   top: int,
 ) -> list[list[Hit]]:
   """Returns the `top` hits of each query by the model's scores, best first."""
-  pairs = [
-    (query, hit.text)
-    for query, found in zip(queries, hits, strict=True)
-    for hit in found
-  ]
+  both = zip(queries, hits, strict=True)
+  pairs = [(query, hit.text) for query, found in both for hit in found]
   made = iter(scores(model, pairs).tolist())
   scored = [[Hit(next(made), *hit) for hit in found] for found in hits]
   return [sorted(x, key=lambda hit: -hit.score)[:top] for x in scored]

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from maskedlm.core.task import Batch
+from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.batches.text_pairs import PairRow, cut_sizes
+from maskedlm.finetune.common.head import Head
 from maskedlm.finetune.contract import Rows
 
 
@@ -57,3 +58,14 @@ def flatten_sequences(batch: Batch) -> Batch:
     },
     **{name: batch[name] for name in ("packed", "places") if name in batch},
   }
+
+
+def head_of_each(head: Head) -> Head:
+  """Returns a Head with logits [B, C], given one with [B * C, 1]."""
+
+  def logits(params: Params, batch: Batch, key: Key, train: bool):
+    B, C, _ = batch["input_ids"].shape
+    rows = flatten_sequences(batch)
+    return head.logits(params, rows, key, train).reshape(B, C)
+
+  return Head(head.init, logits)

@@ -5,6 +5,7 @@ of the right passage, from 1, or None without a query.
 """
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from maskedlm.core.options import copy_option
 from maskedlm.data.labelled.formats import passages
 from maskedlm.data.labelled.formats.passages import Example
 from maskedlm.finetune.common.options import Shared
-from maskedlm.finetune.contract import Prediction, task_option
+from maskedlm.finetune.contract import FinetuneTask, Prediction, task_option
 
 CUTOFFS = (1, 2, 5, 10, 20, 50, 100)  # Rows of the table ranks.tsv.
 
@@ -43,21 +44,29 @@ class Passages:
   header: tuple[str, ...] = copy_option(Shared, "header")
 
 
-def columns_of(options: Passages) -> passages.Columns:
-  """Returns the names of the columns of a file."""
-  return passages.Columns(
+def make_task(name: str, options: Passages, **own: Any) -> FinetuneTask:
+  """Returns a task of such files, with other fields of its own."""
+  columns = passages.Columns(
     (options.query,) if options.query else passages.QUERY_COLUMNS,
     (options.passage,) if options.passage else passages.PASSAGE_COLUMNS,
     options.label,
   )
+  return FinetuneTask(
+    name=name,
+    options=options,
+    read_examples=functools.partial(
+      passages.read_examples, columns=columns, header=options.header
+    ),
+    parse_line=functools.partial(passages.parse_line, columns=columns),
+    format_tables=format_tables,
+    split_key=lambda example: example.passages[0],
+    demo_lines=("Who wrote it?\tThe author was Jane.\tIt rained for a week.",),
+    **own,
+  )
 
 
 def describe_labels(examples: Sequence[Example]) -> dict[str, Any]:
-  """Returns {}: there are no labels.
-
-  Raises:
-    DataError: an example has no query.
-  """
+  """Returns {}; raises DataError if an example has no query."""
   for example in examples:
     if not example.query:
       raise DataError(

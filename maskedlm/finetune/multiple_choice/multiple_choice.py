@@ -14,13 +14,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from maskedlm.core.options import copy_option
-from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.batches.text_pairs import pair_row
 from maskedlm.data.labelled.formats import choices
 from maskedlm.data.labelled.formats.choices import Example
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import multi_sequence, single_label
-from maskedlm.finetune.common.head import Head, make_row_head
+from maskedlm.finetune.common.head import make_row_head
 from maskedlm.finetune.common.label_metrics import confusion_table
 from maskedlm.finetune.common.labels import Gold
 from maskedlm.finetune.common.options import Shared
@@ -75,13 +74,6 @@ def make_application(setup: Setup, options: Options) -> Application:
   tokenizer, cfg, label_info, length = setup
   head = make_row_head(cfg, 1, pooler=options.pooler, name="choice_head")
 
-  def logits(params: Params, batch: Batch, key: Key, train: bool):
-    """Returns float32 [B, C]; the encoder reads B * C rows."""
-    B, C, _ = batch["input_ids"].shape
-    return head.logits(
-      params, multi_sequence.flatten_sequences(batch), key, train
-    ).reshape(B, C)
-
   def score(
     examples: Sequence[Example], predictions: Sequence[Prediction]
   ) -> dict[str, float]:
@@ -89,7 +81,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     return {"accuracy": float(np.mean([g == p["label"] for g, p in pairs]))}
 
   return single_label.make_classifier(
-    Head(head.init, logits),
+    multi_sequence.head_of_each(head),
     make_rows=lambda examples: make_rows(
       examples, tokenizer, cfg, length=length, count=label_info.get("choices")
     ),

@@ -20,7 +20,6 @@ from maskedlm.core.errors import DataError
 from maskedlm.core.options import copy_option
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.batches.text_pairs import pair_row
-from maskedlm.data.labelled.formats import passages
 from maskedlm.data.labelled.formats.passages import Example
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import multi_sequence, ranked_passages
@@ -72,9 +71,8 @@ def loss_and_metrics(kind: str, logits, batch: Batch):
   is_there = jnp.arange(logits.shape[1]) < batch["counts"][:, None]
   is_list = batch["example_weights"] * (batch["counts"] > 1)
   of_list = jnp.where(is_there, logits, -1e9)
-  nll, correct = losses.loss_and_correct(
-    of_list, jnp.zeros(len(logits), jnp.int32)
-  )
+  right = jnp.zeros(len(logits), jnp.int32)
+  nll, correct = losses.loss_and_correct(of_list, right)
   terms = losses.weighted_sum(nll, is_list)
   if kind == "list":
     reports.report(of_list, is_list)
@@ -92,24 +90,19 @@ def loss_and_metrics(kind: str, logits, batch: Batch):
 def make_application(setup: Setup, options: Options) -> Application:
   """Returns the Application."""
   tokenizer, cfg, _, length = setup
-  head = make_row_head(cfg, 1, pooler=options.pooler)
+  row_head = make_row_head(cfg, 1, pooler=options.pooler)
+  head = multi_sequence.head_of_each(row_head)
 
-  def logits(params: Params, batch: Batch, key: Key, train: bool):
-    """Returns float32 [B, C]; the encoder reads B * C rows."""
-    B, C, _ = batch["input_ids"].shape
-    rows = multi_sequence.flatten_sequences(batch)
-    return head.logits(params, rows, key, train).reshape(B, C)
+  def loss(params: Params, batch: Batch, key: Key, train: bool):
+    logits = head.logits(params, batch, key, train)
+    return loss_and_metrics(options.loss, logits, batch)
 
   return Application(
-    make_rows=lambda examples: make_rows(
-      examples, tokenizer, cfg, length=length
-    ),
+    make_rows=lambda x: make_rows(x, tokenizer, cfg, length=length),
     init=head.init,
-    loss=lambda params, batch, key, train: loss_and_metrics(
-      options.loss, logits(params, batch, key, train), batch
-    ),
+    loss=loss,
     outputs=lambda params, batch, every=ensemble.alone: {
-      "scores": ensemble.mean(every(logits(params, batch, None, False)))
+      "scores": ensemble.mean(every(head.logits(params, batch, None, False)))
     },
     decode=decode,
     score=ranked_passages.evaluate_ranks,
@@ -132,17 +125,12 @@ def make_rows(
   counts = [len(example.passages) for example in examples]
   texts = [*{x: 0 for e in examples for x in (e.query, *e.passages, "")}]
   ids = dict(zip(texts, tokenizer.encode_batch(texts), strict=True))
-  row = functools.partial(
-    pair_row,
-    tokenizer,
-    length=length,
-    separators=cfg.pair_separators,
-    num_types=cfg.num_types,
-  )
-  empty = row(ids[""], ids[""])
+  how = {"separators": cfg.pair_separators, "num_types": cfg.num_types}
+  row = functools.partial(pair_row, tokenizer, length=length, **how)
+  empty = [row(ids[""], ids[""])]
   rows = [
     [row(ids[e.query], ids[passage]) for passage in e.passages]
-    + [empty] * (max(counts) - len(e.passages))
+    + empty * (max(counts) - len(e.passages))
     for e in examples
   ]
   return multi_sequence.stack_rows(
@@ -161,39 +149,24 @@ def decode(
   predictions = []
   for i, example in enumerate(examples):
     scores = outputs["scores"][i][: len(example.passages)]
-    best = int(np.argmax(scores))
     is_ranked = example.is_gold and example.query
-    predictions.append(
-      {
-        "rank": int(np.sum(scores >= scores[0])) if is_ranked else None,
-        "passage": example.passages[best],
-        "score": float(scores[best]),
-        "scores": scores.tolist(),
-      }
-    )
+    rank = int(np.sum(scores >= scores[0])) if is_ranked else None
+    best = int(np.argmax(scores))
+    found = {"passage": example.passages[best], "score": float(scores[best])}
+    predictions.append({"rank": rank, **found, "scores": scores.tolist()})
   return predictions
 
 
 def format_prediction(prediction: Prediction) -> str:
   """Returns the score of the best passage, and its text."""
-  return "{:.3f}\t{}".format(
-    prediction["score"], " ".join(prediction["passage"].split())
-  )
+  return f"{prediction['score']:.3f}\t{' '.join(prediction['passage'].split())}"
 
 
 def make_task(options: Options) -> FinetuneTask:
-  columns = ranked_passages.columns_of(options)
-  return FinetuneTask(
-    name="reranking",
-    options=options,
-    read_examples=functools.partial(
-      passages.read_examples, columns=columns, header=options.header
-    ),
-    parse_line=functools.partial(passages.parse_line, columns=columns),
+  return ranked_passages.make_task(
+    "reranking",
+    options,
     describe_labels=describe_labels,
     make_application=functools.partial(make_application, options=options),
     format_prediction=format_prediction,
-    format_tables=ranked_passages.format_tables,
-    split_key=lambda example: example.passages[0],
-    demo_lines=("Who wrote it?\tThe author was Jane.\tIt rained for a week.",),
   )

@@ -58,12 +58,8 @@ def loss_and_metrics(
 ) -> tuple[Metrics, Metrics]:
   """Returns (terms, metrics) as Task.loss; metrics are of whole vectors.
 
-  Args:
-    kind: see above.
-    x: float32 [B, 1 + K, D], the vectors of the queries and their passages.
-    batch: scores [B, K], NaN for missing passages, and example_weights [B].
-    temperature, teacher_temperature: see above.
-    widths: some below D; D itself always counts.
+  x is float32 [B, 1 + K, D], a query and its passages; the batch has scores
+  [B, K], NaN for missing passages; widths are below D, which always counts.
   """
   is_there = jnp.isfinite(batch["scores"])
   t = jnp.where(is_there, batch["scores"], 0) / teacher_temperature
@@ -77,9 +73,8 @@ def loss_and_metrics(
       error = (s[:, :1] - s[:, 1:]) - (t[:, :1] - t[:, 1:])
       value, counts = error**2, weights[:, None] * is_there[:, 1:]
     else:
-      p, q = (
-        jax.nn.log_softmax(jnp.where(is_there, v, -1e9), axis=1) for v in (t, s)
-      )
+      there = (jnp.where(is_there, v, -1e9) for v in (t, s))
+      p, q = (jax.nn.log_softmax(v, axis=1) for v in there)
       value, counts = jnp.sum(jnp.exp(p) * (p - q), axis=1), weights
     name = f"{kind}_{d}" if d in widths else kind
     terms[name] = losses.weighted_sum(temperature**2 * value, counts)

@@ -22,17 +22,8 @@ from scipy import sparse
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Batch, Key, Params
-from maskedlm.data.labelled.formats import passages as passage_files
 from maskedlm.data.labelled.formats.passages import Example
-from maskedlm.finetune.common import multi_sequence
-from maskedlm.finetune.common.ranked_passages import (
-  Passages,
-  check_gold,
-  columns_of,
-  describe_labels,
-  evaluate_ranks,
-  format_tables,
-)
+from maskedlm.finetune.common import multi_sequence, ranked_passages
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -53,7 +44,7 @@ BLOCK = 256  # Queries compared with all passages at a time.
 
 
 @dataclasses.dataclass(frozen=True)
-class Options(Passages):
+class Options(ranked_passages.Passages):
   """config.task: the files' columns, and how a text becomes a vector."""
 
   query_prefix: str = task_option(
@@ -124,7 +115,7 @@ def describe(examples: Sequence[Example], options: Options) -> dict[str, Any]:
   """Returns {}; raises DataError without a query, or scores that are needed."""
   if options.loss in distilled.KINDS:
     distilled.check_scores(examples, options.loss)
-  return describe_labels(examples)
+  return ranked_passages.describe_labels(examples)
 
 
 def sentence_pooling(options: Options) -> dict[str, Any]:
@@ -132,12 +123,8 @@ def sentence_pooling(options: Options) -> dict[str, Any]:
   # Names used by encode_query and encode_document in sentence-transformers.
   prompts = {"query": options.query_prefix, "document": options.passage_prefix}
   prompts = {name: text for name, text in prompts.items() if text}
-  return {
-    "pool": options.pool,
-    "normalize": True,
-    "prompts": prompts,
-    "truncate_dim": 0,
-  }
+  own = {"pool": options.pool, "normalize": True, "truncate_dim": 0}
+  return {**own, "prompts": prompts}
 
 
 def make_application(setup: Setup, options: Options) -> Application:
@@ -161,28 +148,18 @@ def make_application(setup: Setup, options: Options) -> Application:
       passage_prefix=options.passage_prefix,
       delete=options.delete,
     )
-    if options.loss in distilled.KINDS:
-      rows = distilled.with_scores(rows, examples)
-    return rows
+    is_distilled = options.loss in distilled.KINDS
+    return distilled.with_scores(rows, examples) if is_distilled else rows
 
-  how = {
-    "temperature": options.temperature,
-    "widths": checked_widths(options.widths, cfg.width),
-  }
+  widths = checked_widths(options.widths, cfg.width)
+  how: dict[str, Any] = {"temperature": options.temperature, "widths": widths}
   if options.loss == "contrastive":
-    loss_of_vectors = functools.partial(
-      contrastive.loss_and_metrics,
-      hardness=options.hardness,
-      symmetric=options.symmetric,
-      **how,
-    )
+    how |= {"hardness": options.hardness, "symmetric": options.symmetric}
+    loss_of_vectors = functools.partial(contrastive.loss_and_metrics, **how)
   else:
-    loss_of_vectors = functools.partial(
-      distilled.loss_and_metrics,
-      options.loss,
-      teacher_temperature=options.teacher_temperature,
-      **how,
-    )
+    how |= {"teacher_temperature": options.teacher_temperature}
+    of_kind = functools.partial(distilled.loss_and_metrics, options.loss)
+    loss_of_vectors = functools.partial(of_kind, **how)
 
   def outputs(params: Params, batch: Batch, every=ensemble.alone):
     found = every(contrastive.normalise(vectors(params, batch, None, False)))
@@ -200,9 +177,9 @@ def make_application(setup: Setup, options: Options) -> Application:
     loss_of_vectors=loss_of_vectors,
     outputs=outputs,
     decode=decode_ranks,
-    score=evaluate_ranks,
+    score=ranked_passages.evaluate_ranks,
     best="mrr@10",
-    require_labels=check_gold,
+    require_labels=ranked_passages.check_gold,
   )
 
 
@@ -231,15 +208,11 @@ def rank_rows(
   at = np.arange(len(ids)) * (K + 1)  # Of each query, before its passages.
   queries, places = x[at], at[:, None] + np.arange(1, K + 1)
   products = (x[np.repeat(at, K)] * x[places.ravel()]).sum(axis=1)
-  own = [
-    row[: len(example.passages)]
-    for example, row in zip(examples, products.reshape(-1, K), strict=True)
-  ]
+  pairs = zip(examples, products.reshape(-1, K), strict=True)
+  own = [row[: len(example.passages)] for example, row in pairs]
   if not all(example.is_gold for example in examples):
-    return [
-      _prediction(example.passages, cosines, cosines)
-      for example, cosines in zip(examples, own, strict=True)
-    ]
+    pairs = zip(examples, own, strict=True)
+    return [_prediction(example.passages, x, x) for example, x in pairs]
   found, first = np.unique(ids, return_index=True)
   n, k = np.divmod(first[found != NONE], K)  # Each passage once.
   pool = x[places[n, k]]
@@ -259,47 +232,27 @@ def rank_rows(
   return predictions
 
 
-def _prediction(
-  texts: Sequence[str], cosines: np.ndarray, own: np.ndarray
-) -> Prediction:
-  """Returns a prediction with the best of n texts and its cosine.
-
-  `cosines` [n] are the query's with them, `own` [k] those of right passages.
-  """
+def _prediction(texts: Sequence[str], cosines, own) -> Prediction:
+  """Returns the best text by cosines [n], its cosine, and the example's own."""
   best = int(np.argmax(cosines))
-  return {
-    "passage": texts[best],
-    "cosine": float(cosines[best]),
-    "cosines": own.tolist(),
-  }
+  found = {"passage": texts[best], "cosine": float(cosines[best])}
+  return {**found, "cosines": own.tolist()}
 
 
 def format_prediction(prediction: Prediction) -> str:
   """Returns the cosine of the best passage, and its text."""
   if prediction["cosine"] is None:
     return "(no query)"
-  return (
-    f"{prediction['cosine']:.3f}\t{' '.join(prediction['passage'].split())}"
-  )
+  text = " ".join(prediction["passage"].split())
+  return f"{prediction['cosine']:.3f}\t{text}"
 
 
 def make_task(options: Options) -> FinetuneTask:
-  return FinetuneTask(
-    name="retrieval",
-    options=options,
-    read_examples=functools.partial(
-      passage_files.read_examples,
-      columns=columns_of(options),
-      header=options.header,
-    ),
-    parse_line=functools.partial(
-      passage_files.parse_line, columns=columns_of(options)
-    ),
+  return ranked_passages.make_task(
+    "retrieval",
+    options,
     describe_labels=functools.partial(describe, options=options),
     make_application=functools.partial(make_application, options=options),
     format_prediction=format_prediction,
-    format_tables=format_tables,
-    split_key=lambda example: example.passages[0],
     sentence_pooling=sentence_pooling(options),
-    demo_lines=("Who wrote it?\tThe author was Jane.\tIt rained for a week.",),
   )

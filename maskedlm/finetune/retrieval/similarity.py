@@ -35,7 +35,6 @@ from maskedlm.finetune.contract import (
 )
 from maskedlm.finetune.retrieval import retrieval
 from maskedlm.finetune.retrieval.contrastive import normalise
-from maskedlm.finetune.retrieval.rows import make_rows
 from maskedlm.modeling import losses
 
 GOLD = Gold("label", "a number, in the column of the grades")
@@ -64,17 +63,6 @@ class Options:
   )
   temperature: float = copy_option(
     retrieval.Options, "temperature", needs={"task.loss": ("cosent",)}
-  )
-
-
-def layout_of(options: Options) -> texts.FileLayout:
-  """Returns the columns of a file."""
-  return texts.FileLayout(
-    text=(options.text,) if options.text else texts.FIRST_TEXTS,
-    text_b=(options.text_b,) if options.text_b else texts.SECOND_TEXTS,
-    label=(options.label,) if options.label else ("label", "score"),
-    regression=True,
-    header=options.header,
   )
 
 
@@ -114,10 +102,9 @@ def make_application(setup: Setup, options: Options) -> Application:
 
   def rows_of(examples):
     pairs = [Passages(e.text, (e.text_b,), is_gold=False) for e in examples]
-    rows = make_rows(pairs, setup.tokenizer, length=setup.length)
-    grades = np.float32([0.0 if e.label is None else e.label for e in examples])
-    values = {**rows.values, "grades": grades}
-    return rows._replace(values=values, texts=())
+    rows = app.make_rows(pairs)
+    grades = np.float32([e.label or 0.0 for e in examples])
+    return rows._replace(values={**rows.values, "grades": grades}, texts=())
 
   def decode(examples, rows, outputs, tuned) -> list[dict[str, Any]]:
     x = np.stack(outputs["vectors"]) if examples else np.zeros((0, 2, 1))
@@ -141,8 +128,8 @@ def make_application(setup: Setup, options: Options) -> Application:
 def score(examples, predictions) -> dict[str, float]:
   """Returns Spearman's correlation of the cosines with the grades."""
   found = [p["cosine"] for p in predictions]
-  scores = label_metrics.evaluate_scores(GOLD.of(examples), found)
-  return {"spearman": scores["spearman"]}
+  gold = GOLD.of(examples)
+  return {"spearman": label_metrics.evaluate_scores(gold, found)["spearman"]}
 
 
 def format_tables(examples, predictions) -> dict[str, str]:
@@ -153,7 +140,13 @@ def format_tables(examples, predictions) -> dict[str, str]:
 
 
 def make_task(options: Options) -> FinetuneTask:
-  layout = layout_of(options)
+  layout = texts.FileLayout(
+    text=(options.text,) if options.text else texts.FIRST_TEXTS,
+    text_b=(options.text_b,) if options.text_b else texts.SECOND_TEXTS,
+    label=(options.label,) if options.label else ("label", "score"),
+    regression=True,
+    header=options.header,
+  )
   own = retrieval.Options(pool=options.pool)
   return FinetuneTask(
     name="similarity",

@@ -61,9 +61,8 @@ def rank(
 
 def rank_by_words(collection: Collection, *, depth: int) -> Run:
   """Returns the passages of each query that BM25 scores above 0, as `rank`."""
-  names, run = list(collection.passages), {}
-  texts = list(collection.passages.values())
-  found = bm25.scores(list(collection.queries.values()), texts)
+  names, texts = zip(*collection.passages.items(), strict=True)
+  found, run = bm25.scores([*collection.queries.values()], texts), {}
   for query, scores in zip(collection.queries, found, strict=True):
     best = np.argsort(-scores, kind="stable")[: depth + 1]
     kept = [i for i in best if scores[i] > 0 and names[i] != query][:depth]

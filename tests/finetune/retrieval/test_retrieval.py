@@ -19,6 +19,7 @@ from maskedlm.data.batches.text_pairs import PairRow
 from maskedlm.data.labelled.formats.passages import Example
 from maskedlm.finetune import initial_params
 from maskedlm.finetune.common import batching, multi_sequence, packing
+from maskedlm.finetune.common.ranked_passages import format_tables
 from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.retrieval import contrastive, retrieval
 from maskedlm.finetune.retrieval.retrieval import Options
@@ -354,7 +355,7 @@ def test_ranks_by_hand(monkeypatch):
   }
   late = app.score(EXAMPLES[:2], [{"rank": 11}, {"rank": 10}])
   assert late == {"mrr@10": 0.05, "recall@1": 0.0, "recall@10": 0.5}
-  assert retrieval.format_tables((), made)["ranks.tsv"].splitlines()[:4] == [
+  assert format_tables((), made)["ranks.tsv"].splitlines()[:4] == [
     *("k\trecall", "1\t0.2000", "2\t0.4000", "5\t0.6000")
   ]
   # If all are equal, the rank is the last.
@@ -392,7 +393,7 @@ def test_passages_without_a_query_are_searched_too():
     "recall@1": 0.5,
     "recall@10": 1.0,
   }
-  assert "\n2\t0.5000\n" in retrieval.format_tables((), made)["ranks.tsv"]
+  assert "\n2\t0.5000\n" in format_tables((), made)["ranks.tsv"]
   with pytest.raises(DataError, match=r"y\.tsv:2: neither this nor any other"):
     app.require_labels(others)
   # They are wrong passages of other queries, and have no loss.

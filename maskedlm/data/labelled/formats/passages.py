@@ -146,7 +146,7 @@ def _note_unread(
   for name, value in record.fields.items():
     if name in read or NEGATIVE_COLUMN.fullmatch(name) or _ID.fullmatch(name):
       continue
-    if name == SCORES and _has_negatives(record):
+    if name == SCORES and any(map(NEGATIVE_COLUMN.fullmatch, record.fields)):
       continue
     if _OTHER_NEGATIVES.fullmatch(name):
       raise DataError(
@@ -243,16 +243,8 @@ def _row(record: tables.Record, columns: Columns, odd: tables.Odd) -> _Row:
   )
 
 
-def _has_negatives(record: tables.Record) -> bool:
-  return any(NEGATIVE_COLUMN.fullmatch(name) for name in record.fields)
-
-
 def _scores(record: tables.Record, right: int, wrong: int) -> tuple[float, ...]:
-  """Returns a teacher's scores of a row's passage and its wrong ones, if any.
-
-  Raises:
-    DataError: they are no such numbers.
-  """
+  """Returns a teacher's scores of a row's passage and its wrong ones, or ()."""
   if SCORES not in record.fields:
     return ()
   items = as_list(record.fields[SCORES])

@@ -7,6 +7,7 @@ import pytest
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled.formats import passages
 from maskedlm.data.labelled.formats.passages import Columns, Example
+from maskedlm.finetune.common import ranked_passages
 from maskedlm.finetune.retrieval import retrieval
 
 
@@ -84,7 +85,7 @@ def test_passages_without_a_query(tmp_path):
     ("a", ("d",)),
   ]
   with pytest.raises(DataError, match=r"all\.tsv:2: the query is empty; expec"):
-    retrieval.describe_labels(made)  # There is nothing to learn.
+    ranked_passages.describe_labels(made)  # There is nothing to learn.
 
 
 def test_questions_of_squad(tmp_path):
