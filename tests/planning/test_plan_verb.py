@@ -9,10 +9,14 @@ import json
 import jax
 import pytest
 
+from helpers import shrunk_configs
 from maskedlm.cli import main
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
+from maskedlm.data.batches import placeholder_corpus
 from maskedlm.planning import compile, planner, report, topologies
+from maskedlm.planning.inspect import facts
+from maskedlm.pretraining import objectives
 from maskedlm.pretraining.config import split
 from maskedlm.runtime import xla_flags
 from maskedlm.training import spikes
@@ -117,6 +121,22 @@ def test_format_plan(compiled):
   assert "all-gather" in out
   assert "in the layer scan" in out
   assert "model, not measured" in out
+
+
+def test_a_model_of_two_encoders(on_cpus):
+  """DeBERTa's objective, whose generator and discriminator share embeddings."""
+  config = shrunk_configs.load("deberta_v3.py:xsmall")
+  config.tokenizer.vocab_size = 500
+  phases = split(config)
+  topology = topologies.parse_topology("v5e:2x4")
+  how = {"price": None, "search": False, "log": lambda line: None}
+  plan = report.plan_figures(planner.make_plan(phases, 0, topology, **how))
+  assert plan["compiled"] and plan["fits"] and plan["rows_per_chip"] == 1
+  corpus = placeholder_corpus.make_corpus(config.tokenizer)
+  tasks = [objectives.make_task(part.config, corpus) for part in phases]
+  figures, sections = facts.facts_of_model(phases, tasks)
+  assert figures["phases"][0]["fits"] and sections
+  assert 4 * figures["parameters"] == plan["pieces"]["parameters"]
 
 
 def estimated(config, topology, *options, phase=0, **rest):
