@@ -224,10 +224,10 @@ def _check_fits(
 
 
 def _check_layers(options: RunOptions, own: Any, other: Any) -> None:
-  layers, N = options.teacher_layers, other["num_layers"]
-  fit = len(layers) == own["num_layers"] and 0 < max(layers) <= N
-  if layers and not (fit and min(layers) >= 0):
+  layers, n, N = options.teacher_layers, own["num_layers"], other["num_layers"]
+  fit = len(layers) == n and min(layers) >= 0 and 0 < max(layers) <= N
+  if layers and not fit:
     raise ConfigError(
-      f"teacher_layers={layers}: expected {own['num_layers']} numbers, for "
-      f"each layer one of the teacher's, 1 to {N}, or 0 for none."
+      f"teacher_layers={layers}: expected {n} numbers, for each layer one of "
+      f"the teacher's, 1 to {N}, or 0 for none."
     )

@@ -76,9 +76,8 @@ def make_application(setup: Setup, options: Options) -> Application:
     return jnp.log1p(largest).reshape(B, C, -1)
 
   def loss_of_vectors(x, batch: Batch):
-    terms, metrics = contrastive.loss_and_metrics(
-      x, batch, temperature=options.temperature, scale=lambda x: x
-    )
+    how = {"temperature": options.temperature, "scale": lambda x: x}
+    terms, metrics = contrastive.loss_and_metrics(x, batch, **how)
     rows = batch["example_weights"]
     ramp = batch.get("ramp", jnp.ones_like(rows)) ** 2
     for name, weight, of, ids in (

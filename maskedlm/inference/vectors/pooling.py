@@ -42,14 +42,10 @@ def cls_vector(cfg: EncoderConfig, x: np.ndarray) -> np.ndarray:
 def pool_row(
   x: np.ndarray, units: np.ndarray, pool: str, *, cls: np.ndarray
 ) -> PartialSums:
-  """Returns the partial sums of a row.
+  """Returns the partial sums of a row's vectors x [l, C], of units [l].
 
-  Args:
-    x: [l, C], the vectors of the row's positions.
-    units: [l], the unit of each position; below 0 = none.
-    pool: a key of REDUCTIONS. "cls" takes the vector cls, weighted by the row's
-      tokens, as a long sentence has several rows.
-    cls: [C], the vector of the whole row.
+  A unit below 0 is none. The pool "cls" takes the vector cls [C] of the whole
+  row, weighted by its tokens, as a long sentence has several rows.
   """
   counted = units >= 0
   units = units[counted]
@@ -62,9 +58,8 @@ def pool_row(
 
 def merge_sums(parts: Sequence[PartialSums], pool: str) -> PartialSums:
   """Returns concatenated partial sums, with those of the same unit merged."""
-  return _join(
-    PartialSums(*map(np.concatenate, zip(*parts, strict=True))), pool
-  )
+  joined = map(np.concatenate, zip(*parts, strict=True))
+  return _join(PartialSums(*joined), pool)
 
 
 def _join(parts: PartialSums, pool: str) -> PartialSums:

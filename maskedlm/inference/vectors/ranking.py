@@ -33,13 +33,9 @@ def rank(
 
   Queries and passages are embedded after the model's prompts for them, pooled
   as the model was trained. A passage of the query's own id is left out: in
-  collections in which queries are passages, it is the query.
-
-  Args:
-    model: the encoder.
-    collection: what is ranked.
-    depth: the number of passages for each query.
-    progress: called with (texts done, texts), for queries, then for passages.
+  collections in which queries are passages, it is the query. `depth` is the
+  number of passages for each query; `progress` gets (texts done, texts), of
+  queries, then of passages.
   """
   queries, passages = list(collection.queries), list(collection.passages)
   places, q = embed(model, "query", [*collection.queries.values()], progress)
@@ -78,12 +74,8 @@ def embed(
 ) -> tuple[np.ndarray, np.ndarray]:
   """Returns (places [m], vectors [m, C]) of the texts that have a vector.
 
-  Args:
-    model: the encoder; vectors are pooled as it was trained.
-    prompt: the name of the one that is written before each text, if the model
-      has it: query or document.
-    texts: the texts.
-    progress: called with (texts done, texts).
+  Vectors are pooled as the model was trained, after its prompt of that name,
+  query or document, if it has one. `progress` gets (texts done, texts).
 
   Raises:
     ConfigError: no text has a vector.

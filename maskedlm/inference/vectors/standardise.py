@@ -51,25 +51,18 @@ def update_moments(moments: Moments | None, x: np.ndarray) -> Moments:
     return new
   count = moments.count + new.count
   apart = new.mean - moments.mean
-  return Moments(
-    count=count,
-    mean=moments.mean + apart * (new.count / count),
-    squares=moments.squares
-    + new.squares
-    + apart**2 * (moments.count * new.count / count),
-  )
+  mean = moments.mean + apart * (new.count / count)
+  between = apart**2 * (moments.count * new.count / count)
+  return Moments(count, mean, moments.squares + new.squares + between)
 
 
 def make_standardiser(
   moments: Moments, about: Mapping[str, Any]
 ) -> Standardiser:
   """Returns the standardiser of all vectors seen (equations 11.10, 11.11)."""
-  stddev = np.sqrt(moments.squares / moments.count)
-  return Standardiser(
-    np.float32(moments.mean),
-    np.float32(stddev),
-    {**about, "count": moments.count},
-  )
+  stddev = np.float32(np.sqrt(moments.squares / moments.count))
+  about = {**about, "count": moments.count}
+  return Standardiser(np.float32(moments.mean), stddev, about)
 
 
 def apply_standardiser(
@@ -189,10 +182,8 @@ def open_layer_standardisers(
 ) -> dict[int, Standardiser]:
   """Returns the Standardiser of each layer, by its number, that a file has.
 
-  Args:
-    path: the file of `embed --unit=word --fit`: of one layer, or of several
-      with --combine=concat.
-    model: the encoder.
+  It is that of `embed --unit=word --fit`: of one layer, or of several with
+  --combine=concat.
 
   Raises:
     ConfigError: the file is missing, or was fitted to other vectors.

@@ -129,14 +129,9 @@ def make_text_encoder(
   sentences = sentence_pooling(opened.meta["task"], cfg)
   parts = ["encoder", *["mlm_head"] * (sentences.pool == splade.POOL)]
   params = jax.device_put({name: opened.params[name] for name in parts})
-  return TextEncoder(
-    params,
-    cfg,
-    opened.tokenizer,
-    sentences._replace(length=length or sentences.length),
-    length or cfg.max_positions,
-    batch_tokens,
-  )
+  sentences = sentences._replace(length=length or sentences.length)
+  L = length or cfg.max_positions
+  return TextEncoder(params, cfg, opened.tokenizer, sentences, L, batch_tokens)
 
 
 def sentence_pooling(
@@ -225,12 +220,8 @@ def embed(
   A text without a unit (for example without a word) has no vector. A vector
   doesn't depend on the other texts, except for rounding.
 
-  Args:
-    model: the encoder.
-    texts: consumed as needed.
-    options: which vectors to compute; `pool` may not be "".
-    long: receives the number of tokens of each text longer than a row, for
-      log_windows.
+  The texts are consumed as needed; the options' `pool` may not be "". `long`
+  receives the number of tokens of each text longer than a row, for log_windows.
 
   Raises:
     ConfigError: see resolve_layers.

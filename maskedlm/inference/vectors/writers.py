@@ -33,11 +33,8 @@ def open_writer(
 ) -> Iterator[Write]:
   """Yields a function that appends Vectors; the block's end completes the file.
 
-  There is no file if the block raises.
-
-  Args:
-    path: ends in a key of WRITERS.
-    about: JSON-serialisable; stored in the .npz, not in the .jsonl.
+  There is no file if the block raises. The path ends in a key of WRITERS;
+  `about`, JSON-serialisable, is stored in an .npz, not in a .jsonl.
 
   Raises:
     ConfigError: see check_vector_file.

@@ -161,9 +161,7 @@ def _differences(path: str, old, new) -> list[str]:
   """Returns "encoder/...: [5, 4] there, [6, 4] here" for each difference."""
   if not (isinstance(old, dict) and isinstance(new, dict)):
     kinds = {type(None): "absent", dict: "a subtree"}
-    there, here = (
-      kinds.get(type(x)) or str(list(np.shape(x))) for x in (old, new)
-    )
+    there, here = (kinds.get(type(x)) or [*np.shape(x)] for x in (old, new))
     return [] if there == here else [f"{path}: {there} there, {here} here"]
   return [
     problem
