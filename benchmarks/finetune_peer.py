@@ -57,7 +57,7 @@ class Task(NamedTuple):
 def run(job: dict[str, Any]) -> dict[str, Any]:
   """Trains and scores a job; returns what finetune.py records."""
   config = job["config"]
-  torch.set_num_threads(os.cpu_count())
+  torch.set_num_threads(len(os.sched_getaffinity(0)))
   torch.manual_seed(config["seed"])
   tokenizer = transformers.AutoTokenizer.from_pretrained(job["hf"])
   task = TASKS[config["task"]["kind"]](config, tokenizer)

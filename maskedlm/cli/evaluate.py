@@ -169,7 +169,7 @@ class Evaluate:
         output_files.write_text(pathlib.Path(self.out), ranking.format_run(run))
 
   def _evaluate_labelled(self, paths: Sequence[str], data: str) -> None:
-    from maskedlm.finetune import predict, run
+    from maskedlm.finetune import predict, results
 
     model = self.tuned.open()
     examples = predict.read_labelled(model.task, model.app, data)
@@ -181,10 +181,10 @@ class Evaluate:
       if several:
         print(f"mean of {len(paths)} checkpoints: {', '.join(paths)}")
       print(f"{data}: {counted(len(examples), 'example')}")
-      run.log_result(values, print)
+      results.log_result(values, print)
     if self.out:
       with output_options.named_errors(self.out, option="--out"):
-        run.write_predictions(examples, predictions, pathlib.Path(self.out))
+        results.write_predictions(examples, predictions, pathlib.Path(self.out))
 
   def _compare(self, files: dict[str, str]) -> None:
     """Prints the scores of each language beside those of the first."""

@@ -48,6 +48,7 @@ OPTIONS = {
     "optimizer.warmup_steps=0.1 is a share of the steps"
   ),
   # Of fine-tuning.
+  "data.buckets": Removed("held-out rows are packed as those of training"),
   "train.num_steps": Removed(
     "train.epochs is the length, 0.1 for a tenth of the examples",
     beside="epochs",

@@ -92,13 +92,7 @@ class DataOptions:
   pack: bool = frozen_option(
     True,
     "In training, several short examples share one row of the encoder, each "
-    "attending to itself only; False pads each to length.",
-  )
-  buckets: tuple[int, ...] = frozen_option(
-    (),
-    "Held-out rows are padded to the smallest of these that fits, or to "
-    "length. Each is compiled once. () for quarters of length, and, if they "
-    "are above 128, quarters of the first.",
+    "attending to itself only, as at inference; False pads each to length.",
   )
   batch_size: int = changed_default(_DATA, "batch_size", 32)
 

@@ -179,7 +179,7 @@ def predict(
     model.params,
     rows,
     batch_size=batch_size,
-    buckets=batching.make_buckets(model.length, ()),
+    buckets=batching.make_buckets(model.length),
     pad=model.pad,
     progress=progress,
   )

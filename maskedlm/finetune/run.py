@@ -3,13 +3,12 @@
 Tasks are used through contract.py, never by name.
 """
 
-import contextlib
 import dataclasses
 import functools
 import math
 import pathlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -19,14 +18,20 @@ from jax.sharding import Mesh
 from maskedlm.core import own_file
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, DataError, StoppedError
-from maskedlm.core.measured import parse_line, to_json
+from maskedlm.core.measured import to_json
 from maskedlm.core.options import changed
 from maskedlm.core.parse_json import parse_json
 from maskedlm.core.task import Params, Task
 from maskedlm.data.batches import batch_costs
 from maskedlm.data.labelled import labels
 from maskedlm.data.tokenizers.tokenizer import save_if_absent
-from maskedlm.finetune import initial_params, predict, row_checks, splits
+from maskedlm.finetune import (
+  initial_params,
+  predict,
+  results,
+  row_checks,
+  splits,
+)
 from maskedlm.finetune.common import batching, cut_texts, packing
 from maskedlm.finetune.common.labels import keep_labelled
 from maskedlm.finetune.config import frozen_options, task_of
@@ -60,7 +65,6 @@ class Prepared(NamedTuple):
   also: Mapping[str, Sequence[Example]]  # data.also_score, by file.
   train_rows: Rows
   dev_rows: Rows
-  buckets: tuple[int, ...]
 
 
 def finetune(config: FinetuneConfig, workdir: pathlib.Path) -> dict[str, Any]:
@@ -112,7 +116,13 @@ def finetune(config: FinetuneConfig, workdir: pathlib.Path) -> dict[str, Any]:
       f"interrupted; step {result.step:,} is saved: the same command continues"
     )
   seconds = time.perf_counter() - began
-  return _finish(run, config, workdir, seconds, ran=result.tokens_per_second)
+  best = load.open_best(workdir)
+  outputs = _heldout_by_row(task, result.heldout_outputs(best.params))
+  if not multihost.is_primary():
+    return {}
+  if result.tokens_per_second is None:  # The run had finished before.
+    seconds = output_files.read_result(workdir).get("train_seconds", seconds)
+  return _finish(run, config, workdir, best, outputs, seconds)
 
 
 def prepare_run(config: FinetuneConfig) -> Prepared:
@@ -163,7 +173,6 @@ def prepare_run(config: FinetuneConfig) -> Prepared:
     also=also,
     train_rows=app.make_rows(examples),
     dev_rows=app.make_rows(dev),
-    buckets=batching.make_buckets(data.length, data.buckets),
   )
   if run.train_rows.lost:
     raise DataError(f"train: nothing can be learnt: {run.train_rows.lost}")
@@ -193,8 +202,7 @@ def make_task(
     "pad": run.start.tokenizer.special.pad,
     "shard": sharding.data_shard(mesh),
   }
-  batches = _train_batches(run, config, mesh, shape)
-  heldout = batching.heldout_batches(run.dev_rows, buckets=run.buckets, **shape)
+  batches, heldout = _make_batches(run, config, mesh, shape)
   train = config.train.in_steps(batches.num_steps)
   config = dataclasses.replace(config, train=train)
   batches = batching.with_ramp(batches, app.ramp * train.num_steps)
@@ -202,8 +210,7 @@ def make_task(
   pooling = {**run.task.sentence_pooling, "length": data.length}
 
   def score(outputs):
-    order = [heldout.row_ids(i) for i in range(heldout.num_steps)]
-    outputs = predict.by_row(order, outputs)
+    outputs = _heldout_by_row(task, outputs)
     tuned = app.calibrate(run.dev, run.dev_rows, outputs)
     predictions = app.decode(run.dev, run.dev_rows, outputs, tuned)
     return {**tuned, **app.score(run.dev, predictions)}
@@ -248,10 +255,10 @@ def make_task(
   return add_teacher(task, run, config) if config.teacher else task, config
 
 
-def _train_batches(
+def _make_batches(
   run: Prepared, config: FinetuneConfig, mesh: Mesh, shape: Mapping[str, Any]
-) -> batching.RowBatches:
-  """Returns the batches, packed if data.pack; logs the share of padding."""
+) -> tuple[batching.RowBatches, batching.RowBatches]:
+  """Returns those of training and held out; logs training's padding."""
   data, rows = config.data, run.train_rows
   on_cpu = mesh.devices.flat[0].platform == "cpu"
   microbatches = packing.microbatch_rows(
@@ -260,8 +267,11 @@ def _train_batches(
     config.train.accumulate,
   )
   lengths = rows.sequence_lengths(np.arange(len(rows.example)))
-  # Heads read each example in a row of its own, padded to this length.
-  length = min(-(-int(rows.lengths.max()) // 8) * 8, data.length)
+
+  def longest(rows: Rows) -> int:
+    """Returns L: heads read each example in a row of its own, padded to it."""
+    return min(-(-int(rows.lengths.max()) // 8) * 8, data.length)
+
   if data.pack:
     layout = batching.fit_layout(
       rows,
@@ -281,8 +291,15 @@ def _train_batches(
   batches = batching.train_batches(
     rows,
     seed=config.seed,
-    length=length,
+    length=longest(rows),
     layout=layout,
+    microbatches=microbatches,
+    **shape,
+  )
+  heldout = batching.heldout_batches(
+    run.dev_rows,
+    length=longest(run.dev_rows),
+    row_length=layout.length,
     microbatches=microbatches,
     **shape,
   )
@@ -296,7 +313,7 @@ def _train_batches(
     f"({lengths.shape[1] * data.batch_size} texts share {of_rows} rows of "
     f"{layout.length} tokens)"
   )
-  return batches
+  return batches, heldout
 
 
 def init_params(app: Application, cfg: EncoderConfig, key, init_encoder):
@@ -305,21 +322,38 @@ def init_params(app: Application, cfg: EncoderConfig, key, init_encoder):
   return {"encoder": init_encoder(cfg, encoder_key), **app.init(head_key)}
 
 
+def _heldout_by_row(task: Task, outputs: Sequence) -> Mapping[str, Any]:
+  """Returns the outputs of the held-out batches in the order of dev_rows."""
+  steps = range(task.num_heldout_batches)
+  return predict.by_row([task.row_ids("heldout", i) for i in steps], outputs)
+
+
 def _facts(run: Prepared) -> dict[str, str]:
   """Returns the facts that must be equal on all hosts (run_on_all_hosts)."""
   data = splits.fingerprint(run.train, run.dev)
   return {"the data": data, **load.facts(run.start)}
 
 
-def _finish(run, config, workdir, seconds, *, ran) -> dict[str, Any]:
-  """Scores the best checkpoint and writes the files; returns the result."""
-  if not multihost.is_primary():
-    return {}
+def _finish(
+  run: Prepared,
+  config: FinetuneConfig,
+  workdir: pathlib.Path,
+  best: load.LoadedCheckpoint,
+  outputs: Mapping[str, Any],
+  seconds: float,
+) -> dict[str, Any]:
+  """Scores the best checkpoint and writes the files; returns the result.
+
+  Args:
+    run, config, workdir: of the run.
+    best: its best checkpoint.
+    outputs: that checkpoint's on run.dev_rows.
+    seconds: of training.
+  """
   path = workdir / "result.json"
-  if ran is None:  # The run had finished before.
-    seconds = output_files.read_result(workdir).get("train_seconds", seconds)
-  model = predict.open_model(workdir)
-  predictions, values = _score(model, run.dev, cut=[])
+  model = predict.make_model(best, workdir)
+  predictions = run.app.decode(run.dev, run.dev_rows, outputs, model.tuned)
+  values = run.app.score(run.dev, predictions)
   result = {
     **{n: v for n, v in model.tuned.items() if n not in values},
     **values,
@@ -328,73 +362,20 @@ def _finish(run, config, workdir, seconds, *, ran) -> dict[str, Any]:
     "dev_examples": len(run.dev),
     "steps": config.train.num_steps,
     "train_seconds": seconds,
-    "degenerate": is_degenerate(
+    "degenerate": results.is_degenerate(
       workdir / "metrics.jsonl", config.train.log_every
     ),
   }
-  write_predictions(run.dev, predictions, workdir / "predictions.jsonl")
+  results.write_predictions(run.dev, predictions, workdir / "predictions.jsonl")
   for name, text in run.task.format_tables(run.dev, predictions).items():
     output_files.write_text(workdir / name, text)
   # Written before the further files are scored, in case that fails.
   output_files.write_json(path, result)
   cut: list[int] = []
   result["also_scored"] = {
-    name: _score(model, examples, cut)[1] for name, examples in run.also.items()
+    name: run.app.score(examples, predict.predict(model, examples, cut=cut))
+    for name, examples in run.also.items()
   }
   predict.log_cut(model, cut, option="--config.data.length={}")
   output_files.write_json(path, result)
   return result
-
-
-def is_degenerate(path: pathlib.Path, every: int) -> bool:
-  """Returns whether the loss of the last tenth exceeds 95% of the first loss.
-
-  Failed runs are those that don't train at all (arXiv:2006.04884, section 4).
-
-  Args:
-    path: metrics.jsonl. A stop, as an evaluation, adds lines to it, so they
-      are joined to ones of `every` steps.
-    every: train.log_every.
-  """
-  joined: dict[int, list[float]] = {}  # A loss for each step.
-  before = 0
-  for line in path.read_bytes().splitlines():
-    with contextlib.suppress(ValueError):  # Edited since.
-      step, values = parse_line(line)
-      if "loss" in values:
-        each = joined.setdefault(-(-step // every), [])
-        each += [values["loss"]] * (step - before)
-      before = step
-  losses = [np.mean(each) for each in joined.values() if each]
-  end = losses[-max(len(losses) // 10, 1) :]
-  return len(losses) > 1 and not np.mean(end) <= 0.95 * losses[0]
-
-
-def _score(
-  model: predict.FineTunedModel, examples, cut: list[int]
-) -> tuple[list, dict[str, float]]:
-  predictions = predict.predict(model, examples, cut=cut)
-  return predictions, model.app.score(examples, predictions)
-
-
-def write_predictions(
-  examples: Sequence[Example], predictions: Sequence[dict], path: pathlib.Path
-) -> None:
-  """Writes a JSON line for each prediction, and its row, atomically."""
-  placed = zip(map(predict.place_of, examples), predictions, strict=True)
-  lines = (to_json({**place, **made}) + "\n" for place, made in placed)
-  output_files.write_text(path, "".join(lines))
-
-
-def log_result(result: Mapping[str, Any], log: Callable[[str], None]) -> None:
-  """Logs the result as indented lines."""
-  width = max(20, *map(len, result))
-  for name, value in result.items():
-    if isinstance(value, Mapping):
-      for file, values in value.items():
-        log(f"  {file}")
-        log_result(values, lambda text: log(f"  {text}"))
-    elif isinstance(value, float):
-      log(f"  {name:<{width}} {value:.4f}")
-    else:
-      log(f"  {name:<{width}} {value}")

@@ -48,7 +48,7 @@ def run_or_sweep(
   """Does what `finetune` does, with a validated config."""
   with startup.connected(profile=config.profile):
     # After the hosts are connected, as these import jax.
-    from maskedlm.finetune import run, sweep
+    from maskedlm.finetune import results, run, sweep
     from maskedlm.runtime import multihost
 
     startup.enable_compile_cache()
@@ -60,7 +60,7 @@ def run_or_sweep(
     if not multihost.is_primary():
       return {}
     print(f"{config.name}, best checkpoint on the development set:")
-    run.log_result(result, print)
+    results.log_result(result, print)
     print(f"  these figures        {buckets.origin(workdir) / 'result.json'}")
     return result
 

@@ -6,6 +6,7 @@ exactly as if nothing had happened.
 """
 
 import contextlib
+import functools
 import json
 import pathlib
 from collections.abc import (
@@ -30,7 +31,7 @@ from maskedlm.training.joined_tasks import join_tasks
 from maskedlm.training.options import StepOptions
 from maskedlm.training.phases import Phase, phase_index
 from maskedlm.training.profiling import watch
-from maskedlm.training.progress import RUN_AHEAD, Progress
+from maskedlm.training.progress import RUN_AHEAD, Progress, heldout_results
 from maskedlm.training.start import begin
 from maskedlm.training.watching import observe
 
@@ -45,6 +46,8 @@ class Result(NamedTuple):
   heldout: Mapping[str, float]  # Empty if the run was interrupted.
   tokens_per_second: float | None  # None if no step was run.
   interrupted: bool
+  # Parameters, as numpy arrays -> Task.outputs of each held-out batch.
+  heldout_outputs: Callable[[Params], list]
 
 
 def run(
@@ -63,9 +66,8 @@ def run(
   Args:
     phases: the parts of the run (phases.py); the corpus and the objective are
       not read.
-    tasks: the Task of each phase.
+    tasks, mesh: the Task of each phase; the device mesh.
     workdir: receives the config, the parameters' shapes, checkpoints and logs.
-    mesh: the device mesh.
     identity: config, corpus and tokenizer, stored in each checkpoint and
       compared on resume (checkpoints/resume.py).
     frozen: options that a resumed run must keep.
@@ -126,7 +128,17 @@ def run(
     heldout = going.run(batches, restored)
     logbook.close()
   speed, params = logbook.tokens_per_second(), going.state.params
-  return Result(params, going.step, heldout, speed, interrupted=stopped())
+  outputs = functools.partial(_heldout_outputs, tasks[-1], programs[-1], mesh)
+  return Result(params, going.step, heldout, speed, stopped(), outputs)
+
+
+def _heldout_outputs(task: Task, program, mesh, params: Params) -> list:
+  with jax.set_mesh(mesh):
+    params = sharding.put_on_devices(params, program.state.params)
+    results = heldout_results(
+      task, program.heldout_step, params, mesh, stopped=lambda: False
+    )
+  return [outputs for *_, outputs in results]
 
 
 def _programs(phases, tasks, mesh) -> list[steps.OverMesh]:

@@ -174,10 +174,10 @@ def _evaluates(options: StepOptions, step: int) -> bool:
   return step == options.num_steps or step % options.eval_every == 0
 
 
-def evaluate(
+def heldout_results(
   task: Task, heldout_step: Callable, params: Params, mesh, stopped
-) -> dict[str, float]:
-  """Returns {metric: value} on the held-out set; {} if stopped or no set."""
+) -> list[tuple]:
+  """Returns heldout_step's of each batch; [] if it was stopped."""
   results = []
   for i in range(task.num_heldout_batches):
     batch = sharding.place(task.batch_at("heldout", i), mesh)
@@ -185,10 +185,18 @@ def evaluate(
     if i >= RUN_AHEAD:  # Outputs must not accumulate on the device.
       results[i - RUN_AHEAD] = jax.device_get(results[i - RUN_AHEAD])
     if stopped() and not task.best:
-      return {}  # An evaluation that selects the best is short: finish it.
+      return []  # An evaluation that selects the best is short: finish it.
+  return jax.device_get(results)
+
+
+def evaluate(
+  task: Task, heldout_step: Callable, params: Params, mesh, stopped
+) -> dict[str, float]:
+  """Returns {metric: value} on the held-out set; {} if stopped or no set."""
+  results = heldout_results(task, heldout_step, params, mesh, stopped)
   if not results:
     return {}
-  *pairs, outputs = zip(*jax.device_get(results), strict=True)
+  *pairs, outputs = zip(*results, strict=True)
   terms, stats = (metrics.means(metrics.sums(each)) for each in pairs)
   loss = {"loss": sum(terms.values())} if terms else {}
   values = {**loss, **stats}

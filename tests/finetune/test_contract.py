@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import pathlib
+import re
 from typing import Any, NamedTuple
 
 import jax
@@ -66,7 +67,7 @@ def made(request, encoder, tmp_path_factory) -> Run:
     config.data[part] = str(path)
   config.init_from = encoder
   config.task.update(file.options)
-  config.data.update(length=24, batch_size=8, buckets=(24,))
+  config.data.update(length=24, batch_size=8)
   config.model.unroll = False  # Half as much to compile.
   config.optimizer.learning_rate = 1e-2
   config.train.update(epochs=1.2, evals_per_epoch=1.5)  # Of 5 steps.
@@ -188,7 +189,15 @@ def test_export_writes_the_official_files(made, tmp_path, capsys):
     if (
       kept.exists() and path.suffix != ".conll"
     ):  # The run's file has gold tags, too.
-      assert path.read_text() == kept.read_text()
+      check_same_text(path.read_text(), kept.read_text())
+
+
+def check_same_text(found, expected):
+  """Compares texts whose numbers other batches gave, so rounded otherwise."""
+  number = r"-?\d+\.\d+(?:e-?\d+)?"
+  assert re.sub(number, "", found) == re.sub(number, "", expected)
+  pairs = (np.array(re.findall(number, x), float) for x in (found, expected))
+  np.testing.assert_allclose(*pairs, atol=1e-5)
 
 
 def test_only_overridable_options_can_be_set_beside_a_checkpoint(made, capsys):

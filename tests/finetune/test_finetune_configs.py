@@ -53,9 +53,7 @@ def test_a_step_on_real_examples(
   if config.data.train.endswith("conll2003/eng.train"):
     pytest.skip("CoNLL-2003 can't be shared: tagging/test_conll2003.py")
   config.init_from = str(encoder)
-  config.data.update(
-    length=runs.LENGTH, batch_size=8, max_train=500, max_dev=8, buckets=(48,)
-  )
+  config.data.update(length=runs.LENGTH, batch_size=8, max_train=500, max_dev=8)
   if "max_answer_length" in config.task:
     config.task.update(max_answer_length=8, stride=8)
   if "lstm_width" in config.task:

@@ -20,9 +20,7 @@ def folder(tmp_path_factory):
   file.write_text("the O\ncat B-PER\nsat I-PER\n\na O\ndog B-PER\n")
   config = configs.default("tagging")
   config.init_from = str(runs.make_encoder(path / "encoder"))
-  config.data.update(
-    train=str(file), dev=str(file), length=32, batch_size=8, buckets=(32,)
-  )
+  config.data.update(train=str(file), dev=str(file), length=32, batch_size=8)
   config.train.update(epochs=2, log_every=1)
   run.finetune(configs.typed(config), path / "run")
   return path / "run"

@@ -22,7 +22,7 @@ def start(encoder, task, path, *, train=None, data=None, **options):
   config = configs.default(task)
   config.init_from = str(encoder)
   config.data.update(train=str(path), dev=str(path), batch_size=4)
-  config.data.update({"length": 16, "buckets": (16,), **(data or {})})
+  config.data.update({"length": 16, **(data or {})})
   config.train.update(train or {})
   config.task.update(options)
   config = configs.typed(config)

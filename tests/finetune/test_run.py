@@ -16,7 +16,7 @@ from helpers.compilations import compiled_programs
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
-from maskedlm.finetune import initial_params, predict, run, start
+from maskedlm.finetune import initial_params, predict, results, run, start
 from maskedlm.training.checkpoints import load
 
 WORDS = {"good": ("film", "cat", "book"), "bad": ("end", "dog", "table")}
@@ -129,7 +129,7 @@ def test_a_stop_does_not_change_whether_a_runis_degenerate(tmp_path):
   ):
     lines = (f'{{"step": {n}, "loss": {x}}}\n' for n, x in losses.items())
     log.write_text("".join(lines))
-    assert run.is_degenerate(log, 10) is degenerate
+    assert results.is_degenerate(log, 10) is degenerate
 
 
 def test_initial_params_with_reinitialised_layers(folder):
@@ -299,7 +299,6 @@ def test_the_held_out_share_does_not_depend_on_the_seed(config):
     ({"init_from": "nowhere"}, "nowhere: no such folder"),
     ({"data.train": ""}, "data.train is empty"),
     ({"data.length": 64}, "data.length=64 is more than the 48 positions"),
-    ({"data.buckets": (25,)}, "data.buckets contains 25"),
     ({"data.dev": "", "data.dev_share": 0.0}, "no example is left for dev"),
     ({"model.reinit_layers": 3}, "model.reinit_layers=3: expected 0 to 2"),
     # Before training, and before other files are predicted.
@@ -407,7 +406,7 @@ def test_progress_is_at_most_twenty_lines(capsys):
 
 def test_results_are_printed_in_columns():
   lines = []
-  run.log_result({"f1": 0.5, "has_answer_exact_match": 1.0}, lines.append)
+  results.log_result({"f1": 0.5, "has_answer_exact_match": 1.0}, lines.append)
   assert lines == [
     "  f1                     0.5000",
     "  has_answer_exact_match 1.0000",

@@ -7,7 +7,7 @@ import pytest
 from helpers import task_files
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import predict
-from maskedlm.finetune.common import batching
+from maskedlm.finetune.common import batching, packing
 from maskedlm.finetune.contract import Setup
 from maskedlm.training.step import totals
 
@@ -41,13 +41,19 @@ def make(name, encoder, folder):
   return examples, app, own
 
 
-def run_batches(app, params, rows, *, buckets, batch_size=4):
+def run_batches(app, params, rows, *, length, batch_size=4):
   """Returns the totals of all batches, and their outputs by row.
 
   The totals are {name: [sum, weight]} of the losses and of the metrics.
   """
   batches = batching.heldout_batches(
-    rows, batch_size=batch_size, buckets=buckets, pad=0, shard=(0, 1)
+    rows,
+    batch_size=batch_size,
+    length=length,
+    row_length=length,
+    microbatches=packing.microbatch_rows(batch_size, 1, 1),
+    pad=0,
+    shard=(0, 1),
   )
   steps = range(batches.num_steps)
   loss = jax.jit(lambda p, b: totals(app.loss(p, b, None, False)))

@@ -1,19 +1,18 @@
 """Batches of rows of different lengths: a pure function of (rows, seed, step).
 
-Training batches are random, contain each row once per epoch, and are packed
-(packing.py); so are those of inference. Held-out batches are sorted by length,
-each padded to the smallest bucket that holds it. The last batch may end in
+Batches are packed (packing.py). Those of training are random and contain each
+row once per epoch; those of evaluation and inference are even samples of the
+lengths, so that they fill as many encoder rows. The last batch may end in
 filler rows of weight 0. Only a few shapes are compiled.
 """
 
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Batch
 from maskedlm.data.batches import bin_packing
 from maskedlm.data.batches.row_source import host_slice, shuffle
@@ -34,20 +33,9 @@ class RowBatches(NamedTuple):
   num_steps: int  # Per epoch.
 
 
-def make_buckets(length: int, buckets: Sequence[int]) -> tuple[int, ...]:
-  """Returns the lengths that rows are padded to, in increasing order.
-
-  Raises:
-    ConfigError: a bucket is outside 8..length.
-  """
-  if not buckets:
-    buckets = [b for b in _quarters(length) if b < length]
-  for bucket in buckets:
-    if not 8 <= bucket <= length:
-      raise ConfigError(
-        f"data.buckets contains {bucket}; expected 8 to data.length={length}."
-      )
-  return tuple(sorted({*buckets, length}))
+def make_buckets(length: int) -> tuple[int, ...]:
+  """Returns the lengths that rows are padded to, in increasing order."""
+  return tuple(sorted(b for b in {*_quarters(length), length} if b <= length))
 
 
 def _quarters(length: int) -> set[int]:
@@ -90,11 +78,17 @@ def plan_batches(
       L = int(sizes_of[np.searchsorted(sizes_of, sizes.sum())])
     group = group[np.argsort(sizes, kind="stable")][_spread(len(group))]
     B = max(batch_size * 512 // max(L, 512), 1)
-    every = range(1, B * lengths.shape[1] + 1)
-    for which in _in_batches(group, B):
-      # The last batch may be of any size, so its counts are powers of 2.
-      counts = every if which[-1] >= 0 else _powers_up_to(every[-1])
-      yield PlannedBatch(which, L, PackingLayout(L, tuple(counts)))
+    plan = _in_batches(group, B)
+    if len(plan) == 1:  # It may be of any size.
+      layout = PackingLayout(L, _powers_up_to(B * lengths.shape[1]))
+    else:
+      layout = packing.known_layout(
+        [np.where(which[:, None] < 0, 1, lengths[which]) for which in plan],
+        np.arange(B)[None],
+        L,
+      )
+    for which in plan:
+      yield PlannedBatch(which, L, layout)
 
 
 def _spread(count: int) -> np.ndarray:
@@ -106,9 +100,9 @@ def _spread(count: int) -> np.ndarray:
   return np.argsort(np.arange(count) * (5**0.5 - 1) / 2 % 1)
 
 
-def _powers_up_to(largest: int) -> list[int]:
+def _powers_up_to(largest: int) -> tuple[int, ...]:
   """Returns 1, 2, 4, ... below `largest`, and `largest`."""
-  return [1 << i for i in range((largest - 1).bit_length())] + [largest]
+  return (*(1 << i for i in range((largest - 1).bit_length())), largest)
 
 
 def gather_batch(rows: Rows, batch: PlannedBatch, pad: int) -> Batch:
@@ -128,31 +122,17 @@ def gather_batch(rows: Rows, batch: PlannedBatch, pad: int) -> Batch:
 
 
 def train_batches(
-  rows: Rows,
-  *,
-  batch_size: int,
-  length: int,
-  layout: PackingLayout,
-  microbatches: np.ndarray,
-  pad: int,
-  seed: int,
-  shard: tuple[int, int],
+  rows: Rows, *, batch_size: int, seed: int, **shape: Any
 ) -> RowBatches:
   """Returns batches of a training set, in a different order in every epoch.
 
   Args:
     rows: the training rows.
     batch_size: B, over all hosts.
-    length: L, at least that of the longest row.
-    layout: from fit_layout or packing.unpacked_layout.
-    microbatches: [G, n], from packing.microbatch_rows.
-    pad: id that fills input_ids.
     seed: determines the order.
-    shard: (index, count): `batch_at` returns the index-th of `count` equal
-      parts; index may be an array of several (sharding.data_shard).
+    **shape: as in _packed_batches.
   """
   num_steps = -(-len(rows.lengths) // batch_size)
-  own = host_slice(np.arange(len(microbatches)), shard)
 
   @functools.lru_cache(maxsize=2)  # Prefetching may cross into the next epoch.
   def plan(epoch: int) -> np.ndarray:
@@ -161,6 +141,59 @@ def train_batches(
   def row_ids(step: int) -> np.ndarray:
     epoch, at = divmod(step, num_steps)
     return plan(epoch)[at]
+
+  return _packed_batches(rows, row_ids, num_steps, **shape)
+
+
+def heldout_batches(
+  rows: Rows, *, batch_size: int, row_length: int, microbatches, **shape: Any
+) -> RowBatches:
+  """Returns batches that contain every row once, all of one shape.
+
+  Args:
+    rows, batch_size: as in train_batches.
+    row_length: S, of the rows that the encoder reads.
+    microbatches, **shape: as in _packed_batches.
+  """
+  lengths = rows.sequence_lengths(np.arange(len(rows.lengths)))
+  order = np.argsort(lengths.sum(axis=1), kind="stable")
+  plan = _in_batches(order[_spread(len(order))], batch_size)
+  layout = packing.known_layout(
+    [rows.sequence_lengths(which) for which in plan], microbatches, row_length
+  )
+  return _packed_batches(
+    rows,
+    lambda step: plan[step],
+    len(plan),
+    layout=layout,
+    microbatches=microbatches,
+    **shape,
+  )
+
+
+def _packed_batches(
+  rows: Rows,
+  row_ids: Callable[[int], np.ndarray],
+  num_steps: int,
+  *,
+  length: int,
+  layout: PackingLayout,
+  microbatches: np.ndarray,
+  pad: int,
+  shard: tuple[int, int],
+) -> RowBatches:
+  """Returns the batches of the rows that `row_ids` chooses for each step.
+
+  Args:
+    rows, row_ids, num_steps: see RowBatches.
+    length: L, at least that of the longest row.
+    layout: of the rows that the encoder reads (packing.py).
+    microbatches: [G, n], from packing.microbatch_rows.
+    pad: id that fills input_ids.
+    shard: (index, count): `batch_at` returns the index-th of `count` equal
+      parts; index may be an array of several (sharding.data_shard).
+  """
+  own = host_slice(np.arange(len(microbatches)), shard)
 
   def batch_at(step: int) -> Batch:
     which = row_ids(step)
@@ -253,35 +286,6 @@ def _in_batches(order: np.ndarray, batch_size: int) -> np.ndarray:
   steps = np.full(-(-len(order) // batch_size) * batch_size, -1, np.int64)
   steps[: len(order)] = order
   return steps.reshape(-1, batch_size)
-
-
-def heldout_batches(
-  rows: Rows,
-  *,
-  batch_size: int,
-  buckets: Sequence[int],
-  pad: int,
-  shard: tuple[int, int],
-) -> RowBatches:
-  """Returns batches, sorted by length, that contain every row once.
-
-  Arguments are as in train_batches; buckets are from make_buckets, of which the
-  last holds every row.
-  """
-  plan = _in_batches(np.argsort(rows.lengths, kind="stable"), batch_size)
-  longest = np.where(plan >= 0, rows.lengths[plan], 0).max(axis=1)
-  lengths = np.array(buckets)[np.searchsorted(buckets, longest)]
-
-  def batch_at(step: int) -> Batch:
-    own = host_slice(plan[step], shard)
-    return gather_rows(rows, own, int(lengths[step]), pad)
-
-  return RowBatches(
-    batch_at=batch_at,
-    row_ids=lambda step: plan[step],
-    shape_at=lambda step: (batch_size, int(lengths[step])),
-    num_steps=len(plan),
-  )
 
 
 def estimate_padding_share(rows: Rows, batches: RowBatches) -> float:

@@ -45,6 +45,8 @@ ON_CPU = RowCosts((1, 1.25, 1.5, 2, 4), 3.0, 10)
 # Tiles of 128 tokens, so other lengths would be padded. BERT-base's step took
 # 102 ms on an H200, and a start without compiled programs 39 s more.
 ELSEWHERE = RowCosts((1, 2, 4), 1.0, 300)
+# The batches whose forward pass takes as long as compiling it, on a CPU.
+COMPILING_FORWARD = 2
 
 
 class PackingLayout(NamedTuple):
@@ -92,6 +94,24 @@ def cheapest_layout(
     mean = np.array(counts)[np.searchsorted(counts, needed)].mean()
     layouts.append((cost(mean, S), PackingLayout(S, counts)))
   return min(layouts)[1]
+
+
+def known_layout(
+  batches: Sequence[np.ndarray], microbatches: np.ndarray, length: int
+) -> PackingLayout:
+  """Returns the layout of batches without dropout that are all known.
+
+  Args:
+    batches: for each batch the lengths [B, C] of its sequences.
+    microbatches: [G, n], from microbatch_rows.
+    length: S.
+  """
+  largest = microbatches.shape[1] * batches[0].shape[1]
+  every = PackingLayout(length, tuple(range(1, largest + 1)))
+  needed = np.array([rows_needed(x, microbatches, every) for x in batches])
+  compiling = COMPILING_FORWARD * needed.mean()
+  counts = choose_row_counts(needed, largest, compiling=compiling)
+  return PackingLayout(length, counts)
 
 
 def choose_row_counts(

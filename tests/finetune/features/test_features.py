@@ -205,7 +205,7 @@ def test_a_run_learns_and_leaves_the_encoder_as_it_was(tmp_path):
   c.data.update(
     train=str(tmp_path / "train.conll"), dev=str(tmp_path / "dev.conll")
   )
-  c.data.update(length=24, batch_size=16, buckets=(24,))
+  c.data.update(length=24, batch_size=16)
   c.task.lstm_width = 13
   c.optimizer.learning_rate = 2e-2
   c.optimizer.weight_decay = 0.5

@@ -34,7 +34,7 @@ def test_a_run_learns_and_its_vectors_are_embeds(tmp_path, capsys):
   c.data.update(
     train=str(tmp_path / "train.tsv"), dev=str(tmp_path / "dev.tsv")
   )
-  c.data.update(length=24, batch_size=16, buckets=(24,))
+  c.data.update(length=24, batch_size=16)
   c.model.dropout = c.model.attention_dropout = 0.0
   c.optimizer.learning_rate = 3e-3
   c.train.update(epochs=8, evals_per_epoch=1 / 4, accumulate=2)

@@ -164,7 +164,7 @@ def test_loss_and_predictions_span_by_span(nested):
   examples = sentences(random.Random(2), 9, most=12)
   rows = app.make_rows(examples)
   assert len(rows.example) == len(examples)
-  sums, outputs = run_batches(app, params, rows, buckets=(64,))
+  sums, outputs = run_batches(app, params, rows, length=64)
   (total, weight), found = sums["spans"], sums["span_recall"]
   predictions = app.decode(examples, rows, outputs, {"threshold": -0.4})
 

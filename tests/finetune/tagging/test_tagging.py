@@ -84,7 +84,7 @@ def test_softmax_against_plain_python(kind, options):
   examples = sentences(random.Random(1))
   rows = app.make_rows(examples)
   assert len(rows.example) > len(examples)  # Windows.
-  sums, outputs = run_batches(app, params, rows, buckets=(16, 24))
+  sums, outputs = run_batches(app, params, rows, length=24)
   total, weight = sums["tags"]
   predictions = app.decode(examples, rows, outputs, {})
 
@@ -115,7 +115,7 @@ def test_crf_against_plain_python():
   app, params = assembled(tokenizer, Options(decode="crf"))
   examples = [e for e in sentences(random.Random(2), 17, 6) if len(e.words) < 6]
   rows = app.make_rows(examples)
-  sums, outputs = run_batches(app, params, rows, buckets=(16, 24))
+  sums, outputs = run_batches(app, params, rows, length=24)
   total, weight = sums["tags"]
   predictions = app.decode(examples, rows, outputs, {})
   table = np.asarray(params["table"], np.float64)
@@ -181,7 +181,7 @@ def test_crf_is_legal_across_windows_and_its_loss_finite(scheme):
   ]
   rows = app.make_rows(examples)
   assert len(rows.example) > 6
-  sums, outputs = run_batches(app, params, rows, buckets=(16, 24))
+  sums, outputs = run_batches(app, params, rows, length=24)
   total, _ = sums["tags"]
   # No gold tag is forbidden: a forbidden transition costs 1e4.
   assert 0 < total < 5e3

@@ -87,7 +87,7 @@ def test_a_run_of_pairs_leaves_the_encoder_as_it_was(tmp_path):
   c = overrides.load_config(str(CONFIG), validate=configs.validate)
   c.init_from = str(encoder)
   c.data.train = c.data.dev = str(tmp_path / "train.tsv")
-  c.data.update(length=24, batch_size=16, buckets=(24,))
+  c.data.update(length=24, batch_size=16)
   c.task.update(layout="columns", text_b="text_b", vector="mean")
   c.optimizer.weight_decay = 0.5
   c.optimizer.learning_rate = 5e-2
