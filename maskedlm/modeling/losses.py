@@ -123,6 +123,18 @@ def loss_and_accuracy(
   )
 
 
+def divergence(own, other):
+  """Returns KL(softmax(other) || softmax(own)), nats, of logits [..., C].
+
+  >>> own, other = jnp.zeros(2), jnp.log(jnp.array([3.0, 1.0]))
+  >>> f"{divergence(own, other):.4f}"  # log 2 less the entropy of 3/4, 1/4.
+  '0.1308'
+  """
+  p, log_p = jax.nn.softmax(other), jax.nn.log_softmax(other)
+  gap = log_p - jax.nn.log_softmax(own)
+  return jnp.sum(jnp.where(p > 0, p * gap, 0), axis=-1)
+
+
 def weighted_sum(
   values: Array, weights: Array
 ) -> tuple[Float[jax.Array, " B"], Float[jax.Array, " B"]]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from maskedlm.core.errors import ConfigError
 from maskedlm.core.options import changed
 from maskedlm.core.task import Task
 from maskedlm.pretraining.initial import init_from
@@ -19,6 +20,12 @@ def add(make: Callable[[Any], Task], config: Any, corpus) -> Task:
     CheckpointError, ConfigError: the teacher can't be read, or doesn't fit.
   """
   found = load.describe_checkpoint(config.teacher)
+  length, positions = config.data.length, found.cfg.max_positions
+  if length > positions:
+    raise ConfigError(
+      f"data.length={length} is more than the {positions} positions of "
+      f"teacher={config.teacher}; set --config.data.length={positions} or less."
+    )
   model = init_from.architecture(found.cfg, vars(config.model))
   other = changed(config, {f"model.{n}": value for n, value in model.items()})
   task, teacher = make(config), make(other)

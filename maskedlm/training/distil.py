@@ -20,7 +20,7 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Batch, Fixed, Key, Metrics, Params, Task
-from maskedlm.modeling.losses import weighted_sum
+from maskedlm.modeling.losses import divergence, weighted_sum
 from maskedlm.modeling.reports import Heard, Scores, hear
 from maskedlm.training.checkpoints import load
 from maskedlm.training.options import RunOptions
@@ -156,18 +156,6 @@ def distance(own: Scores, other: Scores, temperature: float):
   places = [jnp.moveaxis(x.inputs, 1, 0) for x in (own, other)]
   each = jax.lax.map(of_place, places, batch_size=min(CHUNK, len(places[0])))
   return weighted_sum(each.T, own.weights)
-
-
-def divergence(own, other):
-  """Returns KL(softmax(other) || softmax(own)), nats, of logits [..., C].
-
-  >>> own, other = jnp.zeros(2), jnp.log(jnp.array([3.0, 1.0]))
-  >>> f"{divergence(own, other):.4f}"  # log 2 less the entropy of 3/4, 1/4.
-  '0.1308'
-  """
-  p, log_p = jax.nn.softmax(other), jax.nn.log_softmax(other)
-  gap = log_p - jax.nn.log_softmax(own)
-  return jnp.sum(jnp.where(p > 0, p * gap, 0), axis=-1)
 
 
 def layer_distance(mine, theirs, layers, head: Params | None):

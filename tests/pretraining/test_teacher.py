@@ -201,6 +201,10 @@ def test_no_gradient_reaches_the_teacher_and_its_cost_counts(tiny, teacher):
     ({"objective": "bilm", "teacher_layers": ()}, "has no bilm_head"),
     ({"objective": "causal"}, "has no causal=True: expected a model of the"),
     ({"teacher": "/nowhere"}, "/nowhere: no such folder"),
+    (
+      {"data.length": 4096, "model.max_positions": 4096},
+      "data.length=4096 is more than the .* of teacher=",
+    ),
   ],
 )
 def test_refused(tiny, teacher, changes, message):

@@ -14,7 +14,6 @@ examples, K passages in each, the first of which is right.
 
 from collections.abc import Sequence
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -73,9 +72,8 @@ def loss_and_metrics(
       error = (s[:, :1] - s[:, 1:]) - (t[:, :1] - t[:, 1:])
       value, counts = error**2, weights[:, None] * is_there[:, 1:]
     else:
-      there = (jnp.where(is_there, v, -1e9) for v in (t, s))
-      p, q = (jax.nn.log_softmax(v, axis=1) for v in there)
-      value, counts = jnp.sum(jnp.exp(p) * (p - q), axis=1), weights
+      there = (jnp.where(is_there, v, -1e9) for v in (s, t))
+      value, counts = losses.divergence(*there), weights
     name = f"{kind}_{d}" if d in widths else kind
     terms[name] = losses.weighted_sum(temperature**2 * value, counts)
     is_first = jnp.all(~is_there | (s <= s[:, :1]), axis=1)
