@@ -4,7 +4,7 @@ import unicodedata
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from helpers import tokenizer_kinds
@@ -28,6 +28,8 @@ def test_tokens_cover_the_text_in_order(any_kind, name):
 
   @settings(max_examples=60, deadline=None, derandomize=True)
   @given(ODD_TEXTS)
+  @example("a▁b")
+  @example("▁")
   def run(text):
     encoding = tokenizer.encode(text)
     begins, ends = encoding.offsets.T
@@ -39,7 +41,10 @@ def test_tokens_cover_the_text_in_order(any_kind, name):
       assert text[begin:end] == text[begin:end].strip()
       covered[begin:end] = True
     lost = [c for c, found in zip(text, covered, strict=True) if not found]
-    assert not [c for c in lost if kind(c) in shown and not c.isspace()]
+    # The library reads "▁", its own mark, as a space.
+    mark = "▁" if name in tokenizer_kinds.MODELS else ""
+    lost = [c for c in lost if not (c.isspace() or c in mark)]
+    assert not [c for c in lost if kind(c) in shown]
 
   run()
 
