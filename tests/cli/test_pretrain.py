@@ -278,7 +278,7 @@ def test_a_workdir_of_something_else_is_untouched(tiny, tmp_path, capsys):
 def test_a_run_ends_whatever_its_loss(tiny, tmp_path, capsys, loss, shown):
   """exp(1e4) is no float: it ended every run, and every rerun, at its end."""
   heldout = {} if loss is None else {"mlm_loss": loss, "mlm_accuracy": 0.25}
-  result = loop.Result({}, 7, {"nsp_loss": 0.5, **heldout}, None, False)
+  result = loop.Result({}, 7, {"nsp_loss": 0.5, **heldout}, None, False, None)
   corpus = store.open_corpus(tiny[1])
   write_and_print(tmp_path, corpus, result)
   assert shown in capsys.readouterr().out
