@@ -4,35 +4,29 @@ import errno
 
 import pytest
 
-from helpers import faulty_storage, forked_verbs
+from helpers import faulty_storage
 from helpers.faulty_storage import Fault
 
 
-@pytest.fixture(scope="module")
-def run():
-  with forked_verbs.server(faulty_storage.environment(None)) as run:
-    yield run
-
-
 @pytest.mark.parametrize(
-  ("number", "calls", "path", "code"),
+  ("verb", "number", "calls", "code"),
   [
-    (errno.EIO, "write", "/made", 74),
-    (errno.EDQUOT, "close", "/made", 74),  # As NFS reports a quota.
-    (errno.ESTALE, "rename", "/made", 74),
-    (errno.EROFS, "create", "/made", 2),
-    (errno.EACCES, "mkdir", "/made", 2),
+    ("prepare", errno.EIO, "write", 74),
+    ("prepare", errno.EDQUOT, "close", 74),  # As NFS reports a quota.
+    ("tokenizer", errno.ESTALE, "rename", 74),
+    ("tokenizer", errno.EROFS, "create", 2),
+    ("prepare", errno.EACCES, "mkdir", 2),
     # The clean-up fails as well, and the first error is shown.
-    (errno.ENOSPC, "write,remove", "/made", 74),
+    ("tokenizer", errno.ENOSPC, "write,remove", 74),
   ],
 )
-@pytest.mark.parametrize("verb", ["prepare", "tokenizer"])
-def test_a_failing_disk(run, tiny, tmp_path, verb, number, calls, path, code):
+def test_a_failing_disk(forked, tiny, tmp_path, verb, number, calls, code):
+  faulty_storage.library()  # Skips where it can't be compiled.
   log = tmp_path / "failed"
   (tmp_path / "out").mkdir()
   out = tmp_path / "out" / "made"
-  fault = Fault(number, calls, path)
-  made = run(
+  fault = Fault(number, calls, "/made")
+  made = forked(
     [verb, f"--config={tiny[0]}", f"--out={out}"],
     faulty_storage.variables(fault, log),
   )

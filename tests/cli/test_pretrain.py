@@ -1,16 +1,20 @@
 """`maskedlm pretrain` as users run it: training, resuming, masks."""
 
+import contextlib
+import io
 import json
+import os
+import pathlib
 import random
 import shutil
 import signal
+import sys
 import time
 
 import jax
 import numpy as np
 import pytest
 
-from helpers import tiny as tiny_run
 from helpers.toy_runs import logged_lines
 from maskedlm.cli import main
 from maskedlm.data.corpus import store
@@ -26,12 +30,12 @@ def arguments(tiny):
 
 
 @pytest.fixture(scope="module")
-def whole(arguments, tmp_path_factory):
-  """Returns (workdir, process) of an undisturbed run."""
+def whole(forked, arguments, tmp_path_factory):
+  """Returns (workdir, what it printed) of an undisturbed run."""
   workdir = tmp_path_factory.mktemp("whole")
-  process = tiny_run.run(*arguments, f"--workdir={workdir}")
-  assert process.returncode == 0, process.stderr
-  return workdir, process
+  ended = forked([*arguments, f"--workdir={workdir}"])
+  assert ended.code == 0, ended.stderr
+  return workdir, ended
 
 
 def assert_same_end(a, b):
@@ -68,95 +72,53 @@ def test_a_run_prints_and_writes_its_results(whole):
   assert "encoder/layers/mlp/up/kernel (2, 24, 40)" in written
 
 
-def test_a_complete_run_changes_nothing_when_run_again(whole, arguments):
+def test_a_complete_run_changes_nothing_when_run_again(
+  whole, forked, arguments
+):
   workdir, _ = whole
   before = (workdir / "result.json").read_text()
-  again = tiny_run.run(*arguments, f"--workdir={workdir}")
-  assert again.returncode == 0, again.stderr
+  again = forked([*arguments, f"--workdir={workdir}"])
+  assert again.code == 0, again.stderr
   assert "continuing from the checkpoint of step 12 of 12" in again.stderr
   assert (workdir / "result.json").read_text() == before
 
 
-def test_a_run_killed_at_random_moments_ends_the_same(
-  whole, arguments, tmp_path
+def send(number, text, wait=0.0):
+  """Returns a watcher that sends a signal some seconds after a text."""
+
+  def watch(pid, path):
+    for _ in range(6000):
+      with contextlib.suppress(FileNotFoundError):
+        if text in pathlib.Path(path).read_text():
+          break
+      time.sleep(0.01)
+    time.sleep(wait)
+    with contextlib.suppress(ProcessLookupError):
+      os.kill(pid, number)
+
+  return watch
+
+
+def test_a_run_stopped_and_killed_ends_the_same(
+  whole, forked, arguments, tmp_path
 ):
+  """SIGTERM saves at once; after SIGKILL, the last checkpoint counts."""
+  argv = [*arguments, f"--workdir={tmp_path}"]
+  stopped = forked(argv, watch=send(signal.SIGTERM, "step 3/"))
+  assert stopped.code in (75, 0), stopped.stderr  # It may have been quick.
   seed = random.SystemRandom().randrange(1 << 30)
   print(f"kill seed {seed}")
-  moments = random.Random(seed)
-  kills = 0
-  for _ in range(2):
-    process = tiny_run.start(*arguments, f"--workdir={tmp_path}")
-    # The first is killed by step 8 of 12 at the latest.
-    left = moments.randint(1, 8)
-    for line in process.stderr:
-      left -= "step " in line
-      if not left:
-        break
-    time.sleep(moments.random() * 0.2)
-    process.send_signal(signal.SIGKILL)
-    kills += process.wait() == -signal.SIGKILL
-    process.stderr.close()
-  assert kills
-  final = tiny_run.run(*arguments, f"--workdir={tmp_path}")
-  assert final.returncode == 0, final.stderr
-  assert_same_end(tmp_path, whole[0])
-
-
-@pytest.mark.parametrize(
-  "number",
-  [
-    signal.SIGTERM,
-    pytest.param(signal.SIGINT, marks=pytest.mark.slow),
-    pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
-  ],
-)
-def test_a_signal_saves_and_exits_with_75(whole, arguments, tmp_path, number):
-  # The run would ignore a signal that is ignored here, as SIGHUP under nohup.
-  before = signal.signal(number, signal.SIG_DFL)
-  # So many steps that it can't end before the signal.
-  process = tiny_run.start(
-    *arguments,
-    f"--workdir={tmp_path}",
-    "--config.train.num_steps=100000",
-    "--config.optimizer.schedule=constant",
-    "--config.train.eval_every=100000",
-    "--config.train.checkpoint_every=100000",
-  )
-  signal.signal(number, before)
-  for line in process.stderr:
-    if "step 3/" in line:
-      break
-  sent = time.monotonic()
-  process.send_signal(number)
-  rest = process.stderr.read()
-  assert process.wait() == 75, rest
-  assert time.monotonic() - sent < 100  # Its steps take hours.
-  assert "the same command continues" in rest
-  (step,) = [
-    int(p.name)
-    for p in (tmp_path / "checkpoints").iterdir()
-    if p.name.isdigit()
-  ]
-  assert step >= 3
-  assert f"step {step:,} is saved" in rest
-
-
-def test_a_stopped_run_continues_and_ends_the_same(whole, arguments, tmp_path):
-  process = tiny_run.start(*arguments, f"--workdir={tmp_path}")
-  for line in process.stderr:
-    if "step 5/" in line:
-      process.send_signal(signal.SIGTERM)
-      break
-  process.stderr.read()
-  assert process.wait() in (75, 0)
-  final = tiny_run.run("pretrain", f"--workdir={tmp_path}")
-  assert final.returncode == 0, final.stderr
+  wait = random.Random(seed).random() * 0.2
+  killed = forked(argv, watch=send(signal.SIGKILL, "continuing", wait))
+  assert killed.code in (-signal.SIGKILL, 0)
+  final = forked(["pretrain", f"--workdir={tmp_path}"])
+  assert final.code == 0, final.stderr
   assert "changed since the checkpoint" not in final.stderr
   assert_same_end(tmp_path, whole[0])
 
 
 def test_inspect_shows_the_config_and_the_corpus_of_a_workdir(
-  whole, arguments, capsys
+  whole, arguments, capsys, uncompiled
 ):
   found = []
   for argv in ([f"--workdir={whole[0]}"], arguments[1:]):
@@ -178,16 +140,14 @@ def test_a_forgotten_corpus_path_prepares_nothing(
   assert not (workdir / "corpus.lock").exists()
 
 
-@pytest.mark.parametrize("same_tokenizer", [False, True])
 def test_another_corpus_names_the_one_to_give(
-  whole, arguments, tmp_path, capsys, same_tokenizer
+  whole, arguments, tmp_path, capsys
 ):
   workdir, other = tmp_path / "run", tmp_path / "other"
   shutil.copytree(whole[0], workdir)
   command, config, path = arguments
   made = [f"--out={other}", "--config.corpus.source=docstrings:json,pickle"]
-  if same_tokenizer:
-    made.append(f"--config.tokenizer.path={workdir / 'tokenizer'}")
+  made.append(f"--config.tokenizer.path={workdir / 'tokenizer'}")
   assert main.main(["prepare", config, *made]) == 0
   argv = [command, config, f"--workdir={workdir}"]
   assert main.main([*argv, f"--config.corpus.path={other}"]) == 2
@@ -199,7 +159,6 @@ def test_another_corpus_names_the_one_to_give(
   ("override", "words"),
   [
     ("--config.model.width=32", "model.width was 24, now 32"),
-    ("--config.seed=4", "seed"),
     ("--config.data.batch_size=8", "data.batch_size was 16, now 8"),
   ],
 )
@@ -212,15 +171,14 @@ def test_a_changed_run_is_refused(whole, arguments, override, words, capsys):
   assert (workdir / "config.json").read_text() == before
 
 
-def test_fill_mask_of_a_checkpoint_for_lines_of_stdin(whole):
-  process = tiny_run.run(
-    "fill-mask",
-    f"--checkpoint={whole[0] / 'checkpoints' / '12'}",
-    "--top_k=3",
-    input="The [MASK] is a [MASK].\n\nReturn the [MASK].\n",
-  )
-  assert process.returncode == 0, process.stderr
-  lines = process.stdout.splitlines()
+def test_fill_mask_of_a_checkpoint_for_lines_of_stdin(
+  whole, capsys, monkeypatch
+):
+  lines = b"The [MASK] is a [MASK].\n\nReturn the [MASK].\n"
+  monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
+  checkpoint = f"--checkpoint={whole[0] / 'checkpoints' / '12'}"
+  assert main.main(["fill-mask", checkpoint, "--top_k=3"]) == 0
+  lines = capsys.readouterr().out.splitlines()
   assert [line.startswith("  ") for line in lines] == [0, 1, 1, 0, 1]
 
 
@@ -228,14 +186,9 @@ def test_fill_mask_of_a_checkpoint_for_lines_of_stdin(whole):
   ("override", "words"),
   [
     ("mesh.data=3", "does not fit 8 devices"),
-    ("mesh.tensor=8", "does not divide"),
     ("model.num_heads=5", "divisible by model.num_heads=5"),
-    ("optimizer.warmup_steps=99", "warmup_steps=99"),
     ("optimizer.rule=adamw", "rule='adamw' is unknown"),
-    ("optimizer.b2=1.5", "b2=1.5"),
-    ("optimizer.frozen_layers=3", "frozen_layers=3"),
     ("data.batch_size=7", "must be divisible by mesh.data"),
-    ("objective.pairs=nps", "pairs='nps' is unknown"),
     ("tokenizer.vocab_size=5", "expected 6 "),
     ("corpus.path=corpsu", "corpus.path='corpsu': nothing"),
     # No text would be held out.
@@ -269,7 +222,6 @@ def test_a_workdir_of_something_else_is_untouched(tiny, tmp_path, capsys):
   ("loss", "shown"),
   [
     (2.0, "MLM loss        2.000 nats (perplexity 7.4)"),
-    (1e4, "10000.000 nats (perplexity inf)"),
     (float("inf"), "inf nats (perplexity inf)"),
     (float("nan"), "nan nats (perplexity nan)"),
     (None, "no predictions"),  # Nothing was masked in the held-out rows.

@@ -74,13 +74,10 @@ def test_xnlis_translated_training_set(tmp_path, capsys):
   ("data", "expected"),
   [
     ("en:a.tsv,vi:b:c.tsv", {"en": "a.tsv", "vi": "b:c.tsv"}),
-    ("en, zh_hant:x,mr:y", {"en": "x", "zh_hant": "x", "mr": "y"}),
     ("en:a,vi", "ends without a file"),
     ("a/b.tsv", {}),
     ("en:a,a/b.tsv", "expected a language's code"),
-    ("en:,vi:b", "expected a language's code"),
     ("en:a,en:b", "'en' is there twice"),
-    ("en,en:b", "'en' is there twice"),
   ],
 )
 def test_parse_files(data, expected):
