@@ -74,14 +74,6 @@ def test_both_pythons_run_the_readmes_tests(pythons):
   assert ended.returncode == 1 and ended.stderr == "failed: 3.12\n"
 
 
-def test_one_python_runs_what_is_asked_for(pythons):
-  ended, ran = pythons("3.13", "--", "-k", "a or b", "tests/modeling")
-  assert ran[2:] == [
-    ".venv-3.13: -m pytest -n 2 --dist loadfile -k a or b tests/modeling"
-  ]
-  assert ended.returncode == 0
-
-
 def test_wrong_arguments_run_nothing(pythons):
   ended, ran = pythons("3.13", "tests/modeling")
   assert ended.returncode == 2 and "tests/modeling" in ended.stderr

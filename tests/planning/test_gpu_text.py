@@ -198,28 +198,6 @@ def test_target_config():
   assert set(gpus.TARGETS) == set(CHIPS) - set(topologies.SLICES)
 
 
-def test_compiler_options_are_a_runs_flags_without_autotuning():
-  found = gpus.compiler_options({})
-  assert found["xla_gpu_autotune_level"] == "0"
-  assert found["xla_gpu_enable_latency_hiding_scheduler"] == "True"
-  given = {"XLA_FLAGS": "--xla_gpu_enable_latency_hiding_scheduler=false"}
-  assert "xla_gpu_enable_latency_hiding_scheduler" not in gpus.compiler_options(
-    given
-  )
-
-
-@pytest.mark.parametrize(
-  ("environ", "share"),
-  [
-    ({}, 0.75),
-    ({"XLA_CLIENT_MEM_FRACTION": ".9"}, 0.9),
-    ({"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.95"}, 0.95),
-  ],
-)
-def test_memory_share(environ, share, monkeypatch):
-  assert gpus.memory_share(environ) == share
-
-
 def test_a_wrong_memory_share():
   with pytest.raises(ConfigError, match=r"XLA_CLIENT_MEM_FRACTION=90: expect"):
     gpus.memory_share({"XLA_CLIENT_MEM_FRACTION": "90"})

@@ -12,7 +12,6 @@ from helpers.repository import CONFIGS
 from maskedlm.config.overrides import load_config
 from maskedlm.planning import planner, topologies
 from maskedlm.pretraining.config import split
-from maskedlm.runtime import xla_flags
 
 # Only rows of 512 tokens, 32 on a chip: 16,384 tokens.
 LONG_ROWS = ("--config.data.length=512", "--config.phases=()")
@@ -95,14 +94,6 @@ def test_data_parallelism(size, topology):
   assert alongside > 0.5 * sent(plan, "all-reduce")
 
 
-def test_memory_by_hand(monkeypatch):
-  """Base; without flags, as XLA would keep sums in flight in memory left."""
-  monkeypatch.setattr(xla_flags, "STEP_OPTIONS", {})
-  plan = make("base", "v5e:4x4")
-  expected = kept_by_hand(plan, WIDTH["base"])
-  assert plan.bytes_per_chip == pytest.approx(expected, rel=0.05)
-
-
 @pytest.mark.parametrize("size", ["base", "large"])
 def test_fsdp(size):
   plan = make(size, "v5e:4x4", overrides=["mesh.fsdp=16"])
@@ -126,10 +117,3 @@ def test_every_type_of_tpu(topology):
   check_pieces(plan)
   assert plan.topology.num_chips == plan.mesh["data"] == 16
   assert plan.estimate.efficiency >= 0.9
-
-
-def test_a_step_that_does_not_fit():
-  # With a loop over layers, which fails sooner: 32 rows need 16 GB.
-  options = ["model.remat=none", "model.unroll=False"]
-  plan = make("base", "v5e:4x4", overrides=options, rows=2 * ROWS)
-  assert not plan.fits

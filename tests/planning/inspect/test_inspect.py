@@ -8,9 +8,8 @@ import jax
 import numpy as np
 import pytest
 
-from helpers import tiny as tiny_run
 from maskedlm.cli import main
-from maskedlm.config import defaults, overrides
+from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.data.tokenizers.tokenizer import Special
@@ -20,7 +19,6 @@ from maskedlm.pretraining import objectives, predictions
 from maskedlm.pretraining.config import split
 from maskedlm.training import sharding, step_memory
 from maskedlm.training import step as steps
-from maskedlm.training.options import MeshOptions
 
 # Ids: 0-4 special (4 = [MASK]); 5-9 begin a word, 10-14 continue one.
 TOKENIZER = types.SimpleNamespace(
@@ -146,21 +144,6 @@ def test_bytes_follow_the_sharding_rules():
   assert memory.bytes_per_device(tree, mesh) == 4 * (8 * 12 // 12 + 8)
 
 
-def test_a_planned_mesh_may_have_more_devices_than_are_here(monkeypatch):
-  monkeypatch.setattr(memory.jax, "device_count", lambda: 8)
-
-  def shape(data, fsdp, tensor):
-    sizes = MeshOptions(data=data, fsdp=fsdp, tensor=tensor)
-    return list(memory.planned_mesh(sizes).shape.values())
-
-  assert shape(-1, 2, 2) == [2, 2, 2]
-  assert shape(-1, 16, 1) == [1, 16, 1]
-  assert shape(64, 4, 1) == [64, 4, 1]
-  for wrong in ((0, 1, 1), (-1, 0, 1), (-2, 1, 1), (-1, -1, 1)):
-    with pytest.raises(ConfigError, match=f"mesh.data={wrong[0]}, mesh.fsdp"):
-      shape(*wrong)
-
-
 def small(**model):
   """Returns a config of two phases: 16 rows of 40 tokens, then 8 of 1,024."""
   c = defaults.default("mlm_nsp")
@@ -194,11 +177,8 @@ EVERY_LOGIT = 2 * 3 * 1024 * 500 * 4
   ("platform", "model", "expected"),
   [
     ("cpu", {}, KEPT + LOGITS),  # blockwise writes no scores.
-    ("cpu", {"attention": "xla"}, KEPT + LOGITS + SCORES),
-    ("tpu", {}, KEPT + LOGITS),  # splash.
     ("gpu", {}, KEPT + LOGITS + SCORES),  # In float32 no kernel is supported.
     ("gpu", {"dtype": "bfloat16"}, KEPT // 2 + LOGITS),  # cudnn.
-    ("rocm", {"dtype": "bfloat16"}, KEPT // 2 + LOGITS + SCORES // 2),
     (  # Chosen in the config.
       "cpu",
       {"attention": "cudnn", "dtype": "bfloat16", "num_heads": 2},
@@ -229,7 +209,15 @@ def test_activations_that_are_kept(platform, model, expected):
   assert memory.activation_bytes(config, 3, 1024, platform=platform) == expected
 
 
-def test_each_phase_has_its_own_figures():
+@pytest.fixture
+def measured(monkeypatch):
+  """Compiles no step; returns [what each takes of a device's memory]."""
+  found = [step_memory.StepMemory(70_000_000, 90_000_000)]
+  monkeypatch.setattr(step_memory, "measure_memory", lambda *args: found[0])
+  return found
+
+
+def test_each_phase_has_its_own_figures(measured):
   phases, tasks = parts(small())
   figures, sections = facts.facts_of_model(phases, tasks)
   first, last = figures["phases"]
@@ -239,8 +227,6 @@ def test_each_phase_has_its_own_figures():
   assert first["flops_per_step"] == figures["flops_per_step"]
   for phase, task in zip((first, last), tasks, strict=True):
     assert phase["flops_per_step"] == task.flops(0)
-  kept = [x["activation_bytes_per_device"] for x in (first, last)]
-  assert kept[0] < kept[1] == figures["activation_bytes_per_device"]
   titles = [s.title for s in sections if s.title.startswith("A step on")]
   assert [title.split("}, ")[1] for title in titles] == [
     "from step 0 on",
@@ -254,18 +240,19 @@ def test_each_phase_has_its_own_figures():
     ("mlm_nsp", {}),
     pytest.param(
       "roberta",
-      {"phases": (), "train.accumulate": 2},
+      {"train.accumulate": 2},
       marks=pytest.mark.slow,
     ),
     pytest.param(
       "roberta",
-      {"phases": (), "mesh.fsdp": 2},
+      {"mesh.fsdp": 2},
       marks=pytest.mark.slow,
     ),
   ],
 )
 def test_a_step_takes_what_the_run_will_allocate(objective, options):
-  config = small()
+  config = small(num_layers=1)
+  config.phases = ()
   config.objective = defaults.default(objective).objective
   config.update_from_flattened_dict(options)
   phases, tasks = parts(config)
@@ -285,10 +272,10 @@ def test_a_step_takes_what_the_run_will_allocate(objective, options):
   assert len(lines) == len(figures["phases"])
 
 
-def test_a_step_that_does_not_fit_is_shown_with_what_helps(monkeypatch):
+def test_a_step_that_does_not_fit_is_shown_with_what_helps(measured):
   config = small(num_layers=1)
   config.phases = ()
-  monkeypatch.setattr(step_memory.os, "sysconf", lambda name: 1000)
+  measured[0] = measured[0]._replace(limit=60_000_000)
   figures, sections = facts.facts_of_model(*parts(config))
   assert not figures["phases"][0]["fits"]
   (line,) = [x for s in sections for x in s.lines if x.startswith("memory:")]
@@ -338,15 +325,6 @@ def test_a_table_of_the_phases():
   assert "data.length=1024" in lines[2]
 
 
-@pytest.mark.slow
-def test_the_placeholder_gives_the_shapes_of_a_real_corpus(tiny):
-  config = overrides.load_config(str(tiny[0]))
-  phases, tasks = parts(config)
-  figures, _ = facts.facts_of_model(phases, tasks)
-  real = objectives.make_task(config, facts.store.open_corpus(tiny[1]))
-  assert figures == facts.facts_of_model(phases, [real])[0]
-
-
 @pytest.mark.parametrize("length", [128, 8192])
 def test_without_a_corpus_packed_rows_count_in_full(length):
   config = small()
@@ -363,20 +341,20 @@ def test_without_a_corpus_packed_rows_count_in_full(length):
   assert 0.9 * costs[0] < costs[1] <= costs[0]
 
 
-def test_the_verb(tiny, tmp_path):
+def test_the_verb(tiny, tmp_path, measured, capsys):
   page = tmp_path / "r.html"
-  arguments = ("inspect", f"--config={tiny[0]}")
-  corpus = f"--config.corpus.path={tiny[1]}"
-  shown = tiny_run.run(*arguments, corpus, "--rows=2", f"--html={page}")
-  assert shown.returncode == 0, shown.stderr
+  arguments = ["inspect", f"--config={tiny[0]}"]
+  arguments.append(f"--config.corpus.path={tiny[1]}")
+  assert main.main([*arguments, "--rows=2", f"--html={page}"]) == 0
+  shown = capsys.readouterr().out
   for words in ("Parameters:", "decay", "learning rate", "[MASK]}", "epochs"):
-    assert words in shown.stdout
-  assert "\033" not in shown.stdout  # Not a terminal: no colours.
+    assert words in shown
+  assert "\033" not in shown  # Not a terminal: no colours.
   padding = r"padding: (.+)% of the positions; (.+)% with objective.pack=True"
-  assert re.search(padding, shown.stdout)
+  assert re.search(padding, shown)
   assert page.read_text().startswith("<!doctype html>")
-  printed = tiny_run.run(*arguments, corpus, "--json")
-  figures = json.loads(printed.stdout)
+  assert main.main([*arguments, "--json"]) == 0
+  figures = json.loads(capsys.readouterr().out)
   assert figures["parameters"] == 24_306
   # 6 of 40 tokens; shorter rows round up or down.
   assert figures["mask_rate"] == pytest.approx(0.15, abs=0.01)
@@ -386,13 +364,11 @@ def test_the_verb(tiny, tmp_path):
   assert 0 <= figures["padding_share_pack_true"] < 0.05
 
 
-def test_without_a_corpus(tiny, tmp_path):
-  process = tiny_run.run(
-    "inspect", f"--config={tiny[0]}", f"--workdir={tmp_path}"
-  )
-  assert process.returncode == 0, process.stderr
-  assert "no corpus yet" in process.stdout
-  assert "24,306" in process.stdout
+def test_without_a_corpus(tiny, tmp_path, measured, capsys):
+  argv = [f"--config={tiny[0]}", f"--workdir={tmp_path}"]
+  assert main.main(["inspect", *argv]) == 0
+  shown = capsys.readouterr().out
+  assert "no corpus yet" in shown and "24,306" in shown
 
 
 def test_nothing_to_predict(tiny, monkeypatch):
@@ -408,20 +384,14 @@ def test_nothing_to_predict(tiny, monkeypatch):
   ("override", "words"),
   [
     ("--config.corpus.path=/nowhere", "/nowhere"),
-    ("--config.tokenizer.vocab_size=99", "vocab_size=99 (there 500)"),
     ("--config.objective.mask_rate=0", "mask_rate=0"),
     ("--config.objective.max_predictions=2", "at least 6"),
     ("--rows=-1", "--rows=-1"),
   ],
 )
-def test_bad_input(tiny, tmp_path, override, words):
-  process = tiny_run.run(
-    "inspect",
-    f"--config={tiny[0]}",
-    f"--config.corpus.path={tiny[1]}",
-    f"--workdir={tmp_path}",
-    override,
-  )
-  assert process.returncode == 2
-  (line,) = process.stderr.splitlines()
+def test_bad_input(tiny, tmp_path, override, words, capsys):
+  argv = [f"--config={tiny[0]}", f"--config.corpus.path={tiny[1]}"]
+  argv += [f"--workdir={tmp_path}", override]
+  assert main.main(["inspect", *argv]) == 2
+  (line,) = capsys.readouterr().err.splitlines()
   assert line.startswith("error: ") and words in line
