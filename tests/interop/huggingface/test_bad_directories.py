@@ -13,7 +13,6 @@ from helpers.workdirs import assert_same_trees
 from maskedlm.cli import main
 from maskedlm.core.errors import InteropError
 from maskedlm.interop.huggingface import config_json
-from maskedlm.interop.labels import read_task
 
 torch = pytest.importorskip("torch")
 load_torch = pytest.importorskip("safetensors.torch").load_file
@@ -71,21 +70,10 @@ UNSUPPORTED = {
   "Bert": [
     ({"hidden_size": "-"}, "hidden_size is missing"),
     ({"hidden_size": "24"}, "hidden_size='24', expected an integer"),
-    ({"hidden_size": 0}, "hidden_size=0, expected 1 to 65536"),
-    ({"hidden_size": 10**18}, "hidden_size=1000000000000000000, expected 1 to"),
-    ({"num_hidden_layers": 10**9}, "num_hidden_layers=1000000000, expected 0"),
     ({"num_hidden_layers": True}, "num_hidden_layers=True, expected an int"),
-    ({"vocab_size": 10**40}, "vocab_size=1000000000.*, expected 1 to 16777216"),
-    ({"max_position_embeddings": 2.5}, "max_position_.*=2.5, expected an int"),
-    ({"type_vocab_size": -1}, "type_vocab_size=-1, expected 0 to 1024"),
     ({"hidden_dropout_prob": math.nan}, "hidden_dropout_prob=nan, expected 0"),
-    ({"layer_norm_eps": math.inf}, "layer_norm_eps=inf, expected 0 to 1"),
     ({"hidden_act": "relu"}, "the activation 'relu', gelu.* are supported"),
-    ({"layer_norm_eps": "1e-12"}, "layer_norm_eps='1e-12', expected a numb"),
-    ({"hidden_act": 5}, "the activation 5, gelu.* are supported"),
     ({"architectures": "BertModel"}, "architectures='BertModel' has another t"),
-    ({"architectures": [1]}, r"architectures=\[1\]; expected the name"),
-    ({"model_type": ["bert"]}, r"model_type=\['bert'\] has another type"),
     ({"is_decoder": True}, "is_decoder=True, False is supported"),
     (
       {"position_embedding_type": "relative_key"},
@@ -96,21 +84,17 @@ UNSUPPORTED = {
   "ModernBert": [
     # In transformers, a token would attend only to itself.
     ({"local_attention": 1}, "local_attention=1, expected 2 or more"),
-    ({"local_attention": "9"}, "local_attention='9', expected 2 or more"),
     (
       {"global_rope_theta": "x", "rope_parameters": "-"},
       "global_rope_theta='x', expected a number",
     ),
     ({"rope_parameters": {"full_attention": [1]}}, "rope_parameters=.*objects"),
-    ({"rope_scaling": {"factor": 4.0}}, r"rope_scaling=.*, None is supported"),
     ({"num_attention_heads": 8}, "hidden_size=24 for 8 attention heads: rotar"),
   ],
   "EuroBert": [
     ({"rope_parameters": {"rope_type": "llama3"}}, "rope_type='llama3', 'defa"),
-    ({"rope_parameters": {"rope_theta": 0}}, "rope_theta=0, expected 1 or mo"),
     ({"head_dim": 8}, "head_dim=8, expected 4"),
     ({"num_key_value_heads": 4}, "num_key_value_heads=4, expected a divisor"),
-    ({"attention_bias": True}, "attention_bias=True, False is supported"),
   ],
 }
 
@@ -191,16 +175,6 @@ def test_malformed_labels(tmp_path, labels):
   change(tmp_path, id2label=labels)
   with pytest.raises(InteropError, match=r"config.json: id2label=.* from 0"):
     peers.read_model(tmp_path)
-
-
-def test_labels_become_text_and_regression_has_one_number():
-  def about(labels, **fields):
-    config = {"id2label": labels, **fields}
-    return read_task(config, "classification", 9, "here")["about"]
-
-  assert about({"1": 1, "0": 0})["labels"] == ["0", "1"]
-  with pytest.raises(InteropError, match=r"with 2 numbers; .*--part encoder"):
-    about({"0": "a", "1": "b"}, problem_type="regression")
 
 
 def test_truncated_file(folder):
@@ -290,13 +264,7 @@ def test_old_tensor_names(folder):
   [
     ("import --from hf ./nothing --out o", "nothing is not a directory"),
     ("import --from jax nothing --out o", "known: hf, word2vec"),
-    (
-      "import --from hf x --out o --part head",
-      "--part='head' is unknown; known: encoder.",
-    ),
-    ("import --from hf gs://b/x --out o", "gs://b/x: expected"),
     ("import --from hf x --out gs://b/o", "gs://b/o: expected"),
-    ("export --checkpoint x --to pt --out o", "stablehlo."),
     ("export --checkpoint x --to hf --out o", "no such"),
     ("export --checkpoint x --to hf --out gs://b/o", "on this machine"),
   ],

@@ -2,6 +2,7 @@
 
 import json
 
+import jax
 import numpy as np
 import pytest
 
@@ -33,7 +34,8 @@ def test_rows_of_600_tokens(tmp_path):
   batch = {"input_ids": ids, "segment_ids": real}
   batch["token_type_ids"] = np.zeros_like(ids)
   theirs = peers.run(model, batch)["last_hidden_state"]
-  ours = masked_lm.encode(found.cfg, found.params, batch, None, False)
+  encode = jax.jit(masked_lm.encode, static_argnums=(0, 4))
+  ours = encode(found.cfg, found.params, batch, None, False)
   peers.assert_close({"x": ours}, {"x": theirs}, batch)
 
 
@@ -65,13 +67,9 @@ def test_a_published_discriminator(tmp_path):
   ("changes", "words"),
   [
     ({"conv_kernel_size": 3}, "conv_kernel_size=3, 0 is supported"),
-    ({"share_att_key": False}, "share_att_key=False, True"),
     ({"pos_att_type": ["c2p"]}, r"pos_att_type=\['c2p'\], \['c2p', 'p2c'\]"),
     ({"position_biased_input": True}, "position_biased_input=True"),
-    ({"norm_rel_ebd": None}, "norm_rel_ebd=None, 'layer_norm'"),
     ({"max_relative_positions": -1}, "max_relative_positions=18, 512"),
-    ({"type_vocab_size": 2}, "type_vocab_size=2"),
-    ({"embedding_size": 10}, "embedding_size=10, 24"),
   ],
 )
 def test_other_attention_is_refused(tmp_path, changes, words):
@@ -92,7 +90,7 @@ def test_an_imported_one_is_tuned_and_opened_by_transformers(tmp_path):
     path.write_text(task_files.make_file("classification", count, seed).text)
     config.data[part] = str(path)
   config.init_from = str(ours)
-  config.data.update(length=17, batch_size=8, buckets=(17,))
+  config.data.update(length=17, batch_size=8, pack=False)
   config.train.update(epochs=1, log_every=1)
   config.model.unroll = False
   result = run.finetune(configs.typed(config), tmp_path / "run")

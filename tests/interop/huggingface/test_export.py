@@ -1,7 +1,6 @@
 """Exported checkpoints are the same models in transformers."""
 
 import dataclasses
-import json
 
 import jax
 import numpy as np
@@ -29,19 +28,6 @@ MODELS = {
     ("mlm_head",),
     "BertForMaskedLM",
   ),
-  "as imported": (
-    "bpe",
-    {"type_vocab_size": 1, "pair_separators": 2},
-    ("pooler", "mlm_head"),
-    "RobertaForMaskedLM",
-  ),
-  "unigram": (
-    "unigram",
-    {"pair_separators": 2, "type_vocab_size": 1},
-    ("mlm_head",),
-    "XLMRobertaForMaskedLM",
-  ),
-  "modern": ("bpe", workdirs.MODERN, ("mlm_head",), "ModernBertForMaskedLM"),
   "SwiGLU": (
     "bpe",
     {**workdirs.MODERN, "activation": "silu"},
@@ -115,75 +101,26 @@ def test_electra(part, class_name, tmp_path):
     cfg = EncoderConfig(**task["generator"])
   else:
     params = {n: params[n] for n in ("encoder", "discriminator_head")}
-  ours = compute_outputs(params, cfg, batch)
+  ours = jax.jit(compute_outputs, static_argnums=1)(params, cfg, batch)
   assert_close(ours, theirs, batch)
 
 
 def fine_tuned(kind, tokenizer, **changes):
   """Returns (params, cfg, task) as fine-tuning saves them."""
   cfg = workdirs.config(tokenizer, **changes)
-  heads, labels, about, options = {
-    "classification": (("pooler", "class_head"), 3, {"labels": [*"xyz"]}, {}),
-    "multi_label": (("pooler", "class_head"), 3, {"labels": [*"xyz"]}, {}),
-    "regression": (
-      ("pooler", "class_head"),
-      1,
-      {"low": 0.0, "high": 5.0, "mean": 2.7, "stddev": 1.5},
-      {"regression": True},
-    ),
-    "tagging": (("tagger",), 4, {"labels": ["O", "B-X", "I-X", "B-Y"]}, {}),
-    "multiple_choice": (("pooler", "choice_head"), 1, {"choices": 4}, {}),
-    "question_answering": (("span_head",), 2, {"questions": 9}, {}),
+  heads, labels = {
+    "classification": (("pooler", "class_head"), [*"xyz"]),
+    "tagging": (("tagger",), ["O", "B-X", "I-X", "B-Y"]),
   }[kind]
-  params = workdirs.make_params(cfg, heads, labels)
-  kind = "classification" if kind == "regression" else kind
+  params = workdirs.make_params(cfg, heads, len(labels))
   task = {
     "objective": kind,
     "kind": kind,
-    "options": dataclasses.asdict(make_task(kind, options).options),
-    "about": about,
+    "options": dataclasses.asdict(make_task(kind, {}).options),
+    "about": {"labels": labels},
     "length": workdirs.T,
   }
   return params, cfg, task
-
-
-@pytest.mark.parametrize(
-  ("kind", "class_name"),
-  [
-    ("classification", "BertForSequenceClassification"),
-    ("multi_label", "BertForSequenceClassification"),
-    ("regression", "BertForSequenceClassification"),
-    ("tagging", "BertForTokenClassification"),
-    ("question_answering", "BertForQuestionAnswering"),
-    ("multiple_choice", "BertForMultipleChoice"),
-  ],
-)
-def test_fine_tuned(kind, class_name, tmp_path):
-  tokenizer = peers.train_tokenizer("wordpiece")
-  params, cfg, task = fine_tuned(kind, tokenizer)
-  path = workdirs.save(tmp_path / "ours", params, cfg, tokenizer, **task)
-  out = tmp_path / "theirs"
-  assert exporter.export_huggingface(path, out, log=print) == class_name
-  model = getattr(transformers, class_name).from_pretrained(out).eval()
-  batch = peers.make_batch(tokenizer, types=True)
-  theirs = peers.run(model, batch)
-  ours = compute_outputs(params, cfg, batch)
-  # Deviations from the mean here, scores in transformers.
-  if kind == "regression":
-    ours["logits"] = ours["logits"] * 1.5 + 2.7
-    assert model.config.problem_type == "regression"
-  if kind == "multi_label":
-    assert model.config.problem_type == "multi_label_classification"
-  assert_close(ours, theirs, batch)
-  labels = task["about"].get("labels", ())
-  assert [model.config.id2label[i] for i in range(len(labels))] == list(labels)
-  # Imported again, it is the same task.
-  again = peers.read_model(out)
-  for name in ("kind", "options", "length"):
-    assert again.task[name] == json.loads(json.dumps(task[name]))
-  if kind != "regression":
-    assert again.task["about"] == task["about"]
-    assert_same_trees(params, again.params)
 
 
 def export(folder, params, cfg, task=None, **options):
@@ -207,17 +144,6 @@ def test_an_unsupported_pooler(tmp_path):
   assert lines == ["left out: the pooler, which BertModel lacks"]
 
 
-def test_an_unsupported_pooler_of_pretraining(tmp_path):
-  """The NSP head needs it; the MLM head does not."""
-  cfg = workdirs.config(peers.train_tokenizer("wordpiece"), pooler="relu")
-  both = workdirs.make_params(cfg, PRETRAINED)
-  with pytest.raises(InteropError, match="ForPreTraining has a tanh pooler"):
-    export(tmp_path / "both", both, cfg)
-  mlm = workdirs.make_params(cfg, ("pooler", "mlm_head"))
-  _, lines = export(tmp_path / "mlm", mlm, cfg)
-  assert lines == ["left out: the pooler, which BertModel lacks"]
-
-
 @pytest.mark.parametrize(
   ("changes", "expected"),
   [
@@ -225,18 +151,15 @@ def test_an_unsupported_pooler_of_pretraining(tmp_path):
       {"position": "alibi"},
       r"bert has no .*model.position='alibi'.*--to=stablehlo",
     ),
-    ({"causal": True}, r"model.causal=True \(only False\)"),
     ({"num_kv_heads": 1}, r"bert has no .*model.num_kv_heads=1 \(only 0\)"),
     (
       {**workdirs.MODERN, "norm_kind": "rms"},
       "eurobert .*skip_first_norm=True",
     ),
-    ({**workdirs.MODERN, "row_pool": "late"}, r"row_pool='late' \(only cls,"),
     (
       {**workdirs.MODERN, "mlm_head": "linear", "tied": False},
       "MaskedLM has mlm_head/transform, .* this model lacks; .*--part=encoder",
     ),
-    ({"tied": False}, "bert always has model.tied=True, .*--part=encoder"),
     (
       {"activation": "gelu_tanh", "embedding_width": 10},
       r"electra always has model.activation=gelu, .*gelu_tanh",

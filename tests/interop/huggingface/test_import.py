@@ -10,10 +10,8 @@ from helpers import peers
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
-from maskedlm.finetune import predict, run
-from maskedlm.finetune.config import default, typed
+from maskedlm.finetune import predict
 from maskedlm.inference import fill_mask
-from maskedlm.interop import heads
 from maskedlm.interop.huggingface import exporter, importer
 from maskedlm.training.checkpoints import load, resume
 
@@ -157,19 +155,6 @@ def test_the_workdir(tmp_path):
     resume.check_identity(meta["identity"], new, frozen=(), log=print)
 
 
-def test_the_encoder_alone(tmp_path):
-  folder = tmp_path / "theirs"
-  peers.save_model(folder, "Bert", "ForPreTraining")
-  (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}')
-  lines = []
-  made = importer.import_model(
-    folder, tmp_path / "out", part="encoder", log=lines.append
-  )
-  assert sorted(made.params) == ["encoder", "pooler"]
-  assert "and 2 more (7 tensors)" in lines[0]
-  assert len(lines) == 3 and "no MLM head" in lines[-1]
-
-
 def test_commands(tmp_path, capsys):
   folder = tmp_path / "theirs"
   peers.save_model(folder, "Bert", "ForPreTraining")
@@ -198,38 +183,3 @@ def test_commands(tmp_path, capsys):
   assert "| imported from | theirs |" in card
   assert main.main(argv) == 2
   assert "exists: give another" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-  ("architecture", "task", "ending"),
-  [
-    ("ModernBert", "tagging", "ForTokenClassification"),
-    ("ModernBert", "classification", "ForSequenceClassification"),
-    ("Electra", "classification", "ForSequenceClassification"),
-    ("Roberta", "classification", "ForSequenceClassification"),
-  ],
-)
-def test_import_finetune_export(architecture, task, ending, tmp_path):
-  _, tokenizer, path = imported(tmp_path, architecture, "ForMaskedLM")
-  data = tmp_path / "data.tsv"
-  rows = {
-    "tagging": "the\tO\ncat\tB-PER\nsat\tI-PER\n\na\tO\nhouse\tB-LOC\n\n",
-    "classification": "text\tlabel\na cat\tyes\nthe house\tno\n",
-  }
-  data.write_text(rows[task])
-  config = default(task)
-  config.init_from = str(path)
-  config.data.update(
-    train=str(data), dev=str(data), length=60, batch_size=8, buckets=(60,)
-  )
-  config.train.epochs = 2
-  run.finetune(typed(config), tmp_path / "tuned")
-  out = tmp_path / "exported"
-  made = exporter.export_huggingface(tmp_path / "tuned", out, log=print)
-  assert made == architecture + ending
-  theirs = getattr(transformers, made).from_pretrained(out).eval()
-  opened = load.open_checkpoint(tmp_path / "tuned", step="best")
-  batch = peers.make_batch(tokenizer, types=opened.cfg.type_vocab_size > 1)
-  ours = heads.compute_outputs(opened.params, opened.cfg, batch)
-  peers.assert_close(ours, peers.run(theirs, batch), batch)

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from helpers import task_files, untrained
+from helpers import untrained
 from maskedlm.core.errors import InteropError
 from maskedlm.data.labelled import bio
 from maskedlm.finetune import predict
@@ -15,33 +15,20 @@ from maskedlm.interop.huggingface import exporter, importer
 
 transformers = pytest.importorskip("transformers")
 
-NER = {
-  "bio": ({}, bio.all_tags({"PER"}, "bio")),
-  "bioes": ({"scheme": "bioes"}, bio.all_tags({"PER", "a-b_C"}, "bioes")),
-  "typeless": ({}, bio.all_tags({""}, "bio")),
-  "typeless bioes": ({"scheme": "bioes"}, bio.all_tags({""}, "bioes")),
-  "types that are prefixes": ({}, bio.all_tags({"B", "I", "PER"}, "bio")),
-  "lower case": ({"decode": "combine"}, bio.all_tags({"per"}, "bio")),
-  "pos": ({"task": "pos"}, ["B-PER", "I-PER", "O"]),
-  "io as pos": ({"task": "pos"}, ["O", "PER"]),
-}
 # name -> (task, options, facts of a training set, thresholds).
 MODELS = {
-  **{
-    name: ("tagging", options, {"labels": labels}, {})
-    for name, (options, labels) in NER.items()
-  },
+  "bioes": (
+    "tagging",
+    {"scheme": "bioes", "decode": "combine"},
+    {"labels": bio.all_tags({"PER", "a-b_C"}, "bioes")},
+    {},
+  ),
+  "pos": ("tagging", {"task": "pos"}, {"labels": ["B-PER", "I-PER", "O"]}, {}),
   "classification": (
     "classification",
     {"positive": "bad", "layout": "texts"},
-    {"labels": ["bad", "good"]},
+    {"labels": ["LABEL_0", "bad"]},
     {"accuracy": 0.5},
-  ),
-  "unnamed labels": (
-    "classification",
-    {},
-    {"labels": ["LABEL_0", "good", "bad"]},
-    {},
   ),
   "multi_label": (
     "multi_label",
@@ -51,11 +38,7 @@ MODELS = {
   ),
   "question_answering": (
     "question_answering",
-    {
-      "allow_impossible": True,
-      "max_answer_length": 3,
-      "stride": 5,
-    },
+    {"allow_impossible": True, "max_answer_length": 3, "stride": 5},
     {"questions": 3, "impossible": 1},
     {"null_threshold": 0.77, "f1": 0.5},
   ),
@@ -69,45 +52,20 @@ MODELS = {
 }
 
 
-def evaluate(path, source):
-  """Returns (model, its scores on a file)."""
-  model = predict.open_model(path)
-  examples = predict.read_labelled(model.task, model.app, str(source))
-  predictions = predict.predict(model, examples)
-  return model, model.app.score(examples, predictions)
-
-
 @pytest.mark.parametrize("name", MODELS)
 def test_export_and_import_restore_the_task(name, tmp_path):
+  """test_round_trip.py has what they predict."""
   task_name, options, about, heldout = MODELS[name]
   ours = untrained.save_tuned(
     tmp_path / "ours", task_name, options, about, heldout=heldout
   )
   exporter.export_huggingface(ours, tmp_path / "theirs", log=print)
   importer.import_model(tmp_path / "theirs", tmp_path / "again", log=print)
-  data = task_files.make_file(task_name, 9)
-  text = data.text
-  if name.startswith("typeless"):
-    text = text.replace("-PER", "")
-  if name == "lower case":
-    text = text.replace("PER", "per")
-  if name == "io as pos":
-    text = text.replace("B-PER", "PER").replace("I-PER", "PER")
-  if name == "unnamed labels":
-    text = text.replace("\tbad\n", "\tLABEL_0\n")
-  path = tmp_path / f"data{data.suffix}"
-  path.write_text(text)
-  a, of_a = evaluate(ours, path)
-  b, of_b = evaluate(tmp_path / "again", path)
-  assert (b.task.name, b.task.options, b.length) == (
-    a.task.name,
-    a.task.options,
-    a.length,
-  )
-  assert b.label_info == a.label_info
-  finite = {n: x for n, x in heldout.items() if np.isfinite(x)}
-  assert b.tuned == finite
-  assert of_b == pytest.approx(of_a, abs=1e-6)
+  a, b = (predict.open_model(tmp_path / name) for name in ("ours", "again"))
+  for field in ("name", "options"):
+    assert getattr(b.task, field) == getattr(a.task, field)
+  assert (b.length, b.label_info) == (a.length, a.label_info)
+  assert b.tuned == {n: x for n, x in heldout.items() if np.isfinite(x)}
   if labels := about.get("labels"):
     config = transformers.AutoConfig.from_pretrained(tmp_path / "theirs")
     assert [config.id2label[i] for i in range(len(labels))] == labels
@@ -122,10 +80,8 @@ def test_export_and_import_restore_the_task(name, tmp_path):
   [
     ({"about": {"labels": ["O", "B-X", "I-X"]}}, "its labels differ"),
     ({"kind": "classification"}, "its head is one of tagging"),
-    ({"kind": "guess"}, "guess"),
     ({"options": {"task": "pos", "new": 1}}, "new"),
     ({"length": 10_000}, "its length is 10000"),
-    ({"length": None}, "int"),
     ({"about": []}, "attribute"),
   ],
 )
@@ -169,15 +125,11 @@ def read_labels(*labels):
   ("labels", "options"),
   [
     ("O B-PER I-PER", ("ner", "bio")),
-    ("O B I", ("ner", "bio")),
-    ("B E I O S", ("ner", "bioes")),
     ("O B-PER M-PER E-PER S-PER", ("ner", "bioes")),
     ("O B-PER I-PER L-PER U-PER", ("ner", "bioes")),
-    ("O b-per i-per", ("ner", "bio")),
     ("O B_PER I_PER", ("ner", "bio")),
     ("O PER-B PER-I", ("ner", "bio")),
     ("O PER LOC ORG", ("ner", "bio")),
-    ("O B-CARDINAL-1 I-CARDINAL-1", ("ner", "bio")),
     ("[PAD] X O B-PER I-PER _ -DOCSTART- <s>", ("ner", "bio")),
     ("NOUN VERB X", ("pos", None)),
     ("N V O ^ S", ("pos", None)),  # Gimpel et al. 2011; O is a pronoun.
@@ -191,7 +143,7 @@ def test_labels_of_others(labels, options):
   assert any(task_labels.notes(task))
 
 
-@pytest.mark.parametrize("strange", ["B-", "PER", "B-X|B-Y", "(PER*", "O-PER"])
+@pytest.mark.parametrize("strange", ["B-", "PER", "(PER*"])
 def test_a_label_among_tags_that_is_none_is_refused(strange):
   with pytest.raises(InteropError) as error:
     read_labels("O", "B-PER", "I-PER", strange)

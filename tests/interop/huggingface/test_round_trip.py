@@ -18,12 +18,12 @@ transformers = pytest.importorskip("transformers")
 
 WORDS = sorted(set(" ".join(finetune_runs.TEXTS).split()))
 # Of 5 to 90 words, as rows have 32 tokens.
-SIZES = (1, 5, 29, 30, 31, 60, 90)
+SIZES = (1, 5, 30, 31, 90)
 
 
-def texts(seed):
+def texts():
   """Returns a text of each of SIZES, of random words."""
-  rng = random.Random(seed)
+  rng = random.Random(7)
   return [" ".join(rng.choices(WORDS, k=size)) for size in SIZES]
 
 
@@ -65,9 +65,9 @@ def numbers(name, prediction):
   return list(found.values()) if isinstance(found, dict) else list(found)
 
 
-def lines(name, seed):
+def lines(name):
   """Returns inputs of the task, short and long ones."""
-  made = texts(seed)
+  made = texts()
   if name == "qa":
     return [f"is the cat ?\t{text}" for text in made]
   if name == "four":
@@ -77,10 +77,9 @@ def lines(name, seed):
   return made + pairs * (name == "mood")
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_import_of_an_export_predicts_the_same(models, seed):
+def test_the_import_of_an_export_predicts_the_same(models):
   name, ours, _, back = models
-  for line in lines(name, seed):
+  for line in lines(name):
     if "\t" in line and name == "mood":
       continue  # The run's files have no second text; an import's may.
     (expected,), (found,) = ours.predict([line]), back.predict([line])
@@ -91,8 +90,7 @@ def test_the_import_of_an_export_predicts_the_same(models, seed):
       assert found.get(field) == expected.get(field)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_transformers_computes_the_same(models, seed):
+def test_transformers_computes_the_same(models):
   name, _, folder, back = models
   if name in ("pos", "ner", "qa"):
     pytest.skip("texts are read in other parts; heads are compared elsewhere")
@@ -100,7 +98,7 @@ def test_transformers_computes_the_same(models, seed):
   ending = "MultipleChoice" if name == "four" else "SequenceClassification"
   auto = getattr(transformers, f"AutoModelFor{ending}")
   model = auto.from_pretrained(folder).eval()
-  for line in lines(name, seed):
+  for line in lines(name):
     if "\t" in line and len(line.split()) > 25:
       # Of an odd number of tokens, the first text has one more here (as in
       # google-research/bert), the second in `tokenizers`.

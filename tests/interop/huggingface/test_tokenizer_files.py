@@ -7,7 +7,6 @@ import pytest
 import tokenizers as hf_tokenizers
 
 from helpers import peers, workdirs
-from helpers.tokenizer_texts import train_sentencepiece
 from maskedlm.core.errors import InteropError
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer, train_tokenizer
 from maskedlm.interop.huggingface import tokenizer_files
@@ -83,11 +82,6 @@ def test_masks_in_text(tokenizer, tmp_path):
   assert theirs.mask_token_id == special.mask
   assert theirs.pad_token_id == special.pad
   assert theirs.unk_token_id == special.unk
-
-
-def test_a_model_without_types_has_no_type_ids(tmp_path):
-  theirs = export(peers.train_tokenizer("bpe"), tmp_path, type_vocab_size=0)
-  assert "token_type_ids" not in theirs("a text", "another")
 
 
 def test_import_keeps_ids_and_fills_up(tmp_path):
@@ -196,32 +190,7 @@ def test_another_number_of_tokens_than_rows(tmp_path, kind, rows, expected):
     peers.import_tokenizer(tmp_path, tmp_path / "ours", vocab_size=rows)
 
 
-def test_only_unigram_models_are_converted(tmp_path):
-  model = tmp_path / "m.model"
-  train_sentencepiece(model, model_type="bpe", vocab_size=120)
-  with pytest.raises(InteropError, match="of type BPE; only UNIGRAM"):
-    export(load_tokenizer(model), tmp_path)
-
-
-def test_missing_options_and_tokens(tmp_path):
-  """There may be no added tokens; an option that is null isn't set."""
-  folder = tmp_path / "theirs"
-  tokenizer = peers.train_tokenizer("wordpiece")
-  tokenizer.save(folder)
-  path = folder / "tokenizer.json"
-  definition = json.loads(path.read_text("utf-8"))
-  del definition["added_tokens"]
-  path.write_text(json.dumps(definition))
-  config = {"do_lower_case": None, "tokenize_chinese_chars": None}
-  (folder / "tokenizer_config.json").write_text(json.dumps(config))
-  made = peers.import_tokenizer(folder, tmp_path / "ours", vocab_size=133)
-  assert made.vocab_size == 133
-  np.testing.assert_array_equal(
-    made.encode(TEXTS[0]).ids, tokenizer.encode(TEXTS[0]).ids
-  )
-
-
-@pytest.mark.parametrize("rows", [131, 132, 134])
+@pytest.mark.parametrize("rows", [131, 134])
 def test_tokens_that_tokenizer_json_lacks(tmp_path, rows):
   """They are added if the model has rows for them."""
   peers.train_tokenizer("wordpiece").save(tmp_path)
