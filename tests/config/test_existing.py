@@ -85,24 +85,6 @@ def test_the_command_that_started_a_run_continues_it(
   assert "tokenizer.kind='bpe' without effect" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-  ("option", "words"),
-  [
-    ("vocab_size=9000", "tokenizer.vocab_size=9000 without effect"),
-    ("sample_bytes=99", "tokenizer.sample_bytes has no effect"),
-    ("character_coverage=0.5", "tokenizer.character_coverage has no effect"),
-  ],
-)
-def test_what_only_training_reads_is_named(
-  tmp_path, vocab, capsys, option, words
-):
-  _config(tmp_path, f"tokenizer.path={vocab}", f"tokenizer.{option}")
-  err = capsys.readouterr().err
-  assert words in err and str(vocab) in err
-  _config(tmp_path, f"tokenizer.path={vocab}", "tokenizer.vocab_size=8")
-  assert capsys.readouterr().err == ""
-
-
 def test_lowercase_is_obeyed_or_refused(tmp_path, vocab, capsys):
   path, cased = f"tokenizer.path={vocab}", "tokenizer.lowercase=False"
   in_file = "  config.tokenizer.lowercase = False\n"
@@ -122,25 +104,6 @@ def test_lowercase_is_obeyed_or_refused(tmp_path, vocab, capsys):
   beside.write_text('{"do_lower_case": true}')
   with pytest.raises(CorpusError, match=r"tokenizer\.lowercase=False"):
     _config(tmp_path, path, cased)
-
-
-def test_lowercase_decides_how_text_is_prepared(tmp_path, vocab):
-  (tmp_path / "t.txt").write_text(TEXT.replace("cat", "Cat"))
-  unknown = {}
-  for lowercase in ("True", "False"):
-    config = _config(
-      tmp_path,
-      f"tokenizer.path={vocab}",
-      f"tokenizer.lowercase={lowercase}",
-      f"corpus.source=text:{tmp_path}/t.txt",
-      "corpus.heldout_share=0.1",
-      "corpus.max_lost=1.0",
-    )
-    lines = []
-    corpus = prepare.prepare(config, tmp_path / lowercase, log=lines.append)
-    assert sum("tokenizer.lowercase" in line for line in lines) == 1
-    unknown[lowercase] = corpus.meta["report"]["unknown tokens"]
-  assert unknown == {"True": 0, "False": 4}
 
 
 def _prepared(tmp_path, *options):

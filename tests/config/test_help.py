@@ -23,10 +23,3 @@ def test_options_are_listed_with_their_values(verb, file, expected, capsys):
   assert "--workdir" in printed and f"  {expected}" in printed
   assert "--config.seed=0\n      " in printed  # The meaning follows.
   assert max(map(len, printed.splitlines())) <= 80
-
-
-def test_without_a_config_only_the_verb_is_described(capsys):
-  with pytest.raises(SystemExit) as exit_:
-    main.main(["pretrain", "-h"])
-  assert exit_.value.code == 0
-  assert "--config.seed" not in capsys.readouterr().out

@@ -99,17 +99,6 @@ def test_single_options_apply_on_top_of_a_preset_in_any_order(order):
   assert config.optimizer.to_dict() == expected.to_dict()
 
 
-def test_the_last_of_several_values_counts():
-  _, config = parse(
-    f"--config={CONFIG}",
-    "--config.optimizer=lamb",
-    "--config.optimizer=muon",
-    "--config.optimizer.b2=0.9",
-    "--config.optimizer.b2=0.95",
-  )
-  assert (config.optimizer.rule, config.optimizer.b2) == ("muon", 0.95)
-
-
 def test_an_objective_s_name_switches_its_options(capsys):
   _, config = parse(
     f"--config={CONFIG}",
@@ -190,16 +179,6 @@ def test_an_override_without_effect_is_named(capsys):
     "--config.optimizer.decay_share has no effect with "
     "optimizer.schedule='linear'\n"
   )
-
-
-def test_values_of_presets_and_files_are_not_overrides(capsys):
-  parse(
-    f"--config={CONFIG}",
-    "--config.optimizer=lamb",
-    "--config.optimizer.schedule=constant",
-    "--config.train.eval_rows=0",
-  )
-  assert capsys.readouterr().err == ""
 
 
 def test_a_value_with_a_space_is_no_text_of_the_verb():

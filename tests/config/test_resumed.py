@@ -129,13 +129,6 @@ def test_a_run_of_pretraining_is_not_fine_tuned(tmp_path):
     start.continued_config(tmp_path, [])
 
 
-def test_without_a_workdir_the_file_is_required(capsys):
-  with pytest.raises(SystemExit) as caught:
-    parse("--config.seed=3")
-  assert caught.value.code == 2
-  assert "--config is required" in capsys.readouterr().err
-
-
 def earlier(folder, optimizer, **train):
   """Writes the config.json of fine-tuning by an earlier version."""
   config = finetune_config.default("classification")

@@ -9,7 +9,6 @@ import pytest
 from maskedlm.config import defaults
 from maskedlm.core import options
 from maskedlm.core.options import option
-from maskedlm.pretraining import objectives
 
 
 def with_options(objective, section, changes):
@@ -128,17 +127,6 @@ def test_the_reason_has_the_other_option_and_its_value(
   config = with_options(objective, "objective", changes)
   found = unused(config).get(full_name("objective", name))
   assert found == (reason and f"with {reason}")
-
-
-@pytest.mark.parametrize("objective", objectives.names())
-def test_only_options_of_the_config_are_named(objective):
-  config = defaults.default(objective)
-  config.train.eval_rows = 0
-  config.optimizer.schedule = "constant"
-  for name in unused(config):
-    *sections, key = name.split(".")
-    section = config[sections[0]] if sections else config
-    assert key in section, name
 
 
 def test_what_an_option_needs_is_part_of_it():

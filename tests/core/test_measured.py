@@ -6,7 +6,7 @@ import math
 import pytest
 
 from maskedlm.core import measured
-from maskedlm.runtime import console, output_files
+from maskedlm.runtime import output_files
 
 NAN, INF = math.nan, math.inf
 
@@ -36,8 +36,3 @@ def test_perplexity_of_any_loss():
   assert measured.perplexity(INF) == INF
   assert math.isnan(measured.perplexity(NAN))
   assert f"{measured.perplexity(1e9):,.1f}" == "inf"
-
-
-def test_seconds_that_are_not_known():
-  assert console.format_seconds(3725) == "1h02m05s"
-  assert console.format_seconds(INF) == console.format_seconds(NAN) == "?"

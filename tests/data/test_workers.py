@@ -6,7 +6,6 @@ import os
 
 import pytest
 
-from maskedlm.config import defaults
 from maskedlm.core.errors import CorpusError
 from maskedlm.data import workers
 
@@ -25,14 +24,6 @@ def test_results_keep_the_order_and_few_items_are_taken():
   assert next(results) == 0
   assert next(taken) == 4
   assert list(results) == list(range(1, 40))
-
-
-def test_the_number_of_workers_is_given_or_that_of_the_cores(monkeypatch):
-  options = defaults.default().corpus
-  monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 2, 5})
-  assert workers.num_workers(options) == 3
-  options.num_workers = 7
-  assert workers.num_workers(options) == 7
 
 
 def test_workers_import_no_jax():

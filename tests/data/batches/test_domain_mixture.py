@@ -110,16 +110,6 @@ def test_a_mixture_is_exact_over_each_epoch():
   assert len(orders) == 12
 
 
-def test_each_epoch_has_another_mixture():
-  mixed = domain_mixture.mix(
-    [source(70, 1), source(30, 2)], ["a", "b"], q=[0.7, 0.3], seed=3
-  )
-  row, _ = row_source.row_at(mixed, np.arange(200))
-  first, second = (row >= 70).reshape(2, 100)
-  assert first.sum() == second.sum() == 30
-  assert (first & second).sum() < 20  # 9 are expected.
-
-
 def test_places_are_computed_alone():
   mixed = domain_mixture.mix(
     [source(10**12, 1), source(10**6, 2)], ["a", "b"], q=[0.9, 0.1], seed=3
@@ -129,17 +119,6 @@ def test_places_are_computed_alone():
   again = [row_source.row_at(mixed, far[i : i + 1]) for i in range(3)]
   assert row.tolist() == [r[0] for r, _ in again]
   assert epoch.tolist() == [e[0] for _, e in again]
-
-
-def test_alpha_1_reads_each_row_once_in_an_epoch():
-  mixed = domain_mixture.mix(
-    [source(n, n) for n in (97, 13, 5)],
-    "abc",
-    q=sampling.sampling_shares([97, 13, 5], 1.0),
-    seed=3,
-  )
-  row, _ = row_source.row_at(mixed, np.arange(115))
-  assert sorted(row) == list(range(115))
 
 
 def test_a_share_of_0_is_never_read():
@@ -170,30 +149,19 @@ def test_no_row_has_two_languages(corpus, name):
   for split, steps in (("train", 60), ("heldout", reader.num_heldout_batches)):
     for step in range(steps):
       batch = reader.batch_at(split, step)
-      for ids, own in zip(
-        batch["input_ids"], batch["language_ids"], strict=True
-      ):
-        found = languages[ids]
-        # Of whole sentences, a row may be a separator alone.
-        assert set(found[found >= 0]) <= {own}
-        seen[own] += 1
+      found, own = languages[batch["input_ids"]], batch["language_ids"]
+      # Of whole sentences, a row may be a separator alone.
+      assert np.all((found < 0) | (found == own[:, None]))
+      seen += np.bincount(own, minlength=3)
   assert (seen > 20).all()
-
-
-def test_random_partners_are_of_the_same_language(corpus):
-  reader = read(corpus, "nsp")
-  labels = [reader.batch_at("train", s)["nsp_labels"] for s in range(60)]
-  assert (
-    0.4 < np.mean(labels) < 0.6
-  )  # So test_no_row_has_two_languages saw both.
 
 
 @pytest.mark.parametrize("name", splits.BATCHES)
 def test_an_epoch_has_each_language_as_often_as_its_share(corpus, name):
-  reader = read(corpus, name, splits.make_data(batch_size=1))
+  total = read(corpus, name).rows_per_epoch
+  reader = read(corpus, name, splits.make_data(batch_size=total))
   shares = reader.shares
   assert [s.name for s in shares] == list(LETTERS)
-  total = reader.rows_per_epoch
   assert (
     sum(s.drawn for s in shares) == sum(s.num_rows for s in shares) == total
   )
@@ -201,19 +169,9 @@ def test_an_epoch_has_each_language_as_often_as_its_share(corpus, name):
   assert np.abs(np.array([s.drawn for s in shares]) - q * total).max() < 1
   ends = np.cumsum([s.num_rows for s in shares])
   for epoch in (0, 3):
-    rows = [reader.row_ids("train", epoch * total + i)[0] for i in range(total)]
+    rows = reader.row_ids("train", epoch)
     found = np.bincount(np.searchsorted(ends, rows, side="right"))
     assert found.tolist() == [s.drawn for s in shares]
-
-
-def test_hosts_share_a_batch(corpus):
-  whole = read(corpus, "nsp").batch_at("train", 41)
-  halves = [
-    read(corpus, "nsp", shard=(i, 2)).batch_at("train", 41) for i in range(2)
-  ]
-  for name, values in whole.items():
-    both = np.concatenate([half[name] for half in halves])
-    np.testing.assert_array_equal(values, both)
 
 
 def test_the_held_out_sample_is_the_same_for_any_alpha(corpus):
@@ -232,17 +190,6 @@ def test_the_held_out_sample_is_the_same_for_any_alpha(corpus):
   assert counts.sum() == 14 and counts[0] - counts[1:].max() <= 1
   rows = np.concatenate([readers[0].row_ids("heldout", s) for s in range(3)])
   assert len(set(rows[real])) == 14
-
-
-def test_one_more_language_leaves_the_others_rows(corpus):
-  # Seeds depend on the domain's name: without "yo", "en" is the same.
-  fewer = corpus._replace(domains=corpus.domains[:2])
-  one, other = (read(c, "full_sentences") for c in (corpus, fewer))
-  for reader in (one, other):
-    assert reader.shares[0].name == "en"
-  alone = domain_splits.split_by_domain(corpus)["en"]
-  first = read(alone, "full_sentences").rows_per_epoch
-  assert one.shares[0].num_rows == other.shares[0].num_rows == first
 
 
 def test_seeds_depend_on_the_domains_name(corpus):

@@ -15,7 +15,6 @@ from helpers.splits import (
 )
 from maskedlm.data import hashing
 from maskedlm.data.batches import (
-  batch_costs,
   batching,
   bin_packing,
   packed_rows,
@@ -79,18 +78,6 @@ def test_a_batch_may_have_rows_of_two_epochs(tmp_path):
   assert sorted(batch["segment_weights"].sum(1)) == [1, 2, 3]
   for ids, here, epoch in zip(batch["input_ids"], real, (4, 6, 5), strict=True):
     assert set(ids[here] // 100) == {epoch}
-
-
-def test_each_seed_has_its_own_table(tmp_path):
-  corpus = make_corpus(tmp_path, [])
-  read = [
-    packed_rows.pack_rows(
-      corpus, numbered_source([8] * 40, 16, seed), length=16
-    ).read(np.arange(20), np.zeros(20, int))["input_ids"]
-    for seed in (1, 2, 1)
-  ]
-  assert not np.array_equal(read[0], read[1])
-  np.testing.assert_array_equal(read[0], read[2])
 
 
 LENGTH = 40
@@ -242,39 +229,6 @@ def test_packed_pairs_are_those_of_the_table(numbered, opened):
         found += 1
   assert not alone
   assert several > 20
-
-
-def test_half_of_the_packed_labels_are_random(numbered):
-  _, corpus = numbered
-  reader = make_batches(corpus, splits.make_data(batch_size=100, length=LENGTH))
-  labels = []
-  for step in range(30):
-    batch = reader.batch_at("train", step)
-    labels.append(batch["nsp_labels"][batch["segment_weights"] > 0])
-  labels = np.concatenate(labels)
-  assert len(labels) > 4000
-  assert abs(labels.mean() - 0.5) < 4 * 0.5 / np.sqrt(len(labels))
-
-
-def test_lengths_hardly_tell_the_label(opened):
-  _, batch = all_pairs(opened, 30, draw_b=pair_rows.fitting_b)
-  label = batch["nsp_labels"] == 1
-  used = batch["segment_ids"].sum(1)
-  # A random B of whole sentences leaves some of its space unused.
-  assert 0 < used[~label].mean() - used[label].mean() < 2.5
-
-
-def test_packing_reduces_padding(numbered):
-  _, corpus = numbered
-  steps = range(20)
-  before, after = (
-    batch_costs.padding_share(
-      make_batches(corpus, pack=pack).batch_at, "train", steps
-    )
-    for pack in (False, True)
-  )
-  assert before > 0.25
-  assert after < 0.15
 
 
 def test_the_packing_is_computed_once(numbered, monkeypatch, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from helpers import damage
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.batches import row_tables, text_rows
-from maskedlm.data.corpus import integrity, store
+from maskedlm.data.corpus import store
 from maskedlm.runtime import output_files
 
 DTYPE = np.dtype([("token", "<i8"), ("num_tokens", "<i4")])
@@ -43,11 +43,6 @@ def opened(tmp_path, monkeypatch):
   (file,) = (tmp_path / "rows").iterdir()
   assert open_() == 0
   return open_, file
-
-
-def test_numpy_reads_the_file(opened):
-  _, file = opened
-  assert np.load(file).tolist() == ROWS.tolist()
 
 
 def test_flipped_bits_are_found(opened):
@@ -97,12 +92,6 @@ def test_a_table_under_the_name_of_another_is_found(opened):
   assert open_("b", rows=ROWS[::-1]) == 1
 
 
-def test_another_type_of_the_same_size_is_built_again(opened):
-  open_, _ = opened
-  other = np.dtype([("begin", "<i8"), ("num_tokens", "<i4")])
-  assert open_(dtype=other, rows=ROWS.astype(other)) == 1
-
-
 def test_an_empty_table(opened):
   open_, _ = opened
   assert open_("none", rows=ROWS[:0]) == 1
@@ -140,16 +129,3 @@ def test_no_table_is_made_of_damaged_starts(tmp_path, tiny):
     assert not (path / "rows").exists()
     (path / name).write_bytes(whole)
   assert len(text_rows.open_document_table(corpus, "train", length=16))
-
-
-def test_rows_that_cannot_be_read_are_those_of_damaged_starts(tmp_path, tiny):
-  path = shutil.copytree(tiny[1], tmp_path / "corpus")
-  meta = store.open_corpus(path).meta
-  with pytest.raises(IndexError), integrity.rows_of(path, meta):
-    _ = [][1]
-  damage.flip(path / "train-00000.sentences.npy")
-  with (
-    pytest.raises(CorpusError, match=r"sentences\.npy is damaged"),
-    integrity.rows_of(path, meta),
-  ):
-    _ = [][1]

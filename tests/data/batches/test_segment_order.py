@@ -75,19 +75,3 @@ def test_sop_pairs_are_in_order_or_swapped(corpus, pack):
   assert len(labels) >= 360
   bound = 5 * 0.5 / len(labels) ** 0.5
   assert np.mean(labels) == pytest.approx(0.5, abs=bound)
-
-
-@pytest.mark.parametrize(
-  "make", [pair_rows.sop_batches, pair_rows.adjacent_batches]
-)
-def test_pairs_in_order_are_those_of_nsp(corpus, make):
-  # The same rows, split points and cuts as for next-sentence prediction.
-  made = make_batches(make, corpus)
-  nsp = make_batches(pair_rows.nsp_batches, corpus)
-  for step in range(50):
-    one, other = (x.batch_at("train", step) for x in (made, nsp))
-    in_order = other["nsp_labels"] == 0
-    if "nsp_labels" in one:
-      np.testing.assert_array_equal(one["nsp_labels"], other["nsp_labels"])
-    for name in ("input_ids", "token_type_ids", "segment_ids"):
-      np.testing.assert_array_equal(one[name][in_order], other[name][in_order])

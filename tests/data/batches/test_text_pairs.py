@@ -30,11 +30,6 @@ def test_a_single_text():
   assert make(A, None, 5) == ([CLS, 11, 12, 13, SEP], [0] * 5, 6)
 
 
-def test_an_empty_second_text_is_a_pair():
-  assert make(A[:1], B[:0], 9) == ([CLS, 11, SEP, SEP], [0, 0, 0, 1], 4)
-  assert make(A[:0], None, 9)[0] == [CLS, SEP]
-
-
 @pytest.mark.parametrize(
   ("length", "a", "b"),
   [(14, 4, 7), (13, 4, 6), (11, 4, 4), (10, 4, 3), (9, 3, 3), (8, 3, 2)],

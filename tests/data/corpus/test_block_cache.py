@@ -77,28 +77,6 @@ def test_a_total_that_a_killed_process_left_is_mended(tmp_path):
   assert used(tmp_path) == 90
 
 
-def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path):
-  cache = block_cache.open_cache(tmp_path / "blocks", 100)
-  block_cache.write(cache, "a/0", b"seven b")
-  (cache.folder / "a/0").unlink()
-  os.mkfifo(cache.folder / "a/0")
-  assert get(cache, "a/0", 7) is None
-  block_cache.write(cache, "a/0", b"seven b")  # As a reader does then.
-  assert get(cache, "a/0", 7) == b"seven b"
-  (cache.folder / "used").unlink()
-  os.mkfifo(cache.folder / "used")
-  with pytest.raises(OSError, match="used"):
-    block_cache.open_cache(tmp_path / "blocks", 100)
-
-
-def test_a_smaller_cache_is_made_of_a_larger_one(tmp_path):
-  large = block_cache.open_cache(tmp_path, 100)
-  for i in range(10):
-    block_cache.write(large, f"a/{i}", bytes(10))
-  block_cache.open_cache(tmp_path, 50)
-  assert sum(blocks(tmp_path).values()) <= 50
-
-
 def test_a_disk_without_room(tmp_path, monkeypatch):
   free = types.SimpleNamespace(free=10**9)
   monkeypatch.setattr(shutil, "disk_usage", lambda path: free)

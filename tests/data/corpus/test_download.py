@@ -112,8 +112,3 @@ def test_too_small_a_disk_is_an_error(bucket, monkeypatch):
   monkeypatch.setattr(shutil, "disk_usage", lambda path: free)
   with pytest.raises(ConfigError, match="XDG_CACHE_HOME"):
     copied(bucket[1])
-
-
-def test_unknown_addresses_are_refused():
-  with pytest.raises(ConfigError, match="Protocol not known"):
-    download.read_meta("ftq://bucket/corpus")

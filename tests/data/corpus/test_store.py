@@ -110,17 +110,6 @@ def test_entropy_by_hand(write):
   assert store.unigram_entropy(corpus) == pytest.approx(1.5 * math.log(2))
 
 
-@pytest.mark.parametrize(
-  ("shard_tokens", "sizes"),
-  [(1, [4, 2, 5]), (5, [4, 2, 5]), (6, [6, 5]), (10, [6, 5]), (11, [11])],
-)
-def test_documents_never_span_shards(write, shard_tokens, sizes):
-  corpus = write(DOCUMENTS, shard_tokens=shard_tokens)
-  assert [len(part) for part in corpus.train.tokens.arrays] == sizes
-  assert everything(corpus.train.tokens) == [5, 6, 7, 8, 9, 10, 6, 6, 7, 7, 7]
-  assert everything(corpus.train.documents) == [0, 2, 3, 5]
-
-
 def test_take_reads_shards_as_one_array(write):
   rng = np.random.default_rng(7)
   documents = [
@@ -156,35 +145,6 @@ def test_a_split_may_be_empty_but_not_the_training_text(write, tmp_path):
   with pytest.raises(CorpusError, match="no document to train on"):
     write([("heldout", [ids(5)])], "other")
   assert os.listdir(tmp_path) == ["corpus"]
-
-
-def test_large_vocabularies_take_four_bytes(write):
-  assert shards.token_dtype(65_536) == np.uint16
-  assert shards.token_dtype(65_537) == np.uint32
-  corpus = write([("train", [ids(70_000, 5)])], vocab_size=70_001)
-  assert everything(corpus.train.tokens) == [70_000, 5]
-  assert corpus.train.tokens.arrays[0].dtype == np.uint32
-  assert corpus.token_counts[70_000] == 1
-
-
-@pytest.mark.parametrize("length", [0, 1, 123_456])
-def test_headers_are_those_of_numpy(tmp_path, length):
-  for dtype in ("<u2", "<u4", "<i8"):
-    values = np.zeros(length, dtype)
-    np.save(tmp_path / "values.npy", values)
-    written = (tmp_path / "values.npy").read_bytes()
-    assert written[:128] == shards.header_bytes(values.dtype, length)
-    assert len(written) == 128 + values.nbytes
-
-
-def test_an_interrupted_write_leaves_nothing(write, tmp_path):
-  def documents():
-    yield DOCUMENTS[0]
-    raise KeyboardInterrupt
-
-  with pytest.raises(KeyboardInterrupt):
-    write(documents())
-  assert os.listdir(tmp_path) == []
 
 
 def test_a_full_disk_is_an_error_and_leaves_nothing(
@@ -330,25 +290,6 @@ def test_a_wrong_header_is_found_when_the_corpus_is_opened(write, column):
   store.open_corpus(path)
 
 
-@pytest.mark.parametrize(
-  "name", ["token_counts.npy", "tokenizer/tokenizer.json"]
-)
-def test_files_that_are_read_whole_are_verified_when_opened(write, name):
-  path = write(DOCUMENTS).path
-  damage.flip(pathlib.Path(path, name))
-  with pytest.raises(CorpusError, match=f"{name} is damaged"):
-    store.open_corpus(path)
-
-
-def test_a_file_in_place_of_the_corpus_is_named(write):
-  path = write(DOCUMENTS).path
-  for replace in (damage.file, damage.loop, damage.fifo):
-    replace(pathlib.Path(path))
-    with pytest.raises(CorpusError, match=f"{path} is not a folder"):
-      store.open_corpus(path)
-    assert len(store.verify_corpus(path)) == 1
-
-
 def test_a_disk_that_fails_while_reading_may_be_tried_again(write, monkeypatch):
   path = write(DOCUMENTS).path
 
@@ -376,25 +317,6 @@ def test_verify_finds_a_flipped_bit_in_any_file(write):
       content[position] ^= 16
     file.write_bytes(content)
   assert store.verify_corpus(corpus.path) == []
-
-
-def test_verify_names_every_problem(write):
-  path = pathlib.Path(write(DOCUMENTS).path)
-  (path / "train-00000.sentences.npy").unlink()
-  (path / "token_counts.npy").write_bytes(b"too short")
-  (path / "heldout-00000.tokens.npy").write_bytes(b"?" * 130)
-  problems = store.verify_corpus(path)
-  assert len(problems) == 3
-  for name in ("train-00000.sent", "token_counts", "heldout-00000.tok"):
-    assert sum(name in problem for problem in problems) == 1
-
-
-def test_verify_finds_wrong_content_with_right_checksums(write):
-  path = write(DOCUMENTS).path
-  edit_meta(path, fingerprint="0" * 64)
-  assert "fingerprint" in store.verify_corpus(path)[0]
-  edit_meta(path, token_dtype="<u4")
-  assert "fingerprint" in store.verify_corpus(path)[0]
 
 
 @pytest.mark.parametrize("split", ["train", "heldout"])
@@ -464,15 +386,6 @@ def test_a_wrong_shard_is_described(tmp_path, column, values, problem):
   found = problems({**arrays, column: values})
   assert len(found) >= 1
   assert re.search(f"{column}.npy: .*{problem}", found[0])
-
-
-@pytest.mark.parametrize(
-  ("size", "blocks"),
-  [(0, []), (1, [[0]]), (6, [[0, 1, 2], [3, 4, 5]]), (4, [[0, 1, 2], [3]])],
-)
-def test_an_array_in_blocks(monkeypatch, size, blocks):
-  monkeypatch.setattr(shards, "BLOCK", 3)
-  assert [x.tolist() for x in shards.blocks(np.arange(size))] == blocks
 
 
 def test_a_row_with_an_id_of_no_token_is_refused(write):

@@ -308,14 +308,6 @@ def test_a_full_disk(web, cache, monkeypatch):
   assert one_line(e) and str(cache) in str(e.value)
 
 
-def test_a_folder_that_cannot_be_a_cache(web, cache):
-  cache.parent.mkdir(parents=True)
-  cache.write_text("")
-  with pytest.raises(ConfigError, match="XDG_CACHE_HOME") as caught:
-    stream(f"{web.address}/corpus")
-  assert one_line(caught) and str(cache) in str(caught.value)
-
-
 def test_a_corpus_without_hashes_is_refused(local, tmp_path, cache):
   root = tmp_path / "old"
   fsspec.filesystem("file").put(local.path, str(root), recursive=True)
@@ -338,18 +330,3 @@ def test_a_whole_copy_is_used(web):
   again = stream(address, MEGABYTE)
   assert again.path == copied.path
   assert isinstance(again.train.tokens.arrays[0], np.ndarray)
-
-
-def test_a_folder_is_read_in_place(local):
-  log = []
-  assert stream(local.path, None, log).path == local.path and not log
-
-
-def test_wrong_hashes_are_found_by_verify(tmp_path):
-  made = write(tmp_path / "corpus")
-  path = tmp_path / "corpus" / manifest.HASHES
-  content = path.read_bytes()
-  assert len(content) == 32 * 47
-  path.write_bytes(b"x" + content[1:])
-  (problem,) = store.verify_corpus(made.path)
-  assert manifest.HASHES in problem

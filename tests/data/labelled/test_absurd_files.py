@@ -16,7 +16,7 @@ from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 from maskedlm.finetune.config import make_task
 from maskedlm.inference.plots import isotropy
 
-COLUMNS = 200_000
+COLUMNS = 50_000
 
 
 @pytest.mark.parametrize("kind", ["pipe", "loop", "folder"])
@@ -106,11 +106,11 @@ def test_many_columns_take_time_in_proportion(tmp_path):
   wide.write_text(f"{{{pairs}}}\n")
   start = time.monotonic()
   (record,) = tables.read_records(csv)
-  assert record.fields["c199999"] == "199999"
+  assert record.fields["c49999"] == "49999"
   with pytest.raises(DataError, match="'c5' occurs twice"):
     list(tables.read_records(twice))
   with pytest.raises(DataError, match="'c7' occurs twice"):
     list(tables.read_records(wide))
-  with pytest.raises(DataError, match=r"no 'text'; .* 199,960 more"):
+  with pytest.raises(DataError, match=r"no 'text'; .* 49,960 more"):
     tables.get_text(record, "text")
   assert time.monotonic() < start + 30

@@ -184,10 +184,3 @@ def test_strict_entities_equal_seqevals(prefixes, scheme, theirs):
     if count and sum(map(len, b)):
       assert correct / count == pytest.approx(recall)
       assert correct / sum(map(len, b)) == pytest.approx(precision)
-
-
-def test_in_iob1_b_follows_only_its_own_type():
-  for previous, allowed in (("I-A", True), ("B-A", True), ("I-B", False)):
-    assert bio.may_follow(previous, "B-A", "iob1") == allowed
-  assert not bio.may_follow("O", "B-A", "iob1")
-  assert not bio.may_follow(None, "B-A", "iob1")

@@ -61,33 +61,12 @@ def test_hashes_with_tags_are_words(file, capsys):
   assert not capsys.readouterr().err
 
 
-def test_spaces_around_columns_and_words_with_spaces(file):
-  text = " a   O \n  b \t B-X\t\nc  O\n"
-  assert rows(file(text)) == [(("a", "O"), ("b", "B-X"), ("c", "O"))]
-  text = "\ufeffNew York \tB-X\r\n a\t O\t\r\n"
-  assert rows(file(text)) == [(("New York", "B-X"), ("a", "O"))]
-  both = "The\tDT - (A1*\nshop\tNN - *)\n"
-  assert rows(file(both), between="spaces")[0][1] == ("shop", "NN", "-", "*)")
-
-
 def test_odd_characters_end_neither_lines_nor_columns(file):
   # Characters at which str.splitlines and str.split would split.
   odd = ["a\u2028b", "\x85", "\u00a0", "\u3000", "a\x0cb", "\u200d", "\ufe0f"]
   for between in ("\t", " "):
     text = "".join(f"{word}{between}O\n" for word in odd)
     assert rows(file(text)) == [tuple((word, "O") for word in odd)]
-
-
-def test_a_file_is_conllu_by_its_name_or_its_first_word(file):
-  for text, name, is_it in (
-    (CONLLU, "f.txt", True),
-    (CONLLU.replace("\t", " "), "f.txt", False),
-    ("#\tO\n" + CONLLU, "f.txt", True),
-    ("1\ta\tO\n", "f.txt", False),
-  ):
-    assert columns.read_columns(file(text, name)).is_conllu == is_it
-  with pytest.raises(DataError, match=r":1: 2 columns .* 10, as CoNLL-U has"):
-    columns.read_columns(file("a\tO\n", "f.conllu"))
 
 
 @pytest.mark.parametrize("name", ["f.txt", "f.conllu"])

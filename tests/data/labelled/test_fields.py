@@ -104,12 +104,6 @@ def test_refusals_name_the_field_and_show_an_object(file, change, part):
   assert FORM.such_as in message and "\n" not in message
 
 
-def test_nothing_is_filled(file):
-  path = file('{"tokens": [], "is_true": true}\n', "f.jsonl")
-  with pytest.raises(DataError, match=r"no row with words; expected \{"):
-    read_file(path)
-
-
 def test_what_a_file_is_is_decided_by_its_name_and_content(file):
   for content, name, expected in (
     ('{"a": 1}\n', "f.conll", True),

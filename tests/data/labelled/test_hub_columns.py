@@ -3,7 +3,6 @@
 The rows are made up; columns, types and metadata are those of the data sets.
 """
 
-import importlib.util
 import json
 
 import pyarrow as pa
@@ -11,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from helpers.tfrecords import as_tfrecord
-from maskedlm.core.errors import DataError
 from maskedlm.data.labelled.bio import Entity
 from maskedlm.finetune import config as configs
 
@@ -98,21 +96,6 @@ def test_squad_of_the_hub(path):
   assert [(e.query, e.passages) for e in read("retrieval", source)] == [
     ("Who?", ("Ada met Bob. Then Bob left.",))
   ]
-
-
-def test_semeval_of_the_hub(path):
-  relations = ("Cause-Effect(e1,e2)", "Cause-Effect(e2,e1)", "Other")
-  rows = [
-    {"sentence": "A <e1>fire</e1> made <e2>smoke</e2>.", "relation": 0},
-    {"sentence": "The <e1>cat</e1> and <e2>dogs</e2>.", "relation": 2},
-    {"sentence": "<e2>Rain</e2>, <e1>wet</e1>.", "relation": -1},
-  ]
-  source = write(path, rows, relation=classes(*relations))
-  found = read("relations", source)
-  assert [e.relation for e in found] == [relations[0], "Other", None]
-  assert found[0].text == "A fire made smoke."
-  assert (found[0].e1, found[0].e2) == ((2, 6), (12, 17))
-  assert [e.id for e in found] == [f"{path.name}:{n}" for n in (1, 2, 3)]
 
 
 ONTONOTES = {
@@ -324,13 +307,3 @@ def test_tasks_read_tfds(tfds_dir):
   assert (found.id, found.answers) == ("q1", (("Bob", 18),))
   [found] = read("retrieval", source("squad"))
   assert (found.query, found.passages) == ("Who?", (CONTEXT,))
-
-
-@pytest.mark.skipif(
-  importlib.util.find_spec("tensorflow") is not None,
-  reason="TensorFlow is installed",
-)
-def test_a_builder_that_needs_tensorflow(tmp_path):
-  (tmp_path / "goemotions" / "0.1.0").mkdir(parents=True)
-  with pytest.raises(DataError, match=r"'tensorflow'.*VERSION.* is 0.1.0\.$"):
-    read("multi_label", f"tfds:goemotions@{tmp_path}")

@@ -71,11 +71,6 @@ def test_minus_one_may_be_a_class(labels):
     labels_lib.find_classes(labels, "f")
 
 
-def test_a_class_that_may_be_none_is_reported(capsys):
-  assert labels_lib.find_classes(["None", "a"], "f") == ["None", "a"]
-  assert "f: the label 'None' is taken as a class" in capsys.readouterr().err
-
-
 def test_a_mark_that_is_a_class_is_one():
   assert labels_lib.without_mark("-", ["+", "-"]) == "-"
   assert labels_lib.without_mark("-", ["a", "b"]) is None

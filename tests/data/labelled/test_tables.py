@@ -1,7 +1,6 @@
 """Files of labelled examples: formats, and errors in one line."""
 
 import decimal
-import gzip
 import json
 
 import pyarrow as pa
@@ -27,35 +26,11 @@ def found(path, **options):
   return [(r.line, r.fields) for r in records(path, **options)]
 
 
-def test_quotes_in_tsv_are_text(tmp_path):
-  path = write(
-    tmp_path / "a.tsv",
-    b'\xef\xbb\xbftext\tlabel\r\nHe said "no .\t1\r\n\n"Yes"\t0',
-  )
-  assert found(path) == [
-    (2, {"text": 'He said "no .', "label": "1"}),
-    (4, {"text": '"Yes"', "label": "0"}),
-  ]
-  assert records(path)[1].where == f"{path}:4"
-
-
 def test_only_newlines_end_a_row(tmp_path):
   # U+2028, U+0085 and form feeds are whitespace within a text.
   text = "a\u2028b\x85c\x0cd\re"
   path = write(tmp_path / "a.tsv", f"text\tlabel\n{text}\t1\n")
   assert found(path) == [(2, {"text": text, "label": "1"})]
-
-
-def test_csv_quotes(tmp_path):
-  path = write(
-    tmp_path / "a.csv",
-    'text,label\n"one, ""two""\nthree",x\n\nfour,"y"\n',
-  )
-  # The line is the first one of the row.
-  assert found(path) == [
-    (2, {"text": 'one, "two"\nthree', "label": "x"}),
-    (5, {"text": "four", "label": "y"}),
-  ]
 
 
 def test_a_csv_field_may_be_long(tmp_path):
@@ -108,15 +83,6 @@ def test_parquet(tmp_path):
     records(tmp_path / "none.parquet")
 
 
-def test_a_file_without_a_header(tmp_path):
-  path = write(tmp_path / "a.txt", "1\tx\n0\ty\n")
-  expected = [
-    (1, {"label": "1", "text": "x"}),
-    (2, {"label": "0", "text": "y"}),
-  ]
-  assert found(path, header=("label", "text")) == expected
-
-
 def test_ragged_rows_can_be_skipped(tmp_path):
   path = write(tmp_path / "a.tsv", "a\tb\n1\n2\t3\n4\t5\t6\n")
   errors = []
@@ -147,18 +113,6 @@ def told_of(path, capsys, **options):
   return rows, capsys.readouterr().err.splitlines()
 
 
-@pytest.mark.parametrize(
-  ("name", "content"),
-  [
-    ("ends.csv", 'text,label,,\n"He said ""no""",1,,\n'),
-    ("old_mac.csv", 'text,label\r"He said ""no""",1\r'),
-  ],
-)
-def test_one_row_as_programs_write_it(tmp_path, name, content):
-  [row] = found(write(tmp_path / name, content))
-  assert row[1] == {"text": 'He said "no"', "label": "1"}
-
-
 def test_quotes_of_a_tsv_that_may_be_text_are_reported(tmp_path, capsys):
   path = write(tmp_path / "a.tsv", 'text\tlabel\n"Yes, sir."\t1\n"No."\t0\n')
   rows, told = told_of(path, capsys)
@@ -185,16 +139,6 @@ def test_a_header_beside_task_header(tmp_path, capsys):
   assert rows == [{"text": "one"}] and "header has no effect" in told[0]
 
 
-def test_files_are_known_by_their_bytes(tmp_path):
-  pq.write_table(pa.table({"text": ["one"]}), tmp_path / "a.csv")
-  assert found(tmp_path / "a.csv") == [(1, {"text": "one"})]
-  write(tmp_path / "b.csv", gzip.compress(b"text\none\n"))
-  assert found(tmp_path / "b.csv") == [(2, {"text": "one"})]
-  cut = gzip.compress(b"text\none\n" * 99, mtime=0)[:-9]
-  with pytest.raises(DataError, match="decompressed to its end"):
-    found(write(tmp_path / "c.csv", cut))
-
-
 @pytest.mark.parametrize(
   ("content", "lines"),
   [
@@ -212,14 +156,6 @@ def test_json(tmp_path, content, lines):
   ]
 
 
-@pytest.mark.parametrize(
-  ("value", "text"), [("3", "3"), ("true", "true"), ("1.5", "1.5")]
-)
-def test_a_number_or_a_boolean_is_a_text(tmp_path, value, text):
-  path = write(tmp_path / "b.jsonl", f'{{"text": {value}}}')
-  assert tables.get_text(records(path)[0], "text") == text
-
-
 def test_texts_that_may_be_none_are_reported(capsys):
   odd = {}
   for i, text in enumerate(("NaN", "NaN", "['a', 'b']", "[a] b", "fine"), 1):
@@ -231,8 +167,3 @@ def test_texts_that_may_be_none_are_reported(capsys):
     "f:1: 2 of the column 'text' are 'NaN'",
     "f:3: 1 of the column 'text' look like a list or an object",
   ]
-
-
-def test_lines_of_input_that_are_objects():
-  assert tables.is_object('{"text": 1}') and tables.is_object("{}")
-  assert not tables.is_object("{laughs} no") and not tables.is_object("a {")

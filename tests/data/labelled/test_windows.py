@@ -8,11 +8,6 @@ import pytest
 from maskedlm.data.labelled.windows import Window, cut_span_windows, cut_windows
 
 
-def test_a_sequence_that_fits_is_one_window():
-  assert cut_windows([3, 1, 2], 6) == [Window(0, 3, 0, 3)]
-  assert cut_windows([], 6) == [Window(0, 0, 0, 0)]
-
-
 def test_by_hand():
   # Ten items of one token, four to a window, two further each time: 0-3, 2-5,
   # 4-7, 6-9. Item 2 has one item to its right in the first window, none to its
@@ -25,25 +20,10 @@ def test_by_hand():
   ]
 
 
-def test_strides_by_hand():
-  # Half of the capacity by default.
-  assert [w.begin for w in cut_windows([1] * 10, 4)] == [0, 2, 4, 6]
-  # With a stride of four, item 8 of six tokens would not be in the next window
-  # either, so that window begins where item 8 just fits.
-  windows = cut_windows([1] * 8 + [6] + [1] * 8, 8, stride=4)
-  assert [w[:2] for w in windows[:2]] == [(0, 8), (6, 9)]
-
-
 def test_the_last_window_extends_back():
   # 0-4 is followed by 3-7 to be full, not by 4-7.
   windows = cut_windows([1] * 8, 5, stride=4)
   assert [w[:2] for w in windows] == [(0, 5), (3, 8)]
-
-
-def test_a_long_item_is_cut_to_the_window():
-  windows = cut_windows([2, 9, 2], 5)
-  assert [w[:2] for w in windows] == [(0, 1), (1, 2), (2, 3)]
-  assert [w[2:] for w in windows] == [(0, 1), (1, 2), (2, 3)]
 
 
 def brute_force_owner(windows, sizes, capacity):
@@ -62,7 +42,7 @@ def brute_force_owner(windows, sizes, capacity):
   return owners
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(20))
 def test_every_item_is_kept_once_where_it_has_most_context(seed):
   rng = np.random.default_rng(seed)
   sizes = rng.integers(1, rng.choice([2, 5, 12]), size=rng.integers(1, 70))
@@ -80,12 +60,6 @@ def test_every_item_is_kept_once_where_it_has_most_context(seed):
   assert owners == expected
 
 
-def test_a_long_document_is_quick():
-  windows = cut_windows(np.ones(200_001, int), 126, stride=64)
-  assert windows[-1].keep_end == 200_001
-  assert len(windows) == 3_125
-
-
 def test_span_windows_by_hand():
   # Ten words of one token, rows of six, spans of at most three words.
   assert cut_span_windows([1] * 10, 6, overlap=2) == [
@@ -97,7 +71,7 @@ def test_span_windows_by_hand():
   assert cut_span_windows([], 6, overlap=2) == [(0, 0, 0, 0)]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(15))
 def test_every_span_is_whole_in_the_one_window_of_its_first_word(seed):
   rng = random.Random(seed)
   capacity = rng.randrange(1, 20)
@@ -115,12 +89,3 @@ def test_every_span_is_whole_in_the_one_window_of_its_first_word(seed):
       for end in range(first + 1, min(first + overlap + 1, len(sizes)) + 1):
         if sum(sizes[first:end]) <= capacity:
           assert end <= window.end
-
-
-def test_a_stride_that_leaves_context_is_used():
-  windows = cut_span_windows([1] * 100, 20, overlap=4, stride=5)
-  assert [w.begin for w in windows] == list(range(0, 81, 5))
-  # Between the first and the last, a first word has context on both sides.
-  for window in windows[1:-1]:
-    assert window.keep_begin - window.begin >= 5
-    assert window.end - window.keep_end >= 5

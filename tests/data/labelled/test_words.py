@@ -1,7 +1,6 @@
 """Words of a text, and the tokens of each."""
 
 import itertools
-import json
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from helpers import finetune_runs as runs
 from helpers import tokenizer_kinds
 from helpers.english_tokenizer import KINDS, english_tokenizer
 from maskedlm.data.labelled import words
-from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 
 
 @pytest.mark.parametrize(
@@ -67,7 +65,7 @@ def test_words_of_any_script_have_the_tokens_of_the_text(any_kind, name):
   tokenizer, _ = any_kind(name)
   find = words.word_encoder(tokenizer)
 
-  @settings(max_examples=60, deadline=None, derandomize=True)
+  @settings(max_examples=15, deadline=None, derandomize=True)
   @given(st.lists(st.text("abécdß我カไ한😀של!", min_size=1), min_size=1))
   def run(found):
     of_words = find(found)
@@ -75,32 +73,6 @@ def test_words_of_any_script_have_the_tokens_of_the_text(any_kind, name):
     assert np.concatenate(of_words).tolist() == ids.tolist()
 
   run()
-
-
-def test_bpe_that_puts_no_space_before_a_text(tmp_path):
-  """RoBERTa's: only words after the first have a space before them."""
-  english_tokenizer("bpe").save(tmp_path)
-  path = tmp_path / "tokenizer.json"
-  definition = json.loads(path.read_text())
-
-  def switch(node):
-    if isinstance(node, list):
-      return [switch(x) for x in node]
-    if isinstance(node, dict):
-      return {
-        k: False if k == "add_prefix_space" else switch(v)
-        for k, v in node.items()
-      }
-    return node
-
-  path.write_text(json.dumps(switch(definition)))
-  tokenizer = load_tokenizer(path)
-  text = runs.TEXTS[1]
-  of_words = words.word_encoder(tokenizer)(text.split())
-  assert not tokenizer.starts_word[of_words[0][0]]
-  np.testing.assert_array_equal(
-    np.concatenate(of_words), tokenizer.encode(text).ids
-  )
 
 
 @pytest.mark.parametrize("kind", KINDS)

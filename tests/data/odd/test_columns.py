@@ -12,9 +12,7 @@ from maskedlm.finetune.config import make_task
 
 TASKS = {
   "ner": ("tagging", {}),
-  "bioes": ("tagging", {"scheme": "bioes"}),
   "pos": ("tagging", {"task": "pos"}),
-  "features": ("features", {}),
   "spans": ("spans", {}),
 }
 WORDS = [tuple(text.split(" ")) for text, _ in odd_columns.SENTENCES]

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from helpers.prepare_corpus import prepare_corpus
-from helpers.repository import ROOT
 from maskedlm.config import defaults
-from maskedlm.core.errors import CorpusError
 from maskedlm.data.corpus import concat
 from maskedlm.data.prepare import dedup, documents, word_hashes
 from maskedlm.data.sources.domains import Domain
@@ -53,11 +51,6 @@ def test_words():
   assert a == c != b
 
 
-def test_shingles_do_not_depend_on_the_lines():
-  one = dedup.shingles(document("a b c", "d e f"))
-  assert np.array_equal(one, dedup.shingles(document("a b c d e f")))
-
-
 @pytest.mark.parametrize(
   ("threshold", "count", "rows"),
   # (1/11)^(1/11) = .804; (1/25)^(1/5) = .525; one band of all is 1.
@@ -91,12 +84,6 @@ def test_long_documents_are_hashed_in_blocks(monkeypatch):
   monkeypatch.setattr(dedup, "BLOCK", 7)
   blocks = dedup.compute_signatures(long, 0.8)
   assert np.array_equal(blocks.bands, whole.bands)
-
-
-def test_find_repeated():
-  found = dedup.find_repeated(np.array([7, 5, 7, 9, 7, 9]))
-  assert sorted(found.tolist()) == [2, 4, 5]
-  assert not len(dedup.find_repeated(np.array([3, 1])))
 
 
 TEXT = ["it", "was", "the", "best", "of", "times", "for", "all", "of", "them"]
@@ -143,12 +130,6 @@ def test_statuses():
     "near-duplicate documents dropped": 1,
     "characters of dropped documents": len(text()) + len(text(39)) + 3,
   }
-
-
-def test_the_counts_are_documented():
-  page = ROOT / "docs" / "reference" / "corpus-format.md"
-  for name in dedup.count_dropped(*statuses(0.7)):
-    assert f"| `{name}` |" in page.read_text()
 
 
 @pytest.fixture
@@ -198,13 +179,6 @@ def test_prepare_drops_and_counts(make_config, tmp_path, options, equal, near):
   assert np.array_equal(first, ids)
 
 
-def test_by_default_nothing_is_dropped(make_config, tmp_path):
-  corpus = prepare_corpus(make_config(), tmp_path / "corpus")
-  assert corpus.meta["splits"]["train"]["documents"] == 13
-  assert not [name for name in corpus.meta["report"] if "dropped" in name]
-  assert not [name for name in corpus.meta["options"] if "dupl" in name]
-
-
 def test_the_same_if_the_source_is_read_again(
   make_config, tmp_path, monkeypatch
 ):
@@ -214,13 +188,3 @@ def test_the_same_if_the_source_is_read_again(
   monkeypatch.setattr(documents, "CHUNK_BYTES", 300)
   two = prepare_corpus(config, tmp_path / "b")
   assert one.meta == two.meta
-
-
-def test_a_domain_with_only_duplicates_is_named(make_config, tmp_path):
-  config = make_config(deduplicate=True)
-  path = config.corpus.source
-  config.corpus.parts = f"en:{path},en-b:{path},de:{path}"
-  with pytest.raises(
-    CorpusError, match=r"parts: 'en-b': every document duplicates"
-  ):
-    prepare_corpus(config, tmp_path / "corpus")

@@ -52,14 +52,6 @@ def test_the_split_delays_at_most_two_documents():
   assert next(taken) <= 504
 
 
-def test_chunks_hold_whole_documents_in_order(monkeypatch):
-  monkeypatch.setattr(documents, "CHUNK_BYTES", 25)
-  stream = [("train", document(i / 10)) for i in range(7)]
-  found = list(documents.make_chunks(stream))
-  assert [len(chunk) for chunk in found] == [3, 3, 1]
-  assert list(itertools.chain(*found)) == stream
-
-
 def test_a_share_that_leaves_nothing_is_rejected():
   for keys, share in (([0.4, 0.6], 0.01), ([0.1, 0.2, 0.3], 0.9), ([0.1], 0.5)):
     with pytest.raises(CorpusError, match=f"share={share}.*leaves none"):

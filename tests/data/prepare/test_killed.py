@@ -45,7 +45,7 @@ def is_alive(pid):
 
 def test_a_killed_prepare_leaves_nothing_that_looks_finished(tmp_path):
   text = tmp_path / "text.txt"
-  text.write_text(make_text(9, 8_000))
+  text.write_text(make_text(9, 3_000))
   program = tmp_path / "program.py"
   program.write_text(PROGRAM)
   path = tmp_path / "corpus"

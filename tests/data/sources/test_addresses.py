@@ -52,17 +52,6 @@ def test_the_files_of_a_data_set_are_read_where_they_are(source, site):
   assert sorted(read(source)) == sorted(line for text in TEXTS for line in text)
 
 
-def test_fasta_at_an_address(site):
-  assert read(f"fasta:{DATA}/fasta") == ["ACGT"] * 3
-
-
-def test_pieces_are_of_their_sizes(site):
-  pieces = reader.list_pieces(
-    f"parquet:{DATA}/data", text_field="text", num_bytes=1
-  )
-  assert [len(piece.paths) for piece in pieces] == [1, 1, 1]
-
-
 @pytest.mark.parametrize(
   ("fault", "source", "error", "message"),
   [

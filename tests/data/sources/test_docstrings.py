@@ -1,14 +1,10 @@
 """Docstrings as a source: prose is kept, the rest is dropped."""
 
-import subprocess
-import sys
-import warnings
 from collections import Counter
 
 import pytest
 
 from helpers.read_source import read
-from maskedlm.core.errors import CorpusError
 from maskedlm.data.sources import docstrings
 
 NOT_PROSE = "paragraphs of docstrings dropped as not prose"
@@ -191,25 +187,6 @@ def j():
   assert both == [["A module that is a single file."], *found]
 
 
-def test_syntax_warnings_of_other_packages_are_not_shown(package):
-  package({"odd_warn/__init__.py": '"""The file has a \\d in it, a \\."""\n'})
-  with warnings.catch_warnings():
-    warnings.simplefilter("error")
-    # It is parsed without a warning; its backslashes make it not prose.
-    with pytest.raises(CorpusError, match="not prose: 1"):
-      read("docstrings:odd_warn")
-
-
-def test_the_standard_library_reads_as_prose():
-  found, report = read("docstrings:json,logging")
-  text = "\n".join(line for document in found for line in document)
-  assert "JSON (JavaScript Object Notation)" in text
-  assert ">>>" not in text
-  assert "::" not in text
-  assert report["files read"] == 5 + 3
-  assert read("docstrings:json,logging") == (found, report)
-
-
 def test_all_modules_are_of_the_standard_library_or_installed():
   paths = docstrings.find_modules([])
   assert len(paths) == len(set(paths)) > 1_000
@@ -236,24 +213,3 @@ def test_processes_read_what_one_reads(monkeypatch):
     strict=True,
   )
   assert found[0] == found[1] and counts[0] == counts[1]
-
-
-def test_the_order_does_not_depend_on_the_hash_seed():
-  script = """
-import collections
-from maskedlm.data.sources import reader
-for lines in reader.read_documents(
-    "docstrings:email,http", text_field="", report=collections.Counter()):
-  print(lines)
-"""
-  outs = {
-    subprocess.run(
-      [sys.executable, "-c", script],
-      capture_output=True,
-      check=True,
-      env={"PYTHONHASHSEED": seed},
-    ).stdout
-    for seed in ("1", "2")
-  }
-  assert len(outs) == 1
-  assert len(outs.pop()) > 5_000

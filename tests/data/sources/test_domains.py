@@ -15,7 +15,6 @@ from helpers.languages import (
   make_config,
 )
 from helpers.prepare_corpus import prepare_corpus
-from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data.batches import domain_mixture
 from maskedlm.data.corpus import concat, domain_splits, manifest, store
@@ -105,14 +104,6 @@ def test_shares_that_are_wrong(shares, names, message):
   assert "\n" not in str(error.value)
 
 
-def test_a_folder_that_is_wrong(tmp_path):
-  with pytest.raises(CorpusError, match=r"has no file such as de\.txt"):
-    parse(str(tmp_path))
-  (tmp_path / "README.txt").write_text("a")
-  with pytest.raises(CorpusError, match=r"README\.txt.*rename the file"):
-    parse(str(tmp_path))
-
-
 @pytest.mark.parametrize(
   ("text", "message"),
   [
@@ -127,36 +118,6 @@ def test_a_domain_with_too_little_text(tmp_path, text, message):
   with pytest.raises(CorpusError, match=message) as error:
     prepare_corpus(config, tmp_path / "corpus")
   assert str(error.value).startswith("corpus.parts: 'xx': ")
-
-
-def test_counts_by_hand(tmp_path):
-  texts = {
-    "en": "abc ba.\ncab\n\nbac\n\nb\n\na\n",
-    "vi": "tế\n\nm\n\nn n\n\ne\n",
-  }
-  for name, text in texts.items():
-    (tmp_path / f"{name}.txt").write_text(text)
-  config = defaults.default()
-  config.corpus.parts = str(tmp_path)
-  config.corpus.update(sentences="lines", num_workers=1, heldout_share=0.01)
-  config.tokenizer.update(kind="bpe", lowercase=False, vocab_size=300)
-  corpus = prepare_corpus(config, tmp_path / "corpus")
-  assert [(p["name"], p["language"]) for p in corpus.domains] == [
-    ("en", "en"),
-    ("vi", "vi"),
-  ]
-  # Two documents of each are held out, regardless of the share.
-  for part in corpus.domains:
-    assert part["heldout"]["documents"] == part["train"]["documents"] == 2
-  en, vi = (
-    {n: p["train"][n] + p["heldout"][n] for n in domain_splits.COUNTS}
-    for p in corpus.domains
-  )
-  assert (en["sentences"], en["characters"], en["bytes"]) == (5, 15, 15)
-  assert (vi["sentences"], vi["characters"], vi["bytes"]) == (4, 7, 9)
-  assert en["unknown"] == vi["unknown"] == 0
-  total = sum(corpus.meta["splits"][s]["tokens"] for s in ("train", "heldout"))
-  assert en["tokens"] + vi["tokens"] == total
 
 
 def test_each_domain_has_its_documents(made):
@@ -204,33 +165,6 @@ def test_a_domain_alone_is_the_corpus_of_its_file(made, tmp_path):
         )
 
 
-def test_a_corpus_without_domains_does_not_record_them(made, tmp_path):
-  config = make_config(tmp_path)
-  config.corpus.source = f"text:{tmp_path}/en.txt"
-  config.corpus.parts = ""
-  corpus = prepare_corpus(config, tmp_path / "corpus")
-  assert corpus.domains == () and "parts" not in corpus.meta
-  assert set(corpus.meta["options"]) == {
-    "corpus.source", "corpus.text_field", "corpus.sentences",
-    "corpus.language", "corpus.heldout_share", "corpus.max_sentence_tokens",
-    "corpus.shard_tokens", "tokenizer.kind", "tokenizer.vocab_size",
-    "tokenizer.lowercase", "tokenizer.sample_bytes",
-  }  # fmt: skip
-
-
-def test_another_alpha_is_another_corpus(made):
-  config, corpus = made
-  lines = []
-  prepare_corpus(config, corpus.path, log=lines.append)
-  assert "prepared before" in lines[0]
-  other = config.copy_and_resolve_references()
-  other.tokenizer.alpha = 1.0
-  with pytest.raises(
-    CorpusError, match=r"tokenizer\.alpha=1\.0 \(there 0\.3\)"
-  ):
-    prepare_corpus(other, corpus.path)
-
-
 def test_verify_compares_the_counts_with_the_files(made, tmp_path):
   path = shutil.copytree(made[1].path, tmp_path / "corpus")
   text = (path / "meta.json").read_text()
@@ -250,10 +184,3 @@ def test_verify_compares_the_counts_with_the_files(made, tmp_path):
     moved[1]["train"][name] += wrong
     (found,) = problems(moved)
     assert "not those of the train files" in found
-
-
-def test_the_table_of_domains(made):
-  _, corpus = made
-  head, *rows = domain_splits.domain_table(corpus.domains)
-  assert head.split()[:3] == ["part", "documents", "sentences"]
-  assert [row.split()[0] for row in rows] == list(LETTERS)

@@ -50,8 +50,3 @@ def test_the_remedy_for_wide_characters_gives_the_text(name):
   data = text.encode(name)
   remedy = encodings.remedy_for_binary(encodings.name_of_binary(data))
   assert data.decode(remedy.split()[4]) == text
-
-
-def test_a_damaged_line_of_utf8_is_not_converted():
-  assert "iconv" not in encodings.remedy_for_invalid(is_utf8=True)
-  assert "iconv -f ENCODING -t utf-8" in encodings.remedy_for_invalid()

@@ -100,10 +100,3 @@ def test_what_is_no_record_is_refused(tmp_path, text, letters, message):
   with pytest.raises(CorpusError, match=message) as error:
     _read(tmp_path / "a.fa", **letters)
   assert "\n" not in str(error.value)
-
-
-def test_a_name_is_unique_over_the_files(tmp_path):
-  for name in "ab":
-    (tmp_path / f"{name}.fa").write_text(">same\nACGT\n")
-  with pytest.raises(CorpusError, match=r"b.fa:1: a second record .*a.fa:1"):
-    _read(tmp_path)

@@ -3,7 +3,6 @@
 import gzip
 import os
 import random
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ import zstandard
 
 from helpers.read_source import read
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.sources import files, reader
 
 
 def test_globs_commas_folders_and_endings(tmp_path):
@@ -42,11 +40,6 @@ def test_globs_commas_folders_and_endings(tmp_path):
   assert read(several)[0] == [*folder, ["I am z.log."]]
 
 
-def test_a_path_with_brackets_is_a_path(tmp_path):
-  (tmp_path / "a[1].txt").write_text("Brackets.")
-  assert read(f"text:{tmp_path}/a[1].txt")[0] == [["Brackets."]]
-
-
 def test_a_path_with_a_comma_is_a_path(tmp_path):
   (tmp_path / "a, b").mkdir()
   (tmp_path / "a, b" / "c,d.txt").write_text("Commas.")
@@ -71,22 +64,6 @@ def test_links_are_followed_and_a_file_is_read_once(tmp_path):
   assert read(f"text:{spellings}")[0] == expected[:1]
 
 
-def test_a_folder_that_can_not_be_read_is_named(tmp_path, monkeypatch):
-  (tmp_path / "a.txt").write_text("Seen.")
-  closed = tmp_path / "closed"
-  closed.mkdir()
-  scandir = os.scandir
-
-  def refused(path):
-    if path == str(closed):
-      raise PermissionError(13, "Permission denied", path)
-    return scandir(path)
-
-  monkeypatch.setattr(os, "scandir", refused)
-  with pytest.raises(CorpusError, match="closed can't be read: Permission"):
-    read(f"text:{tmp_path}")
-
-
 def test_a_pipe_is_rejected(tmp_path):
   os.mkfifo(tmp_path / "pipe.txt")
   for spec in ("pipe.txt", "*.txt", ""):
@@ -97,7 +74,7 @@ def test_a_pipe_is_rejected(tmp_path):
 def test_compressed_files_have_the_text_of_plain_ones(tmp_path):
   rng = random.Random(0)
   words = ["über", "Wort", "字", "😀", ".\n", "\n\n", "x" * 50]
-  text = " ".join(rng.choice(words) for _ in range(60_000)).encode()
+  text = " ".join(rng.choice(words) for _ in range(20_000)).encode()
   half = len(text) // 2
   (tmp_path / "a.txt").write_bytes(text)
   # Two members, and two frames with a skippable one between (magic, size, 3
@@ -123,23 +100,6 @@ def test_any_window_of_zstd_is_read(tmp_path):
   (tmp_path / "a.txt.zst").write_bytes(frame)
   assert zstandard.get_frame_parameters(frame).window_size == 1 << 31
   assert read(f"text:{tmp_path}/a.txt.zst")[0] == [["Long."]]
-
-
-def test_two_files_of_zstd_are_read_at_once(tmp_path, monkeypatch):
-  # As Beam's threads do; a decompressor holds the state of one stream.
-  monkeypatch.setattr(files, "BLOCK", 64)
-  rng, expected, streams = random.Random(0), [], []
-  for name in ("a.txt.zst", "b.txt.zst"):
-    expected.append([str(rng.random()) for _ in range(10_000)])
-    data = "\n".join(expected[-1]).encode()
-    (tmp_path / name).write_bytes(zstandard.compress(data))
-    streams.append(
-      reader.read_documents(
-        f"lines:{tmp_path}/{name}", text_field="", report=Counter()
-      )
-    )
-  found = list(zip(*streams, strict=True))
-  assert found == [([a], [b]) for a, b in zip(*expected, strict=True)]
 
 
 def truncated(tmp_path, name, compress):

@@ -119,23 +119,6 @@ def test_classes_have_their_names(tmp_path):
   assert found[0]["tags"] == ["O", "", None]
 
 
-@pytest.mark.parametrize(
-  "metadata",
-  [
-    "null",
-    '{"info": null}',
-    "not JSON",
-    '{"info": {"features": {"label": {"_type": "ClassLabel"}}}}',
-  ],
-)
-def test_classes_without_names_are_numbers(tmp_path, metadata):
-  table = pa.table({"label": [1]}).replace_schema_metadata(
-    {"huggingface": metadata}
-  )
-  pq.write_table(table, tmp_path / "a.parquet")
-  assert list(parquet.read_rows(str(tmp_path / "a.parquet"))) == [{"label": 1}]
-
-
 def test_times_are_left_out_and_named(tmp_path, capsys):
   """Python has no date in the year 148,000, and no type of nanoseconds."""
   path = tmp_path / "x.parquet"
@@ -149,13 +132,6 @@ def test_times_are_left_out_and_named(tmp_path, capsys):
   pq.write_table(pa.table(columns), path)
   assert list(parquet.read_rows(str(path))) == [{"text": "a"}]
   assert "not read, as times: when, took, inside" in capsys.readouterr().err
-
-
-def test_a_repeated_column_is_an_error(tmp_path):
-  table = pa.Table.from_arrays([pa.array(["a"])] * 2, names=["text", "text"])
-  pq.write_table(table, tmp_path / "a.parquet")
-  with pytest.raises(CorpusError, match="has the column 'text' twice"):
-    read(f"parquet:{tmp_path}")
 
 
 @pytest.mark.parametrize(
@@ -182,9 +158,3 @@ def test_a_file_without_text_is_an_error(tmp_path, make, message):
   make(path)
   with pytest.raises(CorpusError, match=message):
     read(f"parquet:{tmp_path}")
-
-
-def test_parquet_given_as_text_is_an_error_with_the_remedy(tmp_path):
-  path = write(tmp_path / "a.parquet", text=["a"])
-  with pytest.raises(CorpusError, match="parquet:GLOB"):
-    read(f"text:{path}")

@@ -127,14 +127,6 @@ def test_no_module_of_the_current_folder_is_imported(tfds_dir, tmp_path):
   assert not (tmp_path / "imported").exists()
 
 
-def test_tfds_split_and_version(tfds_dir):
-  first = [["One.", "Two.", "", "Three."]]
-  assert read(f"tfds:odd_news:test@{tfds_dir}")[0] == first
-  assert read(f"tfds:odd_news:1.0.0:test@{tfds_dir}")[0] == first
-  sliced = read(f"tfds:odd_news:1.0.0:train[1:3]@{tfds_dir}")[0]
-  assert sliced == [["Über 😀."], ["Bad \ufffd and NUL."]]
-
-
 @pytest.mark.parametrize(
   "name, text_field, message",
   [

@@ -1,7 +1,6 @@
 """Files that are not UTF-8: refused or reported, with a remedy that works."""
 
 import json
-from collections import Counter
 
 import pytest
 
@@ -54,17 +53,6 @@ def test_above_one_percent_a_warning_names_the_file(tmp_path, form):
     if warned:
       assert str(path) in warned[0] and "2.0%" in warned[0]
       assert report[warned[0]] == 2
-
-
-def test_warnings_of_many_files_are_limited(tmp_path):
-  for index in range(files.MAX_WARNINGS + 5):
-    (tmp_path / f"{index}.txt").write_bytes(b"x" * 90 + b"\xe9" * 5)
-  report = read(f"text:{tmp_path}")[1]
-  warned = Counter(
-    {name: n for name, n in report.items() if name.startswith(files.WARNING)}
-  )
-  assert len(warned) == files.MAX_WARNINGS + 1
-  assert warned.total() == 5 * (files.MAX_WARNINGS + 5)
 
 
 def _write_parquet(path, texts):

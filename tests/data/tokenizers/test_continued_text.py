@@ -25,7 +25,7 @@ def test_a_mask_replaces_a_letter(any_kind, name):
   tokenizer, _ = any_kind(name)
   mask = tokenizer.tokens(tokenizer.special.mask)
 
-  @settings(max_examples=40, deadline=None, derandomize=True)
+  @settings(max_examples=12, deadline=None, derandomize=True)
   @given(TEXTS, TEXTS)
   def run(before, after):
     # A newline is no space to it, but dropped at the beginning of a text.
@@ -52,7 +52,7 @@ def test_spellings_of_special_tokens_are_text(any_kind, name, tmp_path):
   ]
   library = tokenizers.Tokenizer.from_str(json.dumps(definition))
 
-  @settings(max_examples=40, deadline=None, derandomize=True)
+  @settings(max_examples=12, deadline=None, derandomize=True)
   @given(st.lists(st.sampled_from(PARTS + SPELT), max_size=9).map("".join))
   def run(text):
     expected = library.encode(text, add_special_tokens=False).ids

@@ -38,13 +38,13 @@ def check(texts, tokenizer, library_ids):
   assert not report
 
 
-@pytest.mark.parametrize("mode", ["split", "lines"])
 @pytest.mark.parametrize("name", tokenizer_kinds.NAMES)
-def test_documents_have_the_ids_of_the_library(any_kind, name, mode):
+def test_documents_have_the_ids_of_the_library(any_kind, name):
   tokenizer, library_ids = any_kind(name)
-  texts = [split(lines, tokenizer, mode) for lines in SCRIPTS.values()]
-  texts.append(split([], tokenizer, mode))
-  check(texts, tokenizer, library_ids)
+  for mode in ("split", "lines"):
+    texts = [split(lines, tokenizer, mode) for lines in SCRIPTS.values()]
+    texts.append(split([], tokenizer, mode))
+    check(texts, tokenizer, library_ids)
 
 
 ALPHABET = st.one_of(
@@ -65,7 +65,7 @@ LINES = st.lists(
 def test_random_documents_have_the_ids_of_the_library(any_kind, name):
   tokenizer, library_ids = any_kind(name)
 
-  @settings(max_examples=60, deadline=None, derandomize=True)
+  @settings(max_examples=15, deadline=None, derandomize=True)
   @given(LINES)
   def run(lines):
     # A unigram of `tokenizers` takes the spelling of a special token for it.
@@ -75,22 +75,6 @@ def test_random_documents_have_the_ids_of_the_library(any_kind, name):
     check([split(lines, tokenizer)], tokenizer, library_ids)
 
   run()
-
-
-CODE = ["def f(x):", "    if x:", "", "\treturn x", "", "  # Done."]
-
-
-@pytest.mark.parametrize("name", tokenizer_kinds.NAMES)
-def test_indentation_is_read_by_those_that_have_tokens_for_it(any_kind, name):
-  tokenizer, library_ids = any_kind(name)
-  check([split(CODE, tokenizer)], tokenizer, library_ids)
-  [(ids, _)] = tokenizer.encode_documents([split(CODE, tokenizer)], Counter())
-  lines = CODE if tokenizer.spells_lines else list(filter(None, CODE))
-  if not tokenizer.spells_lines:
-    lines = list(map(str.strip, lines))
-  assert ids.tolist() == library_ids(tokenizer.line_separator.join(lines))
-  bytes_of_text = name.startswith("byte-level")
-  assert tokenizer.spells_lines >= bytes_of_text
 
 
 # Long documents
@@ -148,11 +132,3 @@ def test_a_document_of_a_single_word_takes_linear_time(any_kind):
 
 
 # The separator of lines
-
-
-def test_a_newline_that_is_unknown_becomes_a_space(any_kind):
-  separators = {
-    name: any_kind(name)[0].line_separator for name in tokenizer_kinds.NAMES
-  }
-  assert separators.pop("sentencepiece unigram, as it is") == " "
-  assert set(separators.values()) == {"\n"}

@@ -117,7 +117,7 @@ def _assert_same_ids(definition, texts):
 
 @pytest.mark.parametrize("normalizer", NORMALIZERS)
 def test_ids_with_every_normalizer(normalizer):
-  _assert_same_ids(_definition(normalizer=normalizer), _texts(17, 500))
+  _assert_same_ids(_definition(normalizer=normalizer), _texts(17, 150))
 
 
 @pytest.mark.parametrize("flag", ["special", "single_word", "lstrip", "rstrip"])
@@ -126,11 +126,12 @@ def test_ids_with_added_words(flag, normalized):
   flags = {"normalized": normalized, flag: flag != "special"}
   size = len(_definition()["model"]["vocab"])
   words = ["newword", "Ünï", "two words"]
-  _assert_same_ids(_with_added_words(words, size, **flags), _texts(57, 1000))
+  _assert_same_ids(_with_added_words(words, size, **flags), _texts(57, 300))
 
 
 def test_ids_of_each_character_between_others():
-  characters = [chr(c) for c in range(0x30000) if not 0xD800 <= c < 0xE000]
+  some = itertools.chain(range(0x3000), range(0x3000, 0x30000, 17))
+  characters = [chr(c) for c in some if not 0xD800 <= c < 0xE000]
   _assert_same_ids(_definition(), [f"a{c}b é{c} {c}" for c in characters])
 
 
@@ -182,7 +183,7 @@ def test_memory_does_not_grow_with_new_words():
   rng = random.Random(3)
 
   def peak_after_new_words():
-    for _ in range(8):
+    for _ in range(4):
       encode([f"{rng.getrandbits(64):x}" for _ in range(100_000)])
     unit = 1024 if sys.platform == "linux" else 1
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

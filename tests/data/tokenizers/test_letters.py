@@ -7,8 +7,6 @@ import itertools
 
 import numpy as np
 import pytest
-import tokenizers
-from tokenizers import models, pre_tokenizers, trainers
 
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.tokenizers.tokenizer import (
@@ -92,22 +90,6 @@ def test_transformers_has_the_same_ids(kind, tmp_path):
   cls, sep = made.special.cls, made.special.sep
   assert peer(text).input_ids == [cls, *ids, sep]
   assert peer(text, add_special_tokens=False).input_ids == ids
-
-
-def test_a_sequence_is_one_word_of_any_length(tmp_path):
-  # As DNABERT-2's: BPE of letters, with no mark of words.
-  library = tokenizers.Tokenizer(models.BPE(unk_token="[UNK]"))
-  library.pre_tokenizer = pre_tokenizers.Whitespace()
-  trainer = trainers.BpeTrainer(
-    vocab_size=90, special_tokens=SPECIALS, show_progress=False
-  )
-  library.train_from_iterator([_sequence(500)], trainer)
-  library.save(str(tmp_path / "tokenizer.json"))
-  made = load_tokenizer(tmp_path)
-  text = _sequence(2_000)
-  assert _tokens(made, text) == library.encode(text).tokens
-  assert "[UNK]" not in _tokens(made, text)
-  assert made.starts_word.all()
 
 
 def test_the_vocabularies_of_dnabert_and_esm(tmp_path):

@@ -16,7 +16,7 @@ from maskedlm.data.tokenizers.lost_text import (
   LONG,
   MARKS,
 )
-from maskedlm.data.tokenizers.tokenizer import load_tokenizer, train_tokenizer
+from maskedlm.data.tokenizers.tokenizer import train_tokenizer
 
 HINDI = ["यहाँ यह की के में", "लड़का घर में है", "के की में यहाँ"]
 
@@ -74,14 +74,6 @@ def _tokenizer(tmp_path, *, lowercase, specials=()):
   library.add_special_tokens(list(specials))
   file.write_text(json.dumps(json.loads(library.to_str())))
   return tmp_path
-
-
-def test_only_a_tokenizer_that_strips_loses_signs(tmp_path):
-  for lowercase, signs in ((True, 2), (False, 0)):
-    made = load_tokenizer(_tokenizer(tmp_path, lowercase=lowercase))
-    counts = lost_text.make_counter(made)(["यहाँ के", "the [MASK]"], [])
-    assert counts[MARKS.name] == signs
-    assert counts[lost_text.SPELT] == 1
 
 
 def _prepare(tmp_path, text, **options):
@@ -151,5 +143,3 @@ def test_text_of_unknown_words_is_refused_or_allowed(tmp_path):
   dna = "\n\n".join("ACGT"[i % 4 :] + "ACGT" * 30 for i in range(9))
   with pytest.raises(CorpusError, match="words of over 100 characters"):
     _prepare(tmp_path, dna)
-  _, lines = _prepare(tmp_path, dna, kind="unigram", vocab_size=12)
-  assert not [line for line in lines if line.startswith("warning")]

@@ -13,10 +13,7 @@ from maskedlm.data.sources import reader
 from maskedlm.data.tokenizers import training
 from maskedlm.data.tokenizers.tokenizer import train_tokenizer
 
-REAL = (
-  "ar", "de", "es", "fi", "fr", "hi", "hu", "id", "ja", "ko", "mr", "pl",
-  "ru", "tr", "uk", "vi", "yo", "zh",
-)  # fmt: skip
+REAL = ("ar", "de", "hi", "ja", "ko", "ru", "vi", "yo", "zh")
 
 # Decomposed, a compatibility ligature, a fullwidth digit.
 ODD = "cafe\u0301 ﬁne te\u0302\u0301 ５"
@@ -75,35 +72,6 @@ def test_options_that_a_kind_does_not_support():
     )
 
 
-@pytest.mark.parametrize("kind", ["wordpiece", "bpe", "unigram"])
-def test_lowercased_text_keeps_its_unicode_form(kind):
-  size = 300 if kind == "bpe" else 12
-  made = train_tokenizer(
-    ["한글 Éa ﬁ"] * 9,
-    kind=kind,
-    vocab_size=size,
-    lowercase=True,
-    normalization="nfc",
-  )
-  assert made.normalize("한글 Éa ﬁ").strip() == "한글 ea ﬁ"
-
-
-def test_a_unigram_always_has_a_piece_for_the_space():
-  lines = ["ACGT" * 40 + "GATTACA" * (i % 3) for i in range(20)]
-  made = train_tokenizer(lines, kind="unigram", vocab_size=11, lowercase=False)
-  assert made.vocab_size == 11
-  ids = made.encode("GA TA").ids
-  assert made.special.unk not in ids and made.decode(ids) == "GA TA"
-
-
-def test_words_between_zero_width_spaces_are_words():
-  lines = ["ខ្មែរ\u200bភាសា\u200bល្អ"] * 9
-  made = train_tokenizer(
-    lines, kind="wordpiece", vocab_size=60, lowercase=False
-  )
-  assert made.encode(lines[0]).word_ids.tolist() == [0, 1, 2]
-
-
 def test_coverage_adds_characters(monkeypatch):
   monkeypatch.setattr(training, "MIN_ALPHABET", 1)
   lines = ["aaaa bbbb"] * 50 + ["c"]
@@ -150,7 +118,7 @@ def test_byte_tokens_spell_unknown_characters():
 
 @pytest.fixture(scope="module")
 def real(data_dir):
-  """Maps a language to 200 lines of its text."""
+  """Maps a language to 50 lines of its text."""
   texts = {}
   for name in REAL:
     path = data_dir / "multilingual" / f"{name}.txt"
@@ -158,7 +126,7 @@ def real(data_dir):
       f"text:{path}", text_field="text", report=collections.Counter()
     )
     texts[name] = list(
-      itertools.islice(itertools.chain.from_iterable(found), 200)
+      itertools.islice(itertools.chain.from_iterable(found), 50)
     )
   return texts
 

@@ -64,7 +64,7 @@ FLAGS = [
 
 
 @pytest.mark.parametrize("stated", FLAGS)
-@pytest.mark.parametrize("named", [BERT, {}, BACKEND])
+@pytest.mark.parametrize("named", [BERT, BACKEND])
 def test_options_beside_a_tokenizer_json(trained, tmp_path, stated, named):
   trained["wordpiece", False][0].save(tmp_path)
   plain = load_tokenizer(tmp_path / "tokenizer.json")

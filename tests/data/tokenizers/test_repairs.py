@@ -6,7 +6,7 @@ import pytest
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
-from helpers.tokenizer_texts import ODD, sentences, train_sentencepiece
+from helpers.tokenizer_texts import sentences
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 
@@ -66,13 +66,6 @@ def test_dropout_is_off_also_in_what_is_saved(tmp_path, dropout):
   assert load_tokenizer(tmp_path / "saved").sha256 == plain.sha256
 
 
-def test_sentencepiece_does_not_sample(tmp_path):
-  train_sentencepiece(tmp_path / "t.model")
-  tokenizer = load_tokenizer(tmp_path / "t.model")
-  for text in ODD:
-    assert len({tuple(_tokens(tokenizer, text)) for _ in range(9)}) == 1
-
-
 def test_a_bpe_without_unk_token_counts_what_it_lacks(tmp_path):
   definition = _metaspace()
   assert definition["model"]["unk_token"] is None
@@ -86,11 +79,6 @@ def test_a_bpe_without_unk_token_counts_what_it_lacks(tmp_path):
   raw = tokenizers.Tokenizer.from_str(json.dumps(definition))
   text = "the cats see the dogs"
   assert _tokens(tokenizer, text) == raw.encode(text).tokens
-
-
-def test_a_fused_unknown_token_stays_fused(tmp_path):
-  tokenizer = _load(tmp_path, _metaspace(fuse_unk=True))
-  assert _tokens(tokenizer, "the 漢字").count("<unk>") == 1
 
 
 def test_a_bpe_of_bytes_needs_no_unknown_token(tmp_path):

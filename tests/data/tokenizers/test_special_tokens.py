@@ -71,14 +71,6 @@ def test_prompts_may_contain_special_tokens(any_tokenizer):
     assert ids[last + 1 : ids.index(special.sep)] == [dot]
 
 
-def test_masks_side_by_side_and_at_the_ends(any_tokenizer):
-  mask = any_tokenizer.special.mask
-  encoding = any_tokenizer.encode("[MASK][MASK] [MASK]", specials=True)
-  assert encoding.ids.tolist() == 3 * [mask]
-  assert encoding.offsets.tolist() == [[0, 6], [6, 12], [13, 19]]
-  assert encoding.word_ids.tolist() == [0, 1, 2]
-
-
 def test_specials_of_trained_tokenizers(trained):
   names = {
     "wordpiece": ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"],

@@ -5,17 +5,9 @@ import json
 import pytest
 import tokenizers
 
-from helpers.tokenizer_texts import ODD, words_of
+from helpers.tokenizer_texts import ODD
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.repair import repair
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer, open_tokenizer
-
-
-def test_a_saved_tokenizer_replaces_one_of_another_kind(trained, tmp_path):
-  for kind in ("wordpiece", "unigram", "wordpiece"):
-    made, _ = trained[kind, True]
-    made.save(tmp_path)
-    assert load_tokenizer(tmp_path).sha256 == made.sha256
 
 
 def test_settings_of_other_tools_are_ignored(trained, tmp_path):
@@ -29,27 +21,6 @@ def test_settings_of_other_tools_are_ignored(trained, tmp_path):
   assert (
     again.encode(ODD[0]).ids.tolist() == tokenizer.encode(ODD[0]).ids.tolist()
   )
-
-
-def test_bpe_without_a_space_before_the_text(trained, tmp_path):
-  _, folder = trained["bpe", False]
-  definition = json.loads((folder / "tokenizer.json").read_text())
-  definition["pre_tokenizer"]["add_prefix_space"] = False
-  (tmp_path / "tokenizer.json").write_text(json.dumps(definition))
-  tokenizer = load_tokenizer(tmp_path)
-  raw = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
-  for text in ODD:
-    expected = raw.encode(repair(text), add_special_tokens=False).ids
-    assert tokenizer.encode(text).ids.tolist() == expected
-  prompt = "The<mask>, the <mask> value</s>"
-  encoding = tokenizer.encode(prompt, specials=True)
-  assert (
-    encoding.ids.tolist() == raw.encode(prompt, add_special_tokens=False).ids
-  )
-  assert words_of("the value", tokenizer.encode("the value")) == [
-    "the",
-    "value",
-  ]
 
 
 def _break(folder, name, content):
@@ -140,16 +111,6 @@ def test_without_marks_of_spaces_each_token_is_a_word(tmp_path, model):
   assert encoding.ids.tolist() == [7, 5, 1]
   assert encoding.word_ids.tolist() == [0, 1, 2]
   assert made.notes == ("it marks no spaces, so each token counts as a word",)
-
-
-def test_the_letters_of_a_vocab_txt_of_proteins(tmp_path):
-  names = ["<cls>", "<pad>", "<eos>", "<unk>", *"LAGV", "<null_1>", "<mask>"]
-  (tmp_path / "vocab.txt").write_text("\n".join(names) + "\n")
-  stated = {"tokenizer_class": "EsmTokenizer", "eos_token": "<eos>"}
-  (tmp_path / "tokenizer_config.json").write_text(json.dumps(stated))
-  made = load_tokenizer(tmp_path)
-  assert made.special == (1, 3, 0, 2, 9)
-  assert made.encode("GA VX").ids.tolist() == [6, 5, 7, 3]
 
 
 def test_special_tokens_of_other_names_are_those_that_are_stated(

@@ -59,13 +59,6 @@ def test_another_process_trains_the_same_and_is_quiet(trained, tmp_path):
   assert len({trained[key][0].sha256 for key in KINDS}) == 6
 
 
-def test_lowercase_strips_accents_in_all_kinds(trained):
-  for kind in ("wordpiece", "bpe", "unigram"):
-    tokenizer, _ = trained[kind, True]
-    text = "The CAF\u00c9 cafe\u0301 \u0130"
-    assert tokenizer.decode(tokenizer.encode(text).ids) == "the cafe cafe i"
-
-
 def test_a_sample_is_every_kth_sentence():
   lines = [f"sentence {i}" for i in range(10)]  # 10 bytes each.
   assert training.sample_sentences(iter(lines), None) == lines
@@ -132,25 +125,10 @@ def test_the_alphabet_is_the_commonest_characters(monkeypatch):
   assert alphabet(counts, 0.9999, max_size=9) == ["b", "y", "z"]
 
 
-def test_rare_characters_leave_room_in_a_small_vocabulary():
-  rare = [chr(0x4E00 + i) for i in range(3_000)]
-  lines = ["plain words fill it"] * 2_000 + rare
-  tokenizer = train_tokenizer(
-    lines, kind="wordpiece", vocab_size=60, lowercase=False
-  )
-  assert tokenizer.special.unk not in tokenizer.encode("plain words").ids
-  tokens = [tokenizer.tokens(index) for index in range(tokenizer.vocab_size)]
-  # 60 // 4 characters: the letters, which are 12, and the first of the others.
-  assert sum(len(token) == 1 for token in tokens) == 15
-  assert {"一", "丁", "丂"} < set(tokens)
-  # Chinese characters are words of their own: no "##" is spent on them.
-  assert sum(len(t) == 3 and t.startswith("##") for t in tokens) == 12
-
-
 def test_training_survives_any_text():
-  lines = [*STRANGE, "x" * 200_000, "日本語" * 9_000, *sentences()]
+  lines = [*STRANGE, "x" * 20_000, "日本語" * 3_000, *sentences()]
   # Spellings of special tokens, and a character sentencepiece reserves.
-  lines += 500 * ["[MASK] [MASK][SEP] <mask><unk> <pad> </s> \u2585 \u2581\t"]
+  lines += 99 * ["[MASK] [MASK][SEP] <mask><unk> <pad> </s> \u2585 \u2581\t"]
   for kind in ("wordpiece", "bpe", "unigram"):
     tokenizer = train_tokenizer(
       lines, kind=kind, vocab_size=700, lowercase=True

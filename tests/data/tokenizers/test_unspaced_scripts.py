@@ -5,7 +5,6 @@ import types
 import numpy as np
 import pytest
 
-from helpers import tokenizer_kinds
 from maskedlm.data.tokenizers import spelling
 from maskedlm.data.tokenizers.tokenizer import train_tokenizer
 
@@ -63,19 +62,3 @@ def test_parts_of_letters(spelled, expected):
     definition={"pre_tokenizer": {"type": "ByteLevel"}},
   )
   assert spelling.begins_word(library).tolist() == [expected, False]
-
-
-def test_wordpiece_marks_what_continues_a_word():
-  made = train_tokenizer(
-    LINES * 3, kind="wordpiece", vocab_size=80, lowercase=False
-  )
-  assert made.starts_word.tolist() == made.follows_space.tolist()
-
-
-@pytest.mark.parametrize("name", ["gemma", "llama"])
-def test_a_newline_begins_a_word(name, tmp_path):
-  made, _ = tokenizer_kinds.make(name, tmp_path)
-  encoding = made.encode("cat\ncat")
-  newline = [i for i, (a, b) in enumerate(encoding.offsets) if a == b]
-  assert made.starts_word[encoding.ids[newline]].tolist() == [True]
-  assert encoding.word_ids[-1] == 1

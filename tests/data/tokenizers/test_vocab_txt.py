@@ -85,12 +85,6 @@ def test_the_words_of_a_vocabulary_come_out_of_a_text(tmp_path, words, cased):
   assert _tokens(tokenizer, " ".join(words)) == expected
 
 
-def test_accents_are_stripped_if_no_token_has_one(tmp_path):
-  tokenizer = load_tokenizer(_write(tmp_path, ["cafe", "мои", "елка"]))
-  assert _tokens(tokenizer, "Café мой ЁЛКА") == ["cafe", "мои", "елка"]
-  assert "accents stripped" in tokenizer.notes[0]
-
-
 def test_what_is_stated_decides_over_the_guess(tmp_path):
   path = _write(tmp_path, ["the", "cat"])
   assert _tokens(load_tokenizer(path, lowercase=False), "The") == ["[UNK]"]

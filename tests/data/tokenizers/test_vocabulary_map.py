@@ -3,7 +3,6 @@
 from helpers import finetune_runs as runs
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer, train_tokenizer
 from maskedlm.data.tokenizers.vocabulary_map import (
-  Spelling,
   map_vocabulary,
   token_spellings,
 )
@@ -62,18 +61,6 @@ def test_characters_without_a_token_are_skipped(tmp_path):
   assert made["##zz"] == made["ω"] == made["[unused7]"] == []
 
 
-def test_an_uncased_model_spells_capitals_in_lowercase(tmp_path):
-  made = spelled(tmp_path, (*SPECIAL, "Play", "RePlay", "##PLAY"))
-  assert made["Play"] == ["play"]
-  assert made["RePlay"] == ["re", "##play"]
-  assert made["##PLAY"] == ["##play"]
-
-
-def test_unused_tokens_map_by_name(tmp_path):
-  made = spelled(tmp_path, (*SPECIAL, "[unused1]"), (*OLD, "[unused1]"))
-  assert made["[unused1]"] == ["[unused1]"]
-
-
 def test_special_tokens_map_by_role_not_by_name():
   wordpiece, unigram = trained("wordpiece", 90), trained("unigram", 50)
   origins = map_vocabulary(unigram, wordpiece)
@@ -86,25 +73,6 @@ def trained(kind, vocab_size):
   return train_tokenizer(
     runs.TEXTS, kind=kind, vocab_size=vocab_size, lowercase=True
   )
-
-
-def test_spellings_have_no_marks_of_their_kind():
-  kinds = trained_kinds()
-  for tokenizer in kinds:
-    found = token_spellings(tokenizer).values()
-    assert Spelling(False, "e") in found
-    for starts_word, text in found:
-      assert not text.startswith("##")
-      assert starts_word or not text.startswith(("▁", "Ġ"))
-
-
-def test_bytes_map_to_themselves_in_another_byte_level_bpe():
-  small, large = trained("bpe", 270), trained("bpe", 300)
-  special = set(large.special_ids.tolist())
-  for i, origin in enumerate(map_vocabulary(small, large)):
-    token = large.tokens(i)
-    if i not in special and len(token) == 1:
-      assert [small.tokens(j) for j in origin] == [token]
 
 
 def trained_kinds():
@@ -136,16 +104,6 @@ def test_a_character_without_a_token_is_spelled_by_its_bytes(tmp_path):
     made = {new.tokens(i): origins[i] for i in range(5, 8)}
     for token, spelling in expected.items():
       assert " ".join(map(old.tokens, made[token])) == spelling
-
-
-def test_bytes_map_to_bytes_of_another_kind_not_to_letters(tmp_path):
-  bpe, unigram = trained("bpe", 270), with_bytes()
-  byte = next(i for i in range(270) if bpe.tokens(i) == "Ã")
-  (origin,) = map_vocabulary(unigram, bpe)[byte]
-  assert unigram.tokens(origin) == "<0xC3>"
-  assert map_vocabulary(bpe, unigram)[origin] == (byte,)
-  letters = load(tmp_path / "letters", (*SPECIAL, "##Ã", "Ã"))
-  assert map_vocabulary(letters, bpe)[byte] == ()
 
 
 def test_the_tokens_of_a_word_joined_are_the_word():

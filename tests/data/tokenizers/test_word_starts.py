@@ -1,8 +1,5 @@
 """Tokens that begin a word: right for each kind of mark, or refused."""
 
-import json
-import random
-
 import pytest
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
@@ -141,37 +138,3 @@ def test_spaces_marked_after_a_word_are_refused(tmp_path):
     )
     with pytest.raises(CorpusError, match=r"t\.model.*whitespace_as_suffix"):
       load_tokenizer(tmp_path / "t.model")
-
-
-@pytest.mark.parametrize("model_type", ["char", "unigram"])
-def test_each_token_is_a_word_where_no_token_has_a_space(tmp_path, model_type):
-  letters = random.Random(1)
-  lines = ["".join(letters.choices("ACGT", k=70)) for _ in range(40)]
-  train_sentencepiece(
-    tmp_path / "t.model",
-    lines,
-    model_type=model_type,
-    vocab_size=20,
-    hard_vocab_limit=False,
-    add_dummy_prefix=False,
-  )
-  tokenizer = load_tokenizer(tmp_path / "t.model")
-  encoding = tokenizer.encode("GATTACA" * 9)
-  assert len(encoding.ids) > 9
-  assert tokenizer.starts_word[encoding.ids].all()
-  assert encoding.word_ids.tolist() == list(range(len(encoding.ids)))
-
-
-def test_the_words_of_a_script_without_capitals(tmp_path):
-  text = ["これ は 本 です", "それ は 水 です"] * 3
-  library = tokenizers.Tokenizer(models.BPE(unk_token="[UNK]"))
-  library.pre_tokenizer = Metaspace()
-  library.train_from_iterator(
-    text, trainers.BpeTrainer(vocab_size=60, special_tokens=NAMES)
-  )
-  path = tmp_path / "t.json"
-  path.write_text(json.dumps(json.loads(library.to_str())))
-  ids = load_tokenizer(path).encode(text[0]).ids
-  tokenizer = load_tokenizer(path)
-  marked = [t.startswith("▁") for t in map(tokenizer.tokens, ids)]
-  assert sum(marked) == 4

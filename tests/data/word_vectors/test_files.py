@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.core.errors import DataError
 from maskedlm.data.word_vectors import files
 
 TEXT = "sun 1 -2.5 0.125\nmoon 3 4e2 -5\n"
@@ -92,11 +92,6 @@ def test_bad_files(tmp_path, content, wanted):
   with pytest.raises(DataError, match=wanted) as error:
     read(write(tmp_path, content))
   assert "\n" not in str(error.value)
-
-
-def test_no_file(tmp_path):
-  with pytest.raises(ConfigError, match="no such file"):
-    read(str(tmp_path / "none"))
 
 
 def test_equal_gensim(tmp_path):

@@ -37,13 +37,6 @@ def test_read(file):
   assert (second.chains, second.id) == ((), "(d); part 001")
 
 
-def test_a_mention_in_a_mention_of_its_chain(file):
-  """A bracket ends the latest open one, so a stack is needed."""
-  path = file(document("the/(3 man/(3 and/3) his/(3) dog/3)"))
-  (found,) = chain_files.read_file(path)
-  assert found.chains == (((0, 5), (1, 3), (3, 4)),)
-
-
 def test_a_mention_that_is_marked_twice(file, capsys):
   """In two chains it is in both; in one, once."""
   path = file(document("Ann/(1)|(2) she/(1)|(1) he/(2)"))

@@ -51,25 +51,6 @@ def test_swag(file):
   ]
 
 
-def test_codah(file):
-  header = ("category", "prompt", "ending0", "ending1", "ending2", "label")
-  path = file(
-    "train.tsv",
-    'on\tHe said "no". He\twent.\tstayed.\t2\t1',
-    "\t2 + 2 = ?\t4\t3\t1\t0",
-  )
-  assert choices.read_examples(path, header=header) == [
-    Example(
-      context='He said "no". He',
-      choices=("went.", "stayed.", "2"),
-      label=1,
-      category="on",
-      where=f"{path}:1",
-    ),
-    Example("2 + 2 = ?", ("4", "3", "1"), label=0, where=f"{path}:2"),
-  ]
-
-
 def test_comve(file):
   """Its answers are joined as a column of letters."""
   path = file(

@@ -7,8 +7,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import tables
 from maskedlm.data.labelled.formats import glue
 from maskedlm.finetune.classification import classification
 from maskedlm.finetune.classification.classification import Options
@@ -105,11 +103,6 @@ def test_parquet_of_hugging_face(tmp_path):
   ]
   own = classification.read_examples(str(path), Options(text="sentence1"))
   assert [e.label for e in own[:2]] == ["equivalent", "not_equivalent"]
-
-
-def test_tfds_errors(tfds_dir):
-  with pytest.raises(DataError, match="Unknown split 'dev'"):
-    list(tables.read_records(f"tfds:like_mrpc:dev@{tfds_dir}"))
 
 
 def test_tfds_knows_glue():

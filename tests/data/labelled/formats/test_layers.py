@@ -34,12 +34,6 @@ def test_layers_are_spans_outer_first(file):
   assert (he.lines, he.document) == ((10,), "f.txt")
 
 
-def test_the_same_span_in_two_layers_is_one_unless_labels_differ(file):
-  text = "Rome\tB-GPE\tB-GPE\tB-LOC\n"
-  (sentence,) = layers.read_layers(file(text))
-  assert sentence.spans == (Entity("GPE", 0, 1), Entity("LOC", 0, 1))
-
-
 def test_a_layer_alone_is_a_flat_file_and_no_layer_has_no_spans(file):
   flat = file("a O\nb B-X\n\nc I-X\n".replace("I-X", "B-Y"))
   spans = [(Entity("X", 1, 2),), (Entity("Y", 0, 1),)]
@@ -62,12 +56,6 @@ def test_columns_are_chosen(file):
 def test_ill_formed_layers_are_read_if_asked(file):
   (sentence,) = layers.read_layers(file("a\tO\tI-X\n"), repair_bio=True)
   assert sentence.spans == (Entity("X", 0, 1),)
-
-
-def test_a_column_of_numbers_is_no_layer(file):
-  text = "#\tsource\n1\tEve\tB-X\tO\n2\tEden\tI-X\tB-Y\n\n1\ta\tO\tO\n"
-  found = layers.read_layers(file(text), token_column=1)
-  assert [x.spans for x in found] == [(("X", 0, 2), ("Y", 1, 2)), ()]
 
 
 @pytest.mark.parametrize("seed", range(5))

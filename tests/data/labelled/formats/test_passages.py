@@ -8,7 +8,6 @@ from maskedlm.core.errors import DataError
 from maskedlm.data.labelled.formats import passages
 from maskedlm.data.labelled.formats.passages import Columns, Example
 from maskedlm.finetune.common import ranked_passages
-from maskedlm.finetune.retrieval import retrieval
 
 
 def read(path, text, **columns):
@@ -65,15 +64,6 @@ def test_several_right_passages(tmp_path):
   made = read(tmp_path / "x.tsv", text)
   assert made[0].passages == ("b", "c", "d'")
   assert made[1].passages == ("[e] f", "[1, 2")
-
-
-def test_files_without_a_header(tmp_path):
-  path = tmp_path / "triples.tsv"
-  path.write_text("who?\tJane did\tIt rained\n")
-  options = retrieval.Options(header=("query", "passage", "negative"))
-  assert retrieval.make_task(options).read_examples(str(path)) == [
-    Example("who?", ("Jane did", "It rained"), True, f"{path}:1")
-  ]
 
 
 def test_passages_without_a_query(tmp_path):
@@ -186,11 +176,6 @@ def test_questions_without_an_answer_in_rows(tmp_path, capsys):
   examples = read(tmp_path / "squad.jsonl", text)
   assert [x[:2] for x in examples] == [("a", ("b",)), ("g", ("h",))]
   assert "2 passages without a label, or an answer" in capsys.readouterr().err
-
-
-def test_numbers_of_rows_are_no_labels(tmp_path):
-  text = "query,passage,doc_id\na,b,1\na,c,0\nd,e,1\n"
-  assert len(read(tmp_path / "pairs.csv", text)) == 3
 
 
 def test_scores_and_numbers_of_wrong_passages(tmp_path):

@@ -51,16 +51,6 @@ def test_odd_characters_keep_their_places():
   assert plain[slice(*e2)] == "文\U0001f468\u200d"
 
 
-def test_e2_may_come_first_or_contain_e1():
-  assert relations.parse_entity_tags("<e2>a</e2> <e1>b</e1>", where="") == (
-    "a b",
-    (2, 3),
-    (0, 1),
-  )
-  nested = "<e1>wine <e2>bottle</e2></e1>"
-  assert relations.parse_entity_tags(nested, where="")[1:] == ((0, 11), (5, 11))
-
-
 def test_marks_mean_no_relation(file):
   text = '1\t"<e1>a</e1> <e2>b</e2>"\nX\n\n2\t"<e1>c</e1> <e2>d</e2>"\n-\n'
   path = file(text)

@@ -60,10 +60,6 @@ def test_words_without_tags(file):
   assert read(file('{"words": ["a"]}\n')) == [(("a",), None, (1,))]
 
 
-def test_a_name_of_a_column_beside_a_tag_is_a_word(file):
-  assert read(file("word O\na O\n"))[0][0] == ("word", "a")
-
-
 @pytest.mark.parametrize("name", ["f.conllu", "f.txt"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_conllu(file, name, end):
@@ -116,15 +112,6 @@ def test_the_last_suffix_and_the_first_bytes_say_the_format(file):
   path = file("", "f.conll")
   parquet.write_table(table, path)
   assert pairs(path, entities=True) == [[("Eve", "3"), ("ran", "0")]]
-
-
-def test_what_is_written_is_read_again(file):
-  words = [("EU", "a b", "\u2028"), ("#",)]
-  found = [("B-ORG", "O", "O"), ("O",)]
-  for name in ("upos", "xpos"):
-    text = tags.format_conllu(zip(words, found, strict=True), conllu_tag=name)
-    made = read(file(text, "f.conllu"), conllu_tag=name)
-    assert [x[:2] for x in made] == [*zip(words, found, strict=True)]
 
 
 def test_real_files(data_dir):

@@ -65,13 +65,6 @@ def test_unusable_training_sets(tmp_path):
     )
 
 
-def test_incompatible_options():
-  with pytest.raises(ConfigError, match=r'did you mean "mrpc"'):
-    classification.layout_of(Options(layout="mrcp"))
-  with pytest.raises(ConfigError, match=r"task\.regression=True: the"):
-    classification.layout_of(Options(layout="rte", regression=True))
-
-
 def test_parse_line():
   def parse(line, **options):
     return classification.parse_line(line, Options(**options))[:2]

@@ -12,7 +12,7 @@ from helpers.many_files import make_config
 from helpers.prepare_corpus import prepare_corpus, read_files
 from helpers.repository import ROOT
 from maskedlm.cli import main
-from maskedlm.core.errors import ConfigError, CorpusError
+from maskedlm.core.errors import CorpusError
 from maskedlm.data.corpus import store
 from maskedlm.data.prepare.beam import runner, stages
 
@@ -84,13 +84,6 @@ def test_other_failures_are_one_line(
 
 def fail(folder, index):
   raise ZeroDivisionError("no\nno")
-
-
-def test_options_that_beam_does_not_know(apache_beam):
-  with pytest.raises(ConfigError, match="direct_num_workers"):
-    runner.make_runner(["--direct_num_worker=2"])
-  with pytest.raises(ConfigError, match="Beam rejects its options"):
-    runner.make_runner(["--direct_num_workers=two"])
 
 
 def test_without_apache_beam(monkeypatch, tmp_path, capsys):

@@ -14,10 +14,9 @@ import pytest
 
 from helpers import damage
 from helpers.many_files import make_config, make_text
-from helpers.prepare_corpus import prepare_corpus, read_files, silent
+from helpers.prepare_corpus import prepare_corpus, read_files
 from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data.corpus import shards, store
-from maskedlm.data.prepare import documents, prepare
 from maskedlm.data.prepare.beam import (
   job,
   merge_shards,
@@ -127,15 +126,6 @@ def test_a_domain_with_only_duplicates_is_named(tmp_path):
     prepare_corpus(config, tmp_path / "corpus", staged)
 
 
-def test_the_same_bytes_with_a_given_tokenizer(tmp_path):
-  config = make_config(tmp_path)
-  prepare.train_tokenizer(config, tmp_path / "tokenizer", log=silent)
-  config.tokenizer.path = str(tmp_path / "tokenizer")
-  here = prepare_corpus(config, tmp_path / "here")
-  there = prepare_corpus(config, tmp_path / "there", staged)
-  assert read_files(here.path) == read_files(there.path)
-
-
 def test_a_killed_run_continues(tmp_path):
   config = make_config(tmp_path, corpus__deduplicate=True)
   here = prepare_corpus(config, tmp_path / "here")
@@ -184,19 +174,6 @@ def test_an_unfinished_run_with_other_options_is_an_error(tmp_path):
     prepare_corpus(config, tmp_path / "corpus", staged)
 
 
-def test_an_unfinished_run_continues_with_paths_spelt_otherwise(
-  tmp_path, monkeypatch
-):
-  config = make_config(tmp_path)
-  leave_unfinished(config, tmp_path / "corpus")
-  monkeypatch.chdir(tmp_path)
-  kind, _, path = config.corpus.source.partition(":")
-  config.corpus.source = f"{kind}:{os.path.relpath(path)}"
-  assert not config.corpus.source.startswith(f"{kind}:/")
-  corpus = prepare_corpus(config, tmp_path / "corpus", staged)
-  assert corpus.meta["options"]["corpus.source"] == config.corpus.source
-
-
 def test_a_folder_with_other_files_is_an_error(tmp_path):
   kept = tmp_path / "corpus.beam" / "notes.txt"
   kept.parent.mkdir()
@@ -218,23 +195,6 @@ def test_a_wrong_source_is_an_error_before_anything_is_written(tmp_path):
   assert os.listdir(tmp_path) == ["text"]
 
 
-def test_pieces_make_up_the_source(tmp_path):
-  config = make_config(tmp_path)
-  whole, summed = collections.Counter(), collections.Counter()
-  expected = list(documents.read_documents(config, whole))
-  for num_bytes, count in ((1, 11), (1 << 30, 1)):
-    pieces = job.list_pieces(config, num_bytes)
-    assert len(pieces) == count
-    summed.clear()
-    found = [
-      document
-      for piece in pieces
-      for document in documents.read_piece(config, *piece, summed)
-    ]
-    assert found == expected
-    assert summed == whole
-
-
 @pytest.mark.parametrize("max_bytes", [1, 50, 400, 10**6])
 def test_the_stride_is_that_of_the_sample(max_bytes):
   rng = np.random.default_rng(max_bytes)
@@ -245,14 +205,6 @@ def test_the_stride_is_that_of_the_sample(max_bytes):
   assert starts == [0, 40, 40, 41]
   assert total == 101
   assert lines[::step] == training.sample_sentences(lines, max_bytes)
-
-
-def test_strides_by_hand():
-  pieces = [np.array([3, 4], np.uint32), np.array([5], np.uint32)]
-  # All 12 bytes; 8 of the first and the third sentence; 3 of the first, which
-  # is taken even if it is too long.
-  for max_bytes, step in ((12, 1), (11, 2), (8, 2), (7, 4), (3, 4), (2, 4)):
-    assert piece_plan.choose_stride(pieces, max_bytes) == (step, [0, 2], 3)
 
 
 @pytest.mark.parametrize("shard_tokens", [1, 7, 20, 23, 10**4])
