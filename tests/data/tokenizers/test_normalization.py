@@ -139,7 +139,7 @@ def unigrams(real):
     form: train_tokenizer(
       lines,
       kind="unigram",
-      vocab_size=8_000,
+      vocab_size=5_500,
       lowercase=False,
       normalization=form,
       character_coverage=1.0,
