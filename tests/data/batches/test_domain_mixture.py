@@ -8,7 +8,7 @@ from helpers.languages import LETTERS, language_of, make_config
 from helpers.prepare_corpus import prepare_corpus
 from maskedlm.core.errors import CorpusError
 from maskedlm.data import sampling
-from maskedlm.data.batches import batching, domain_mixture, row_source
+from maskedlm.data.batches import domain_mixture, row_source
 from maskedlm.data.corpus import domain_splits
 
 
@@ -131,16 +131,6 @@ def test_a_share_of_0_is_never_read():
   assert (row < 9).sum() == 45
 
 
-def test_rows_are_read_from_their_language():
-  mixed = domain_mixture.mix(
-    [source(5, 1), source(3, 2)], ["a", "b"], q=[0.625, 0.375], seed=3
-  )
-  arrays = mixed.read(np.array([7, 0, 4, 5]), np.array([9, 8, 7, 6]))
-  assert arrays["language_ids"].tolist() == [1, 0, 0, 1]
-  assert arrays["row"].tolist() == [2, 0, 4, 0]
-  assert arrays["epoch"].tolist() == [9, 8, 7, 6]
-
-
 @pytest.mark.parametrize("name", splits.BATCHES)
 def test_no_row_has_two_languages(corpus, name):
   reader = read(corpus, name)
@@ -190,23 +180,6 @@ def test_the_held_out_sample_is_the_same_for_any_alpha(corpus):
   assert counts.sum() == 14 and counts[0] - counts[1:].max() <= 1
   rows = np.concatenate([readers[0].row_ids("heldout", s) for s in range(3)])
   assert len(set(rows[real])) == 14
-
-
-def test_seeds_depend_on_the_domains_name(corpus):
-  def seeds(corpus):
-    found = []
-
-    def open_source(alone, name, length, seed):
-      found.append(seed)
-      return domain_mixture.RowSource(7, seed, None)
-
-    config = splits.make_config(splits.make_data())
-    batching.make_batches(open_source, config, corpus, (0, 1))
-    return found
-
-  every = seeds(corpus)
-  assert len(set(every)) == len(corpus.domains) == 3
-  assert seeds(corpus._replace(domains=corpus.domains[1:])) == every[1:]
 
 
 def test_a_domain_without_heldout_text_is_named(corpus):

@@ -167,21 +167,6 @@ def test_a_random_b_is_contiguous_ends_a_sentence_and_is_of_another_document(
   assert np.mean(begins) > 0.75
 
 
-def test_a_random_b_may_reach_the_end_of_the_corpus(tmp_path):
-  # A of 10 tokens leaves room for 20; the other document has sentences of 4,
-  # 3 and 2 at tokens 30, 34 and 37: the last two, or the last one.
-  documents = [[[5] * 10, [5] * 20], [[6] * 4, [6] * 3, [6] * 2]]
-  corpus = make_corpus(tmp_path, documents)
-  opened = pair_table.open_pair_table(
-    corpus, "train", length=40, short_share=0.0, seed=3
-  )
-  begin, end = pair_rows.fitting_b(
-    opened, np.zeros(9, int), np.arange(9), np.full(9, 10)
-  )
-  assert set(begin.tolist()) == {34, 37}
-  assert end.tolist() == [39] * 9
-
-
 def test_packed_pairs_are_those_of_the_table(numbered, opened):
   """Segment for segment, they are the pairs of the rows alone."""
   _, corpus = numbered
@@ -241,28 +226,6 @@ def test_the_packing_is_computed_once(numbered, monkeypatch, tmp_path):
   again = make_batches(corpus).batch_at("train", 5)
   for name, value in first.items():
     np.testing.assert_array_equal(again[name], value)
-
-
-def test_the_number_of_rows_is_known_without_packing(
-  numbered, monkeypatch, tmp_path
-):
-  documents, _ = numbered
-  corpus = make_corpus(tmp_path, documents)
-  composed = []
-  compose = bin_packing.best_fit
-
-  def watched(*args, **kwargs):
-    composed.append(compose(*args, **kwargs))
-    return composed[-1]
-
-  monkeypatch.setattr(bin_packing, "best_fit", watched)
-  made = make_batches(corpus)
-  num_rows = made.rows_per_epoch
-  assert not composed
-  assert len(os.listdir(tmp_path / "rows")) == 2  # The rows, and their lengths.
-  made.batch_at("train", 0)
-  ((_, starts),) = composed
-  assert num_rows == len(starts) - 1
 
 
 def test_rows_cut_by_another_rule_are_repacked(numbered, monkeypatch, tmp_path):

@@ -75,27 +75,12 @@ def test_shorter_files_are_found(opened):
     assert open_() == 1
 
 
-def test_a_table_from_before_there_were_checksums_is_built_again(opened):
-  open_, file = opened
-  whole = file.read_bytes()
-  np.save(file, ROWS)
-  assert file.read_bytes() == whole[:-8]
-  assert open_() == 1
-  assert file.read_bytes() == whole
-
-
 def test_a_table_under_the_name_of_another_is_found(opened):
   open_, file = opened
   assert open_("b", rows=ROWS[::-1]) == 1
   (other,) = set(file.parent.iterdir()) - {file}
   other.write_bytes(file.read_bytes())
   assert open_("b", rows=ROWS[::-1]) == 1
-
-
-def test_an_empty_table(opened):
-  open_, _ = opened
-  assert open_("none", rows=ROWS[:0]) == 1
-  assert open_("none", rows=ROWS[:0]) == 0
 
 
 def test_a_full_disk_leaves_no_partial_file(opened, monkeypatch):

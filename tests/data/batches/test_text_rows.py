@@ -100,24 +100,6 @@ def windows(documents, begin, num, *, isolate_documents=False, length=8):
   return {name: x[0].tolist() for name, x in batch.items()}
 
 
-def test_full_rows_by_hand():
-  # The stream: 10 11 12 13 14 [SEP] 20 21 [SEP], and again from the start.
-  documents = [[[10, 11, 12], [13, 14]], [[20, 21]]]
-  batch = windows(documents, 3, 6)
-  assert batch == {
-    "input_ids": [CLS, 13, 14, SEP, 20, 21, SEP, SEP],
-    "token_type_ids": [0] * 8,
-    "segment_ids": [1] * 8,
-  }
-  # The end of the split, and its beginning.
-  batch = windows(documents, 7, 6)
-  assert batch["input_ids"] == [CLS, 21, SEP, 10, 11, 12, 13, SEP]
-  # Fewer than fit: the last row of an epoch.
-  batch = windows(documents, 2, 3)
-  assert batch["input_ids"] == [CLS, 12, 13, 14, SEP, PAD, PAD, PAD]
-  assert batch["segment_ids"] == [1] * 5 + [0] * 3
-
-
 def test_isolated_documents_by_hand():
   documents = [[[10, 11, 12], [13, 14]], [[20, 21]]]
   batch = windows(documents, 3, 6, isolate_documents=True)

@@ -4,7 +4,6 @@ import collections
 import errno
 import hashlib
 import json
-import math
 import os
 import pathlib
 import re
@@ -104,12 +103,6 @@ def test_reading_returns_what_was_written(write):
   assert store.verify_corpus(corpus.path) == []
 
 
-def test_entropy_by_hand(write):
-  # Frequencies 1/2, 1/4, 1/4: 1.5 bits.
-  corpus = write([("train", [ids(5, 6, 5, 7)]), ("heldout", [ids(8)])])
-  assert store.unigram_entropy(corpus) == pytest.approx(1.5 * math.log(2))
-
-
 def test_take_reads_shards_as_one_array(write):
   rng = np.random.default_rng(7)
   documents = [
@@ -133,18 +126,6 @@ def test_take_reads_shards_as_one_array(write):
   for outside in (-1, len(whole)):
     with pytest.raises(IndexError, match=str(len(whole) - 1)):
       concat.take(corpus.train.tokens, [0, outside])
-
-
-def test_a_split_may_be_empty_but_not_the_training_text(write, tmp_path):
-  corpus = write([("train", [ids(5)])])
-  assert concat.size(corpus.heldout.tokens) == 0
-  assert everything(corpus.heldout.sentences) == [0]
-  assert everything(corpus.heldout.documents) == [0]
-  assert concat.take(corpus.heldout.tokens, []).dtype == np.uint16
-  assert store.verify_corpus(corpus.path) == []
-  with pytest.raises(CorpusError, match="no document to train on"):
-    write([("heldout", [ids(5)])], "other")
-  assert os.listdir(tmp_path) == ["corpus"]
 
 
 def test_a_full_disk_is_an_error_and_leaves_nothing(
@@ -180,20 +161,6 @@ def test_existing_files_are_not_overwritten(write, tmp_path):
   (tmp_path / "file").write_text("text")
   with pytest.raises(CorpusError, match="already exists; move it away"):
     write(DOCUMENTS, "file")
-
-
-def test_a_folder_of_the_user_is_kept(write, tmp_path):
-  for name in ("one.tmp", "two.tmp"):
-    kept = tmp_path / name / "tokenizer.json"
-    kept.parent.mkdir()
-    kept.write_text("{}")
-    if name == "two.tmp":
-      (kept.parent / "maskedlm-unfinished").mkdir()
-    with pytest.raises(CorpusError, match=f"{name}: .*working folder"):
-      write(DOCUMENTS, name.removesuffix(".tmp"))
-    assert kept.read_text() == "{}"
-  with pytest.raises(CorpusError, match=r"three\.tmp: .*ends in .tmp"):
-    write(DOCUMENTS, "three.tmp")
 
 
 def test_the_fingerprint_is_of_the_data_alone(write):

@@ -2,7 +2,6 @@
 
 import collections
 import errno
-import json
 import pathlib
 import tracemalloc
 
@@ -14,7 +13,7 @@ from helpers import damage, web_server
 from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError, StorageError
 from maskedlm.data.batches import pair_rows, text_rows
-from maskedlm.data.corpus import concat, manifest, shards, store, streamed
+from maskedlm.data.corpus import concat, shards, store, streamed
 from maskedlm.data.tokenizers import tokenizer
 from maskedlm.runtime import buckets
 
@@ -138,16 +137,6 @@ def test_a_cache_that_holds_all_asks_for_each_block_once(local, web, cache):
   assert on_disk(cache) == sum(sizes)
   (line,) = log
   assert address in line and "streamed" in line and str(cache) in line
-
-
-def test_ids_of_four_bytes(tmp_path, cache):
-  made = write(tmp_path / "wide", dtype_ids=70_000)
-  other = stream(f"file://{tmp_path}/wide")
-  assert other.train.tokens.arrays[0].dtype == np.uint32
-  np.testing.assert_array_equal(
-    concat.take_all(other.train.tokens), concat.take_all(made.train.tokens)
-  )
-  assert on_disk(cache) <= 1_000_000
 
 
 def test_tokens_are_indexed_and_sliced_like_a_vector(local, web):
@@ -306,27 +295,3 @@ def test_a_full_disk(web, cache, monkeypatch):
   with pytest.raises(StorageError, match=r"No space.*corpus\.cache_gb") as e:
     tokens[[0]]
   assert one_line(e) and str(cache) in str(e.value)
-
-
-def test_a_corpus_without_hashes_is_refused(local, tmp_path, cache):
-  root = tmp_path / "old"
-  fsspec.filesystem("file").put(local.path, str(root), recursive=True)
-  meta = json.loads((root / "meta.json").read_text())
-  del meta["files"][manifest.HASHES], meta["block_bytes"]
-  meta["checksum"] = manifest.checksum(meta)
-  (root / "meta.json").write_text(json.dumps(meta))
-  (root / manifest.HASHES).unlink()
-  with pytest.raises(ConfigError, match=r"cache_gb=0\.001") as caught:
-    stream(f"file://{root}")
-  assert one_line(caught)
-  assert store.verify_corpus(root) == []
-  assert store.open_corpus(root).fingerprint == local.fingerprint
-
-
-def test_a_whole_copy_is_used(web):
-  address, log = f"{web.address}/corpus", []
-  copied = stream(address, None, log)
-  assert "copying" in log[0] and copied.path in log[-1]
-  again = stream(address, MEGABYTE)
-  assert again.path == copied.path
-  assert isinstance(again.train.tokens.arrays[0], np.ndarray)

@@ -10,7 +10,6 @@ import pytest
 
 from maskedlm.core.errors import CorpusError, DataError
 from maskedlm.core.open_file import open_file
-from maskedlm.data.labelled import lines as labelled_lines
 from maskedlm.data.labelled import tables, text_lines
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 from maskedlm.finetune.config import make_task
@@ -69,18 +68,6 @@ def test_a_huge_line_is_not_read_whole(compressed, tmp_path, monkeypatch):
   assert next(lines) == (2, 999 * "c")
   with pytest.raises(DataError, match=r"x.txt.*:3: .* over 1,000 bytes"):
     next(lines)
-
-
-@pytest.mark.parametrize("compressed", [False, True])
-def test_a_labelled_file_has_a_limit_of_a_line(
-  compressed, tmp_path, monkeypatch
-):
-  monkeypatch.setattr(labelled_lines, "MAX_LINE", 1000)
-  content = b"text\tlabel\na\t" + 5_000_000 * b"d"
-  path = tmp_path / "x.tsv"
-  path.write_bytes(gzip.compress(content) if compressed else content)
-  with pytest.raises(DataError, match=r"x.tsv:2: the line has .* or more"):
-    list(tables.read_records(path))
 
 
 def test_an_unclosed_quotation_mark_takes_time_in_proportion(tmp_path):

@@ -66,17 +66,6 @@ def test_tags_and_entities_are_inverse(scheme):
     assert check(" ".join(made), file_scheme=scheme, scheme=scheme) == [made]
 
 
-@pytest.mark.parametrize(
-  "tag", ["PER", "B-", "-PER", "_", "X-PER", "O-PER", ""]
-)
-def test_unknown_tags_are_refused(tag):
-  with pytest.raises(DataError) as error:
-    bio.convert_tags([(["O", tag], [4, 5])], "f.conll")
-  assert str(error.value).startswith(f"f.conll:5: {tag!r}")
-  assert "is not an entity tag" in str(error.value)
-  assert "task=pos" in str(error.value)
-
-
 def test_ill_formed_tags_are_refused_with_line_and_remedy():
   with pytest.raises(DataError) as error:
     check("O B-PER I-PER", "O I-LOC O", "B-LOC B-LOC")

@@ -98,15 +98,6 @@ def test_what_is_written_is_read_again(file):
   assert columns.format_columns(odd, " ") == "a_b O\n_ O\n_ O\n\n"
 
 
-def test_keys_within_a_block_end_it(file, capsys):
-  """HIPE's files have no blank lines, but comments before each document."""
-  text = "# a:id = 1\nAnn\tB\t_\nwent\tO\t_\n# a:id = 2\n# b = c\nBob\tB\t_\n"
-  first, second = columns.read_columns(file(text)).blocks
-  assert [len(first.rows), len(second.rows)] == [2, 1]
-  assert [number for number, _ in second.before] == [4, 5]
-  assert "comments (# ...): 3, the first in line 1" in capsys.readouterr().err
-
-
 def test_ranges_and_empty_nodes_of_conllu_plus_are_no_words(file, capsys):
   text = (
     "1-2\tzum\tO\n1\tzu\tO\n2\tdem\tO\n3\tBonn\tB-LOC\n3.1\t_\tO\n\n"
@@ -123,11 +114,3 @@ def test_ranges_and_empty_nodes_of_conllu_plus_are_no_words(file, capsys):
     tags.read_file(path)
   other = text.replace("2\tran", "4-5\tran")  # One row decides nothing.
   assert len(tags.read_file(file(other), token_column=1)[0].words) == 3
-
-
-def test_empty_words_are_words(file):
-  text = "Ann\tB-PER\n\tO\nwent\tO\n"
-  row = '{"tokens": ["Ann", "", "went"], "ner_tags": ["B-PER", "O", "O"]}'
-  for path in (file(text), file(row, "a.jsonl")):
-    (made,) = tags.read_file(path, entities=True)
-    assert made.words == ("Ann", "", "went") and len(made.tags) == 3

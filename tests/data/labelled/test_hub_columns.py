@@ -75,29 +75,6 @@ def test_conll2003_of_the_hub(path):
   assert spans == [(Entity("PER", 0, 2), Entity("ORG", 3, 4)), ()]
 
 
-def test_squad_of_the_hub(path):
-  answers = {"text": ["Bob", "Bob"], "answer_start": [8, 18]}
-  rows = [
-    {
-      "id": f"q{i}",
-      "title": "T",
-      "context": "Ada met Bob. Then Bob left.",
-      "question": "Who?",
-      "answers": found,
-    }
-    for i, found in enumerate((answers, {"text": [], "answer_start": []}))
-  ]
-  source = write(path, rows)
-  found = read("question_answering", source, allow_impossible=True)
-  assert [[tuple(a) for a in e.answers] for e in found] == [
-    [("Bob", 8), ("Bob", 18)],
-    [],
-  ]
-  assert [(e.query, e.passages) for e in read("retrieval", source)] == [
-    ("Who?", ("Ada met Bob. Then Bob left.",))
-  ]
-
-
 ONTONOTES = {
   "document_id": "nw/x",
   "sentences": [
@@ -159,15 +136,6 @@ def test_ontonotes_of_the_hub(path):
   assert found[0].sentence_ends == (3, 5)
   assert found[0].chains == (((0, 2), (3, 4)), ((1, 2),))
   assert found[1].chains == ()
-
-
-def test_goemotions_of_the_hub(path):
-  rows = [{"text": "Oh!", "labels": [2, 0], "id": "a"}]
-  rows += [{"text": "Hm.", "labels": [1], "id": "b"}]
-  names = ("joy", "neutral", "awe")
-  source = write(path, rows, labels=sequence(classes(*names)))
-  found = [e.label for e in read("multi_label", source)]
-  assert found == [("awe", "joy"), ("neutral",)]
 
 
 def choices(source, **options):

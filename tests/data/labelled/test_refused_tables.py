@@ -113,9 +113,7 @@ REFUSED = {
     ("a.json", '{"a": "b", "a": "c"}', "the name 'a' occurs twice"),
     ("a.jsonl", "{}\n" + '{"a":' * 10**5, "a.jsonl:2: not JSON ("),
   ],
-  "header": [
-    ("a.csv", "sentence,class\na,1\n", "seem to be the names of the"),
-  ],
+  "header": [("a.csv", "sentence,class\na,1\n", "seem to be the names of the")],
   "texts": [
     ("a.csv", 'text,label\n"",1\n', "a.csv:2: the text is empty;"),
     ("a.jsonl", '{"text": null}', "a.jsonl:1: the text is null;"),
@@ -129,11 +127,9 @@ REFUSED = {
     ("a.jsonl", '{"text": "a", "label": ["x"]}', 'the label is ["x"]; '),
     ("a.jsonl", '{"text": "a", "label": {"x": 1}}', "multi_label reads"),
   ],
-  "pairs": [
-    ("a.csv", "text,text_b\na,\n", "a.csv:2: the text_b is empty"),
-  ],
+  "pairs": [("a.csv", "text,text_b\na,\n", "a.csv:2: the text_b is empty")],
   "texts of - and x": [
-    ("a.csv", "text,label\na,y\n", "label 'y'; expected one"),
+    ("a.csv", "text,label\na,y\n", "label 'y'; expected one")
   ],
   "scores": [
     ("a.tsv", "text\tlabel\nx\tthree\n", "a.tsv:2: score 'three' is not"),
@@ -147,21 +143,17 @@ REFUSED = {
       "a.tsv",
       "index\tsentence1\tsentence2\tlabel\n0\tA\tB\tentails\n",
       "a.tsv:2: label 'entails'; expected one of entailment,",
-    ),
+    )
   ],
   "cola": [
-    ("a.tsv", "g\t1\t\tA.\ng\t2\t\tB.\n", "a.tsv:2: label '2'; expected"),
+    ("a.tsv", "g\t1\t\tA.\ng\t2\t\tB.\n", "a.tsv:2: label '2'; expected")
   ],
   "mrpc": [
-    ("a.tsv", "Quality\t#1 String\n1\tA\n", "a.tsv:2: no '#2 String' or"),
+    ("a.tsv", "Quality\t#1 String\n1\tA\n", "a.tsv:2: no '#2 String' or")
   ],
   "labels": [
     *(
-      (
-        "a.tsv",
-        f"text\tlabels\na\t{value}\n",
-        "expected a list of JSON",
-      )
+      ("a.tsv", f"text\tlabels\na\t{value}\n", "expected a list of JSON")
       for value in (
         *("['a', 'b']", "('a', 'b')", "{'a', 'b'}", "['a' 'b']", "[x]", "['x'"),
         *("array(['a'], dtype=object)", "frozenset({'a', 'b'})", "[1], [2]"),
@@ -206,9 +198,7 @@ REFUSED = {
     ("a.csv", "context,choice1,choice2,label\na,b,c,1\n", "a.csv:2: label '1'"),
     ("a.csv", "context,choice0,choice1\na,,b\n", "a choice is empty"),
   ],
-  "choices from 1": [
-    ("a.jsonl", choice(label=3), "expected the index of the"),
-  ],
+  "choices from 1": [("a.jsonl", choice(label=3), "expected the index of the")],
   "passages": [
     ("a.tsv", "text\tpassage\na\tb\n", "a.tsv:2: no 'query' or"),
     ("a.tsv", "query\ttext\na\tb\n", "a.tsv:2: no 'passage' or"),
@@ -219,11 +209,7 @@ REFUSED = {
     ("a.jsonl", pair(pos="b", neg=[7]), "'[7]'; expected a text, or a"),
     ("a.tsv", "query\tpos\na\t['b', 'c']\n", "of JSON (json.dumps"),
     *(
-      (
-        "a.jsonl",
-        pair(pos="b", **{name: 1}),
-        f"task.label={name}; if",
-      )
+      ("a.jsonl", pair(pos="b", **{name: 1}), f"task.label={name}; if")
       for name in ("labels", "score", "is_selected", "relevance", "target")
     ),
     ("a.csv", "query,pos,good\na,b,1\na,c,0\n", "'good', a column of"),
@@ -237,7 +223,7 @@ REFUSED = {
     ("a.jsonl", pair(pos="b", negative_ctxs=[]), "'negative_ctxs' is"),
   ],
   "passages by good": [
-    ("a.jsonl", pair(pos="b"), "a.jsonl:1: no 'good'; there"),
+    ("a.jsonl", pair(pos="b"), "a.jsonl:1: no 'good'; there")
   ],
   "questions": [
     ("a.json", "", "a.json: the file is empty; expected"),
@@ -297,11 +283,7 @@ REFUSED = {
   ],
   "questions 2.0": [
     *(
-      (
-        "a.json",
-        squad(asked(answers=[], is_impossible=flag)),
-        "tr",
-      )
+      ("a.json", squad(asked(answers=[], is_impossible=flag)), "tr")
       for flag in ("maybe", "true", 0)
     ),
     ("a.json", flat(is_impossible=True), "but there is the"),

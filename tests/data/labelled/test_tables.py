@@ -1,7 +1,6 @@
 """Files of labelled examples: formats, and errors in one line."""
 
 import decimal
-import json
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -39,23 +38,6 @@ def test_a_csv_field_may_be_long(tmp_path):
   assert found(path) == [(2, {"text": text, "label": "x"})]
 
 
-def test_jsonl(tmp_path):
-  rows = [
-    {"text": "é\n", "label": True, "n": 3, "x": None, "l": ["a"]},
-    {"text": "b"},
-  ]
-  path = write(
-    tmp_path / "a.jsonl", "\n".join(["", *map(json.dumps, rows)]) + "\n"
-  )
-  assert found(path) == [
-    (2, {"text": "é\n", "label": True, "n": 3, "x": None, "l": ["a"]}),
-    (3, {"text": "b"}),
-  ]
-  assert [tables.get_field(records(path)[0], x) for x in rows[0]] == [
-    *("é\n", "true", "3", "", '["a"]')
-  ]
-
-
 def test_parquet(tmp_path):
   rows = [
     {"text": "é\n", "label": True, "n": 3, "x": None, "l": ["a"]},
@@ -81,16 +63,6 @@ def test_parquet(tmp_path):
     records(path)
   with pytest.raises(DataError, match=r"none\.parquet: No such file"):
     records(tmp_path / "none.parquet")
-
-
-def test_ragged_rows_can_be_skipped(tmp_path):
-  path = write(tmp_path / "a.tsv", "a\tb\n1\n2\t3\n4\t5\t6\n")
-  errors = []
-  assert found(path, ragged=errors.append) == [(3, {"a": "2", "b": "3"})]
-  assert [str(e).split(" the row has ")[1][:9] for e in errors] == [
-    "1 column;",
-    "3 columns",
-  ]
 
 
 def test_a_missing_column_is_named_with_the_others(tmp_path):

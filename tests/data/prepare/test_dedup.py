@@ -78,14 +78,6 @@ def test_pairs_are_found_as_often_as_the_curve_predicts():
   assert abs(share - expected) < 4 * np.sqrt(0.25 / pairs)
 
 
-def test_long_documents_are_hashed_in_blocks(monkeypatch):
-  long = [document(" ".join(f"w{i}" for i in range(1000)))]
-  whole = dedup.compute_signatures(long, 0.8)
-  monkeypatch.setattr(dedup, "BLOCK", 7)
-  blocks = dedup.compute_signatures(long, 0.8)
-  assert np.array_equal(blocks.bands, whole.bands)
-
-
 TEXT = ["it", "was", "the", "best", "of", "times", "for", "all", "of", "them"]
 
 

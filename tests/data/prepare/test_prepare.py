@@ -11,13 +11,12 @@ import threading
 import numpy as np
 import pytest
 
-from helpers.prepare_corpus import make_text, prepare_corpus, read_files, silent
+from helpers.prepare_corpus import make_text, prepare_corpus, read_files
 from helpers.repository import ROOT
 from maskedlm.config import defaults, overrides
 from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data.corpus import concat, store
-from maskedlm.data.prepare import documents, prepare, vocabulary_sample
-from maskedlm.data.tokenizers import tokenizer
+from maskedlm.data.prepare import documents, vocabulary_sample
 from maskedlm.runtime import output_files
 
 
@@ -151,22 +150,6 @@ def test_other_options_are_rejected(
   assert message.count("(there ") == 1
 
 
-def test_the_source_may_be_spelt_otherwise(make_config, tmp_path, monkeypatch):
-  monkeypatch.chdir(tmp_path)
-  config = make_config(make_text(1, 40))
-  kind, _, path = config.corpus.source.partition(":")
-  first = prepare_corpus(config, tmp_path / "corpus")
-  for other in (os.path.relpath(path), f"./x/../{os.path.relpath(path)}"):
-    config.corpus.source = f"{kind}:{other}"
-    again = prepare_corpus(config, tmp_path / "corpus")
-    # What was given first stays recorded.
-    assert again.meta["options"]["corpus.source"] == f"{kind}:{path}"
-    assert again.fingerprint == first.fingerprint
-  config.corpus.source = f"{kind}:{path}x"
-  with pytest.raises(CorpusError, match=r"corpus\.source="):
-    prepare_corpus(config, tmp_path / "corpus")
-
-
 def test_the_error_names_options_that_open_the_corpus(make_config, tmp_path):
   """Of several: parts and source, options of later versions, quotes."""
   path = tmp_path / "corpus"
@@ -186,39 +169,6 @@ def test_the_error_names_options_that_open_the_corpus(make_config, tmp_path):
     lines = []
     prepare_corpus(given, path, log=lines.append)
     assert "prepared before" in lines[0]
-
-
-def test_a_given_tokenizer_is_compared_by_its_content(make_config, tmp_path):
-  config = make_config(make_text(1, 40))
-  made = prepare.train_tokenizer(config, tmp_path / "one", log=silent)
-  made.save(tmp_path / "two")
-  config.tokenizer.path = str(tmp_path / "one")
-  corpus = prepare_corpus(config, tmp_path / "corpus")
-  assert corpus.tokenizer.sha256 == made.sha256
-  config.tokenizer.path = str(tmp_path / "two")
-  assert (
-    prepare_corpus(config, tmp_path / "corpus").fingerprint
-    == corpus.fingerprint
-  )
-  other = tokenizer.train_tokenizer(
-    ["quite other words"] * 9, kind="wordpiece", vocab_size=40, lowercase=True
-  )
-  other.save(tmp_path / "two")
-  with pytest.raises(CorpusError, match=other.sha256):
-    prepare_corpus(config, tmp_path / "corpus")
-  # Without one, the error names the file to give.
-  config.tokenizer.path = ""
-  with pytest.raises(CorpusError) as error:
-    prepare_corpus(config, tmp_path / "corpus")
-  path = f"{tmp_path / 'corpus' / 'tokenizer'}"
-  message = str(error.value)
-  assert f"options: tokenizer.path='' (there that of {path})" in message
-  assert f"give --config.tokenizer.path={path};" in message
-  config.tokenizer.path = path
-  assert (
-    prepare_corpus(config, tmp_path / "corpus").fingerprint
-    == corpus.fingerprint
-  )
 
 
 def test_the_tokenizer_is_not_trained_on_heldout_text(make_config, tmp_path):

@@ -8,12 +8,7 @@ import types
 import numpy as np
 import pytest
 
-from helpers.languages import (
-  DOCUMENTS,
-  LETTERS,
-  language_of,
-  make_config,
-)
+from helpers.languages import DOCUMENTS, LETTERS, language_of, make_config
 from helpers.prepare_corpus import prepare_corpus
 from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data.batches import domain_mixture

@@ -119,21 +119,6 @@ def test_classes_have_their_names(tmp_path):
   assert found[0]["tags"] == ["O", "", None]
 
 
-def test_times_are_left_out_and_named(tmp_path, capsys):
-  """Python has no date in the year 148,000, and no type of nanoseconds."""
-  path = tmp_path / "x.parquet"
-  late = pa.array([2**62], pa.timestamp("ms"))
-  columns = {
-    "text": ["a"],
-    "when": late,
-    "took": pa.array([1], pa.duration("ns")),
-    "inside": pa.StructArray.from_arrays([late], ["when"]),
-  }
-  pq.write_table(pa.table(columns), path)
-  assert list(parquet.read_rows(str(path))) == [{"text": "a"}]
-  assert "not read, as times: when, took, inside" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
   ("make", "message"),
   [

@@ -178,15 +178,6 @@ def test_jsonl_records_good_and_bad(tmp_path):
   assert report["documents"] == 3
 
 
-def test_a_folder_of_json_files_that_has_no_jsonl(tmp_path):
-  (tmp_path / "c4.json.gz").write_bytes(gzip.compress(b'{"text": "One."}'))
-  assert read(f"jsonl:{tmp_path}")[0] == [["One."]]
-  (tmp_path / "a.jsonl").write_text('{"text": "Two."}\n{\'text\': "Three."}')
-  found, report = read(f"jsonl:{tmp_path}")
-  assert found == [["Two."]]
-  assert report["dicts of Python, not JSON records dropped"] == 1
-
-
 @pytest.mark.parametrize(
   ("text", "what"),
   [
@@ -253,14 +244,3 @@ def test_a_long_json_line_is_dropped(tmp_path, monkeypatch):
 def test_a_wrong_source_is_rejected_at_once(source, message):
   with pytest.raises(CorpusError, match=message):
     reader.read_documents(source, text_field="text", report=Counter())
-
-
-def test_no_text_at_all_is_an_error(tmp_path):
-  (tmp_path / "a.txt").write_bytes(b"\n \n")
-  with pytest.raises(
-    CorpusError, match=r"holds no text.*files without text: 1"
-  ):
-    read(f"text:{tmp_path}")
-  (tmp_path / "empty").mkdir()
-  with pytest.raises(CorpusError, match="matches no file"):
-    read(f"text:{tmp_path}/empty")

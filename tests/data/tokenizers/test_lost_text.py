@@ -10,12 +10,7 @@ from maskedlm.config import defaults
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.prepare import prepare
 from maskedlm.data.tokenizers import lost_text
-from maskedlm.data.tokenizers.lost_text import (
-  DROPPED,
-  LACKS,
-  LONG,
-  MARKS,
-)
+from maskedlm.data.tokenizers.lost_text import DROPPED, LACKS, LONG, MARKS
 from maskedlm.data.tokenizers.tokenizer import train_tokenizer
 
 HINDI = ["यहाँ यह की के में", "लड़का घर में है", "के की में यहाँ"]

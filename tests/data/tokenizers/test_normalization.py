@@ -10,7 +10,6 @@ import pytest
 from helpers.tokenizer_texts import ACCENTED
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.sources import reader
-from maskedlm.data.tokenizers import training
 from maskedlm.data.tokenizers.tokenizer import train_tokenizer
 
 REAL = ("ar", "de", "hi", "ja", "ko", "ru", "vi", "yo", "zh")
@@ -70,23 +69,6 @@ def test_options_that_a_kind_does_not_support():
       lowercase=True,
       normalization="none",
     )
-
-
-def test_coverage_adds_characters(monkeypatch):
-  monkeypatch.setattr(training, "MIN_ALPHABET", 1)
-  lines = ["aaaa bbbb"] * 50 + ["c"]
-  for kind in ("wordpiece", "unigram"):
-    known = [
-      train_tokenizer(
-        lines,
-        kind=kind,
-        vocab_size=10 if kind == "unigram" else 16,
-        lowercase=False,
-        character_coverage=coverage,
-      ).encode("c")
-      for coverage in (0.99, 1.0)
-    ]
-    assert [1 in e.ids for e in known] == [True, False]
 
 
 def test_byte_tokens_spell_unknown_characters():

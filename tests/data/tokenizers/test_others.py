@@ -114,19 +114,6 @@ def test_a_vocab_txt_and_files_beside_it(tmp_path, stated, added):
   assert {"covid-19", "new york"} <= {*new} or not added
 
 
-@pytest.mark.parametrize("words", [WORDS[5:], ["the", "bär"], ["the", "cafe"]])
-def test_a_case_that_is_not_stated_is_that_of_the_tokens(tmp_path, words):
-  pytest.importorskip("transformers")
-  words = [*WORDS[:5], *words]
-  write(tmp_path, {"vocab.txt": words})
-  alone = load_tokenizer(tmp_path)
-  write(tmp_path, {ADDED: {"covid-19": len(words)}})
-  made = load_tokenizer(tmp_path)
-  assert made.vocab_size == alone.vocab_size + 1
-  for text in TEXTS[:-1]:
-    assert made.encode(text).ids.tolist() == alone.encode(text).ids.tolist()
-
-
 @pytest.mark.parametrize("prefix", [True, False])
 def test_a_bpe_in_two_files(any_kind, tmp_path, prefix):
   kind = "byte-level, prefix" if prefix else "byte-level, no prefix"
@@ -212,14 +199,8 @@ def test_a_vocab_txt_is_refused(tmp_path, files, message):
 @pytest.mark.parametrize(
   ("files", "message"),
   [
-    (
-      {CONFIG: {"do_lower_case": True}},
-      "states do_lower_case=true, unlike",
-    ),
-    (
-      {CONFIG: {"tokenizer_class": "T5Tokenizer"}},
-      "'T5Tokenizer' adds its",
-    ),
+    ({CONFIG: {"do_lower_case": True}}, "states do_lower_case=true, unlike"),
+    ({CONFIG: {"tokenizer_class": "T5Tokenizer"}}, "'T5Tokenizer' adds its"),
   ],
 )
 def test_a_sentencepiece_model_is_refused(tmp_path, files, message):

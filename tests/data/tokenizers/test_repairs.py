@@ -19,9 +19,7 @@ def _bpe(pre_tokenizer, decoder, alphabet=(), **options):
   library = tokenizers.Tokenizer(models.BPE(**options))
   library.pre_tokenizer, library.decoder = pre_tokenizer, decoder
   trainer = trainers.BpeTrainer(
-    vocab_size=300,
-    special_tokens=ANGLES,
-    initial_alphabet=list(alphabet),
+    vocab_size=300, special_tokens=ANGLES, initial_alphabet=list(alphabet)
   )
   library.train_from_iterator(["the cats see the dogs"] * 3, trainer)
   return json.loads(library.to_str())
@@ -79,20 +77,6 @@ def test_a_bpe_without_unk_token_counts_what_it_lacks(tmp_path):
   raw = tokenizers.Tokenizer.from_str(json.dumps(definition))
   text = "the cats see the dogs"
   assert _tokens(tokenizer, text) == raw.encode(text).tokens
-
-
-def test_a_bpe_of_bytes_needs_no_unknown_token(tmp_path):
-  definition = _byte_level()
-  tokenizer = _load(tmp_path, definition)
-  assert not tokenizer.notes
-  tokenizer.save(tmp_path / "saved")
-  saved = json.loads((tmp_path / "saved" / "tokenizer.json").read_text())
-  assert saved["model"]["unk_token"] is None
-  # Unless it lacks some of them.
-  del definition["model"]["vocab"]["Ã"]
-  definition["model"]["vocab"]["x" * 9] = 300
-  tokenizer = _load(tmp_path, definition)
-  assert _tokens(tokenizer, "the é").count("<unk>") == 1
 
 
 def test_the_unknown_token_of_a_unigram_and_a_wordpiece(tmp_path):

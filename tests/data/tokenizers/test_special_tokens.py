@@ -6,7 +6,6 @@ import sentencepiece
 import tokenizers
 
 from helpers.tokenizer_texts import KINDS, ODD, sentences, train_sentencepiece
-from maskedlm.core.errors import CorpusError
 from maskedlm.data.repair import repair
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 
@@ -112,16 +111,3 @@ def test_special_tokens_are_appended_to_a_plain_sentencepiece_model(tmp_path):
   )
   t5 = load_tokenizer(tmp_path / "t5.model")
   assert t5.special == (0, 2, 300, 1, 301)
-
-
-def test_missing_special_tokens_are_named(tmp_path):
-  vocab = tmp_path / "vocab.txt"
-  vocab.write_text("[PAD]\n[UNK]\n[CLS]\nthe\n")
-  with pytest.raises(CorpusError, match=r"vocab.txt.* sep \(\[SEP\]\), mask"):
-    load_tokenizer(vocab)
-  library = tokenizers.Tokenizer(tokenizers.models.BPE({"a": 0}, []))
-  library.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel()
-  library.add_special_tokens(["<s>", "</s>", "<unk>", "<pad>"])
-  library.save(str(tmp_path / "tokenizer.json"))
-  with pytest.raises(CorpusError, match=r"for mask \(\[MASK\] or <mask>\);"):
-    load_tokenizer(tmp_path)

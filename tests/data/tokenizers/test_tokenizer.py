@@ -2,15 +2,9 @@
 
 import unicodedata
 
-import numpy as np
 import pytest
 
-from helpers.tokenizer_texts import (
-  KINDS,
-  ODD,
-  STRANGE,
-  words_of,
-)
+from helpers.tokenizer_texts import KINDS, ODD, STRANGE
 from maskedlm.core.errors import CorpusError
 
 
@@ -55,28 +49,6 @@ def test_wordpiece_spans_are_the_tokens(trained, lowercase):
         assert _plain(text[a:b], lowercase) == token.removeprefix("##")
         checked += 1
   assert checked > 100
-
-
-@pytest.mark.parametrize(("kind", "lowercase"), KINDS)
-def test_words_begin_at_starts_word(trained, kind, lowercase):
-  tokenizer, _ = trained[kind, lowercase]
-  for text in ODD:
-    encoding = tokenizer.encode(text)
-    begins = np.diff(encoding.word_ids, prepend=-1)
-    starts = tokenizer.starts_word[encoding.ids]
-    assert begins[1:].tolist() == starts[1:].tolist()
-    assert begins[0] == 1
-  assert tokenizer.starts_word.shape == (1009,)
-
-
-def test_nfc_and_nfd_have_the_same_tokens_over_their_own_text(trained):
-  nfc, nfd = "caf\u00e9s \u1ec7", "cafe\u0301s e\u0323\u0302"
-  for key in (("wordpiece", True), ("unigram", True), ("unigram", False)):
-    tokenizer, _ = trained[key]
-    one, other = tokenizer.encode(nfc), tokenizer.encode(nfd)
-    assert one.ids.tolist() == other.ids.tolist()
-    assert words_of(nfc, one) == ["caf\u00e9s", "\u1ec7"]
-    assert words_of(nfd, other) == ["cafe\u0301s", "e\u0323\u0302"]
 
 
 def test_a_split_character_belongs_to_all_its_tokens(trained):

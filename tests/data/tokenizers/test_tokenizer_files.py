@@ -5,22 +5,8 @@ import json
 import pytest
 import tokenizers
 
-from helpers.tokenizer_texts import ODD
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer, open_tokenizer
-
-
-def test_settings_of_other_tools_are_ignored(trained, tmp_path):
-  tokenizer, folder = trained["bpe", False]
-  raw = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
-  raw.enable_truncation(3)
-  raw.enable_padding(length=7)
-  raw.save(str(tmp_path / "tokenizer.json"))
-  again = load_tokenizer(tmp_path)
-  assert again.sha256 == tokenizer.sha256
-  assert (
-    again.encode(ODD[0]).ids.tolist() == tokenizer.encode(ODD[0]).ids.tolist()
-  )
 
 
 def _break(folder, name, content):

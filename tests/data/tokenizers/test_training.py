@@ -9,11 +9,7 @@ import sys
 import pytest
 
 from helpers.repository import ROOT
-from helpers.tokenizer_texts import (
-  KINDS,
-  STRANGE,
-  sentences,
-)
+from helpers.tokenizer_texts import KINDS, STRANGE, sentences
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.tokenizers import training
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer, train_tokenizer
@@ -57,19 +53,6 @@ def test_another_process_trains_the_same_and_is_quiet(trained, tmp_path):
     tokenizer, folder = trained[key]
     assert load_tokenizer(folder).sha256 == tokenizer.sha256
   assert len({trained[key][0].sha256 for key in KINDS}) == 6
-
-
-def test_a_sample_is_every_kth_sentence():
-  lines = [f"sentence {i}" for i in range(10)]  # 10 bytes each.
-  assert training.sample_sentences(iter(lines), None) == lines
-  assert training.sample_sentences(iter(lines), 100) == lines
-  assert training.sample_sentences(iter(lines), 99) == lines[::2]
-  assert training.sample_sentences(iter(lines), 40) == lines[::4]
-  assert training.sample_sentences(["é" * 5] * 4, 29) == ["é" * 5] * 2
-  assert training.sample_sentences(["x" * 25_000], None) == [
-    *2 * ["x" * 10_000],
-    "x" * 5_000,
-  ]
 
 
 def test_options_that_are_wrong():

@@ -18,10 +18,7 @@ LINES = ["".join(RNG.choice([*LETTERS, *OTHERS], 9)) for _ in range(300)]
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_letters_of_scripts_without_spaces_begin_a_word(kind):
   made = train_tokenizer(
-    LINES,
-    kind=kind,
-    vocab_size=340 if kind == "bpe" else 60,
-    lowercase=False,
+    LINES, kind=kind, vocab_size=340 if kind == "bpe" else 60, lowercase=False
   )
   begins = {}
   for i in range(made.vocab_size):

@@ -2,10 +2,7 @@
 
 from helpers import finetune_runs as runs
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer, train_tokenizer
-from maskedlm.data.tokenizers.vocabulary_map import (
-  map_vocabulary,
-  token_spellings,
-)
+from maskedlm.data.tokenizers.vocabulary_map import map_vocabulary
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 OLD = (
@@ -75,11 +72,6 @@ def trained(kind, vocab_size):
   )
 
 
-def trained_kinds():
-  sizes = {"wordpiece": 90, "bpe": 300, "unigram": 50}
-  return [trained(kind, size) for kind, size in sizes.items()]
-
-
 def with_bytes():
   return train_tokenizer(
     runs.TEXTS,
@@ -104,18 +96,3 @@ def test_a_character_without_a_token_is_spelled_by_its_bytes(tmp_path):
     made = {new.tokens(i): origins[i] for i in range(5, 8)}
     for token, spelling in expected.items():
       assert " ".join(map(old.tokens, made[token])) == spelling
-
-
-def test_the_tokens_of_a_word_joined_are_the_word():
-  """For each pair of kinds; except characters that the old one lacks."""
-  kinds = trained_kinds()
-  for old in kinds:
-    spellings = token_spellings(old)
-    known = {text for _, text in spellings.values()}
-    for new in kinds:
-      origins = map_vocabulary(old, new)
-      for i, (_, text) in token_spellings(new).items():
-        if text.isascii() and text.isalnum():
-          joined = "".join(spellings[j].text for j in origins[i])
-          expected = "".join(c for c in text.lower() if c in known)
-          assert joined.lower() == expected

@@ -177,14 +177,3 @@ def indices(*texts, choices=CHOICES, first="0", first_label="", **more):
 )
 def test_labels(texts, options, expected):
   assert indices(*texts, **options) == expected
-
-
-def test_empty_choices_at_the_end_are_none(file):
-  path = file(
-    "a.csv", "context,choice0,choice1,choice2,label", "c,a,b,,1", "d,e,f,,0"
-  )
-  read = choices.read_examples(path)
-  assert [x.choices for x in read] == [("a", "b"), ("e", "f")]
-  row = {"context": "c", "choices": ["a", "b", None], "label": 1}
-  read = choices.read_examples(file("a.jsonl", json.dumps(row)))
-  assert read[0].choices == ("a", "b")

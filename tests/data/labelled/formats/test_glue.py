@@ -131,30 +131,27 @@ def test_real_files(data_dir, task):
 
 
 @pytest.mark.parametrize(
-  ("task", "predictions", "name", "lines"),
+  ("task", "name", "labels"),
   [
-    ("cola", ["1", "0"], "CoLA", ["0\t1", "1\t0"]),
-    ("sst2", ["1"], "SST-2", ["0\t1"]),
-    ("mrpc", ["0"], "MRPC", ["0\t0"]),
-    ("qqp", ["1"], "QQP", ["0\t1"]),
-    (
-      "mnli",
-      ["neutral", "entailment"],
-      "MNLI-m",
-      ["0\tneutral", "1\tentailment"],
-    ),
-    ("mnli_mm", ["contradiction"], "MNLI-mm", ["0\tcontradiction"]),
-    ("ax", ["neutral"], "AX", ["0\tneutral"]),
-    ("qnli", ["not_entailment"], "QNLI", ["0\tnot_entailment"]),
-    ("rte", ["entailment"], "RTE", ["0\tentailment"]),
-    ("wnli", ["1"], "WNLI", ["0\t1"]),
+    ("cola", "CoLA", "1 0"),
+    ("sst2", "SST-2", "1"),
+    ("mrpc", "MRPC", "0"),
+    ("qqp", "QQP", "1"),
+    ("mnli", "MNLI-m", "neutral entailment"),
+    ("mnli_mm", "MNLI-mm", "contradiction"),
+    ("ax", "AX", "neutral"),
+    ("qnli", "QNLI", "not_entailment"),
+    ("rte", "RTE", "entailment"),
+    ("wnli", "WNLI", "1"),
   ],
 )
-def test_submissions(task, predictions, name, lines):
+def test_submissions(task, name, labels):
+  labels = labels.split()
   made = classification.export_predictions(
-    [{"label": label} for label in predictions], Options(layout=task)
+    [{"label": label} for label in labels], Options(layout=task)
   )
-  assert made == {f"{name}.tsv": "\n".join(["index\tprediction", *lines, ""])}
+  lines = "".join(f"{i}\t{label}\n" for i, label in enumerate(labels))
+  assert made == {f"{name}.tsv": f"index\tprediction\n{lines}"}
 
 
 def test_submission_of_scores():

@@ -69,17 +69,6 @@ def test_tfds(tfds_dir):
   assert found[2].where == f"{source}:3"
 
 
-def test_tfds_with_columns_and_scores(tfds_dir):
-  found = classification.read_examples(
-    f"tfds:like_mrpc:1.0.0:train[:2]@{tfds_dir}", Options(text="sentence2")
-  )
-  assert {e.label for e in found} <= {"not_equivalent", "equivalent", None}
-  found = classification.read_examples(
-    f"tfds:like_stsb:train@{tfds_dir}", Options(layout="stsb")
-  )
-  assert [e.label for e in found] == [3.8, None]
-
-
 def test_parquet_of_hugging_face(tmp_path):
   """The file has the columns, classes and -1 of nyu-mll/glue's mrpc."""
   names = ["not_equivalent", "equivalent"]

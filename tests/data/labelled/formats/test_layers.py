@@ -53,11 +53,6 @@ def test_columns_are_chosen(file):
   assert sentence.spans == (Entity("X", 0, 1), Entity("Y", 1, 2))
 
 
-def test_ill_formed_layers_are_read_if_asked(file):
-  (sentence,) = layers.read_layers(file("a\tO\tI-X\n"), repair_bio=True)
-  assert sentence.spans == (Entity("X", 0, 1),)
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_what_is_written_is_read_again(file, seed):
   rng = random.Random(seed)
@@ -74,13 +69,6 @@ def test_what_is_written_is_read_again(file, seed):
   assert [len(s.words) for s in again] == [len(words) for words, _ in sentences]
   flat = layers.format_layers([(["a"], [])])
   assert flat == "a\tO\n\n"
-
-
-def test_wide_spans_come_first_and_neighbours_share_a_layer():
-  spans = [Entity("X", 0, 1), Entity("Y", 3, 4), Entity("Z", 1, 3)]
-  written = layers.format_layers([("abcd", [*spans, Entity("W", 1, 4)])])
-  # By width W, Z, X, Y: X ends where W begins, Y begins where Z ends.
-  assert written == "a\tB-X\tO\nb\tB-W\tB-Z\nc\tI-W\tI-Z\nd\tI-W\tB-Y\n\n"
 
 
 def test_litbank(data_dir):

@@ -32,21 +32,6 @@ def test_columns_and_their_usual_names(tmp_path):
   assert made[0][:2] == ("a", ("c", "d"))  # An empty one is skipped.
 
 
-def test_lists_of_wrong_passages(tmp_path):
-  lines = [
-    {"query": "a", "passage": "b", "negatives": ["c", "[d] e"]},
-    {"query": "a", "passage": "b", "negatives": []},
-    {"query": "a", "passage": "b", "negatives": None, "negative": "[f] g"},
-  ]
-  text = "".join(json.dumps(line) + "\n" for line in lines)
-  made = read(tmp_path / "pairs.jsonl", text)
-  assert [example.passages for example in made] == [
-    ("b", "c", "[d] e"),
-    ("b",),
-    ("b", "[f] g"),
-  ]
-
-
 def test_several_right_passages(tmp_path):
   """Each makes an example with the same wrong ones (FlagEmbedding's files)."""
   path = tmp_path / "pairs.jsonl"
@@ -102,10 +87,7 @@ def test_parse_line():
   line = json.dumps({"query": "who?", "passages": ["Jane.", "a\tb"]})
   assert parse(line).passages == ("Jane.", "a\tb")
   # Half a surrogate pair becomes U+FFFD.
-  assert parse("a\udc80\tb\ud800")[:2] == (
-    "a\ufffd",
-    ("b\ufffd",),
-  )
+  assert parse("a\udc80\tb\ud800")[:2] == ("a\ufffd", ("b\ufffd",))
   line = r'{"query": "a", "passages": ["b\ud800"]}'
   assert parse(line).passages == ("b\ufffd",)
   for line in (
@@ -184,10 +166,3 @@ def test_scores_and_numbers_of_wrong_passages(tmp_path):
   row |= {"pos_scores": [1], "neg_scores": [0.5, 0.25], "neg_ids": [3, 4]}
   (example,) = read(tmp_path / "a.jsonl", json.dumps(row))
   assert example.passages == ("b", "c", "d")
-
-
-def test_columns_that_are_not_read_are_named(tmp_path, capsys):
-  text = "query,positive,Negative,bad,id\na,b,c,d,7\ne,f,,g,8\n"
-  made = read(tmp_path / "a.csv", text)
-  assert [x.passages for x in made] == [("b", "c"), ("f",)]
-  assert "columns that are not read: 'bad'; wrong" in capsys.readouterr().err

@@ -138,9 +138,7 @@ FILES = {
       "cycle of heads, 2 -> 4 -> 2",
     ),
   ],
-  "xpos": [
-    ("a O\nb X\n", None, "task.conllu_tag=xpos has no effect"),
-  ],
+  "xpos": [("a O\nb X\n", None, "task.conllu_tag=xpos has no effect")],
   "layers": [
     ("a\tO\tO\nb\tO\n", 2, "2 columns between tabs, 'b O'; expected 3"),
     ("a\tO\tO\nb\tO\tI-X\n", 2, "I-X after O is ill-formed BIO"),

@@ -36,27 +36,12 @@ def test_read(file):
   assert second.where == f"{path}:5"
 
 
-def test_the_test_file_has_no_relations(file):
-  lines = [f'{i}\t"<e1>a</e1> and <e2>b</e2>"' for i in (8001, 8002, 8003)]
-  examples = relations.read_file(file("\n".join(lines)))
-  assert [e.id for e in examples] == ["8001", "8002", "8003"]
-  assert {e.relation for e in examples} == {None}
-
-
 def test_odd_characters_keep_their_places():
   text = "\U0001f600 <e1>cafe\u0301</e1>\u200b, 中<e2>文\U0001f468\u200d</e2>!"
   plain, e1, e2 = relations.parse_entity_tags(text, where="")
   assert plain == "\U0001f600 cafe\u0301\u200b, 中文\U0001f468\u200d!"
   assert plain[slice(*e1)] == "cafe\u0301"
   assert plain[slice(*e2)] == "文\U0001f468\u200d"
-
-
-def test_marks_mean_no_relation(file):
-  text = '1\t"<e1>a</e1> <e2>b</e2>"\nX\n\n2\t"<e1>c</e1> <e2>d</e2>"\n-\n'
-  path = file(text)
-  assert [x.relation for x in relations.read_file(path)] == ["X", None]
-  found = relations.read_file(path, other="-")
-  assert [x.relation for x in found] == ["X", "-"]
 
 
 @pytest.mark.parametrize(

@@ -77,23 +77,13 @@ def test_json(file):
   shut["sense"] = "shut.05"
   text = in_json(id="x", predicates=[shut, like]) + in_json(predicates=[])
   first, second, third, fourth = read(
-    file(
-      text + in_json() + in_json(predicates=[{"index": 2}]),
-      "f.jsonl",
-    )
+    file(text + in_json() + in_json(predicates=[{"index": 2}]), "f.jsonl")
   )
   assert plain(first) == (WORDS, [LIKE, SHUT])
   assert (first.name, first.predicates[1].sense) == ("x", "shut.05")
   assert second.predicates == () and third.predicates is None
   assert fourth.predicates == (Predicate(2),) and not fourth.has_args
   assert second.has_args
-
-
-def test_v_may_be_left_out(file):
-  plain_v, left_out = ("(V*)  *)", "*     *)")
-  assert plain_v in IN_2005
-  first, _ = read(file(IN_2005.replace(plain_v, left_out), "f.conll"))
-  assert plain(first) == (WORDS, [LIKE, SHUT])
 
 
 def test_what_is_written_is_read_again(file):
@@ -114,14 +104,3 @@ def test_comments_are_reported_and_words_are_not_lost(file, capsys):
   examples = read(file(text, "f.conll"))
   assert [x.words[0] for x in examples] == ["The", "Yes", "#"]
   assert "comments (# ...): 1, the first in line 1" in capsys.readouterr().err
-
-
-def test_predictions_are_rows(file):
-  made = {"id": "7", "text": " ".join(WORDS), "words": WORDS, "predicates": []}
-  made["predicates"] = [
-    {"index": 3, "word": "like", "probability": 0.9, "args": [[2, 2, "A0"]]}
-  ]
-  path = file(roles.format_rows([made]), "f.jsonl")
-  (example,) = read(path)
-  assert example.predicates == (Predicate(3, (Entity("A0", 2, 3),)),)
-  assert example.name == "7"

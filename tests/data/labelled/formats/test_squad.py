@@ -80,19 +80,6 @@ def test_version_2(path):
 # --- Answers ---
 
 
-def test_an_empty_answer_is_none(path, capsys):
-  source = write(
-    path,
-    question(answers=[("", 3), ("Bob", 8), (" ", 0)]),
-    question("q2", answers=[("", -1)]),
-  )
-  found = read(source, allow_impossible=True)
-  assert [e.answers for e in found] == [(GoldAnswer("Bob", 8),), ()]
-  assert "empty answers, which are none: 3" in capsys.readouterr().err
-  with pytest.raises(DataError, match=r"question q2: no answer; expected"):
-    read(source)
-
-
 def test_characters_are_code_points_in_any_spelling(path):
   """JSON may contain an emoji as a pair of surrogates, or half a pair."""
   text = json.dumps(
@@ -117,22 +104,6 @@ def test_characters_are_code_points_in_any_spelling(path):
 
 
 # --- Rows of the Hub: helpers/odd_answers.py has their forms ---
-
-
-def flat(key, answers, **more):
-  """Returns a row as on the Hub: the context beside the question."""
-  row = {"id": key, "context": CONTEXT, "question": "Who?", "title": "t"}
-  texts, starts = zip(*answers, strict=True) if answers else ((), ())
-  row["answers"] = {"text": list(texts), "answer_start": list(starts)}
-  return row | more
-
-
-def test_ids_are_texts_numbers_or_missing(path, capsys):
-  keys = [51870, "x", None, ""]
-  path.write_text(json.dumps([flat(key, [("Bob", 8)]) for key in keys]))
-  ids = ["51870", "x", "a.json:3", "a.json:4"]
-  assert [e.id for e in read(str(path))] == ids
-  assert "without an id, which are numbered: 2" in capsys.readouterr().err
 
 
 def test_files_without_answers_can_only_be_predicted(path):

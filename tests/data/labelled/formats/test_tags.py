@@ -23,11 +23,6 @@ def read(path, **options):
   return [(x.words, x.tags, x.lines) for x in tags.read_file(path, **options)]
 
 
-def pairs(path, **options):
-  found = tags.read_file(path, **options)
-  return [list(zip(x.words, x.tags, strict=True)) for x in found]
-
-
 def test_columns_between_tabs(file):
   path = file("EU\tB-ORG\n#\tO\n.\tO\n\nTrả lời\tO\n")
   assert read(path) == [
@@ -102,16 +97,6 @@ def test_lists_of_words_and_tags(file, capsys):
       assert [" ".join(x[1]) for x in read(path, **options)] == found
     assert [x[2] for x in read(path)] == [(1, 1), (4,)]
     assert "1 row without words, left out" in capsys.readouterr().err
-
-
-def test_the_last_suffix_and_the_first_bytes_say_the_format(file):
-  assert pairs(file("Ann\tB-PER\n", "a.jsonl.conll")) == [[("Ann", "B-PER")]]
-  pyarrow = pytest.importorskip("pyarrow")
-  parquet = pytest.importorskip("pyarrow.parquet")
-  table = pyarrow.table({"tokens": [["Eve", "ran"]], "ner_tags": [[3, 0]]})
-  path = file("", "f.conll")
-  parquet.write_table(table, path)
-  assert pairs(path, entities=True) == [[("Eve", "3"), ("ran", "0")]]
 
 
 def test_real_files(data_dir):

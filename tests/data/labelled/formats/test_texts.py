@@ -6,7 +6,7 @@ import pytest
 
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune.classification import classification
-from maskedlm.finetune.classification.classification import Example, Options
+from maskedlm.finetune.classification.classification import Options
 
 
 def write(path, text):
@@ -16,30 +16,6 @@ def write(path, text):
 
 def read(path, **options):
   return classification.read_examples(path, Options(**options))
-
-
-def test_named_columns(tmp_path):
-  path = write(tmp_path / "a.csv", 'stars,review,id\n5,"good, very",7\n1,b,8\n')
-  columns = {"text": "review", "label": "stars"}
-  assert read(path, **columns) == [
-    Example("good, very", None, "5", f"{path}:2"),
-    Example("b", None, "1", f"{path}:3"),
-  ]
-  pairs = read(path, text_b="id", **columns)
-  assert [e.text_b for e in pairs] == ["7", "8"]
-  numbers = read(path, regression=True, **columns)
-  assert [e.label for e in numbers] == [5.0, 1.0]
-
-
-def test_jsonl_and_files_without_header(tmp_path):
-  path = write(tmp_path / "a.jsonl", '{"text": "x", "label": true}\n')
-  assert read(path) == [Example("x", None, "true", f"{path}:1")]
-  path = write(tmp_path / "a.tsv", "1\tx y\n0\tz\n")
-  found = read(path, header=("label", "text"))
-  assert [(e.text, e.label) for e in found] == [("x y", "1"), ("z", "0")]
-  # If the file has a header line after all, it is not an example.
-  path = write(tmp_path / "b.tsv", "label\ttext\n0\tz\n")
-  assert len(read(path, header=("label", "text"))) == 1
 
 
 def test_a_second_text_that_is_not_read(tmp_path, capsys):
@@ -161,17 +137,3 @@ def test_minus_one(tmp_path):
   examples = classification.read_examples(path, options)
   info = classification.describe_labels(examples, options)
   assert info == {"labels": ["-1", "0", "1"]}
-
-
-def test_an_empty_second_text_is_none_where_texts_may_be_alone(tmp_path):
-  rows = '{"text": "a", "text_b": null}\n{"text": "a", "text_b": "b"}\n'
-  for path in (
-    write(tmp_path / "a.jsonl", rows),
-    write(tmp_path / "a.csv", "text,text_b\na,\na,b\n"),
-  ):
-    assert [e.text_b for e in read(path, layout="texts")] == [None, "b"]
-
-
-def test_texts_that_begin_with_a_brace():
-  for line in ("{laughs} no", "[VIDEO] yes"):
-    assert classification.parse_line(line, Options()).text == line

@@ -1,7 +1,5 @@
 """Trees in brackets, CoNLL-2012 and JSON: parsing and writing."""
 
-import json
-
 import pytest
 
 from maskedlm.data.labelled.formats import treebanks, trees
@@ -34,13 +32,6 @@ def test_a_tree_over_several_lines_by_hand():
   )
   assert (tree.root, traces, tree.where) == ("", 1, "t:2")
   assert tree.lines == (2, 2, 3, 4, 4, 4, 4)
-
-
-def test_two_trees_on_a_line_are_two():
-  first, second = parse("(TOP (NP (NN a))) (NP (NN b))")
-  assert (first.words, first.root) == (("a",), "TOP")
-  assert (second.words, second.root) == (("b",), None)
-  assert second.brackets == (Bracket("NP", 0, 1),)
 
 
 def test_roots_are_taken_off_only_around_the_whole():
@@ -131,16 +122,6 @@ def test_columns_by_hand(file):
   assert first.lines == (2, 3, 4, 5, 6) and first.root == "TOP"
   assert (second.words, second.where) == (("No",), f"{path}:8")
   assert first.document == "x.conll"
-
-
-def test_what_predict_writes_is_read(file):
-  line = "(ROOT (S (NP-SBJ (PRP He)) (VP (VBD left))))"
-  text = json.dumps({"tokens": ["He", "left"], "tree": line}) + "\n"
-  (tree,) = treebanks.read_file(file(text, "p.jsonl"))
-  assert tree.brackets[1] == Bracket("NP", 0, 1)
-  path = file(f"\n{line}\r\n\n", "p.ptb")
-  (same,) = treebanks.read_file(path)
-  assert same.brackets == tree.brackets and same.where == f"{path}:2"
 
 
 def test_functions_traces_and_empty_trees(file, capsys):

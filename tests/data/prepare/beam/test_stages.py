@@ -9,22 +9,14 @@ import functools
 import json
 import os
 
-import numpy as np
 import pytest
 
 from helpers import damage
 from helpers.many_files import make_config, make_text
 from helpers.prepare_corpus import prepare_corpus, read_files
 from maskedlm.core.errors import ConfigError, CorpusError
-from maskedlm.data.corpus import shards, store
-from maskedlm.data.prepare.beam import (
-  job,
-  merge_shards,
-  piece_plan,
-  runner,
-  stages,
-)
-from maskedlm.data.tokenizers import training
+from maskedlm.data.corpus import store
+from maskedlm.data.prepare.beam import job, runner, stages
 
 
 def each(folder, log, stage, function, items):
@@ -116,16 +108,6 @@ def test_the_same_bytes_of_several_languages(tmp_path):
   assert here.meta["report"]["broken JSON records dropped"] == 1
 
 
-def test_a_domain_with_only_duplicates_is_named(tmp_path):
-  config = make_config(tmp_path, corpus__deduplicate=True)
-  text = tmp_path / "text"
-  config.corpus.parts = f"en:{text}/[0-5].txt,de:{text}/2.txt"
-  with pytest.raises(
-    CorpusError, match="parts: 'de': every document duplicates"
-  ):
-    prepare_corpus(config, tmp_path / "corpus", staged)
-
-
 def test_a_killed_run_continues(tmp_path):
   config = make_config(tmp_path, corpus__deduplicate=True)
   here = prepare_corpus(config, tmp_path / "here")
@@ -181,73 +163,3 @@ def test_a_folder_with_other_files_is_an_error(tmp_path):
   with pytest.raises(CorpusError, match=r"corpus\.beam: .*holds other files"):
     prepare_corpus(make_config(tmp_path), tmp_path / "corpus", staged)
   assert kept.read_text() == "mine"
-
-
-def test_a_wrong_source_is_an_error_before_anything_is_written(tmp_path):
-  config = make_config(tmp_path, corpus__source=f"text:{tmp_path}/none.txt")
-  with pytest.raises(CorpusError, match="matches no file"):
-    prepare_corpus(config, tmp_path / "corpus", staged)
-  config = make_config(
-    tmp_path, corpus__source=f"text:{tmp_path}/text/empty.txt"
-  )
-  with pytest.raises(CorpusError, match="holds no text"):
-    prepare_corpus(config, tmp_path / "corpus", staged)
-  assert os.listdir(tmp_path) == ["text"]
-
-
-@pytest.mark.parametrize("max_bytes", [1, 50, 400, 10**6])
-def test_the_stride_is_that_of_the_sample(max_bytes):
-  rng = np.random.default_rng(max_bytes)
-  lines = ["x" * n for n in rng.integers(1, 30, 101)]
-  pieces = [lines[:40], [], lines[40:41], lines[41:]]
-  sizes = [np.array([len(x) for x in p], np.uint32) for p in pieces]
-  step, starts, total = piece_plan.choose_stride(sizes, max_bytes)
-  assert starts == [0, 40, 40, 41]
-  assert total == 101
-  assert lines[::step] == training.sample_sentences(lines, max_bytes)
-
-
-@pytest.mark.parametrize("shard_tokens", [1, 7, 20, 23, 10**4])
-def test_merged_shards_are_those_of_one_stream(tmp_path, shard_tokens):
-  rng = np.random.default_rng(5)
-  stream = [
-    [rng.integers(0, 50, n) for n in rng.integers(1, 6, rng.integers(1, 5))]
-    for _ in range(37)
-  ]
-
-  def write(name, stream, shard_tokens):
-    folder = tmp_path / name
-    folder.mkdir()
-    splits = shards.write_shards(
-      str(folder),
-      (("train", document) for document in stream),
-      vocab_size=50,
-      shard_tokens=shard_tokens,
-    )
-    return splits["train"]
-
-  whole = write("whole", stream, shard_tokens)
-  pieces = []
-  for i, (low, high) in enumerate([(0, 3), (3, 4), (4, 4), (4, 30), (30, 37)]):
-    made = write(f"piece{i}", stream[low:high], 40)
-    pieces += [
-      (str(tmp_path / f"piece{i}"), shards.shard_name("train", j))
-      for j in range(len(made["shards"]))
-    ]
-  plan = list(merge_shards.plan_shards(pieces, shard_tokens=shard_tokens))
-  (tmp_path / "again").mkdir()
-  counts = np.zeros(50, np.int64)
-  totals = []
-  for i, slices in enumerate(plan):
-    total, _, found = merge_shards.write_shard(
-      str(tmp_path / "again"),
-      shards.shard_name("train", i),
-      slices,
-      vocab_size=50,
-    )
-    totals.append(total)
-    counts += found
-  assert totals == whole["shards"]
-  assert read_files(tmp_path / "again") == read_files(tmp_path / "whole")
-  tokens = np.concatenate([np.concatenate(d) for d in stream])
-  assert np.array_equal(counts, np.bincount(tokens, minlength=50))
