@@ -44,6 +44,8 @@ def test_tokens_cover_the_text_in_order(any_kind, name):
     # The library reads "▁", its own mark, as a space.
     mark = "▁" if name in tokenizer_kinds.MODELS else ""
     lost = [c for c in lost if not (c.isspace() or c in mark)]
+    if name == "albert":  # An accent alone, as "¸", is a space that has one.
+      lost = [c for c in lost if unicodedata.normalize("NFKD", c)[0] != " "]
     assert not [c for c in lost if kind(c) in shown]
 
   run()
