@@ -45,9 +45,7 @@ def test_without_mteb_the_extra_is_named(monkeypatch):
   [
     ("Other", "Retrieval", "query", "the "),
     ("Other", "Retrieval", "document", "a "),
-    ("Other", "STS", None, "it is "),
     ("Own", "STS", "query", "where "),
-    ("Other", "Clustering", None, ""),
   ],
 )
 def test_prompts(workdir, task, kind, side, prompt):

@@ -14,7 +14,7 @@ import pytest
 from helpers import workdirs
 from helpers.english_tokenizer import english_tokenizer
 from maskedlm.cli import main
-from maskedlm.core.errors import ConfigError, InteropError
+from maskedlm.core.errors import InteropError
 from maskedlm.interop.heads import compute_outputs
 
 onnx = pytest.importorskip("onnx")
@@ -26,20 +26,10 @@ TYPES = "token_type_ids"
 # name -> (tokenizer, changes of the architecture, heads).
 MODELS = {
   "bert": ("wordpiece", {}, PRETRAINED),
-  "roberta": (
-    "bpe",
-    {"type_vocab_size": 1, "pair_separators": 2},
-    ("pooler", "mlm_head"),
-  ),
   "modern": (
     "bpe",
     {**workdirs.MODERN, "pooler": "norm", "row_pool": "mean"},
     PRETRAINED,
-  ),
-  "grouped": (
-    "wordpiece",
-    {**workdirs.MODERN, "activation": "silu", "num_kv_heads": 1},
-    ("mlm_head",),
   ),
   "causal": (
     "wordpiece",
@@ -61,6 +51,7 @@ MODELS = {
   ),
 }
 NAMES = exporter.OUTPUTS
+N = 2
 
 
 def make_batch(cfg, B=5, L=13):
@@ -102,7 +93,7 @@ def assert_equal(path, params, cfg, batch):
 def save(folder, tokenizer="wordpiece", heads=PRETRAINED, task=None, **changes):
   """Saves a workdir; returns (its path, params, cfg)."""
   tokenizer = english_tokenizer(tokenizer)
-  cfg = workdirs.config(tokenizer, **changes)
+  cfg = workdirs.config(tokenizer, **{"num_layers": N, **changes})
   params = workdirs.make_params(cfg, heads, num_labels=3)
   path = folder / "ours"
   workdirs.save(path, params, cfg, tokenizer, **(task or {}))
@@ -124,7 +115,7 @@ def test_outputs_equal_the_model(name, tmp_path):
   # As the tokenizer's files say.
   inputs = [x.name for x in onnxruntime.InferenceSession(graph).get_inputs()]
   assert (TYPES in inputs) == (cfg.num_types > 1)
-  has_config = name in ("bert", "roberta")  # transformers has no others.
+  has_config = name == "bert"  # transformers has no others.
   assert (out / "config.json").exists() == has_config
   assert any("left out: config.json" in x for x in lines) != has_config
   assert (out / "tokenizer.json").exists()
@@ -136,7 +127,6 @@ def test_one_operator_stands_for_each_function(tmp_path):
   exporter.export_onnx(path, tmp_path / "out", log=print)
   graph = onnx.load(tmp_path / "out/onnx/model.onnx").graph
   ops = [node.op_type for node in graph.node]
-  N = workdirs.N
   assert ops.count("LayerNormalization") == 2 * N + 2
   assert ops.count("Softmax") == N
   assert ops.count("Gelu") == N + 1
@@ -146,30 +136,18 @@ def test_one_operator_stands_for_each_function(tmp_path):
   assert [list(x.dims) for x in graph.initializer].count(shape) == 1
 
 
-@pytest.mark.parametrize(
-  ("kind", "ending", "heads", "name"),
-  [
-    (
-      "classification",
-      "SequenceClassification",
-      ("pooler", "class_head"),
-      "logits",
-    ),
-    ("tagging", "TokenClassification", ("tagger",), "logits"),
-    ("question_answering", "QuestionAnswering", ("span_head",), "end_logits"),
-  ],
-)
-def test_fine_tuned(kind, ending, heads, name, tmp_path):
-  task = {"kind": kind, "options": {}, "length": 11}
+def test_fine_tuned(tmp_path):
+  task = {"kind": "classification", "options": {}, "length": 11}
   task["about"] = {"labels": [*"xyz"]}
   changes = {**workdirs.MODERN, "pooler": "norm", "num_layers": 1}
+  heads = ("pooler", "class_head")
   path, params, cfg = save(tmp_path, "bpe", heads, task, **changes)
   out = tmp_path / "out"
   shapes = exporter.export_onnx(path, out, log=print)
-  assert name in shapes
+  assert "logits" in shapes
   assert_equal(out / "onnx/model.onnx", params, cfg, make_batch(cfg))
   config = json.loads((out / "config.json").read_text())
-  assert config["architectures"] == [f"ModernBertFor{ending}"]
+  assert config["architectures"] == ["ModernBertForSequenceClassification"]
   assert config["id2label"] == {"0": "x", "1": "y", "2": "z"}
   assert "truncation(11)" in (out / "README.md").read_text()
 
@@ -211,8 +189,8 @@ def test_int8(tmp_path, monkeypatch, capfd):
   assert_equal(out / "onnx/model.onnx", params, cfg, make_batch(cfg))
   graph = onnx.load(out / "onnx/model_int8.onnx").graph
   kinds = [node.op_type for node in graph.node]
-  assert kinds.count("MatMulInteger") == 4 * workdirs.N + 2
-  assert kinds.count("MatMul") == 2 * workdirs.N  # Of queries, keys, values.
+  assert kinds.count("MatMulInteger") == 4 * N + 2
+  assert kinds.count("MatMul") == 2 * N  # Of queries, keys, values.
   ints = {tuple(x.dims) for x in graph.initializer if x.data_type == 3}
   assert {(48, 96), (96, 48), (48, cfg.padded_vocab_size)} <= ints
   batch = make_batch(cfg)
@@ -224,19 +202,6 @@ def test_int8(tmp_path, monkeypatch, capfd):
   assert not logging.getLogger().filters
 
 
-def test_a_graph_that_computes_something_else_is_not_left(
-  tmp_path, monkeypatch
-):
-  from maskedlm.interop.onnx import primitives
-
-  path, *_ = save(tmp_path, heads=("pooler",))
-  same = primitives.PRIMITIVES["stop_gradient"]
-  monkeypatch.setitem(primitives.PRIMITIVES, "tanh", same)
-  with pytest.raises(InteropError, match=r"pooler_output differs .* by"):
-    exporter.export_onnx(path, tmp_path / "out", log=print)
-  assert [p.name for p in tmp_path.iterdir()] == ["ours"]
-
-
 def test_what_has_no_translation_is_refused(tmp_path, monkeypatch):
   from maskedlm.interop.onnx import primitives
 
@@ -245,17 +210,6 @@ def test_what_has_no_translation_is_refused(tmp_path, monkeypatch):
   with pytest.raises(InteropError, match=r"operation tanh .* --to=stablehlo"):
     exporter.export_onnx(path, tmp_path / "out", log=print)
   assert [p.name for p in tmp_path.iterdir()] == ["ours"]
-
-
-def test_without_onnxruntime_the_graph_is_not_compared(tmp_path, monkeypatch):
-  monkeypatch.setitem(sys.modules, "onnxruntime", None)
-  path, *_ = save(tmp_path, heads=())
-  with pytest.raises(ConfigError, match="--int8 needs onnxruntime: pip"):
-    exporter.export_onnx(path, tmp_path / "out", int8=True, log=print)
-  lines = []
-  exporter.export_onnx(path, tmp_path / "out", log=lines.append)
-  assert "not compared" in lines[0]
-  assert (tmp_path / "out/onnx/model.onnx").exists()
 
 
 def test_without_onnx_the_extra_is_named(monkeypatch, capsys):

@@ -51,13 +51,6 @@ def test_a_text_has_the_mean_of_its_words(imported):
   np.testing.assert_allclose(made, [4 / 6, 0 / 6, 7 / 6], rtol=1e-6)
 
 
-def test_words_are_similar_whatever_their_context(imported):
-  pairs = [("the *bank*", "*bank* the river the"), ("*river*", "*é*")]
-  same, other = imported.similarity(pairs)
-  assert same.cosine == pytest.approx(1)
-  assert other.cosine == pytest.approx(8 / 90**0.5)
-
-
 def test_it_has_one_layer_of_vectors(imported):
   assert imported.cfg.num_layers == 0
   made = imported.vectors(["the bank"], unit="word", layers=(0,)).values
