@@ -36,7 +36,7 @@ def steady(workdir):
   ]
 
 
-def test_a_run_logs_evaluates_and_keeps_checkpoints(tmp_path, mesh):
+def test_a_run_logs_evaluates_and_keeps_checkpoints(tmp_path, mesh, capsys):
   c = make_config()
   result = run(c, toy.make_task(), tmp_path, mesh)
   assert result.step == 10 and not result.interrupted
@@ -65,6 +65,13 @@ def test_a_run_logs_evaluates_and_keeps_checkpoints(tmp_path, mesh):
   assert json.loads((tmp_path / "config.json").read_text())["seed"] == 0
   parameters = (tmp_path / "parameters.txt").read_text()
   assert parameters == "dense/kernel (3, 1) (None, None)\n"
+  # A finished run evaluates again, without training.
+  again = run(c, toy.make_task(), tmp_path, mesh)
+  assert again.heldout == result.heldout
+  assert again.step == 10 and again.tokens_per_second is None
+  assert "continuing from the checkpoint of step 10 of 10" in (
+    capsys.readouterr().err
+  )
 
 
 def test_every_heldout_batch_counts(mesh):
@@ -160,27 +167,25 @@ def test_stopping_and_resuming_changes_nothing(tmp_path, mesh):
   assert steady(half) == steady(tmp_path / "whole")
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, mesh):
+  """Returns the folder of a run that was not stopped."""
+  folder = tmp_path_factory.mktemp("whole")
+  run(make_config(log_every=1, keep_last=9), toy.make_task(), folder, mesh)
+  return folder
+
+
 # The loop checks whether to stop after each step, each of two held-out batches
 # and each evaluation: at its 4th check it is about to evaluate step 4, at the
 # 5th it is in the middle of that.
 @pytest.mark.parametrize(
   ("check", "stopped_at", "evaluated"),
-  [
-    (3, 3, []),
-    (4, 4, []),
-    (5, 4, []),
-    (6, 4, []),
-    (7, 4, [4]),
-    (8, 5, [4]),
-    (17, 10, [4, 8]),
-    (18, 10, [4, 8]),
-  ],
+  [(5, 4, []), (7, 4, [4]), (17, 10, [4, 8])],
 )
 def test_a_stop_loses_no_evaluation(
-  tmp_path, mesh, monkeypatch, check, stopped_at, evaluated
+  tmp_path, mesh, whole, monkeypatch, check, stopped_at, evaluated
 ):
   c = make_config(log_every=1, keep_last=9)
-  run(c, toy.make_task(), tmp_path / "whole", mesh)
   checks = itertools.count(1)
   with monkeypatch.context() as patched:
     patched.setattr(
@@ -188,36 +193,22 @@ def test_a_stop_loses_no_evaluation(
       "any_host",
       lambda flag, delay: lambda: next(checks) >= check,
     )
-    stopped = run(c, toy.make_task(), tmp_path / "half", mesh)
+    stopped = run(c, toy.make_task(), tmp_path, mesh)
   assert stopped.interrupted and stopped.step == stopped_at
-  assert (tmp_path / "half" / "checkpoints" / str(stopped_at)).is_dir()
-  found = [
-    x["step"] for x in logged_lines(tmp_path / "half") if "heldout/loss" in x
-  ]
+  assert (tmp_path / "checkpoints" / str(stopped_at)).is_dir()
+  found = [x["step"] for x in logged_lines(tmp_path) if "heldout/loss" in x]
   assert found == evaluated
-  run(c, toy.make_task(), tmp_path / "half", mesh)
-  assert steady(tmp_path / "half") == steady(tmp_path / "whole")
+  run(c, toy.make_task(), tmp_path, mesh)
+  assert steady(tmp_path) == steady(whole)
   # A step evaluated after it was saved can be the best too.
   ranks = [
     {
       step: manifest.read_record(checkpoints / str(step))["metric"]
       for step in files.ranked_steps(checkpoints)
     }
-    for checkpoints in (tmp_path / w / "checkpoints" for w in ("whole", "half"))
+    for checkpoints in (whole / "checkpoints", tmp_path / "checkpoints")
   ]
   assert ranks[0] == ranks[1] and set(ranks[0]) == {4, 8, 10}
-
-
-def test_a_finished_run_evaluates_again_without_training(
-  tmp_path, mesh, capsys
-):
-  first = run(make_config(), toy.make_task(), tmp_path, mesh)
-  again = run(make_config(), toy.make_task(), tmp_path, mesh)
-  assert again.heldout == first.heldout
-  assert again.step == 10 and again.tokens_per_second is None
-  assert "continuing from the checkpoint of step 10 of 10" in (
-    capsys.readouterr().err
-  )
 
 
 def test_single_nonfinite_steps_are_skipped_and_logged(tmp_path, mesh, capsys):

@@ -8,9 +8,6 @@ import pytest
 
 from helpers.toy_optimizers import (
   DECAYED,
-  D,
-  H,
-  K,
   N,
   draw,
   flat,
@@ -121,7 +118,7 @@ def test_a_parameter_without_gradient_only_decays():
 
 
 @pytest.mark.parametrize("rule", optimizer_options.RULES)
-@pytest.mark.parametrize("first", [0.0, 1e-30, 1.0, 1e18])
+@pytest.mark.parametrize("first", [0.0, 1e18])
 @pytest.mark.parametrize("eps", [1e-8, 1e-30])  # Whose square is 0 in float32.
 def test_a_finite_gradient_never_gives_an_infinite_update(rule, first, eps):
   """The step relies on this, as it doesn't check the update."""
@@ -155,28 +152,6 @@ def test_exactly_kernels_and_embeddings_decay(preset):
 def test_wrong_no_decay_is_refused(no_decay, message):
   with pytest.raises(ConfigError, match=message):
     optim.decayed(structs(), no_decay)
-
-
-def test_an_empty_no_decay_lets_all_decay():
-  assert all(optim.decayed(structs(), ()).values())
-
-
-@pytest.mark.parametrize(
-  "preset",
-  [presets.adamw, presets.bert_google, presets.lamb, presets.modernbert],
-)
-def test_state_is_two_moments_a_parameter_and_a_count(preset):
-  for clip in (0.0, 1.0):
-    tx, _ = optim.make_optimizer(
-      option(preset, clip_norm=clip), 20_000, structs()
-    )
-    state = jax.eval_shape(tx.init, structs())
-    assert sorted(x.shape for x in jax.tree.leaves(state)) == sorted(
-      [(), *shapes().values(), *shapes().values()]
-    )
-    assert jax.tree.map(lambda x: x.shape, state[1].mu) == jax.tree.map(
-      lambda x: x.shape, structs()
-    )
 
 
 @pytest.mark.parametrize(
@@ -258,25 +233,6 @@ def test_lamb_by_hand_on_unstacked_matrices():
       np.testing.assert_allclose(u, want, rtol=1e-4, atol=2e-5, err_msg=path)
   # 3 embeddings, 2 layers of (q, k, v, out, up, down), 3 heads.
   assert matrices == 3 + N * 6 + 3
-
-
-def test_trust_ratio_is_per_layer_and_per_query_key_value():
-  # |p| of q, k, v is 3, 6, 0 in layer 0 and 30, 60, 90 in layer 1; |u| is 1.
-  size = np.array([[3.0, 6.0, 0.0], [30.0, 60.0, 90.0]])
-  unit = 1 / np.sqrt(D * H * K)
-  param = size[:, None, :, None, None] * unit * np.ones((N, D, 3, H, K))
-  update = unit * np.ones((N, D, 3, H, K))
-  update[1, :, 2] = 0.0
-  tree = {"encoder": {"layers": {"attention": {"qkv": {"kernel": update}}}}}
-  params = jax.tree.map(lambda _: param, tree)
-  tx = optim.scale_by_trust_ratio()
-  out, _ = tx.update(tree, tx.init(params), params)
-  kernel = out["encoder"]["layers"]["attention"]["qkv"]["kernel"]
-  np.testing.assert_allclose(
-    np.asarray(kernel)[:, 5, :, 1, 2] / unit,
-    [[3.0, 6.0, 1.0], [30.0, 60.0, 0.0]],
-    rtol=1e-5,
-  )
 
 
 def test_trust_ratio_equals_optax_s_if_an_array_is_one_matrix():

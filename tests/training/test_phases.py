@@ -326,10 +326,7 @@ def test_a_checkpoint_describes_the_phase_that_it_ends(tmp_path, mesh, whole):
 @pytest.mark.parametrize(
   ("phase", "batch", "reads", "newest"),
   [
-    (0, 1, 1, []),  # Step 1.
     (1, 2, 2, [3]),  # Step 3, the first of its phase.
-    (1, 4, 1, [4]),  # Step 5.
-    (2, 6, 2, [6]),  # Step 7, the first of its phase.
     (2, 8, 2, [8]),  # Step 9, the last.
   ],
 )

@@ -74,8 +74,8 @@ def with_spikes(steps):
 
 
 def long_config(**options):
-  more = {"num_steps": 80, "log_every": 5, "eval_every": 80}
-  c = make_config(spike_sigma=6.0, checkpoint_every=10, **more, **options)
+  more = {"num_steps": 75, "log_every": 5, "eval_every": 75}
+  c = make_config(spike_sigma=6.0, checkpoint_every=35, **more, **options)
   c.optimizer.warmup_steps = 2
   return c
 
@@ -119,7 +119,7 @@ def test_a_spike_can_stop_the_run(tmp_path, mesh):
   dump = json.loads((tmp_path / "spike-72.json").read_text())
   assert dump == {"row_ids": {"72": list(range(71 * 12, 72 * 12))}}
   assert files.complete_steps(tmp_path / "checkpoints")[-1] == 70
-  assert run(long_config(), task, tmp_path, mesh).step == 80
+  assert run(long_config(), task, tmp_path, mesh).step == 75
 
 
 def test_a_checkpoint_without_losses_begins_with_none(tmp_path, mesh):

@@ -33,8 +33,6 @@ ENCODER = 6 * (T * (4 * D * D + 2 * D * F) + 2 * D * B * L * L)
 HEAD = 6 * S * (D * D + D * V)
 MATMULS = {
   "roberta": ENCODER + HEAD,
-  # The pooler, and two classes.
-  "mlm_nsp": ENCODER + HEAD + 6 * B * (D * D + 2 * D),
   # Two layers on [left; right; place], which is 200 wide, and the vocabulary.
   "spanbert": ENCODER + HEAD + 6 * S * ((2 * D + 200) * D + D * D + D * V),
   # The generator is a quarter: width 12, MLP 34; embeddings from D to 12, a
@@ -44,9 +42,9 @@ MATMULS = {
   + 6 * (T * (D * 12 + 4 * 12 * 12 + 2 * 12 * 34) + 2 * 12 * B * L * L)
   + 6 * S * (12 * D + D * V),
 }
-HEADS = {"roberta": 1, "mlm_nsp": 1, "spanbert": 2, "electra": 1}
+HEADS = {"roberta": 1, "spanbert": 2, "electra": 1}
 # Only RoBERTa has dropout, which is a third of the time to compile.
-DROPOUT = {"roberta": 0.1, "mlm_nsp": 0.0, "spanbert": 0.0, "electra": 0.0}
+DROPOUT = {"roberta": 0.1, "spanbert": 0.0, "electra": 0.0}
 
 
 def make_task(objective):

@@ -96,7 +96,7 @@ def make_task(name, **model):
   return config, task._replace(token_counts=counts)
 
 
-@pytest.mark.parametrize("name", objectives.names())
+@pytest.mark.parametrize("name", ["bilm", "causal", "electra"])
 def test_what_each_objective_has(name, mesh):
   config, task = make_task(name)
   program = steps.over_mesh(config, task, mesh)
@@ -114,10 +114,9 @@ def test_what_each_objective_has(name, mesh):
   assert {n[9:] for n in found if n.startswith("accuracy/")} == bands
 
 
-@pytest.mark.parametrize("accumulate", [1, 2])
-def test_a_masked_language_model_by_hand(mesh, accumulate):
+def test_a_masked_language_model_by_hand(mesh):
   config, task = make_task("roberta", dropout=0.0, attention_dropout=0.0)
-  config.train.accumulate = accumulate
+  config.train.accumulate = 2
   program = steps.over_mesh(config, task, mesh)
   cfg = architecture.restored(task.describe["encoder"])
   lengths = stub_objective.L - np.arange(stub_objective.B)

