@@ -189,31 +189,6 @@ def test_the_boundaries_of_and_thanks_for(tokenizer):
   assert found["sbo_weights"].tolist() == [[1, 1, 1]]
 
 
-def test_my_dog_is_cute_he_likes_playing(tokenizer):
-  """The slide "Formalizing the input": tokens, segments and positions."""
-  row = text_pairs.pair_row(
-    tokenizer,
-    encode(tokenizer, "my dog is cute"),
-    encode(tokenizer, "he likes playing"),
-    length=32,
-  )
-  assert names(tokenizer, row.input_ids) == [
-    *("[CLS]", "my", "dog", "is", "cute", "[SEP]"),
-    *("he", "likes", "play", "##ing", "[SEP]"),
-  ]
-  segments = "".join("AB"[t] for t in row.token_type_ids)
-  assert segments == "AAAAAABBBBB"
-  assert len(row.input_ids) == 11  # E_0 to E_10.
-
-
-def test_a_visually_stunning_rumination_on_love(tokenizer):
-  ids = encode(tokenizer, "a visually stunning rumination on love")
-  assert names(tokenizer, text_pairs.text_row(tokenizer, ids)) == [
-    *("[CLS]", "a", "visually", "stunning", "rum", "##ination", "on", "love"),
-    "[SEP]",
-  ]
-
-
 UNITED = ["B-PER", "I-PER", "O", "B-ORG", "I-ORG", "I-ORG", "O"]
 WRONG = ["B-PER", "I-PER", "O", "I-ORG", "I-ORG", "I-ORG", "O"]  # (11.28)
 

@@ -1,13 +1,18 @@
 """Tests docs/show.py: what pages show is what their commands print."""
 
+import contextlib
+import io
 import json
+import shlex
 import shutil
 import sys
+import types
 
 import pytest
 
 from helpers import untrained
 from helpers.repository import ROOT
+from maskedlm.cli import main
 
 sys.path.insert(0, str(ROOT / "docs"))
 import show
@@ -42,7 +47,18 @@ def test_blocks_of_a_page(tmp_path):
   )
 
 
-def test_every_page_can_be_shown(runs, tmp_path):
+def run_here(command, **options):
+  """As subprocess.run of a command of maskedlm, in this process."""
+  program, *argv = shlex.split(command)
+  assert program == "maskedlm", command
+  with contextlib.redirect_stdout(io.StringIO()) as printed:
+    assert main.main(argv) == 0, command
+  return types.SimpleNamespace(stdout=printed.getvalue())
+
+
+def test_every_page_can_be_shown(runs, tmp_path, monkeypatch):
+  here = types.SimpleNamespace(run=run_here, PIPE=None)
+  monkeypatch.setattr(show, "subprocess", here)
   docs = shutil.copytree(ROOT / "docs", tmp_path / "docs")
   shown = {
     p.name: show.show(p) for p in docs.rglob("*.md") if show.has_blocks(p)

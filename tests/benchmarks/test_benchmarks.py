@@ -1,8 +1,5 @@
 """Tests the measures that some benchmarks compute; test_run.py runs scripts."""
 
-import math
-
-import attention
 import jax  # noqa: F401 - first, so that allocator.py doesn't restart pytest.
 import numpy as np
 import wic_pairs
@@ -36,11 +33,3 @@ def test_pairs_of_senses_by_hand():
   assert [a.sense == b.sense for _, a, b in pairs] == [True, False]
   used = [each.sentence for _, *pair in pairs for each in pair]
   assert len(set(used)) == 4
-
-
-def test_apart_by_hand():
-  y = np.array([[3.0, 4.0], [0.0, 2.0]])
-  assert attention.apart(y, y) == 0
-  # The first row is off by 1 of 5, the second by 1 of 2.
-  assert attention.apart(np.add(y, [[0, 1], [1, 0]]), y) == 0.5
-  assert math.isnan(attention.apart(y * [[1.0], [math.nan]], y))

@@ -13,15 +13,3 @@ def test_a_finetuning_run_that_is_there_is_not_refused(tmp_path, capsys):
   error = capsys.readouterr().err
   assert "task.scheme='bioes' has no effect with task.task='pos'" in error
   assert "nowhere: no such folder" in error  # It went on.
-
-
-def test_what_a_sweep_sets_is_refused(tmp_path, capsys):
-  argv = [
-    *("finetune", "--config=configs/ner.py", f"--workdir={tmp_path / 'new'}"),
-    *("--config.init_from=nowhere", "--config.sweep.learning_rate=(1e-5,)"),
-    "--config.optimizer.learning_rate=1e-4",
-  ]
-  assert main.main(argv) == 2
-  error = capsys.readouterr().err
-  assert "optimizer.learning_rate=0.0001 has no effect with" in error
-  assert "sweep.learning_rate=(1e-05,): leave it out" in error

@@ -91,7 +91,8 @@ def test_a_span_is_predicted_from_its_boundary_too(tmp_path):
   row[0, 2 : n + 2] = tokenizer.special.mask
   batch = {"input_ids": row, "token_type_ids": 0 * row}
   batch["segment_ids"] = 0 * row + 1
-  hidden = masked_lm.encode(cfg, params, batch, None, False)
+  encode = jax.jit(masked_lm.encode, static_argnums=(0, 4))
+  hidden = encode(cfg, params, batch, None, False)
   table = masked_lm.token_embedding(params["encoder"])
   ends = [np.repeat(hidden[:, i : i + 1], n, 1) for i in (1, n + 2)]
   places = np.arange(n)[None]

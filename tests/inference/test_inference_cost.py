@@ -40,7 +40,6 @@ ENCODER = 2 * (T * (4 * D * D + 2 * D * F) + 2 * D * B * L * L)
 MLM_HEAD = 2 * B * P * (D * D + D * V)
 MATMULS = {
   "embed": ENCODER,
-  "predict classification": ENCODER + 2 * B * (D * D + CLASSES * D),
   "predict tagging": ENCODER + 2 * T * CLASSES * D,
   "evaluate": ENCODER + MLM_HEAD,
   "fill_mask": ENCODER + MLM_HEAD,
@@ -87,15 +86,15 @@ def embed():
   return encode, {"encoder": opened.params["encoder"]}, rows()
 
 
-def predict(name, label_info):
+def predict():
   opened = pretrained()
-  task = make_task(name, {})
-  setup = Setup(tokenizer(), opened.cfg, label_info, L)
+  task = make_task("tagging", {})
+  setup = Setup(tokenizer(), opened.cfg, {"labels": ["B-x", "I-x", "O"]}, L)
   app = task.make_application(setup)
   heads = jax.eval_shape(app.init, jax.random.key(0))
   params = {"encoder": opened.params["encoder"], **heads}
   batch = {"example_weights": np.ones(B, np.float32)}
-  batch["word_starts"] = np.zeros((B, L), np.int32)  # Read by tagging alone.
+  batch["word_starts"] = np.zeros((B, L), np.int32)
   return app.outputs, params, rows() | batch
 
 
@@ -114,12 +113,7 @@ def filled():
 
 CALLS = {
   "embed": embed,
-  "predict classification": functools.partial(
-    predict, "classification", {"labels": ["a", "b", "c"]}
-  ),
-  "predict tagging": functools.partial(
-    predict, "tagging", {"labels": ["B-x", "I-x", "O"]}
-  ),
+  "predict tagging": predict,
   "evaluate": measured,
   "fill_mask": filled,
 }

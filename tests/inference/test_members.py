@@ -10,23 +10,6 @@ from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError
 from maskedlm.inference import members
 
-# A task whose outputs are those of one model only.
-NO_MEAN = """
-from maskedlm.finetune.classification import classification
-
-Options = classification.Options
-
-
-def make_task(options):
-  task = classification.make_task(options)
-
-  def make_application(setup):
-    app = task.make_application(setup)
-    return app._replace(outputs=lambda params, batch: {})
-
-  return task._replace(make_application=make_application)
-"""
-
 
 @pytest.fixture(scope="module")
 def moods(tmp_path_factory):
@@ -121,32 +104,3 @@ def test_a_difference_is_one_line(name, said, moods, different, capsys):
 
 def test_what_only_training_reads_may_differ(moods, different):
   members.open_model([moods[0], different / "only in training"])
-
-
-def test_odd_checkpoints_are_refused(moods, different, tmp_path, capsys):
-  def refused(verb, checkpoint, *args):
-    capsys.readouterr()
-    assert main.main([verb, "--checkpoint", checkpoint, *args]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    return error
-
-  assert "a name is empty" in refused("predict", f"{moods[0]},,{moods[1]}", "a")
-  pretrained = str(different / "pretrained")
-  data = ("--data", str(tmp_path))
-  assert "--checkpoint=" in refused("evaluate", f"{pretrained},b", *data)
-  with pytest.raises(ConfigError, match="expected a list"):
-    maskedlm.load_ensemble(moods[0])
-  folder = tmp_path / "a,b"
-  folder.mkdir()
-  assert members.split_paths(str(folder)) == [str(folder)]
-  assert members.split_paths("x , y") == ["x", "y"]
-
-
-def test_a_task_without_a_mean_is_refused(tmp_path):
-  path = tmp_path / "no_mean.py"
-  path.write_text(NO_MEAN)
-  _, options, about = untrained.TUNED["mood"]
-  untrained.save_tuned(tmp_path / "run", str(path), options, about)
-  with pytest.raises(ConfigError, match="task classification defines no mean"):
-    members.open_model([tmp_path / "run"] * 2)

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from helpers import vector_encoder
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.data.labelled.formats import passages
@@ -32,9 +31,9 @@ def data(tmp_path):
   return str(tmp_path / "train.jsonl")
 
 
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory):
-  return str(vector_encoder.make(tmp_path_factory.mktemp("mining") / "encoder"))
+@pytest.fixture
+def encoder(workdir):
+  return str(workdir)
 
 
 def test_a_source(data):
@@ -97,7 +96,7 @@ def by_hand(data, encoder):
   return source, q @ p.T
 
 
-@pytest.mark.parametrize("margin", [None, 0.0, 0.01])
+@pytest.mark.parametrize("margin", [None, 0.01])
 def test_negatives_are_below_the_right_passage(data, encoder, margin):
   source, cosines = by_hand(data, encoder)
   made = mining.mine(data, encoder, negatives=9, margin=margin)
@@ -172,17 +171,6 @@ def test_a_teacher_decides_and_is_written(data, monkeypatch):
   assert (counts["too_near"], counts["without"]) == (3 + 2, 1)
 
 
-def test_drawn_negatives_depend_on_the_seed_alone(data, monkeypatch):
-  scores = np.array([0.9, 0.8, 0.9, 0, 0.3, 0.2, 0.1], np.float32)
-  monkeypatch.setattr(mining, "cosines", lambda *args: iter([scores, scores]))
-  drawn = {
-    tuple(tuple(row["negatives"]) for row in made.rows)
-    for seed in (0, 1, 2, 3, 4, 0)
-    for made in [mining.mine(data, "x", negatives=1, seed=seed)]
-  }
-  assert 1 < len(drawn) <= 5
-
-
 def test_the_verb_writes_what_retrieval_reads(data, encoder, tmp_path, capsys):
   out = tmp_path / "mined.jsonl"
   argv = ["mine", "--data", data, "--checkpoint", encoder, "--out", str(out)]
@@ -203,7 +191,6 @@ def test_wrong_ways_to_mine(data, tmp_path, capsys):
   out = ["--out", str(tmp_path / "x.jsonl")]
   for argv, message in (
     ([], "give --checkpoint, --bm25 or both: they rank."),
-    (["--bm25", "--ranks", "5"], "--ranks=5: expected FIRST:LAST"),
     (["--bm25", "--ranks", "9:5"], "ranks=9:5: expected FIRST:LAST"),
     (["--bm25", "--margin=-1"], "--margin=-1.0: expected 0 or more"),
     (["--bm25", "--ranks", "40:50"], "no query has a negative at the ranks 40"),

@@ -1,13 +1,9 @@
 """maskedlm.load: its functions return what the verbs print or write."""
 
-import importlib.metadata
-import inspect
 import io
 import json
-import pathlib
 import subprocess
 import sys
-import typing
 
 import numpy as np
 import pytest
@@ -16,7 +12,6 @@ import maskedlm
 from helpers.repository import ROOT
 from helpers.untrained import D, H, N
 from maskedlm.cli import main
-from maskedlm.core.errors import CheckpointError, ConfigError
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 TEXTS = ["The cat sat on the mat.", " \t", "she sold a red book to the man"]
@@ -48,27 +43,6 @@ def test_import_is_light_and_resolves_names():
   subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
-def test_the_api_is_typed_and_documented():
-  assert (pathlib.Path(maskedlm.__file__).parent / "py.typed").exists()
-  assert typing.get_type_hints(maskedlm.load) == {
-    "path": str | pathlib.Path,
-    "length": int,
-    "return": maskedlm.Model,
-  }
-  for name, function in inspect.getmembers(maskedlm.Model, inspect.isfunction):
-    if not name.startswith("_"):
-      hints = typing.get_type_hints(function)
-      expected = {*inspect.signature(function).parameters, "return"} - {"self"}
-      assert hints.keys() == expected, name
-      assert function.__doc__, name
-
-
-def test_versions_agree():
-  assert maskedlm.__version__ == importlib.metadata.version("maskedlm")
-  with pytest.raises(AttributeError, match="'maskedlm' has no attribute 'lod'"):
-    maskedlm.lod  # noqa: B018
-
-
 # What can be opened.
 
 
@@ -88,21 +62,6 @@ def test_a_finetuning_workdir_opens_its_best_checkpoint(tagger, tagged):
   first = maskedlm.load(tagged / "checkpoints" / "2")
   np.testing.assert_array_equal(first.embed(TEXTS), tagger.embed(TEXTS))
   assert np.abs(last.embed(TEXTS) - tagger.embed(TEXTS)).max() > 0.1
-
-
-@pytest.mark.parametrize(
-  ("make", "error", "message"),
-  [
-    (lambda path: None, ConfigError, "no such folder"),
-    (lambda path: path.mkdir(), CheckpointError, "has no checkpoint"),
-  ],
-  ids=["missing", "empty"],
-)
-def test_what_cannot_be_opened(make, error, message, tmp_path):
-  make(tmp_path / "x")
-  with pytest.raises(error, match=message) as found:
-    maskedlm.load(tmp_path / "x")
-  assert "\n" not in str(found.value)
 
 
 # Tokens and vectors.
@@ -155,26 +114,6 @@ def test_embed_has_a_row_for_each_text(model, workdir, tmp_path):
   np.testing.assert_allclose(model.embed(texts[1:])[0], made[1], **CLOSE)
   long = model.embed(["the cat sat " * 100])  # 300 words; 48 positions.
   assert long.shape == (1, D) and np.isfinite(long).all()
-
-
-def test_texts_without_tokens_keep_their_rows(model):
-  assert model.embed(TEXTS).shape == (3, D)
-  np.testing.assert_allclose(
-    model.embed(TEXTS)[[0, 2]], model.embed([TEXTS[0], TEXTS[2]]), **CLOSE
-  )
-
-
-def test_vectors_know_their_text_and_characters(model):
-  made = model.vectors(TEXTS)
-  forms = [
-    TEXTS[t][a:b] for t, (a, b) in zip(made.texts, made.offsets, strict=True)
-  ]
-  assert " ".join(forms) == f"{TEXTS[0][:-1]} . {TEXTS[2]}"
-  assert made.texts.tolist() == 7 * [0] + 8 * [2]  # Text 1 has no word.
-  begins = model.tokenize(TEXTS[0]).offsets[:, 0]
-  of_sat = model.encode(TEXTS)[0][(begins >= 8) & (begins < 11)]
-  assert len(of_sat) == 2  # The pieces s and ##at.
-  np.testing.assert_allclose(made.values[2], of_sat.mean(0), **CLOSE)
 
 
 def test_no_texts_give_no_vectors(model):
@@ -246,10 +185,3 @@ def test_predict_equals_the_verb(tagger, tagged, capsys):
   assert tagger.predict([]) == []
   numpys = {"tokens": np.array(["a", "red", "book"]), "id": np.int64(7)}
   assert tagger.predict([numpys])[0]["tags"] == made[1]["tags"]
-
-
-def test_odd_unicode(model, tagger):
-  odd = "\ud800 \x00 e\u0301 👩‍💻 [SEP] \u202ethe"
-  assert model.embed([odd]).shape == (1, D)
-  assert len(model.fill_mask(odd + " [MASK]")) == 1
-  assert tagger.predict([odd])[0]["tags"]

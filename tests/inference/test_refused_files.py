@@ -57,10 +57,8 @@ def npz(mean, stddev):
 
 TABLE = [
   ("senses", "f", "a\t_\t_\t_\nb\t_\t_\n", "f:2: 3 columns between tabs; exp"),
-  ("senses", "f", "a\t_\t_\ts.1\n", "f:1: a word with a sense has no lemma"),
   ("senses", "f", "a\ta\t\ts.1\n", "f:1: a word with a sense has no part of"),
   ("senses", "f", " \ta\tN\ts.1\n", "f:1: a word with a sense has no token"),
-  ("senses", "f", "a\ta\tNOUN\t\n", "f:1: the sense is empty; write _"),
   ("senses", "f", "a\t_\t_\t_\n", "f: no word with a sense; expected"),
   ("senses", "f", "", "f: no word with a sense; expected"),
   (
@@ -72,30 +70,17 @@ TABLE = [
   ("senses", "none.tsv", None, "none.tsv: No such file"),
   ("first senses", "f", "bank\tNOUN\n", "f:1: expected lemma, part of speech"),
   ("first senses", "f", "b%1:14:00:: 1 1 0\nb\n", "f:2: neither lemma"),
-  ("first senses", "f", "\n", "f: no sense in the file"),
   ("marked words", "f", "a *b c", "f:1: 1 asterisks: one is not closed"),
   ("marked words", "f", "a ** b", "f:1: ** is not a marked word"),
   ("marked words", "f", "*a|b|c|d*", "f:1: *a|b|c|d* is not a marked word"),
-  ("marked words", "f.jsonl", "\n", "f.jsonl: has no row"),
   (
     *("marked words", "f.jsonl", '\n{"tokens": ["a"], "target": 1}'),
     "f.jsonl:2: target=1; expected the index",
   ),
-  (
-    *("marked words", "f.jsonl", '{"tokens": ["a"], "target": true}'),
-    "f.jsonl:1: target=True; expected the index",
-  ),
-  (
-    *("marked words", "f.jsonl", '{"tokens": ["a"], "target": null}'),
-    "f.jsonl:1: target=None; expected the index",
-  ),
   ("pairs", "f.tsv", "a *cat*\n", "f.tsv:1: 1 columns; expected two"),
   ("pairs", "f.jsonl", '{"text": "*a*"}', "f.jsonl:1: no 'text_b'; there"),
-  ("pairs", "f", "the bank\t*a*", "f:1: no word is marked"),
   ("pairs", "f", "the *bank\t*a*", "f:1: 1 asterisks: one is not closed"),
-  ("pairs", "f", "the *old* *bank*\t*a*", "f:1: 2 words are marked"),
   ("pairs", "f", "the * * bank\t*a*", "f:1: the marked word of"),
-  ("wic", "f.data.txt", "", "f.data.txt: no pair"),
   ("wic", "f.data.txt", "a\tN\t0-0\ta b\n", "f.data.txt:1: 4 columns"),
   ("wic", "f.data.txt", "a\tN\t0\ta\ta\n", "f.data.txt:1: '0'; expected i-j"),
   ("wic", "f.data.txt", "a\tN\t0-1\ta\ta\n", "f.data.txt:1: no word 1 in 'a'"),
@@ -104,8 +89,6 @@ TABLE = [
     for change, message in (
       ({"label": "T"}, "'label' is 'T'; expected true or false"),
       ({"end2": 12}, "start2=0, end2=12; expected the characters"),
-      ({"start1": None}, "start1=None"),
-      ({"sentence1": 3}, "'sentence1' is '3'; expected a text"),
     )
   ),
   *(
@@ -114,7 +97,6 @@ TABLE = [
       ({"sentence_good": "a"}, "sentence_bad"),
       ({"sentence_good": "a", "sentence_bad": ""}, "sentence_bad is empty"),
       ({**GOOD, "sentence_good": ["a"]}, "sentence_good is a list"),
-      ([1], ""),
     )
   ),
   ("minimal pairs", "f.jsonl", "\n", "f.jsonl"),
@@ -137,7 +119,6 @@ TABLE = [
     "metrics.jsonl:2: not a line of",
   ),
   ("metrics", "metrics.jsonl", '{"ste', "no step is logged yet"),
-  ("metrics", "metrics.jsonl", None, "No such file or directory; expected"),
   *(
     (reader, "f.npz", content, f"not written by `maskedlm {verb}`")
     for content in (b"", b"PK\x03\x04", b"text", sense_files.COLUMNS)
@@ -150,17 +131,13 @@ TABLE = [
     ("standardiser", "f.npz", npz(mean, stddev), f"ed --fit` ({message}")
     for mean, stddev, message in (
       (np.zeros(3), np.zeros(3, "f4"), "mean is float64[3]"),
-      (np.zeros((3, 1), "f4"), np.zeros(3, "f4"), "mean is float32[3, 1]"),
       (np.zeros(3, "f4"), np.zeros(2, "f4"), "stddev is float32[2]"),
       (np.array("a"), np.zeros(2, "f4"), "mean is <U1[]"),
     )
   ),
-  ("standardiser", "f.npz", None, "f.npz: No such file"),
-  ("sense vectors", "f.npz", None, "f.npz: No such file"),
 ]
 # A file with another beside it: (reader, ending, content, ending, content).
 PAIRED = [
-  ("wic", ".data.txt", WIC, ".gold.txt", "", "0 answers, but "),
   ("wic", ".data.txt", WIC, ".gold.txt", "yes\n", "'yes'; expected T or F"),
   *(
     ("senses", ".data.xml", xml, ".gold.key.txt", keys, message)
@@ -170,13 +147,8 @@ PAIRED = [
         *(XML.replace('lemma="sit" ', ""), KEYS),
         "f.data.xml:7: a word with a sense has no lemma (br-a01.s0",
       ),
-      (
-        *(XML.replace('id="br-a01.s000.t000"', ""), KEYS),
-        "f.data.xml:6: the instance '' has no key",
-      ),
       (XML, f"{KEYS}x y", "key.txt: 1 keys have no instance in"),
       (XML, "a b\na c\n", "key.txt:2: the instance a is repeated"),
-      (XML, "a\n", "key.txt:1: the instance a has no sense"),
       (XML, "\n", "f.data.xml:6: the instance 'br-a01.s000.t000' has no key"),
       (XML, None, "f.gold.key.txt: no such file"),
     )

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from helpers import untrained, vector_encoder
+from helpers import untrained
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.labelled.formats import beir
@@ -21,10 +21,9 @@ PASSAGES = {
 QUERIES = {"q": "where is the cat", "r": "who is old"}
 
 
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory):
-  folder = tmp_path_factory.mktemp("reranking") / "encoder"
-  return str(vector_encoder.make(folder))
+@pytest.fixture
+def encoder(workdir):
+  return str(workdir)
 
 
 @pytest.fixture(scope="module")

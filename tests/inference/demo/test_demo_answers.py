@@ -7,23 +7,10 @@ import pytest
 
 from helpers import untrained
 from helpers.untrained import POSITIONS, D, H, N
-from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.inference import fill_mask
 from maskedlm.inference.demo import answers
 from maskedlm.inference.model import load
-
-
-@pytest.fixture(scope="module")
-def fitted(workdirs, tmp_path_factory):
-  """Returns the mean and deviation of the words of a text, by layer."""
-  folder = tmp_path_factory.mktemp("fitted")
-  (folder / "text.txt").write_text("the cat sat\na dog ran on the mat.\n")
-  command = ["embed", f"--checkpoint={workdirs['pretrained']}", "--unit=word"]
-  command += ["--layers=all", "--combine=concat", f"--fit={folder}/fitted.npz"]
-  assert main.main([*command, f"--input={folder}/text.txt"]) == 0
-  return folder / "fitted.npz"
-
 
 NAMES = list(untrained.TUNED)  # pos, ner, mood, qa, four, many
 
@@ -48,12 +35,15 @@ def test_describe_models(models, workdirs):
   ]
 
 
-@pytest.mark.parametrize("kind", untrained.VOCAB)
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
 def test_pieces_and_masks_make_up_the_text(kind, models, tmp_path):
-  if kind != "wordpiece":
+  if kind == "bpe":
     encoder = load(untrained.pretrained(tmp_path / kind, kind=kind))
     models = answers.Models(encoder, ())
-  mask = answers.describe_models(models)["mask"]
+  about = answers.describe_models(models)
+  mask = about["mask"]
+  assert mask == {"wordpiece": "[MASK]", "bpe": "<mask>"}[kind]
+  assert about["masked"][0] == fill_mask.EXAMPLES[0].replace("[MASK]", mask)
   text = f"The 👩‍💻 {mask} sat, {mask}{mask} on!"
   made = json.loads(
     json.dumps(answers.answer_fill(models, {"text": f" {text}\n"}))
@@ -65,13 +55,6 @@ def test_pieces_and_masks_make_up_the_text(kind, models, tmp_path):
     [(w["word"], pytest.approx(w["probability"])) for w in words]
     for words in made["masks"]
   ] == expected
-
-
-def test_the_mask_is_spelt_as_in_the_model(tmp_path):
-  encoder = load(untrained.pretrained(tmp_path / "bpe", kind="bpe"))
-  made = answers.describe_models(answers.Models(encoder, ()))
-  assert made["mask"] == "<mask>"
-  assert made["masked"][0] == "The function returns a <mask> of the input."
 
 
 def test_cosines_of_two_words(models):
@@ -90,52 +73,6 @@ def test_cosines_of_two_words(models):
     # One of the 7 x 5 pairs is of the same word, cat and cat.
     usual = ((a @ b.T).sum() - a[1] @ b[1]) / 34
     assert found["usual"] == pytest.approx(usual, abs=1e-5)
-
-
-def test_cosines_of_standardised_vectors(models, fitted):
-  first, second = "The cat sat on the mat.", "a cat or a dog"
-  fields = {"first": first, "second": second, "word": "cat", "other": "dog"}
-  opened = answers.open_models(models.encoder.path, [], str(fitted))
-  made = answers.answer_compare(opened, fields)
-  plain = answers.answer_compare(models, fields)
-  assert made["layers"] == plain["layers"]
-  assert [row["layer"] for row in made["standardised"]] == [*range(1, N + 1)]
-  # As `maskedlm similarity` has it for the last layer; see its tests.
-  stored = np.load(fitted)
-  x = models.encoder.vectors([first, second], layers=(N,)).values
-  z = (x - stored["mean"][-D:]) / stored["stddev"][-D:]
-  z /= np.linalg.norm(z, axis=1)[:, None]
-  a, b = z[:7], z[7:]
-  last = made["standardised"][-1]
-  assert last["cosine"] == pytest.approx(a[1] @ b[4], abs=1e-5)
-  usual = ((a @ b.T).sum() - a[1] @ b[1]) / 34
-  assert last["usual"] == pytest.approx(usual, abs=1e-5)
-
-
-def test_a_standardiser_that_does_not_fit(models, fitted, tmp_path):
-  path, stored = tmp_path / "mean.npz", dict(np.load(fitted))
-  about = json.loads(str(stored["about"])) | {"combine": "mean"}
-  one = {name: stored[name][:D] for name in ("mean", "stddev")}
-  np.savez(path, about=json.dumps(about), **one)
-  with pytest.raises(ConfigError, match=r"the mean of layers 1, 2; expect"):
-    answers.open_models(models.encoder.path, [], str(path))
-  other = untrained.pretrained(tmp_path / "other", kind="bpe")
-  with pytest.raises(ConfigError, match=r"--standardise .* another encoder"):
-    answers.open_models(str(other), [], str(fitted))
-
-
-def test_comparing_a_word_with_itself(models):
-  fields = {"first": "the cat", "second": "the cat", "word": "cat"}
-  made = answers.answer_compare(models, fields)
-  cosines = [layer["cosine"] for layer in made["layers"]]
-  assert cosines == [pytest.approx(1, abs=1e-5)] * (N + 1)
-  alone = answers.answer_compare(
-    models, {**fields, "first": "cat", "second": "cat"}
-  )
-  assert [layer["usual"] for layer in alone["layers"]] == [None] * (N + 1)
-  others = answers.answer_compare(models, {**fields, "other": "the"})
-  assert others["words"] == ["cat", "the"]
-  assert others["layers"][-1]["cosine"] < 0.99
 
 
 def test_attention_of_a_layer(models):
@@ -180,12 +117,9 @@ def test_lines_stand_for_tabs(models):
   ("name", "fields", "message"),
   [
     ("fill", {}, "“text” is empty"),
-    ("fill", {"text": " \n"}, "“text” is empty: type something first"),
     ("fill", {"text": ["a"]}, r"text=\['a'\]: expected text"),
     ("fill", {"text": 2001 * "a"}, "2,001 characters; expected at most 2,000"),
     ("fill", {"text": "the cat"}, r"no \[MASK\] in 'the cat'"),
-    ("fill", {"text": "[MASK]" + "the " * 50 + "[MASK]"}, "48"),
-    ("compare", {"first": "a cat", "second": "the cat"}, "“word” is empty"),
     (
       "compare",
       {"first": "a cat", "second": "a dog.", "word": "cat"},
@@ -196,14 +130,10 @@ def test_lines_stand_for_tabs(models):
       {"text": "the " * 63, "layer": 1},
       "has 65 tokens; .* at most 64",
     ),
-    ("attend", {"text": "the " * 50, "layer": 1}, "52 tokens .* at most 48"),
     ("attend", {"text": "a", "layer": 0}, "layer=0: .* a number from 1 to 2"),
-    ("attend", {"text": "a", "layer": "1"}, "layer='1': expected a number"),
     ("attend", {"text": "a", "layer": True}, "layer=True: expected a number"),
     ("label", {"text": "a"}, "model=None: expected a number from 0 to 5"),
-    ("label", {"text": "a", "model": 6}, "model=6: expected a number"),
   ],
-  ids=range(15),
 )
 def test_wrong_fields(models, name, fields, message):
   with pytest.raises(ConfigError, match=message) as found:
@@ -211,20 +141,8 @@ def test_wrong_fields(models, name, fields, message):
   assert "\n" not in str(found.value)
 
 
-def test_no_fine_tuned_model(models):
-  alone = models._replace(tuned=())
-  assert answers.describe_models(alone)["tuned"] == []
-  with pytest.raises(ConfigError, match="no fine-tuned model is open"):
-    answers.answer_label(alone, {"text": "a", "model": 0})
-
-
-@pytest.mark.parametrize(
-  "odd",
-  ["\ud800", "\x00", "\u202e", "e\u0301", "👍🏽🏴", "\u200b", "[SEP]"],
-  ids=["surrogate", "nul", "rtl", "combining", "emoji", "invisible", "sep"],
-)
-def test_unusual_text_is_answered(models, odd):
-  text = f"the {odd} cat [MASK]"
+def test_unusual_text_is_answered(models):
+  text = "the \ud800 \x00 \u202e e\u0301 👍🏽🏴 \u200b [SEP] cat [MASK]"
   made = [
     answers.answer_fill(models, {"text": text}),
     answers.answer_attend(models, {"text": text, "layer": 1}),

@@ -13,7 +13,6 @@ import pytest
 
 from helpers import chromium, untrained
 from maskedlm.inference.demo import answers
-from maskedlm.inference.vectors import standardise
 
 pytestmark = [pytest.mark.slow, chromium.NEEDED]
 TROUBLE = ("Runtime.consoleAPICalled", "Runtime.exceptionThrown")
@@ -98,16 +97,6 @@ def test_masks(page, models):
   assert count(page, "#mask .bars tbody tr") == 2 * answers.CANDIDATES
 
 
-def test_mask_buttons(page):
-  page.run("document.querySelector('#mask-text').value = 'the '")
-  page.run("document.querySelector('#mask-text').setSelectionRange(4, 4)")
-  page.run("document.querySelector('#insert-mask').click()")
-  assert page.run("document.querySelector('#mask-text').value") == "the [MASK]"
-  page.run("document.querySelector('#mask-examples button').click()")
-  page.wait("document.querySelector('#mask .result .card') !== null")
-  assert "Candidates" in answer(page, "mask")
-
-
 def test_two_words(page, models):
   fields = {
     "first": "The cat sat.",
@@ -128,30 +117,6 @@ def test_two_words(page, models):
     np.reshape(numbers, (-1, 2)),
     [[layer["cosine"], layer["usual"]] for layer in expected],
     atol=0.0051,
-  )
-
-
-def test_standardised(page, models):
-  """The page is given what a model with --standardise answers."""
-  fields = {"first": "The cat", "second": "A dog", "word": "cat"}
-  fields |= {"other": "dog"}
-  ones = np.ones(untrained.D, np.float32)
-  fitted = [(i, standardise.Standardiser(i * ones, ones, {})) for i in (1, 2)]
-  made = answers.answer_compare(
-    models._replace(standardisers=tuple(fitted)), fields
-  )
-  fetched = f"async () => new Response({json.dumps(json.dumps(made))})"
-  page.run(f"window.fetch = {fetched}")
-  shown_text = fill_in(page, "compare", **fields)
-  assert "minus the mean of a corpus" in shown_text
-  assert count(page, "#compare .card:nth-child(2) tbody tr") == 2
-  numbers = page.run(
-    "[...document.querySelectorAll('#compare .card:nth-child(2) td.number')]"
-    ".map(n => +n.innerText)"
-  )
-  expected = [[x["cosine"], x["usual"]] for x in made["standardised"]]
-  np.testing.assert_allclose(
-    np.reshape(numbers, (-1, 2)), expected, atol=0.0051
   )
 
 
@@ -214,28 +179,6 @@ def test_entities_are_marked_in_the_text(page, models):
   assert count(page, "#label mark.type.type0") == len(made["entities"])
 
 
-def test_errors_are_shown(page):
-  shown_text = fill_in(page, "mask", text="the cat")
-  assert shown_text.startswith("no [MASK] in 'the cat': write it where")
-  assert count(page, "#mask .error[role=alert]") == 1
-  shown_text = fill_in(
-    page, "compare", first="<i>a</i>", second="b", word="cat"
-  )
-  assert "'cat' is not a word of '<i>a</i>'; its words:" in shown_text
-  assert count(page, "#compare .result i") == 0
-  shown_text = fill_in(page, "attention", text=50 * "the ")
-  assert "has 52 tokens" in shown_text and "shorten it" in shown_text
-  assert "is empty: type something first" in fill_in(page, "label", text=" ")
-  shown_text = fill_in(page, "mask", text=30_000 * "a")
-  assert "30,000 characters; expected at most 2,000" in shown_text
-  shown_text = fill_in(page, "mask", text=3_000_000 * "a")
-  assert "over 65,536 bytes: shorten the text" in shown_text
-  # Half a surrogate pair can't be typed, but it can be pasted.
-  page.run("document.querySelector('#mask-text').value = '\\ud83d [MASK]'")
-  page.run("document.querySelector('#mask .go').click()")
-  page.wait("document.querySelector('#mask .result .card') !== null")
-
-
 def test_the_address_restores_the_form(page):
   fill_in(page, "attention", text="the cat & a dog", layer="2")
   address = page.run("location.href")
@@ -249,44 +192,3 @@ def test_the_address_restores_the_form(page):
   page.wait("document.querySelector('#attention .map') !== null")
   assert page.run("document.querySelector('#attention').checkVisibility()")
   assert not page.run("document.querySelector('#mask').checkVisibility()")
-
-
-def test_an_address_made_for_another_model(page):
-  """The layer doesn't exist, so the form keeps its default."""
-  home = page.run("location.origin")
-  open_tab(page, f"{home}/?tab=attention&text=the cat&layer=99")
-  page.wait("document.querySelector('#attention .map') !== null")
-  chosen = page.run("document.querySelector('#attention-layer').value")
-  assert chosen == str(untrained.N)
-
-
-def test_right_to_left(page):
-  fill_in(page, "mask", text="שלום [MASK] the.")
-  for element in ("-text", " .text"):
-    found = f"getComputedStyle(document.querySelector('#mask{element}'))"
-    assert page.run(f"{found}.direction") == "rtl"
-
-
-@pytest.mark.parametrize("width", [360, 1100])
-def test_nothing_is_wider_than_the_window(page, width):
-  page.resize(width, 800)
-  fill_in(page, "mask", text="the [MASK] " + 300 * "x" + " [MASK]")
-  fill_in(page, "compare", first="the cat", second="a cat", word="cat")
-  fill_in(page, "attention", text=40 * "the ", layer="1")
-  for tab in ("mask", "compare", "attention", "label"):
-    page.run(f"document.querySelector('#tab-{tab}').click()")
-    assert page.run("document.documentElement.scrollWidth") <= width
-  page.resize(1100, 800)
-
-
-def test_tabs_with_the_keyboard(page):
-  page.run("document.querySelector('#tab-mask').focus()")
-  for key, expected in [
-    ("ArrowLeft", "tab-label"),
-    ("ArrowRight", "tab-mask"),
-    ("ArrowRight", "tab-compare"),
-  ]:
-    page.send("Input.dispatchKeyEvent", type="keyDown", key=key, code=key)
-    page.send("Input.dispatchKeyEvent", type="keyUp", key=key, code=key)
-    assert page.run("document.activeElement.id") == expected
-    assert page.run("document.activeElement.ariaSelected") == "true"

@@ -68,23 +68,6 @@ def test_every_request_of_the_page(client, models):
   assert ask(client, "/api/label", text="a cat", model=0)["prediction"]["tags"]
 
 
-def test_a_wrong_form_is_a_one_line_error(client):
-  error = ask(client, status=400, text="no mask")["error"]
-  assert "no [MASK] in 'no mask'" in error and "\n" not in error
-
-
-def test_half_a_surrogate_pair_is_accepted(client):
-  body = b'{"text": "\\ud83d the [MASK] \\udc00"}'
-  made = client.post(
-    "/api/fill",
-    data=body,
-    content_type="application/json",
-    base_url="http://127.0.0.1/",
-  )
-  assert made.status_code == 200
-  assert made.json["pieces"] == ["? the ", " ?"]
-
-
 @pytest.mark.parametrize(
   ("body", "kind", "status", "message"),
   [
@@ -92,13 +75,11 @@ def test_half_a_surrogate_pair_is_accepted(client):
     (b'{"text": "\xff"}', "application/json", 400, ""),
     (b"[1]", "application/json", 400, "expected a JSON object."),
     (b"[" * 60_000, "application/json", 400, "expected a JSON object."),
-    (b"", "application/json", 400, ""),
     # Content types that other sites' pages may send without permission.
     (b'{"text": "[MASK]"}', "text/plain", 415, ""),
-    (b"text=[MASK]", "application/x-www-form-urlencoded", 415, ""),
     (b" " * 65_537, "application/json", 413, "over 65,536 bytes: shorten"),
   ],
-  ids=["cut", "latin", "list", "deep", "none", "plain", "form", "huge"],
+  ids=["cut", "latin", "list", "deep", "plain", "huge"],
 )
 def test_wrong_bodies(client, body, kind, status, message):
   made = client.post(
@@ -115,13 +96,9 @@ def test_wrong_bodies(client, body, kind, status, message):
   ("method", "path", "status"),
   [
     ("GET", "/nowhere", 404),
-    ("GET", "/page/index.html", 404),
     ("GET", "/../main.py", 404),
-    ("POST", "/api/nothing", 404),
     ("GET", "/api/fill", 405),
-    ("DELETE", "/api/fill", 405),
     ("POST", "/", 405),
-    ("POST", "/api/about", 405),
   ],
 )
 def test_wrong_paths_and_methods(client, method, path, status):
@@ -138,16 +115,6 @@ def test_other_host_names_are_refused(client, host):
   assert ask(client, status=400, host=host, text=MASKED)["error"]
   made = client.get("/api/about", base_url=f"http://{host}/")
   assert made.status_code == 400 and "checkpoint" not in made.text
-
-
-def test_bugs_are_reported_as_such(client, monkeypatch, capsys):
-  def broken(models, fields):
-    raise ZeroDivisionError("secret")
-
-  monkeypatch.setitem(answers.ANSWERS, "fill", broken)
-  made = ask(client, status=500, text=MASKED)
-  assert made == {"error": "a bug in maskedlm: see the terminal."}
-  assert "ZeroDivisionError: secret" in capsys.readouterr().err
 
 
 # The server and its verb.
@@ -178,24 +145,6 @@ def test_over_a_socket(address, capsys):
   assert capsys.readouterr() == ("", "")  # Only errors are logged.
 
 
-def test_a_stalled_request_blocks_no_other(address, monkeypatch):
-  with socket.create_connection(address) as stalled:
-    stalled.sendall(
-      b"POST /api/fill HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 50\r\n"
-      b"Content-Type: application/json\r\n\r\n{"
-    )
-    connection = http.client.HTTPConnection(*address, timeout=20)
-    kind = {"Content-Type": "application/json"}
-    body = json.dumps({"text": MASKED})
-    connection.request("POST", "/api/fill", body, kind)
-    with contextlib.closing(connection):
-      assert connection.getresponse().status == 200
-  monkeypatch.setattr(server, "SECONDS", 0.05)
-  with socket.create_connection(address) as idle:
-    idle.settimeout(20)
-    assert idle.recv(1) == b""  # The server hangs up.
-
-
 HEAD = (
   b"POST /api/fill HTTP/1.1\r\nHost: 127.0.0.1\r\n"
   b"Content-Type: application/json\r\n"
@@ -216,23 +165,13 @@ def test_an_endless_chunked_body_is_not_read_to_its_end(address, capsys):
   assert capsys.readouterr() == ("", "")
 
 
-def test_a_body_in_chunks_is_answered(address):
-  body = json.dumps({"text": MASKED}).encode()
-  with socket.create_connection(address, timeout=20) as client:
-    client.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
-    client.sendall(b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
-    assert client.recv(12) == b"HTTP/1.1 200"
-
-
 @pytest.mark.parametrize(
   "begin",
   [
-    b"POST /api/fill HT",
     HEAD + b"X: ",
-    HEAD + b"Content-Length: 900\r\n\r\n{",
     HEAD + b"Transfer-Encoding: chunked\r\n\r\n3ff\r\n",
   ],
-  ids=["request line", "header", "body", "chunk"],
+  ids=["header", "chunk"],
 )
 def test_a_client_that_sends_a_byte_at_a_time_is_cut_off(
   address, monkeypatch, capsys, begin
@@ -255,7 +194,6 @@ def test_a_client_that_sends_a_byte_at_a_time_is_cut_off(
   [
     b"Content-Length: 900\r\n\r\n{",
     b"Transfer-Encoding: chunked\r\n\r\n3ff\r\n{",
-    b"Transfer-Encoding: chunked\r\n\r\nno number\r\n",
     b"Transfer-Encoding: chunked\r\n\r\n-5\r\n",
   ],
 )
@@ -292,24 +230,3 @@ def test_a_taken_port(capsys):
     f"error: --port={port}: Address already in use; give another, or 0 for "
     "any.\n"
   )
-
-
-def test_other_errors_of_the_verb(capsys, workdirs, tmp_path):
-  code, err = run(capsys, "--checkpoint", "x", "--port=70000")
-  assert (code, err) == (2, "error: --port=70000: expected 0 to 65535.\n")
-  code, err = run(capsys, "--port=0", "--checkpoint", tmp_path / "none")
-  assert code == 2 and "none: no such folder" in err
-  both = ("--checkpoint", workdirs["pretrained"], "--finetuned")
-  code, err = run(capsys, "--port=0", *both, workdirs["pretrained"])
-  assert code == 2 and "was pretrained, not fine-tuned" in err
-  assert err.count("\n") == 1
-
-
-def test_a_fine_tuned_checkpoint_also_labels(workdirs):
-  made = answers.open_models(str(workdirs["pos"]), [str(workdirs["mood"])])
-  assert [path for path, _ in made.tuned] == [
-    str(workdirs["mood"]),
-    str(workdirs["pos"]),
-  ]
-  path = str(workdirs["pos"])
-  assert len(answers.open_models(path, [path]).tuned) == 1

@@ -8,7 +8,7 @@ from maskedlm.cli import main
 from maskedlm.inference.plots import figure
 
 
-@pytest.mark.parametrize("picture", ["attention", "isotropy", "run"])
+@pytest.mark.parametrize("picture", ["attention", "run"])
 def test_without_matplotlib(picture, tmp_path, monkeypatch, capsys):
   monkeypatch.setitem(sys.modules, "matplotlib", None)
   more = ["--checkpoint=x"] if picture == "attention" else []
@@ -24,13 +24,6 @@ def test_pictures_are_reproducible(tmp_path):
       fig.text(0.5, 0.5, "$1 and $2")
   a, b = ((tmp_path / f"{name}.svg").read_text() for name in ("a", "b"))
   assert a.partition("<defs>")[2] == b.partition("<defs>")[2] != ""
-
-
-def test_large_figures_stay_below_a_size(tmp_path, size, monkeypatch):
-  monkeypatch.setattr(figure, "LARGEST", 300)
-  with figure.open_figure(tmp_path / "a.png", width=5, height=2):
-    pass
-  assert size(tmp_path / "a.png") == (300, 120)
 
 
 def test_short_names_distinguish_paths(tmp_path):
@@ -52,11 +45,6 @@ def test_fonts_for_a_text(monkeypatch):
   monkeypatch.setattr(figure, "font_families", lambda: families)
   assert figure.fonts("a西b東") == ["DejaVu Sans", "West"]
   assert figure.unreadable("a西水\nb東中") == "中水"
-
-
-def test_colours_and_markers_do_not_repeat_together():
-  both = {(figure.colour(i), figure.marker(i)) for i in range(35)}
-  assert len(both) == 35
 
 
 def test_the_list_of_pictures(capsys):

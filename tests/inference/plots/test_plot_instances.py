@@ -4,21 +4,14 @@ import json
 import re
 
 import numpy as np
-import pytest
 
-from helpers import chromium
 from maskedlm.cli import main
 from maskedlm.data.labelled.text_lines import Text
-from maskedlm.inference.plots import html_page, instances, scatter
+from maskedlm.inference.plots import html_page, instances
 from maskedlm.inference.plots.scatter import Group, Point, Scatter
 from maskedlm.inference.word_senses.word_instances import Instance
 
 EVIL = 'the house </script><script>alert(1)</script> & "<b>'
-
-
-def make_group(label, places):
-  points = [Point(x, y, "a ", f"{x},{y}", " b", "f:1") for x, y in places]
-  return Group(label, points)
 
 
 def made_of(*groups):
@@ -36,68 +29,6 @@ def test_groups_are_sorted_by_size():
   ]
   first = Point(2.0, 3.0, "the old ", "house", " ran", "en.txt:7")
   assert made[0].points[0] == first
-
-
-def test_the_smallest_groups_are_merged():
-  text = Text("a house")
-  count = instances.MOST_GROUPS + 5
-  found = [Instance(text, 2, 7, "house", f"l{i}") for i in range(count)]
-  made = instances.group_by_label(found, np.zeros((count, 2)))
-  assert len(made) == instances.MOST_GROUPS
-  assert (made[-1].label, len(made[-1].points)) == ("6 others", 6)
-  exactly = found[: instances.MOST_GROUPS]
-  made = instances.group_by_label(exactly, np.zeros((len(exactly), 2)))
-  assert made[-1].label == f"l{instances.MOST_GROUPS - 1}"
-
-
-def test_samples_are_apart():
-  rng = np.random.default_rng(0)
-  groups = [
-    make_group("a", rng.uniform(0, 100, (200, 2))),
-    make_group("b", [(50.0, 50.0)]),
-    make_group("c", [(0.0, 0.0), (0.1, 0.0), (100.0, 100.0)]),
-  ]
-  samples = scatter.choose_samples(groups)
-  numbers = [sample.number for of_group in samples for sample in of_group]
-  assert sorted(filter(None, numbers)) == list(range(1, max(numbers) + 1))
-  chosen = [s.point for of_group in samples for s in of_group if s.number]
-  places = np.array([(p.x, p.y) for p in chosen])
-  distances = np.linalg.norm(places[:, None] - places, axis=2)
-  assert distances[~np.eye(len(places), dtype=bool)].min() > 100 * scatter.APART
-  # The first sample of a group is near its centre.
-  first = samples[0][0].point
-  assert abs(first.x - 50) < 12 and abs(first.y - 50) < 12
-  # A group that lies on others has a sentence all the same.
-  # The first gets the lines that the others don't need.
-  lines = sum(map(len, samples)) + len(samples)
-  assert all(samples) and lines == scatter.LINES
-  same = scatter.choose_samples([make_group("a", [(1.0, 1.0)] * 3)])
-  assert [sample.number for sample in same[0]] == [1]
-
-
-@pytest.mark.parametrize(
-  ("text", "columns", "expected"),
-  [
-    ("the old house", 13, "the old house"),
-    ("the old house", 12, "the old …"),
-    ("abcdefgh", 5, "abcd…"),
-    ("中国银行", 8, "中国银行"),
-    ("中国银行", 6, "中国…"),
-    ("", 3, ""),
-  ],
-)
-def test_clip(text, columns, expected):
-  assert scatter.clip(text, columns) == expected
-
-
-def test_contexts():
-  point = Point(0, 0, "  One two\n three ", "house", ", four  five ", "f:1")
-  assert scatter.contexts(point, 40) == (
-    "One two three ",
-    "house",
-    ", four five",
-  )
-  assert scatter.contexts(point, 11) == ("… three ", "house", ", four five")
 
 
 def stored(html):
@@ -118,23 +49,6 @@ def test_the_page_loads_nothing_and_runs_no_text():
   assert "<i>" not in html and "A &lt;title&gt;" in html
   assert stored(html)[0] == [EVIL, EVIL, "<i>", "é\u2028 中", "f<s>:1"]
   assert "default-src 'none'" in html
-
-
-def test_the_page_has_every_point(tmp_path):
-  long = Point(1.0, 1.0, "x" * 900, "w", "y" * 900, "f:2")
-  made = made_of(make_group("a", [(0.0, 0.0), (2.0, 4.0)]), Group("b", [long]))
-  html = html_page.render_page(made)
-  dots = re.findall(r'data-i="(\d+)".*?translate\(([\d.]+) ([\d.]+)\)', html)
-  assert [int(i) for i, _, _ in dots] == [0, 1, 2]
-  x, y = np.array([(float(x), float(y)) for _, x, y in dots]).T
-  # Twice as high as wide, upwards, and within the border.
-  assert x[1] - x[0] == pytest.approx((y[0] - y[1]) / 2, abs=0.2)
-  assert (
-    y.min() == html_page.BORDER
-    and y.max() == html_page.HEIGHT - html_page.BORDER
-  )
-  assert html.count('class="dot"') == 3 and html.count("<button") == 2
-  assert [len(part) for part in stored(html)[2][1:4]] == [400, 1, 400]
 
 
 def test_the_verb(workdir, text, tmp_path, size, capsys, verb):
@@ -208,24 +122,3 @@ def test_words_and_senses(workdir, tmp_path, verb):
   assert "2 of 3 instances of “bank”, “river”" in printed.out
   assert "bank: noun s.2" in printed.out
   assert printed.err == f"“river”: no occurrence with a sense in {data}.\n"
-
-
-@pytest.mark.slow
-@chromium.NEEDED
-def test_focus_shows_the_sentence_in_a_browser(tmp_path):
-  made = made_of(make_group("a", [(0.0, 0.0)]), make_group("b", [(1.0, 0.0)]))
-  evil = Point(2.0, 2.0, EVIL, "<i>", " end", "f:9")
-  file = tmp_path / "page.html"
-  file.write_text(
-    html_page.render_page(
-      made._replace(groups=[*made.groups, Group("c", [evil])])
-    )
-  )
-  with chromium.open_page(tmp_path / "profile") as page:
-    page.go(file.as_uri())
-    assert page.run("tip.hidden")
-    page.run("document.querySelectorAll('.dot')[2].focus()")
-    assert not page.run("tip.hidden")
-    assert page.run("tip.children[0].innerText") == "c · f:9"
-    assert page.run("tip.children[1].innerText") == f"{EVIL}<i> end"
-    assert page.run("tip.querySelector('mark').innerText") == "<i>"

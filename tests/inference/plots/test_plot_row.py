@@ -3,7 +3,6 @@
 import pytest
 
 from helpers import untrained
-from maskedlm.core.errors import ConfigError
 from maskedlm.inference.plots import figure, text_row
 from maskedlm.inference.plots.text_row import Mark
 
@@ -57,15 +56,6 @@ def test_a_pair_by_hand():
 def test_answers(answer, words, marks):
   row = text_row.row_of_answer("a b", answer)
   assert row.words == words and row.marks == marks
-
-
-def test_other_answers_and_sizes_are_refused(tmp_path):
-  with pytest.raises(ConfigError, match="with answer, nbest can't be drawn"):
-    text_row.row_of_answer("a", {"answer": "", "nbest": []})
-  for words in ((), ("a",) * 65):
-    row = text_row.TextRow("", words, [])
-    with pytest.raises(ConfigError, match=f"has {len(words)} words; expected"):
-      text_row.draw_row(str(tmp_path / "a.png"), row)
 
 
 def test_the_verb(tagged, tmp_path, size, verb):

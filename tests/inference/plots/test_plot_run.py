@@ -5,7 +5,7 @@ import json
 import pytest
 
 from maskedlm.cli import main
-from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.core.errors import DataError
 from maskedlm.inference.plots import training_curves
 from maskedlm.training.optimizer_options import OptimizerOptions
 
@@ -105,17 +105,7 @@ def test_runs_of_other_batches_are_compared_over_tokens(tmp_path, capsys):
     assert f"<!-- {text} -->" in picture
 
 
-def test_panels_are_chosen_by_name(tmp_path):
-  run = training_curves.read_run(pretraining(tmp_path / "a"))
-  names = ["skipped", "mlm_accuracy", "mlm_loss"]
-  drawn = training_curves.named_panels([run], names)
-  assert [panel.metric for panel in drawn] == names
-  assert drawn[1].form == "%" and drawn[2].unit == "nats"
-  with pytest.raises(ConfigError, match=r"--panels='mlm_los' is unknown \(did"):
-    training_curves.named_panels([run], ["mlm_los"])
-
-
-@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+@pytest.mark.parametrize("suffix", ["svg", "pdf"])
 def test_a_papers_figure(tmp_path, capsys, suffix):
   """One panel, as wide as a column."""
   folder, out = pretraining(tmp_path / "a"), tmp_path / f"figure.{suffix}"
@@ -126,62 +116,6 @@ def test_a_papers_figure(tmp_path, capsys, suffix):
     assert b'width="237.6pt"' in made and b"MLM loss" in made
   if suffix == "pdf":
     assert b"/Type3" not in made
-
-
-def test_runs_without_curves(tmp_path):
-  run = training_curves.read_run(
-    write(tmp_path / "a", {"step": 1, "skipped": 0.0})
-  )
-  with pytest.raises(DataError, match="none of the metrics that are drawn"):
-    training_curves.draw_curves(str(tmp_path / "a.png"), {"a": run})
-  with pytest.raises(ConfigError, match="gs://bucket/run: expected a folder"):
-    training_curves.read_run("gs://bucket/run")
-
-
-def test_nan_is_skipped(tmp_path):
-  lines = {"step": 1, "loss": float("nan")}, {"step": 2, "loss": 2.0}
-  run = training_curves.read_run(write(tmp_path / "a", *lines))
-  assert run["loss"].steps == [1, 2]
-  training_curves.draw_curves(str(tmp_path / "a.png"), {"a": run})
-
-
-def panels(*folders):
-  return [
-    p.metric
-    for p in training_curves.choose_panels(
-      [training_curves.read_run(f) for f in folders]
-    )
-  ]
-
-
-def test_choose_panels(tmp_path):
-  both = pretraining(tmp_path / "both")
-  one = pretraining(tmp_path / "one", terms=("mlm",))
-  rest = ["learning_rate", "tokens_per_second"]
-  # With one term, the loss is that term.
-  assert panels(one) == ["mlm_loss", "mlm_accuracy", *rest]
-  losses = ["mlm_loss", "nsp_loss", "mlm_accuracy", "nsp_accuracy", "loss"]
-  assert panels(both) == [*losses, *rest]
-  assert panels(one, both) == [*losses, *rest]
-  scores = {"heldout/f1": 0.5, "heldout/macro_f1": 0.4, "heldout/mcc": 0.1}
-  fine = write(
-    tmp_path / "fine",
-    {"step": 2, "loss": 1.0, "accuracy": 0.5, "real_share": 0.9, **SPEED},
-    {"step": 2, "heldout/loss": 1.0, "heldout/bias": 1.1, **scores},
-  )
-  expected = ["accuracy", "f1", "macro_f1", "mcc", "loss", *rest]
-  assert panels(fine) == expected
-
-
-def test_titles():
-  names = ("mlm_loss", "nsp_accuracy", "loss", "macro_f1", "tag_accuracy")
-  assert [training_curves.panel_title(name) for name in names] == [
-    "MLM loss",
-    "NSP accuracy",
-    "Loss",
-    "Macro F1",
-    "Tag accuracy",
-  ]
 
 
 def test_the_verb(tmp_path, size, verb):
@@ -196,17 +130,3 @@ def test_the_verb(tmp_path, size, verb):
   width, height = size(out)
   assert width == round(150 * (3 * (3.3 + 0.85) + 0.2)) and 1300 < height < 1600
   assert out.stat().st_size > 20_000
-
-
-def test_ticks_have_all_their_digits(tmp_path):
-  """Steps of 2.5% were once labelled 2%, 5%, 8%, 10%, 12%."""
-  values = enumerate((0.02, 0.147), 1)
-  lines = [{"step": step, "mlm_accuracy": share} for step, share in values]
-  training_curves.draw_curves(
-    str(tmp_path / "a.svg"),
-    {"a": training_curves.read_run(write(tmp_path / "a", *lines))},
-  )
-  # Matplotlib puts texts in comments.
-  picture = (tmp_path / "a.svg").read_text()
-  ticks = [f"<!-- {tick} -->" for tick in ("2.5%", "5%", "7.5%", "12.5%")]
-  assert [tick for tick in ticks if tick not in picture] == []

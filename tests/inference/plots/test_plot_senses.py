@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from maskedlm.cli import main
-from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.inference.plots import senses as placing
-from maskedlm.inference.vectors import standardise, vectors
+from maskedlm.inference.vectors import vectors
 from maskedlm.inference.word_senses import senses
 
 TEXT = r"the old *house|house|NOUN* \* ran"
@@ -80,29 +79,6 @@ def test_senses_by_hand(made):
   assert total == 3 and [each.label for each in few] == [
     each.label for each in groups[:3]
   ]
-
-
-def test_standardised(made):
-  _, _, x, learned = made
-  spread = np.linspace(1, 2, len(x), dtype=np.float32)
-  fitted = standardise.Standardiser(0.5 * x, spread, {})
-  groups, _, _ = place(made, standardiser=fitted)
-  z = (np.stack([x, *learned.vectors[:3]]) - 0.5 * x) / spread
-  z /= np.linalg.norm(z, axis=1)[:, None]
-  cosines = sorted(np.float64(z[1:] @ z[0]), reverse=True)
-  assert [each.label.split()[-1] for each in groups[1:]] == [
-    f"{cosine:z.3f}" for cosine in cosines
-  ]
-
-
-def test_errors(made):
-  model, options, _, learned = made
-  with pytest.raises(ConfigError, match="'ran' has no sense in the training"):
-    placing.place_senses(
-      model, learned, *placing.parse_target("it *ran*"), options, top_k=1
-    )
-  with pytest.raises(DataError, match="2 words are marked"):
-    placing.parse_target("the *cat* *sat*")
 
 
 def test_the_verb(made, workdir, tmp_path, capsys, verb):

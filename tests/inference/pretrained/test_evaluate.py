@@ -8,9 +8,6 @@ import sys
 import numpy as np
 import pytest
 
-import maskedlm
-from helpers import peers
-from maskedlm.cli import main
 from maskedlm.inference.pretrained import (
   evaluate,
   sentence_pairs,
@@ -165,18 +162,9 @@ def by_transformers(model, theirs, rows):
   ("architecture", "ending"),
   [("Bert", "ForPreTraining"), ("Roberta", "ForMaskedLM")],
 )
-def test_equals_a_loop_over_transformers(architecture, ending, tmp_path):
+def test_equals_a_loop_over_transformers(architecture, ending, imported):
   torch = pytest.importorskip("torch")
-  pytest.importorskip("transformers")
-  from maskedlm.interop.huggingface import importer
-
-  tokenizer = peers.train_tokenizer(peers.kind_of(architecture))
-  theirs = peers.make_model(
-    architecture, ending, tokenizer, max_position_embeddings=40
-  )
-  folder = peers.save(theirs, tokenizer, tmp_path / "theirs")
-  importer.import_model(folder, tmp_path / "run", log=print)
-  model = maskedlm.load(tmp_path / "run")
+  theirs, model = imported(architecture)
   found = model.evaluate(TEXTS, seed=5, mask_rate=0.3, batch_size=4)
 
   ids = [model.tokenize(text).ids for text in TEXTS]
@@ -216,25 +204,3 @@ def test_equals_a_loop_over_transformers(architecture, ending, tmp_path):
     right.append(int(logits.argmax()) == label)
   assert found["nsp_loss"] == pytest.approx(np.mean(losses), abs=1e-4)
   assert found["nsp_accuracy"] == np.mean(right)
-
-
-def test_an_import_without_an_mlm_head_says_so(tmp_path, capsys):
-  pytest.importorskip("torch")
-  pytest.importorskip("transformers")
-  tokenizer = peers.train_tokenizer(peers.kind_of("Bert"))
-  theirs = peers.make_model("Bert", "Model", tokenizer)
-  folder = peers.save(theirs, tokenizer, tmp_path / "theirs")
-  run = tmp_path / "run"
-  assert (
-    main.main(["import", "--from", "hf", str(folder), "--out", str(run)]) == 0
-  )
-  told = capsys.readouterr().err
-  assert "no MLM head: fill-mask" in told and f"init_from={run}" in told
-  (tmp_path / "a.txt").write_text(TEXTS[0])
-  for argv in (
-    ["evaluate", "--checkpoint", str(run), "--data", str(tmp_path / "a.txt")],
-    ["fill-mask", "--checkpoint", str(run), "the [MASK]"],
-  ):
-    assert main.main(argv) == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert "no MLM head" in line and "configs/continued.py" in line

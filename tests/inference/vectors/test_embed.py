@@ -2,7 +2,6 @@
 
 import io
 import json
-import subprocess
 import sys
 
 import numpy as np
@@ -111,13 +110,3 @@ def test_bad_input_leaves_the_old_file(embed, tmp_path):
   embed(f"--out={out}", source=bad.write_bytes(good) and bad)
   with np.load(out) as file:
     assert file["text_lines"].tolist() == list(range(1, 101))
-
-
-def test_help_is_quick():
-  code = (
-    "import sys\nfrom maskedlm.cli import frame, verbs\n"
-    "for called in verbs.each():\n"
-    "  frame.make_parser(verbs.load(called), called).format_help()\n"
-    "assert 'jax' not in sys.modules and 'numpy' not in sys.modules"
-  )
-  subprocess.run([sys.executable, "-c", code], check=True)

@@ -45,12 +45,6 @@ def test_pca_of_few_or_equal_vectors(x):
   np.testing.assert_allclose(made.points[:, 1], 0, atol=1e-9)
 
 
-def test_pca_is_reproducible():
-  x = clusters(30)
-  first, again = projection.pca(x), projection.pca(x.copy())
-  np.testing.assert_array_equal(first.points, again.points)
-
-
 def test_umap_without_the_library(monkeypatch):
   monkeypatch.setitem(sys.modules, "umap", None)
   with pytest.raises(ConfigError, match=r"pip install 'maskedlm\[umap\]'"):
@@ -80,17 +74,3 @@ def assert_apart(points):
   a, b = points[::2], points[1::2]
   gap = np.linalg.norm(a[:, None] - b, axis=2).min()
   assert gap > np.linalg.norm(a - a.mean(0), axis=1).max()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("count", [2, 3, 5, 15, 16, 40])
-def test_umap_is_reproducible(count):
-  pytest.importorskip("umap")
-  x = clusters(count)
-  first, again = projection.umap(x), projection.umap(x.copy())
-  assert first.points.shape == (count, 2) and np.isfinite(first.points).all()
-  np.testing.assert_array_equal(first.points, again.points)
-  assert first.points.min() == 0 and first.points.max() == 1
-  assert not first.has_unit
-  if count == 40:
-    assert_apart(first.points)

@@ -47,8 +47,3 @@ def test_a_word_has_the_mean_of_its_instances(workdir, tmp_path, capsys):
   for word, x in made.items():
     wanted = np.mean(instances[word], axis=0)
     np.testing.assert_allclose(x, wanted, atol=1e-5)
-
-
-def test_a_cased_word_is_another(workdir, tmp_path):
-  _, made = average(workdir, tmp_path, "--cased")
-  assert {"bank", "Bank", "the", "The"} < set(made)

@@ -70,14 +70,6 @@ def test_arrays(tmp_path):
   assert sources == [A, A, B, C]
 
 
-def test_empty_texts(tmp_path):
-  path = tmp_path / "v.npz"
-  write(path, [PIECES[1]._replace(texts=np.arange(3), sources=(B, B, B))])
-  arrays, _ = read_npz(path)
-  assert arrays["text_bytes"].shape == (0,)
-  assert arrays["text_starts"].tolist() == [0, 0, 0, 0]
-
-
 def test_jsonl(tmp_path):
   path = tmp_path / "v.jsonl"
   write(path)

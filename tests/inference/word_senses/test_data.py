@@ -2,8 +2,6 @@
 
 from collections import Counter
 
-import pytest
-
 from helpers import sense_files
 from maskedlm.inference.word_senses import data, inputs
 from maskedlm.inference.word_senses.data import Sentence, TargetWord
@@ -82,15 +80,3 @@ def test_json_and_marked_lines(tmp_path):
   target = TargetWord("t000", 1, "b", "NOUN", ())
   assert next(read) == Sentence(("a", "b"), (target,), "", str(path), 1)
   assert next(read).line == 3
-
-
-def test_semcor(data_dir):
-  path = data_dir / "wsd" / "semcor.tsv"
-  if not path.exists():
-    pytest.skip(f"no {path}")
-  counts, documents = Counter(), set()
-  for sentence in data.read_sentences(str(path)):
-    documents.add(sentence.document)
-    counts.update(target.pos for target in sentence.targets)
-  assert len(documents) == 352 and counts.total() == 117_208
-  assert (counts["VERB"], counts["NOUN"]) == (57_164, 39_056)

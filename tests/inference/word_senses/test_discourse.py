@@ -31,14 +31,6 @@ def test_the_highest_mean_cosine_in_a_document():
   assert made[5][2] == made[4][2] == Answer((0, 1), (0.75, 0.25), 0)
 
 
-def test_unknown_lemmas_are_told_apart_by_their_form():
-  some = [
-    answered("d", "", (), (0, 1), (0.75, 0.5), form="cat"),
-    answered("d", "", (), (1, 0), (0.75, 0.5), form="Cats"),
-  ]
-  assert list(discourse.agree_in_documents(some)) == some
-
-
 def test_the_rule_counts_ambiguous_words():
   # "cat" has two senses in d0, and in d1 the sense a is correct throughout.
   assert discourse.measure_rule(FOUND) == discourse.Rule(2, 1)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from helpers import finetune_runs, sense_files, vector_encoder
+from helpers import finetune_runs, vector_encoder
 from maskedlm.core.errors import ConfigError
 from maskedlm.inference.vectors import vectors
-from maskedlm.inference.word_senses import data, scores, senses
+from maskedlm.inference.word_senses import scores, senses
 from maskedlm.inference.word_senses.data import Sentence, TargetWord
 from maskedlm.inference.word_senses.senses import Answer, Senses
 
@@ -61,11 +61,6 @@ def test_candidates_if_lemma_or_part_of_speech_is_unknown():
   assert found(form="NEW") == [4]  # Never seen: found by its lemma.
   assert found(lemma="b", pos="ADV") == found(form="c") == []
   assert found(lemma="B", pos="NOUN") == []
-
-
-def test_entries_without_vectors():
-  assert rank([4, 3], lemma="new", pos="ADJ") == Answer((4,), (), 4)
-  assert rank([4, 3], lemma="old", pos="ADJ") == Answer((), (), -1)
 
 
 def test_scores_by_hand():
@@ -156,26 +151,6 @@ def test_sense_embeddings_are_means(model):
   assert made.about["targets"] == 4 and made.about["layers"] == [2, 1]
 
 
-def test_beyond_the_encoders_length(model):
-  """A target in a long sentence, and one longer than the encoder."""
-  long = " ".join(["the cat sat on the mat ."] * 20)
-  word = "cat" * 33  # WordPiece has no words of over 100 characters.
-  count = len(model.tokenizer.encode(word).ids)
-  assert count > vector_encoder.POSITIONS
-  sentences = [
-    of(long, (0, "a", "a"), (70, "b", "b"), (139, "c", "c")),
-    of(f"the {word} sat", (1, "d", "d"), (2, "e", "e")),
-    of("the cat", (1, "f", "f")),
-  ]
-  options = senses.word_vector_options(model.cfg)
-  made = list(senses.embed_targets(model, sentences, options))
-  targets = [target.senses[0] for some, _ in made for _, target in some]
-  assert targets == ["a", "b", "c", "d", "e", "f"]
-  values = np.concatenate([values for _, values in made])
-  assert values.shape == (6, vector_encoder.D) and np.isfinite(values).all()
-  np.testing.assert_allclose(values[5], by_hand(model, "the cat", 1), **CLOSE)
-
-
 def test_save_and_load(tmp_path):
   path = tmp_path / "senses.npz"
   senses.save_senses(path, SENSES)
@@ -186,27 +161,3 @@ def test_save_and_load(tmp_path):
   path.write_bytes(path.read_bytes()[:200])
   with pytest.raises(ConfigError, match="not written by `maskedlm word-se"):
     senses.load_senses(path)
-
-
-def test_the_encoder_is_identified_by_its_parameters(model, workdir, tmp_path):
-  own = vectors.fingerprint(model)
-  assert vectors.fingerprint(vectors.open_text_encoder(workdir)) == own
-  other = vectors.open_text_encoder(
-    vector_encoder.make(tmp_path / "other", init_stddev=0.2)
-  )
-  assert vectors.fingerprint(other) != own
-  about = {"encoder": own, "checkpoint": "runs/x"}
-  made = SENSES._replace(about=about)
-  senses.check_encoder(made, model, path="s.npz")
-  with pytest.raises(ConfigError, match=r"s\.npz has .* of runs/x; this is"):
-    senses.check_encoder(made, other, path="s.npz")
-
-
-def test_no_targets(model, tmp_path):
-  read = data.read_sentences(sense_files.write_columns(tmp_path))
-  with pytest.raises(ConfigError, match="no word with a sense"):
-    senses.train_senses(
-      model,
-      data.select_documents(read, lambda d: False),
-      senses.word_vector_options(model.cfg),
-    )

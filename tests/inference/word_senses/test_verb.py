@@ -2,15 +2,13 @@
 
 import io
 import json
-import pathlib
 import sys
 
 import pytest
 
-from helpers import sense_files, vector_encoder
+from helpers import sense_files
 from maskedlm.cli import main
-from maskedlm.inference.word_senses import senses
-from maskedlm.inference.word_senses.data import is_held_out, read_sentences
+from maskedlm.inference.word_senses.data import is_held_out
 
 # Ten documents with two senses that differ in the other words only, which even
 # an untrained encoder can distinguish.
@@ -28,23 +26,6 @@ def columns():
         text += f"{word}\t{known}\n"
       text += "\n"
   return text + "New\tnew\tADJ\tnew.1\n"
-
-
-def xml(text):
-  """Returns (XML, keys) with the same words, without the documents."""
-  rows, keys = ['<corpus><text id="x"><sentence id="x.s000">'], []
-  for line in text.splitlines():
-    if line.startswith("#") or not line:
-      rows.append('</sentence><sentence id="x">')
-      continue
-    word, lemma, pos, sense = line.split("\t")
-    if sense == "_":
-      rows.append(f"<wf>{word}</wf>")
-    else:
-      keys.append(f"i{len(keys)} {sense}\n")
-      head = f'id="i{len(keys) - 1}" lemma="{lemma}" pos="{pos}"'
-      rows.append(f"<instance {head}>{word}</instance>")
-  return "\n".join([*rows, "</sentence></text></corpus>"]), "".join(keys)
 
 
 @pytest.fixture
@@ -114,29 +95,6 @@ def test_train_and_evaluate_on_held_out_documents(wsd, trained, tmp_path):
   assert few.startswith(f"3 instances in 1 document of {data}, held out")
 
 
-def test_another_file_is_scored_completely(wsd, trained, tmp_path):
-  _, out, _ = trained
-  text, keys = xml(columns() + "\nmat\tmat\tNOUN\tmat.1\n")
-  data = sense_files.write_xml(tmp_path, text, keys)
-  lines = wsd("evaluate", "--senses", out, "--data", data).splitlines()
-  assert lines[0] == f"32 instances in 1 document of {data}"
-  # 30 of 30 answers are correct, of 31 instances: F1 is 60 / 61.
-  assert lines[2].split()[:6] == ["NOUN", "31", "1", "100.0", "96.8", "98.4"]
-  assert any(line.startswith("no answer: 1 instances") for line in lines)
-
-
-def test_senses_saved_in_python(wsd, trained, model, tmp_path):
-  data, _, _ = trained
-  options = senses.word_vector_options(model.cfg, combine="concat")
-  made = senses.train_senses(model, read_sentences(data), options)
-  out = tmp_path / "python.npz"
-  senses.save_senses(out, made)
-  lines = wsd("evaluate", "--senses", out, "--data", data).splitlines()
-  assert lines[0] == f"31 instances in 10 documents of {data}"
-  output = wsd("predict", "--senses", out, "the *cat|cat|NOUN* sat on the mat")
-  assert "cat.1  1.000" in output
-
-
 def test_predict(wsd, trained, tmp_path, monkeypatch):
   _, out, _ = trained
   output = wsd(
@@ -185,54 +143,3 @@ def test_all_words_of_an_unmarked_text(wsd, trained, tmp_path):
     "cat x *Cat*",
   ]
   assert made[-1].startswith("3 of 5 words of unmarked texts")
-
-
-def test_standardised_and_one_sense_per_discourse(
-  wsd, trained, workdir, tmp_path
-):
-  data, out, _ = trained
-  text, fitted = tmp_path / "text.txt", tmp_path / "fitted.npz"
-  text.write_text("\n".join(WORDS.values()))
-  fit = ["embed", f"--checkpoint={workdir}", f"--input={text}", "--unit=word"]
-  more = ["--layers=-1,-2", "--combine=sum", f"--fit={fitted}"]
-  assert main.main([*fit, *more]) == 0
-  lines = wsd(
-    *("evaluate", "--senses", out, "--data", data, "--standardise", fitted)
-  ).splitlines()
-  assert lines[2].split()[3] == "100.0"
-  lines = wsd(
-    *("evaluate", "--senses", out, "--data", data, "--one_sense_per_discourse")
-  ).splitlines()
-  # Each document has both senses: all three get the same, of one or of two.
-  assert lines[2].split()[3] in ("33.3", "66.7")
-  held = sum(is_held_out(f"d{i}", HELDOUT) for i in range(10))
-  assert f"0 of {held} ambiguous words" in lines[-1]
-  texts = ["the *cat* sat on the mat", "a *cat* in paris , said she"]
-  apart = wsd("predict", "--senses", out, "--top_k=1", *texts).splitlines()
-  same = wsd(
-    *("predict", "--senses", out, "--top_k=1", "--one_sense_per_discourse"),
-    *texts,
-  ).splitlines()
-  assert apart[1].split()[0] != apart[3].split()[0]
-  assert same[1] == same[3]
-
-
-def test_errors(wsd, trained, workdir, tmp_path):
-  data, out, _ = trained
-  other = vector_encoder.make(tmp_path / "other", init_stddev=0.2)
-  said = wsd("predict", "--senses", out, "*a*", checkpoint=other, expect=2)
-  assert "has senses of another encoder" in said and said.count("\n") == 1
-  whole = tmp_path / "whole.npz"
-  wsd("train", "--data", data, "--out", whole)
-  said = wsd("evaluate", "--senses", whole, "--data", data, expect=2)
-  assert "was trained on all of" in said
-  # Existing files are kept until there is something to write.
-  keys, none = tmp_path / "keys.txt", tmp_path / "none.tsv"
-  keys.write_text("of before")
-  none.write_text(pathlib.Path(data).read_text().partition("\n")[0] + "\n")
-  wsd("evaluate", "--senses", out, "--data", none, "--keys", keys, expect=2)
-  assert keys.read_text() == "of before"
-  old = ("evaluate", "--senses", out, "--data", data, "--json")
-  assert "give --out=a.json" in wsd(*old, "a.json", expect=2)
-  text = "the *cat"
-  assert "not closed" in wsd("predict", "--senses", out, text, expect=2)

@@ -1,9 +1,7 @@
 """Instances of words by hand, and their vectors from those of tokens."""
 
 import numpy as np
-import pytest
 
-from maskedlm.core.errors import ConfigError
 from maskedlm.data.labelled import text_lines
 from maskedlm.data.labelled.text_lines import Text
 from maskedlm.inference.vectors import vectors
@@ -64,12 +62,6 @@ def test_letters_accents_and_scripts():
   assert places("می\u200cخواهم", "می") == []
 
 
-@pytest.mark.parametrize("word", ["", " ", "--", "."])
-def test_not_a_word(word):
-  with pytest.raises(ConfigError, match="expected a word with"):
-    list(word_instances.find_instances([Text("a")], ["a", word]))
-
-
 def test_words_with_senses():
   words = ("The", "Banks", "banked", "on", "the", "bank", ".")
   targets = (
@@ -95,40 +87,6 @@ def test_words_with_senses():
   assert not list(
     word_instances.find_labelled_instances([sentence], ["the", "river"])
   )
-
-
-def test_a_uniform_reproducible_sample():
-  texts = [Text(f"a bank {i} b") for i in range(200)]
-  words = ["bank", "b"]
-  kept, counts = word_instances.sample_instances(
-    word_instances.find_instances(texts, words), 60
-  )
-  assert counts == {"bank": 200, "b": 200} and len(kept) == 60
-  again, _ = word_instances.sample_instances(
-    word_instances.find_instances(texts, words), 60
-  )
-  assert again == kept
-  order = [int(x.text.text.split()[2]) for x in kept]
-  assert order == sorted(order) and 60 < np.mean(order) < 140
-  every, _ = word_instances.sample_instances(
-    word_instances.find_instances(texts, words), 1000
-  )
-  assert every == list(word_instances.find_instances(texts, words))
-  assert word_instances.sample_instances(iter(()), 5) == ([], {})
-
-
-def test_equally_many_of_each_label():
-  found = [
-    word_instances.Instance(Text(f"{i}"), 0, 1, "w", label)
-    for i, label in enumerate("a" * 300 + "b" * 90 + "c" * 4)
-  ]
-  kept, counts = word_instances.sample_instances(found, 31)
-  # c has all of its 4; 27 are left for two labels, 13 and 14.
-  labels = [instance.label for instance in kept]
-  assert [labels.count(x) for x in "abc"] == [13, 14, 4]
-  assert counts == {"w": 394} and kept == sorted(kept, key=found.index)
-  kept, _ = word_instances.sample_instances(found, 2)
-  assert len(kept) == 2
 
 
 def test_the_vector_is_the_mean_of_the_words_tokens(model):
@@ -161,11 +119,3 @@ def test_the_vector_is_the_mean_of_the_words_tokens(model):
     vectors.embed(model, texts[:1], options._replace(unit="word"))
   )
   np.testing.assert_allclose(values[0], words.values[5], atol=1e-5)
-
-
-def test_instances_without_tokens(model):
-  text = Text("a \u0001")
-  found = [word_instances.Instance(text, 2, 3, "x")]
-  kept, values = word_instances.embed_instances(model, found)
-  assert kept == [] and values.shape == (0, 24)
-  assert word_instances.embed_instances(model, [])[0] == []

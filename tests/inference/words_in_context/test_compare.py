@@ -9,10 +9,8 @@ import sys
 import numpy as np
 import pytest
 
-import maskedlm
 from helpers import finetune_runs
 from maskedlm.cli import main
-from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.inference.vectors import standardise, vectors
 from maskedlm.inference.words_in_context import compare, pairs
 
@@ -55,15 +53,6 @@ def test_cosines_of_word_vectors(model, fitted, monkeypatch):
   assert made[2][1].cosine == pytest.approx(1, abs=1e-5)
 
 
-def test_the_python_interface(workdir, fitted):
-  model = maskedlm.load(workdir)
-  made = model.similarity(PAIRS, standardise=fitted)
-  again = model.similarity([PAIRS[0]], layers=(-1, 0), combine="concat")
-  assert made[2].cosine == pytest.approx(1, abs=1e-5)
-  assert made[0].standardised and again[0].standardised is None
-  assert model.similarity([]) == []
-
-
 def word_vector(model, marked):
   text = marked.replace("*", "")
   options = vectors.VectorOptions(unit="word")
@@ -75,20 +64,6 @@ def word_vector(model, marked):
 
 def cosine(u, v):
   return u @ v / np.sqrt((u @ u) * (v @ v))
-
-
-def test_other_vectors_are_refused(model, fitted):
-  options = vectors.VectorOptions(layers=(0,))
-  with pytest.raises(ConfigError, match="fitted with layers"):
-    standardise.open_word_standardiser(str(fitted), model, options)
-  file = standardise.load_standardiser(fitted)
-  assert file.about["unit"] == "word"
-
-
-def test_a_word_without_tokens(model):
-  pair = pairs.make_pair("the *\u0001*", "the *cat*", file="a", line=7)
-  with pytest.raises(DataError, match=r"a:7: .* has no token"):
-    list(compare.compare(model, [pair], vectors.VectorOptions()))
 
 
 def test_the_best_threshold_by_hand():

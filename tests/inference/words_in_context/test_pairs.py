@@ -50,24 +50,3 @@ def test_wic(tmp_path):
     ("place", "Places", False),
     ("approaches", "approach", True),
   ]
-
-
-def test_superglue(tmp_path):
-  path = tmp_path / "val.jsonl"
-  entry = {
-    "word": "place",
-    "idx": 0,
-    "label": True,
-    "sentence1": "In my place .",
-    "start1": 6,
-    "end1": 11,
-    "sentence2": "Places fill",
-    "start2": 0,
-    "end2": 6,
-  }
-  path.write_text(json.dumps(entry))
-  (found,) = pairs.read_wic(str(path))
-  assert (shown(found.a), shown(found.b), found.same) == (
-    *("place", "Places"),
-    True,
-  )
