@@ -11,7 +11,7 @@ import sys
 import jax
 import pytest
 
-from helpers import tiny as tiny_run
+from helpers import in_process
 from maskedlm.cli import main
 from maskedlm.core.errors import CheckpointError, ConfigError, InteropError
 from maskedlm.runtime import console, output_files, output_options, startup
@@ -125,15 +125,16 @@ def test_a_current_folder_that_is_gone_is_one_line(
   monkeypatch.chdir(tmp_path)
 
 
-def test_an_output_never_replaces_the_current_folder(tiny, tmp_path):
+def test_an_output_never_replaces_the_current_folder(
+  tiny, tmp_path, monkeypatch
+):
   """An empty one was: `ls` showed nothing, and later commands failed."""
   config, _ = tiny
   inside = tmp_path / "a" / "b"
   inside.mkdir(parents=True)
+  monkeypatch.chdir(inside)
   for out in (".", "..", str(inside), "../b/"):
-    made = tiny_run.run(
-      "prepare", f"--config={config}", f"--out={out}", cwd=inside
-    )
+    made = in_process.run("prepare", f"--config={config}", f"--out={out}")
     assert made.returncode == 2 and made.stderr.count("error: ") == 1
     assert "current folder" in made.stderr and "\n" not in made.stderr.strip()
   assert not any(inside.iterdir())

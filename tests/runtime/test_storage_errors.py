@@ -177,15 +177,6 @@ def test_a_stray_file_or_folder_in_a_workdir_is_one_line(tmp_path, name):
     (folder / name).mkdir(exist_ok=True)
 
 
-@pytest.mark.parametrize("number", [errno.ETIMEDOUT, errno.EBUSY, errno.EIO])
-def test_errors_of_network_disks_are_one_line(number):
-  error = OSError(number, "any", "/nfs/run/a.json")
-  raised = storage_errors.unusable(error)
-  assert isinstance(raised, StorageError) and "/nfs/run/a.json" in str(raised)
-  again = raised_within(storage_errors.disk_errors("/nfs/run"), error)
-  assert isinstance(again, StorageError) and "/nfs/run/a.json" in str(again)
-
-
 def test_an_output_that_nobody_reads_is_no_error_of_a_disk():
   error = BrokenPipeError(errno.EPIPE, "Broken pipe")
   assert storage_errors.unusable(error) is None

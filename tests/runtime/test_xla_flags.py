@@ -83,13 +83,6 @@ def test_libtpu_without_a_tpu_is_ignored(monkeypatch, device, expected):
   assert xla_flags.find_platform({}) == expected
 
 
-def test_every_flag_has_a_reason():
-  of_platforms = [flags for _, flags in xla_flags.FLAGS.values()]
-  for flags in (*of_platforms, *xla_flags.STEP_OPTIONS.values()):
-    assert all(flag.reason for flag in flags)
-    assert len({flag.name for flag in flags}) == len(flags)
-
-
 def test_step_options_are_those_of_the_chip():
   tpus = {
     kind
