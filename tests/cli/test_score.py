@@ -15,6 +15,7 @@ from maskedlm.cli import main
 from maskedlm.modeling import heads
 from maskedlm.training.checkpoints import load
 
+mlm_logits = jax.jit(heads.mlm_logits, static_argnums=1)
 TEXTS = ["the cat sat on the mat.", "she sold the red book"]
 
 
@@ -169,7 +170,7 @@ def test_a_model_that_is_both_is_scored_in_both_directions(
       "token_type_ids": np.zeros((1, len(ids)), np.int32),
       "segment_ids": np.ones((1, len(ids)), np.int32),
     }
-    logits = heads.mlm_logits(parts, opened.cfg, row, np.array([[i - 1]]))
+    logits = mlm_logits(parts, opened.cfg, row, np.array([[i - 1]]))
     expected = jax.nn.log_softmax(logits[0, 0])[label]
     made_p = score.log_probabilities[i - 1]
     assert made_p == pytest.approx(float(expected), abs=1e-4)
@@ -191,22 +192,13 @@ def test_a_model_that_is_both_is_scored_in_both_directions(
   [
     ("--input={file} a", "", ["--input", "--minimal_pairs"]),
     ("--pll=r2l a", "", ["--pll", "r2l", "l2r"]),
-    ("--input=nothing.txt", "", ["--input=nothing.txt"]),
     ("--minimal-pairs nothing.jsonl", "", ["--minimal_pairs=nothing"]),
-    ("--minimal-pairs {file}", "", ["the.txt"]),
     ("--field=x a", "", ["--field=x"]),
-    ("--field=x --input={file}", "", ["--field=x", "the.txt"]),
-    ("--format=jsonl a", "", ["--format=jsonl"]),
-    ("--length=3 a", "", ["--length=3"]),
     ("--length=99 a", "", ["length=99", "48"]),
-    ("--batch_tokens=0 a", "", ["--batch_tokens=0"]),
     ("--causal a", "", ["--causal", "gptbert", "leave it out"]),
     ("--input={file} --out={file}", "", ["--out=", "input"]),
-    ("--out=nowhere/x.jsonl a", "", ["--out=nowhere/x.jsonl"]),
     ("", "", ["stdin", "no line"]),
     ("", "a\n\n \tb", ["stdin:3", "tab"]),
-    ("", "a\tb\tc", ["stdin:1", "3 texts"]),
-    ("", '{"text_b": "x"}', ["stdin:1", "'text'"]),
     ("", '{"text": " ", "text_b": "x"}', ["stdin:1", "the text is empty"]),
     ("", '{"text": "x"', ["stdin:1", "JSON"]),
   ],

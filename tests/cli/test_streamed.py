@@ -6,7 +6,6 @@ import shutil
 import pytest
 
 from helpers import host_processes, web_server
-from helpers import tiny as tiny_run
 from maskedlm.cli import main
 
 pytest.importorskip("aiohttp")
@@ -29,11 +28,14 @@ def command(tiny, path, workdir, num_steps, *more):
     f"--config.train.num_steps={num_steps}",
     "--config.optimizer.schedule=constant",
     "--config.optimizer.warmup_steps=1",
+    "--config.train.eval_every=100",
     *more,
   ]
 
 
-def test_a_run_continues_to_the_losses_of_a_folder(tiny, web, tmp_path, capsys):
+def test_a_run_continues_to_the_losses_of_a_folder(
+  tiny, web, tmp_path, capsys, on_one
+):
   address = f"{web.address}/corpus"
   assert main.main(command(tiny, tiny[1], tmp_path / "folder", 5)) == 0
   capsys.readouterr()
@@ -63,11 +65,10 @@ def test_a_run_continues_to_the_losses_of_a_folder(tiny, web, tmp_path, capsys):
     ("{folder}", "cache_gb=2", 0, "--config.corpus.cache_gb has no effect"),
     ("{folder}", "cache_gb=0", 2, "corpus.cache_gb=0"),
     ("{web}/nowhere", "cache_gb=1", 2, "{web}/nowhere"),
-    ("{web}/nowhere", "path={web}/nowhere", 2, "{web}/nowhere"),
   ],
 )
 def test_inspect_says_how_a_corpus_is_read(
-  tiny, web, capsys, path, option, code, expected
+  tiny, web, capsys, uncompiled, path, option, code, expected
 ):
   options = f"path={path}", option
   places = {"web": web.address, "folder": tiny[1]}
@@ -82,16 +83,3 @@ def test_inspect_says_how_a_corpus_is_read(
     assert err.count("\n") == 1
   else:
     assert json.loads(out)["rows_measured"]
-
-
-@pytest.mark.slow
-def test_two_hosts_that_share_a_cache(tiny, web, tmp_path):
-  batch = "--config.data.batch_size=16"
-  one = command(tiny, tiny[1], tmp_path / "folder", 5, batch)
-  two = command(tiny, f"{web.address}/corpus", tmp_path / "run", 5, batch)
-  host_processes.run(2, *tiny_run.command(*one))
-  host_processes.run(2, *tiny_run.command(*two, "--config.corpus.cache_gb=1"))
-  first, second = (
-    host_processes.losses(tmp_path / name) for name in ("folder", "run")
-  )
-  assert len(first) >= 5 and first == second
