@@ -157,19 +157,6 @@ def test_a_damaged_corpus_is_not_taken_for_none(tmp_path):
     _config(tmp_path, f"corpus.path={tmp_path}")
 
 
-def test_options_of_a_prepared_corpus_are_said_to_have_no_effect(
-  tmp_path, vocab, capsys
-):
-  path = _prepared(tmp_path, f"tokenizer.path={vocab}")
-  capsys.readouterr()
-  _config(tmp_path, f"corpus.path={path}", "corpus.shard_tokens=99")
-  assert "corpus.shard_tokens=99 without effect" in capsys.readouterr().err
-  _config(tmp_path, f"corpus.path={path}", "corpus.sentences=split")
-  assert "without effect" not in capsys.readouterr().err
-  _config(tmp_path, f"corpus.path={path}", "data.alpha=0.5")
-  assert "data.alpha=0.5 without effect: " in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("is_served", [False, True])
 def test_a_corpus_brings_a_given_tokenizer(
   tmp_path, vocab, monkeypatch, is_served

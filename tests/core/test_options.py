@@ -61,16 +61,6 @@ def test_a_changed_default_keeps_the_rest():
   assert [*options.frozen("a", Steeper)] == ["a.rate", "a.pack"]
 
 
-def test_help_has_value_meaning_and_range():
-  lines = [*options.help_lines("a", Options, Options(steps=7))]
-  assert lines[:2] == [
-    "  --config.a.steps=7",
-    "      Steps. Values: 1 or more.",
-  ]
-  assert "      A rate. Values: above 0, at most 1. Fixed." in lines
-  assert "      A shape. Values: 'flat', 'steep'." in lines
-
-
 def test_every_number_of_pretraining_has_a_range():
   sections = dict(defaults.SECTIONS)
   for name in objectives.names():

@@ -84,13 +84,3 @@ def train_sentencepiece(path, texts=None, **options):
       minloglevel=2,
       **{"vocab_size": 300, "character_coverage": 0.98, **options},
     )
-
-
-def words_of(text, encoding):
-  """Returns the text of each word, from the spans of its tokens."""
-  spans = {}
-  for (a, b), word in zip(encoding.offsets, encoding.word_ids, strict=True):
-    first, last = spans.get(word, (a, b))
-    spans[word] = min(a, first), max(b, last)
-  assert list(spans) == list(range(len(spans)))
-  return [text[a:b] for a, b in spans.values()]

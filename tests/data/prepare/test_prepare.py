@@ -114,42 +114,6 @@ def test_the_same_bytes_with_any_number_of_workers(
   assert one == three
 
 
-def test_a_finished_corpus_is_used_again(make_config, tmp_path):
-  config = make_config(make_text(1, 40))
-  first = prepare_corpus(config, tmp_path / "corpus")
-  before = os.stat(first.path).st_mtime_ns
-  lines = []
-  config.corpus.num_workers = 2  # Makes no difference.
-  config.seed = 5
-  again = prepare_corpus(config, tmp_path / "corpus", log=lines.append)
-  assert again.fingerprint == first.fingerprint
-  assert os.stat(first.path).st_mtime_ns == before
-  assert "prepared before" in lines[0]
-
-
-@pytest.mark.parametrize(
-  ("section", "option", "value", "there"),
-  [
-    ("corpus", "heldout_share", 0.25, 0.01),
-    ("corpus", "language", "de", "en"),
-    ("tokenizer", "vocab_size", 61, 60),
-  ],
-)
-def test_other_options_are_rejected(
-  make_config, tmp_path, section, option, value, there
-):
-  config = make_config(make_text(1, 40))
-  prepare_corpus(config, tmp_path / "corpus")
-  config[section][option] = value
-  with pytest.raises(CorpusError) as error:
-    prepare_corpus(config, tmp_path / "corpus")
-  message = str(error.value)
-  assert f"{section}.{option}={value!r} (there {there!r})" in message
-  assert f"give --config.{section}.{option}={there};" in message
-  assert "remove" not in message
-  assert message.count("(there ") == 1
-
-
 def test_the_error_names_options_that_open_the_corpus(make_config, tmp_path):
   """Of several: parts and source, options of later versions, quotes."""
   path = tmp_path / "corpus"
@@ -234,40 +198,6 @@ def test_one_process_prepares_at_a_time(make_config, tmp_path):
   assert "prepared before" in lines[1]
   assert len(lines) == 2
   assert sorted(os.listdir(tmp_path)) == ["corpus", "text.txt"]
-
-
-def test_real_text(data_dir, tmp_path):
-  whole = (data_dir / "text" / "en_novels.txt").open(encoding="utf-8")
-  with whole:
-    text = whole.read(400_000).rpartition("\n")[0] + "\n"
-  (tmp_path / "novels.txt").write_text(text, encoding="utf-8")
-  config = defaults.default()
-  config.corpus.update(
-    source=f"text:{tmp_path}/novels.txt", sentences="lines", num_workers=1
-  )
-  config.corpus.heldout_share = 0.0  # Else chapters are cut at windows.
-  config.tokenizer.vocab_size = 3000
-  corpus = prepare_corpus(config, tmp_path / "corpus")
-  lines = [d.split("\n") for d in text.strip().split("\n\n")]
-  splits = corpus.meta["splits"]
-  assert len(lines) == sum(s["documents"] for s in splits.values())
-  assert store.verify_corpus(corpus.path) == []
-  report = corpus.meta["report"]
-  tokens = sum(s["tokens"] for s in splits.values())
-  assert report["words"] == len(text.split())
-  assert report["unknown tokens"] < 1e-3 * tokens
-  assert 3 < report["characters"] / tokens < 5
-  # Entropy of BERT-like vocabularies on prose, in nats.
-  assert 5 < store.unigram_entropy(corpus) < 7
-  # The text, token by token.
-  found = [
-    np.concatenate(sentences).tolist()
-    for split in (corpus.train, corpus.heldout)
-    for sentences in stored(split)
-  ]
-  encode = corpus.tokenizer.encode_batch
-  given = [np.concatenate(encode(document)).tolist() for document in lines]
-  assert sorted(found) == sorted(given)
 
 
 @pytest.mark.parametrize("kind", ["characters", "kmers", "bpe"])

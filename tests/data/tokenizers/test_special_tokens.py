@@ -70,24 +70,6 @@ def test_prompts_may_contain_special_tokens(any_tokenizer):
     assert ids[last + 1 : ids.index(special.sep)] == [dot]
 
 
-def test_specials_of_trained_tokenizers(trained):
-  names = {
-    "wordpiece": ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"],
-    "bpe": ["<s>", "<pad>", "</s>", "<unk>", "<mask>"],
-    "unigram": ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"],
-  }
-  for (kind, _), (tokenizer, _) in trained.items():
-    assert [tokenizer.tokens(i) for i in range(5)] == names[kind]
-    assert sorted(tokenizer.special) == tokenizer.special_ids.tolist()
-    assert tokenizer.special_ids.tolist() == [0, 1, 2, 3, 4]
-    assert tokenizer.vocab_size == 1009
-    pad, unk, cls, sep, mask = map(tokenizer.tokens, tokenizer.special)
-    assert (pad[1:-1] + unk[1:-1]).lower() == "padunk"
-    assert cls in ("[CLS]", "<s>")
-    assert sep in ("[SEP]", "</s>")
-    assert mask[1:-1].lower() == "mask"
-
-
 def test_special_tokens_are_appended_to_a_plain_sentencepiece_model(tmp_path):
   train_sentencepiece(
     tmp_path / "plain.model"

@@ -23,14 +23,14 @@ def ids(folder):
   return [i.tolist() for i in load_tokenizer(folder).encode_batch(ODD)]
 
 if __name__ == "__main__":
-  for kind, lowercase in KINDS:
+  for kind, lowercase in KINDS[::2]:
     folder = f"{sys.argv[1]}/{kind}{lowercase}"
     new = train_tokenizer(
       sentences(), kind=kind, vocab_size=1009, lowercase=lowercase)
     new.save(folder)
     expected = [i.tolist() for i in new.encode_batch(ODD)]
     with multiprocessing.get_context("fork").Pool(2) as pool:
-      assert pool.map(ids, [folder] * 4) == [expected] * 4
+      assert pool.map(ids, [folder] * 2) == [expected] * 2
     print(new.sha256)
   assert "jax" not in sys.modules
 """
@@ -48,7 +48,7 @@ def test_another_process_trains_the_same_and_is_quiet(trained, tmp_path):
     check=False,
   )
   assert done.stderr == ""
-  assert done.stdout.split() == [trained[key][0].sha256 for key in KINDS]
+  assert done.stdout.split() == [trained[key][0].sha256 for key in KINDS[::2]]
   for key in KINDS:
     tokenizer, folder = trained[key]
     assert load_tokenizer(folder).sha256 == tokenizer.sha256
