@@ -76,16 +76,6 @@ def test_bad_input_is_one_line_with_the_remedy(argv, words):
     assert word in text
 
 
-def test_an_optimizer_s_name_replaces_the_whole_section():
-  _, config = parse(f"--config={CONFIG}", "--config.optimizer=muon")
-  assert config.optimizer.to_dict() == presets.muon().to_dict()
-  _, config = parse(
-    f"--config={CONFIG}", "--config.optimizer", "lamb", "--config.seed=3"
-  )
-  assert config.optimizer.to_dict() == presets.lamb().to_dict()
-  assert config.seed == 3
-
-
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
 def test_single_options_apply_on_top_of_a_preset_in_any_order(order):
   argv = (

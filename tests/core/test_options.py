@@ -61,16 +61,6 @@ def test_a_changed_default_keeps_the_rest():
   assert [*options.frozen("a", Steeper)] == ["a.rate", "a.pack"]
 
 
-def test_every_number_of_pretraining_has_a_range():
-  sections = dict(defaults.SECTIONS)
-  for name in objectives.names():
-    sections[f"objective {name}"] = objectives.load_objective(name).Options
-  for name, cls in sections.items():
-    for field in dataclasses.fields(cls):
-      if field.type in (int, float):
-        assert options.describe_range(field), f"{name}.{field.name}"
-
-
 def _all_options():
   for name, cls in defaults.SECTIONS.items():
     yield name, cls

@@ -3,8 +3,6 @@
 In numbered corpora, id - FIRST_ID is the token's place in the split.
 """
 
-import collections
-
 import numpy as np
 import pytest
 
@@ -15,8 +13,6 @@ from helpers.splits import (
   make_batches,
   make_corpus,
   make_data,
-  make_split,
-  numbered_documents,
   random_documents,
 )
 from maskedlm.core.errors import CorpusError
@@ -86,38 +82,6 @@ def test_document_rows_equal_a_plain_loop(
   }
 
 
-def windows(documents, begin, num, *, isolate_documents=False, length=8):
-  lengths = [sum(map(len, document)) + 1 for document in documents]
-  batch = text_rows.stream_rows(
-    make_split(documents).tokens,
-    np.cumsum([0, *lengths]),
-    np.array([begin]),
-    np.array([num]),
-    length=length,
-    special=SPECIAL,
-    isolate_documents=isolate_documents,
-  )
-  return {name: x[0].tolist() for name, x in batch.items()}
-
-
-def test_isolated_documents_by_hand():
-  documents = [[[10, 11, 12], [13, 14]], [[20, 21]]]
-  batch = windows(documents, 3, 6, isolate_documents=True)
-  assert batch["input_ids"] == [CLS, 13, 14, SEP, 20, 21, SEP, SEP]
-  assert batch["segment_ids"] == [1, 1, 1, 1, 2, 2, 2, 2]
-  assert batch["positions"] == [0, 1, 2, 3, 0, 1, 2, 3]
-  # The row begins with the [SEP] of the previous document; the same document
-  # after it is another segment.
-  batch = windows(documents, 8, 10, isolate_documents=True, length=12)
-  expected = [CLS, SEP, 10, 11, 12, 13, 14, SEP, 20, 21, SEP, SEP]
-  assert batch["input_ids"] == expected
-  assert batch["segment_ids"] == [1] * 2 + [2] * 6 + [3] * 4
-  assert batch["positions"] == [0, 1, 0, 1, 2, 3, 4, 5, 0, 1, 2, 3]
-  batch = windows([[[10, 11]]], 1, 3, isolate_documents=True)
-  assert batch["input_ids"] == [CLS, 11, SEP, 10, SEP, PAD, PAD, PAD]
-  assert batch["segment_ids"] == [1, 1, 1, 2, 2, 0, 0, 0]
-
-
 class Stream:
   """Full rows one at a time, in plain Python."""
 
@@ -183,25 +147,6 @@ def test_full_rows_equal_plain_loops(
       whole["segment_ids"], batch["segment_ids"] > 0
     )
     assert "positions" not in whole
-
-
-def test_each_epoch_cuts_elsewhere(tmp_path):
-  # A sentence that one epoch cuts in two is whole in most others.
-  documents = numbered_documents(2, 30, 20, 9)
-  num_tokens = sum(len(s) for d in documents for s in d)
-  corpus = make_corpus(tmp_path, documents)
-  reader = make_batches("full_sentences", corpus, make_data(length=24))
-  R = -(-(num_tokens + 30) // 22)
-  firsts = collections.defaultdict(set)
-  for step in range(12 * R // 6):
-    batch = reader.batch_at("train", step)
-    for i in range(6):
-      row = batch["input_ids"][i]
-      firsts[(6 * step + i) // R].add(int(row[row >= FIRST_ID][0]))
-  cuts = [firsts[epoch] for epoch in range(12)]
-  assert len({frozenset(c) for c in cuts}) >= 8  # Of 22 places, 12 draws.
-  every = collections.Counter(first for c in cuts for first in c)
-  assert max(every.values()) <= 4
 
 
 @pytest.mark.parametrize("block", [1, 17])

@@ -41,40 +41,6 @@ def path(tmp_path):
   return tmp_path / "train-00000-of-00001.parquet"
 
 
-def test_conll2003_of_the_hub(path):
-  names = ("O", "B-PER", "I-PER", "B-ORG")
-  rows = [
-    {
-      "id": "0",
-      "tokens": ["Ann", "Lee", "left", "EU"],
-      "pos_tags": [0, 0, 1, 0],
-      "chunk_tags": [0, 1, 2, 0],
-      "ner_tags": [1, 2, 0, 3],
-    },
-    {
-      "id": "1",
-      "tokens": ["Yes"],
-      "pos_tags": [2],
-      "chunk_tags": [0],
-      "ner_tags": [0],
-    },
-  ]
-  source = write(
-    path,
-    rows,
-    ner_tags=sequence(classes(*names)),
-    pos_tags=[classes("NNP", "VBD", "UH")],  # Older files have a list.
-  )
-  assert [(e.words, e.tags) for e in read("tagging", source)] == [
-    (("Ann", "Lee", "left", "EU"), ("B-PER", "I-PER", "O", "B-ORG")),
-    (("Yes",), ("O",)),
-  ]
-  tags = [e.tags for e in read("tagging", source, task="pos")]
-  assert tags == [("NNP", "NNP", "VBD", "NNP"), ("UH",)]
-  spans = [e.spans for e in read("spans", source)]
-  assert spans == [(Entity("PER", 0, 2), Entity("ORG", 3, 4)), ()]
-
-
 ONTONOTES = {
   "document_id": "nw/x",
   "sentences": [
