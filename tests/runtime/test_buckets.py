@@ -119,13 +119,21 @@ def gcs():
     yield served
 
 
+@pytest.fixture(scope="module")
+def saved(gcs):
+  """Returns the objects of a run that has saved steps 1, 2, 3."""
+  checkpoint_states.save_steps("gs://bucket/saved", 1, 2, 3)
+  return {key: gcs.objects[key] for key in keys(gcs, "gs://bucket/saved")}
+
+
 @pytest.fixture
-def run_at(gcs, request):
-  """Returns the address of a run that has saved steps 1, 2, 3."""
+def run_at(gcs, saved, request):
+  """Returns the address of a copy of `saved`."""
   gcs.refused.clear()
-  address = f"gs://bucket/{re.sub(r'[^a-z0-9]+', '_', request.node.name)}"
-  checkpoint_states.save_steps(address, 1, 2, 3)
-  return address
+  name = re.sub(r"[^a-z0-9]+", "_", request.node.name)
+  for key, made in saved.items():
+    gcs.objects[key.replace("/saved/", f"/{name}/", 1)] = made
+  return f"gs://bucket/{name}"
 
 
 def keys(gcs, address, *parts):

@@ -9,7 +9,7 @@ import jax
 import pytest
 
 import maskedlm
-from helpers import finetune_runs, toy, untrained
+from helpers import finetune_runs, in_process, toy, untrained
 from helpers.compilations import compiled_programs
 from helpers.toy_runs import make_config, run
 from maskedlm.config import defaults
@@ -144,7 +144,7 @@ def test_fine_tuning_compiles_each_shape_once(tmp_path):
   config.data.update(length=24, batch_size=8, pack=False)
   config.train.epochs = 3.0
 
-  with compiled_programs() as names:
+  with in_process.devices(), compiled_programs() as names:
     finetune.finetune(finetuning.typed(config), tmp_path / "run")
     counts = Counter(names)
   # All 9 batches are 8 rows of 24, and so are the two of the 13 held-out texts,

@@ -17,7 +17,7 @@ import time
 
 import pytest
 
-from helpers import one_host
+from helpers import in_process, one_host
 from helpers import tiny as tiny_run
 from helpers.host_processes import (
   TESTS,
@@ -40,7 +40,8 @@ def undisturbed(tmp_path_factory):
   @functools.cache
   def workdir(devices):
     folder = tmp_path_factory.mktemp(f"devices{devices}")
-    run(1, *TOY, "train", folder, 20, devices=devices)
+    with in_process.devices(devices):
+      one_host.train_toy(folder, 20)
     return folder
 
   return workdir
@@ -55,7 +56,8 @@ def test_a_signal_to_one_host_stops_all_and_one_host_can_continue(
   assert [code for code, _, _ in finish(hosts)] == [75, 75]
   stopped = steps(tmp_path)[-1]
   assert 6 <= stopped < 20
-  run(1, *TOY, "train", tmp_path, 20, devices=2)
+  with in_process.devices(2):
+    one_host.train_toy(tmp_path, 20)
   # Two hosts with one device each and one host with two agree to the last bit.
   assert losses(tmp_path) == losses(undisturbed(2))
   assert (tmp_path / "config.json").exists()

@@ -144,14 +144,13 @@ def test_chunks_change_neither_loss_nor_gradient(make_task):
     return jax.jit(jax.value_and_grad(loss))(params)
 
   value, gradient = both(13)
-  for chunk in (4, 100):
-    ours, slope = both(chunk)
-    np.testing.assert_allclose(ours, value, rtol=1e-6)
-    jax.tree.map(
-      lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6),
-      slope,
-      gradient,
-    )
+  ours, slope = both(4)
+  np.testing.assert_allclose(ours, value, rtol=1e-6)
+  jax.tree.map(
+    lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6),
+    slope,
+    gradient,
+  )
 
 
 def test_no_logits_of_a_whole_row_exist(make_task):
@@ -285,12 +284,13 @@ def test_a_prediction_does_not_see_its_token(make_task):
   column = np.arange(L)
   unseen = np.stack([column < 5, column > 7])
   label = np.stack([column == 5, column == 7])
+  compiled = jitted_loss(task)
 
   def loss(batch, counted):
     made = dict(task.corrupt(batch, None))
     rows = np.arange(B)[:, None, None] == 0
     made["next_weights"] = made["next_weights"] * (rows & counted)
-    return float(jitted_loss(task)(params, made, None, False)[0]["lm"][0])
+    return float(compiled(params, made, None, False)[0]["lm"][0])
 
   assert loss(changed, unseen) == loss(batch, unseen)
   assert loss(changed, label) != loss(batch, label)

@@ -19,13 +19,11 @@ from helpers.stub_objective import (
   B,
   L,
   V,
-  jitted_loss,
-  random_params,
 )
 from maskedlm.config import defaults as config_lib
 from maskedlm.config import overrides
 from maskedlm.data.corpus import store
-from maskedlm.modeling import flops, masked_lm
+from maskedlm.modeling import flops
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.pretraining.objectives import electra
 
@@ -170,18 +168,6 @@ def test_samples_follow_the_generator():
   assert both == pytest.approx(expected, abs=4.5 * math.sqrt(0.25 / n))
 
 
-def test_the_generator_fills_masks(task):
-  # fill-mask predicts with this tree.
-  params = random_params(task)
-  generator = masked_lm.with_generator(params)
-  _, small = sizes(task)
-  batch = make_batch()
-  hidden = masked_lm.encode(small, generator, batch, None, False)
-  assert hidden.shape == (B, L, 12)
-  table = generator["encoder"]["embeddings"]["token"]["embedding"]
-  assert table is params["encoder"]["embeddings"]["token"]["embedding"]
-
-
 def test_flops_of_both_models(task):
   cfg, small = sizes(task)
   generator = flops.train_flops(small, L, num_predictions=2)  # 15% of 13.
@@ -209,24 +195,6 @@ def real(tiny):
   return made, electra.make_task(
     made, opened, (0, 1), electra.Options(**options)
   )
-
-
-def test_packed_rows_give_a_finite_loss(tiny, real):
-  config, _ = real
-  options = config.objective.to_dict()
-  options.update(generator_size=0.5, pack=True, short_share=0.9)
-  del options["name"]
-  opened = store.open_corpus(pathlib.Path(tiny[1]))
-  task = electra.make_task(config, opened, (0, 1), electra.Options(**options))
-  # Which rows are short enough to share one depends on Python's docstrings.
-  batches = (task.batch_at("train", step) for step in range(20))
-  batch = next(b for b in batches if b["segment_ids"].max() > 1)
-  params = random_params(task)
-  batch = task.corrupt(batch, jax.random.key(0))
-  terms, metrics = jitted_loss(task)(params, batch, None, False)
-  assert terms["discriminator"][1] == np.sum(batch["segment_ids"] > 0)
-  assert all(np.isfinite(s) for s, _ in terms.values())
-  assert metrics["replaced_share"][0] > 0
 
 
 @pytest.mark.slow

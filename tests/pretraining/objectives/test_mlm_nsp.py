@@ -3,7 +3,6 @@
 import math
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -18,11 +17,10 @@ from helpers.stub_objective import (
   make_config,
   make_corpus,
   random_params,
-  shapes,
   stub_batches,
 )
 from maskedlm.core.errors import ConfigError
-from maskedlm.modeling import flops, masked_lm
+from maskedlm.modeling import masked_lm
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.pretraining.objectives import mlm_nsp
 
@@ -50,25 +48,6 @@ def make_batch(num_rows=B):
   }
   batch = {name: x.astype(np.int32) for name, x in batch.items()}
   return {**batch, "example_weights": np.ones(num_rows, np.float32)}
-
-
-def test_init_has_the_four_subtrees(monkeypatch):
-  task, _ = make_task(monkeypatch)
-  params = jax.eval_shape(task.init, jax.random.key(0))
-  assert set(params) == {"encoder", "pooler", "mlm_head", "nsp_head"}
-  del params["encoder"]
-  assert shapes(params) == {
-    "pooler/dense/kernel": (24, 24),
-    "pooler/dense/bias": (24,),
-    "mlm_head/transform/kernel": (24, 24),
-    "mlm_head/transform/bias": (24,),
-    "mlm_head/norm/scale": (24,),
-    "mlm_head/norm/bias": (24,),
-    "mlm_head/bias": (256,),
-    "nsp_head/dense/kernel": (24, 2),
-    "nsp_head/dense/bias": (2,),
-  }
-  assert {x.dtype for x in jax.tree.leaves(params)} == {jnp.dtype("float32")}
 
 
 def test_nsp_by_hand(monkeypatch):
@@ -135,19 +114,6 @@ def test_corrupt_keeps_the_rest_of_the_batch(monkeypatch):
   )
 
 
-def test_batches_are_asked_for_as_configured(monkeypatch):
-  config = make_config("mlm_nsp")
-  task, asked = make_task(monkeypatch, config, short_share=0.2)
-  assert asked == {
-    "config": config,
-    "shard": (1, 2),
-    "short_share": 0.2,
-    "pack": None,
-  }
-  assert task.num_heldout_batches == 3
-  assert task.batch_at("train", 3) == task.row_ids("train", 3) == ("train", 3)
-
-
 def test_sentence_order_has_its_own_batches(monkeypatch):
   asked = stub_batches(
     monkeypatch, mlm_nsp.pair_rows, "sop_batches", num_heldout=5
@@ -155,21 +121,6 @@ def test_sentence_order_has_its_own_batches(monkeypatch):
   task, _ = make_task(monkeypatch, pairs="sop", pack=True)
   assert task.num_heldout_batches == 5
   assert asked["pack"]
-
-
-def test_flops_and_predictions_follow_the_rows(monkeypatch):
-  config = make_config("mlm_nsp")
-  config.data.update(length=17, batch_size=3)
-  task, _ = make_task(monkeypatch, config)
-  cfg = EncoderConfig(**task.describe["encoder"])
-  by_hand = 3 * flops.train_flops(cfg, 17, num_predictions=3)  # 2.55
-  assert task.flops(0) == task.flops(9) == by_hand
-  batch = {
-    name: np.zeros((3, 17) if x.ndim == 2 else 3, x.dtype)
-    for name, x in make_batch().items()
-  }
-  shapes = jax.eval_shape(task.corrupt, batch, jax.random.key(0))
-  assert shapes["masked_positions"].shape == (3, 3)
 
 
 def test_random_tokens_by_frequency_or_uniform(monkeypatch):

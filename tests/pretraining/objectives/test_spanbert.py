@@ -61,23 +61,6 @@ def randomise(params):
   )
 
 
-def test_init_has_the_three_subtrees(monkeypatch):
-  task, _ = make_task(monkeypatch)
-  params = jax.eval_shape(task.init, jax.random.key(0))
-  assert stub_objective.shapes(params["sbo_head"]) == {
-    "place/embedding": (3, 7),
-    "first/dense/kernel": (2 * 24 + 7, 24),
-    "first/dense/bias": (24,),
-    "first/norm/scale": (24,),
-    "first/norm/bias": (24,),
-    "second/dense/kernel": (24, 24),
-    "second/dense/bias": (24,),
-    "second/norm/scale": (24,),
-    "second/norm/bias": (24,),
-    "bias": (256,),
-  }
-
-
 # Boundaries.
 
 
@@ -286,13 +269,6 @@ def test_a_packed_row_equals_its_parts(monkeypatch):
     )
     assert (inside == left).all()
     assert (inside == right).all()
-
-
-def test_batches_are_asked_for_as_configured(monkeypatch):
-  config = make_config()
-  task, asked = make_task(monkeypatch, config, pack=True)
-  assert asked == {"config": config, "shard": (1, 2), "pack": True}
-  assert task.batch_at("train", 3) == task.row_ids("train", 3) == ("train", 3)
 
 
 def test_flops_follow_the_rows(monkeypatch):
