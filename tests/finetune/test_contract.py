@@ -1,6 +1,8 @@
 """Every task: from a labelled file to a checkpoint, evaluate and predict."""
 
+import contextlib
 import dataclasses
+import functools
 import json
 import math
 import pathlib
@@ -23,17 +25,23 @@ from maskedlm.finetune import initial_params, predict, run
 from maskedlm.finetune.constituency.metrics import PUNCTUATION
 from maskedlm.finetune.contract import Setup, options_that
 from maskedlm.modeling import masked_lm
+from maskedlm.training import sharding
 
 TASKS = configs.task_names()
 
 
 # Resuming is the loop's; these differ in their rows and in what they tune.
-RESUMED = [
-  task
-  if task in ("retrieval", "spans", "tagging")
-  else pytest.param(task, marks=pytest.mark.slow)
-  for task in TASKS
-]
+# Only they have dropout and 8 devices, of which compiling is a third each:
+# test_teacher.py traces the dropout of every task.
+WHOLE = ("retrieval", "spans", "tagging")
+FROZEN = ("features", "text_features")
+# Much like retrieval and classification, which are quick.
+RARE = ("similarity", "splade", "text_features")
+
+
+def slow_but(*quick):
+  slow = functools.partial(pytest.param, marks=pytest.mark.slow)
+  return [task if task in quick else slow(task) for task in TASKS]
 
 
 class Run(NamedTuple):
@@ -50,13 +58,16 @@ def test_every_task_has_a_file_here():
   assert task_files.task_names() == TASKS
 
 
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory):
-  folder = tmp_path_factory.mktemp("contract") / "encoder"
-  return str(runs.make_encoder(folder, init_stddev=0.2))
+@contextlib.contextmanager
+def on_devices(task):
+  with pytest.MonkeyPatch.context() as patched:
+    if task not in WHOLE:
+      one = functools.partial(sharding.make_mesh, devices=jax.devices()[:1])
+      patched.setattr(sharding, "make_mesh", one)
+    yield
 
 
-@pytest.fixture(scope="module", params=TASKS)
+@pytest.fixture(scope="module", params=slow_but(*{*TASKS} - {*RARE}))
 def made(request, encoder, tmp_path_factory) -> Run:
   folder = tmp_path_factory.mktemp(request.param)
   config = configs.default(request.param)
@@ -65,15 +76,20 @@ def made(request, encoder, tmp_path_factory) -> Run:
     path = folder / f"{part}{file.suffix}"
     path.write_text(file.text)
     config.data[part] = str(path)
-  config.init_from = encoder
+  config.init_from = str(encoder)
   config.task.update(file.options)
   config.data.update(length=24, batch_size=8)
   config.model.unroll = False  # Half as much to compile.
   config.optimizer.learning_rate = 1e-2
   config.train.update(epochs=1.2, evals_per_epoch=1.5)  # Of 5 steps.
   config.train.update(log_every=1, keep_last=2)
+  if request.param in FROZEN:
+    config.optimizer.frozen_layers = -1  # As in their configs.
+  if request.param not in WHOLE:
+    config.model.update(dropout=0.0, attention_dropout=0.0)
   configs.validate(config)
-  result = run.finetune(configs.typed(config), folder / "run")
+  with on_devices(request.param):
+    result = run.finetune(configs.typed(config), folder / "run")
   return Run(request.param, config, folder / "run", result, file.line)
 
 
@@ -104,9 +120,20 @@ def test_a_run_leaves_its_files(made):
     assert (made.workdir / name).read_text() == text
 
 
-@pytest.mark.parametrize("made", RESUMED, indirect=True)
+@pytest.mark.parametrize("made", ["features"], indirect=True)
+def test_features_leave_the_encoder_as_it_was(made, encoder):
+  before, after = (
+    predict.load.open_best(path).params["encoder"]
+    for path in (encoder, made.workdir)
+  )
+  jax.tree.map(np.testing.assert_array_equal, after, before)
+
+
+@pytest.mark.parametrize("made", slow_but(*WHOLE), indirect=True)
 def test_a_resumed_run_ends_with_the_same_bits(made, tmp_path):
-  runs.check_resumed(made.config, made.workdir, made.result, tmp_path / "copy")
+  copy = tmp_path / "copy"
+  with on_devices(made.task):
+    runs.check_resumed(made.config, made.workdir, made.result, copy)
 
 
 def test_evaluate_gives_the_result_of_the_run(made, capsys):
@@ -135,15 +162,6 @@ def test_a_run_from_a_run_of_the_same_task_begins_where_it_ended(made, capsys):
   jax.tree.map(np.testing.assert_array_equal, begin(fresh), start.params)
 
 
-def test_predict_prints_a_line_for_each_input(made, capsys):
-  lines = [made.line] * 3
-  found = call(capsys, made, "predict", "--json", *lines).splitlines()
-  assert len(found) == 3
-  show = predict.open_model(made.workdir).task.format_prediction
-  shown = call(capsys, made, "predict", *lines)
-  assert shown == "".join(f"{show(json.loads(line))}\n" for line in found)
-
-
 WINDOWED = {
   "constituency",
   "coreference_chains",
@@ -156,17 +174,21 @@ WINDOWED = {
 }
 
 
-def test_predict_says_what_it_cuts(made, capsys):
+def test_predict_prints_each_input_and_says_what_it_cuts(made, capsys):
   """Rows of 24 tokens; tasks that can't read windows lose the rest."""
   longer = " the" * 40
   if made.line.startswith("{"):
     line = made.line.replace("said a word", "said a word" + longer)
   else:
     line = made.line + longer
-  argv = ["predict", "--checkpoint", str(made.workdir)]
+  argv = ["predict", "--checkpoint", str(made.workdir), made.line, line]
   capsys.readouterr()
-  assert main.main([*argv, made.line, line]) == 0
-  said = capsys.readouterr().err
+  assert main.main(argv) == 0
+  shown, said = capsys.readouterr()
+  show = predict.open_model(made.workdir).task.format_prediction
+  found = call(capsys, made, "predict", "--json", made.line, line).splitlines()
+  assert len(found) == 2
+  assert shown == "".join(f"{show(json.loads(line))}\n" for line in found)
   if made.task in WINDOWED:
     assert "cut to 24 tokens" not in said
   else:
@@ -217,10 +239,7 @@ def test_options(name):
   assert config.task.kind == config.name == name
   assert configs.task_of(configs.typed(config)).name == name
   configs.validate(config)
-  assert {**config.task} == {
-    "kind": name,
-    **dataclasses.asdict(options()),
-  }
+  assert {**config.task} == {"kind": name, **dataclasses.asdict(options())}
   with pytest.raises(ConfigError, match=r"task='no_such_option' is unknown"):
     configs.make_task(name, {"no_such_option": 1})
   frozen = configs.frozen_options(configs.typed(config))

@@ -5,7 +5,6 @@ its own batches, is compared with bounds worked by hand.
 """
 
 import functools
-import json
 
 import jax
 import pytest
@@ -38,12 +37,9 @@ MATMULS = {
   "classification": ENCODER + 6 * B * (D * D + CLASSES * D),
   # Tags of every token: B-x, I-x, O.
   "tagging": ENCODER + 6 * B * L * CLASSES * D,
-  # Where an answer begins and ends.
-  "question_answering": ENCODER + 6 * B * L * 2 * D,
 }
 # Dropout is a third of the time to compile, so one task has it.
-DROPOUT = {"classification": 0.1, "tagging": 0.0, "question_answering": 0.0}
-OPTIONS = {"question_answering": {"max_answer_length": 8}}
+DROPOUT = {"classification": 0.1, "tagging": 0.0}
 
 
 def write_classification(path):
@@ -56,21 +52,9 @@ def write_tagging(path):
   path.write_text(("".join(f"the\t{tag}\n" for tag in tags) + "\n") * B)
 
 
-def write_questions(path):
-  context = " ".join(["the"] * (WORDS - 4))  # A question of 3, another [SEP].
-  answer = {"text": "the", "answer_start": 4}
-  asked = [
-    {"id": str(i), "question": "the the the", "answers": [answer]}
-    for i in range(B)
-  ]
-  made = {"paragraphs": [{"context": context, "qas": asked}]}
-  path.write_text(json.dumps({"version": "1.1", "data": [made]}))
-
-
 FILES = {
   "classification": ("x.tsv", write_classification),
   "tagging": ("x.conll", write_tagging),
-  "question_answering": ("x.json", write_questions),
 }
 
 
@@ -92,7 +76,6 @@ def compiled(encoder, tmp_path_factory):
     write(path)
     config = configs.default(name)
     config.init_from = str(encoder)
-    config.task.update(OPTIONS.get(name, {}))
     config.data.update(train=str(path), dev=str(path), length=S, batch_size=B)
     rate = DROPOUT[name]
     config.model.update(dropout=rate, attention_dropout=rate)

@@ -5,25 +5,17 @@ import json
 
 import pytest
 
-from helpers import finetune_runs as runs
+from helpers import untrained
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
-from maskedlm.finetune import data_files, run, splits
+from maskedlm.finetune import data_files, splits
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-  """Returns a folder with a run of two steps on columns `word tag`."""
-  path = tmp_path_factory.mktemp("reading")
-  file = path / "train.conll"
-  file.write_text("the O\ncat B-PER\nsat I-PER\n\na O\ndog B-PER\n")
-  config = configs.default("tagging")
-  config.init_from = str(runs.make_encoder(path / "encoder"))
-  config.data.update(train=str(file), dev=str(file), length=32, batch_size=8)
-  config.train.update(epochs=2, log_every=1)
-  run.finetune(configs.typed(config), path / "run")
-  return path / "run"
+  """Returns the workdir of a model of tags."""
+  return untrained.finetuned(tmp_path_factory.mktemp("reading") / "run", "ner")
 
 
 def test_override():
@@ -86,7 +78,7 @@ def test_options_of_reading_can_be_set_beside_a_checkpoint(
 def test_other_options_can_not_be_set_beside_a_checkpoint(
   folder, capsys, verb, token, message
 ):
-  data = f"{'en:' if verb == 'transfer' else ''}{folder / 'config.json'}"
+  data = f"{'en:' if verb == 'transfer' else ''}{__file__}"
   argv = [verb, "--checkpoint", str(folder), "--data", data, token]
   assert main.main(argv) == 2
   error = capsys.readouterr().err

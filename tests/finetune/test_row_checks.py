@@ -5,16 +5,10 @@ import json
 import jax
 import pytest
 
-from helpers import finetune_runs as runs
 from maskedlm.core.errors import DataError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import run
 from maskedlm.training import sharding
-
-
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory):
-  return runs.make_encoder(tmp_path_factory.mktemp("learnable") / "encoder")
 
 
 def start(encoder, task, path, *, train=None, data=None, **options):

@@ -66,14 +66,6 @@ def test_a_grid_is_run_and_the_best_result_returned(runs, tmp_path, capsys):
   assert "| 1e-05 | 32 | 3 | 3 | 0.7000 | 0.2000 | 0.7000 | 0.9000 | 1 |" in out
 
 
-def test_the_standard_deviation_of_few_runs():
-  made = [{"best_metric": "f1", "f1": x, "degenerate": False} for x in (0.5, 1)]
-  assert sweep.summarise_runs((1e-5, 8, 1), made[:1]).scores.stddev == 0.0
-  two = sweep.summarise_runs((1e-5, 8, 1), made)
-  # Divided by n - 1: 2 * 0.25 ** 2.
-  assert two.scores.stddev == pytest.approx(0.125**0.5)
-
-
 def test_the_test_figures_of_restarts_are_averaged_too(
   runs, more, tmp_path, capsys
 ):

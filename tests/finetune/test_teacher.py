@@ -2,11 +2,12 @@
 
 import json
 import pathlib
+import shutil
 
 import jax
 import pytest
 
-from helpers import finetune_runs, task_files
+from helpers import finetune_runs, task_files, untrained
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import run
@@ -25,6 +26,8 @@ SCORES = {
   "spans": 0,
 }
 
+NO_DROPOUT = {"model.dropout": 0.0, "model.attention_dropout": 0.0}
+
 
 @pytest.fixture(autouse=True, scope="module")
 def one_device():
@@ -39,15 +42,22 @@ def one_device():
     yield
 
 
-@pytest.fixture(scope="module")
-def encoders(tmp_path_factory):
-  """Returns two encoders, of 4 layers and of 2."""
-  folder = tmp_path_factory.mktemp("encoders")
-  large = {"num_layers": 4, "width": 40, "num_heads": 4}
-  return [
-    finetune_runs.make_encoder(folder / name, init_stddev=0.2, **sizes)
-    for name, sizes in (("large", large), ("small", {}))
-  ]
+def make_teacher(name, folder, metrics=(None,)):
+  """Saves an untrained model of a task, of 4 layers; returns its path.
+
+  Args:
+    name: the task's.
+    folder: where it is saved as `teacher`.
+    metrics: of its checkpoints, which all differ.
+  """
+  file = task_files.make_file(name, 8, 1)
+  path = folder / f"teacher{file.suffix}"
+  path.write_text(file.text)
+  task = configs.make_task(name, file.options)
+  about = task.describe_labels(task.read_examples(str(path)))
+  sizes = {"num_layers": 4, "width": 40, "num_heads": 4, "metrics": metrics}
+  path = folder / "teacher"
+  return untrained.save_tuned(path, name, file.options, about, **sizes)
 
 
 def make_config(name, folder, encoder, **changes):
@@ -62,6 +72,7 @@ def make_config(name, folder, encoder, **changes):
   config.task.update(file.options)
   config.train.update(epochs=2.0, log_every=1, keep_last=3)
   config.optimizer.warmup_steps = 0
+  config.model.unroll = False
   if name == "tagging":
     config.task.decode = "first"
   config.update_from_flattened_dict(changes)
@@ -80,8 +91,8 @@ def make_task(config):
 
 
 @pytest.mark.parametrize("name", configs.task_names())
-def test_what_a_loss_reports(name, encoders, tmp_path):
-  task = make_task(make_config(name, tmp_path, encoders[1]))
+def test_what_a_loss_reports(name, encoder, tmp_path):
+  task = make_task(make_config(name, tmp_path, encoder))
   heard = []
 
   def loss(params, batch):
@@ -96,43 +107,43 @@ def test_what_a_loss_reports(name, encoders, tmp_path):
   assert len(heard[0].layers) == (not of_vectors)
 
 
-@pytest.mark.parametrize(
-  ("name", "changes"),
-  [
-    ("classification", {"teacher_layers": (0, 4)}),
-    ("retrieval", {"train.accumulate": 2, "data.batch_size": 8}),
-    ("spans", {"teacher_layers": (2, 4), "data.pack": True}),
-  ],
-)
-def test_a_run(name, changes, encoders, tmp_path):
-  train(make_config(name, tmp_path, encoders[0]), tmp_path / "teacher")
-  changes = {**changes, "teacher": str(tmp_path / "teacher")}
-  config = make_config(name, tmp_path, encoders[1], **changes)
+def terms_of(folder):
+  lines = (folder / "metrics.jsonl").read_text()
+  return {term for term in ("teacher", "layers") if f'"{term}_loss"' in lines}
+
+
+def test_a_run_is_resumed_with_its_teacher_only(encoder, tmp_path):
+  teacher = make_teacher("classification", tmp_path)
+  changes = {"teacher": str(teacher), "teacher_layers": (0, 4)}
+  config = make_config("classification", tmp_path, encoder, **changes)
   result = train(config, tmp_path / "run")
-  lines = (tmp_path / "run" / "metrics.jsonl").read_text()
-  for term in ("teacher", "layers"):
-    there = (
-      SCORES.get(name, 1) if term == "teacher" else "teacher_layers" in changes
-    )
-    assert (f'"{term}_loss"' in lines) == bool(there)
+  assert terms_of(tmp_path / "run") == {"teacher", "layers"}
   finetune_runs.check_resumed(config, tmp_path / "run", result, tmp_path / "b")
-  found = load.load_params(tmp_path / "run")[0]
-  assert ("teacher_head" in found) == ("teacher_layers" in changes)
-  train(make_config(name, tmp_path, encoders[0], seed=1), tmp_path / "other")
-  (tmp_path / "teacher").rename(tmp_path / "before")
-  (tmp_path / "other").rename(tmp_path / "teacher")
+  assert "teacher_head" in load.load_params(tmp_path / "run")[0]
+  shutil.rmtree(teacher)
+  make_teacher("classification", tmp_path, (None, None))
   with pytest.raises(ConfigError, match=r"the teacher was \w+, now "):
     train(config, tmp_path / "run")
 
 
-def test_the_loss_of_vectors_does_not_depend_on_the_parts(encoders, tmp_path):
-  train(make_config("retrieval", tmp_path, encoders[0]), tmp_path / "teacher")
-  changes = {"teacher": str(tmp_path / "teacher"), "data.batch_size": 8}
-  changes |= {"model.dropout": 0.0, "model.attention_dropout": 0.0}
+def test_spans_have_no_scores_but_layers(encoder, tmp_path):
+  teacher = make_teacher("spans", tmp_path)
+  own = {"teacher": str(teacher), "data.pack": True, **NO_DROPOUT}
+  config = make_config("spans", tmp_path, encoder, **own)
+  with pytest.raises(ConfigError, match=r"no scores .*; set teacher_layers,"):
+    train(config, tmp_path / "run")
+  config.teacher_layers = (2, 4)
+  train(config, tmp_path / "run")
+  assert terms_of(tmp_path / "run") == {"layers"}
+
+
+def test_the_loss_of_vectors_does_not_depend_on_the_parts(encoder, tmp_path):
+  teacher = make_teacher("retrieval", tmp_path)
+  changes = {"teacher": str(teacher), "data.batch_size": 8, **NO_DROPOUT}
   runs = []
   for count in (1, 2):
     changes["train.accumulate"] = count
-    config = make_config("retrieval", tmp_path, encoders[1], **changes)
+    config = make_config("retrieval", tmp_path, encoder, **changes)
     train(config, tmp_path / str(count))
     log = (tmp_path / str(count) / "metrics.jsonl").read_text().splitlines()
     runs.append([x for x in map(json.loads, log) if "teacher_loss" in x])
@@ -143,39 +154,31 @@ def test_the_loss_of_vectors_does_not_depend_on_the_parts(encoders, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def teacher(encoders, tmp_path_factory):
-  folder = tmp_path_factory.mktemp("classification")
-  train(make_config("classification", folder, encoders[0]), folder / "run")
-  return str(folder / "run")
+def teacher(tmp_path_factory):
+  return make_teacher("classification", tmp_path_factory.mktemp("teacher"))
 
 
-def test_a_teacher_of_another_task_is_refused(encoders, teacher, tmp_path):
+def test_a_teacher_of_another_task_is_refused(encoder, teacher, tmp_path):
   for name, path, message in (
     ("multi_label", teacher, "is no model of this task: .*classification"),
-    ("classification", encoders[0], "is no model of this task: it is of pre"),
+    ("classification", encoder, "is no model of this task: it is of pre"),
   ):
-    config = make_config(name, tmp_path, encoders[1], teacher=str(path))
+    config = make_config(name, tmp_path, encoder, teacher=str(path))
     with pytest.raises(ConfigError, match=message) as error:
       train(config, tmp_path / "run")
     assert "\n" not in str(error.value)
     assert not [*(tmp_path / "run").glob("*")]
 
 
-def test_a_teacher_with_other_labels_or_tokens(encoders, teacher, tmp_path):
-  config = make_config("classification", tmp_path, encoders[1], teacher=teacher)
+def test_a_teacher_with_other_labels_or_tokens(encoder, teacher, tmp_path):
+  config = make_config(
+    "classification", tmp_path, encoder, teacher=str(teacher)
+  )
   for path in map(pathlib.Path, (config.data.train, config.data.dev)):
     path.write_text(path.read_text().replace("\tbad", "\tawful"))
   with pytest.raises(ConfigError, match=r"no model of this task: .*'bad'"):
     train(config, tmp_path / "run")
   other = finetune_runs.make_encoder(tmp_path / "encoder", vocab_size=80)
-  config = make_config("classification", tmp_path, other, teacher=teacher)
+  config = make_config("classification", tmp_path, other, teacher=str(teacher))
   with pytest.raises(ConfigError, match="has the tokenizer"):
-    train(config, tmp_path / "run")
-
-
-def test_a_loss_without_scores_is_refused(encoders, tmp_path):
-  train(make_config("spans", tmp_path, encoders[0]), tmp_path / "teacher")
-  own = {"teacher": str(tmp_path / "teacher")}
-  config = make_config("spans", tmp_path, encoders[1], **own)
-  with pytest.raises(ConfigError, match=r"no scores .*; set teacher_layers,"):
     train(config, tmp_path / "run")

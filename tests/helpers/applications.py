@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from helpers import task_files
+from helpers.encoder_reference import randomise
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import predict
 from maskedlm.finetune.common import batching, packing
@@ -32,12 +33,8 @@ def make(name, encoder, folder):
     24,
   )
   app = task.make_application(setup)
-  own = [{**encoder.params, **app.init(jax.random.key(k))} for k in (1, 2)]
-  # Of some heads, all fresh parameters are zeros.
-  own = [
-    jax.tree.map(lambda x, k=k: np.asarray(x) + 0.01 * k, params)
-    for k, params in enumerate(own)
-  ]
+  shapes = jax.eval_shape(app.init, jax.random.key(0))
+  own = [{**encoder.params, **randomise(shapes, seed)} for seed in (1, 2)]
   return examples, app, own
 
 

@@ -54,10 +54,15 @@ def make_encoder(folder, *, vocab_size=90, kind="wordpiece", **options):
   model.update(options)
   cfg = encoder_config(model, made.vocab_size, LENGTH)
   ids = jnp.zeros((1, 1), jnp.int32)
-  keys = jax.random.split(jax.random.key(7))
-  encoder = Encoder(cfg).init(keys[0], ids, ids, ids, train=False)["params"]
-  pooler = Pooler(cfg).init(keys[1], jnp.zeros((1, 1, cfg.width)))["params"]
-  state = State(jnp.int32(0), {"encoder": encoder, "pooler": pooler})
+  hidden = jnp.zeros((1, 1, cfg.width))
+
+  @jax.jit
+  def init(encoder_key, pooler_key):
+    encoder = Encoder(cfg).init(encoder_key, ids, ids, ids, train=False)
+    pooler = Pooler(cfg).init(pooler_key, hidden)
+    return {"encoder": encoder["params"], "pooler": pooler["params"]}
+
+  state = State(jnp.int32(0), init(*jax.random.split(jax.random.key(7))))
   opened = manager.open_checkpoints(folder, keep_last=1, keep_best=0, log=print)
   meta = {"task": {"objective": "toy", "encoder": dataclasses.asdict(cfg)}}
   opened.save(0, state, meta, metric=None)

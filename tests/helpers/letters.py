@@ -46,6 +46,13 @@ def make_params(app, cfg=None, seed=3):
   return reference.randomise(shapes, seed)
 
 
+def compiled(app):
+  """Returns an Application whose functions are compiled as a whole."""
+  return app._replace(
+    loss=jax.jit(app.loss, static_argnums=3), outputs=jax.jit(app.outputs)
+  )
+
+
 def make_batch(app, *, examples, length, fillers=0):
   """Returns all rows of the examples and `fillers` filler rows as one batch."""
   rows = app.make_rows(examples)
