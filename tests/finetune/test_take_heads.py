@@ -78,10 +78,7 @@ def test_heads_that_mean_the_same_are_taken(same):
     ({"about": {"labels": None}}, "labels: 'x', 'y', 'z' (here none)"),
     ({"about": {"mean": 1.75}}, "mean: 2.5 (here 1.75)"),
     ({"depth": "two"}, "task.depth: one (here two)"),
-    (
-      {"params": {**HEADS, "b": np.ones(6)}},
-      "b: (6,) (here (7,))",
-    ),
+    ({"params": {**HEADS, "b": np.ones(6)}}, "b: (6,) (here (7,))"),
     ({"params": {"b": HEADS["b"]}}, "a/bias: none (here (3,))"),
   ],
 )

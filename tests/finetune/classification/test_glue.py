@@ -80,14 +80,3 @@ def test_the_average_is_printed_with_what_it_leaves_out(tmp_path, capsys):
   written = json.loads((tmp_path / "suite.json").read_text())
   assert written["average"] == 0.375
   assert written["without"] == ["qqp", "wnli"]
-
-
-def test_configs_of_other_files():
-  path = CONFIG.with_name("classification.py")
-  config = flags.load_config(
-    str(path),
-    ("--config.task.text=review", "--config.task.header=('label','review')"),
-    validate=config_lib.validate,
-  )
-  assert config.task.layout == "columns"
-  assert config.task.header == ("label", "review")

@@ -93,13 +93,6 @@ def test_long_rows_get_smaller_batches():
   assert shapes == [(1, 1, 6144), (1, 2, 1024), (1, 2, 512), (1, 2, 128)]
 
 
-def test_few_short_rows_are_one_short_row():
-  # 4 + 9 + 12 and a filler of 1.
-  (batch,) = planned([4, 9, 12], 128, batch_size=4)
-  assert batch.length == 32
-  assert encoder_shape([4, 9, 12], batch) == (1, 1, 32)
-
-
 def test_batches_of_inference_fill_as_many_encoder_rows():
   rng = np.random.default_rng(0)
   lengths = np.clip(rng.lognormal(3, 0.7, 333).astype(int), 3, 128)
@@ -170,19 +163,6 @@ def test_padding_by_hand():
   # A filler is a single [PAD].
   lengths = make_rows().sequence_lengths(np.array([3, -1, 12]))
   assert lengths.tolist() == [[29], [1], [6]]
-
-
-def test_few_batches_without_dropout_share_a_program():
-  """Compiling is as long as two batches: it pays if it saves more rows."""
-  microbatch = np.arange(3)[None]
-  # Of 3 rows of 10: 1, 2, 2 encoder rows of 30; 5 if all are of the shape 2.
-  few = [np.full((3, 1), n) for n in (10, 15, 12)]
-  layout = packing.known_layout(few, microbatch, 30)
-  assert layout == packing.PackingLayout(30, (2, 3))
-  # 40 batches of 1 and of 2 rows: one more program saves 20 rows.
-  many = 20 * [np.full((3, 1), 10)] + 20 * [np.full((3, 1), 15)]
-  layout = packing.known_layout(many, microbatch, 30)
-  assert layout == packing.PackingLayout(30, (1, 2, 3))
 
 
 def test_rows_are_padded_and_fillers_weigh_nothing():

@@ -118,14 +118,6 @@ def test_scores_by_hand():
   assert table[-1].split()[0] == "all"
 
 
-def test_a_type_that_is_only_predicted_costs_precision():
-  gold, predicted = [["O", "B-A", "O"]], [["B-B", "B-A", "O"]]
-  counts = entity_metrics.count_entities(gold, predicted, bio.find_entities)
-  assert counts == {"A": (1, 1, 1), "B": (0, 1, 0)}
-  scores = entity_metrics.evaluate_entities(gold, predicted, "bio")
-  assert (scores["precision"], scores["recall"]) == (1 / 2, 1)
-
-
 def test_nothing_found_and_nothing_there_is_zero():
   assert entity_metrics.word_accuracy([], []) == 0
   nothing = [["O", "O"]]

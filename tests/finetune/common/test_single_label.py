@@ -34,14 +34,6 @@ APP = single_label.make_classifier(
 )
 
 
-def test_fillers_are_not_in_the_loss():
-  terms, metrics = totals(APP.loss(1.0, BATCH, "a key", True))
-  expected = (np.log(2) + np.log(8), 2)
-  np.testing.assert_allclose(terms["sense"], expected, rtol=1e-6)
-  np.testing.assert_allclose(metrics["correct"], (1, 2))
-  assert (len(terms), len(metrics)) == (1, 1)
-
-
 def test_an_unseen_label_counts_as_wrong_but_not_in_the_loss():
   batch = {**BATCH, "labels": jnp.array([2, -1, 0])}
   for scale in (1.0, -1.0):  # All logits of the second row above 0, or below.
@@ -57,11 +49,6 @@ def test_an_unseen_label_counts_as_wrong_but_not_in_the_loss():
     lambda scale: totals(APP.loss(scale, known, None, False))[0]["sense"][0]
   )
   np.testing.assert_allclose(slope(1.0), expected(1.0))
-
-
-def test_outputs_are_the_logits():
-  found = APP.outputs(2.0, BATCH)
-  np.testing.assert_allclose(found["logits"], 2 * BATCH["x"])
 
 
 def test_decode_gives_probabilities():

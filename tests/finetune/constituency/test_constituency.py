@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers import encoder_reference
+from helpers import encoder_reference, letters
 from helpers.english_tokenizer import english_tokenizer
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import words
@@ -65,9 +65,13 @@ def model():
     Setup(english_tokenizer("wordpiece"), CFG, info, 24), Options()
   )
   ids = jnp.zeros((1, 1), jnp.int32)
-  encoder = Encoder(CFG).init(jax.random.key(1), ids, ids, ids, train=False)
-  heads = app.init(jax.random.key(0))
-  return app, {"encoder": encoder["params"], **heads}
+
+  @jax.jit
+  def init(key):
+    return Encoder(CFG).init(key, ids, ids, ids, train=False), app.init(key)
+
+  encoder, heads = init(jax.random.key(1))
+  return letters.compiled(app), {"encoder": encoder["params"], **heads}
 
 
 def batch_of(rows, length=24):
@@ -212,10 +216,7 @@ def test_words_in_brackets(line, expected):
 
 @pytest.mark.parametrize(
   ("line", "said"),
-  [
-    ("(S (NP (NN a)))", "is a tree"),
-    ("( (NN a))", "is a tree"),
-  ],
+  [("(S (NP (NN a)))", "is a tree"), ("( (NN a))", "is a tree")],
 )
 def test_a_tree_is_no_input(line, said):
   with pytest.raises(DataError, match=f"{said}.*; expected"):

@@ -233,18 +233,3 @@ def test_parse_line(line, words, ends):
   assert found.words == tuple(words.split())
   assert found.sentence_ends == ends
   assert found.chains is None
-
-
-@pytest.mark.parametrize("line", ['{"sentences": ["a b"]}', '{"x": 1}'])
-def test_json_without_words_is_refused(line):
-  with pytest.raises(DataError, match="expected"):
-    text.parse_line(line)
-
-
-def test_a_very_long_document():
-  """Its rows grow with the document; for its links, see test_linking.py."""
-  words = tuple("abcdefgh" * 2500)
-  sample = Example(words, tuple(range(4, len(words) + 1, 4)), ())
-  rows = make().make_rows([sample])
-  assert len(rows.example) == 2500  # 2 segments of 4 words each.
-  assert rows.values["first_words"][-1].tolist() == [19992, 19996]

@@ -74,9 +74,3 @@ def test_nothing_on_one_side(gold, predicted):
   values = evaluate(gold, predicted)
   assert set(values.values()) == {0.0}
   assert metrics.evaluate_chains([], [])["conll_f1"] == 0
-
-
-def test_table_of_scores():
-  lines = metrics.format_scores(evaluate("abc", "ab")).splitlines()
-  assert lines[1] == "muc\t1.0000\t0.5000\t0.6667"
-  assert lines[-1].startswith("conll\t\t\t0.")

@@ -9,23 +9,16 @@ import numpy as np
 import pytest
 
 from helpers import encoder_reference as reference
-from helpers import finetune_runs as runs
 from helpers.encoder_reference import B, L
-from helpers.repository import ROOT
-from maskedlm.config import overrides
 from maskedlm.finetune import config as configs
-from maskedlm.finetune import predict, run
 from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.tagging import features
 from maskedlm.finetune.tagging.features import Options
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.task_heads.layer_features import LAYERS, LayerFeatures
-from maskedlm.training.checkpoints import load
 from maskedlm.training.step import totals
 
-CONFIG = ROOT / "configs" / "features.py"
 LABELS = ["O", "B-A", "I-A"]
-T = len(LABELS)
 CFG = reference.config()
 BATCH = {
   **reference.make_batch(),
@@ -39,7 +32,6 @@ BATCH = {
 }
 BATCH["token_words"][:, 0] = 1
 BATCH["word_tags"][:, 0] = [0, 1, 2, 1, 0]
-REAL = BATCH["segment_ids"] > 0
 
 
 def make(cfg=CFG, **options):
@@ -98,12 +90,6 @@ def test_a_learnt_weighted_sum_by_hand():
   every = LayerFeatures("weighted_all")
   params = every.init(jax.random.key(0), x)["params"]
   assert params["scores"].shape == (3,)  # The embeddings too, as in ELMo.
-
-
-def test_the_weights_of_layers_learn():
-  app, params = make(layers="weighted_all", head="linear")
-  grads = gradient(app, params)(params)["feature_head"]["layers"]
-  assert all(np.any(x) for x in jax.tree.leaves(grads))
 
 
 def test_linear_head_on_the_last_layer_in_plain_numpy():
@@ -181,44 +167,3 @@ def test_options_include_taggings():
   assert options.lstm_width == 768
   params = make(decode="crf")[1]
   assert set(params) == {"encoder", "feature_head", "crf"}
-
-
-def entity_file(count, seed):
-  """Returns sentences; "cat", "dog" and a "red" after them are entities."""
-  rng, lines = np.random.default_rng(seed), []
-  for _ in range(count):
-    for _ in range(rng.integers(1, 4)):
-      lines += [f"{rng.choice(['the', 'a'])} O"]
-      lines += [f"{rng.choice(['house', 'red'])} O"]
-      lines.append(f"{rng.choice(['cat', 'dog'])} B-PET")
-      lines += ["red I-PET"] * rng.integers(2)
-    lines.append("")
-  return "\n".join(lines) + "\n"
-
-
-def test_a_run_learns_and_leaves_the_encoder_as_it_was(tmp_path):
-  encoder = runs.make_encoder(tmp_path / "encoder", init_stddev=0.2)
-  (tmp_path / "train.conll").write_text(entity_file(80, 1))
-  (tmp_path / "dev.conll").write_text(entity_file(17, 2))
-  c = overrides.load_config(str(CONFIG), validate=configs.validate)
-  c.init_from = str(encoder)
-  c.data.update(
-    train=str(tmp_path / "train.conll"), dev=str(tmp_path / "dev.conll")
-  )
-  c.data.update(length=24, batch_size=16)
-  c.task.lstm_width = 13
-  c.optimizer.learning_rate = 2e-2
-  c.optimizer.weight_decay = 0.5
-  c.model.dropout = 0.0
-  c.train.update(epochs=12, evals_per_epoch=1 / 12)
-  result = run.finetune(configs.typed(c), tmp_path / "run")
-  assert result["f1"] == result["strict_f1"] == 1.0
-  before = load.open_checkpoint(encoder).params["encoder"]
-  after = load.open_checkpoint(tmp_path / "run").params
-  jax.tree.map(np.testing.assert_array_equal, after["encoder"], before)
-  assert set(after) == {"encoder", "feature_head"}
-  model = predict.open_model(tmp_path / "run")
-  (made,) = predict.predict(
-    model, [model.task.parse_line("a house, the red dog red.")]
-  )
-  assert [e["text"] for e in made["entities"]] == ["dog red"]

@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-from helpers import finetune_runs as runs
+from helpers import encoder_reference as reference
+from helpers import untrained
+from helpers.letters import TOKENIZER
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.data.labelled.formats.texts import Example
-from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 from maskedlm.finetune import config as configs
 from maskedlm.finetune.classification import multi_label
 from maskedlm.finetune.classification.multi_label import Options
 from maskedlm.finetune.common.head import Head
 from maskedlm.finetune.contract import Setup
-from maskedlm.training.checkpoints.load import open_checkpoint
 
 
 def write(path, text):
@@ -41,12 +41,7 @@ def test_a_label_without_an_example_has_a_column(tmp_path):
   assert label_info == {"labels": ["threat", "toxic"]}
 
 
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory):
-  return runs.make_encoder(tmp_path_factory.mktemp("multi_label") / "encoder")
-
-
-def test_the_loss_by_hand(encoder, monkeypatch):
+def test_the_loss_by_hand(monkeypatch):
   """There are 2 texts and a filler; one text has an unseen label."""
   logits = jnp.array([[2.0, -1.0, 0.5], [0.0, 3.0, -2.0], [9.0, 9.0, 9.0]])
   head, asked = Head(None, lambda *_: logits), {}
@@ -56,21 +51,14 @@ def test_the_loss_by_hand(encoder, monkeypatch):
     return head
 
   monkeypatch.setattr(multi_label, "make_row_head", make_row_head)
-  opened = open_checkpoint(encoder)
-  app = multi_label.make_application(
-    Setup(
-      load_tokenizer(encoder / "tokenizer"),
-      opened.cfg,
-      {"labels": ["x", "y", "z"]},
-      16,
-    ),
-    Options(pooler=False, metric="macro_f1"),
-  )
+  setup = Setup(TOKENIZER, reference.config(), {"labels": [*"xyz"]}, 16)
+  options = Options(pooler=False, metric="macro_f1")
+  app = multi_label.make_application(setup, options)
   assert asked == {"num_labels": 3, "pooler": False}
   assert app.best == "macro_f1"
   examples = [
-    Example("the cat", label=("x", "z"), where="f:1"),
-    Example("a dog", label=("new", "y"), where="f:2"),
+    Example("a b", label=("x", "z"), where="f:1"),
+    Example("c", label=("new", "y"), where="f:2"),
   ]
   rows = app.make_rows(examples)
   assert rows.values["labels"].tolist() == [[1, 0, 1], [0, 1, 0]]
@@ -103,15 +91,7 @@ def test_the_loss_by_hand(encoder, monkeypatch):
   # x, z and y are correct; new is missed.
   assert app.score(examples, made)["micro_f1"] == pytest.approx(6 / 7)
   # sigmoid(0.5) is 0.62, sigmoid(2) 0.88: fewer exceed a higher threshold.
-  strict = multi_label.make_application(
-    Setup(
-      load_tokenizer(encoder / "tokenizer"),
-      opened.cfg,
-      {"labels": ["x", "y", "z"]},
-      16,
-    ),
-    Options(threshold=0.7),
-  )
+  strict = multi_label.make_application(setup, Options(threshold=0.7))
   made = strict.decode(
     examples, rows, {n: x[:2] for n, x in outputs.items()}, {}
   )
@@ -142,27 +122,9 @@ def test_scores_are_those_of_sklearn():
   assert nothing["micro_f1"] == nothing["macro_f1"] == 0
 
 
-def test_the_threshold_can_be_set_beside_a_checkpoint(
-  encoder, tmp_path, capsys
-):
-  path = write(
-    tmp_path / "a.tsv",
-    "text\tlabels\nthe cat\tanimal\nthe red book\tthing, red\nit is\t\n",
-  )
-  work = tmp_path / "run"
-  options = {
-    "init_from": encoder,
-    "data.train": path,
-    "data.dev": path,
-    "data.length": 32,
-    "data.batch_size": 8,
-    "train.epochs": 2,
-  }
-  argv = [f"--config.{name}={value}" for name, value in options.items()]
-  argv = ["--config=configs/multi_label.py", f"--workdir={work}", *argv]
-  assert main.main(["finetune", *argv]) == 0
-  assert "  micro_f1  " in capsys.readouterr().out
-  assert (work / "labels.txt").read_text().startswith("label ")
+def test_the_threshold_can_be_set_beside_a_checkpoint(tmp_path, capsys):
+  info = {"labels": ["animal", "red", "thing"]}
+  work = untrained.save_tuned(tmp_path / "run", "multi_label", {}, info)
   argv = ["predict", f"--checkpoint={work}", "--json", "a dog", "a\ta pair"]
   assert main.main(argv) == 0
   lines = list(map(json.loads, capsys.readouterr().out.splitlines()))

@@ -10,7 +10,6 @@ import pytest
 from helpers import encoder_reference as reference
 from helpers import letters
 from helpers.letters import CLS, PAD, SEP, TOKENIZER, make_params
-from helpers.repository import ROOT
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled.formats import choices
 from maskedlm.data.labelled.formats.choices import Example
@@ -19,7 +18,6 @@ from maskedlm.finetune.multiple_choice import multiple_choice
 from maskedlm.finetune.multiple_choice.multiple_choice import Options
 from maskedlm.training.step import totals
 
-CONFIG = ROOT / "configs" / "multiple_choice.py"
 LENGTH = 13
 # 5 examples of 3 choices; the third is cut to 13 tokens.
 EXAMPLES = [
@@ -79,15 +77,6 @@ def test_rows():
   assert (len(rows.cut), rows.example.tolist()) == (1, [0, 1, 2, 3, 4])
 
 
-def test_an_encoder_of_one_type_and_two_separators():
-  cfg = reference.config(type_vocab_size=1, pair_separators=2)
-  rows = make(cfg).make_rows(EXAMPLES[:1])
-  assert rows.tokens["input_ids"][0][0].tolist() == [
-    *(CLS, 10, 11, SEP, SEP, 12, SEP, PAD, PAD)
-  ]
-  assert not rows.tokens["token_type_ids"][0].any()
-
-
 @pytest.mark.parametrize("pooler", [True, False])
 def test_scores_in_plain_numpy(pooler):
   """Compares with each choice alone and without padding."""
@@ -114,7 +103,9 @@ def test_scores_in_plain_numpy(pooler):
     np.testing.assert_allclose(ours[i], expected, atol=1e-4)
     loss += reference.cross_entropy(np.array(expected), example.label)
     correct += np.argmax(expected) == example.label
-  terms, metrics = totals(app.loss(params, batch, None, False))
+  terms, metrics = totals(
+    letters.compiled(app).loss(params, batch, None, False)
+  )
   np.testing.assert_allclose(terms["choice"], (loss, 5), rtol=1e-4)
   np.testing.assert_allclose(metrics["choice_accuracy"], (correct, 5))
 

@@ -6,8 +6,7 @@ import types
 import numpy as np
 import pytest
 
-from maskedlm.data.labelled.formats.relations import Mention, find_mention
-from maskedlm.data.tokenizers.tokenizer import train_tokenizer
+from maskedlm.data.labelled.formats.relations import Mention
 from maskedlm.finetune.relations import mentions
 
 
@@ -109,29 +108,3 @@ def test_a_text_without_tokens_is_unknown():
   )
   assert piece.ids.tolist() == [1]
   assert piece.spans.tolist() == [[0, 0], [0, 0]] and piece.size == 1
-
-
-NAMES = ["café", "nai\u0308ve", "हिन्दी", "مُحَمَّدٌ", "o\ufb03ce", "中文", "(U.S.)"]
-NAMES += ["\U0001f468\u200d\U0001f469", "İstanbul", "\U0001f1e9\U0001f1ea"]
-
-
-@pytest.mark.parametrize("kind", ["wordpiece", "bpe", "unigram"])
-def test_words_of_odd_texts_round_trip(kind):
-  """From characters to tokens, and by their offsets back to the same text."""
-  tokenizer = train_tokenizer(
-    3 * NAMES + [" ".join(NAMES)],
-    kind=kind,
-    vocab_size=45 if kind == "unigram" else 420,
-    lowercase=True,
-  )
-  for shift in range(len(NAMES)):
-    words = NAMES[shift:] + NAMES[:shift]
-    text = "  ".join(words)
-    made = [
-      find_mention(text, w, text.index(w), what="A", where="")
-      for w in words[:3]
-    ]
-    offsets = tokenizer.encode(text).offsets
-    piece = mentions.tokenize_around(tokenizer, text, made, len(offsets))
-    for word, (first, last) in zip(words, piece.spans, strict=False):
-      assert text[offsets[first, 0] : offsets[last, 1]] == word

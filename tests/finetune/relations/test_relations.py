@@ -68,12 +68,6 @@ def make(cfg=None, length=LENGTH, **options):
 # --- Markers and rows ---
 
 
-def test_markers_are_the_first_unused_tokens():
-  e1, e2 = relation_rows.make_markers(TOKENIZER)
-  # Sorted by their numbers: [unused1], [unused2], [unused3], [unused10].
-  assert [x.tolist() for x in (*e1, *e2)] == [[3], [5], [4], [6]]
-
-
 def test_the_markers_of_a_bert_vocabulary(tmp_path):
   names = ["[PAD]", *(f"[unused{i}]" for i in range(12)), "[UNK]", "[CLS]"]
   path = tmp_path / "vocab.txt"
@@ -293,18 +287,6 @@ def test_parse_line():
   fields = {"text": plain.text, "e1": "cafe\u0301", "e2": "中文"}
   fields |= {"e1_offset": plain.e1.begin, "e2_offset": plain.e2.begin}
   assert relations.parse_line(json.dumps(fields)) == plain
-
-
-@pytest.mark.parametrize(
-  ("line", "message"),
-  [
-    ("The cat", "input 'The cat': the sentence has no <e1>"),
-    ('{"tex": "a"}', "no 'text' or 'sentence'; there are 'tex'"),
-  ],
-)
-def test_bad_input(line, message):
-  with pytest.raises(DataError, match=message):
-    relations.parse_line(line)
 
 
 # --- Options ---

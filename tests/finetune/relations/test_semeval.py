@@ -68,16 +68,3 @@ def test_another_name_for_other():
   assert semeval.evaluate_relations(["no", "kin"], ["kin", "kin"], other="no")[
     "f1"
   ] == (pytest.approx(2 / 3))
-
-
-def test_report_and_answers():
-  lines = semeval.format_report(GOLD, FOUND).splitlines()
-  assert [line.split("\t")[0] for line in lines[1:]] == [
-    "Cause-Effect",
-    "Message-Topic",
-    "Other",
-  ]
-  assert lines[1] == "Cause-Effect\t2\t1\t5\t4\t0.4000\t0.5000\t0.4444"
-  assert semeval.format_answers(["7", "9"], [CE, "Other"]) == (
-    "7\tCause-Effect(e1,e2)\n9\tOther\n"
-  )

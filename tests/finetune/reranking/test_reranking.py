@@ -117,10 +117,7 @@ def test_ranks_by_hand():
   app = make()
   rows = app.make_rows(EXAMPLES)
   made = app.decode(
-    EXAMPLES,
-    rows,
-    {"scores": np.array([[0.3, -1, 5], [0.2, 0.2, 0.9]])},
-    {},
+    EXAMPLES, rows, {"scores": np.array([[0.3, -1, 5], [0.2, 0.2, 0.9]])}, {}
   )
   assert [p["rank"] for p in made] == [1, 3]
   assert [p["passage"] for p in made] == ["c", "c"]

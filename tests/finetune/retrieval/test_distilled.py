@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from helpers import encoder_reference as reference
-from helpers.letters import PAD, TOKENIZER, make_params
+from helpers.letters import PAD, TOKENIZER, compiled, make_params
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled.formats.passages import Example
 from maskedlm.finetune.common import batching
@@ -98,9 +98,8 @@ def test_equals_sentence_transformers(kind, widths):
 @pytest.mark.parametrize("kind", distilled.KINDS)
 def test_the_task_reads_scores_and_counts_no_padding(kind):
   cfg = reference.config()
-  app = retrieval.make_application(
-    Setup(TOKENIZER, cfg, {}, 9), Options(loss=kind)
-  )
+  setup = Setup(TOKENIZER, cfg, {}, 9)
+  app = compiled(retrieval.make_application(setup, Options(loss=kind)))
   examples = [
     Example("a b", ("c", "d e f", "g"), scores=(0.5, 0.25, 0)),
     Example("h", ("i j k", "b"), scores=(1, 0.75)),

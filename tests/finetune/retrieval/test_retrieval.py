@@ -15,7 +15,6 @@ from helpers import encoder_reference as reference
 from helpers import letters
 from helpers.letters import CLS, PAD, SEP, TOKENIZER, make_params
 from maskedlm.core.errors import ConfigError, DataError
-from maskedlm.data.batches.text_pairs import PairRow
 from maskedlm.data.labelled.formats.passages import Example
 from maskedlm.finetune import initial_params
 from maskedlm.finetune.common import batching, multi_sequence, packing
@@ -95,68 +94,10 @@ def test_prefixes():
   assert retrieval.sentence_pooling(Options())["prompts"] == {}
 
 
-def test_sequences_are_padded_by_hand():
-  long = PairRow(np.array([5, 6, 7]), np.array([0, 1, 1]), 7)
-  short = PairRow(np.array([8]), np.array([1]), 1)
-  rows = multi_sequence.stack_rows([[long, short], [short, short]], 9)
-  tokens = {n: [x.tolist() for x in xs] for n, xs in rows.tokens.items()}
-  assert tokens == {
-    "input_ids": [[[5, 6, 7], [8, 9, 9]], [[8], [8]]],
-    "token_type_ids": [[[0, 1, 1], [1, 0, 0]], [[1], [1]]],
-  }
-  assert rows.values["sequence_lengths"].tolist() == [[3, 1], [1, 1]]
-  assert rows.cut == [7]
-
-
 def cosine_scores(x, batch):
   return contrastive.cosines_of(
     x[:, 0], x[:, 1:], contrastive.compared_passages(batch)
   )
-
-
-def test_cosine_scores_by_hand():
-  """Vectors are at multiples of 10 degrees, so cosines are of these."""
-  degrees = np.array(
-    [[0, 10, 50], [20, 80, 0], [40, 10, 30], [0, 60, 10], [70, 90, 20]]
-  )
-  angles = np.radians(degrees)
-  x = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
-  batch = make_batch(make(), fillers=1)
-  x = jnp.float32(np.append(x, x[:1], axis=0))
-  found = np.asarray(cosine_scores(x, batch)).reshape(6, 6, 2)
-  cos = [[f"{math.cos(math.radians(d)):.4f}" for d in range(0, 181, 10)]][0]
-
-  def of(query, passage):
-    return cos[abs(query - passage) // 10]
-
-  none = "none"
-  expected = [
-    # [own, its negative], then the others'; "e" also answers "a b".
-    [
-      [of(0, 10), of(0, 50)],
-      [of(0, 80), none],
-      [none, of(0, 30)],
-      [none, none],
-      [of(0, 90), of(0, 20)],
-    ],
-    [
-      [of(20, 10), of(20, 50)],
-      [of(20, 80), none],
-      [of(20, 10), of(20, 30)],
-      [of(20, 60), of(20, 10)],
-      [of(20, 90), of(20, 20)],
-    ],
-    [
-      [none, of(40, 50)],
-      [of(40, 80), none],
-      [of(40, 10), of(40, 30)],
-      [of(40, 60), none],
-      [of(40, 90), of(40, 20)],
-    ],
-  ]
-  shown = np.where(found < -1e8, none, np.vectorize("{:.4f}".format)(found))
-  assert shown[:3, :5].tolist() == expected
-  assert (shown[:5, 5] == none).all()  # A filler's passages are no candidates.
 
 
 @pytest.mark.parametrize("pool", ["mean", "cls"])

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from helpers import finetune_runs as runs
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import predict, run
 from maskedlm.inference import model as api
@@ -25,8 +24,7 @@ def write(path, count, seed):
   path.write_text("".join(lines))
 
 
-def test_a_run_learns_and_its_vectors_are_embeds(tmp_path, capsys):
-  encoder = runs.make_encoder(tmp_path / "encoder", init_stddev=0.2)
+def test_a_run_learns_and_its_vectors_are_embeds(encoder, tmp_path, capsys):
   write(tmp_path / "train.tsv", 96, 1)
   write(tmp_path / "dev.tsv", 25, 2)
   c = configs.default("retrieval")
@@ -35,7 +33,7 @@ def test_a_run_learns_and_its_vectors_are_embeds(tmp_path, capsys):
     train=str(tmp_path / "train.tsv"), dev=str(tmp_path / "dev.tsv")
   )
   c.data.update(length=24, batch_size=16)
-  c.model.dropout = c.model.attention_dropout = 0.0
+  c.model.update(dropout=0.0, attention_dropout=0.0, unroll=False)
   c.optimizer.learning_rate = 3e-3
   c.train.update(epochs=8, evals_per_epoch=1 / 4, accumulate=2)
   c.task.widths = (8,)

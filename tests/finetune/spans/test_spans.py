@@ -8,9 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from helpers import encoder_reference
 from helpers import finetune_runs as runs
 from helpers.applications import run_batches
 from helpers.english_tokenizer import english_tokenizer
+from helpers.letters import compiled, make_params
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.labelled import words
 from maskedlm.data.labelled.bio import Entity
@@ -20,7 +22,6 @@ from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.spans import spans
 from maskedlm.finetune.spans.rows import make_rows
 from maskedlm.finetune.spans.spans import Example, Options
-from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.encoder import Encoder
 from maskedlm.training.step import totals
 
@@ -89,17 +90,14 @@ def test_an_unseen_label():
     "as 'X' (dev.tsv:8); they are left out of the loss and count as wrong",
   )
   assert rows.tokens["span_labels"][0][:, :3].tolist() == [[1, -1, 2], [0] * 3]
-  params = app.init(jax.random.key(0))
-  ids = jnp.zeros((1, 1), jnp.int32)
-  encoder = Encoder(cfg).init(jax.random.key(1), ids, ids, ids, train=False)
-  params = {"encoder": encoder["params"], **params}
+  params = make_params(app, cfg)
   # All scores are equal and below 0: NULL is chosen, at a loss of log 4.
   same = jax.tree.map(jnp.zeros_like, params["spans"])
   bias = jnp.full_like(same["label_dense"]["bias"], -1)
   same["label_dense"]["bias"] = bias
   params["spans"] = same
   batch = batching.gather_rows(rows, np.array([0]), 24, tokenizer.special.pad)
-  terms, stats = totals(app.loss(params, batch, None, False))
+  terms, stats = totals(compiled(app).loss(params, batch, None, False))
   # One of 3 + 2 spans is left out of the loss; gold has 3.
   np.testing.assert_allclose(terms["spans"], (4 * np.log(4), 4), rtol=1e-6)
   np.testing.assert_allclose(stats["span_recall"], (0, 3))
@@ -131,20 +129,8 @@ def sentences(rng, count=9, most=30):
 
 
 def architecture(tokenizer):
-  return EncoderConfig(
-    vocab_size=tokenizer.vocab_size,
-    num_layers=1,
-    width=18,
-    num_heads=3,
-    mlp_width=22,
-    max_positions=64,
-    activation="gelu",
-    dropout=0.0,
-    attention_dropout=0.0,
-    norm_epsilon=1e-12,
-    init_stddev=0.5,
-    dtype="float32",
-    remat="none",
+  return encoder_reference.config(
+    vocab_size=tokenizer.vocab_size, max_positions=64
   )
 
 
@@ -157,10 +143,7 @@ def test_loss_and_predictions_span_by_span(nested):
   app = spans.make_application(
     Setup(tokenizer, cfg, {"labels": LABELS}, 64), options
   )
-  params = app.init(jax.random.key(0))
-  ids = jnp.zeros((1, 1), jnp.int32)
-  encoder = Encoder(cfg).init(jax.random.key(1), ids, ids, ids, train=False)
-  params = {"encoder": encoder["params"], **params}
+  params = make_params(app, cfg)
   examples = sentences(random.Random(2), 9, most=12)
   rows = app.make_rows(examples)
   assert len(rows.example) == len(examples)
@@ -175,7 +158,9 @@ def test_loss_and_predictions_span_by_span(nested):
     """Returns [64, T], given ids, begins and ends of spans: [3, 64]."""
     ids, begins, ends = tokens[:, None]
     real = (jnp.arange(64)[None] < length).astype(jnp.int32)
-    x = Encoder(cfg).apply(encoder, ids, 0 * ids, real, train=False)
+    x = Encoder(cfg).apply(
+      {"params": params["encoder"]}, ids, 0 * ids, real, train=False
+    )
     return head.apply(
       {"params": params["spans"]}, x, begins, ends, train=False
     )[0]

@@ -28,11 +28,7 @@ from maskedlm.interop import labels as task_labels
     (["O", "PER", "LOC"], "B-PER I-PER O B-LOC", "PER PER O LOC"),
     (["O", "B-A", "I-A", "L-A", "U-A"], "B-A E-A O S-A", "B-A L-A O U-A"),
     # IOB1, in which no two entities of type A ever met.
-    (
-      ["O", "I-A", "I-B", "B-B"],
-      "B-A I-A B-B B-B",
-      "I-A I-A I-B B-B",
-    ),
+    (["O", "I-A", "I-B", "B-B"], "B-A I-A B-B B-B", "I-A I-A I-B B-B"),
     (["PER", "LOC"], "PER LOC LOC PER", None),
   ],
 )

@@ -9,22 +9,14 @@ import numpy as np
 import pytest
 
 from helpers import encoder_reference as reference
-from helpers import finetune_runs as runs
-from helpers import task_files
 from helpers.encoder_reference import B
-from helpers.repository import ROOT
-from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
-from maskedlm.finetune import config as configs
-from maskedlm.finetune import predict, run
 from maskedlm.finetune.classification import features as text_features
 from maskedlm.finetune.contract import Setup
 from maskedlm.interop import word_vectors
 from maskedlm.modeling import masked_lm
-from maskedlm.training.checkpoints import load
 from maskedlm.training.step import totals
 
-CONFIG = ROOT / "configs" / "text_features.py"
 CFG = reference.config(dropout=0.3)
 BATCH = {
   **reference.make_batch(),
@@ -75,33 +67,6 @@ def test_only_the_head_and_the_weights_of_layers_have_a_gradient():
   assert all(not jnp.any(x) for x in jax.tree.leaves(grads["encoder"]))
   assert set(grads["feature_head"]) == {"dense", "layers"}
   assert all(jnp.any(x) for x in jax.tree.leaves(grads["feature_head"]))
-
-
-def test_a_run_of_pairs_leaves_the_encoder_as_it_was(tmp_path):
-  encoder = runs.make_encoder(tmp_path / "encoder", init_stddev=0.2)
-  file = task_files.make_file("text_features", 90)
-  head, *lines = file.text.splitlines()
-  (tmp_path / "train.tsv").write_text(
-    "\n".join([f"{head}\ttext_b", *(f"{line}\tthe end" for line in lines)])
-  )
-  c = overrides.load_config(str(CONFIG), validate=configs.validate)
-  c.init_from = str(encoder)
-  c.data.train = c.data.dev = str(tmp_path / "train.tsv")
-  c.data.update(length=24, batch_size=16)
-  c.task.update(layout="columns", text_b="text_b", vector="mean")
-  c.optimizer.weight_decay = 0.5
-  c.optimizer.learning_rate = 5e-2
-  c.train.update(epochs=12, evals_per_epoch=1 / 12)
-  result = run.finetune(configs.typed(c), tmp_path / "run")
-  assert result["accuracy"] > 0.9
-  before = load.open_checkpoint(encoder).params["encoder"]
-  after = load.open_checkpoint(tmp_path / "run").params
-  jax.tree.map(np.testing.assert_array_equal, after["encoder"], before)
-  assert set(after) == {"encoder", "feature_head"}
-  model = predict.open_model(tmp_path / "run")
-  line = "the good cat\tthe end"
-  (made,) = predict.predict(model, [model.task.parse_line(line)])
-  assert made["label"] == "good"
 
 
 def test_static_vectors_have_a_mean_but_no_cls():
