@@ -94,19 +94,3 @@ def test_entries_are_independent_along_axes_and_between_keys():
   for i, j in itertools.combinations(range(12), 2):
     same = np.mean(drops[i] == drops[j])
     assert same == pytest.approx(0.5, abs=5 * 0.5 / np.sqrt(64 * 48))
-
-
-def test_number_dropped_in_a_row_is_binomial():
-  rows = dropped(jax.random.key(3), (20_000, 100)).sum(axis=1)
-  # Binomial(100, 1/2): variance 25; its estimate has a deviation of 0.25.
-  assert rows.mean() == pytest.approx(50, abs=5 * 5 / np.sqrt(20_000))
-  assert rows.var() == pytest.approx(25, abs=5 * 0.25)
-  columns = dropped(jax.random.key(4), (100, 20_000)).sum(axis=0)
-  assert columns.var() == pytest.approx(25, abs=5 * 0.25)
-
-
-def test_rows_do_not_repeat():
-  found = bits(jax.random.key(0), (50_000, 4))
-  assert len({row.tobytes() for row in found}) == 50_000
-  # Bits that are in two rows by chance: 200,000^2 / 2 / 2^32 = 4.7.
-  assert found.size - np.unique(found).size < 20

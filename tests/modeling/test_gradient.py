@@ -53,9 +53,8 @@ def by_reference(params, cfg, batch):
   return mlm / weights[0] + nsp / weights[1]
 
 
-@pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "silu"])
-def test_loss_and_gradient_equal_plain_numpy(activation):
-  cfg, batch = encoder_reference.config(activation=activation), make_batch()
+def test_loss_and_gradient_equal_plain_numpy():
+  cfg, batch = encoder_reference.config(), make_batch()
   params = encoder_reference.make_params(cfg)
 
   @jax.jit

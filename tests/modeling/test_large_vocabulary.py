@@ -66,9 +66,11 @@ def test_a_cpus_loss_is_that_of_other_devices(arrays, monkeypatch):
     for module in (losses, vocabulary_softmax):
       monkeypatch.setattr(module, "on_cpu", lambda answer=answer: answer)
     made.append(
-      jax.value_and_grad(total, argnums=(1, 2, 3), has_aux=True)(
-        cfg, x, embedding, bias, labels, slope
-      )
+      jax.jit(
+        jax.value_and_grad(
+          lambda *xs: total(cfg, *xs, labels, slope), (0, 1, 2), has_aux=True
+        )
+      )(x, embedding, bias)
     )
   ((_, (loss, correct)), grads), ((_, (others, same)), other_grads) = made
   np.testing.assert_allclose(loss, others, rtol=1e-6)

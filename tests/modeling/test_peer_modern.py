@@ -9,7 +9,7 @@ import pytest
 from helpers import encoder_reference
 from helpers.encoder_reference import B, L, V
 from helpers.encoders import encode, make_params
-from maskedlm.modeling import heads, masked_lm
+from maskedlm.modeling import heads
 from maskedlm.modeling.encoder import Encoder
 
 torch = pytest.importorskip("torch")
@@ -101,8 +101,7 @@ def outputs_of(peer):
 
 
 def test_modernberts_numbers():
-  params = masked_lm.init(CFG, *jax.random.split(jax.random.key(0)))
-  params = encoder_reference.randomise(params)
+  params = encoder_reference.make_params(CFG)
   theirs = outputs_of(make_peer(params))
   hidden = encode(CFG, params["encoder"], BATCH)
   every = np.broadcast_to(np.arange(L), (B, L))

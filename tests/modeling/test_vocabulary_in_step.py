@@ -29,6 +29,7 @@ def make_task(block):
   )
   # Without dropout, which is half of the time to compile.
   config.model.update(dropout=0.0, attention_dropout=0.0, vocab_block=block)
+  config.model.unroll = False
   config.data.update(length=L, batch_size=B)
   config.train.num_steps = 9
   config.optimizer.warmup_steps = 2

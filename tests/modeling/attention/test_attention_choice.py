@@ -165,6 +165,6 @@ def test_machine_of_a_local_gpu(monkeypatch, capability, expected):
 
 def test_an_encoder_refuses_an_unsupported_implementation():
   cfg = encoder_reference.config(attention="cudnn")
-  params = masked_lm.init(cfg, *jax.random.split(jax.random.key(1)))
+  params = encoder_reference.make_params(cfg)
   with pytest.raises(ConfigError, match=r"'cudnn' computes in bfloat16"):
     masked_lm.encode(cfg, params, encoder_reference.make_batch(), None, False)

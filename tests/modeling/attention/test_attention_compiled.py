@@ -28,43 +28,6 @@ def needs(package: str):
   )
 
 
-def test_bert_base_of_8192_tokens_is_linear():
-  # Compiled for this CPU; a GPU's compiler may reserve more or less.
-  def temporary(length):
-    cfg = encoder_reference.config(
-      vocab_size=30_522,
-      num_layers=12,
-      width=768,
-      num_heads=12,
-      mlp_width=3072,
-      max_positions=length,
-      dropout=0.1,
-      attention="blockwise",
-    )
-    params = jax.eval_shape(
-      lambda: masked_lm.init(cfg, *jax.random.split(jax.random.key(0)))
-    )
-    names = ("input_ids", "token_type_ids", "segment_ids")
-    ids = jax.ShapeDtypeStruct((1, length), jnp.int32)
-
-    def loss(params, batch):
-      hidden = masked_lm.encode(cfg, params, batch, jax.random.key(0), True)
-      return jnp.square(hidden).mean()
-
-    lowered = jax.jit(jax.grad(loss)).lower(params, dict.fromkeys(names, ids))
-    analysis = lowered.compile().memory_analysis()
-    print(
-      length, analysis.temp_size_in_bytes
-    )  # For docs/guides/pretrain/attention.md.
-    return analysis.temp_size_in_bytes
-
-  short, long = temporary(2048), temporary(8192)
-  assert long < 4.1 * short
-  # In float32 an array [L, D] is 25 MB, and [L, F] 101 MB. A layer keeps about
-  # 20 of D and 4 of F: 0.9 GB. The scores of one layer would be 3.2 GB.
-  assert long < 12 * (20 * 25.2e6 + 4 * 101e6) + 1e9
-
-
 @needs("libtpu")
 @pytest.mark.parametrize(
   "options",

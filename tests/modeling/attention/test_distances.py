@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers import stub_objective
+from helpers import encoder_reference, stub_objective
 from maskedlm.core.errors import ConfigError
 from maskedlm.modeling import masked_lm, positions
 from maskedlm.modeling.architecture import encoder_config
@@ -30,7 +30,7 @@ def terms(query, key, of_query, of_key):
   return first + np.einsum("BSHK,LSHK->BHLS", key, of_query[rows])
 
 
-@pytest.mark.parametrize("length", [1, 2, 13, 128, 129, 301, 600])
+@pytest.mark.parametrize("length", [1, 13, 129, 600])
 def test_terms_of_distances(length):
   rng = np.random.default_rng(0)
   query, key = rng.standard_normal((2, 2, length, 3, 5)).astype(np.float32)
@@ -62,15 +62,18 @@ def test_scores_and_entropy_by_numpy():
 def test_a_packed_text_is_read_as_if_alone(model):
   """Positions are relative: the mask is all that packing needs."""
   cfg = small_config(**model)
-  params = masked_lm.init(cfg, *jax.random.split(jax.random.key(0)))
-  params = jax.tree.map(lambda x: 5 * x, params)
+  params = encoder_reference.make_params(cfg)
   ids = np.random.default_rng(0).integers(5, V, 13)
+
+  @jax.jit
+  def compiled(params, batch):
+    return masked_lm.encode(cfg, params, batch, None, False)
 
   def encode(ids, segments):
     batch = {"input_ids": ids[None], "segment_ids": np.array([segments])}
     batch["token_type_ids"] = np.zeros_like(ids[None])
     batch["positions"] = np.arange(len(ids))[None]
-    return masked_lm.encode(cfg, params, batch, None, False)[0]
+    return compiled(params, batch)[0]
 
   both = encode(ids, [1] * 6 + [2] * 7)
   np.testing.assert_allclose(both[:6], encode(ids[:6], [1] * 6), atol=1e-4)

@@ -189,25 +189,6 @@ def test_deletion_in_pairs_and_without_intact_places():
 # Inserting.
 
 
-def test_insertion_by_hand():
-  # One token with room for it, at each of the six places in turn.
-  rows = rows_of(TEXT, L=11)
-  seen = set()
-  for k in range(120):
-    moved, *predictions = insert(jax.random.key(k), rows, jnp.array([1]), P=2)
-    ids = np.asarray(moved["input_ids"])[0].tolist()
-    at = ids.index(BLUE)
-    assert ids == [*TEXT[:at], BLUE, *TEXT[at:], PAD, PAD]
-    np.testing.assert_array_equal(moved["segment_ids"], [[1] * 9 + [0] * 2])
-    (found,) = targets(*predictions)
-    assert (at, PAD) in found
-    ((position, label),) = found - {(at, PAD)}
-    assert ids[position] == label
-    assert label >= 5
-    seen.add(at)
-  assert seen == {1, 2, 3, 4, 5, 6}
-
-
 def test_insertion_into_a_full_row():
   # Two tokens into rows of 9 with room for one and for none: the last tokens of
   # the text are dropped, [SEP] stays. Pairs keep their types.

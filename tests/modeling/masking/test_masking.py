@@ -14,7 +14,7 @@ from maskedlm.modeling.masking import masking
 from maskedlm.modeling.masking.options import CorruptionOptions
 
 PAD, UNK, CLS, SEP, MASK = range(5)
-V, L, B = 97, 43, 60
+V, L, B = 97, 43, 56
 TOKENIZER = types.SimpleNamespace(
   vocab_size=V,
   special=types.SimpleNamespace(pad=PAD, mask=MASK),
@@ -56,7 +56,7 @@ def make_batch():
   }
 
 
-@pytest.mark.parametrize("choose", ["tokens", "words", "spans"])
+@pytest.mark.parametrize("choose", ["tokens", "spans"])
 def test_overlapping_tokens_are_not_given_away(choose, monkeypatch):
   k = 4
   overlapping = types.SimpleNamespace(**{**vars(TOKENIZER), "overlap": k})
@@ -70,9 +70,9 @@ def test_overlapping_tokens_are_not_given_away(choose, monkeypatch):
     first = (column + 100 * (column > 9) for column in columns)
     return {letter for at in first for letter in range(at, at + k)}
 
-  begins = set()
+  begins, corrupt = set(), jax.jit(made.corrupt)
   for seed in range(5):
-    batch = jax.device_get(made.corrupt(rows, jax.random.key(seed)))
+    batch = jax.device_get(corrupt(rows, jax.random.key(seed)))
     for row, ids in enumerate(rows["input_ids"]):
       used = batch["masked_weights"][row] > 0
       chosen = batch["masked_positions"][row][used]
@@ -119,14 +119,21 @@ CASES = [
 ]
 
 
+ON_8_DEVICES = [("mask", "spans"), ("delete", "words")]
+
+
 @pytest.mark.parametrize(("corruption", "choose", "num_predictions"), CASES)
 def test_combinations(corruption, choose, num_predictions):
   made, batch = make(corruption=corruption, choose=choose), make_batch()
   assert made.num_predictions == num_predictions
-  corrupt = jax.jit(lambda batch: made.corrupt(batch, jax.random.key(1)))
-  check_same_on_8_devices(corrupt, jax.tree.map(lambda x: x[:56], batch))
-  other = jax.jit(made.corrupt)(batch, jax.random.key(2))
-  masked = {name: np.asarray(x) for name, x in corrupt(batch).items()}
+  corrupt = jax.jit(made.corrupt)
+  if (corruption, choose) in ON_8_DEVICES:
+    check_same_on_8_devices(
+      jax.jit(lambda batch: made.corrupt(batch, jax.random.key(1))), batch
+    )
+  other = corrupt(batch, jax.random.key(2))
+  masked = corrupt(batch, jax.random.key(1))
+  masked = {name: np.asarray(x) for name, x in masked.items()}
   assert (masked["input_ids"] != other["input_ids"]).any()
   positions = masked["masked_positions"]
   labels, weights = masked["masked_labels"], masked["masked_weights"]
@@ -167,7 +174,7 @@ def test_mask_rate_applies_to_each_row():
   # words.
   batch = make_batch()
   num_to_mask = np.round(0.3 * batch["segment_ids"].sum(1))
-  for choose in ("tokens", "words", "ngrams", "spans"):
+  for choose in ("tokens", "spans"):
     masked = jax.jit(make(choose=choose).corrupt)(batch, jax.random.key(2))
     missing = num_to_mask - np.asarray(masked["masked_weights"]).sum(1)
     assert missing.min() == 0

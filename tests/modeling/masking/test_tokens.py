@@ -98,28 +98,6 @@ def test_budgets():
   np.testing.assert_array_equal(num_to_mask, [4, 1, 0])
 
 
-def test_number_chosen_by_hand():
-  # Of 30, 20, 10, 7, 6, 3 real tokens 15% is 4.5, 3, 1.5, 1.05, 0.9, 0.45;
-  # Python rounds halves to even, and the minimum is 1. Without a candidate
-  # ([CLS] [SEP]; only padding) nothing is chosen.
-  ids, segments = rows_of([30, 20, 10, 7, 6, 3, 2, 0], 30)
-  _, weights = choose(jax.random.key(0), ids, segments, 0.15, 5)
-  np.testing.assert_array_equal(weights.sum(1), [4, 3, 2, 1, 1, 1, 0, 0])
-
-
-def test_fewer_predictions_or_candidates_than_the_rate_asks():
-  # 9 real tokens, 3 of them special: 6 candidates.
-  ids, segments = rows_of([9, 9, 9], 11)
-  for num_predictions, expected in ((9, 6), (4, 4)):
-    positions, weights = choose(
-      jax.random.key(0), ids, segments, 1.0, num_predictions
-    )
-    np.testing.assert_array_equal(weights.sum(1), expected)
-    for row in np.asarray(positions)[:, :expected]:
-      assert set(row) <= {1, 2, 3, 5, 6, 7}
-      assert len(set(row)) == expected
-
-
 def test_masking_of_every_row():
   # 3,000 rows of 0 to 37 real tokens: the chosen ones are distinct, real, never
   # special, exactly as many as they should be, and nothing else changes.

@@ -1,5 +1,6 @@
 """Span vectors against the equations, span by span, in plain Python."""
 
+import functools
 import math
 
 import jax
@@ -7,11 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from maskedlm.modeling.architecture import EncoderConfig
+from helpers import encoder_reference
 from maskedlm.modeling.losses import cross_entropy
 from maskedlm.modeling.task_heads import span_vectors
 from maskedlm.modeling.task_heads.span_vectors import (
-  ComponentLayer,
   SpanHead,
   SpanScorer,
   score_all_spans,
@@ -27,22 +27,8 @@ KEPT = [(1, 1, 0, 1, 1, 1), (1,), (0, 0, 1, 1, 1, 1, 1, 1, 1, 0)]
 
 
 def config(**options):
-  given = {
-    "vocab_size": 7,
-    "num_layers": 1,
-    "width": D,
-    "num_heads": 2,
-    "mlp_width": 8,
-    "max_positions": L,
-    "activation": "gelu",
-    "dropout": 0.5,
-    "attention_dropout": 0.0,
-    "norm_epsilon": 1e-12,
-    "init_stddev": 0.4,
-    "dtype": "float32",
-    "remat": "none",
-  }
-  return EncoderConfig(**{**given, **options})
+  given = {"width": D, "num_heads": 2, "max_positions": L, "dropout": 0.5}
+  return encoder_reference.config(**{**given, **options})
 
 
 @pytest.fixture(scope="module")
@@ -63,15 +49,16 @@ def hidden():
 def head_and_params(name, hidden, **options):
   head = SpanHead(config(**options), name, T)
   token = jnp.zeros((1, 1), jnp.int32)
-  made = head.init(jax.random.key(1), hidden[:1], token, token, train=False)
-  # Biases start at 0, so they are randomised too.
-  leaves, tree = jax.tree.flatten(made["params"])
-  keys = jax.random.split(jax.random.key(2), len(leaves))
-  leaves = [
-    x + 0.3 * jax.random.normal(key, x.shape)
-    for key, x in zip(keys, leaves, strict=True)
-  ]
-  return head, jax.tree.unflatten(tree, leaves)
+  shapes = jax.eval_shape(
+    lambda key: head.init(key, hidden[:1], token, token, train=False),
+    jax.random.key(1),
+  )
+  return head, encoder_reference.randomise(shapes["params"])
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def apply(head, params, hidden, begins, ends):
+  return head.apply({"params": params}, hidden, begins, ends, train=False)
 
 
 def vectors_of(name, components, begins, ends):
@@ -141,25 +128,9 @@ SPANS = np.array([[[1, 1], [2, 7], [0, 12]], [[3, 4]] * 3, [[12, 12]] * 3])
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_vectors_match_the_equations(name, hidden):
-  parts = ComponentLayer(config(), name)
-  params = parts.init(jax.random.key(0), hidden).get("params", {})
-  made = vectors_of(
-    name, parts.apply({"params": params}, hidden), SPANS[..., 0], SPANS[..., 1]
-  )
-  assert made.shape == (B, 3, 3 * D)
-  for b in range(B):
-    for p, (i, j) in enumerate(SPANS[b]):
-      expected = vector_by_hand(name, params, np.float64(hidden[b]), i, j)
-      np.testing.assert_allclose(made[b, p], expected, atol=2e-6)
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_scores_of_given_spans(name, hidden):
   head, params = head_and_params(name, hidden)
-  made = head.apply(
-    {"params": params}, hidden, SPANS[..., 0], SPANS[..., 1], train=False
-  )
+  made = apply(head, params, hidden, SPANS[..., 0], SPANS[..., 1])
   for b in range(B):
     for p, (i, j) in enumerate(SPANS[b]):
       expected = logits_by_hand(name, params, np.float64(hidden[b]), i, j)
@@ -202,7 +173,7 @@ def test_all_spans_of_words(name, hidden, batch):
   assert found == count == 16 + 1 + 29
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["self_attention", "self_attention_layer"])
 def test_gradient_is_that_of_given_spans(name, hidden, batch):
   """Compares the scan, its slices and recomputation with plain gathers."""
   head, params = head_and_params(name, hidden)
@@ -264,32 +235,18 @@ def test_gradient_is_that_of_given_spans(name, hidden, batch):
   )
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_spans_do_not_depend_on_tokens_outside(name, hidden, batch):
-  head, params = head_and_params(name, hidden)
-  i, j = np.array([[4]]), np.array([[6]])
-  changed = np.array(hidden[:1])
-  changed[:, [0, 1, 2, 3, 7, 8, 9, 10, 11, 12]] += 5
-  one, other = (
-    head.apply({"params": params}, x, i, j, train=False)
-    for x in (hidden[:1], changed)
-  )
-  np.testing.assert_allclose(one, other, atol=2e-5)  # Running sums round.
-
-
 @pytest.mark.parametrize("name", ["self_attention", "self_attention_layer"])
 def test_attention_is_stable_when_scores_are_far_apart(name, hidden):
   head, params = head_and_params(name, hidden)
   params["parts"]["scores"]["query_dense"]["kernel"] *= 100
-  made = head.apply(
-    {"params": params}, hidden, SPANS[..., 0], SPANS[..., 1], train=False
-  )
+  made = apply(head, params, hidden, SPANS[..., 0], SPANS[..., 1])
   assert np.all(np.isfinite(made))
 
 
 def test_dropout_applies_to_the_vectors_in_training_only(hidden, batch):
   head, params = head_and_params("endpoints_mean", hidden)
 
+  @functools.partial(jax.jit, static_argnums=1)
   def run(seed, train):
     return score_all_spans(
       SpanScorer(head, params, jax.random.key(seed), train),
@@ -317,16 +274,14 @@ def test_bfloat16_is_near(hidden, batch):
   head, params = head_and_params("ffn_endpoints_mean", hidden)
   rough = SpanHead(config(dtype="bfloat16"), "ffn_endpoints_mean", T)
   exact, near = (
-    h.apply(
-      {"params": params}, hidden, SPANS[..., 0], SPANS[..., 1], train=False
-    )
+    apply(h, params, hidden, SPANS[..., 0], SPANS[..., 1])
     for h in (head, rough)
   )
   assert near.dtype == jnp.float32
   np.testing.assert_allclose(exact, near, atol=0.15)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["endpoints_mean", "self_attention_layer"])
 def test_memory_does_not_grow_with_the_widest_span(name):
   """Compiles a training step on fixed rows."""
   b, length, width = 4, 64, 48
@@ -334,7 +289,9 @@ def test_memory_does_not_grow_with_the_widest_span(name):
   head = SpanHead(cfg, name, T)
   x = jnp.zeros((b, length, width))
   token = jnp.zeros((1, 1), jnp.int32)
-  params = head.init(jax.random.key(1), x, token, token, train=False)["params"]
+  params = jax.eval_shape(
+    lambda key: head.init(key, x, token, token, train=False), jax.random.key(1)
+  )["params"]
 
   def step(params, x, batch, labels, *, max_words):
     def add(total, labels, logits, scored):
