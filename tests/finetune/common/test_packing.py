@@ -161,7 +161,7 @@ def test_a_host_packs_its_own_microbatches_in_the_common_shape():
 @pytest.mark.parametrize("position", ["learned", "rope"])
 def test_packed_rows_get_the_vectors_that_they_have_alone(position):
   cfg = reference.config(position=position)
-  params = reference.make_params(cfg)
+  params = jax.device_put(reference.make_params(cfg))
   rng, lengths, L = np.random.default_rng(0), [7, 3, 5, 2, 4, 6], 8
   ids = [rng.integers(5, 17, n, dtype=np.int32) for n in lengths]
   types = [rng.integers(0, 2, n, dtype=np.int32) for n in lengths]

@@ -90,7 +90,7 @@ def test_an_unseen_label():
     "as 'X' (dev.tsv:8); they are left out of the loss and count as wrong",
   )
   assert rows.tokens["span_labels"][0][:, :3].tolist() == [[1, -1, 2], [0] * 3]
-  params = make_params(app, cfg)
+  params = jax.device_put(make_params(app, cfg))
   # All scores are equal and below 0: NULL is chosen, at a loss of log 4.
   same = jax.tree.map(jnp.zeros_like, params["spans"])
   bias = jnp.full_like(same["label_dense"]["bias"], -1)
@@ -143,7 +143,7 @@ def test_loss_and_predictions_span_by_span(nested):
   app = spans.make_application(
     Setup(tokenizer, cfg, {"labels": LABELS}, 64), options
   )
-  params = make_params(app, cfg)
+  params = jax.device_put(make_params(app, cfg))
   examples = sentences(random.Random(2), 9, most=12)
   rows = app.make_rows(examples)
   assert len(rows.example) == len(examples)

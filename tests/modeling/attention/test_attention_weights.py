@@ -17,7 +17,7 @@ SAME_SEGMENT = (
 
 def make(**options):
   cfg = encoder_reference.config(**options)
-  return cfg, encoder_reference.make_params(cfg)
+  return cfg, jax.device_put(encoder_reference.make_params(cfg))
 
 
 weights_of = jax.jit(masked_lm.attention_weights, static_argnums=0)
