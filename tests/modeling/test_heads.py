@@ -55,8 +55,9 @@ def test_a_late_pool_is_the_mean_of_what_the_pooler_makes_of_tokens():
 def test_own_tables_and_linear_heads_have_these_parameters():
   def made(**changes):
     cfg = encoder_reference.config(**changes)
-    keys = jax.random.split(jax.random.key(0))
-    params = jax.eval_shape(lambda: masked_lm.init(cfg, *keys))
+    params = jax.eval_shape(
+      lambda key: masked_lm.init(cfg, *jax.random.split(key)), jax.random.key(0)
+    )
     return set(params["mlm_head"])
 
   dense = {"transform", "norm", "bias"}
