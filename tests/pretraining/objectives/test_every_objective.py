@@ -3,19 +3,23 @@
 import dataclasses
 import json
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import numpy as np
 import pytest
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from helpers import any_task, stub_objective
+from helpers import stub_objective
 from helpers.stub_objective import B, V, jitted_loss
-from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError
+from maskedlm.core.task import Batch, Params, Task
 from maskedlm.data.batches import pair_rows, text_rows
 from maskedlm.modeling.architecture import restored
 from maskedlm.pretraining import objectives
 from maskedlm.pretraining.objectives import causal
+from maskedlm.training.step import totals
 
 L = 29
 BATCHES = {
@@ -50,117 +54,145 @@ def make_batch():
   }
 
 
-@pytest.fixture
-def make(monkeypatch):
-  """Returns the function (name, **options) -> (Task, what its rows are)."""
-  monkeypatch.setattr(causal, "CHUNK", 4)
+def make(patch, name, **options):
+  """Returns (Task, what its rows are)."""
+  patch.setattr(causal, "CHUNK", 4)
+  asked = stub_objective.stub_batches(
+    patch, *BATCHES[name], batch_at=lambda *_: make_batch()
+  )
+  config = stub_objective.make_config(
+    name, max_positions=31, **MODELS.get(name, {})
+  )
+  config.data.length = L
+  config.objective.update(OPTIONS.get(name, {}) | options)
+  if "pack" in config.objective:
+    config.objective.pack = False  # These rows have no number.
+  corpus = stub_objective.make_corpus()
+  return objectives.make_task(config, corpus, (1, 2)), asked
 
-  def make(name, **options):
-    asked = stub_objective.stub_batches(
-      monkeypatch, *BATCHES[name], batch_at=lambda *_: make_batch()
+
+class Made(NamedTuple):
+  """A Task, its compiled functions, and what they made of a batch."""
+
+  name: str
+  task: Task
+  params: Params  # As training begins.
+  batch: Batch  # Corrupted by the key 1.
+  corrupt: Callable
+  loss: Callable  # (params, batch, key, train) -> summed terms and metrics.
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def made(request):
+  with pytest.MonkeyPatch.context() as patch:
+    task, _ = make(patch, request.param)
+    corrupt = jax.jit(task.corrupt)
+    yield Made(
+      request.param,
+      task,
+      jax.jit(task.init)(jax.random.key(0)),
+      corrupt(make_batch(), jax.random.key(1)),
+      corrupt,
+      jitted_loss(task),
     )
-    config = stub_objective.make_config(
-      name, max_positions=31, **MODELS.get(name, {})
-    )
-    config.data.length = L
-    config.objective.update(OPTIONS.get(name, {}) | options)
-    if "pack" in config.objective:
-      config.objective.pack = False  # These rows have no number.
-    corpus = stub_objective.make_corpus()
-    return objectives.make_task(config, corpus, (1, 2)), asked
-
-  return make
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_parameter_learns(make, name):
-  any_task.check_every_parameter_learns(make(name)[0], make_batch())
+def test_a_gradient_on_8_devices(made):
+  """Each parameter learns; masks and losses don't depend on the mesh."""
+
+  def total(params, batch, key):
+    terms = totals(made.task.loss(params, batch, key, True))
+    return sum(s / w for s, w in terms[0].values()), terms
+
+  mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
+  whole = NamedSharding(mesh, PartitionSpec())
+  split = NamedSharding(mesh, PartitionSpec("data"))
+  params = jax.device_put(made.params, whole)
+  rows = jax.device_put(make_batch(), split)
+  batch = made.corrupt(rows, jax.random.key(1))
+  for name, x in made.batch.items():
+    np.testing.assert_array_equal(batch[name], x)
+  key = jax.random.key(5)
+  slope, terms = jax.jit(jax.grad(total, has_aux=True))(params, batch, key)
+  jax.tree.map(
+    lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5),
+    terms,
+    made.loss(made.params, made.batch, key, True),
+  )
+  for path, x in jax.tree_util.tree_leaves_with_path(slope):
+    name = jax.tree_util.keystr(path)
+    # The key's bias shifts all scores of a query equally; softmax ignores it.
+    if "qkv" in name and x.shape[1] == 3:
+      x = x[:, ::2]
+    assert np.isfinite(x).all() and np.abs(x).max() > 0, name
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_split_over_8_devices_it_is_the_same(make, name):
-  task, _ = make(name)
-  params = task.init(jax.random.key(0))
-  any_task.check_split_over_8_devices(task, params, make_batch())
+SUBTREES = {
+  "mlm_nsp": "encoder mlm_head nsp_head pooler",
+  "roberta": "encoder mlm_head",
+  "spanbert": "encoder mlm_head sbo_head",
+  "electra": "discriminator_head encoder generator mlm_head",
+  "deberta": "encoder generator mlm_head rtd_head",
+  "causal": "encoder mlm_head",
+  "bilm": "bilm_head encoder",
+  "gptbert": "encoder mlm_head",
+}
+# Term -> the number of classes, and its weight.
+TERMS = {
+  "mlm_nsp": {"mlm": (V, 1), "nsp": (2, 1)},
+  "roberta": {"mlm": (V, 1)},
+  "spanbert": {"mlm": (V, 1), "sbo": (V, 1)},
+  "electra": {"mlm": (V, 1), "discriminator": (2, 50)},
+  "deberta": {"mlm": (V, 1), "discriminator": (2, 10)},
+  "causal": {"lm": (V, 1)},
+  "bilm": {"lm": (V, 1)},
+  "gptbert": {"mlm": (V, 0.5), "lm": (V, 0.5)},
+}
 
 
-@pytest.mark.parametrize(
-  ("name", "subtrees", "losses"),
-  [
-    ("mlm_nsp", "encoder mlm_head nsp_head pooler", {"mlm": V, "nsp": 2}),
-    ("roberta", "encoder mlm_head", {"mlm": V}),
-    ("spanbert", "encoder mlm_head sbo_head", {"mlm": V, "sbo": V}),
-    (
-      "electra",
-      "discriminator_head encoder generator mlm_head",
-      {"mlm": V, "discriminator": 2},
-    ),
-    (
-      "deberta",
-      "encoder generator mlm_head rtd_head",
-      {"mlm": V, "discriminator": 2},
-    ),
-    ("causal", "encoder mlm_head", {"lm": V}),
-    ("bilm", "bilm_head encoder", {"lm": V}),
-    ("gptbert", "encoder mlm_head", {"mlm": V, "lm": V}),
-  ],
-)
-def test_an_untrained_model_knows_nothing(make, name, subtrees, losses):
+def test_an_untrained_model_knows_nothing(made):
   """All 131 tokens, and both labels, are about as likely: ln 131 and ln 2."""
-  task, _ = make(name)
-  params = jax.jit(task.init)(jax.random.key(0))
-  assert sorted(params) == subtrees.split()
-  batch = task.corrupt(make_batch(), jax.random.key(1))
-  terms, metrics = jitted_loss(task)(params, batch, None, False)
-  assert set(terms) == set(losses)
-  scale = {"discriminator": 50}  # ELECTRA's weight of this term.
-  if name == "deberta":
-    scale = {"discriminator": 10}
-  if name == "gptbert":
-    scale = {"mlm": 0.5, "lm": 0.5}
-  for term, classes in losses.items():
+  assert sorted(made.params) == SUBTREES[made.name].split()
+  terms, metrics = made.loss(made.params, made.batch, None, False)
+  assert set(terms) == set(TERMS[made.name])
+  for term, (classes, scale) in TERMS[made.name].items():
     total, count = terms[term]
-    mean = float(total / count) / scale.get(term, 1)
+    mean = float(total / count) / scale
     assert mean == pytest.approx(math.log(classes), abs=0.05)
-    if name != "bilm":  # It has a loss of each direction.
+    if made.name != "bilm":  # It has a loss of each direction.
       found = [float(x) for x in metrics[f"{term}_loss"]]
       assert found[0] / found[1] == pytest.approx(mean)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_dropout_only_in_training(make, name):
-  task, _ = make(name)
-  params = task.init(jax.random.key(0))
-  batch = task.corrupt(make_batch(), jax.random.key(1))
-  loss = jitted_loss(task)
-  (first, other), (same, again) = (
-    [loss(params, batch, jax.random.key(k), train)[0] for k in (1, 2)]
-    for train in (True, False)
+def test_dropout_only_in_training(made):
+  first, other, same = (
+    made.loss(made.params, made.batch, jax.random.key(k), True)[0]
+    for k in (1, 2, 1)
   )
   assert all(first[term][0] != other[term][0] for term in first)
-  assert same == again
+  assert first == same
+  # Held-out losses need no key.
+  assert made.loss(made.params, made.batch, None, False)[0] != first
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_rows_of_weight_0_count_nothing(make, name):
-  """Two rows are padding, as in the last held-out batch; one has text."""
-  task, _ = make(name)
-  params = stub_objective.random_params(task)
+def test_rows_of_weight_0_count_nothing(made):
+  """Three rows are padding, as in the last held-out batch; one has text."""
+  params = stub_objective.random_params(made.task)
   batch = make_batch()
   batch["example_weights"][5:] = 0
   batch["segment_ids"][6:] = batch["input_ids"][6:] = 0
-  batch = jax.device_get(task.corrupt(batch, jax.random.key(1)))
-  loss = jitted_loss(task)
-  whole, _ = loss(params, batch, None, False)
-  alone, _ = loss(params, {k: v[:5] for k, v in batch.items()}, None, False)
+  batch = jax.device_get(made.corrupt(batch, jax.random.key(1)))
+  whole, _ = made.loss(params, batch, None, False)
+  five = jax.tree.map(lambda x: x[:5], batch)
+  alone, _ = made.loss(params, five, None, False)
   jax.tree.map(
     lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), whole, alone
   )
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_description_rebuilds_the_encoder(make, name):
-  task, asked = make(name)
+def test_description_rebuilds_the_encoder(monkeypatch, name):
+  task, asked = make(monkeypatch, name)
   described = json.loads(json.dumps(task.describe))
   assert described["objective"] == name
   cfg = restored(described["encoder"])
@@ -200,54 +232,6 @@ def test_description_rebuilds_the_encoder(make, name):
     ),
   ],
 )
-def test_wrong_options_are_named(make, name, options, expected):
+def test_wrong_options_are_named(monkeypatch, name, options, expected):
   with pytest.raises(ConfigError, match=expected):
-    make(name, **options)
-
-
-MASKING = {
-  "mask_rate": 0.15,
-  "max_predictions": 0,
-  "mask_share": 0.8,
-  "random_share": 0.1,
-  "random_tokens": "unigram",
-}
-CHOICES = {
-  "heldout_mask_rate": 0.0,
-  "choose": "tokens",
-  "max_span_words": 10,
-  "corruption": "mask",
-}
-
-
-@pytest.mark.parametrize(
-  ("name", "expected"),
-  [
-    (
-      "mlm_nsp",
-      MASKING
-      | CHOICES
-      | {"pairs": "nsp", "short_share": 0.1, "pooler": True, "pack": None},
-    ),
-    (
-      "roberta",
-      MASKING
-      | CHOICES
-      | {"isolate_documents": False, "whole_sentences": False}
-      | {"documents": "", "adapt_every": 0},
-    ),
-    (
-      "spanbert",
-      MASKING
-      | {
-        "sbo_weight": 1.0,
-        "max_span_targets": 15,
-        "sbo_at_edges": False,
-        "pack": None,
-      },
-    ),
-  ],
-)
-def test_defaults_are_those_of_the_paper(name, expected):
-  objective = defaults.default(name).objective.to_dict()
-  assert objective == {"name": name, **expected}
+    make(monkeypatch, name, **options)
