@@ -1,6 +1,7 @@
 """DeBERTa-v3: the mask decoder, the head, embeddings apart, two norms."""
 
 import dataclasses
+import functools
 import json
 import shutil
 
@@ -10,8 +11,8 @@ import numpy as np
 import optax
 import pytest
 
-from helpers import shrunk_configs, stub_objective
-from helpers.stub_objective import B, L, random_params
+from helpers import in_process, shrunk_configs, stub_objective
+from helpers.stub_objective import B, L, jitted_loss, random_params
 from maskedlm import in_python
 from maskedlm.config import overrides, presets
 from maskedlm.data.batches import text_rows
@@ -56,6 +57,11 @@ def sizes(task):
   return [restored(described[name]) for name in ("encoder", "generator")]
 
 
+@functools.partial(jax.jit, static_argnums=0)
+def encode(cfg, params, batch):
+  return masked_lm.encode(cfg, params, batch, None, False)
+
+
 def test_the_generator_has_half_of_the_layers(make_task):
   cfg, small = sizes(make_task())
   # 3 of 6: two below, and one that the mask decoder applies twice.
@@ -72,7 +78,7 @@ def test_the_generator_has_half_of_the_layers(make_task):
 
 def test_all_chosen_tokens_are_masked(make_task):
   task = make_task({"mask_rate": 0.4})
-  made = jax.device_get(task.corrupt(make_batch(), jax.random.key(1)))
+  made = jax.device_get(jax.jit(task.corrupt)(make_batch(), jax.random.key(1)))
   counted = made["masked_weights"] > 0
   seen = np.take_along_axis(made["input_ids"], made["masked_positions"], 1)
   assert (seen[counted] == stub_objective.MASK).all() and counted.sum() > 20
@@ -110,9 +116,11 @@ def test_the_mask_decoder_is_transformers_last_layer_twice(tmp_path):
   params["layers"] = jax.tree.map(lambda x: x[:2], layers)
   params["mask_decoder"] = jax.tree.map(lambda x: x[2], layers)
   params["decoder_position"] = {"embedding": place}
-  fresh = masked_lm.init_encoder(cfg, jax.random.key(0))
+  fresh = jax.eval_shape(
+    lambda key: masked_lm.init_encoder(cfg, key), jax.random.key(0)
+  )
   assert stub_objective.shapes(params) == stub_objective.shapes(fresh)
-  ours = masked_lm.encode(cfg, {"encoder": params}, batch, None, False)
+  ours = encode(cfg, {"encoder": params}, batch)
   peers.assert_close({"x": ours}, {"x": query.numpy()}, batch)
 
 
@@ -120,15 +128,15 @@ def test_detection_by_numpy(make_task):
   task = make_task()
   params = random_params(task)
   cfg, small = sizes(task)
-  batch = jax.device_get(task.corrupt(make_batch(), jax.random.key(1)))
+  batch = jax.device_get(jax.jit(task.corrupt)(make_batch(), jax.random.key(1)))
   batch["example_weights"] = np.float32([1, 1, 0, 1, 1, 1, 0, 1])
   generator = masked_lm.with_generator(params)
   own, shared = (p["encoder"]["embeddings"] for p in (generator, params))
   assert own is params["generator"]["embeddings"] is not shared
-  hidden = masked_lm.encode(small, generator, batch, None, False)
+  hidden = encode(small, generator, batch)
   logits = masked_lm.predict(small, generator, batch, hidden)
   replaced, labels = electra.replace(batch, electra.sample(logits, batch))
-  x = np.float64(masked_lm.encode(cfg, params, replaced, None, False))
+  x = np.float64(encode(cfg, params, replaced))
   head = params["rtd_head"]
   x = x + x[:, :1]
   x = x - x.mean(-1, keepdims=True)
@@ -140,7 +148,7 @@ def test_detection_by_numpy(make_task):
   loss = np.logaddexp(0, np.where(labels > 0, -scores, scores))
   # [CLS] and [SEP] count; two rows have no weight.
   real = (batch["segment_ids"] > 0) * batch["example_weights"][:, None]
-  terms, metrics = totals(task.loss(params, batch, None, False))
+  terms, metrics = jitted_loss(task)(params, batch, None, False)
   assert 0 < np.sum(labels) < real.sum() == 58
   total = (loss * real).sum()
   np.testing.assert_allclose(
@@ -166,7 +174,7 @@ def test_steps_are_those_of_two_networks_and_a_difference(make_task):
   fresh = jax.jit(task.init)(jax.random.key(0))
   tables = [token_table(fresh, n) for n in ("encoder", "generator")]
   np.testing.assert_array_equal(*tables)
-  batch = task.corrupt(make_batch(), jax.random.key(1))
+  batch = jax.jit(task.corrupt)(make_batch(), jax.random.key(1))
   o = presets.adamw()
   o.update(weight_decay=0.3, clip_norm=0.05)
   o = optimizer.OptimizerOptions(**o.to_dict())
@@ -242,17 +250,19 @@ def test_a_resumed_run_ends_with_the_same_bits(tiny, tmp_path):
   config.corpus.update(made.corpus.to_dict() | {"path": str(tiny[1])})
   config.tokenizer.update(made.tokenizer.to_dict())
   config.model.update(num_layers=2, dtype="float32")
-  config.optimizer.update(warmup_steps=1, learning_rate=1e-2)
-  config.train.update(num_steps=4, checkpoint_every=2, eval_every=2)
+  config.optimizer.update(warmup_steps=0, learning_rate=1e-2)
+  config.train.update(num_steps=2, checkpoint_every=1, eval_every=2)
   config.train.update(log_every=1, eval_rows=8)
-  result = in_python.train(config, tmp_path / "run")
+  with in_process.devices():
+    result = in_python.train(config, tmp_path / "run")
   assert np.isfinite(result["heldout_mlm_loss"])
   shutil.copytree(tmp_path / "run", tmp_path / "copy")
-  shutil.rmtree(tmp_path / "copy/checkpoints/4")
-  again = in_python.train(config, tmp_path / "copy")
+  shutil.rmtree(tmp_path / "copy/checkpoints/2")
+  with in_process.devices():
+    again = in_python.train(config, tmp_path / "copy")
   assert again["heldout_mlm_loss"] == result["heldout_mlm_loss"]
   whole, resumed = (
-    load.load_params(tmp_path / name, step=4)[0] for name in ("run", "copy")
+    load.load_params(tmp_path / name, step=2)[0] for name in ("run", "copy")
   )
   jax.tree.map(np.testing.assert_array_equal, whole, resumed)
   assert (
