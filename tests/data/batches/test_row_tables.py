@@ -10,7 +10,7 @@ import pytest
 from helpers import damage
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.batches import row_tables, text_rows
-from maskedlm.data.corpus import store
+from maskedlm.data.corpus import integrity, store
 from maskedlm.runtime import output_files
 
 DTYPE = np.dtype([("token", "<i8"), ("num_tokens", "<i4")])
@@ -114,3 +114,16 @@ def test_no_table_is_made_of_damaged_starts(tmp_path, tiny):
     assert not (path / "rows").exists()
     (path / name).write_bytes(whole)
   assert len(text_rows.open_document_table(corpus, "train", length=16))
+
+
+def test_rows_that_cannot_be_read_are_those_of_damaged_starts(tmp_path, tiny):
+  path = shutil.copytree(tiny[1], tmp_path / "corpus")
+  meta = store.open_corpus(path).meta
+  with pytest.raises(IndexError), integrity.rows_of(path, meta):
+    _ = [][1]
+  damage.flip(path / "train-00000.sentences.npy")
+  with (
+    pytest.raises(CorpusError, match=r"sentences\.npy is damaged"),
+    integrity.rows_of(path, meta),
+  ):
+    _ = [][1]

@@ -3,6 +3,7 @@
 The rows are made up; columns, types and metadata are those of the data sets.
 """
 
+import importlib.util
 import json
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from helpers.tfrecords import as_tfrecord
+from maskedlm.core.errors import DataError
 from maskedlm.data.labelled.bio import Entity
 from maskedlm.finetune import config as configs
 
@@ -241,3 +243,13 @@ def test_tasks_read_tfds(tfds_dir):
   assert (found.id, found.answers) == ("q1", (("Bob", 18),))
   [found] = read("retrieval", source("squad"))
   assert (found.query, found.passages) == ("Who?", (CONTEXT,))
+
+
+@pytest.mark.skipif(
+  importlib.util.find_spec("tensorflow") is not None,
+  reason="TensorFlow is installed",
+)
+def test_a_builder_that_needs_tensorflow(tmp_path):
+  (tmp_path / "goemotions" / "0.1.0").mkdir(parents=True)
+  with pytest.raises(DataError, match=r"'tensorflow'.*VERSION.* is 0.1.0\.$"):
+    read("multi_label", f"tfds:goemotions@{tmp_path}")

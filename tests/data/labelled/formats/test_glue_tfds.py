@@ -7,6 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled import tables
 from maskedlm.data.labelled.formats import glue
 from maskedlm.finetune.classification import classification
 from maskedlm.finetune.classification.classification import Options
@@ -109,3 +111,8 @@ def test_tfds_knows_glue():
     if not layout.regression:
       names = features["label"].names
       assert {layout.aliases.get(n, n) for n in names} == set(layout.labels)
+
+
+def test_tfds_errors(tfds_dir):
+  with pytest.raises(DataError, match="Unknown split 'dev'"):
+    list(tables.read_records(f"tfds:like_mrpc:dev@{tfds_dir}"))

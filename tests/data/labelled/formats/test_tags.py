@@ -111,3 +111,12 @@ def test_real_files(data_dir):
     assert len(found) == sentences
     assert sum(len(x.words) for x in found) == words
     assert all(len(x.words) == len(x.tags) for x in found)
+
+
+def test_what_is_written_is_read_again(file):
+  words = [("EU", "a b", "\u2028"), ("#",)]
+  found = [("B-ORG", "O", "O"), ("O",)]
+  for name in ("upos", "xpos"):
+    text = tags.format_conllu(zip(words, found, strict=True), conllu_tag=name)
+    made = read(file(text, "f.conllu"), conllu_tag=name)
+    assert [x[:2] for x in made] == [*zip(words, found, strict=True)]
