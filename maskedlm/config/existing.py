@@ -54,14 +54,12 @@ def fit_to_tokenizer(
     return
   names = ("init_from", "continue_from", "teacher")
   outside = "tokenizer.path" in given or any(config[n] for n in names)
-  ignored = []
+  ignored = None  # A tokenizer.lowercase that has no effect.
   if outside and "tokenizer.lowercase" not in given:
-    if section.lowercase is not None:
-      ignored.append("lowercase")
-    lowercase, section.lowercase = section.lowercase, None
+    ignored, section.lowercase = section.lowercase, None
   tokenizer = load_given(section)
-  if ignored and ("A" not in tokenizer.normalize("A")) == lowercase:
-    ignored = []  # It agrees.
+  if ignored == ("A" not in tokenizer.normalize("A")):
+    ignored = None  # It agrees.
   wrong = [name for name in _OF_TOKENS if f"tokenizer.{name}" in given]
   if "tokenizer.kind" in given and section.kind != tokenizer.kind:
     wrong.insert(0, "kind")
@@ -75,12 +73,12 @@ def fit_to_tokenizer(
   size = "tokenizer.vocab_size" in given
   if size and section.vocab_size != tokenizer.vocab_size:
     wrong.append("vocab_size")
-  shown = _values(section, wrong)
-  if ignored:
-    shown = ", ".join(filter(None, [shown, f"tokenizer.lowercase={lowercase}"]))
+  shown = [_values(section, [name]) for name in wrong]
+  if ignored is not None:
+    shown.append(f"tokenizer.lowercase={ignored}")
   if shown:
     console.warn(
-      f"{shown} without effect: {section.path} has a vocabulary of "
+      f"{', '.join(shown)} without effect: {section.path} has a vocabulary of "
       f"{tokenizer.vocab_size:,} tokens"
     )
   section.kind, section.vocab_size = tokenizer.kind, tokenizer.vocab_size

@@ -33,6 +33,7 @@ from maskedlm.core.errors import ConfigError, did_you_mean
 from maskedlm.pretraining import objectives
 from maskedlm.pretraining.initial import init_from
 from maskedlm.runtime import buckets, console
+from maskedlm.training.checkpoints import resume
 
 _OPTION = re.compile(r"^--?(no)?config\.")
 
@@ -165,22 +166,19 @@ def _exit_with_help(parser: argparse.ArgumentParser, argv, sections) -> None:
 def load_config(path: str, overrides=(), validate=validate) -> ConfigDict:
   """Returns the config of a file, with overrides like "--config.seed=1".
 
-  Args:
-    path: FILE or FILE:ARG, or the name of a config that is shipped.
-    overrides: arguments of the command line.
-    validate: checks the config; by default, that it is one of pretraining.
+  `path` is FILE or FILE:ARG, or the name of a config that is shipped.
+  `validate` checks the config; by default, that it is one of pretraining.
 
   Raises:
     ConfigError: there is no such file or option, or a value is wrong.
   """
   path = _with_size_as_argument(shipped.find(path))
   if not pathlib.Path(path.partition(":")[0]).is_file():
-    for name in (path, path.rpartition(":")[0]):
-      if pathlib.Path(name).is_file():
-        raise ConfigError(
-          f"--config={path}: a config's path may have no colon, as one begins "
-          "the file's argument (bert.py:base); copy the file to another path."
-        )
+    if any(pathlib.Path(x).is_file() for x in (path, path.rpartition(":")[0])):
+      raise ConfigError(
+        f"--config={path}: a config's path may have no colon, as one begins "
+        "the file's argument (bert.py:base); copy the file to another path."
+      )
     raise ConfigError(
       f"--config={path}: no such file, nor a config of maskedlm"
       f"{shipped.nearest(path)}; expected a file, or a name such as "
@@ -201,7 +199,7 @@ def change(config: ConfigDict, overrides, validate, *, of: str) -> ConfigDict:
   sections, overrides = _split_sections(overrides, config)
   for name, value in sections.items():
     _replace_section(config, name, value)
-  known = _option_names(config)
+  known = list(resume.flatten(config.to_dict()))
   for token in overrides:
     name = _name(token)
     if _OPTION.match(token) and name not in known:
@@ -352,14 +350,3 @@ def _raised_by_file(error: BaseException | None) -> ConfigError | None:
 def _one_line(error: Exception) -> str:
   """Returns the message of an error in one line."""
   return " ".join(str(error).split())
-
-
-def _option_names(config: ConfigDict, prefix: str = "") -> list[str]:
-  """Returns the names of all options: "model.width", ..."""
-  names = []
-  for name, value in config.items():
-    if isinstance(value, ConfigDict):
-      names += _option_names(value, f"{prefix}{name}.")
-    else:
-      names.append(prefix + name)
-  return names

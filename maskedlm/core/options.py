@@ -12,7 +12,6 @@ one place.
 
 import dataclasses
 import functools
-import itertools
 import math
 import operator
 import textwrap
@@ -48,10 +47,8 @@ def option(
   Args:
     default: an immutable value; subclasses may change it (changed_default).
     doc: what the option means and its unit; ends with a period.
-    low: smallest value allowed.
-    high: largest value allowed.
-    above: the value must be larger than this.
-    below: the value must be smaller than this.
+    low, high: smallest and largest value allowed.
+    above, below: the value must be larger, or smaller, than this.
     choices: the values allowed, if they can be listed.
     frozen: True if a resumed run must keep the value, because it determines
       the parameters or the rows and masks of a step.
@@ -166,9 +163,8 @@ def named(cls: Any, name: str) -> type:
   """Returns an objective's or a task's options with a required field `name`."""
   field = (name, str, dataclasses.field(kw_only=True))
   frozen = cls.__dataclass_params__.frozen
-  bases = (cls,)
   return dataclasses.make_dataclass(
-    cls.__name__, [field], bases=bases, frozen=frozen
+    cls.__name__, [field], bases=(cls,), frozen=frozen
   )
 
 
@@ -180,10 +176,8 @@ def changed(config: Any, changes: Mapping[str, Any]) -> Any:
   for name, value in changes.items():
     section, _, key = name.rpartition(".")
     if section:
-      inner = dataclasses.replace(getattr(config, section), **{key: value})
-      config = dataclasses.replace(config, **{section: inner})
-    else:
-      config = dataclasses.replace(config, **{key: value})
+      value = dataclasses.replace(getattr(config, section), **{key: value})
+    config = dataclasses.replace(config, **{section or key: value})
   return config
 
 
@@ -285,20 +279,17 @@ def _other_type(value: Any, kind: Any) -> str:
     if not is_list or any(_other_type(x, inner) for x in value):
       return f"a list of values of type {inner.__name__}"
     return ""
-  if kind is float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return "" if is_number else "a number"
-  if kind is int:
-    is_int = isinstance(value, int) and not isinstance(value, bool)
-    return "" if is_int else "an integer"
   words = {bool: "True or False", str: "a text", dict: "a dict"}
-  return "" if isinstance(value, kind) else words[kind]
+  words |= {float: "a number", int: "an integer"}
+  is_kind = isinstance(value, int | float if kind is float else kind)
+  if isinstance(value, bool) and kind is not bool:
+    is_kind = False
+  return "" if is_kind else words[kind]
 
 
 def all_frozen(sections: Mapping[str, type]) -> frozenset[str]:
   """Returns the full names of the frozen options of all sections."""
-  names = itertools.starmap(frozen, sections.items())
-  return frozenset(itertools.chain.from_iterable(names))
+  return frozenset(name for each in sections.items() for name in frozen(*each))
 
 
 def frozen(section: str, cls: type) -> Iterator[str]:

@@ -38,12 +38,8 @@ _MOVED = {
 def load(option: str, name: str, known: list[str], *, has: Sequence[str]):
   """Returns the module in the file `name`; None if `name` is a known one.
 
-  Args:
-    option: the option's name, for errors.
-    name: a path that ends in .py, perhaps with a hash, or one of the known
-      names.
-    known: the names of maskedlm's own modules.
-    has: the names that the file must define.
+  `name`, the value of an option, is a path that ends in .py, perhaps with a
+  hash, or a known name, of maskedlm's modules. The file must define `has`.
 
   Raises:
     ConfigError: the name is neither, or the file can't be loaded.
@@ -101,9 +97,8 @@ def pins(config: Any) -> dict[str, str]:
 def copies(config: Any, encoder: Mapping[str, Any]) -> dict[str, bytes]:
   """Returns the files that a run keeps: path in its workdir -> content.
 
-  Args:
-    config: its names have hashes.
-    encoder: the fields of its architecture, of init_from, perhaps.
+  The names in the config have hashes. `encoder` are the fields of its
+  architecture, of init_from, perhaps.
   """
   found = {}
   for option, name in [*_names(config), *_names({"model": encoder})]:

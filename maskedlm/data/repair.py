@@ -19,9 +19,7 @@ _NAMES = {"\0": "NUL characters removed", "\ufeff": "byte order marks removed"}
 def repair(text: str, report: Counter | None = None) -> str:
   """Returns the text with line ends "\\n", and no control characters.
 
-  Args:
-    text: any.
-    report: counts the repairs but those of line ends, under names for the user.
+  The report counts the repairs but those of line ends, by names for the user.
   """
   if not _ODD.search(text):
     return text

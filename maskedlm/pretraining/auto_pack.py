@@ -1,6 +1,6 @@
 """Decides whether short texts share rows if objective.pack is None."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from maskedlm.core.options import frozen_option
@@ -21,17 +21,12 @@ def pack_option() -> Any:
 
 
 def decide(
-  rows_per_epoch: Callable[[bool], Sequence[int]], *, log: Callable[[str], None]
+  phases: list[tuple[int, int]], *, log: Callable[[str], None]
 ) -> bool:
-  """Returns whether to pack rows if objective.pack is None.
+  """Returns whether packing saves a tenth of the rows in any phase; logs it.
 
-  Rows are packed if that saves a tenth of them in any phase.
-
-  Args:
-    rows_per_epoch: whether rows are packed -> their number in each phase.
-    log: called with one line if rows are packed.
+  `phases` has the rows of an epoch in each, packed and not.
   """
-  phases = list(zip(rows_per_epoch(True), rows_per_epoch(False), strict=True))
   if not any(packed <= MAX_ROWS_RATIO * alone for packed, alone in phases):
     return False
   counts = ", then ".join(

@@ -43,16 +43,13 @@ def make_task(
 
   Args:
     name: the objective's, for checkpoints.
-    config: the whole config; config.data is read.
-    cfg: the encoder.
-    rows: the batches of a corpus.
-    masks: makes a batch's targets, and how many a row has.
+    config, cfg: the whole config, and the encoder's.
+    rows, masks: the batches of a corpus, and what makes their targets.
     init, loss: as in Task.
-    heldout: the same for held-out batches; None if it is no other.
+    heldout: as `masks`, for held-out batches if it is another.
     packed: whether a row has several texts that don't attend to each other.
     cost: pairs of positions in a row that attend to each other, or None for
-      all -> the row's FLOPs; by default those of the encoder and its
-      predictions.
+      all -> the row's FLOPs; by default of the encoder and its predictions.
     also: what else a checkpoint says about the model.
   """
   length = config.data.length
@@ -74,9 +71,6 @@ def make_task(
       config.data.batch_size,
       packed=bool(packed),
     ),
-    describe={
-      "objective": name,
-      "encoder": dataclasses.asdict(cfg),
-      **(also or {}),
-    },
+    describe={"objective": name, "encoder": dataclasses.asdict(cfg)}
+    | dict(also or {}),
   )

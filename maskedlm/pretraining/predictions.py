@@ -40,10 +40,7 @@ def check_corpus(corpus: Corpus) -> None:
 
 
 def mask_rate(objective: Any) -> float:
-  """Returns the share of tokens that an objective predicts.
-
-  All of them if it has no such option: it masks nothing, as the causal one.
-  """
+  """Returns the share of tokens that an objective predicts, 1 without masks."""
   return getattr(objective, "mask_rate", 1.0)
 
 
@@ -57,13 +54,8 @@ def check_rows(
 ) -> None:
   """Measures the share of tokens that is predicted in the first rows.
 
-  Args:
-    objective: config.objective.
-    task: the Task of pretraining.
-    corpus: its corpus.
-    seed: of the masks.
-    log: receives a line for a split in which much less is predicted than the
-      options ask for.
+  It logs a line for a split in which much less is predicted than the options,
+  config.objective, ask for. The seed is that of the masks.
 
   Raises:
     ConfigError: nothing is predicted in training.
@@ -105,13 +97,8 @@ def count_predictions(
 ) -> Counts:
   """Returns the Counts of the first batches of a split, of all hosts' rows.
 
-  Args:
-    task: its rows and their ids are read.
-    corpus: its tokenizer's special tokens are read.
-    split: "train" or "heldout".
-    corrupt: Task.corrupt of the split, jitted.
-    num_batches: how many batches to read, fewer if they have TOKENS tokens.
-    seed: of the masks.
+  `corrupt` is Task.corrupt of the split, jitted. It reads fewer than
+  `num_batches` if they have TOKENS tokens.
   """
   special = corpus.tokenizer.special_ids
   total = Counts(0, 0)

@@ -26,10 +26,7 @@ def attended_pairs(segment_ids) -> float:
   """Returns the mean number of attending position pairs per row.
 
   This is the sum of the squared sizes of a row's segments, without padding:
-  the attention that has to be computed.
-
-  Args:
-    segment_ids: int [b, L], 0 on padding.
+  the attention that has to be computed. `segment_ids` is int [b, L].
   """
   b, num = len(segment_ids), segment_ids.max() + 1
   rows = np.arange(b)[:, None] * num
@@ -44,14 +41,10 @@ def step_cost(
   *,
   packed: bool,
 ) -> Callable[[int], float]:
-  """Returns a function from a step to the cost of all its rows.
+  """Returns a function from a step to the cost of all its rows, on all hosts.
 
-  Args:
-    row_cost: attended pairs of a row, or None for all -> its cost.
-    batch_at: (split, step) -> batch.
-    batch_size: rows of a step, over all hosts.
-    packed: whether rows hold several segments; their attended pairs are then
-      estimated from the first batch.
+  `row_cost` is attended pairs of a row, or None for all -> its cost. If rows
+  hold several segments (`packed`), the pairs are those of the first batch.
   """
 
   @functools.cache

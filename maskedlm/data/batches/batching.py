@@ -124,9 +124,8 @@ def _mix(open_source, corpus, data, eval_rows) -> Callable[..., RowSource]:
       )
     q = domain_mixture.parse_domain_shares(data.shares, list(corpora))
     if q is None:
-      q = sampling.sampling_shares(
-        [source.num_rows for source in sources], data.alpha
-      )
+      sizes = [source.num_rows for source in sources]
+      q = sampling.sampling_shares(sizes, data.alpha)
     return domain_mixture.mix(sources, list(corpora), q=q, seed=seed)
 
   return open_split

@@ -83,12 +83,8 @@ def best_fit_patterns(
   """Returns pairs (lengths that share a bin, number of such bins).
 
   Packs longest first, each length into the fullest bin that has room, and all
-  items of a length at once, so the time does not depend on their number.
-
-  Args:
-    counts: [capacity + 1], number of items of each length.
-    capacity: size of a bin.
-    max_items: maximum number of items in a bin.
+  items of a length at once, so the time does not depend on their number:
+  `counts` [capacity + 1] for each length. A bin has at most max_items.
   """
   # spaces[s]: patterns that leave s and take more items, with their counts.
   spaces = [deque() for _ in range(capacity + 1)]

@@ -104,15 +104,10 @@ def _joined(sources, names, drawn, order, *, num_rows, seed) -> RowSource:
 
 
 def parse_domain_shares(shares: str, names: list[str]) -> np.ndarray | None:
-  """Returns each domain's share [n] of an epoch, given data.shares.
+  """Returns each domain's share [n] of an epoch, given data.shares, or None.
 
-  Args:
-    shares: NAME=WEIGHT for every name, separated by commas; the weights may
-      have any sum. A domain of weight 0 is evaluated, but not trained on.
-    names: the domains' names.
-
-  Returns:
-    The shares, which sum to 1; None if data.shares is empty.
+  `shares` is NAME=WEIGHT for every name, separated by commas; the weights may
+  have any sum. A domain of weight 0 is evaluated, but not trained on.
 
   Raises:
     ConfigError: a domain is unknown or missing, a weight is invalid, or none is

@@ -69,18 +69,15 @@ def pack_rows(corpus, source: RowSource, *, length) -> RowSource:
 
     Where packing doesn't pay, only the number of packed rows is needed.
     """
-    compose = functools.cache(
-      lambda: bin_packing.best_fit(
-        source.lengths(), length, G, seed=source.seed
-      )
-    )
+
+    @functools.cache
+    def compose():
+      return bin_packing.best_fit(source.lengths(), length, G, seed=source.seed)
 
     def column(index, name):
+      key = ["packed", name, _VERSION, source.seed, length, G, source.key]
       return row_tables.open_table(
-        corpus,
-        ["packed", name, _VERSION, source.seed, length, G, source.key],
-        _INDEX,
-        lambda: [compose()[index]],
+        corpus, key, _INDEX, lambda: [compose()[index]]
       )
 
     return column(0, "members"), column(1, "starts")
@@ -121,24 +118,18 @@ def segment_arrays(
     out.reshape(-1)[at] = values
     return out
 
+  fills = {"input_ids": pad}
   return {
-    **{
-      name: place(values, pad if name == "input_ids" else 0)
-      for name, values in tokens.items()
-    },
+    **{name: place(x, fills.get(name, 0)) for name, x in tokens.items()},
     "segment_ids": place(np.repeat(numbers, sizes)),
     "positions": place(at - np.repeat(starts, sizes)),
   }
 
 
 def side_by_side(arrays, used, L, pad) -> dict[str, np.ndarray]:
-  """Returns b packed rows of n rows, as pack_rows.
+  """Returns b packed rows of the `arrays` of n rows, [n, L] and [n].
 
-  Args:
-    arrays: those of the n rows, [n, L] and [n].
-    used: bool [b, G], which segments there are; n are True.
-    L: length of a row.
-    pad: fills input_ids.
+  `used`, bool [b, G], says which segments there are: n. `pad` fills input_ids.
   """
   b, G = used.shape
   real = arrays["segment_ids"] > 0
@@ -160,11 +151,7 @@ def side_by_side(arrays, used, L, pad) -> dict[str, np.ndarray]:
     pad=pad,
   )
   return {
-    **{
-      name: by_segment(values)
-      for name, values in arrays.items()
-      if values.ndim == 1
-    },
+    **{n: by_segment(x) for n, x in arrays.items() if x.ndim == 1},
     **by_token,
     "cls_positions": by_segment(begin[used]),
     "segment_weights": by_segment(1, np.float32),

@@ -46,14 +46,10 @@ class PairTable(NamedTuple):
 def open_pair_table(
   corpus, name: str, *, length, short_share, seed, documents: int = 2
 ) -> PairTable:
-  """Returns the rows of a split, from its table or newly cut.
+  """Returns the rows of a split, from its table or newly cut; see PairTable.
 
-  Args:
-    corpus: store.Corpus.
-    name: the split, train or heldout.
-    length, short_share, seed: see PairTable and target_lengths.
-    documents: minimum number of documents that must have rows: 2 if a random B
-      comes from another document, else 1.
+  `documents` is the number that must have rows: 2 if a random B comes from
+  another document, else 1.
 
   Raises:
     CorpusError: the split has fewer.
@@ -97,11 +93,8 @@ def cut_rows(split: store.Split, **options) -> Iterator[np.ndarray]:
 
   The end of a row that begins at sentence s depends on s alone, so it is
   computed for a block of sentences at once, however long the documents are.
-  The rows are then the chain 0 -> end(0) -> end(end(0)) ...
-
-  Args:
-    split: the split.
-    **options: length, short_share and seed, see PairTable and target_lengths.
+  The rows are then the chain 0 -> end(0) -> end(end(0)) ... The options are
+  length, short_share and seed, see PairTable and target_lengths.
   """
   documents = concat.take_all(split.documents)
   document_tokens = concat.take(split.sentences, documents)
@@ -160,12 +153,8 @@ def _too_few(path, name: str, held: int, documents: int) -> str:
     remedy = "raise corpus.heldout_share or set train.eval_rows=0"
   why = "a row has two segments of a token each"
   if documents > 1:
-    why = (
-      "next-sentence prediction draws a random B from another document and "
-      "needs two or more"
-    )
+    why = "next-sentence prediction needs two, to draw a random B from another"
   return (
     f"{path}: the {name} split has {counted(held, 'document')} of at least 2 "
-    "tokens; "
-    f"{why}: {remedy}."
+    f"tokens; {why}: {remedy}."
   )

@@ -54,12 +54,7 @@ def make_corpus(options) -> store.Corpus:
 def _split(vocab_size: int) -> store.Split:
   sentences, base = DOCUMENTS * SENTENCES, np.zeros(1, np.int64)
   tokens = 5 + np.arange(sentences * TOKENS) % max(vocab_size - 5, 1)
-  return store.Split(
-    tokens=concat.concatenate([tokens], base),
-    sentences=concat.concatenate(
-      [np.arange(0, sentences * TOKENS + 1, TOKENS)], base
-    ),
-    documents=concat.concatenate(
-      [np.arange(0, sentences + 1, SENTENCES)], base
-    ),
-  )
+  starts = np.arange(0, sentences * TOKENS + 1, TOKENS)
+  firsts = np.arange(0, sentences + 1, SENTENCES)
+  arrays = tokens, starts, firsts
+  return store.Split(*(concat.concatenate([x], base) for x in arrays))

@@ -61,12 +61,10 @@ def row_at(source: RowSource, place) -> tuple[np.ndarray, np.ndarray]:
 
 
 def host_slice(values: np.ndarray, shard) -> np.ndarray:
-  """Returns the slice of values [B] that belongs to a host, as a vector.
+  """Returns the slice of a global batch's values [B] that belongs to a host.
 
-  Args:
-    values: one for each row of the global batch.
-    shard: (index, count): the index-th of count equal slices; index may be a
-      sequence, for several slices (sharding.data_shard).
+  `shard` is (index, count): the index-th of count equal slices; index may be a
+  sequence, for several slices (sharding.data_shard).
   """
   index, count = shard
   return values.reshape(count, -1)[np.atleast_1d(index)].ravel()

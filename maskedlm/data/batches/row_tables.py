@@ -96,9 +96,8 @@ def places(edges, values) -> np.ndarray:
 def _load(path, dtype, digest: str) -> np.ndarray | None:
   with contextlib.suppress(OSError):
     at = os.stat(path)
-    return read_table(
-      path, dtype, digest, (at.st_ino, at.st_size, at.st_mtime_ns)
-    )
+    identity = at.st_ino, at.st_size, at.st_mtime_ns
+    return read_table(path, dtype, digest, identity)
   return None
 
 
@@ -106,11 +105,8 @@ def _load(path, dtype, digest: str) -> np.ndarray | None:
 def read_table(path, dtype, digest: str, identity: tuple) -> np.ndarray | None:
   """Returns the memory-mapped table of a file, or None if it is damaged.
 
-  Args:
-    path: the file's.
-    dtype: dtype of a record.
-    digest: the name of the table, with which the checksum begins.
-    identity: of the file; one that is replaced is read again.
+  The checksum begins with `digest`, the name of the table. `identity` is that
+  of the file: one that is replaced is read again.
   """
   del identity
   begin = len(_header(dtype, 0))

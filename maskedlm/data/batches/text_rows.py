@@ -52,12 +52,9 @@ def document_batches(
 
   def open_source(corpus, name, length, seed):
     table = open_document_table(corpus, name, length=length)
-    rows_at = functools.partial(
-      single_text_rows,
-      getattr(corpus, name).tokens,
-      length=length,
-      special=special,
-    )
+    tokens = getattr(corpus, name).tokens
+    shape = {"length": length, "special": special}
+    rows_at = functools.partial(single_text_rows, tokens, **shape)
     key = ("document", _VERSION, name)
     if crop:
       split = getattr(corpus, name)
@@ -150,9 +147,8 @@ def _cut(start_of, num_sentences, barriers, capacity) -> Iterator[np.ndarray]:
   Args:
     start_of: sentences [n] -> the places [n] where they begin; that of sentence
       num_sentences is the end.
-    num_sentences: number of sentences.
     barriers: sorted places that lie within no row; the last is the end.
-    capacity: number of places in a row, at most.
+    num_sentences, capacity: of all, and places in a row, at most.
   """
   row = 0  # The place at which the next row begins.
   for low in range(0, num_sentences, BLOCK):
@@ -282,17 +278,12 @@ def open_sentence_table(corpus, name: str, *, length) -> np.ndarray:
     separators = np.searchsorted(documents, sentence, side="right") - 1
     return concat.take(split.sentences, sentence) + separators
 
-  num_sentences = concat.size(split.sentences) - 1
+  size = concat.size(split.sentences) - 1
   return row_tables.open_table(
     corpus,
     ["sentences", _VERSION, name, length],
     RECORD,
-    lambda: _cut(
-      place_of,
-      num_sentences,
-      place_of(np.array([num_sentences])),
-      length - 2,
-    ),
+    lambda: _cut(place_of, size, place_of(np.array([size])), length - 2),
   )
 
 

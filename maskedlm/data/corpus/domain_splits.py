@@ -12,17 +12,7 @@ from maskedlm.runtime import console
 # Counted for each domain's train and held-out documents. Characters and UTF-8
 # bytes are those of the sentences before normalization; unknown is a number of
 # tokens.
-COUNTS = (
-  "documents",
-  "sentences",
-  "tokens",
-  "characters",
-  "bytes",
-  "unknown",
-)
-
-
-# In meta.json
+COUNTS = ("documents", "sentences", "tokens", "characters", "bytes", "unknown")
 
 
 def empty_counts(options) -> list[dict]:
@@ -46,20 +36,13 @@ def domain_table(domains: list[dict]) -> list[str]:
     train, heldout = (domain[split] for split in shards.SPLITS)
     both = {name: train[name] + heldout[name] for name in COUNTS}
     tokens = max(both["tokens"], 1)
-    rows.append(
-      (
-        domain["name"],
-        *(f"{train[name]:,}" for name in ("documents", "sentences", "tokens")),
-        f"{heldout['tokens']:,}",
-        f"{both['characters'] / tokens:.2f}",
-        f"{both['unknown'] / tokens:.2%}",
-      )
-    )
+    counts = *(train[name] for name in COUNTS[:3]), heldout["tokens"]
+    characters = f"{both['characters'] / tokens:.2f}"
+    unknown = f"{both['unknown'] / tokens:.2%}"
+    numbers = (f"{count:,}" for count in counts)
+    rows.append((domain["name"], *numbers, characters, unknown))
   table = console.table((*columns, "chars/token", "unknown"), rows)
   return [f"  {line}" for line in table] if rows else []
-
-
-# The corpora of single domains
 
 
 def split_by_domain(corpus: store.Corpus) -> dict[str, store.Corpus]:

@@ -43,8 +43,7 @@ def copy(
   copy is continued, and one that has lost a file, or the end of one, mended.
 
   Args:
-    address: the corpus's.
-    text: its meta.json, which is written too.
+    address, text: the corpus's, and its meta.json, which is written too.
     files: name -> {"bytes", "sha256"} of the files to copy, from files_of.
     folder: where they go, from `place`.
     log: called with lines for the user.

@@ -52,12 +52,11 @@ def write_shards(
   vocab_size: int,
   shard_tokens: int,
 ) -> dict[str, dict]:
-  """Streams documents into the shards of each split.
+  """Streams documents into the shards of each split, in a folder.
 
   Args:
-    folder: where the files are written.
+    folder, vocab_size: where the files are written, and V.
     documents: pairs (split, token ids of each sentence).
-    vocab_size: V.
     shard_tokens: a shard is closed before the document that would take it
       beyond this number.
 
@@ -191,11 +190,9 @@ def block_hashes(path: str) -> bytes:
 
   By them, a part of a file can be checked without the rest (streamed.py).
   """
-  digests = []
   with open(path, "rb") as file:
-    while block := file.read(HASHED):
-      digests.append(hashlib.sha256(block).digest())
-  return b"".join(digests)
+    parts = iter(lambda: file.read(HASHED), b"")
+    return b"".join(hashlib.sha256(part).digest() for part in parts)
 
 
 def count_ids(tokens: np.ndarray, vocab_size: int) -> np.ndarray:

@@ -151,17 +151,14 @@ def _open_split(path: str, meta: Mapping, split: str, tokens) -> Split:
   dtype = np.dtype(meta["token_dtype"])
   tokens = tokens or arrays_of("tokens") or [np.empty(0, dtype)]
   end = np.zeros(1, shards.START_DTYPE)  # The last element: its base, T or S.
-  return Split(
-    tokens=concatenate(tokens, np.zeros(len(tokens), dtype)),
-    sentences=concatenate(
-      [*arrays_of("sentences"), end],
-      shards.offsets([shard["tokens"] for shard in counts]),
-    ),
-    documents=concatenate(
-      [*arrays_of("documents"), end],
-      shards.offsets([shard["sentences"] for shard in counts]),
-    ),
+  sentences, documents = (
+    concatenate(
+      [*arrays_of(column), end], shards.offsets([x[of] for x in counts])
+    )
+    for column, of in (("sentences", "tokens"), ("documents", "sentences"))
   )
+  tokens = concatenate(tokens, np.zeros(len(tokens), dtype))
+  return Split(tokens, sentences, documents)
 
 
 # Writing
@@ -241,15 +238,11 @@ def write_corpus(
   try:
     os.makedirs(work)
     tokenizer.save(os.path.join(work, "tokenizer"))
+    V = tokenizer.vocab_size
     splits = shards.write_shards(
-      work,
-      documents,
-      vocab_size=tokenizer.vocab_size,
-      shard_tokens=shard_tokens,
+      work, documents, vocab_size=V, shard_tokens=shard_tokens
     )
-    counts = shards.count_tokens(
-      work, len(splits["train"]["shards"]), tokenizer.vocab_size
-    )
+    counts = shards.count_tokens(work, len(splits["train"]["shards"]), V)
     manifest.finish_corpus(
       path,
       work,
@@ -303,17 +296,14 @@ def _wrong_content(path: str, meta: Mapping) -> Iterator[str]:
   if meta["tokenizer"]["sha256"] != tokenizer.sha256:
     yield f"{path}: tokenizer: not the one recorded in meta.json."
   splits, vocab_size = meta["splits"], meta["vocab_size"]
-  special_ids = set(tokenizer.special_ids.tolist()) - {tokenizer.special.unk}
+  special = {i for i in tokenizer.special_ids.tolist() if i < vocab_size}
+  special -= {tokenizer.special.unk}
   is_whole = True
   for split in shards.SPLITS:
     for index, counts in enumerate(splits[split]["shards"]):
       name = shards.shard_name(split, index)
       for problem in shards.shard_problems(
-        path,
-        name,
-        counts=counts,
-        vocab_size=vocab_size,
-        special_ids=[i for i in special_ids if i < vocab_size],
+        path, name, counts=counts, vocab_size=vocab_size, special_ids=special
       ):
         is_whole = False
         yield f"{path}: {name}.{problem}"

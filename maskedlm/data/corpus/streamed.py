@@ -62,12 +62,8 @@ class Tokens:
   def __init__(self, source: Source, dtype, starts, firsts, begin: int, end):
     """Makes the vector of the tokens begin to end - 1 of a split.
 
-    Args:
-      source: has the blocks.
-      dtype: that of a token.
-      starts: int64 [files + 1], each file's first token, and their number.
-      firsts: int64 [files], number of each file's first block.
-      begin, end: the range.
+    `starts`, int64 [files + 1], are each file's first token, and their number;
+    `firsts`, int64 [files], the numbers of the files' first blocks.
     """
     self.dtype = dtype
     self._source, self._starts, self._firsts = source, starts, firsts

@@ -86,14 +86,11 @@ def read_columns(source: str | pathlib.Path, *, between: str = "") -> Columns:
   split = _SPLIT[columns.between]
   before: list[tuple[int, str]] = []
   comments: list[int] = []
-
   is_plain = not (between or columns.is_conllu)
 
   def ends(line: tuple[int, str]) -> bool:
-    is_key = is_plain and _KEY.match(line[1])
-    return _ends(line[1]) or bool(
-      is_key and len(split(line[1])) != columns.count
-    )
+    is_key = is_plain and _KEY.match(line[1]) is not None
+    return _ends(line[1]) or (is_key and len(split(line[1])) != columns.count)
 
   for is_end, group in itertools.groupby(lines, ends):
     run = list(group)
@@ -142,9 +139,8 @@ def _without_ranges(columns: Columns) -> list[Block]:
       return columns.blocks
     found = (tuple(x[i] for i in places) for x in (rows, numbers))
     kept += [Block(*found, before)] if places else []
-  odd = sum(len(x.rows) for x in columns.blocks) - sum(
-    len(x.rows) for x in kept
-  )
+  all_rows, rows = (sum(len(x.rows) for x in y) for y in (columns.blocks, kept))
+  odd = all_rows - rows
   if not odd or columns.count < 3:
     return columns.blocks
   what = "of words and empty nodes (1-2, 5.1), left out"
@@ -172,14 +168,12 @@ def format_columns(sentences, separator: str = "\t") -> str:
   Characters that would end a field or a line become spaces, or _ between
   spaces; so does an empty field.
   """
-  blocks = (
-    "".join(
-      separator.join(_field(x, separator) for x in row) + "\n"
-      for row in zip(*columns, strict=True)
-    )
-    for columns in sentences
-  )
-  return "".join(f"{block}\n" for block in blocks)
+  lines: list[str] = []
+  for columns in sentences:
+    for row in zip(*columns, strict=True):
+      lines.append(separator.join(_field(x, separator) for x in row))
+    lines.append("")
+  return "".join(f"{line}\n" for line in lines)
 
 
 def _field(text: str, separator: str) -> str:

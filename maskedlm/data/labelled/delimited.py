@@ -23,7 +23,6 @@ from maskedlm.runtime import console
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 _NAMES = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
-_MAX_FIELD = MAX_LINE  # Characters; csv's default limit is 131,072.
 # Names of columns: a row of nothing else is a header line.
 USUAL = {"id", "idx", "index", "text", "text_b", "label", "labels", "class"}
 USUAL |= {"sentence", "sentence1", "sentence2", "premise", "hypothesis"}
@@ -82,7 +81,7 @@ def _split_at_tabs(path: pathlib.Path, lines: Iterable[str]) -> Rows:
 
 
 def _split_quoted(path: pathlib.Path, lines: Iterable[str]) -> Rows:
-  csv.field_size_limit(_MAX_FIELD)
+  csv.field_size_limit(MAX_LINE)  # Characters; by default 131,072.
   reader = csv.reader((f"{line}\n" for line in lines), strict=True)
   while True:
     start = reader.line_num + 1

@@ -139,12 +139,12 @@ def texts(
   `of` makes something of each text, or raises ValueError to refuse it; the
   others are as in Field.
   """
-
-  def parse(value: Any) -> tuple[str, ...]:
-    return tuple(map(of or _filled, map(_filled, list_of(value))))
-
-  return Field(
-    names, "a list of texts, none empty", parse, optional, same_length
+  return items(
+    *names,
+    of=(lambda value: of(_filled(value))) if of else _filled,
+    expected="a list of texts, none empty",
+    optional=optional,
+    same_length=same_length,
   )
 
 
@@ -241,6 +241,22 @@ def text_of(value: Any) -> str:
   if not isinstance(value, str):
     raise ValueError
   return value
+
+
+def words_or_text(
+  value: Mapping[str, Any], where: str, such_as: str, text_field: str = "text"
+) -> tuple[tuple[str, ...] | None, str | None]:
+  """Returns (words, text) of {"tokens": [...]} or {"text": ...}, one of them.
+
+  Raises:
+    DataError: the object has neither, or its value has another type.
+  """
+  kinds = words("tokens", optional=True), text(text_field, optional=True)
+  found = [value_of(value, kind, such_as, where) for kind in kinds]
+  if found == [None, None]:
+    names = (text_field, "tokens")
+    raise DataError(missing(where, names, value, f"expected {such_as}."))
+  return found[0], found[1]
 
 
 def _filled(value: Any) -> str:

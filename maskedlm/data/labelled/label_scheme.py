@@ -6,6 +6,7 @@ words (X, [CLS], [SEP]), types alone, or only IOB1's I, if two entities of a
 type were never adjacent.
 """
 
+import contextlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -81,11 +82,8 @@ def _standard(labels: Sequence[str]) -> Mapping[str, str | None]:
   try:
     return tag_forms.standard_tags(labels, scheme="any")
   except tag_forms.UnknownTagError:
-    return {label: _read_label(label) for label in labels}
-
-
-def _read_label(label: str) -> str | None:
-  try:
-    return bio.join_tag(*bio.split_tag(label))
-  except ValueError:
-    return None
+    found: dict[str, str | None] = dict.fromkeys(labels)
+  for label in labels:
+    with contextlib.suppress(ValueError):
+      found[label] = bio.join_tag(*bio.split_tag(label))
+  return found

@@ -10,13 +10,9 @@ from typing import Any, NamedTuple
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import fields, objects, tables, words
 
-_LINE = fields.Format(
-  {
-    "words": fields.words("tokens", optional=True),
-    "text": fields.text("text", optional=True),
-  },
-  such_as='{"tokens": ["a", "word", "each"]}, or {"text": "..."} for a text '
-  "that begins with {",
+_SUCH_AS = (
+  '{"tokens": ["a", "word", "each"]}, or {"text": "..."} for a text that '
+  "begins with {"
 )
 
 
@@ -40,18 +36,16 @@ def split_text(text: str) -> Sentence:
 def parse_line(
   line: str, split: Callable[[str], Sentence] = split_text
 ) -> Sentence:
-  """Returns the sentence in a line of input.
+  """Returns the sentence in a line of input, whose text `split` splits.
 
-  Args:
-    line: a text, or a JSON object with "tokens" or "text".
-    split: text -> its words.
+  It is a text, or a JSON object with "tokens" or "text".
 
   Raises:
     DataError: the object has neither; see also `split`.
   """
   if not tables.is_object(line):
     return split(line)
-  return of_object(parse_object(line, _LINE.such_as), _where(line), split)
+  return of_object(parse_object(line, _SUCH_AS), _where(line), split)
 
 
 def parse_words(line: str) -> tuple[str, ...]:
@@ -65,7 +59,7 @@ def parse_words(line: str) -> tuple[str, ...]:
   ).words
   if not found or not all(map(str.strip, found)):
     raise DataError(
-      f"{_where(line)} has no words, or a blank one; expected {_LINE.such_as}."
+      f"{_where(line)} has no words, or a blank one; expected {_SUCH_AS}."
     )
   return found
 
@@ -87,18 +81,10 @@ def of_object(
   """Returns the sentence of {"tokens": [...]} or {"text": ...}.
 
   Raises:
-    DataError: the object has neither; see also `split`.
+    DataError: see fields.words_or_text and `split`.
   """
-  found = fields.values(value, _LINE, where)
-  if found["words"] is not None:
-    return Sentence(found["words"])
-  if found["text"] is not None:
-    return split(found["text"])
-  raise DataError(
-    fields.missing(
-      where, ("tokens", "text"), value, f"expected {_LINE.such_as}."
-    )
-  )
+  given, text = fields.words_or_text(value, where, _SUCH_AS)
+  return split(text or "") if given is None else Sentence(given)
 
 
 def sentence_text(example) -> tuple[str, Sequence[tuple[int, int]]]:

@@ -104,10 +104,10 @@ def read_records(
   else:
     head = read_head(path) if os.path.exists(path) else b""
     name = encodings.name_of_binary(head)
+    kind = f", and the file is {name}" if name else ""
     raise DataError(
-      f"{path}: the name ends in {suffix!r}"
-      f"{f', and the file is {name}' if name else ''}; expected .tsv or "
-      ".txt (columns between tabs), .csv, .jsonl, .json or .parquet."
+      f"{path}: the name ends in {suffix!r}{kind}; expected .tsv or .txt "
+      "(columns between tabs), .csv, .jsonl, .json or .parquet."
     )
   is_empty = True
   for record in records:

@@ -119,11 +119,9 @@ def _read_rows(
 def total_bytes(paths: Sequence[str]) -> int:
   """Returns the bytes of the texts; 0 if unknown (stdin, pipes, .gz, ...)."""
   found = [pathlib.Path(path) for path in paths]
-  if (
-    STDIN in paths
-    or any(map(_is_compressed, paths))
-    or not all(file.is_file() for file in found)
-  ):
+  are_plain = all(path.is_file() for path in found)
+  are_plain &= not any(x.lower().endswith(lines.COMPRESSED) for x in paths)
+  if STDIN in paths or not are_plain:
     return 0
   return sum(file.stat().st_size for file in found)
 
@@ -223,29 +221,17 @@ def _name(path: str) -> str:
   return "stdin" if path == STDIN else path
 
 
-def _is_compressed(path: str) -> bool:
-  return path.lower().endswith(lines.COMPRESSED)
-
-
 def text_of_object(value: dict, field: str, *, file: str, line: int) -> Text:
   """Returns the Text of {"tokens": [...]} or {field: "..."}.
 
   Raises:
-    DataError: the object has neither, or its value has another type.
+    DataError: see fields.words_or_text.
   """
-  form = fields.Format(
-    {
-      "words": fields.words("tokens", optional=True),
-      "text": fields.text(field, optional=True),
-    },
-    such_as='{"tokens": ["The", "bank", "."]}, or {"text": "..."}; --field '
-    "names the text's field",
+  such_as = (
+    '{"tokens": ["The", "bank", "."]}, or {"text": "..."}; --field names the '
+    "text's field"
   )
-  where = f"{file}:{line}"
-  words, text = fields.values(value, form, where).values()
-  if words is not None:
-    return text_of_words(words, file=file, line=line)
-  if text is None:
-    remedy = f"expected {form.such_as}."
-    raise DataError(fields.missing(where, (field, "tokens"), value, remedy))
-  return Text(text, None, file, line)
+  words, text = fields.words_or_text(value, f"{file}:{line}", such_as, field)
+  if words is None:
+    return Text(text or "", None, file, line)
+  return text_of_words(words, file=file, line=line)

@@ -122,7 +122,4 @@ def cut_span_windows(
     last = max(before - overlap, begin)  # From here on, spans may not fit.
     bounds.append((begin + last) // 2)
   bounds.append(count)
-  return [
-    Window(*window)
-    for window in zip(begins, ends, bounds[:-1], bounds[1:], strict=True)
-  ]
+  return [*map(Window, begins, ends, bounds[:-1], bounds[1:])]

@@ -45,12 +45,10 @@ def word_encoder(
   word without tokens (control characters) is [UNK], so n > 0.
   """
 
-  anchor = "a"  # Some drop a space at the beginning of a text.
-
   @functools.lru_cache(maxsize=_CACHED)
   def ids_of(word: str, is_first: bool) -> np.ndarray:
     ids = tokenizer.encode(word).ids
-    for before in ("", anchor):
+    for before in ("", "a"):  # Some drop a space at the beginning of a text.
       if is_first or not len(ids) or tokenizer.follows_space[ids[0]]:
         break
       skipped = len(tokenizer.encode(before).ids)

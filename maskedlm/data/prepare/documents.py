@@ -73,10 +73,7 @@ def read_documents(config: TextConfig, report: Counter) -> Iterator[Document]:
 
 
 def read_piece(
-  config: TextConfig,
-  domain: Domain,
-  piece: reader.Piece,
-  report: Counter,
+  config: TextConfig, domain: Domain, piece: reader.Piece, report: Counter
 ) -> Iterator[Document]:
   """Yields the documents of a piece of a domain's source."""
   read = reader.read_piece(

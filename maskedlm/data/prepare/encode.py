@@ -74,10 +74,9 @@ def make_encoder(
       report["unknown tokens"] += numbers["unknown"]
     tokens, lengths = map(np.concatenate, zip(*encoded, strict=True))
     limits = np.concatenate(limits)
+    long = int((lengths > limits).sum())
+    report["sentences cut at max_sentence_tokens"] += long
     report["sentences without tokens"] += int((lengths == 0).sum())
-    report["sentences cut at max_sentence_tokens"] += int(
-      (lengths > limits).sum()
-    )
     unknown = lost_text.unknown_sentences(texts, encoded, unk)
     report.update(count_lost([text for text, _ in texts], unknown))
     if not tokenizer.spells_lines:

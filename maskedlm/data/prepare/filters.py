@@ -23,13 +23,8 @@ def keep(
 ) -> Iterator[list[str]]:
   """Yields the documents, lists of lines, that config.corpus keeps.
 
-  Each is judged by itself.
-
-  Args:
-    documents: of one source.
-    options: config.corpus.
-    language: of the source, as an ISO 639-1 code.
-    report: counts the others by their reason.
+  Each is judged by itself; the report counts the others by their reason. The
+  language is that of the source, as an ISO 639-1 code.
 
   Raises:
     ConfigError: languages can't be identified, or this one is not known.
@@ -100,10 +95,7 @@ def unique_lines(
 ) -> Iterator[list[str]]:
   """Yields the documents without lines that occurred before; blank ones stay.
 
-  Args:
-    documents: lists of lines.
-    seen: hashes of the lines so far; extended.
-    report: counts what is left out.
+  `seen` are the hashes of the lines so far, which it extends.
   """
   for lines in documents:
     kept = []

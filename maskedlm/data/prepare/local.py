@@ -87,10 +87,9 @@ def make_tokenizer(
 ) -> Tokenizer:
   """Loads tokenizer.path, or trains a tokenizer on the documents."""
   documents = _show(documents, "reading for the tokenizer")
+  train = vocabulary_sample.train_on_documents
   return vocabulary_sample.load_or_train(
-    config,
-    lambda: vocabulary_sample.train_on_documents(config, documents, log=log),
-    log=log,
+    config, lambda: train(config, documents, log=log), log=log
   )
 
 
@@ -102,21 +101,18 @@ def _encode_documents(
   domain_counts: list[dict],
 ) -> Iterator[tuple[str, list[np.ndarray]]]:
   """Yields (split, ids of each sentence); see encode.unpack_documents."""
+  corpus = config.corpus
   encoded = workers.ordered_map(
     encode.make_encoder,
-    (
-      tokenizer_path,
-      config.corpus.sentences,
-      config.corpus.max_sentence_tokens,
-    ),
-    make_chunks(split_documents(documents, config.corpus.heldout_share)),
-    num_workers=workers.num_workers(config.corpus),
+    (tokenizer_path, corpus.sentences, corpus.max_sentence_tokens),
+    make_chunks(split_documents(documents, corpus.heldout_share)),
+    num_workers=workers.num_workers(corpus),
   )
   encoded = show_progress(
     encoded, "preparing", lambda e: (len(e.documents), e.num_bytes)
   )
   yield from encode.unpack_documents(encoded, report, domain_counts)
-  lost_text.refuse(report, config.corpus)
+  lost_text.refuse(report, corpus)
 
 
 def _show(documents: Iterable[Document], label: str) -> Iterable[Document]:

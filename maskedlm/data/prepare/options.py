@@ -37,21 +37,14 @@ TOKENIZER_HASH = "tokenizer.path (its SHA-256)"
 
 
 def recorded_options(
-  config: TextConfig,
-  tokenizer: Tokenizer | None,
-  *,
-  domains: bool,
+  config: TextConfig, tokenizer: Tokenizer | None, *, domains: bool
 ) -> dict[str, Any]:
   """Returns the options that determine a corpus's content, for its meta.json.
 
   Options added later are included only if they differ from their earlier value,
-  so that a corpus prepared by an older version still matches.
-
-  Args:
-    config: `corpus` and `tokenizer` are read.
-    tokenizer: needed only if tokenizer.path is set; the hash of its content is
-      recorded instead of the path.
-    domains: whether the corpus has domains (corpus.parts).
+  so that a corpus prepared by an older version still matches. The hash of the
+  tokenizer, which is needed with tokenizer.path alone, is recorded instead of
+  it. `domains` is whether the corpus has them (corpus.parts).
   """
   names = [f"corpus.{name}" for name in OPTIONS]
   names += [f"tokenizer.{name}" for name in vocabulary_sample.OPTIONS]
@@ -59,9 +52,8 @@ def recorded_options(
   for name, before in LATER_OPTIONS.items():
     if (value := value_of(config, name)) != before:
       recorded[name] = value
-  recorded["tokenizer.lowercase"] = vocabulary_sample.lowercases(
-    config.tokenizer
-  )
+  lowercases = vocabulary_sample.lowercases(config.tokenizer)
+  recorded["tokenizer.lowercase"] = lowercases
   if domains:
     recorded["tokenizer.alpha"] = config.tokenizer.alpha
   if config.corpus.parts:

@@ -40,8 +40,6 @@ LATER_OPTIONS = {
   "k": 6,
   "stride": 1,
 }
-
-
 PART = 1_000  # Letters of a sequence.
 
 
@@ -55,10 +53,7 @@ class Sample(NamedTuple):
 
 
 def load_or_train(
-  config: TextConfig,
-  train: Callable[[], Tokenizer],
-  *,
-  log: Callable,
+  config: TextConfig, train: Callable[[], Tokenizer], *, log: Callable
 ) -> Tokenizer:
   """Loads tokenizer.path if it is set; otherwise returns train()."""
   options = config.tokenizer
@@ -90,10 +85,7 @@ def lowercases(options: TokenizerOptions) -> bool:
 
 
 def train_on_documents(
-  config: TextConfig,
-  documents: Iterable[Document],
-  *,
-  log: Callable,
+  config: TextConfig, documents: Iterable[Document], *, log: Callable
 ) -> Tokenizer:
   """Trains config.tokenizer on the documents that are not held out.
 
@@ -239,12 +231,11 @@ def draw_sentences(
   max_bytes, total = max_sample_bytes(config), sum(counts)
   total = min(total, int(max_bytes / (q @ _mean_bytes(samples))))
   while True:
+    drawn = sampling.apportion(max(total, 1), q).tolist()
     lines = [
       line
-      for sample, count in zip(
-        samples, sampling.apportion(max(total, 1), q), strict=True
-      )
-      for line in _drawn(sample, int(count), config.seed)
+      for sample, count in zip(samples, drawn, strict=True)
+      for line in _drawn(sample, count, config.seed)
     ]
     num_bytes = total_bytes(lines)
     if num_bytes <= max_bytes or total <= 1:
@@ -253,8 +244,7 @@ def draw_sentences(
 
 
 def _drawn(sample: Sample, count: int, seed: int) -> Iterator[str]:
-  index = np.arange(count)
-  lap, place = np.divmod(index, len(sample.lines))
+  lap, place = np.divmod(np.arange(count), len(sample.lines))
   key = hashing.bits(seed, "vocabulary", sample.name, lap)
   for i in hashing.permute(place, len(sample.lines), key):
     yield sample.lines[i]

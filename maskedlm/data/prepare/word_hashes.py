@@ -11,9 +11,7 @@ from maskedlm.data import hashing
 def runs_of_words(words: np.ndarray, length: int) -> np.ndarray:
   """Returns a hash of each `length` consecutive words [n], or of all if fewer.
 
-  Args:
-    words: from word_hashes, at least one.
-    length: of a run.
+  There is at least one word, from word_hashes.
   """
   size = max(len(words) - length + 1, 1)
   runs = [words[i : i + size] for i in range(min(length, len(words)))]

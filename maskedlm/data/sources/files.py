@@ -208,8 +208,7 @@ def check_encoding(
   """Yields the texts of a file, and reports it if it is not UTF-8.
 
   Args:
-    texts: its parts; invalid bytes are surrogates.
-    path: the file's name, for messages.
+    texts: the parts of the file `path`; invalid bytes are surrogates.
     report: gets a warning if over encodings.WARN_SHARE of the characters are
       invalid. It names at most MAX_WARNINGS files.
 

@@ -122,19 +122,16 @@ def _named(value: Any, feature: Any) -> Any:
   A feature of a list is {"feature": ...}, or [...] in older files; that of a
   dict has its names; others have a _type.
   """
+  is_list = isinstance(feature, list)
+  inner = feature[0] if is_list else feature.get("feature", feature)
   if isinstance(value, list):
-    if isinstance(feature, list):
-      inner = feature[0]
-    else:
-      inner = feature.get("feature", feature)
     return [_named(one, inner) for one in value]
   if isinstance(value, dict):
-    inner = feature.get("feature", feature)
     return {
       name: _named(x, inner[name]) if _has_classes(inner.get(name)) else x
       for name, x in value.items()
     }
-  if isinstance(feature, list) or feature.get("_type") != "ClassLabel":
+  if is_list or feature.get("_type") != "ClassLabel":
     return value
   names = feature.get("names")
   if not isinstance(value, int) or not names:  # A null; unnamed classes.
@@ -152,10 +149,8 @@ def _features_with_classes(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
 
 
 def _has_classes(feature: Any) -> bool:
-  if isinstance(feature, list):
-    return any(map(_has_classes, feature))
-  if not isinstance(feature, dict):
-    return False
-  return feature.get("_type") == "ClassLabel" or any(
-    map(_has_classes, feature.values())
-  )
+  if isinstance(feature, dict):
+    if feature.get("_type") == "ClassLabel":
+      return True
+    feature = list(feature.values())
+  return isinstance(feature, list) and any(map(_has_classes, feature))

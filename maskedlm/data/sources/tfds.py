@@ -145,12 +145,11 @@ class _TfRecordDataset(Sequence[dict[str, Any]]):
 
   def __init__(self, dataset_info, split: str):
     self.dataset_info = dataset_info
-    self._records = tfrecord.TfRecords(
-      [
-        tfrecord.Shard(str(x.filename), x.skip, x.skip + x.take)
-        for x in dataset_info.splits[split].file_instructions
-      ]
-    )
+    shards = [
+      tfrecord.Shard(str(x.filename), x.skip, x.skip + x.take)
+      for x in dataset_info.splits[split].file_instructions
+    ]
+    self._records = tfrecord.TfRecords(shards)
 
   def __len__(self) -> int:
     return len(self._records)

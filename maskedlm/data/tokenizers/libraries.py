@@ -132,14 +132,12 @@ def read_tokenizer_json(content: bytes, path) -> Backend:
   for token, index in ids.items():
     tokens[index] = token
   added = library.get_added_tokens_decoder().items()
-  without_prefix = _without_prefix(definition)
+  plain = _without_prefix(definition)
   continuing = functools.cache(  # Rarely needed, so built on demand.
-    lambda: (
-      library if without_prefix == definition else build(without_prefix, path)
-    )
+    lambda: library if plain == definition else build(plain, path)
   )
   # The space that byte-level BPE puts before a text is not part of it.
-  prefix = " " if kind == "bpe" and without_prefix != definition else ""
+  prefix = " " if kind == "bpe" and plain != definition else ""
 
   def encode(library, text):
     encoding = library.encode(text, add_special_tokens=False)
@@ -285,8 +283,7 @@ def find_special(
   stands for it; repairs.py refuses others.
 
   Args:
-    ids: token -> id.
-    path: the file, for the error.
+    ids, path: token -> id, and the file.
     known: names of each.
     unknown: the token that the model gives for unknown characters, if known;
       it is preferred to the names.

@@ -102,12 +102,10 @@ def read(path: str | os.PathLike, *, lowercase: bool | None = None) -> Backend:
   if why:
     read_as = {}
     if file.suffix == ".txt":  # Whose case transformers doesn't guess.
-      shown = {name: shows(backend) for name, shows in _SHOWN.items()}
-      read_as = {
-        name: value
-        for name, value in shown.items()
-        if value is not None and beside.options.get(name) is None
-      }
+      for name, shows in _SHOWN.items():
+        shown = shows(backend)
+        if shown is not None and beside.options.get(name) is None:
+          read_as[name] = shown
       if not beside.class_name:
         read_as["tokenizer_type"] = "bert"
     backend = _convert(file, "; ".join(why), beside, **read_as)

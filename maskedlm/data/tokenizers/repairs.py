@@ -23,11 +23,8 @@ def read_tokenizer_json(
 ) -> Backend:
   """Reads a tokenizer.json with WordPiece, BPE, Unigram or WordLevel.
 
-  Args:
-    content: the file's.
-    path: the file, for errors.
-    roles: pad, unk, ... -> the token that the files beside it name. It is
-      renamed if the vocabulary has none of the usual names.
+  `roles` has pad, unk, ... -> the token that the files beside it name, which is
+  renamed if the vocabulary has none of the usual names.
 
   Raises:
     CorpusError: the file is broken, has another model, ids with a wide gap,
@@ -62,9 +59,8 @@ def read_tokenizer_json(
     notes.append("it marks no spaces, so each token counts as a word")
   if dropout := stated["model"].get("dropout"):
     notes.append(f"BPE dropout ({dropout}) is off")
-  if libraries.unknown_token(definition) is None and not _knows_all_bytes(
-    definition
-  ):
+  lacks_unknown = libraries.unknown_token(definition) is None
+  if lacks_unknown and not _knows_all_bytes(definition):
     notes.append(f"{_name_unknown(model, path)} is set as its unknown token")
   content = libraries.canonical(definition)
   backend = libraries.read_tokenizer_json(content, path)

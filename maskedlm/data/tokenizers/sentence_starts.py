@@ -52,10 +52,8 @@ def make_finder(
     unknown = np.flatnonzero(ids == unk).tolist()
     tokens = [spelled[index] for index in ids.tolist()] if unknown else []
     token_sizes = sizes[ids]
-    forms = _normal_forms(
-      text, spans, normalize, newline if len(unknown) < 2 else None
-    )
-    for normal, normal_ends in forms:
+    plain = newline if len(unknown) < 2 else None
+    for normal, normal_ends in _normal_forms(text, spans, normalize, plain):
       for prefix in prefixes:
         target = prefix + normal.encode()
         found = _unknown_sizes(tokens, unknown, target) if unknown else []
@@ -76,10 +74,7 @@ def make_finder(
 
 
 def _normal_forms(
-  text: str,
-  spans: Spans,
-  normalize: Callable[[str], str],
-  newline: str | None,
+  text: str, spans: Spans, normalize: Callable[[str], str], newline: str | None
 ) -> Iterator[tuple[str, list[int]]]:
   """Yields what the tokens may spell, and where the sentences end in it.
 
@@ -110,11 +105,10 @@ def _fits(target, spelled, ids, token_sizes, begins, starts, unk) -> bool:
     return False
   around = np.concatenate([starts - 1, starts])
   around = around[(around >= 0) & (around < len(ids))]
+  pairs = zip(ids[around].tolist(), begins[around].tolist(), strict=True)
   return all(
     index == unk or target.startswith(spelled[index], begin)
-    for index, begin in zip(
-      ids[around].tolist(), begins[around].tolist(), strict=True
-    )
+    for index, begin in pairs
   )
 
 

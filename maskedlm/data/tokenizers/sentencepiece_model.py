@@ -20,16 +20,9 @@ def read(content: bytes, path) -> Backend:
     CorpusError: the file is broken.
   """
   library = _sentencepiece(content, path)
-  missing = [
-    names[0]
-    for names, index in zip(
-      SPECIAL_NAMES, _special_pieces(library), strict=True
-    )
-    if index < 0
-  ]
-  if missing:
-    pieces = (encode_piece(name, kind=CONTROL) for name in missing)
-    content += b"".join(pieces)
+  pairs = zip(SPECIAL_NAMES, _special_pieces(library), strict=True)
+  if missing := [names[0] for names, index in pairs if index < 0]:
+    content += b"".join(encode_piece(name, kind=CONTROL) for name in missing)
     library = _sentencepiece(content, path)
   ids = list(range(library.get_piece_size()))
   tokens = library.id_to_piece(ids)
@@ -134,10 +127,8 @@ def _spans(
 
 def _special_pieces(library) -> Special:
   """Returns ids by the known names, else by the model's roles; -1 if none."""
-  unknown = library.unk_id()
-  roles = Special(
-    library.pad_id(), unknown, library.bos_id(), library.eos_id(), -1
-  )
+  unknown, pad = library.unk_id(), library.pad_id()
+  roles = Special(pad, unknown, library.bos_id(), library.eos_id(), -1)
 
   def find(names, role):
     ids = map(library.piece_to_id, names)

@@ -84,8 +84,7 @@ def token_bytes(library: Backend) -> list[bytes]:
       named_byte(token) or token.replace("▁", " ").encode()
       for token in library.tokens
     ]
-  added = library.definition.get("added_tokens", ())
-  added = {token["content"] for token in added}
+  added = {x["content"] for x in library.definition.get("added_tokens", ())}
   return [
     (b"" if token in added else byte_level_bytes(token)) or token.encode()
     for token in library.tokens
@@ -141,10 +140,8 @@ def _begins(spelled: bytes) -> bool:
     ranges = [_range_of(end.decode(errors="replace")) for end in (low, high)]
     return ranges[0] is not None and ranges[0] == ranges[1]
   letter = first.decode(errors="replace")
-  return _range_of(letter) is not None and unicodedata.category(letter[0]) in (
-    "Lo",
-    "Nl",
-  )
+  is_letter = unicodedata.category(letter[0]) in ("Lo", "Nl")
+  return is_letter and _range_of(letter) is not None
 
 
 def _character_size(first: bytes) -> int:

@@ -276,9 +276,8 @@ def _text_encoder(
     if text != given:
       places = kept_places(given)
       shown = "".join(given[i] for i in places[:-1])
-    runs = (
-      _split(text, in_prompt, spelt) if specials else [(0, len(text), None)]
-    )
+    whole = [(0, len(text), None)]
+    runs = _split(text, in_prompt, spelt) if specials else whole
     ids, offsets = [], []
     for begin, end, special_id in runs:
       if special_id is None:

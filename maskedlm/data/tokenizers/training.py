@@ -46,9 +46,7 @@ class VocabularyOptions(NamedTuple):
   # fit in half of it (in WordPiece, a quarter); the others are unknown.
   # Byte-level BPE covers all.
   character_coverage: float = COVERAGE
-  byte_fallback: bool = (
-    False  # Whether 256 bytes of a unigram spell the others.
-  )
+  byte_fallback: bool = False  # Whether 256 bytes of a unigram spell others.
   k: int = 6  # Letters in a k-mer, and from its beginning to that of the next.
   stride: int = 1
 
@@ -142,15 +140,13 @@ def train_wordpiece(lines: list[str], options: VocabularyOptions) -> str:
     for char in alphabet
     if len(words(library.normalizer.normalize_str("a" + char))) == 1
   ]
+  specials = [*WORDPIECE_SPECIALS, *(f"##{char}" for char in continuing)]
   library.train_from_iterator(
     lines,
     trainers.WordPieceTrainer(
       vocab_size=vocab_size,
       min_frequency=2,
-      special_tokens=[
-        *WORDPIECE_SPECIALS,
-        *(f"##{char}" for char in continuing),
-      ],
+      special_tokens=specials,
       initial_alphabet=alphabet,
       limit_alphabet=len(alphabet),
       show_progress=False,
@@ -239,21 +235,17 @@ def train_bpe(lines: list[str], options: VocabularyOptions) -> str:
     )
     steps = [*steps, bert, *steps]
   if steps:
-    library.normalizer = (
-      normalizers.Sequence(steps) if len(steps) > 1 else steps[0]
-    )
+    library.normalizer = normalizers.Sequence(steps) if steps[1:] else steps[0]
   # A line that has the whitespace before it follows other text.
   library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
   library.decoder = decoders.ByteLevel()
+  mask = tokenizers.AddedToken(BPE_SPECIALS[4], lstrip=True)
   library.train_from_iterator(
     (line if line[:1].isspace() else f" {line}" for line in lines),
     trainers.BpeTrainer(
       vocab_size=vocab_size,
       min_frequency=2,
-      special_tokens=[
-        *BPE_SPECIALS[:4],
-        tokenizers.AddedToken(BPE_SPECIALS[4], lstrip=True),
-      ],
+      special_tokens=[*BPE_SPECIALS[:4], mask],
       initial_alphabet=alphabet,
       show_progress=False,
     ),
@@ -267,8 +259,6 @@ def train_bpe(lines: list[str], options: VocabularyOptions) -> str:
 def _warn_if_small(size: int, wanted: int) -> None:
   if size < wanted:
     _log.warning(
-      "tokenizer.vocab_size=%d is more than this text yields; the vocabulary "
-      "has %d tokens.",
-      wanted,
-      size,
+      f"tokenizer.vocab_size={wanted} is more than this text yields; the "
+      f"vocabulary has {size} tokens."
     )

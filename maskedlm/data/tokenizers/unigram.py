@@ -87,9 +87,8 @@ def _train_unigram(
       control_symbols=["[MASK]"],
     )
   except RuntimeError as error:
-    raise CorpusError(
-      _unigram_problem(options.vocab_size, str(error))
-    ) from error
+    problem = _unigram_problem(options.vocab_size, str(error))
+    raise CorpusError(problem) from error
   return model.getvalue()
 
 
@@ -156,9 +155,6 @@ def _accentless(form: str) -> sentencepiece.SentencePieceNormalizer:
 
 
 def _plain(text: str) -> str:
-  kept = [
-    char
-    for char in unicodedata.normalize("NFD", text)
-    if unicodedata.category(char) != "Mn"
-  ]
-  return unicodedata.normalize("NFC", "".join(kept)).lower()
+  parts = unicodedata.normalize("NFD", text)
+  kept = "".join(x for x in parts if unicodedata.category(x) != "Mn")
+  return unicodedata.normalize("NFC", kept).lower()

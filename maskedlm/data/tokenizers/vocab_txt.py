@@ -27,12 +27,9 @@ def to_json(
   nothing says them: text is lowercased if no token has a capital, and keeps its
   accents if it isn't or a token has one.
 
-  Args:
-    content: the file's.
-    path: the file, for errors.
-    lowercase: tokenizer.lowercase, or None.
-    stated: do_lower_case in tokenizer_config.json, or None; it counts.
-    roles: pad, unk, ... -> the token named there.
+  `stated`, do_lower_case in tokenizer_config.json, counts before `lowercase`,
+  that of config.tokenizer; either may be None. `roles` has pad, unk, ... -> the
+  token named there.
 
   Raises:
     CorpusError: the file is not UTF-8, or lacks special tokens.
@@ -43,7 +40,8 @@ def to_json(
   if "[UNK]" not in ids and all(
     len(line) == 1 or _NAMED.fullmatch(line) for line in lines
   ):
-    return _of_letters(ids, path), "each letter is a token", {}
+    made = letters.characters_json(ids, _specials(ids, path))
+    return made, "each letter is a token", {}
   if k := _kmer_size(lines):
     made = letters.kmers_json(ids, _specials(ids, path), "ACGT", k=k, stride=1)
     return made, f"its tokens are {k}-mers, one from each base on", {}
@@ -85,11 +83,6 @@ def to_json(
 _NAMED = re.compile(r"<\w+>")
 _BASES = re.compile("[ACGT]+")
 _SPECIAL = re.compile(r"\[[A-Z]+\]|<\w+>")
-
-
-def _of_letters(ids: dict[str, int], path: pathlib.Path) -> str:
-  """Returns the tokenizer.json of a vocabulary of letters, such as ESM's."""
-  return letters.characters_json(ids, _specials(ids, path))
 
 
 def _kmer_size(lines: list[str]) -> int:

@@ -53,9 +53,8 @@ def map_vocabulary(old: Tokenizer, new: Tokenizer) -> list[tuple[int, ...]]:
   old_spellings, new_spellings = token_spellings(old), token_spellings(new)
   # The last of equal ones, since the byte of a letter may precede the letter.
   by_spelling = {spelling: i for i, spelling in old_spellings.items()}
-  by_name = {
-    (old.tokens(i), old_spellings.get(i)): i for i in range(old.vocab_size)
-  }
+  names = ((old.tokens(i), old_spellings.get(i)) for i in range(old.vocab_size))
+  by_name = {name: i for i, name in enumerate(names)}
   longest = max((len(text) for _, text in by_spelling), default=0)
 
   def spell(index: int) -> tuple[int, ...]:

@@ -26,11 +26,7 @@ _TABLE = ("encoder", "embeddings", "token", "embedding")
 
 
 def check(config: Any, params: Params) -> None:
-  """Checks config.init_tokens, before anything slow begins.
-
-  Args:
-    config: the config of pretraining.
-    params: fresh parameters, or their shapes.
+  """Checks config.init_tokens for fresh parameters, or their shapes.
 
   Raises:
     ConfigError: there is init_from, too; the model has no table of tokens, or
@@ -66,11 +62,6 @@ def initial_tokens(
   path: str, tokenizer: Tokenizer, *, log: Callable[[str], None]
 ) -> Callable[[Params], Params]:
   """Returns start_from of loop.run: fresh parameters -> those to start from.
-
-  Args:
-    path: config.init_tokens, checked.
-    tokenizer: the corpus's.
-    log: called with the number of tokens that start from a word's vector.
 
   Raises (when the result is called):
     ConfigError, DataError: the file can't be read, or has no such word.

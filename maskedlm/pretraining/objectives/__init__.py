@@ -88,13 +88,7 @@ def changed_options(section: ConfigDict) -> dict[str, Any]:
 
 
 def make_task(config: Any, corpus, shard: tuple[int, int] = (0, 1)) -> Task:
-  """Returns the Task of config.objective.
-
-  Args:
-    config: the whole config.
-    corpus: data.corpus.store.Corpus.
-    shard: (index, count) of the equal part of each batch that this host reads;
-      by default all of it.
+  """Returns the Task of config.objective; by default it reads whole batches.
 
   Raises:
     ConfigError, CorpusError: see the module's docstring.
@@ -148,18 +142,14 @@ def packs(
 ) -> bool:
   """Returns whether the rows of a run whose objective.pack is None share.
 
-  Args:
-    parts: config and corpus of each phase of the run.
-    log: called with one line if they do.
+  `parts` are the config and corpus of each phase. A line is logged if they do.
 
   Raises:
     ConfigError, CorpusError: see the module's docstring.
   """
 
-  def rows_per_epoch(pack: bool) -> list[int]:
-    return [
-      make_batches(config, corpus, pack=pack).rows_per_epoch
-      for config, corpus in parts
-    ]
-
-  return auto_pack.decide(rows_per_epoch, log=log)
+  packed, alone = (
+    [make_batches(*part, pack=pack).rows_per_epoch for part in parts]
+    for pack in (True, False)
+  )
+  return auto_pack.decide(list(zip(packed, alone, strict=True)), log=log)

@@ -122,12 +122,9 @@ def loss(
 
 
 def row_sums(cfg: EncoderConfig, params: Params, batch: Batch, hidden):
-  """Returns (loss, correct, count) [B] of the rows' targets.
+  """Returns (loss, correct, count) [B] of the rows' targets; hidden [B, L, D].
 
-  Args:
-    cfg, params: the model.
-    batch: next_labels and next_weights [B, L] are read.
-    hidden: the encoder's vectors, [B, L, D].
+  next_labels and next_weights [B, L] of the batch are read.
   """
   head = functools.partial(masked_lm.predict_tokens, cfg, params)
 

@@ -22,7 +22,6 @@ from maskedlm.core.task import Key, Params, Task
 from maskedlm.data.batches import text_rows
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.encoder import EncoderConfig, make_norm
-from maskedlm.modeling.layers import ACTIVATIONS, Dense
 from maskedlm.modeling.masking import masking
 from maskedlm.modeling.masking.options import MaskOptions, single_tokens
 from maskedlm.pretraining import frame
@@ -138,10 +137,5 @@ class RtdHead(nn.Module):
   @nn.compact
   def __call__(self, x):
     """Returns float32 logits [B, L] for x [B, L, D]."""
-    cfg = self.cfg
-    B, L, D = x.shape
-    x = make_norm(cfg, "norm")(x + x[:, :1]).reshape(B * L, D)
-    x = Dense((D,), (D,), cfg.init_stddev, cfg.dtype, name="transform")(x)
-    x = ACTIVATIONS[cfg.activation](x)
-    x = Dense((D,), (1,), cfg.init_stddev, cfg.dtype, name="dense")(x)
-    return x.reshape(B, L).astype(jnp.float32)
+    x = make_norm(self.cfg, "norm")(x + x[:, :1])
+    return electra.classify_tokens(self.cfg, x)

@@ -153,21 +153,16 @@ def generator_config(
     num_layers=max(1, round(layers * cfg.num_layers)),
     width=width,
     num_heads=num_heads,
-    num_kv_heads=_shared_heads(cfg, num_heads),
+    # Groups are as large as the discriminator's if they fit; 0 without any.
+    num_kv_heads=cfg.num_kv_heads
+    and math.gcd(
+      num_heads, max(1, num_heads * cfg.num_kv_heads // cfg.num_heads)
+    ),
     mlp_width=max(1, round(size * cfg.mlp_width)),
     embedding_width=cfg.embedding_size,
   )
   check_mlm_head(generator)
   return generator
-
-
-def _shared_heads(cfg: EncoderConfig, num_heads: int) -> int:
-  """Returns the generator's num_kv_heads: groups are as large if they fit."""
-  if not cfg.num_kv_heads:
-    return 0
-  return math.gcd(
-    num_heads, max(1, num_heads * cfg.num_kv_heads // cfg.num_heads)
-  )
 
 
 class DiscriminatorHead(nn.Module):
@@ -178,13 +173,17 @@ class DiscriminatorHead(nn.Module):
   @nn.compact
   def __call__(self, x):
     """Returns float32 logits [B, L] for x [B, L, D]."""
-    cfg = self.cfg
-    B, L, D = x.shape
-    x = x.reshape(B * L, D)
-    x = Dense((D,), (D,), cfg.init_stddev, cfg.dtype, name="transform")(x)
-    x = ACTIVATIONS[cfg.activation](x)
-    x = Dense((D,), (1,), cfg.init_stddev, cfg.dtype, name="dense")(x)
-    return x.reshape(B, L).astype(jnp.float32)
+    return classify_tokens(self.cfg, x)
+
+
+def classify_tokens(cfg: EncoderConfig, x):
+  """Returns float32 logits [B, L] for x [B, L, D], by layers of a head."""
+  B, L, D = x.shape
+  x = x.reshape(B * L, D)
+  x = Dense((D,), (D,), cfg.init_stddev, cfg.dtype, name="transform")(x)
+  x = ACTIVATIONS[cfg.activation](x)
+  x = Dense((D,), (1,), cfg.init_stddev, cfg.dtype, name="dense")(x)
+  return x.reshape(B, L).astype(jnp.float32)
 
 
 def init(cfg: EncoderConfig, small: EncoderConfig, key: Key) -> Params:

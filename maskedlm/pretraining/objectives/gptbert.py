@@ -110,13 +110,9 @@ def masked_rows(key: Key, count: int, share: float):
 
 
 def corrupt(mask, share: float, batch: Batch, key: Key) -> Batch:
-  """Returns a batch whose rows are masked or causal, with their targets.
+  """Returns a batch of which a share is masked, the rest causal, with targets.
 
-  Args:
-    mask: Masking.corrupt.
-    share: of the rows that are masked.
-    batch: the plain rows.
-    key: decides which rows, and which of their tokens.
+  `mask` is Masking.corrupt; the key decides which rows, and which tokens.
   """
   rows_key, mask_key = jax.random.split(key)
   is_masked = masked_rows(rows_key, len(batch["input_ids"]), share)
@@ -126,10 +122,7 @@ def corrupt(mask, share: float, batch: Batch, key: Key) -> Batch:
 def targets(batch: Batch, masked: Batch, is_masked) -> Batch:
   """Returns masked rows in place of some, and what all of them predict.
 
-  Args:
-    batch: the plain rows.
-    masked: all of them with masks.
-    is_masked: [B] bool, those whose masks are used.
+  `masked` are all of them with masks, is_masked [B] those whose masks are used.
 
   Returns:
     The batch with causal_rows [B] and next_labels and next_weights [B, L] as
@@ -161,11 +154,8 @@ def loss(
 ) -> tuple[Metrics, Metrics]:
   """Returns (terms, metrics) of a batch with its targets; see Task.loss.
 
-  Args:
-    cfg: the architecture.
-    kinds: the weight of the loss of masked rows, "mlm", and of causal ones,
-      "lm", or of one of them.
-    params, batch, key, train: as of Task.loss.
+  `kinds` are the weights of the losses of masked rows, "mlm", and of causal
+  ones, "lm", or of one of them.
   """
   hidden = masked_lm.encode(cfg, params, batch, key, train)
   sums = causal.row_sums(cfg, params, batch, hidden)

@@ -50,10 +50,9 @@ def read_collection(source: str) -> Collection:
       tables.get_field(record, column)
       for column in ("query-id", "corpus-id", "score")
     )
-    for key, known, file in (
-      (query, queries, "queries.jsonl"),
-      (passage, passages, "corpus.jsonl"),
-    ):
+    files = {"queries.jsonl": (query, queries)}
+    files["corpus.jsonl"] = passage, passages
+    for file, (key, known) in files.items():
       if key not in known:
         raise DataError(
           f"{record.where}: {key!r:.60} is not an _id of {folder / file}; "

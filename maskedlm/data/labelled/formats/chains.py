@@ -108,14 +108,10 @@ def read_file(source: str) -> list[Example]:
     rows = [row for block in blocks for row in block.rows]
     numbers = [number for block in blocks for number in block.numbers]
     ends = itertools.accumulate(len(block.rows) for block in blocks)
-    example = Example(
-      words=tuple(row[conll2012.WORD] for row in rows),
-      sentence_ends=tuple(ends),
-      chains=_read_marks(source, rows, numbers, twice),
-      id=document.id,
-      where=document.where,
-    )
-    examples.append(example)
+    words = tuple(row[conll2012.WORD] for row in rows)
+    chains = _read_marks(source, rows, numbers, twice)
+    made = Example(words, tuple(ends), chains, id=document.id)
+    examples.append(made._replace(where=document.where))
   if twice:
     console.log(
       f"{source}: {counted(len(twice), 'mention')} marked twice in a chain, "
@@ -221,15 +217,10 @@ def _of_part(
         )
       chains[number].add((begin, last + 1))
   spans = (sentence["spans"] for sentence in sentences)
-  is_known = any(x is not None for x in (clusters, *spans))
-  made = tuple(tuple(sorted(chain)) for chain in chains.values())
-  return Example(
-    words=tuple(words),
-    sentence_ends=tuple(ends),
-    chains=made if is_known else None,
-    id=name,
-    where=where,
-  )
+  made = None
+  if any(x is not None for x in (clusters, *spans)):
+    made = tuple(tuple(sorted(chain)) for chain in chains.values())
+  return Example(tuple(words), tuple(ends), made, id=name, where=where)
 
 
 def format_documents(
@@ -245,16 +236,11 @@ def format_documents(
   for name, words, ends, chains in documents:
     cells = _cells(chains)
     marks = ["|".join(cells.get(i, ["-"])) for i in range(len(words))]
-    bounds = itertools.pairwise([0, *ends])
-    made.append(
-      (
-        name,
-        [
-          conll2012.sentence_columns(words[a:b], chains=marks[a:b])
-          for a, b in bounds
-        ],
-      )
-    )
+    columns_of = [
+      conll2012.sentence_columns(words[a:b], chains=marks[a:b])
+      for a, b in itertools.pairwise([0, *ends])
+    ]
+    made.append((name, columns_of))
   return conll2012.format_documents(made)
 
 

@@ -40,10 +40,8 @@ def find_indices(
 ) -> list[int | None]:
   """Returns the index of each label's choice, from 0; None for no gold label.
 
-  Args:
-    labels: all labels of a file.
-    first_label: the label of the first choice, 0, 1 or A; "" for what the
-      format says.
+  The labels are all of a file. `first_label` is that of the first choice, 0, 1
+  or A; "" for what the format says.
 
   Raises:
     DataError: a label is no choice, or may be two.
@@ -61,9 +59,8 @@ def find_indices(
 
 
 def _index(label: Label, first_label: str) -> int:
-  text, index = label.text, None
+  text, index, base = label.text, None, 0
   number = first_label != "A" and _NUMBER.fullmatch(text)
-  base = 0
   if label.letters:
     index = label.letters.index(text) if text in label.letters else -1
   elif number:
@@ -80,9 +77,8 @@ def _index(label: Label, first_label: str) -> int:
   elif text in label.names:
     index = label.names.index(text)
   same = [i for i, x in enumerate(label.choices) if x == text]
-  if (
-    number and not (first_label or label.letters) and same not in ([], [index])
-  ):
+  is_plain = number and not (first_label or label.letters)
+  if is_plain and same not in ([], [index]):
     raise DataError(
       f"{label.where}: label {text!r} may be an index or the text of a "
       "choice; expected an index, with --config.task.first_label=0, 1 or A."

@@ -98,11 +98,8 @@ def read_examples(
   """Reads the examples of a file in one of LAYOUTS.
 
   In a test set, labels are None. Empty choices at the end of a row are none.
-
-  Args:
-    path: the file, or "tfds:...".
-    first_label: the label of the first choice; "" for what the layout says.
-    header: names of the columns, for a file without a header line.
+  `first_label` is that of the first choice, "" for what the layout says, and
+  `header` the names of the columns, for a file without a header line.
 
   Raises:
     DataError: see tables.read_records; unknown columns, fewer than two choices,
@@ -181,14 +178,9 @@ def _read(record: tables.Record, odd: tables.Odd) -> tuple[Example, Label]:
     tables.as_text(record.fields.get(name))
     for name in (layout.question, layout.label, layout.id, layout.category)
   )
-  example = Example(
-    context=_context(record, layout.context, question, odd),
-    choices=choices,
-    question=question,
-    key=key,
-    category=category,
-    where=record.where,
-  )
+  context = _context(record, layout.context, question, odd)
+  about = {"key": key, "category": category, "where": record.where}
+  example = Example(context, choices, question, **about)
   label, names = label.strip(), names[: len(choices)]
   return example, Label(label, choices, record.where, names, letters, first)
 
@@ -232,15 +224,13 @@ def _listed(
 
 def _filled(texts: Sequence[str], record: tables.Record) -> tuple[str, ...]:
   """Returns the choices without empty ones at the end."""
-  count = len(texts)
-  while count and not texts[count - 1].strip():
-    count -= 1
-  if count < 2 or not all(text.strip() for text in texts[:count]):
+  filled = [i for i, text in enumerate(texts, 1) if text.strip()]
+  if len(filled) < 2 or filled[-1] != len(filled):
     raise DataError(
       f"{record.where}: a choice is empty; expected at least two texts; only "
       "the last ones may be empty, in a row with fewer choices."
     )
-  return tuple(map(encodable, texts[:count]))
+  return tuple(map(encodable, texts[: len(filled)]))
 
 
 def _context(

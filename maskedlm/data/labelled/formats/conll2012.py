@@ -20,11 +20,7 @@ from typing import NamedTuple
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled.bio import Entity
-from maskedlm.data.labelled.columns import (
-  Block,
-  Columns,
-  format_columns,
-)
+from maskedlm.data.labelled.columns import Block, Columns, format_columns
 from maskedlm.data.labelled.formats.span_columns import read_spans, span_column
 
 PART, NUMBER, WORD, TAG, BIT, LEMMA, FRAMESET = 1, 2, 3, 4, 5, 6, 7
@@ -166,27 +162,18 @@ def sentence_columns(
 ) -> list[Sequence[str]]:
   """Returns the columns of a sentence from the word's number on.
 
-  Those that are unknown have - or *.
-
-  Args:
-    words: the words.
-    senses: of each word, LEMMA.FRAMESET, or "" for no predicate.
-    roles: of each predicate, the spans of its arguments.
-    chains: the words' marks.
+  Those that are unknown have - or *. `senses` are of each word, LEMMA.FRAMESET,
+  or "" for no predicate, `roles` the spans of each predicate's arguments, and
+  `chains` the words' marks.
   """
   count = len(words)
   blank, star = ["-"] * count, ["*"] * count
   split = [sense.rpartition(".") for sense in senses or [""] * count]
   return [
-    [str(i) for i in range(count)],
-    words,
-    blank,
-    star,
+    *([str(i) for i in range(count)], words, blank, star),
     [lemma or "-" for lemma, _, _ in split],
     [frameset or "-" for _, _, frameset in split],
-    blank,
-    blank,
-    star,
+    *(blank, blank, star),
     *(span_column(spans, count) for spans in roles),
     chains or blank,
   ]

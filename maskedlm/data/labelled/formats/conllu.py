@@ -197,12 +197,9 @@ def _read_rows(source: str) -> list[Example]:
     kept = [x for x in arcs if x[1] != "_"] or arcs
     ranges += len(arcs) - len(kept)
     heads, labels = read_tree([(row.where, x[1], x[2]) for x in kept])
-    return of_words([word for word, _, _ in kept])._replace(
-      heads=heads,
-      labels=labels,
-      lines=(row.line,) * len(kept),
-      where=row.where,
-    )
+    made = of_words([word for word, _, _ in kept])
+    made = made._replace(lines=(row.line,) * len(kept), where=row.where)
+    return made._replace(heads=heads, labels=labels)
 
   examples = [*bad_rows.each(read_row, read.read_objects(source, _TREE))]
   if ranges:

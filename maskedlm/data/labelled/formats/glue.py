@@ -87,12 +87,7 @@ FOLDERS = {
 }
 TASKS = tuple(FOLDERS)
 # Submissions whose file is not named after the folder.
-_FILES = {
-  "": "predictions",
-  "mnli": "MNLI-m",
-  "mnli_mm": "MNLI-mm",
-  "ax": "AX",
-}
+_FILES = {"": "predictions", "mnli": "MNLI-m", "mnli_mm": "MNLI-mm", "ax": "AX"}
 
 
 def get_layout(task: str) -> FileLayout:

@@ -36,11 +36,8 @@ def read_examples(
 ) -> list[texts.Example]:
   """Returns the examples of a file; a label is a sorted tuple of names.
 
-  Args:
-    source: the file.
-    layout: its columns.
-    separator: between the labels in a text that is no list; "" for whitespace.
-    columns: instead of the layout's label, a column for each label.
+  The separator is between the labels in a text that is no list, "" for
+  whitespace; `columns` have a label each, instead of the layout's.
 
   Raises:
     DataError: see texts.read_examples; a field is no list of labels, its labels
@@ -77,10 +74,8 @@ def parse_labels(
 ) -> tuple[str, ...] | None:
   """Returns the labels in a field, sorted, each once; None for no gold.
 
-  Args:
-    value: a value of JSON's types.
-    separator: between the labels in a str that is no list; "" for whitespace.
-    where: FILE:LINE, for errors.
+  The separator is between the labels in a str that is no list, "" for
+  whitespace.
 
   Raises:
     DataError: the value is not a list of labels.

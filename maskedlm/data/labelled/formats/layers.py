@@ -59,10 +59,7 @@ def read_layers(
       "columns of BIO, or set --config.task.nested=False and task.tag_column."
     )
   layers = [
-    _with_spans(
-      tags.select_columns(found, token_column, column),
-      **options,
-    )
+    _with_spans(tags.select_columns(found, token_column, column), **options)
     for column in _layer_columns(found, token_column)
   ]
   examples = []
@@ -70,8 +67,7 @@ def read_layers(
     spans = None
     if all(layer.spans is not None for layer in sentence):
       spans = dict.fromkeys(span for layer in sentence for span in layer.spans)
-      spans = tuple(spans)
-    examples.append(sentence[0]._replace(spans=spans))
+    examples.append(sentence[0]._replace(spans=spans and tuple(spans)))
   return examples
 
 

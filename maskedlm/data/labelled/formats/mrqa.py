@@ -52,11 +52,6 @@ ANSWERS = fields.Format(
 )
 
 
-def is_question(entry: Mapping[str, Any]) -> bool:
-  """Returns whether a question has MRQA's fields."""
-  return entry.get("detected_answers") is not None
-
-
 def gold_answers(
   entry: Mapping[str, Any], context: str, where: str
 ) -> tuple[GoldAnswer, ...]:

@@ -45,8 +45,7 @@ _MAYBE_LABELS = re.compile(
   re.IGNORECASE,
 )
 _OTHER_NEGATIVES = re.compile(
-  r"(hard_?)?neg(ative)?s?_(?!(\w+_)?scores?$)\w+",
-  re.IGNORECASE,
+  r"(hard_?)?neg(ative)?s?_(?!(\w+_)?scores?$)\w+", re.IGNORECASE
 )
 _ID = re.compile(r"(.*_)?((doc)?ids?|idx|index)", re.IGNORECASE)
 _IMPOSSIBLE = "is_impossible"  # SQuAD's: the context has no answer.
@@ -97,10 +96,7 @@ def read_examples(
   are left out. Passages that a label calls wrong belong to their query; if it
   has no right one, they are left out, and counted.
 
-  Args:
-    source: the file.
-    columns: the names of its columns.
-    header: names of all columns, for a table without a header line.
+  `header` has the names of all columns, for a table without a header line.
 
   Raises:
     DataError: see tables.read_records and squad.read_questions; a column is
@@ -230,13 +226,10 @@ def _row(record: tables.Record, columns: Columns, odd: tables.Odd) -> _Row:
     if NEGATIVE_COLUMN.fullmatch(name) and value is not None:
       texts = _list(value, record)
       wrong += [tables.as_text(value)] if texts is None else texts
+  pairs = zip(map(encodable, passages), truths, strict=True)
   return _Row(
     query if query.strip() else "",
-    [
-      (encodable(text), truth)
-      for text, truth in zip(passages, truths, strict=True)
-      if text.strip()
-    ],
+    [pair for pair in pairs if pair[0].strip()],
     [encodable(text) for text in wrong if text.strip()],
     record.where,
     _scores(record, len(passages), len(wrong)) if wrong else (),
@@ -324,12 +317,9 @@ def parse_line(line: str, columns: Columns) -> Example:
   passages: Any
   if tables.is_object(line):
     found = tables.parse_record(line).fields
+    names = (*columns.query, "query"), (*columns.passage, "passages")
     query, value = (
-      next((found[x] for x in (*names, usual) if x in found), None)
-      for names, usual in (
-        (columns.query, "query"),
-        (columns.passage, "passages"),
-      )
+      next((found[x] for x in each if x in found), None) for each in names
     )
     passages = as_list(value) or [value]
   else:

@@ -167,15 +167,14 @@ def parse_entity_tags(text: str, *, where: str) -> tuple[str, Mention, Mention]:
         f"{where}: the sentence has no {tag}; expected tags around both "
         "entities, such as The <e1>child</e1> in the <e2>cradle</e2>."
       )
-  e1, e2 = (
-    Mention(places[f"<{name}>"], places[f"</{name}>"]) for name in ("e1", "e2")
-  )
-  for name, entity in (("e1", e1), ("e2", e2)):
-    if not plain[entity.begin : entity.end].strip():
+  mentions = []
+  for name in ("e1", "e2"):
+    mentions.append(Mention(places[f"<{name}>"], places[f"</{name}>"]))
+    if not plain[slice(*mentions[-1])].strip():
       raise DataError(
         f"{where}: <{name}></{name}> is empty; expected the words of an entity."
       )
-  return plain, e1, e2
+  return plain, *mentions
 
 
 def find_mention(
@@ -218,18 +217,10 @@ def _of_values(
   elif absent:
     raise DataError(f"{where}: no {absent[0]!r}; expected {_FORM.such_as}.")
   else:
+    places = ((x, values[x], values[f"{x}_offset"]) for x in ("e1", "e2"))
     parts = (
       text,
-      *(
-        find_mention(
-          text, values[x], values[f"{x}_offset"], what=x, where=where
-        )
-        for x in ("e1", "e2")
-      ),
+      *(find_mention(text, n, at, what=x, where=where) for x, n, at in places),
     )
-  return Example(
-    *parts,
-    _relation(values["relation"] or "", other),
-    values["id"] or name,
-    where,
-  )
+  relation = _relation(values["relation"] or "", other)
+  return Example(*parts, relation, values["id"] or name, where)

@@ -107,13 +107,10 @@ def of_values(values: Mapping[str, Any], where: str) -> Example:
         "'args', but others do; expected them for all or for none ([] if there "
         "are no arguments)."
       )
+    place = {"count": count, "where": where}
     predicates = [
       make_predicate(
-        x["index"],
-        x["args"] or (),
-        count=count,
-        where=where,
-        sense=x["sense"] or "",
+        x["index"], x["args"] or (), **place, sense=x["sense"] or ""
       )
       for x in forms
     ]
@@ -151,22 +148,14 @@ def _of_2012(sentence: conll2012.Sentence) -> Example:
     if frameset not in props.NONE
   }
   sentence.column(conll2012.ALL - 1)
-  last = len(sentence.block.rows[0]) - 1
-  return props.make_example(
-    sentence.path,
-    sentence.block,
-    conll2012.WORD,
-    senses,
-    range(conll2012.FIRST_ROLES, last),
-  )
+  columns = range(conll2012.FIRST_ROLES, len(sentence.block.rows[0]) - 1)
+  return props.make_example(*sentence, conll2012.WORD, senses, columns)
 
 
 def format_rows(rows: Iterable[Mapping[str, Any]]) -> str:
   """Returns JSON Lines, for read_file, of predictions or other objects.
 
-  Args:
-    rows: objects with "id", "words" and "predicates", and perhaps other fields,
-      which are left out.
+  Of these, "id", "words" and "predicates" are kept.
   """
   kept = ("index", "sense", "args")
   made = (

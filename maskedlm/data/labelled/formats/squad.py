@@ -101,16 +101,15 @@ def read_questions(source: str, *, allow_impossible: bool) -> list[Example]:
     if not question.strip():
       raise DataError(f"{where}: the question is empty; expected a text.")
     context = contexts.setdefault(context, context)
-    if mrqa.is_question(entry):
+    if entry.get("detected_answers") is not None:
       answers = mrqa.gold_answers(entry, context, where)
     else:
       answers = _gold_answers(entry, context, where, allow_impossible, seen)
     return Example(question, context, key, answers, where)
 
   examples = [*bad_rows.each(read, _entries(source))]
-  for what, count in seen.items():
-    if count:
-      log(f"{source}: {what}: {count:,}")
+  for what, number in (+seen).items():
+    log(f"{source}: {what}: {number:,}")
   if not examples:
     raise DataError(f"{source}: no questions; expected {_SUCH_AS}.")
   unknown = [e for e in examples if e.answers is None]

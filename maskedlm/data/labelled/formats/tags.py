@@ -159,11 +159,8 @@ def select_columns(
       f"are the same one of {found.count} columns; set "
       "--config.task.tag_column."
     )
-  made = [
-    *bad_rows.each(
-      lambda block: _of_block(found, block, token_column, tag_column), blocks
-    )
-  ]
+  read = functools.partial(_of_block, found, token_column, tag_column)
+  made = [*bad_rows.each(read, blocks)]
   if made:
     _check_words(found, made, token_column)
   return _checked_tags(made)
@@ -230,7 +227,7 @@ def _of_2012(sentence: conll2012.Sentence, entities: bool) -> Example:
 
 
 def _of_block(
-  found: Columns, block: Block, token_column: int, tag_column: int
+  found: Columns, token_column: int, tag_column: int, block: Block
 ) -> Example:
   words = tuple(row[token_column] for row in block.rows)
   tags = tuple(row[tag_column].strip() for row in block.rows)
@@ -239,12 +236,9 @@ def _of_block(
       f"{found.path}:{block.numbers[tags.index('')]}: the tag is empty; "
       "expected one on each line, and a blank line after each sentence."
     )
-  return Example(
-    words,
-    tags if found.count > 1 else None,
-    lines=block.numbers,
-    where=f"{found.path}:{block.numbers[0]}",
-  )
+  where = f"{found.path}:{block.numbers[0]}"
+  made = Example(words, tags, lines=block.numbers, where=where)
+  return made if found.count > 1 else made._replace(tags=None)
 
 
 def _check_words(

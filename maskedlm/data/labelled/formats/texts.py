@@ -108,22 +108,16 @@ def read_examples(
   Labels are None if there is no such column, as in a test set. If the layout
   has a language and the file a column "language", other rows are skipped.
 
-  Args:
-    source: the file.
-    layout: its columns and labels.
-    read_label: what the label of a row is.
-
   Raises:
     DataError: see tables.read_records and read_label; a text column is missing,
       or no row has the language.
   """
-  records = tables.read_records(
-    source,
-    header=layout.header,
-    ragged=(lambda error: log(f"left out: {error}"))
-    if layout.corrupt_rows
-    else bad_rows.refuse,
-  )
+
+  def leave_out(error: DataError) -> None:
+    log(f"left out: {error}")
+
+  ragged = leave_out if layout.corrupt_rows else bad_rows.refuse
+  records = tables.read_records(source, header=layout.header, ragged=ragged)
   if layout.language:
     records = _in_language(records, source, layout.language)
   odd: tables.Odd = {}

@@ -9,6 +9,7 @@
 The format is recognised by the content.
 """
 
+import functools
 import itertools
 import os
 import pathlib
@@ -42,11 +43,8 @@ def read_file(
 ) -> list[trees.Example]:
   """Returns the trees of a file, without traces.
 
-  Trees that are nothing but traces are left out, and counted.
-
-  Args:
-    source: the file.
-    strip_functions: NP-SBJ is read as NP.
+  Trees that are nothing but traces are left out, and counted. With
+  strip_functions, NP-SBJ is read as NP.
 
   Raises:
     DataError: the file is missing, can't be read as text or has no tree; a tree
@@ -86,10 +84,8 @@ def _parse_file(source: str) -> Iterator[tuple[trees.Example, int]]:
   filled = ((number, text) for number, text in lines if text.strip())
   first = next(filled, (0, "("))
   # Columns begin with #begin document, or have as many as CoNLL-2012.
-  has_columns = first[1].startswith("#") or (
-    len(first[1].split()) > conll2012.BIT
-  )
-  if first[1].lstrip().startswith("(") or not has_columns:
+  has_many = len(first[1].split()) > conll2012.BIT
+  if first[1].lstrip()[:1] == "(" or not (first[1][:1] == "#" or has_many):
     rest = itertools.chain([first] if first[0] else [], filled)
     yield from trees.parse_trees(rest, source)
     return
@@ -149,12 +145,8 @@ def _only_tree(
 
 def _plain(tree: trees.Example, strip_functions: bool) -> trees.Example:
   """Returns a tree with plain labels; raises DataError for a long chain."""
-  brackets = tuple(
-    bracket._replace(
-      label=trees.plain_label(bracket.label, strip_functions=strip_functions)
-    )
-    for bracket in tree.brackets
-  )
+  plain = functools.partial(trees.plain_label, strip_functions=strip_functions)
+  brackets = tuple(x._replace(label=plain(x.label)) for x in tree.brackets)
   for chain in trees.join_chains(brackets).values():
     count = chain.count(" ") + 1
     if count > _LONGEST_CHAIN:

@@ -156,21 +156,11 @@ def _check_place(inner: _Open, token: str, where: str, is_outer: bool) -> None:
 
 def _finished(words, tags, brackets, lines, where: str) -> Example:
   made = [bracket for bracket in brackets if bracket is not None]
-  begin = 0
-  while (
-    begin < len(made)
-    and made[begin].label in ROOTS
-    and made[begin][1:] == (0, len(words))
-  ):
-    begin += 1
-  return Example(
-    tuple(words),
-    tuple(tags),
-    tuple(made[begin:]),
-    made[begin - 1].label if begin else None,
-    tuple(lines),
-    where=where,
-  )
+  root = None
+  while made and made[0] in [Bracket(x, 0, len(words)) for x in ROOTS]:
+    root = made.pop(0).label
+  parts = (tuple(x) for x in (words, tags, made))
+  return Example(*parts, root, tuple(lines), where=where)
 
 
 def format_tree(
@@ -181,12 +171,8 @@ def format_tree(
 ) -> str:
   """Returns a tree on one line.
 
-  Round brackets in words are written -LRB- and -RRB-, spaces as _.
-
-  Args:
-    words, tags: those of the sentence.
-    brackets: nested, in the order in which they open.
-    root: the label of the bracket around the tree.
+  Round brackets in words are written -LRB- and -RRB-, spaces as _. The brackets
+  are nested, in the order in which they open; `root` is the label around them.
   """
   opening: list[list[str]] = [[] for _ in words]
   closing = [1] * len(words)

@@ -15,11 +15,7 @@ import numpy as np
 from maskedlm.core.errors import CorpusError
 from maskedlm.core.parse_json import parse_json
 from maskedlm.data.corpus import manifest
-from maskedlm.data.options import (
-  CorpusOptions,
-  TextConfig,
-  TokenizerOptions,
-)
+from maskedlm.data.options import CorpusOptions, TextConfig, TokenizerOptions
 from maskedlm.data.sources import domains, files, reader, same_files
 from maskedlm.data.sources.domains import Domain
 from maskedlm.runtime import output_files
@@ -60,17 +56,13 @@ def start_job(job: Job) -> None:
     CorpusError: the folder belongs to a run with other options or other text,
       or holds other files.
   """
+  # These may differ when a run is continued.
+  others = {"path": "", "num_workers": 0, "cache_gb": None}
   run = {
     "version": manifest.VERSION,
     "config": {
       "seed": job.config.seed,
-      "corpus": {
-        **vars(job.config.corpus),
-        # These may differ when a run is continued.
-        "path": "",
-        "num_workers": 0,
-        "cache_gb": None,
-      },
+      "corpus": vars(job.config.corpus) | others,
       "tokenizer": vars(job.config.tokenizer),
     },
     "pieces": [
@@ -94,11 +86,8 @@ def start_job(job: Job) -> None:
       )
     before, now = _canonical(earlier), _canonical(run)
     if before != now:
-      sections = [
-        name
-        for name in ("corpus", "tokenizer", "seed")
-        if before[name] != now[name]
-      ]
+      names = ("corpus", "tokenizer", "seed")
+      sections = [name for name in names if before[name] != now[name]]
       raise CorpusError(
         f"{job.folder} holds an unfinished run with other "
         f"{' and '.join(sections) + ' options' if sections else 'text'}; use"
@@ -126,11 +115,7 @@ def _canonical(run: dict[str, Any]) -> dict[str, Any]:
     for section in ("corpus", "tokenizer")
   }
   pieces = [
-    {
-      "paths": [os.path.realpath(path) for path in piece["paths"]],
-      "records": piece["records"],
-      "bytes": piece["bytes"],
-    }
+    ([*map(os.path.realpath, piece["paths"])], piece["records"], piece["bytes"])
     for piece in run["pieces"]
   ]
   return {**sections, "seed": config["seed"], "pieces": pieces}
@@ -143,14 +128,9 @@ def list_pieces(
   pieces = []
   for domain in domains.parse_domains(config.corpus):
     with domains.errors_of_domain(domain.name):
-      pieces += [
-        (domain, piece)
-        for piece in reader.list_pieces(
-          domain.source,
-          text_field=config.corpus.text_field,
-          num_bytes=num_bytes,
-        )
-      ]
+      how = {"text_field": config.corpus.text_field, "num_bytes": num_bytes}
+      found = reader.list_pieces(domain.source, **how)
+      pieces += [(domain, piece) for piece in found]
   return pieces
 
 

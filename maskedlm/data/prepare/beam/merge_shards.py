@@ -31,10 +31,7 @@ def plan_shards(
   """Yields the slices that make up each shard.
 
   A shard is closed before the document that would take it beyond shard_tokens.
-
-  Args:
-    small_shards: (folder, name) of each small shard, in order.
-    shard_tokens: corpus.shard_tokens.
+  `small_shards` are (folder, name) of each small shard, in order.
   """
   slices, used = [], 0
   for folder, name in small_shards:
@@ -74,15 +71,11 @@ def write_shard(
     tokens, sentences, documents = _open(source.folder, source.name)
     first, last = _bounds(documents, source.begin, source.end, len(sentences))
     low, high = _bounds(sentences, first, last, len(tokens))
+    starts = sentences[first:last].astype(np.int64) - low
+    firsts = documents[source.begin : source.end].astype(np.int64) - first
     arrays["tokens"].append(tokens[low:high])
-    arrays["sentences"].append(
-      sentences[first:last].astype(np.int64) - low + total["tokens"]
-    )
-    arrays["documents"].append(
-      documents[source.begin : source.end].astype(np.int64)
-      - first
-      + total["sentences"]
-    )
+    arrays["sentences"].append(starts + total["tokens"])
+    arrays["documents"].append(firsts + total["sentences"])
     for column in shards.COLUMNS:
       total[column] += len(arrays[column][-1])
     counts += shards.count_ids(tokens[low:high], vocab_size)

@@ -84,9 +84,7 @@ def _plan_domain(job: Job, domain: Domain, indices: list[int]) -> None:
 
 
 def read_planned(
-  job: Job,
-  index: int,
-  is_wanted: Callable[[int], bool] = lambda row: True,
+  job: Job, index: int, is_wanted: Callable[[int], bool] = lambda row: True
 ) -> Iterator[tuple[int, str, Document]]:
   """Yields (row, split, document) for the wanted rows of a piece's plan.
 
@@ -160,9 +158,7 @@ def choose_stride(
 ) -> tuple[int, list[int], int]:
   """Chooses a domain's sample of sentences, as training.sample_sentences does.
 
-  Args:
-    sizes: for each piece, in order: [n], bytes of its sentences.
-    max_bytes: maximum size of the sample.
+  `sizes` has for each piece, in order, [n], the bytes of its sentences.
 
   Returns:
     k, the smallest power of two for which every k-th sentence fits; the index

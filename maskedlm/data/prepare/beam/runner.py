@@ -88,13 +88,9 @@ def make_runner(arguments: Sequence[str]) -> Callable[..., store.Corpus]:
       f"--beam.{name}: Beam has no such option{did_you_mean(name, known)}"
     )
   logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # See _execute.
-  return functools.partial(
-    run,
-    Machines(
-      functools.partial(_run_stage, options),
-      functools.partial(_find_duplicates, options),
-    ),
-  )
+  stages_of = (_run_stage, _find_duplicates)
+  made = (functools.partial(f, options) for f in stages_of)
+  return functools.partial(run, Machines(*made))
 
 
 @contextlib.contextmanager
@@ -118,11 +114,7 @@ _DEFAULTS = (
 
 
 def run(
-  machines: Machines,
-  config: TextConfig,
-  path: str,
-  *,
-  log: Callable,
+  machines: Machines, config: TextConfig, path: str, *, log: Callable
 ) -> store.Corpus:
   """Prepares the corpus at `path` on machines; see prepare.prepare.
 
@@ -273,20 +265,16 @@ def _assemble(
   work = os.path.join(folder, "corpus")
   os.makedirs(work, exist_ok=True)
   tokenizer.save(os.path.join(work, "tokenizer"))
+  sizes = len(job.pieces), config.corpus.shard_tokens
   slices = {
     shards.shard_name(split, i): shard
     for split in shards.SPLITS
-    for i, shard in enumerate(
-      stages.plan_shards(
-        folder, split, len(job.pieces), config.corpus.shard_tokens
-      )
-    )
+    for i, shard in enumerate(stages.plan_shards(folder, split, *sizes))
   }
-  run_stage(
-    "shards",
-    stages.write_shard,
-    [(name, shard, tokenizer.vocab_size) for name, shard in slices.items()],
-  )
+  items = [
+    (name, shard, tokenizer.vocab_size) for name, shard in slices.items()
+  ]
+  run_stage("shards", stages.write_shard, items)
   totals, files, hashes = {split: [] for split in shards.SPLITS}, {}, {}
   token_counts = np.zeros(tokenizer.vocab_size, np.int64)
   for name in slices:

@@ -58,17 +58,11 @@ def survey(folder: str, index: int) -> Counter:
   digests, bands, characters = map(
     np.concatenate, zip(*signatures, strict=True)
   )
-  save_arrays(
-    folder,
-    "survey",
-    index,
-    digests=digests,
-    bands=bands,
-    characters=characters,
-    counts=np.array(counts, np.int64),
-    sizes=np.array(sizes, np.uint32),
-    report=_json_array(report),
-  )
+  arrays = {"digests": digests, "bands": bands, "characters": characters}
+  arrays["counts"] = np.array(counts, np.int64)
+  arrays["sizes"] = np.array(sizes, np.uint32)
+  arrays["report"] = _json_array(report)
+  save_arrays(folder, "survey", index, **arrays)
   return report
 
 
@@ -103,9 +97,7 @@ def mark_duplicates(
 ) -> Iterator[tuple]:
   """Yields (piece, (status, documents [n])) for documents with an earlier hash.
 
-  Args:
-    key: (band, group).
-    hashes: (piece, hashes, documents) of the group, from `band_hashes`.
+  The key and the hashes of the group are from `band_hashes`.
   """
   hashes = sorted(hashes, key=lambda entry: entry[0])
   repeated = dedup.find_repeated(
