@@ -91,9 +91,7 @@ def _open_corpus(config: PretrainConfig, workdir: pathlib.Path) -> store.Corpus:
     )
   if not integrity.is_complete(path):
     # Checked now, not after hours of preparing.
-    names = [
-      part.name for part in domains.parse_domains(config.corpus) if part.name
-    ]
+    names = [x.name for x in domains.parse_domains(config.corpus) if x.name]
     domain_mixture.parse_domain_shares(config.data.shares, names)
     if jax.process_count() > 1:
       raise ConfigError(

@@ -61,7 +61,7 @@ TABLE = {
     (lambda m: m.predict([{"a": {1}}]), "written as JSON: exp"),
     (
       lambda m: m.predict([{"txt": ""}]),
-      "no 'tokens' or 'text'; there are 'txt'",
+      "no 'text' or 'tokens'; there are 'txt'",
     ),
     (lambda m: m.predict(["a"], batch_size=0), "batch_size=0"),
   ],

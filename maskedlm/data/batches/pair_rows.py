@@ -45,9 +45,8 @@ def sop_batches(config, corpus, shard, *, short_share, pack=False) -> Batches:
 
   Arguments and errors as for nsp_batches, but one document is enough.
   """
-  return _batches(
-    sentence_order_pairs, config, corpus, shard, short_share, pack
-  )
+  read = sentence_order_pairs
+  return _batches(read, config, corpus, shard, short_share, pack)
 
 
 def adjacent_batches(
@@ -63,17 +62,13 @@ def adjacent_batches(
 def _batches(
   read_pairs, config, corpus, shard, short_share, pack, documents=1
 ) -> Batches:
-
   def open_source(corpus, name, length, seed):
     options = {"length": length, "short_share": short_share, "seed": seed}
     rows = pair_table.open_pair_table(
       corpus, name, documents=documents, **options
     )
-
-    def read(row, epoch):
-      special = corpus.tokenizer.special
-      return read_pairs(rows, row, epoch, special=special)
-
+    special = corpus.tokenizer.special
+    read = functools.partial(read_pairs, rows, special=special)
     return RowSource(
       len(rows.table),
       seed,

@@ -72,9 +72,5 @@ def pair_row(
   )
   between = [tokenizer.special.sep] * separators
   ids = text_row(tokenizer, a_ids[:a], between, b_ids[:b])
-  is_b = np.arange(len(ids)) > a + separators
-  return PairRow(
-    ids,
-    np.int32(is_b & (num_types > 1)),
-    size=len(a_ids) + len(b_ids) + 2 + separators,
-  )
+  types = np.int32((np.arange(len(ids)) > a + separators) & (num_types > 1))
+  return PairRow(ids, types, len(a_ids) + len(b_ids) + 2 + separators)

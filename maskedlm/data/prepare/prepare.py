@@ -189,17 +189,13 @@ def describe_corpus(corpus: store.Corpus) -> list[str]:
   splits = corpus.meta["splits"]
   lines = [f"corpus: {corpus.path}"]
   for split in shards.SPLITS:
-    counts = splits[split]
-    lines.append(
-      f"  {split}: {counted(counts['documents'], 'document')},"
-      f" {counted(counts['sentences'], 'sentence')}, "
-      f"{counted(counts['tokens'], 'token')}"
-    )
+    nouns = ("document", "sentence", "token")
+    sizes = (counted(splits[split][f"{noun}s"], noun) for noun in nouns)
+    lines.append(f"  {split}: {', '.join(sizes)}")
   lines += domain_splits.domain_table(corpus.domains)
-  if splits["heldout"]["documents"] > 0 and (
-    splits["heldout"]["documents"] < FEW_DOCUMENTS
-    or splits["heldout"]["tokens"] < FEW_TOKENS
-  ):
+  heldout = splits["heldout"]
+  few = heldout["documents"] < FEW_DOCUMENTS or heldout["tokens"] < FEW_TOKENS
+  if few and heldout["documents"]:
     lines[-1] += " (few: their loss is rough; raise corpus.heldout_share)"
   tokens = sum(counts["tokens"] for counts in splits.values())
   characters = lost_text.kept_characters(report)

@@ -177,14 +177,10 @@ def open_tokenizer(folder: str | os.PathLike) -> Tokenizer:
     CorpusError: the file is absent or damaged.
   """
   folder = buckets.local_copy(folder)
-  path = folder / next(
-    (name for name in libraries.FILE_NAMES if (folder / name).is_file()),
-    libraries.FILE_NAMES[0],
-  )
-  read = {
-    "tokenizer.json": libraries.read_tokenizer_json,
-    "tokenizer.model": sentencepiece_model.read,
-  }[path.name]
+  path, model = (folder / name for name in libraries.FILE_NAMES)
+  read = libraries.read_tokenizer_json
+  if model.is_file() and not path.is_file():
+    path, read = model, sentencepiece_model.read
   return _make_tokenizer(read(libraries.read_content(path), path))
 
 

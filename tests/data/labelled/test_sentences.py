@@ -32,7 +32,7 @@ def test_words_between_spaces():
   [
     ('{"tokens": "a b"}', "'tokens' is 'a b'; expected a list of texts"),
     ('{"tokens": [1]}', "'tokens' is '[1]'; expected a list of texts"),
-    ("{}", "no 'tokens' or 'text'; there are no fields; expected"),
+    ("{}", "no 'text' or 'tokens'; there are no fields; expected"),
     ('{"oops', "not JSON"),
     ('{"text": 1}', "'text' is '1'; expected a text"),
   ],
