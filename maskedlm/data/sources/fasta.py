@@ -91,7 +91,8 @@ def read_records(
 
   Args:
     lines: (number from 1, line) of the file.
-    path, letters, report: see read_sequences.
+    path, letters: its name, and how to read its letters.
+    report: counts the letters that are changed or dropped.
     names: name -> Record.where, of the files read before; grows.
     error: raised where the file is not as it should be.
     most: letters of a part; 0 for MAX_PART.

@@ -67,7 +67,8 @@ def read_layers(
     spans = None
     if all(layer.spans is not None for layer in sentence):
       spans = dict.fromkeys(span for layer in sentence for span in layer.spans)
-    examples.append(sentence[0]._replace(spans=spans and tuple(spans)))
+      spans = tuple(spans)
+    examples.append(sentence[0]._replace(spans=spans))
   return examples
 
 

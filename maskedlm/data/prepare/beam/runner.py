@@ -88,9 +88,9 @@ def make_runner(arguments: Sequence[str]) -> Callable[..., store.Corpus]:
       f"--beam.{name}: Beam has no such option{did_you_mean(name, known)}"
     )
   logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # See _execute.
-  stages_of = (_run_stage, _find_duplicates)
-  made = (functools.partial(f, options) for f in stages_of)
-  return functools.partial(run, Machines(*made))
+  machines = Machines(_run_stage, _find_duplicates)
+  machines = Machines(*(functools.partial(f, options) for f in machines))
+  return functools.partial(run, machines)
 
 
 @contextlib.contextmanager
