@@ -152,18 +152,24 @@ class Evaluate:
     else:
       model = vectors.open_text_encoder(path, length=length)
       run = ranking.rank(model, collection, depth=depth, progress=show)
+    stages = {"": run}
     if reranker:
       run = reranking.rerank(reranker, run, collection, show)
+      stages = {"BM25" if first else "vectors": stages[""], "reranked": run}
     console.clear_progress()
-    values = ranking.measure(run, collection)
+    scores = [ranking.measure(x, collection) for x in stages.values()]
     queries, passages = len(collection.queries), len(collection.passages)
     if self.json:
-      console.print_json({"queries": queries, "passages": passages, **values})
+      of_first = {"first_stage": scores[0]} if reranker else {}
+      counts = {"queries": queries, "passages": passages}
+      console.print_json({**counts, **scores[-1], **of_first})
     else:
       head = f"{counted(queries, 'query')}, {counted(passages, 'passage')}"
       print(f"{data}: {head}")
-      for name, value in values.items():
-        print(f"  {name:<20} {value:.4f}")
+      if reranker:
+        print(" " * 12 + "".join(f"{name:>10}" for name in stages))
+      for name in scores[0]:
+        print(f"  {name:<10}" + "".join(f"{x[name]:>10.4f}" for x in scores))
     if self.out:
       with output_options.named_errors(self.out, option="--out"):
         output_files.write_text(pathlib.Path(self.out), ranking.format_run(run))

@@ -71,7 +71,9 @@ class Export:
         public=self.public,
         **more,
       )
-      print(f"{out}: {made}.from_pretrained({str(out)!r}) loads it")
+      also = (out / "modules.json").is_file()
+      also = f", and SentenceTransformer({str(out)!r})" if also else ""
+      print(f"{out}: {made}.from_pretrained({str(out)!r}) loads it{also}")
     elif self.to == "onnx":
       made = _onnx().export_onnx(path, out, int8=self.int8, **more)
       print(f"{out}: {', '.join(made)}; README.md says how to run it")

@@ -82,8 +82,17 @@ def test_evaluate_ranks_anew(reranker, encoder, collection, tmp_path, capsys):
 
   count, both = evaluate("--checkpoint", encoder, "--reranker", reranker)
   assert count == 8 and both["queries"] == 2
+  # What was ranked first is measured beside it.
+  assert main.main([*argv[:4], "--checkpoint", encoder]) == 0
+  alone = json.loads(capsys.readouterr().out)
+  assert {"queries": 2, "passages": 4, **both["first_stage"]} == alone
   count, _ = evaluate("--checkpoint", reranker)
   assert count == 3 + 1  # Of BM25, what shares a word.
+  assert main.main([*argv[:3], "--checkpoint", reranker]) == 0
+  head, names, *rows = capsys.readouterr().out.splitlines()
+  assert head.endswith(": 2 queries, 4 passages")
+  assert names.split() == ["BM25", "reranked"]
+  assert {len(row.split()) for row in rows} == {3}
   assert (
     main.main([*argv, "--checkpoint", reranker, "--reranker", reranker]) == 2
   )

@@ -45,14 +45,12 @@ def rank(
   )
   passages = [passages[i] for i in places]
   found = search.nearest(q, p, top=depth + 1)
-  return {
-    query: {
-      passages[row]: float(cosine)
-      for row, cosine in zip(rows, cosines, strict=True)
-      if passages[row] != query
-    }
-    for query, (rows, cosines) in zip(queries, found, strict=True)
-  }
+  run = {}
+  for query, (rows, cosines) in zip(queries, found, strict=True):
+    names = [passages[row] for row in rows]
+    hits = zip(names, map(float, cosines), strict=True)
+    run[query] = dict([hit for hit in hits if hit[0] != query][:depth])
+  return run
 
 
 def rank_by_words(collection: Collection, *, depth: int) -> Run:

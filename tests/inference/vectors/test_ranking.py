@@ -8,7 +8,7 @@ import pytest
 from maskedlm.cli import main
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled.formats import beir
-from maskedlm.inference.vectors import ranking
+from maskedlm.inference.vectors import ranking, vectors
 
 PASSAGES = {
   "d1": ("", "the cat sat on the mat"),
@@ -130,6 +130,12 @@ def test_evaluate(workdir, tmp_path, capsys):
   third = [x[2] for x in lines if x[0] == "q3"].index("d2")
   assert values["map"] == pytest.approx((mean + 1 + 1 / (third + 1)) / 3)
   assert values["recall@10"] == 1
+  model, found = (
+    vectors.open_text_encoder(workdir),
+    beir.read_collection(source),
+  )
+  run = ranking.rank(model, found, depth=2)
+  assert [len(hits) for hits in run.values()] == [2, 2, 2]
   for option in "--mask_rate=0.2", "--batch_size=7":
     assert main.main([*argv, option]) == 2
     assert option in capsys.readouterr().err
