@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run(call, argv)
   if not {"-h", "--help"} & {*sys.argv}:
     allocator.keep_freed()
-  interrupts.own_process()
+  interrupts.is_command.set()
   if sys.stderr:
     # As by `python -u`: a buffer would keep what a full disk refused, and make
     # the next flush fail, wherever that is.

@@ -109,7 +109,7 @@ def tpu_devices(topology: Topology) -> list[Any]:
   os.environ.update(
     {k: v for k, v in _ENVIRONMENT.items() if k not in os.environ}
   )
-  xla_flags.add(os.environ, "tpu")  # As in the run itself.
+  xla_flags.set_up(os.environ, "tpu")  # As in the run itself.
   layout = topology.chip.layout
   options = {"chip_config_name": layout} if layout else {}
   try:

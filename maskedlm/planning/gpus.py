@@ -18,9 +18,7 @@ from maskedlm.runtime import xla_flags
 from maskedlm.runtime.chips import Chip
 
 INSTALL = "pip install 'maskedlm[cuda]'"
-NO_AUTOTUNING = xla_flags.Flag(
-  "xla_gpu_autotune_level", "0", "there is no GPU to time kernels on"
-)
+NO_AUTOTUNING = {"xla_gpu_autotune_level": "0"}  # No GPU times kernels.
 
 
 class Target(NamedTuple):
@@ -140,7 +138,7 @@ def compiler_options(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
 
   They are passed with the program, as XLA_FLAGS is read once in a process.
   """
-  flags = *xla_flags.FLAGS["gpu"][1], NO_AUTOTUNING
+  flags = xla_flags.FLAGS["gpu"][1] | NO_AUTOTUNING
   found = xla_flags.missing_flags(flags, environ.get("XLA_FLAGS", ""))
   booleans = {"true": "True", "false": "False"}  # As jaxlib expects.
   return {name: booleans.get(value, value) for name, value in found.items()}

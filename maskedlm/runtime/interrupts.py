@@ -18,12 +18,8 @@ from maskedlm.runtime import console
 # Seconds after which a Ctrl-C is another one: launchers may pass one on twice.
 PATIENCE = 30
 
-is_command = threading.Event()  # Whether this process is the command.
-
-
-def own_process() -> None:
-  """Notes that this process is the command, and no program that calls it."""
-  is_command.set()
+# Whether this process is the command, and no program that calls it.
+is_command = threading.Event()
 
 
 def ignore_further() -> None:

@@ -127,9 +127,8 @@ def broadcast_from_host0(decide: Callable[[], T]) -> T:
   Raises:
     As run_on_all_hosts, if decide() raises.
   """
-  return exchange(run_on_all_hosts(lambda: decide() if is_primary() else None))[
-    0
-  ]
+  made = run_on_all_hosts(lambda: decide() if is_primary() else None)
+  return exchange(made)[0]
 
 
 def check_shared(folder: pathlib.Path) -> None:

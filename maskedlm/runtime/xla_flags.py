@@ -16,17 +16,7 @@ import glob
 import importlib.util
 import os
 import re
-from collections.abc import Iterable, Mapping, MutableMapping
-from typing import NamedTuple
-
-
-class Flag(NamedTuple):
-  """A flag and the reason to set it."""
-
-  name: str
-  value: str
-  reason: str
-
+from collections.abc import Mapping, MutableMapping
 
 # platform -> (environment variable, flags). Sources: for GPUs,
 # docs.jax.dev/en/latest/gpu_performance_tips and NVIDIA's JAX images, which set
@@ -34,113 +24,58 @@ class Flag(NamedTuple):
 FLAGS = {
   "gpu": (
     "XLA_FLAGS",
-    (
-      Flag(
-        "xla_gpu_enable_latency_hiding_scheduler",
-        "true",
-        "gradients are summed over GPUs while backward goes on",
-      ),
-    ),
+    # Gradients are summed over GPUs while backward goes on.
+    {"xla_gpu_enable_latency_hiding_scheduler": "true"},
   ),
   "tpu": (
     "LIBTPU_INIT_ARGS",
-    (
-      Flag(
-        "xla_tpu_enable_async_collective_fusion",
-        "true",
-        "collectives run beside the matmuls that they are fused with",
-      ),
-      Flag(
-        "xla_tpu_enable_async_collective_fusion_fuse_all_gather",
-        "true",
-        "the same for all-gathers, which mesh.fsdp needs for each parameter",
-      ),
-      Flag(
-        "xla_tpu_enable_async_collective_fusion_multiple_steps",
-        "true",
-        "a collective may overlap with several matmuls",
-      ),
-      Flag(
-        "xla_tpu_overlap_compute_collective_tc",
-        "true",
-        "the core computes while a collective is under way",
-      ),
-      Flag(
-        "xla_tpu_enable_windowed_einsum_for_all_gather",
-        "false",
-        "with mesh.fsdp=16 a layer's matmuls would each be done in sixteen "
-        "parts, added up in memory (docs/results/scaling.md)",
-      ),
-      Flag(
-        "xla_tpu_enable_windowed_einsum_for_reduce_scatter",
-        "false",
-        "the same for the gradients",
-      ),
-      Flag(
-        "xla_tpu_enable_data_parallel_all_reduce_opt",
-        "true",
-        "the sum of gradients starts before the last one is computed",
-      ),
-      Flag(
-        "xla_tpu_data_parallel_opt_different_sized_ops",
-        "true",
-        "the same where gradients differ in size, as here",
-      ),
-      Flag(
-        "fibers_default_thread_stack_size",
-        "1048576",
-        "the compiler recurses over what is fused into a matmul: with "
-        "dropout of the attention weights, on v6e, it overflows the default "
-        "of 64 kB (SIGSEGV STACK OVERFLOW, libtpu 0.0.42.1)",
-      ),
-    ),
+    {
+      # Collectives run beside the matmuls that they are fused with.
+      "xla_tpu_enable_async_collective_fusion": "true",
+      # The same for all-gathers, which mesh.fsdp needs for each parameter.
+      "xla_tpu_enable_async_collective_fusion_fuse_all_gather": "true",
+      # A collective may overlap with several matmuls.
+      "xla_tpu_enable_async_collective_fusion_multiple_steps": "true",
+      # The core computes while a collective is under way.
+      "xla_tpu_overlap_compute_collective_tc": "true",
+      # With mesh.fsdp=16 a layer's matmuls would each be done in sixteen parts,
+      # added up in memory (docs/results/scaling.md); then for the gradients.
+      "xla_tpu_enable_windowed_einsum_for_all_gather": "false",
+      "xla_tpu_enable_windowed_einsum_for_reduce_scatter": "false",
+      # The sum of gradients starts before the last one is computed; then where
+      # gradients differ in size, as here.
+      "xla_tpu_enable_data_parallel_all_reduce_opt": "true",
+      "xla_tpu_data_parallel_opt_different_sized_ops": "true",
+      # The compiler recurses over what is fused into a matmul: with dropout of
+      # the attention weights, on v6e, it overflows the default of 64 kB
+      # (SIGSEGV STACK OVERFLOW, libtpu 0.0.42.1).
+      "fibers_default_thread_stack_size": "1048576",
+    },
   ),
 }
-
-
+_OF_TPUS = {
+  # With the next two, a layer's gradients are summed over chips while those of
+  # the layer before are computed: they overlap with its matmuls, and
+  "xla_enable_async_all_reduce": "true",
+  "xla_tpu_enable_async_collective_fusion_fuse_all_reduce": "true",
+  # XLA does not merge the sums of all layers, and wait for the last.
+  "xla_jf_crs_combiner_threshold_in_bytes": "4194304",
+}
 # device_kind -> compiler options of a train step, for that program alone. None
 # for v4, which would run out of its 16 MB of vmem (BERT-base).
 STEP_OPTIONS = {
-  "cpu": (
-    Flag(
-      "xla_cpu_prefer_vector_width",
-      "512",
-      "XLA uses half of AVX-512's vectors otherwise, for old CPUs that slow "
-      "down with whole ones (docs/results/performance.md); no other CPU is "
-      "affected",
-    ),
-    Flag(
-      "xla_cpu_copy_insertion_use_region_analysis",
-      "True",  # jax.jit does not take "true" for it.
-      "otherwise XLA copies many parameters and moments, on one thread, before "
-      "it updates them in place: 5% of a short step of fine-tuning",
-    ),
-  ),
-} | dict.fromkeys(
-  (
-    *("TPU v5 lite", "TPU v5e", "TPU v5", "TPU v5p"),
-    *("TPU v6 lite", "TPU v6e", "TPU7x"),
-  ),
-  (
-    Flag(
-      "xla_enable_async_all_reduce",
-      "true",
-      "with the next two, a layer's gradients are summed over chips while "
-      "those of the layer before are computed",
-    ),
-    Flag(
-      "xla_tpu_enable_async_collective_fusion_fuse_all_reduce",
-      "true",
-      "they overlap with its matmuls",
-    ),
-    Flag(
-      "xla_jf_crs_combiner_threshold_in_bytes",
-      "4194304",
-      "otherwise XLA merges the sums of all layers, and waits for the last",
-    ),
-  ),
-)
-
+  "cpu": {
+    # XLA uses half of AVX-512's vectors otherwise, for old CPUs that slow down
+    # with whole ones (docs/results/performance.md); others are not affected.
+    "xla_cpu_prefer_vector_width": "512",
+    # Otherwise XLA copies many parameters and moments, on one thread, before it
+    # updates them in place: 5% of a short step of fine-tuning. jax.jit does not
+    # take "true".
+    "xla_cpu_copy_insertion_use_region_analysis": "True",
+  },
+  **dict.fromkeys(("TPU v5 lite", "TPU v5e", "TPU v5", "TPU v5p"), _OF_TPUS),
+  **dict.fromkeys(("TPU v6 lite", "TPU v6e", "TPU7x"), _OF_TPUS),
+}
 
 # Otherwise XLA:GPU launches kernels as graphs, and traces show only those.
 FOR_PROFILES = "--xla_gpu_enable_command_buffer="
@@ -158,25 +93,21 @@ def step_options(
   given = " ".join(
     environ.get(name, "") for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
   )
-  return missing_flags(STEP_OPTIONS.get(kind, ()), given)
+  return missing_flags(STEP_OPTIONS.get(kind, {}), given)
 
 
-def missing_flags(flags: Iterable[Flag], given: str) -> dict[str, str]:
-  """Returns {name: value} of the flags that `given` does not set."""
+def missing_flags(flags: Mapping[str, str], given: str) -> dict[str, str]:
+  """Returns the flags that `given` does not set."""
   return {
-    flag.name: flag.value
-    for flag in flags
-    if not re.search(rf"--{flag.name}(=|\s|$)", given)
+    name: value
+    for name, value in flags.items()
+    if not re.search(rf"--{name}(=|\s|$)", given)
   }
 
 
-def set_up(environ: MutableMapping[str, str]) -> str:
-  """Adds the flags of JAX's platform; returns a line about it, or ""."""
-  return add(environ, find_platform(environ))
-
-
-def add(environ: MutableMapping[str, str], platform: str) -> str:
-  """Adds the platform's flags to environ; returns a line about it, or ""."""
+def set_up(environ: MutableMapping[str, str], platform: str = "") -> str:
+  """Adds a platform's flags, or JAX's; returns a line about it, or ""."""
+  platform = platform or find_platform(environ)
   if platform not in FLAGS:
     return ""
   variable, flags = FLAGS[platform]

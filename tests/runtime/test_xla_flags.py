@@ -109,7 +109,7 @@ def test_step_options_are_those_of_the_chip():
 def test_jax_starts_with_the_gpu_flags():
   # jaxlib for CPUs knows them too; an unknown flag would end the process.
   _, flags = xla_flags.FLAGS["gpu"]
-  given = " ".join(f"--{flag.name}={flag.value}" for flag in flags)
+  given = " ".join(f"--{name}={value}" for name, value in flags.items())
   environ = {**os.environ, "XLA_FLAGS": given, "JAX_PLATFORMS": "cpu"}
   code = "import jax; jax.devices()"
   subprocess.run([sys.executable, "-c", code], env=environ, check=True)
