@@ -51,17 +51,13 @@ class Evaluate:
   )
   json: bool = shared.json()
   mask_rate: float | None = flag(
-    None,
-    "Share of the tokens that is masked; default: 0.15.",
-    above=0,
-    high=1,
+    None, "Share of the tokens that is masked; default: 0.15.", above=0, high=1
   )
   seed: int | None = shared.seed(
     None, "Decides which tokens are masked; default: 0."
   )
   field: str | None = flag(
-    None,
-    "The field of jsonl: and parquet: that holds the text; default: text.",
+    None, "The field of jsonl: and parquet: that holds the text; default: text."
   )
 
   def run(self) -> None:

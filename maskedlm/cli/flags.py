@@ -92,11 +92,7 @@ def config_flag(
     "overridden: --config.data.length=64; with --help, lists them."
   )
   made = flag(None, doc, metavar="FILE")
-  reading = {
-    "instead": instead,
-    "fits_corpus": fits_corpus,
-    "folder": folder,
-  }
+  reading = {"instead": instead, "fits_corpus": fits_corpus, "folder": folder}
   return dataclasses.field(
     default=None, kw_only=True, metadata={**made.metadata, "config": reading}
   )

@@ -56,11 +56,7 @@ class Import:
     output_options.check_new_folder(self.out)  # Before a model is fetched.
     folder, name = hub.find(self.path)
     model = importer.import_model(
-      folder,
-      pathlib.Path(self.out),
-      part=self.part,
-      name=name,
-      log=console.log,
+      folder, pathlib.Path(self.out), part=self.part, name=name, log=console.log
     )
     count = sum(x.size for x in jax.tree.leaves(model.params))
     print(

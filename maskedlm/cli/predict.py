@@ -26,8 +26,7 @@ class Predict:
     STDIN,
   )
   data: tuple[str, ...] = shared.data(
-    (),
-    "Instead of --input: files in the training data's format.",
+    (), "Instead of --input: files in the training data's format."
   )
   export: str | None = flag(
     None,

@@ -86,11 +86,7 @@ def export_stablehlo(
       "calling_convention_version": exported.calling_convention_version,
     }
     output_files.write_json(unfinished / ABOUT, about)
-    tokenizer_files.export_tokenizer(
-      opened.tokenizer_dir,
-      unfinished,
-      cfg=cfg,
-    )
+    tokenizer_files.export_tokenizer(opened.tokenizer_dir, unfinished, cfg=cfg)
     (unfinished / "README.md").write_text(_README, "utf-8")
   return about
 

@@ -52,9 +52,7 @@ def import_word_vectors(
     tokens, table = make_table(found)
     folder = unfinished / "tokenizer"
     definition = training.bert_json(
-      tokens,
-      lowercase=lowercase,
-      **words.NORMALIZER,
+      tokens, lowercase=lowercase, **words.NORMALIZER
     )
     folder.mkdir()
     output_files.write_text(folder / "tokenizer.json", definition)

@@ -102,10 +102,7 @@ class BiLm(nn.Module):
     del positions
     cfg, (B, L) = self.cfg, input_ids.shape
     x = Embeddings(cfg, name="embeddings")(
-      input_ids.reshape(B * L),
-      token_type_ids.reshape(B * L),
-      None,
-      train=train,
+      input_ids.reshape(B * L), token_type_ids.reshape(B * L), None, train=train
     )
     x = jnp.concatenate([x, x], axis=1)
     self.sow("intermediates", "embedded", x)

@@ -30,9 +30,7 @@ def predicted_at(
 
 
 def sentence_vector(
-  cfg: EncoderConfig,
-  x: Float[Array, "B L D"],
-  segment_ids: Int[Array, "B L"],
+  cfg: EncoderConfig, x: Float[Array, "B L D"], segment_ids: Int[Array, "B L"]
 ) -> Float[Array, "B D"]:
   """Returns the vector that represents each row.
 
@@ -51,9 +49,7 @@ def sentence_vector(
 
 
 def mean_vector(
-  cfg: EncoderConfig,
-  x: Float[Array, "B L D"],
-  segment_ids: Int[Array, "B L"],
+  cfg: EncoderConfig, x: Float[Array, "B L D"], segment_ids: Int[Array, "B L"]
 ) -> Float[Array, "B D"]:
   """Returns the mean of each row's real tokens.
 

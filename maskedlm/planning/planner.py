@@ -187,9 +187,7 @@ def _step(config, topology: Topology, sizes) -> Step:
   sharding.check_batch(data.batch_size, config.train.accumulate, Sizes(sizes))
   traceable = _traceable(config, data.length, topology)
   alone = dataclasses.replace(
-    config,
-    mesh=_ALONE,
-    model=dataclasses.replace(config.model, **traceable),
+    config, mesh=_ALONE, model=dataclasses.replace(config.model, **traceable)
   )
   return compile.make_step(alone, jax.devices()[:1])
 

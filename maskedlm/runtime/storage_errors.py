@@ -199,9 +199,7 @@ def disk_errors(path: str | os.PathLike) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def raise_as(
-  make_error: Callable[[Exception], Exception],
-) -> Iterator[None]:
+def raise_as(make_error: Callable[[Exception], Exception]) -> Iterator[None]:
   """Raises a file system's error within the block as make_error(error).
 
   Errors with an exit code pass unchanged, and so do JAX's: they come from a

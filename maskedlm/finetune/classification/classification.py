@@ -27,10 +27,7 @@ from maskedlm.finetune.classification.file_options import (
   parse_line,
   read_examples,
 )
-from maskedlm.finetune.common import (
-  label_metrics,
-  single_label,
-)
+from maskedlm.finetune.common import label_metrics, single_label
 from maskedlm.finetune.common.head import Head, make_row_head
 from maskedlm.finetune.common.labels import (
   Gold,

@@ -54,8 +54,7 @@ def format_row(row: Mapping[str, float | None]) -> list[str]:
   }
   both = "/".join(shown.pop(f"MNLI-{x}") or "-" for x in ("m", "mm"))
   lines = console.markdown_table(
-    ("System", "MNLI-(m/mm)", *shown),
-    [("this suite", both, *shown.values())],
+    ("System", "MNLI-(m/mm)", *shown), [("this suite", both, *shown.values())]
   )
   missing = [name for name in _NUMBERS if row[name] is None]
   if missing:

@@ -81,11 +81,7 @@ def format_errors_by_range(
   for i in range(num_ranges):
     inside = bins == i
     if inside.any():
-      means = (
-        a[inside].mean(),
-        b[inside].mean(),
-        np.abs(a - b)[inside].mean(),
-      )
+      means = (a[inside].mean(), b[inside].mean(), np.abs(a - b)[inside].mean())
       bounds = f"{edges[i]:.3f}\t{edges[i + 1]:.3f}\t{inside.sum()}"
       lines.append("\t".join([bounds, *(f"{x:.3f}" for x in means)]))
   return "\n".join([*lines, ""])

@@ -277,8 +277,7 @@ def _score(
 def _predicted(predictions: Sequence[Prediction]) -> list[metrics.Parse]:
   return [
     metrics.Parse(
-      p["tags"],
-      [trees.Bracket(b["label"], *b["words"]) for b in p["brackets"]],
+      p["tags"], [trees.Bracket(b["label"], *b["words"]) for b in p["brackets"]]
     )
     for p in predictions
   ]

@@ -211,10 +211,7 @@ class Parser(NamedTuple):
     is_arc = (heads > 0) & (scores > _NO_ARC / 2)
     words, columns = np.nonzero(is_arc)
     tree = best_tree(
-      words,
-      heads[words, columns] - 1,
-      scores[words, columns],
-      scores[:, 0],
+      words, heads[words, columns] - 1, scores[words, columns], scores[:, 0]
     )
     chosen = np.array(tree)[:, None] + 1
     is_chosen = (heads == chosen) & (is_arc | (heads == 0))

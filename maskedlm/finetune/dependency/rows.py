@@ -97,9 +97,7 @@ def make_rows(
     f"{length} tokens; they can be neither learnt nor predicted; a larger "
     "data.length (beside a checkpoint, --length) holds more"
   )
-  return rows._replace(
-    notes=(*unseen_notes(unseen), *[too_far] * (far > 0)),
-  )
+  return rows._replace(notes=(*unseen_notes(unseen), *[too_far] * (far > 0)))
 
 
 def _tree_ids(

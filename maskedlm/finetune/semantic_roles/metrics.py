@@ -21,11 +21,7 @@ the gold data are wrong (He et al. 2018, https://aclanthology.org/P18-2058).
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from maskedlm.data.labelled.formats.predicates import (
-  VERB,
-  Predicate,
-  with_verb,
-)
+from maskedlm.data.labelled.formats.predicates import VERB, Predicate, with_verb
 from maskedlm.finetune.common import entity_metrics
 from maskedlm.finetune.common.entity_metrics import MatchCounts
 

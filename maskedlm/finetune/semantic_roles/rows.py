@@ -22,11 +22,7 @@ from maskedlm.data.labelled.formats.predicates import (
 from maskedlm.data.labelled.windows import cut_windows
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common.labels import Gold, ids_of, label_ids
-from maskedlm.finetune.common.word_rows import (
-  Targets,
-  WordWindow,
-  word_rows,
-)
+from maskedlm.finetune.common.word_rows import Targets, WordWindow, word_rows
 from maskedlm.finetune.contract import Rows
 
 PER_ROW = 6

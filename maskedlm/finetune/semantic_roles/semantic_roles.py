@@ -141,9 +141,7 @@ class RoleLabeller(NamedTuple):
     weights = batch["is_slot"] * examples
     is_word = batch["word_starts"] > 0
     tags, accuracy = loss_and_accuracy(
-      logits,
-      batch["role_tags"],
-      weights=weights[..., None] * is_word[:, None],
+      logits, batch["role_tags"], weights=weights[..., None] * is_word[:, None]
     )
     truth = batch["is_predicate"] > 0
     nll = -jax.nn.log_sigmoid(jnp.where(truth, finds, -finds))

@@ -36,10 +36,7 @@ from maskedlm.finetune.contract import (
   task_option,
 )
 from maskedlm.finetune.tagging.rows import ENTITIES, GOLD, make_rows
-from maskedlm.finetune.tagging.text import (
-  format_prediction,
-  tag_prediction,
-)
+from maskedlm.finetune.tagging.text import format_prediction, tag_prediction
 from maskedlm.modeling.task_heads import crf, ensemble
 from maskedlm.modeling.task_heads.label_heads import TagHead
 from maskedlm.modeling.task_heads.tag_scores import (

@@ -81,10 +81,7 @@ def draw_attention(
       bottom = label + (rows - 1 - row) * (side + TITLE + GAP)
       axes = figure.add_axes(fig, (left, bottom, side, side))
       image = axes.imshow(
-        values,
-        cmap=scale.colours,
-        vmin=scale.low,
-        vmax=scale.high,
+        values, cmap=scale.colours, vmin=scale.low, vmax=scale.high
       )
       figure.set_title(axes, name, width=side)
       axes.grid(False)

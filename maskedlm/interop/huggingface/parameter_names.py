@@ -260,10 +260,7 @@ EUROBERT = Architecture(
 LLAMA = EUROBERT._replace(
   model_type="llama",
   class_prefix="Llama",
-  heads={
-    "Model": {},
-    "ForCausalLM": {"mlm_head/embedding": "lm_head.weight"},
-  },
+  heads={"Model": {}, "ForCausalLM": {"mlm_head/embedding": "lm_head.weight"}},
   poolers={},
 )
 

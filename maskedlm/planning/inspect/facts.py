@@ -59,11 +59,7 @@ def facts_of_model(
   state = jax.eval_shape(steps.make_init(task, tx, 0))
   state = state._replace(fixed=task.fixed.shapes)
   step = step_sizes.step_figures(phases, tasks, state)
-  figures = {
-    **counts,
-    "decaying_parameters": decaying,
-    **step,
-  }
+  figures = {**counts, "decaying_parameters": decaying, **step}
   o = config.optimizer
   sections = [
     Section(*format_parameters(counts)),
@@ -156,10 +152,7 @@ def facts_of_rows(
     Section(title, _lines_of_rows(config, figures, mask)),
     Section(
       "Text",
-      [
-        *_lines_of_text(task, corpus, figures),
-        *epochs.warnings(phases, tasks),
-      ],
+      [*_lines_of_text(task, corpus, figures), *epochs.warnings(phases, tasks)],
     ),
   ]
   if task.shares:
@@ -230,7 +223,7 @@ def _lines_of_rows(config: PretrainConfig, figures, mask: str) -> list[str]:
     lines = [
       f"tokens were moved; something is predicted at {shown['mask_rate']} of "
       f"those that are seen, {NOTHING} at {shown['nothing_share']} "
-      "of these",
+      "of these"
     ]
   other = {}
   if hasattr(config.objective, "pack"):

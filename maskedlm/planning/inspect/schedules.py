@@ -92,9 +92,7 @@ def _constant(value_of: Callable[[Phase], float]) -> Callable:
 
 
 def _curve(
-  name: str,
-  phases: Sequence[Phase],
-  function_of: Callable[[Phase], Callable],
+  name: str, phases: Sequence[Phase], function_of: Callable[[Phase], Callable]
 ) -> Curve:
   """Returns the curve of phase -> (steps -> values)."""
   total = sum(_tokens(phase) for phase in phases)

@@ -56,11 +56,7 @@ _BYTES = ("activation_bytes_per_device", "step_bytes_per_device")
 
 
 def _figures(
-  config: PretrainConfig,
-  task: Task,
-  mesh: memory.Sizes,
-  params: int,
-  held: int,
+  config: PretrainConfig, task: Task, mesh: memory.Sizes, params: int, held: int
 ) -> dict[str, Any]:
   """Returns the figures of a step of a phase.
 
