@@ -58,11 +58,11 @@ def sweep(config: FinetuneConfig, workdir: pathlib.Path) -> dict[str, Any]:
   """
   multihost.check_shared(workdir)
   grid = grid_settings(config)
-  seeds = tuple(config.sweep.seeds) or (config.seed,)
-  runs = {
-    (setting, seed): _configured(config, setting, seed)
-    for setting, seed in itertools.product(grid, seeds)
-  }
+  seeds = config.sweep.seeds or (config.seed,)
+  runs = {}
+  for setting, seed in itertools.product(grid, seeds):
+    swept = {SWEPT[name]: value for name, value in setting._asdict().items()}
+    runs[setting, seed] = options.changed(config, {**swept, "seed": seed})
   mesh = sharding.make_mesh(config.mesh)
   for run_config in runs.values():
     validate(run_config)
@@ -118,14 +118,12 @@ def sweep(config: FinetuneConfig, workdir: pathlib.Path) -> dict[str, Any]:
 def grid_settings(config: FinetuneConfig) -> list[Setting]:
   """Returns the grid; an empty option stands for the config's own value."""
   o = config.sweep
-  return [
-    Setting(*values)
-    for values in itertools.product(
-      tuple(o.learning_rate) or (config.optimizer.learning_rate,),
-      tuple(o.batch_size) or (config.data.batch_size,),
-      tuple(o.epochs) or (config.train.epochs,),
-    )
-  ]
+  values = itertools.product(
+    o.learning_rate or (config.optimizer.learning_rate,),
+    o.batch_size or (config.data.batch_size,),
+    o.epochs or (config.train.epochs,),
+  )
+  return [Setting(*each) for each in values]
 
 
 def run_folder(setting: Setting, seed: int) -> str:
@@ -181,11 +179,3 @@ def format_table(summaries: Sequence[Summary], metric: str) -> list[str]:
       row += [f"{of_file.mean:.4f}", f"{of_file.stddev:.4f}"]
     rows.append(row)
   return console.markdown_table(columns, rows)
-
-
-def _configured(
-  config: FinetuneConfig, setting: Setting, seed: int
-) -> FinetuneConfig:
-  """Returns the config of a run."""
-  swept = {SWEPT[name]: value for name, value in setting._asdict().items()}
-  return options.changed(config, {**swept, "seed": seed})

@@ -140,7 +140,8 @@ def head_outputs(
   for name, head in HEADS.items():
     if name not in params or name == "pooler":
       continue
-    module = head.module(cfg, _num_labels(params[name]))
+    dense = params[name].get("dense")  # Its outputs are the labels.
+    module = head.module(cfg, dense["kernel"].shape[-1] if dense else 0)
     x = module.apply(
       {"params": params[name]}, *head.inputs(vectors), **head.kwargs
     )
@@ -151,8 +152,3 @@ def head_outputs(
       x = made["mlm_logits"]
       made["mlm_logits"] = jnp.concatenate([x[:, :1], x[:, :-1]], axis=1)
   return {name: x.astype(jnp.float32) for name, x in made.items()}
-
-
-def _num_labels(head: Params) -> int:
-  """Returns the number of labels of a head with a layer "dense"; else 0."""
-  return head["dense"]["kernel"].shape[-1] if "dense" in head else 0

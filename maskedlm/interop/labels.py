@@ -108,11 +108,6 @@ def notes(task: Mapping[str, Any]) -> Iterator[str]:
     )
 
 
-def num_outputs(task: Mapping[str, Any]) -> int:
-  """Returns the number of a head's outputs: one per label, or 1 for a score."""
-  return len(task.get("about", {}).get("labels", ("score",)))
-
-
 def write_task(task: Mapping[str, Any]) -> dict[str, Any]:
   """Returns the entries of config.json for a task, from meta["task"]."""
   task_name = task.get("kind")

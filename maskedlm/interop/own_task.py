@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from maskedlm.core import own_file
-from maskedlm.core.errors import ConfigError
 from maskedlm.finetune.config import make_task
 
 KEY = "maskedlm"
@@ -72,13 +71,7 @@ def read_own_task(
     if not problem:
       make_task(task["kind"], task["options"])
     heldout = {name: float(x) for name, x in own.get("heldout", {}).items()}
-  except (
-    AttributeError,
-    ConfigError,
-    KeyError,
-    TypeError,
-    ValueError,
-  ) as error:
+  except (AttributeError, KeyError, TypeError, ValueError) as error:
     problem = str(error)
   if problem:
     log(f"left out: {KEY} in config.json ({problem})")

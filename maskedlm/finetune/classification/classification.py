@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import classification_report
 
 from maskedlm.core.errors import ConfigError, did_you_mean
 from maskedlm.core.options import copy_option
-from maskedlm.data.batches.text_pairs import cut_sizes, pair_row
 from maskedlm.data.labelled.formats import glue
 from maskedlm.data.labelled.formats.texts import Example
 from maskedlm.data.labelled.labels import find_classes, without_mark
@@ -37,6 +37,7 @@ from maskedlm.finetune.common.labels import (
   require_two_labels,
 )
 from maskedlm.finetune.common.options import Shared
+from maskedlm.finetune.common.text_pairs import cut_sizes, row_maker
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -259,18 +260,11 @@ def _regression(
 def make_rows(tokenizer, cfg, examples, length, *, notes=(), **values) -> Rows:
   """Returns a row for each example; `values` become Rows.values."""
   ids = tokenizer.encode_batch([example.text for example in examples])
-  is_pair = [example.text_b is not None for example in examples]
   ids_b = tokenizer.encode_batch([example.text_b or "" for example in examples])
+  row = row_maker(tokenizer, cfg, length)
   rows = [
-    pair_row(
-      tokenizer,
-      a,
-      b if pair else None,
-      length,
-      separators=cfg.pair_separators,
-      num_types=cfg.num_types,
-    )
-    for a, b, pair in zip(ids, ids_b, is_pair, strict=True)
+    row(a, None if example.text_b is None else b)
+    for example, a, b in zip(examples, ids, ids_b, strict=True)
   ]
   return Rows(
     tokens={
@@ -328,7 +322,9 @@ def format_tables(
   found = [prediction["label"] for prediction in predictions]
   return {
     "confusion.tsv": label_metrics.confusion_table(gold, found),
-    "labels.txt": label_metrics.format_label_report(gold, found),
+    "labels.txt": classification_report(
+      gold, found, digits=4, zero_division=0.0
+    ),
   }
 
 

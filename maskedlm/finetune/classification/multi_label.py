@@ -177,11 +177,9 @@ def count_labels(
   gold: Labels, predicted: Labels
 ) -> dict[str, entity_metrics.MatchCounts]:
   """Returns {label: counts}, sorted, of the labels that occur in either."""
-
-  def items(labels: Sequence[str]) -> list[tuple[str]]:
-    return [(label,) for label in labels]
-
-  return entity_metrics.count_entities(gold, predicted, items)
+  return entity_metrics.count_entities(
+    gold, predicted, lambda labels: [(label,) for label in labels]
+  )
 
 
 def evaluate_label_sets(gold: Labels, predicted: Labels) -> dict[str, float]:

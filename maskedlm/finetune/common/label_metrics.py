@@ -15,6 +15,7 @@ from sklearn import metrics
 LABEL_METRICS = ("accuracy", "macro_f1", "mcc")
 POSITIVE_LABEL_METRICS = ("f1", "accuracy_f1")  # If there is a positive label.
 SCORE_METRICS = ("pearson", "spearman", "pearson_spearman")
+NUM_RANGES = 5  # Of scores, in the table of errors.
 
 
 def evaluate_labels(
@@ -62,23 +63,16 @@ def evaluate_scores(
   }
 
 
-def format_label_report(gold: Sequence[str], predicted: Sequence[str]) -> str:
-  """Returns a text table of precision, recall, F1 and count by label."""
-  return metrics.classification_report(
-    gold, predicted, digits=4, zero_division=0.0
-  )
-
-
 def format_errors_by_range(
-  gold: Sequence[float], predicted: Sequence[float], *, num_ranges: int = 5
+  gold: Sequence[float], predicted: Sequence[float]
 ) -> str:
-  """Returns tab-separated errors for num_ranges equal parts of gold's range."""
+  """Returns tab-separated errors for NUM_RANGES equal parts of gold's range."""
   a, b = np.asarray(gold, np.float64), np.asarray(predicted, np.float64)
-  edges = np.linspace(a.min(), a.max(), num_ranges + 1)
+  edges = np.linspace(a.min(), a.max(), NUM_RANGES + 1)
   bins = np.searchsorted(edges, a, side="right") - 1
-  bins = np.clip(bins, 0, num_ranges - 1)
+  bins = np.clip(bins, 0, NUM_RANGES - 1)
   lines = ["from\tto\texamples\tmean gold\tmean predicted\tmean absolute error"]
-  for i in range(num_ranges):
+  for i in range(NUM_RANGES):
     inside = bins == i
     if inside.any():
       means = (a[inside].mean(), b[inside].mean(), np.abs(a - b)[inside].mean())

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.finetune.common.head import Head
@@ -57,7 +58,7 @@ def make_classifier(
   ) -> list[Prediction]:
     logits = outputs["logits"] if examples else []
     return [
-      predict(example, _softmax(x).tolist())
+      predict(example, softmax(np.float64(x)).tolist())
       for example, x in zip(examples, logits, strict=True)
     ]
 
@@ -76,9 +77,3 @@ def make_classifier(
     has_label=has_label,
     require_labels=require_labels,
   )
-
-
-def _softmax(logits) -> np.ndarray:
-  """Returns the probabilities, float64 [C], of logits [C]."""
-  exp = np.exp(np.float64(logits) - np.max(logits))
-  return exp / exp.sum()

@@ -116,7 +116,9 @@ def make_application(setup: Setup) -> Application:
     loss=parser.loss,
     outputs=parser.outputs,
     decode=by_example(parser.predict),
-    score=_score,
+    score=lambda examples, predictions: metrics.evaluate(
+      _trees(examples), _predicted(predictions)
+    ),
     best="las",
     has_label=GOLD.has,
     require_labels=functools.partial(GOLD.require, known=inner),
@@ -229,12 +231,6 @@ class Parser(NamedTuple):
       "probabilities": [round(float(p), 4) for p in certain],
       "conllu": conllu.format_sentence(example, heads, labels),
     }
-
-
-def _score(
-  examples: Sequence[Example], predictions: Sequence[Prediction]
-) -> dict[str, float]:
-  return metrics.evaluate(_trees(examples), _predicted(predictions))
 
 
 def _trees(examples: Sequence[Example]) -> list[metrics.Tree]:

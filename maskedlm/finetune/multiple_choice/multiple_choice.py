@@ -14,7 +14,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from maskedlm.core.options import copy_option
-from maskedlm.data.batches.text_pairs import pair_row
 from maskedlm.data.labelled.formats import choices
 from maskedlm.data.labelled.formats.choices import Example
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
@@ -23,6 +22,7 @@ from maskedlm.finetune.common.head import make_row_head
 from maskedlm.finetune.common.label_metrics import confusion_table
 from maskedlm.finetune.common.labels import Gold
 from maskedlm.finetune.common.options import Shared
+from maskedlm.finetune.common.text_pairs import row_maker
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -115,18 +115,9 @@ def make_rows(
   flat = tokenizer.encode_batch(
     [f"{e.question} {c}".strip() for e in examples for c in e.choices]
   )
+  row = row_maker(tokenizer, cfg, length)
   rows = [
-    [
-      pair_row(
-        tokenizer,
-        context,
-        choice,
-        length,
-        separators=cfg.pair_separators,
-        num_types=cfg.num_types,
-      )
-      for choice in flat[i * C : (i + 1) * C]
-    ]
+    [row(context, choice) for choice in flat[i * C : (i + 1) * C]]
     for i, context in enumerate(contexts)
   ]
   return multi_sequence.stack_rows(

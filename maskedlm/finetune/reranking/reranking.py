@@ -19,12 +19,12 @@ import optax
 from maskedlm.core.errors import DataError
 from maskedlm.core.options import copy_option
 from maskedlm.core.task import Batch, Key, Params
-from maskedlm.data.batches.text_pairs import pair_row
 from maskedlm.data.labelled.formats.passages import Example
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import multi_sequence, ranked_passages
 from maskedlm.finetune.common.head import make_row_head
 from maskedlm.finetune.common.options import Shared
+from maskedlm.finetune.common.text_pairs import row_maker
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -125,8 +125,7 @@ def make_rows(
   counts = [len(example.passages) for example in examples]
   texts = [*{x: 0 for e in examples for x in (e.query, *e.passages, "")}]
   ids = dict(zip(texts, tokenizer.encode_batch(texts), strict=True))
-  how = {"separators": cfg.pair_separators, "num_types": cfg.num_types}
-  row = functools.partial(pair_row, tokenizer, length=length, **how)
+  row = row_maker(tokenizer, cfg, length)
   empty = [row(ids[""], ids[""])]
   rows = [
     [row(ids[e.query], ids[passage]) for passage in e.passages]

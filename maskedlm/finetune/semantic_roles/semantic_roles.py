@@ -106,7 +106,9 @@ def make_application(setup: Setup, options: Options) -> Application:
     loss=labeller.loss,
     outputs=labeller.outputs,
     decode=labeller.decode,
-    score=_score,
+    score=lambda examples, predictions: metrics.evaluate_roles(
+      *_three(examples, predictions)
+    ),
     best="srl_f1",
     has_label=has_label,
     require_labels=labeller.require_labels,
@@ -166,7 +168,7 @@ class RoleLabeller(NamedTuple):
     # The given predicates, then the likeliest words.
     order = jnp.where(is_given, jnp.inf, jnp.where(is_found, finds, -jnp.inf))
     L = finds.shape[1]
-    _, slots = jax.lax.top_k(order, _num_slots(L))
+    _, slots = jax.lax.top_k(order, min(L, 16 + L // 4))
     is_slot = jnp.take_along_axis(is_given | is_found, slots, axis=1)
     lengths = jnp.sum(batch["word_starts"] > 0, axis=1)
     is_verb = np.array([tag == f"B-{VERB}" for tag in self.labels])
@@ -232,11 +234,6 @@ class RoleLabeller(NamedTuple):
     GOLD.require(_with_known_args(examples), sorted(roles))
 
 
-def _num_slots(length: int) -> int:
-  """Returns of how many words of a row the arguments are computed at most."""
-  return min(length, 16 + length // 4)
-
-
 def format_tables(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, str]:
@@ -277,12 +274,6 @@ def _three(
       for p in predictions
     ],
   )
-
-
-def _score(
-  examples: Sequence[Example], predictions: Sequence[Prediction]
-) -> dict[str, float]:
-  return metrics.evaluate_roles(*_three(examples, predictions))
 
 
 def make_task(options: Options) -> FinetuneTask:

@@ -111,7 +111,16 @@ def read_examples(source: str, options: Options) -> list[Example]:
     examples = layers.read_flat(
       source, tag_column=options.tag_column, **columns
     )
-  return [x._replace(spans=_identified(x.spans, options)) for x in examples]
+  if not options.identify:
+    return examples
+  # Each once, with the same label.
+  return [
+    x._replace(
+      spans=x.spans
+      and tuple(dict.fromkeys(s._replace(type=_ANY_LABEL) for s in x.spans))
+    )
+    for x in examples
+  ]
 
 
 def parse_line(line: str) -> Example:
@@ -311,15 +320,6 @@ def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
   words = [prediction["tokens"] for prediction in predictions]
   pairs = zip(words, _predicted(predictions), strict=True)
   return {"predictions.tsv": layers.format_layers(pairs)}
-
-
-def _identified(
-  spans: tuple[Entity, ...] | None, options: Options
-) -> tuple[Entity, ...] | None:
-  """Returns the spans; with options.identify, each once with the same label."""
-  if spans is None or not options.identify:
-    return spans
-  return tuple(dict.fromkeys(s._replace(type=_ANY_LABEL) for s in spans))
 
 
 def _predicted(predictions: Sequence[Prediction]) -> list[list[Entity]]:

@@ -1,7 +1,7 @@
 """Draws a token-to-token map of every attention head."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,28 +14,22 @@ TITLE_LETTER = 0.085  # Inches.
 TITLE, GAP = 0.26, 0.14  # Inches above a map, and between maps.
 
 
-class Scale(NamedTuple):
-  """The colours of a map."""
-
-  colours: str  # A name of matplotlib's.
-  low: float
-  high: float
-  label: str
+# Field of attention_maps.Attention -> what its values are.
+VALUES = {
+  "weights": "share of the attention",
+  "scores": "score before the softmax",
+}
 
 
-def weights_scale(shown: np.ndarray) -> Scale:
-  """Returns the scale of weights, from 0 to the largest of those shown."""
-  return Scale("Blues", 0, float(shown.max()), "share of the attention")
+def colours(values_name: str, shown: np.ndarray) -> dict[str, Any]:
+  """Returns matplotlib's options for the colours of all values that are shown.
 
-
-def scores_scale(shown: np.ndarray) -> Scale:
-  """Returns the scale of scores: blue above 0, red below, -inf is blank."""
+  Weights begin with 0; scores are blue above it, red below, -inf is blank.
+  """
+  if values_name == "weights":
+    return {"cmap": "Blues", "vmin": 0, "vmax": float(shown.max())}
   most = float(np.abs(shown[np.isfinite(shown)]).max()) or 1.0
-  return Scale("RdBu", -most, most, "score before the softmax")
-
-
-# Field of attention_maps.Attention -> function from values to their Scale.
-SCALES = {"weights": weights_scale, "scores": scores_scale}
+  return {"cmap": "RdBu", "vmin": -most, "vmax": most}
 
 
 def draw_attention(
@@ -43,7 +37,7 @@ def draw_attention(
   tokens: Sequence[str],
   layers: Sequence[tuple[str, np.ndarray]],
   *,
-  values_name: str = "weights",
+  values_name: str,
   title: str,
 ) -> None:
   """Draws the heads of some layers; each of several layers gets a row.
@@ -52,7 +46,7 @@ def draw_attention(
     path: the picture to write.
     tokens: [l].
     layers: (name, values [H, l, l]: head, from, to) of each.
-    values_name: what the values are, of SCALES.
+    values_name: what the values are, of VALUES.
     title: the title of the picture.
 
   Raises:
@@ -71,7 +65,7 @@ def draw_attention(
   width = label + columns * (side + GAP) + 0.85
   height = 0.4 + rows * (side + TITLE + GAP) + label
   shown = np.concatenate([heads.ravel() for _, heads in layers])
-  scale = SCALES[values_name](shown)
+  scale = colours(values_name, shown)
   title = scatter.clip(title, int(width / TITLE_LETTER))
   text = "".join([*tokens, title])
   with figure.open_figure(path, width=width, height=height, text=text) as fig:
@@ -80,9 +74,7 @@ def draw_attention(
       left = label + column * (side + GAP)
       bottom = label + (rows - 1 - row) * (side + TITLE + GAP)
       axes = figure.add_axes(fig, (left, bottom, side, side))
-      image = axes.imshow(
-        values, cmap=scale.colours, vmin=scale.low, vmax=scale.high
-      )
+      image = axes.imshow(values, **scale)
       figure.set_title(axes, name, width=side)
       axes.grid(False)
       axes.spines[:].set_visible(True)
@@ -100,5 +92,5 @@ def draw_attention(
         axes.set_xlabel("... attends to this one")
     bottom = label + (rows - 1) * (side + TITLE + GAP)
     bar = figure.add_axes(fig, (width - 0.72, bottom, 0.12, side))
-    fig.colorbar(image, cax=bar, label=scale.label)
+    fig.colorbar(image, cax=bar, label=VALUES[values_name])
     bar.grid(False)

@@ -190,17 +190,10 @@ def clip(text: str, columns: int) -> str:
 
 
 def _points(axes, made: Scatter, samples) -> None:
+  how = {"s": 26, "linewidth": 0.4, "edgecolor": "white", "alpha": 0.85}
   for i, each in enumerate(made.groups):
-    axes.scatter(
-      [p.x for p in each.points],
-      [p.y for p in each.points],
-      s=26,
-      **figure.style(i),
-      linewidth=0.4,
-      edgecolor="white",
-      alpha=0.85,
-      zorder=2,
-    )
+    x, y = zip(*((p.x, p.y) for p in each.points), strict=True)
+    axes.scatter(x, y, **how, **figure.style(i), zorder=2)
   for i, of_group in enumerate(samples):
     for number, point in of_group:
       if number:
@@ -217,16 +210,8 @@ def _points(axes, made: Scatter, samples) -> None:
 def _number(axes, x: float, y: float, number: int, colour: str) -> None:
   """Draws a number in a circle."""
   ring = {"boxstyle": "circle,pad=0.25", "facecolor": "white", "linewidth": 1.3}
-  axes.text(
-    x,
-    y,
-    str(number),
-    size=6.5,
-    ha="center",
-    va="center",
-    bbox={**ring, "edgecolor": colour},
-    zorder=3,
-  )
+  how = {"size": 6.5, "ha": "center", "va": "center", "zorder": 3}
+  axes.text(x, y, str(number), bbox={**ring, "edgecolor": colour}, **how)
 
 
 def _in_order(point: Point) -> tuple[str, str, str]:

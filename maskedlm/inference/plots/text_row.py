@@ -167,11 +167,7 @@ def _draw_vector(axes, vectors, i: int, bottom: tuple[float, float]) -> None:
   most = float(np.abs(vectors).max()) or 1.0
   values = np.full(-(-vectors.shape[1] // ACROSS) * ACROSS, np.nan)
   values[: vectors.shape[1]] = vectors[i]
-  axes.imshow(
-    values.reshape(-1, ACROSS),
-    extent=(x - 0.12, x + 0.12, y, y + STRIP),
-    cmap="RdBu",
-    vmin=-most,
-    vmax=most,
-    interpolation="nearest",
-  )
+  how = {"cmap": "RdBu", "vmin": -most, "vmax": most}
+  extent = (x - 0.12, x + 0.12, y, y + STRIP)
+  values = values.reshape(-1, ACROSS)
+  axes.imshow(values, extent=extent, interpolation="nearest", **how)

@@ -179,20 +179,13 @@ def choose_panels(runs: Sequence[Run]) -> list[Panel]:
   terms = [name for name in names if name.endswith("_loss")]
   made = [Panel(n, panel_title(n), "nats", "{:g}", False) for n in terms]
   scores = [name for name in names if re.search(SCORE, name)]
-  made += [
-    Panel(
-      name,
-      panel_title(name),
-      "share of all" if name.endswith("accuracy") else "score",
-      "%" if name.endswith("accuracy") else "{:g}",
-      False,
-    )
-    for name in scores
-  ]
-  if not terms:
-    made.append(Panel("loss", "Loss", "loss", "{:g}", False))
-  elif not all(map(_is_one_term, runs)):
-    made.append(Panel("loss", "Loss", "sum of the terms", "{:g}", False))
+  for name in scores:
+    is_share = name.endswith("accuracy")
+    how = ("share of all", "%") if is_share else ("score", "{:g}")
+    made.append(Panel(name, panel_title(name), *how, False))
+  if not terms or not all(map(_is_one_term, runs)):
+    unit = "sum of the terms" if terms else "loss"
+    made.append(Panel("loss", "Loss", unit, "{:g}", False))
   made += [
     Panel("learning_rate", "Learning rate", "", "{:g}", True),
     Panel("tokens_per_second", "Speed", "tokens/s", "{:,.0f}", True),

@@ -13,6 +13,7 @@ import numpy as np
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.batches import text_pairs
 from maskedlm.finetune.common import cut_texts
+from maskedlm.finetune.common.text_pairs import row_maker
 from maskedlm.inference import rows, token_model
 from maskedlm.inference.batch_tokens import BATCH_TOKENS
 from maskedlm.inference.rows import Row
@@ -119,14 +120,7 @@ def next_sentence(
 
 def pair_row(model: TokenModel, a_ids, b_ids) -> text_pairs.PairRow:
   """Returns the row of two texts, given their ids without special tokens."""
-  return text_pairs.pair_row(
-    model.tokenizer,
-    a_ids,
-    b_ids,
-    model.length,
-    separators=model.cfg.pair_separators,
-    num_types=model.cfg.num_types,
-  )
+  return row_maker(model.tokenizer, model.cfg, model.length)(a_ids, b_ids)
 
 
 def log_cut(model: TokenModel, cut: Sequence[int], *, option: str) -> None:

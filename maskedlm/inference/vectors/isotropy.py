@@ -113,7 +113,7 @@ def make_treatments(
   of_layer = Standardiser(fitted.mean[layer], fitted.stddev[layer], {})
   return {
     "as is": lambda x: x,
-    "without rogue": lambda x: similarity.drop_dimensions(x, rogue),
+    "without rogue": lambda x: np.delete(x, rogue, axis=-1),
     "standardised": lambda x: standardise.apply_standardiser(of_layer, x),
   }
 

@@ -54,8 +54,3 @@ def rogue_dimensions(x: np.ndarray, count: int) -> list[tuple[int, float]]:
   total = np.sum(parts)
   most = np.argsort(-parts, kind="stable")[:count]
   return [(int(i), float(parts[i] / total)) for i in most]
-
-
-def drop_dimensions(x: np.ndarray, dimensions) -> np.ndarray:
-  """Returns x [..., D] without the d dimensions, [..., D - d]."""
-  return np.delete(x, dimensions, axis=-1)

@@ -22,11 +22,6 @@ from maskedlm.runtime import output_files, output_options
 Write = Callable[[Vectors], None]
 
 
-def check_vector_file(path: str | pathlib.Path) -> None:
-  """Checks a file's suffix and that it can be written; raises ConfigError."""
-  output_options.check_file(path, option="--out", suffixes=tuple(WRITERS))
-
-
 @contextlib.contextmanager
 def open_writer(
   path: str | pathlib.Path, about: Mapping[str, Any]
@@ -37,10 +32,10 @@ def open_writer(
   `about`, JSON-serialisable, is stored in an .npz, not in a .jsonl.
 
   Raises:
-    ConfigError: see check_vector_file.
+    ConfigError: the path has another suffix, or can't be written.
     StorageError: the disk is full or unreachable.
   """
-  check_vector_file(path)
+  output_options.check_file(path, option="--out", suffixes=tuple(WRITERS))
   path = pathlib.Path(path)
   with (
     output_options.named_errors(path, option="--out"),

@@ -31,7 +31,6 @@ from maskedlm.runtime import output_options
 from maskedlm.training.checkpoints import write
 
 Log = Callable[[str], None]
-PARTS = ("", "encoder")
 
 
 class Imported(NamedTuple):
@@ -172,7 +171,12 @@ def _read_model(
   if "auto_map" in config:
     log(f"{folder}: custom code (auto_map) is not run")
   if task_name:
-    heads = _fine_tuned_heads(architecture, ending, class_name, folder)
+    if ending not in architecture.heads:
+      raise InteropError(
+        f"{folder}: the head of {class_name} is not supported; import the "
+        "encoder alone with --part encoder."
+      )
+    heads = architecture.heads[ending]
   else:
     heads = match_tensors.pretrained_heads(
       architecture, find, all_of_them=part != "encoder"
@@ -184,7 +188,8 @@ def _read_model(
       log(f"{folder} has no {', '.join(absent)}, unlike a {class_name}")
   if "mlm_head" in subtrees:
     config_json.check_mlm_head(cfg, architecture)
-  outputs = labels.num_outputs(task)
+  # One output for each label, or for a score.
+  outputs = len(task.get("about", {}).get("labels", ("score",)))
   shapes = traverse_util.flatten_dict(
     param_shapes(cfg, subtrees, outputs), sep="/"
   )
@@ -220,17 +225,6 @@ def row_length(cfg: EncoderConfig, folder: pathlib.Path) -> int:
 
 def _subtrees(heads: Names) -> list[str]:
   return sorted({module.partition("/")[0] for module in heads})
-
-
-def _fine_tuned_heads(
-  architecture: Architecture, ending: str, class_name: str, folder
-) -> Names:
-  if ending not in architecture.heads:
-    raise InteropError(
-      f"{folder}: the head of {class_name} is not supported; import the "
-      "encoder alone with --part encoder."
-    )
-  return architecture.heads[ending]
 
 
 def _without_zero_type(

@@ -66,12 +66,22 @@ def format_model_card(
   if class_name == "ElectraForPreTraining":  # Doesn't fill masks.
     pipeline = "feature-extraction"
   path = path or "PATH OF THIS DIRECTORY"
-  library, use = "transformers", _with_transformers(class_name, path)
+  library = "transformers"
+  use: Sequence[str] = (
+    f"from transformers import AutoTokenizer, {class_name}",
+    "",
+    f'path = "{path}"',
+    f"model = {class_name}.from_pretrained(path)",
+    "tokenizer = AutoTokenizer.from_pretrained(path)",
+  )
   if "sentences" in opened.task:  # Makes text vectors.
     library, pipeline = "sentence-transformers", "sentence-similarity"
     prompts = opened.task["sentences"].get("prompts")
-    use = _with_sentence_transformers(
-      _ENCODE_WITH if prompts else _ENCODE, path
+    use = (
+      "from sentence_transformers import SentenceTransformer",
+      "",
+      f'model = SentenceTransformer("{path}")',
+      *(_ENCODE_WITH if prompts else _ENCODE),
     )
   training = list(_training(opened))
   named = [x for _, x in training if hub_names.is_name(str(x))]
@@ -110,25 +120,6 @@ def format_model_card(
     "",
   ]
   return "\n".join(lines)
-
-
-def _with_transformers(class_name: str, path: str) -> list[str]:
-  return [
-    f"from transformers import AutoTokenizer, {class_name}",
-    "",
-    f'path = "{path}"',
-    f"model = {class_name}.from_pretrained(path)",
-    "tokenizer = AutoTokenizer.from_pretrained(path)",
-  ]
-
-
-def _with_sentence_transformers(lines: Sequence[str], path: str) -> list[str]:
-  return [
-    "from sentence_transformers import SentenceTransformer",
-    "",
-    f'model = SentenceTransformer("{path}")',
-    *lines,
-  ]
 
 
 _ENCODE = ('vectors = model.encode(["a text", "another"])',)

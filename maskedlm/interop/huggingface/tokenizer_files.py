@@ -19,6 +19,7 @@ from maskedlm.data.tokenizers import lost_text, tokenizer
 from maskedlm.data.tokenizers.libraries import without_training
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.interop.huggingface import json_files, unigram_json
+from maskedlm.interop.huggingface.match_tensors import first_names
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.runtime import output_files
 
@@ -71,7 +72,7 @@ def import_tokenizer(
       definition["normalizer"] = steps
     added = definition.get("added_tokens", ())
     if lacking := [x["content"] for x in added if x["id"] >= vocab_size]:
-      log(f"{folder}: no row in the model, so left out: {_first(lacking)}")
+      log(f"{folder}: no row in the model, so left out: {first_names(lacking)}")
     definition["added_tokens"] = [
       *(token for token in added if token["id"] < vocab_size),
       *map(_unused, range(read.vocab_size, vocab_size)),
@@ -111,13 +112,9 @@ def _log_special(
   ]
   if others:
     log(
-      f"{folder}: {_first(others)} in a text is ordinary text in maskedlm, but "
-      "a special token in transformers"
+      f"{folder}: {first_names(others)} in a text is ordinary text in "
+      "maskedlm, but a special token in transformers"
     )
-
-
-def _first(names: list[str]) -> str:
-  return ", ".join(names[:5]) + f" and {len(names) - 5} more" * (len(names) > 5)
 
 
 def with_pairs(

@@ -6,6 +6,7 @@ files beside the graph are those of an export to Hugging Face's format.
 """
 
 import dataclasses
+import importlib.util
 import json
 import logging
 import pathlib
@@ -77,8 +78,8 @@ def export_onnx(
       or the graph computes something else.
     CheckpointError: the checkpoint can't be read.
   """
-  runtime = _runtime()
-  if int8 and runtime is None:
+  has_runtime = importlib.util.find_spec("onnxruntime") is not None
+  if int8 and not has_runtime:
     raise ConfigError("--int8 needs onnxruntime: pip install 'maskedlm[onnx]'.")
   with output_options.new_folder(out) as unfinished:
     opened = export_source.open_export_source(path, part=part, log=log)
@@ -92,25 +93,16 @@ def export_onnx(
     if int8:
       _quantize(folder / FLOAT, folder / INT8)
       names.append(INT8)
-    if runtime is None:
-      log("not compared with the model: onnxruntime is not installed")
+    if has_runtime:
+      _compare([folder / name for name in names], program, cfg, log)
     else:
-      _compare(runtime, [folder / name for name in names], program, cfg, log)
+      log("not compared with the model: onnxruntime is not installed")
     class_name = _write_config(unfinished, opened, log)
     huggingface.write_tokenizer(unfinished, opened)
     use = _usage(opened, program)
     card = model_card.format_model_card(opened, class_name, use)
     (unfinished / "README.md").write_text(card, "utf-8")
   return shapes
-
-
-def _runtime():
-  """Returns the module onnxruntime; None if it is not installed."""
-  try:
-    import onnxruntime
-  except ImportError:
-    return None
-  return onnxruntime
 
 
 def _make_program(opened: ExportSource) -> Program:
@@ -219,7 +211,6 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 
 def _compare(
-  runtime,
   paths: Sequence[pathlib.Path],
   program: Program,
   cfg: EncoderConfig,
@@ -230,6 +221,8 @@ def _compare(
   Raises:
     InteropError: the first, that in float32, differs by more than _TOLERANCE.
   """
+  import onnxruntime as runtime
+
   feed = _random_rows(program, cfg)
   ids = [np.asarray(x, np.int32) for x in feed.values()]
   expected = jax.jit(program.run)(program.params, *ids)

@@ -34,16 +34,11 @@ def attend(
 
   The implementation is one of dispatch.IMPLEMENTATIONS, except "auto".
   """
-  if mask.right_to_left:
-    return _mirrored(query, key, value, mask, implementation)
-  return FUNCTIONS[implementation](query, key, value, mask)
-
-
-def _mirrored(query, key, value, mask: AttentionMask, implementation: str):
-  """Returns `attend` of mirrored rows, in which the right is to the left."""
-  query, key, value = (jnp.flip(x, axis=1) for x in (query, key, value))
-  mirrored = FUNCTIONS[implementation](query, key, value, _mirror(mask))
-  return jnp.flip(mirrored, axis=1)
+  function = FUNCTIONS[implementation]
+  if not mask.right_to_left:
+    return function(query, key, value, mask)
+  mirrored = (jnp.flip(x, axis=1) for x in (query, key, value))
+  return jnp.flip(function(*mirrored, _mirror(mask)), axis=1)
 
 
 def _mirror(mask: AttentionMask) -> AttentionMask:

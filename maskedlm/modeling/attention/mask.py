@@ -36,8 +36,8 @@ class AttentionMask(NamedTuple):
 
 def to_array(mask: AttentionMask) -> Bool[Array, "B 1 L S"]:
   """Returns the mask: query L may attend to key S."""
-  L = mask.segment_ids.shape[1]
-  allowed = same_segment(mask.segment_ids)
+  ids, L = mask.segment_ids, mask.segment_ids.shape[1]
+  allowed = (ids[:, :, None] == ids[:, None, :])[:, None]  # Of one segment.
   if mask.causal:
     before = causal(L).T if mask.right_to_left else causal(L)
     if mask.causal_rows is not None:
@@ -49,11 +49,6 @@ def to_array(mask: AttentionMask) -> Bool[Array, "B 1 L S"]:
       near = near | ~mask.is_local
     allowed = allowed & near
   return allowed
-
-
-def same_segment(segment_ids: Int[Array, "B L"]) -> Bool[Array, "B 1 L L"]:
-  """Returns which pairs of tokens are of one segment."""
-  return (segment_ids[:, :, None] == segment_ids[:, None, :])[:, None]
 
 
 def causal(length: Size) -> Bool[Array, "L L"]:
