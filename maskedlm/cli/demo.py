@@ -1,11 +1,10 @@
 """`maskedlm demo`: serves a page that shows what a model does."""
 
 import dataclasses
-import importlib.util
 
 from maskedlm.cli import shared
 from maskedlm.cli.flags import flag
-from maskedlm.core.errors import ConfigError
+from maskedlm.runtime import extras
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,10 +25,7 @@ class Demo:
 
   def run(self) -> None:
     """Runs the verb until Ctrl-C."""
-    if not importlib.util.find_spec("werkzeug"):
-      raise ConfigError(
-        "the demo needs werkzeug: pip install 'maskedlm[demo]', or werkzeug."
-      )
+    extras.load("werkzeug", "demo", "the demo")
     from maskedlm.inference.demo import answers, server
     from maskedlm.runtime import startup
 

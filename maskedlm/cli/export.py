@@ -6,7 +6,7 @@ import pathlib
 from maskedlm.cli import shared
 from maskedlm.cli.flags import REQUIRED, flag
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import console, hub_names
+from maskedlm.runtime import console, extras, hub_names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +75,10 @@ class Export:
       also = f", and SentenceTransformer({str(out)!r})" if also else ""
       print(f"{out}: {made}.from_pretrained({str(out)!r}) loads it{also}")
     elif self.to == "onnx":
-      made = _onnx().export_onnx(path, out, int8=self.int8, **more)
+      extras.load("onnx", "onnx", "--to=onnx")
+      from maskedlm.interop.onnx import exporter as graphs
+
+      made = graphs.export_onnx(path, out, int8=self.int8, **more)
       print(f"{out}: {', '.join(made)}; README.md says how to run it")
     else:
       from maskedlm.interop import stablehlo
@@ -85,15 +88,3 @@ class Export:
       print(
         f"{out}: {', '.join(made['outputs'])}; README.md says how to run it"
       )
-
-
-def _onnx():
-  try:
-    from maskedlm.interop.onnx import exporter
-  except ImportError as error:
-    if error.name != "onnx":
-      raise
-    raise ConfigError(
-      "--to=onnx needs onnx: pip install 'maskedlm[onnx]'."
-    ) from None
-  return exporter

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from maskedlm.core.errors import ConfigError
+from maskedlm.runtime import extras
 
 
 def scores(
@@ -21,13 +21,7 @@ def scores(
   Raises:
     ConfigError: bm25s is not installed.
   """
-  try:
-    import bm25s
-  except ImportError:
-    raise ConfigError(
-      "BM25 needs the package bm25s: pip install 'maskedlm[bm25]'."
-    ) from None
-
+  bm25s = extras.load("bm25s", "bm25", "BM25")
   logging.getLogger("bm25s").setLevel(logging.WARNING)
   how = {"stopwords": None, "show_progress": False, "return_ids": False}
   tokens, asked = (bm25s.tokenize([*x], **how) for x in (passages, queries))

@@ -27,7 +27,7 @@ from maskedlm.inference import span_boundary, token_model
 from maskedlm.inference.rows import Row, pad_rows, power_of_2, with_ends
 from maskedlm.inference.token_model import TokenModel
 from maskedlm.inference.word_senses.inputs import split_marks
-from maskedlm.modeling import heads, masked_lm
+from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.runtime import console
 from maskedlm.training.checkpoints import load
@@ -290,11 +290,12 @@ def predict_masked(model: TokenModel, text: str, *, top_k: int) -> MaskedText:
   }
 
   @jax.jit
-  def log_probabilities(params, batch, positions):
-    return jax.nn.log_softmax(heads.mlm_logits(params, cfg, batch, positions))
+  def log_probabilities(params, batch):
+    hidden = masked_lm.encode(cfg, params, batch, None, False)
+    logits = masked_lm.predict(cfg, params, batch, hidden)
+    return jax.nn.log_softmax(logits[..., : cfg.vocab_size])
 
-  table = log_probabilities(model.params, batch, row.positions[None])
-  table = np.asarray(table)[0]
+  table = np.asarray(log_probabilities(model.params, batch))[0]
   masked = []
   boundary = span_boundary.boundary_losses(model, batch)
   for position, label, p, from_boundary in zip(

@@ -6,7 +6,6 @@ which brings PyTorch; nothing else in maskedlm imports it.
 
 import dataclasses
 import functools
-import importlib.util
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -14,8 +13,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from maskedlm.core.errors import ConfigError
 from maskedlm.inference.vectors import splade, vectors
+from maskedlm.runtime import extras
 
 
 def open_model(path: str | pathlib.Path, *, length: int = 0) -> "MtebModel":
@@ -24,8 +23,7 @@ def open_model(path: str | pathlib.Path, *, length: int = 0) -> "MtebModel":
   Raises:
     ConfigError: mteb is not installed, or as there.
   """
-  if importlib.util.find_spec("mteb") is None:
-    raise ConfigError("mteb is not installed: pip install 'maskedlm[mteb]'.")
+  extras.load("mteb", "mteb", "this")
   encoder = vectors.open_text_encoder(path, length=length)
   splade.require_dense(encoder.sentences.pool, path)
   return MtebModel(encoder, pathlib.Path(path).resolve().name)

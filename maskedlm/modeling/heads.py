@@ -11,7 +11,7 @@ from flax import linen as nn
 
 from maskedlm.modeling import vocabulary_softmax
 from maskedlm.modeling.arrays import Array, Float, Int
-from maskedlm.modeling.encoder import Embed, Encoder, EncoderConfig, make_norm
+from maskedlm.modeling.encoder import Embed, EncoderConfig, make_norm
 from maskedlm.modeling.layers import ACTIVATIONS, Dense, gelu
 
 
@@ -297,27 +297,3 @@ def nsp_logits(
     pooled = Pooler(cfg).apply({"params": params["pooler"]}, x)
   logits: Any = NspHead(cfg).apply({"params": params["nsp_head"]}, pooled)
   return logits
-
-
-def mlm_logits(
-  params, cfg: EncoderConfig, batch, positions: Int[Array, "B P"]
-) -> Float[Array, "B P V"]:
-  """Returns the logits of tokens at `positions`, without dropout.
-
-  The parameters are the whole model's, with "encoder" and "mlm_head"; the batch
-  has input_ids, token_type_ids and segment_ids, [B, L] each. Logits are
-  float32; V is the vocabulary without padding.
-  """
-  hidden: Any = Encoder(cfg).apply(
-    {"params": params["encoder"]},
-    batch["input_ids"],
-    batch["token_type_ids"],
-    batch["segment_ids"],
-    train=False,
-  )
-  logits: Any = MlmHead(cfg).apply(
-    {"params": params["mlm_head"]},
-    gather_positions(hidden, predicted_at(cfg, positions)),
-    params["encoder"]["embeddings"]["token"]["embedding"],
-  )
-  return logits[..., : cfg.vocab_size]

@@ -137,21 +137,10 @@ def encode_layers(
   return jnp.concatenate([below, hidden[None]])
 
 
-def attention_weights(
-  cfg: EncoderConfig, params: Params, batch: Batch
-) -> Float[Array, "N B H L S"]:
-  """Returns the attention weights without dropout in float32.
-
-  Entry [n, b, h, l, s] is the weight that head h of layer n gives to position s
-  at position l. They sum to 1 over s, and are 0 where l does not attend to s.
-  """
-  return jax.nn.softmax(attention_scores(cfg, params, batch), axis=-1)
-
-
 def attention_entropy(
   cfg: EncoderConfig, params: Params, batch: Batch
 ) -> Float[Array, "N R S"]:
-  """Returns the entropy of attention_weights, mean of heads, in float32.
+  """Returns the entropy of attention's weights, mean of heads, in float32.
 
   It is in nats; memory is linear in the length. The architecture must be a
   transformer's.
@@ -164,8 +153,8 @@ def attention_scores(
 ) -> Float[Array, "N B H L S"]:
   """Returns the scores before the softmax in float32.
 
-  They are q·k / sqrt(K) (Vaswani et al. 2017, equation 1), and -1e9 where l
-  does not attend to s.
+  They are q·k / sqrt(K) (Vaswani et al. 2017, equation 1) of position l and s
+  by head h of layer n, and -1e9 where l does not attend to s.
   """
   return _of_attention(cfg, params, batch, "attention", "scores")
 
@@ -249,16 +238,6 @@ def predict_tokens(
   table = token_embedding(params["encoder"])
   head = {"params": params["mlm_head"]}
   return MlmHead(cfg).apply(head, vectors, table, output)
-
-
-def word_logits(
-  cfg: EncoderConfig, params: Params, hidden: Float[Array, "B L D"]
-) -> Float[Array, "B L V"]:
-  """Returns the logits of all words at every token, float32, for SPLADE."""
-  table = token_embedding(params["encoder"])
-  head = {"params": params["mlm_head"]}
-  logits: Any = MlmHead(cfg).apply(head, hidden, table)
-  return logits
 
 
 def terms_and_metrics(scores, batch: Batch) -> tuple[Metrics, Metrics]:

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 import maskedlm
-from helpers import untrained, workdirs
+from helpers import model_logits, untrained, workdirs
 from maskedlm.cli import main
-from maskedlm.modeling import heads
 from maskedlm.training.checkpoints import load
 
-mlm_logits = jax.jit(heads.mlm_logits, static_argnums=1)
+mlm_logits = jax.jit(model_logits.mlm_logits, static_argnums=1)
 TEXTS = ["the cat sat on the mat.", "she sold the red book"]
 
 

@@ -45,15 +45,19 @@ def xnli(tmp_path):
 
 def test_xnli_by_language(xnli):
   options_of = functools.partial(classification.Options, layout="mnli")
-  found = classification.read_examples(xnli, options_of(language="vi"))
+  found = classification.make_task(options_of(language="vi")).read_examples(
+    xnli
+  )
   assert [(e.label, e.text, e.text_b) for e in found] == [
     (label, a, b) for language, label, a, b in XNLI if language == "vi"
   ]
   assert found[0].where == f"{xnli}:4"
-  everything = classification.read_examples(xnli, options_of(language=""))
+  everything = classification.make_task(options_of(language="")).read_examples(
+    xnli
+  )
   assert len(everything) == 5 and everything[0].text == XNLI[0][2]
   with pytest.raises(DataError, match=r"language 'fr'; known: en, vi\."):
-    classification.read_examples(xnli, options_of(language="fr"))
+    classification.make_task(options_of(language="fr")).read_examples(xnli)
 
 
 def test_xnlis_translated_training_set(tmp_path, capsys):
@@ -61,7 +65,7 @@ def test_xnlis_translated_training_set(tmp_path, capsys):
   path = tmp_path / "multinli.train.vi.tsv"
   path.write_text("premise\thypo\tlabel\nNó đỏ.\tNó xanh.\tcontradictory\n")
   options = classification.Options(layout="mnli", language="vi")
-  (example,) = classification.read_examples(str(path), options)
+  (example,) = classification.make_task(options).read_examples(str(path))
   assert example[:3] == ("Nó đỏ.", "Nó xanh.", "contradiction")
   assert "no column 'language'; all rows are taken as 'vi'" in (
     capsys.readouterr().err

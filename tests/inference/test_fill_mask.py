@@ -6,11 +6,11 @@ import jax
 import numpy as np
 import pytest
 
+from helpers import model_logits
 from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.tokenizers import tokenizer
 from maskedlm.inference import fill_mask, token_model
-from maskedlm.modeling import heads
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.pretraining.objectives import electra
 
@@ -41,7 +41,7 @@ def test_electra_fills_masks_with_its_generator():
     for name in ("input_ids", "token_type_ids", "segment_ids")
   }
   places = np.array([[3, 1]])
-  mlm_logits = jax.jit(heads.mlm_logits, static_argnums=1)
+  mlm_logits = jax.jit(model_logits.mlm_logits, static_argnums=1)
   logits = mlm_logits(filler, architecture, batch, places)
   assert logits.shape == (1, 2, V)
 

@@ -4,9 +4,9 @@ import jax
 import numpy as np
 import pytest
 
-from helpers import untrained, workdirs
+from helpers import model_logits, untrained, workdirs
 from maskedlm.inference import fill_mask
-from maskedlm.modeling import heads, masked_lm
+from maskedlm.modeling import masked_lm
 from maskedlm.modeling.heads import SboHead
 from maskedlm.pretraining.objectives import spanbert
 
@@ -60,7 +60,7 @@ def test_a_word_in_the_place_of_another(model):
   batch["segment_ids"] = 0 * row + 1
   parts = {k: model.opened.params[k] for k in ("encoder", "mlm_head")}
   logits = jax.jit(
-    lambda p: heads.mlm_logits(p, model.cfg, batch, np.array([[3]]))
+    lambda p: model_logits.mlm_logits(p, model.cfg, batch, np.array([[3]]))
   )
   p = np.exp(np.float64(logits(parts)[0, 0]))
   (label,) = model.tokenize("the").ids

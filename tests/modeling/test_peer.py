@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from helpers import encoder_reference
+from helpers import encoder_reference, model_logits
 from helpers.bert_peer import run_peer
 from helpers.encoder_reference import B, P, V
 from maskedlm.modeling import heads, losses, masked_lm
@@ -41,7 +41,12 @@ def test_same_numbers_as_transformers():
     pooled = heads.Pooler(cfg).apply({"params": params["pooler"]}, hidden)
     nsp = heads.NspHead(cfg).apply({"params": params["nsp_head"]}, pooled)
     layers = masked_lm.encode_layers(cfg, params, batch)
-    return hidden, layers, heads.mlm_logits(params, cfg, batch, positions), nsp
+    return (
+      hidden,
+      layers,
+      model_logits.mlm_logits(params, cfg, batch, positions),
+      nsp,
+    )
 
   hidden, layers, mlm, nsp = apply(params, batch)
   close = {"atol": 1e-4, "rtol": 1e-4}

@@ -6,10 +6,9 @@ import jax
 import numpy as np
 import pytest
 
-from helpers import encoder_reference
+from helpers import encoder_reference, model_logits
 from helpers.encoder_reference import B, L, V
 from helpers.encoders import encode, make_params
-from maskedlm.modeling import heads
 from maskedlm.modeling.encoder import Encoder
 
 torch = pytest.importorskip("torch")
@@ -105,7 +104,9 @@ def test_modernberts_numbers():
   theirs = outputs_of(make_peer(params))
   hidden = encode(CFG, params["encoder"], BATCH)
   every = np.broadcast_to(np.arange(L), (B, L))
-  logits = jax.jit(lambda p: heads.mlm_logits(p, CFG, BATCH, every))(params)
+  logits = jax.jit(lambda p: model_logits.mlm_logits(p, CFG, BATCH, every))(
+    params
+  )
   expected = theirs.hidden_states[-1].numpy()
   np.testing.assert_allclose(hidden[REAL], expected[REAL], atol=1e-4)
   np.testing.assert_allclose(

@@ -16,7 +16,7 @@ from sklearn.metrics import classification_report
 
 from maskedlm.core.errors import ConfigError, did_you_mean
 from maskedlm.core.options import copy_option
-from maskedlm.data.labelled.formats import glue
+from maskedlm.data.labelled.formats import glue, texts
 from maskedlm.data.labelled.formats.texts import Example
 from maskedlm.data.labelled.labels import find_classes, without_mark
 from maskedlm.finetune.classification import glue_table, nsp_start
@@ -24,8 +24,6 @@ from maskedlm.finetune.classification.file_options import (
   OWN_LAYOUTS,
   FileOptions,
   layout_of,
-  parse_line,
-  read_examples,
 )
 from maskedlm.finetune.common import label_metrics, single_label
 from maskedlm.finetune.common.head import Head, make_row_head
@@ -337,11 +335,12 @@ def export_predictions(
 
 
 def make_task(options: Options) -> FinetuneTask:
+  layout = layout_of(options)
   return FinetuneTask(
     name="classification",
     options=options,
-    read_examples=functools.partial(read_examples, options=options),
-    parse_line=functools.partial(parse_line, options=options),
+    read_examples=functools.partial(texts.read_examples, layout=layout),
+    parse_line=functools.partial(texts.parse_line, layout=layout),
     describe_labels=functools.partial(describe_labels, options=options),
     make_application=functools.partial(make_application, options=options),
     format_prediction=format_prediction,

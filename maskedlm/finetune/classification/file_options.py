@@ -5,7 +5,7 @@ import dataclasses
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.options import copy_option
 from maskedlm.data.labelled.formats import glue, texts
-from maskedlm.data.labelled.formats.texts import Example, FileLayout
+from maskedlm.data.labelled.formats.texts import FileLayout
 from maskedlm.finetune.common.options import Shared
 from maskedlm.finetune.contract import task_option
 
@@ -101,21 +101,3 @@ def layout_of(options: FileOptions) -> FileLayout:
     regression=options.regression or layout.regression,
     best=options.metric or layout.best,
   )
-
-
-def read_examples(source: str, options: FileOptions) -> list[Example]:
-  """Returns the examples of a file or of "tfds:NAME/CONFIG:SPLIT".
-
-  Raises:
-    DataError: see texts.read_examples.
-  """
-  return texts.read_examples(source, layout_of(options))
-
-
-def parse_line(line: str, options: FileOptions) -> Example:
-  """Returns the example in a line of input: text, pair or JSON object.
-
-  Raises:
-    DataError: see texts.parse_line.
-  """
-  return texts.parse_line(line, layout_of(options))

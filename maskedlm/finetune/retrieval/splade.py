@@ -69,7 +69,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     B, C, _ = batch["input_ids"].shape
     rows = multi_sequence.flatten_sequences(batch)
     hidden = masked_lm.encode(cfg, params, rows, key, train)
-    logits = masked_lm.word_logits(cfg, params, hidden)
+    logits = masked_lm.predict_tokens(cfg, params, hidden)
     real = rows["segment_ids"][..., None] > 0
     # Its logarithm is the largest of the logarithms.
     largest = jnp.max(logits, axis=1, where=real, initial=0)

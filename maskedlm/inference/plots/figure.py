@@ -5,13 +5,13 @@ matplotlib, an optional dependency, is only imported when needed.
 
 import contextlib
 import functools
+import importlib
 import logging
 import pathlib
 import warnings
 from collections.abc import Iterator, Sequence
 
-from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import output_files, storage_errors
+from maskedlm.runtime import extras, output_files, storage_errors
 
 # Okabe & Ito's colours for the colour-blind, without yellow, which is too light
 # on white. Markers repeat the distinction.
@@ -137,21 +137,16 @@ def unreadable(text: str) -> str:
 
 
 def _fonts(text: str) -> tuple[list[str], str]:
+  from matplotlib import font_manager
+
   chosen = [BASE_FONT]
   left = {c for c in text if c.isprintable() and not c.isspace()}
-  left -= drawable(_base_path())
+  left -= drawable(font_manager.findfont(BASE_FONT))
   for name, path in font_families() if left else ():
     if found := left & drawable(path):
       chosen.append(name)
       left -= found
   return chosen, "".join(sorted(left))
-
-
-@functools.cache
-def _base_path() -> str:
-  from matplotlib import font_manager
-
-  return font_manager.findfont(BASE_FONT)
 
 
 @functools.cache
@@ -177,16 +172,11 @@ def drawable(path: str) -> frozenset[str]:
 
 
 def load_matplotlib():
-  try:
-    import matplotlib
-    import matplotlib.figure
-  except ImportError:
-    raise ConfigError(
-      "pictures need matplotlib: pip install 'maskedlm[plot]'."
-    ) from None
+  library = extras.load("matplotlib", "plot", "a picture")
+  importlib.import_module("matplotlib.figure")
   # Silences warnings about missing font weights.
   logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
-  return matplotlib
+  return library
 
 
 def short_names(paths: Sequence[str]) -> list[str]:

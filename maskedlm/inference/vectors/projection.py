@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maskedlm.core.errors import ConfigError
+from maskedlm.runtime import extras
 
 NEIGHBOURS = 15  # UMAP's own default.
 
@@ -70,14 +70,7 @@ def umap(x: np.ndarray) -> Projection:
 
 def load_umap():
   """Imports umap-learn; raises ConfigError if it is not installed."""
-  try:
-    import umap as library
-  except ImportError:
-    raise ConfigError(
-      "--projection=umap needs umap-learn: pip install 'maskedlm[umap]'; "
-      "--projection=pca needs no extra."
-    ) from None
-  return library
+  return extras.load("umap", "umap", "--projection=umap")
 
 
 PROJECTIONS = {"pca": pca, "umap": umap}

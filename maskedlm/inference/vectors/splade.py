@@ -25,7 +25,7 @@ def make_encoder(cfg: EncoderConfig) -> Callable:
   @jax.jit
   def encode(params, batch):
     hidden = masked_lm.encode(cfg, params, batch, None, False)
-    logits = masked_lm.word_logits(cfg, params, hidden)
+    logits = masked_lm.predict_tokens(cfg, params, hidden)
     return jnp.log1p(jnp.maximum(logits, 0))
 
   return encode

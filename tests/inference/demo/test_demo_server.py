@@ -214,8 +214,7 @@ def test_without_werkzeug(capsys, monkeypatch):
   monkeypatch.setitem(sys.modules, "werkzeug", None)
   assert run(capsys, "--checkpoint", "x") == (
     2,
-    "error: the demo needs werkzeug: pip install 'maskedlm[demo]', or "
-    "werkzeug.\n",
+    "error: the demo needs werkzeug: pip install 'maskedlm[demo]'.\n",
   )
 
 

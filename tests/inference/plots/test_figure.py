@@ -14,7 +14,9 @@ def test_without_matplotlib(picture, tmp_path, monkeypatch, capsys):
   more = ["--checkpoint=x"] if picture == "attention" else []
   command = ["plot", picture, *more, f"--out={tmp_path}/a.png", "x"]
   assert main.main(command) == 2
-  expected = "error: pictures need matplotlib: pip install 'maskedlm[plot]'.\n"
+  expected = (
+    "error: a picture needs matplotlib: pip install 'maskedlm[plot]'.\n"
+  )
   assert capsys.readouterr().err == expected
 
 

@@ -6,10 +6,9 @@ import jax
 import numpy as np
 import pytest
 
-from helpers import bert_peer, untrained
+from helpers import bert_peer, model_logits, untrained
 from maskedlm.inference import fill_mask, token_model
 from maskedlm.inference.score import rows, texts
-from maskedlm.modeling import heads
 
 TEXTS = [
   "the cat sat on the mat.",
@@ -19,7 +18,7 @@ TEXTS = [
   "a man saw the house and the cat sold the book " * 4,  # Over 48 tokens.
 ]
 
-mlm_logits = jax.jit(heads.mlm_logits, static_argnums=1)
+mlm_logits = jax.jit(model_logits.mlm_logits, static_argnums=1)
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """The attention weights of every head against a softmax by hand."""
 
+import functools
+
 import jax
 import numpy as np
 
@@ -20,7 +22,9 @@ def make(**options):
   return cfg, jax.device_put(encoder_reference.make_params(cfg))
 
 
-weights_of = jax.jit(masked_lm.attention_weights, static_argnums=0)
+@functools.partial(jax.jit, static_argnums=0)
+def weights_of(cfg, params, batch):
+  return jax.nn.softmax(masked_lm.attention_scores(cfg, params, batch))
 
 
 def by_hand(x, p, cfg, segments):
@@ -40,9 +44,7 @@ def by_hand(x, p, cfg, segments):
 
 def test_equals_plain_numpy():
   cfg, params = make(dropout=0.3, attention_dropout=0.2)  # In training.
-  ours = jax.jit(lambda p, b: masked_lm.attention_weights(cfg, p, b))(
-    params, BATCH
-  )
+  ours = weights_of(cfg, params, BATCH)
   assert ours.shape == (N, B, H, L, L) and ours.dtype == np.float32
   scores = np.array(masked_lm.attention_scores(cfg, params, BATCH))
   assert scores.shape == ours.shape and scores.dtype == np.float32

@@ -6,9 +6,9 @@ import jax
 import numpy as np
 import pytest
 
-from helpers import bert_peer
+from helpers import bert_peer, model_logits
 from maskedlm.config import defaults as config_lib
-from maskedlm.modeling import heads, masked_lm
+from maskedlm.modeling import masked_lm
 from maskedlm.modeling.encoder import Encoder, EncoderConfig
 from maskedlm.pretraining.objectives import electra
 
@@ -140,5 +140,5 @@ def test_generator(models):
     batch,
   )
   every = np.broadcast_to(np.arange(L), (B, L))
-  ours = heads.mlm_logits(generator, small, batch, every)
+  ours = model_logits.mlm_logits(generator, small, batch, every)
   np.testing.assert_allclose(ours[models.real], theirs[models.real], atol=1e-4)

@@ -81,9 +81,9 @@ def test_official_layouts(tmp_path, name, capsys):
   content, expected = OFFICIAL[name]
   path = tmp_path / "file.tsv"
   path.write_bytes(content.encode())
-  found = classification.read_examples(
-    str(path), Options(layout=name.split()[0])
-  )
+  found = classification.make_task(
+    Options(layout=name.split()[0])
+  ).read_examples(str(path))
   assert [(e.text, e.text_b, e.label) for e in found] == expected
   left_out = capsys.readouterr().err
   assert ("left out" in left_out) == (name == "qqp")
@@ -113,7 +113,9 @@ def test_real_files(data_dir, task):
     path = data_dir / "glue" / glue.FOLDERS[task] / f"{name}.tsv"
     if not path.is_file():
       pytest.skip(f"no {path}")
-    found = classification.read_examples(str(path), Options(layout=task))
+    found = classification.make_task(Options(layout=task)).read_examples(
+      str(path)
+    )
     assert len(found) == count
     assert all(e.text.strip() for e in found)
     label_info = classification.describe_labels(found, Options(layout=task))

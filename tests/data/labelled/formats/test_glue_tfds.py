@@ -63,7 +63,7 @@ def tfds_dir(tmp_path_factory):
 
 def test_tfds(tfds_dir):
   source = f"tfds:like_mrpc:train@{tfds_dir}"
-  found = classification.read_examples(source, Options(layout="mrpc"))
+  found = classification.make_task(Options(layout="mrpc")).read_examples(source)
   # In the order of idx, not of the dataset's files.
   assert [e.text for e in found] == [f"é {i}" for i in range(7)] + ["x"]
   assert [e.text_b for e in found] == [f"b {i}" for i in range(7)] + ["y"]
@@ -86,13 +86,17 @@ def test_parquet_of_hugging_face(tmp_path):
   ).replace_schema_metadata({"huggingface": json.dumps(features_json)})
   path = tmp_path / "train-00000-of-00001.parquet"
   pq.write_table(table, path)
-  found = classification.read_examples(str(path), Options(layout="mrpc"))
+  found = classification.make_task(Options(layout="mrpc")).read_examples(
+    str(path)
+  )
   assert [(e.text, e.text_b, e.label) for e in found] == [
     ("a", "d", "1"),
     ("b", "e", "0"),
     ("c", "f", None),
   ]
-  own = classification.read_examples(str(path), Options(text="sentence1"))
+  own = classification.make_task(Options(text="sentence1")).read_examples(
+    str(path)
+  )
   assert [e.label for e in own[:2]] == ["equivalent", "not_equivalent"]
 
 

@@ -15,7 +15,7 @@ def write(path, text):
 
 
 def read(path, **options):
-  return classification.read_examples(path, Options(**options))
+  return classification.make_task(Options(**options)).read_examples(path)
 
 
 def test_a_second_text_that_is_not_read(tmp_path, capsys):
@@ -43,7 +43,7 @@ def test_unusable_training_sets(tmp_path):
 
 def test_parse_line():
   def parse(line, **options):
-    return classification.parse_line(line, Options(**options))[:2]
+    return classification.make_task(Options(**options)).parse_line(line)[:2]
 
   assert parse("one\ttext") == ("one\ttext", None)
   assert parse('{"text": "x", "n": 1}') == ("x", None)
@@ -64,7 +64,7 @@ def test_parse_line():
 
 def test_a_second_text_is_never_dropped(tmp_path):
   def parse(line, **options):
-    return classification.parse_line(line, Options(**options))[:2]
+    return classification.make_task(Options(**options)).parse_line(line)[:2]
 
   for name in ("text_b", "text_pair", "hypothesis"):
     line = json.dumps({"text": "a", name: "b"})
@@ -87,9 +87,9 @@ def test_a_second_text_is_never_dropped(tmp_path):
   for header, expected in (("text\ttext_b", "b"), ("text\tid", None)):
     path = tmp_path / "data.tsv"
     path.write_text(f"{header}\na\tb\n")
-    (example,) = classification.read_examples(
-      str(path), Options(layout="texts")
-    )
+    (example,) = classification.make_task(
+      Options(layout="texts")
+    ).read_examples(str(path))
     assert (example.text, example.text_b) == ("a", expected)
 
 
@@ -134,6 +134,6 @@ def test_minus_one(tmp_path):
   with pytest.raises(DataError, match=r"b\.csv: the label '-1' may be a class"):
     classification.describe_labels(read(path), Options())
   options = Options(labels=("-1", "0", "1"))
-  examples = classification.read_examples(path, options)
+  examples = classification.make_task(options).read_examples(path)
   info = classification.describe_labels(examples, options)
   assert info == {"labels": ["-1", "0", "1"]}
