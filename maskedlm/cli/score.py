@@ -178,12 +178,7 @@ class Score:
       )
 
   def _requests(self) -> Iterator[tuple[dict[str, Any], Any]]:
-    """Yields (place, texts.Example) of the input; see given_texts.
-
-    Raises:
-      DataError: a line is not text, half of a pair is missing, or an object
-        lacks a text.
-    """
+    """Yields (place, texts.Example) of the input; see given_texts."""
     from maskedlm.data.labelled import text_lines
     from maskedlm.data.labelled.formats import texts
 

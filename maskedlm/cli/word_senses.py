@@ -232,8 +232,8 @@ class Evaluate:
     table = [
       {
         **line._asdict(),
-        "nearest": line.nearest._asdict(),
-        "most_frequent": line.most_frequent._asdict(),
+        "nearest": line.nearest.scores(),
+        "most_frequent": line.most_frequent.scores(),
       }
       for line in lines
     ]

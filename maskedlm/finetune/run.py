@@ -342,14 +342,7 @@ def _finish(
   outputs: Mapping[str, Any],
   seconds: float,
 ) -> dict[str, Any]:
-  """Scores the best checkpoint and writes the files; returns the result.
-
-  Args:
-    run, config, workdir: of the run.
-    best: its best checkpoint.
-    outputs: that checkpoint's on run.dev_rows.
-    seconds: of training.
-  """
+  """Scores the best checkpoint and writes the files; returns the result."""
   path = workdir / "result.json"
   model = predict.make_model(best, workdir)
   predictions = run.app.decode(run.dev, run.dev_rows, outputs, model.tuned)

@@ -1,7 +1,6 @@
 """Masks a word in each of some held-out sentences of a corpus."""
 
 import pathlib
-from typing import NamedTuple
 
 import numpy as np
 
@@ -13,13 +12,6 @@ _TOKENS = range(6, 31)  # Of a sentence that a line shows.
 _TRIES = 200  # Sentences to look through for each example.
 
 
-class MaskedExample(NamedTuple):
-  """A sentence with a mask, and the word that was there."""
-
-  text: str
-  word: str
-
-
 def print_filled(workdir: pathlib.Path, corpus: Corpus) -> None:
   """Prints how the model of a run fills the masks of three sentences."""
   model = fill_mask.load_mask_filler(workdir)
@@ -28,8 +20,8 @@ def print_filled(workdir: pathlib.Path, corpus: Corpus) -> None:
     print(f"{fill_mask.format_filled(filled)}  (it was: {word})")
 
 
-def mask_words(corpus: Corpus, count: int) -> list[MaskedExample]:
-  """Returns up to `count` held-out sentences with a word masked.
+def mask_words(corpus: Corpus, count: int) -> list[tuple[str, str]]:
+  """Returns up to `count` held-out sentences with a word masked, and the word.
 
   They are spread over the held-out split, so that each of a corpus's languages
   may have some. The word is the one nearest the middle that is a single token.
@@ -46,7 +38,7 @@ def mask_words(corpus: Corpus, count: int) -> list[MaskedExample]:
   return [found[index] for index in sorted(found)]
 
 
-def _mask_word(corpus: Corpus, index: int) -> MaskedExample | None:
+def _mask_word(corpus: Corpus, index: int) -> tuple[str, str] | None:
   """Returns a sentence with a word masked; None if it suits no example."""
   tokenizer, split = corpus.tokenizer, corpus.heldout
   begin, end = concat.take(split.sentences, [index, index + 1])
@@ -61,4 +53,4 @@ def _mask_word(corpus: Corpus, index: int) -> MaskedExample | None:
     return None
   a, b = min(words, key=lambda span: abs(sum(span) - len(text)))
   mask = tokenizer.tokens(tokenizer.special.mask)
-  return MaskedExample(f"{text[:a]}{mask}{text[b:]}", text[a:b])
+  return f"{text[:a]}{mask}{text[b:]}", text[a:b]

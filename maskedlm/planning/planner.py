@@ -198,9 +198,6 @@ def _traceable(
   """Returns options of config.model with which a CPU traces the same matmuls.
 
   Kernels have the matmuls of blockwise attention, and dropout has none.
-
-  Raises:
-    ConfigError: model.attention doesn't run on the chip.
   """
   cfg = architecture.encoder_config(
     config.model, config.tokenizer.vocab_size, length

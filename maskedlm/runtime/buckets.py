@@ -93,11 +93,7 @@ def origin(path: str | Path) -> Path:
 
 
 def _place(path: str | Path) -> pathlib.Path:
-  """Returns the absolute path of a folder that may hold checkpoints.
-
-  Raises:
-    ConfigError: TensorStore reads its path as another one.
-  """
+  """Returns the path of a folder, as TensorStore reads it; or ConfigError."""
   path = pathlib.Path(os.path.realpath(_at_home(path)))
   text = str(path)
   if "\\" in text or text != text.encode(errors="replace").decode():

@@ -71,8 +71,6 @@ GOLD = Gold(
   "label", "a label", lambda example: [(example.label, example.where)]
 )
 
-# --- The labels of the training set ---
-
 
 def describe_labels(
   examples: Sequence[Example], options: FileOptions
@@ -101,9 +99,6 @@ def describe_labels(
     return {"labels": sorted(set(labels))}
   where = file_of(examples)
   return {"labels": find_classes(labels, where)}
-
-
-# --- The model ---
 
 
 def make_application(setup: Setup, options: Options) -> Application:
@@ -295,9 +290,6 @@ def _best_metric(options: FileOptions, known: Sequence[str]) -> str:
       "labels, or task.positive)."
     )
   return best
-
-
-# --- Predictions ---
 
 
 def format_prediction(prediction: Prediction) -> str:

@@ -89,8 +89,6 @@ GOLD = Gold(
   thing="label",
 )
 
-# --- The labels of the training set ---
-
 
 def describe_labels(
   examples: Sequence[Example], options: Options
@@ -106,9 +104,6 @@ def describe_labels(
   labels = sorted(set(options.columns).union(*gold))
   check_distinct(labels, file_of(examples))
   return {"labels": labels}
-
-
-# --- The model ---
 
 
 def make_application(setup: Setup, options: Options) -> Application:
@@ -167,8 +162,6 @@ def make_application(setup: Setup, options: Options) -> Application:
     ),
   )
 
-
-# --- Metrics and predictions ---
 
 Labels = Sequence[Sequence[str]]  # The labels of each text, each once.
 

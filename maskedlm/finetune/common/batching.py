@@ -184,14 +184,9 @@ def _packed_batches(
 ) -> RowBatches:
   """Returns the batches of the rows that `row_ids` chooses for each step.
 
-  Args:
-    rows, row_ids, num_steps: see RowBatches.
-    length: L, at least that of the longest row.
-    layout: of the rows that the encoder reads (packing.py).
-    microbatches: [G, n], from packing.microbatch_rows.
-    pad: id that fills input_ids.
-    shard: (index, count): `batch_at` returns the index-th of `count` equal
-      parts; index may be an array of several (sharding.data_shard).
+  Rows of at least the longest `length` are packed by `layout` (packing.py), and
+  `batch_at` returns a part of each batch, the `shard` (index, count), whose
+  index may be an array of several (sharding.data_shard).
   """
   own = host_slice(np.arange(len(microbatches)), shard)
 

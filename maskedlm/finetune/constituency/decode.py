@@ -61,12 +61,7 @@ def best_spans(count: int, begins, widths, margins) -> list[int]:
 
 
 def _best_row(right: np.ndarray) -> list[tuple[int, int]]:
-  """Returns the spans, last first, that cover the sentence with the best sum.
-
-  Args:
-    right: [N + 1, W + 1], the best sum of the span of w words that ends before
-      word i, at [i, w].
-  """
+  """Returns the spans, last first, that cover a sentence with the best sum."""
   count, widest = right.shape[0] - 1, right.shape[1] - 1
   if widest == count:
     return [(0, count)]

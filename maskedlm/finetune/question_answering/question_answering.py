@@ -233,11 +233,7 @@ class Reader(NamedTuple):
 
 
 def _question_room(options: Options, length: int, *, specials: int) -> int:
-  """Returns the most tokens of a question that leave room for an answer.
-
-  Raises:
-    ConfigError: there is none.
-  """
+  """Returns the most tokens of a question that leave room for an answer."""
   room = length - specials - options.max_answer_length
   if room < 1:
     raise ConfigError(
@@ -246,9 +242,6 @@ def _question_room(options: Options, length: int, *, specials: int) -> int:
       f"expected at least {length - room + 1} (beside a checkpoint, --length)."
     )
   return min(room, MAX_QUERY)
-
-
-# --- Predictions ---
 
 
 def _predict_one(

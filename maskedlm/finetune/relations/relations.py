@@ -64,9 +64,6 @@ class Options:
   )
 
 
-# --- Input ---
-
-
 def parse_line(line: str) -> Example:
   """Returns the example in a line: a text with <e1>...</e1> and <e2>...</e2>.
 
@@ -101,11 +98,7 @@ def describe_labels(
 
 
 def _check_other(relations: Sequence[str], other: str) -> None:
-  """Checks task.other, as f1 would count a relation whose name is misspelt.
-
-  Raises:
-    ConfigError: it differs from a relation only in its case.
-  """
+  """Checks task.other, as f1 would count a relation whose name is misspelt."""
   names = sorted(set(map(semeval.strip_direction, relations)))
   if not other or other in names:
     return
@@ -119,9 +112,6 @@ def _check_other(relations: Sequence[str], other: str) -> None:
     f"task.other={other!r} is no relation in the training set, so all "
     f"{len(names)} are counted in f1{did_you_mean(other, names)}"
   )
-
-
-# --- The model ---
 
 
 def _of_cls(cfg: EncoderConfig, hidden: Array, batch: Batch):
@@ -218,9 +208,6 @@ def make_application(setup: Setup, options: Options) -> Application:
     require_labels=require_labels,
     term="relation",
   )
-
-
-# --- Predictions ---
 
 
 def _prediction(

@@ -32,9 +32,6 @@ def directed_labels(relations: Sequence[str], *, other: str) -> list[str]:
   return [other] * (other in labels) + sorted(labels - {other})
 
 
-# --- The official metric ---
-
-
 class RelationCounts(NamedTuple):
   """Numbers of examples of a relation, both directions together."""
 

@@ -243,11 +243,8 @@ def draw_curves(
       figure.open_figure.
     StorageError: see figure.open_figure.
   """
-  drawn = (
-    named_panels(list(runs.values()), panels)
-    if panels
-    else choose_panels(list(runs.values()))
-  )
+  every = list(runs.values())
+  drawn = named_panels(every, panels) if panels else choose_panels(every)
   if not drawn:
     raise DataError(
       f"{', '.join(runs)}: metrics.jsonl has none of the metrics that are "

@@ -291,11 +291,7 @@ def _events(path: str, seen: Counter) -> Iterator[tuple[int, str, str, Any]]:
 
 
 def _read_keys(path: str) -> dict[str, tuple[str, ...]]:
-  """Reads {instance: senses} from lines as "d000.s000.t000 long%3:00:02::".
-
-  Raises:
-    DataError: the file is missing, or an instance is repeated or has no sense.
-  """
+  """Reads {instance: senses} from lines as "d000.s000.t000 long%3:00:02::"."""
   if not pathlib.Path(path).is_file():
     raise DataError(f"{path}: no such file; expected the keys of the XML.")
   keys: dict[str, tuple[str, ...]] = {}

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from maskedlm.finetune.common.entity_metrics import MatchCounts
 from maskedlm.inference.word_senses.data import TargetWord
 from maskedlm.inference.word_senses.senses import Answer, Senses
 from maskedlm.runtime import console
@@ -21,30 +22,14 @@ AMBIGUOUS = "ambiguous"
 NEAREST, FREQUENT = "nearest", "most_frequent"
 
 
-class Score(NamedTuple):
-  """Scores of a system, each from 0 to 1."""
-
-  precision: float
-  recall: float
-  f1: float
-
-
 class ScoreRow(NamedTuple):
   """A row of the table: a group of instances and both systems' scores."""
 
   name: str
   instances: int
   unanswered: int
-  nearest: Score
-  most_frequent: Score
-
-
-def make_score(right: int, answered: int, instances: int) -> Score:
-  """Returns precision, recall and F1; 0 if no answer is correct."""
-  if not right:
-    return Score(0.0, 0.0, 0.0)
-  precision, recall = right / answered, right / instances
-  return Score(precision, recall, 2 * precision * recall / (precision + recall))
+  nearest: MatchCounts
+  most_frequent: MatchCounts
 
 
 def count_answers(
@@ -79,7 +64,7 @@ def make_rows(counts: Mapping[tuple[str, str], int]) -> list[ScoreRow]:
     instances = counts.get((row, "instances"), 0)
     answered = counts.get((row, "answered"), 0)
     nearest, frequent = (
-      make_score(counts.get((row, system), 0), answered, instances)
+      MatchCounts(counts.get((row, system), 0), answered, instances)
       for system in (NEAREST, FREQUENT)
     )
     if instances:
@@ -96,7 +81,11 @@ def format_rows(lines: Iterable[ScoreRow]) -> str:
       line.name,
       f"{line.instances:,}",
       f"{line.unanswered:,}",
-      *(f"{100 * x:.1f}" for x in (*line.nearest, *line.most_frequent)),
+      *(
+        f"{100 * x:.1f}"
+        for system in (line.nearest, line.most_frequent)
+        for x in (system.precision, system.recall, system.f1)
+      ),
     )
     for line in lines
   )

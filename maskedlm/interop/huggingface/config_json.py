@@ -147,11 +147,7 @@ def class_ending(config: Mapping[str, Any], architecture: Architecture) -> str:
 
 
 def _pooler(config, architecture: Architecture, where) -> str:
-  """Returns the pooler of the class, or of the one for sequence classification.
-
-  Raises:
-    InteropError: the class has an unsupported pooler.
-  """
+  """Returns the pooler of the class, or of that for sequence classification."""
   ending = class_ending(config, architecture)
   if (architecture.model_type, ending) != ("electra", "ForMultipleChoice"):
     return architecture.poolers.get("ForSequenceClassification", "tanh")

@@ -31,6 +31,11 @@ from maskedlm.interop.huggingface.parameter_names import (
 )
 from maskedlm.runtime import output_files, output_options
 
+_REMEDY = (
+  "export the encoder alone with --part=encoder, or all of it with --to=onnx "
+  "or --to=stablehlo."
+)
+
 
 def export_huggingface(
   path: pathlib.Path,
@@ -223,10 +228,7 @@ def to_tensors(
   """
   name = architecture.class_prefix + ending
   if ending not in architecture.heads:
-    raise InteropError(
-      f"transformers has no matching {name}; export the encoder alone "
-      "with --part=encoder, or all of it with --to=onnx or --to=stablehlo."
-    )
+    raise InteropError(f"transformers has no matching {name}; {_REMEDY}")
   # A pooler is kept if the encoder class has one, even if this class doesn't.
   heads = {**architecture.heads["Model"], **architecture.heads[ending]}
   flat = traverse_util.flatten_dict(opened.params, sep="/")
@@ -234,18 +236,14 @@ def to_tensors(
   missing = [m for m in architecture.heads[ending] if m not in modules]
   if missing and ending != "Model":
     raise InteropError(
-      f"{name} has {', '.join(missing)}, which this model lacks; "
-      "export the encoder alone with --part=encoder, or all of it with "
-      "--to=onnx or --to=stablehlo."
+      f"{name} has {', '.join(missing)}, which this model lacks; {_REMEDY}"
     )
   pooler = architecture.poolers.get(ending, opened.cfg.pooler)
   if (architecture.model_type, ending) == ("electra", "ForMultipleChoice"):
     pooler = opened.cfg.pooler  # config.json states it.
   if "pooler" in opened.params and opened.cfg.pooler != pooler:
     raise InteropError(
-      f"{name} has a {pooler} pooler, this model {opened.cfg.pooler}; "
-      "export the encoder alone with --part=encoder, or all of it with "
-      "--to=onnx or --to=stablehlo."
+      f"{name} has a {pooler} pooler, this model {opened.cfg.pooler}; {_REMEDY}"
     )
   if "mlm_head" in opened.params:
     config_json.check_mlm_head(opened.cfg, architecture)

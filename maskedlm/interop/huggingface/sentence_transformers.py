@@ -156,11 +156,7 @@ def write_modules(
 
 
 def _modules(folder: pathlib.Path) -> list[dict[str, str]]:
-  """Returns the entries of modules.json; [] if there is no such file.
-
-  Raises:
-    InteropError: the file is malformed.
-  """
+  """Returns the entries of modules.json; [] if there is no such file."""
   path = folder / FILE
   if not path.is_file():
     return []

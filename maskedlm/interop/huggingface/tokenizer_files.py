@@ -98,10 +98,7 @@ def import_tokenizer(
 def _log_special(
   folder: pathlib.Path, definition: dict, read: Tokenizer, log
 ) -> None:
-  """Logs tokens that only transformers recognises in texts.
-
-  They are special in the file, or [unusedN] that were added to the vocabulary.
-  """
+  """Logs special tokens, or added [unusedN], that only transformers reads."""
   usual = {read.tokens(index) for index in read.special}
   others = [
     token["content"]

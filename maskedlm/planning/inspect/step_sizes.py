@@ -58,11 +58,7 @@ _BYTES = ("activation_bytes_per_device", "step_bytes_per_device")
 def _figures(
   config: PretrainConfig, task: Task, mesh: memory.Sizes, params: int, held: int
 ) -> dict[str, Any]:
-  """Returns the figures of a step of a phase.
-
-  `params` and `held` are the bytes of the parameters, and of the whole state,
-  on a device.
-  """
+  """Returns the figures of a step, given bytes of parameters, of all state."""
   machine, length = layer.machine(), config.data.length
   parts = mesh.shape["data"] * mesh.shape["fsdp"] * config.train.accumulate
   rows = max(config.data.batch_size // parts, 1)
