@@ -35,20 +35,16 @@ class Target(NamedTuple):
 
 # Source: openxla/xla, xla/backends/gpu/target_config/specs (a100_sxm_80,
 # h100_sxm, h200; 2026), read from such GPUs. Memory and bandwidth: chips.py.
+_HOPPER = (
+  "major: 9 feature_extension: ACCELERATED_FEATURES",
+  *(132, 128, 1.98, 50 * 2**20, 228 * 2**10),
+)
 TARGETS = {
   "a100": Target(
     "NVIDIA A100-SXM4-80GB", "major: 8", 108, 64, 1.41, 40 * 2**20, 164 * 2**10
   ),
-  "h100": Target(
-    "NVIDIA H100 80GB HBM3",
-    "major: 9 feature_extension: ACCELERATED_FEATURES",
-    *(132, 128, 1.98, 50 * 2**20, 228 * 2**10),
-  ),
-  "h200": Target(
-    "NVIDIA H200",
-    "major: 9 feature_extension: ACCELERATED_FEATURES",
-    *(132, 128, 1.98, 50 * 2**20, 228 * 2**10),
-  ),
+  "h100": Target("NVIDIA H100 80GB HBM3", *_HOPPER),
+  "h200": Target("NVIDIA H200", *_HOPPER),
 }
 
 

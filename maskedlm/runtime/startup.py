@@ -86,29 +86,26 @@ def find_hosts(environ: Mapping[str, str]) -> dict[str, Any] | None:
   given = [name for name in names if name in environ]
   if not given and _jax_finds_hosts(environ):
     return {}
-  if given or address:
-    try:
-      count, index = (int(environ[name]) for name in names)
-      valid = 0 <= index < count and (count == 1 or ":" in (address or ""))
-    except (KeyError, ValueError, TypeError):
-      valid = False
-    if not valid:
-      found = ", ".join(
-        f"{name}={environ.get(name, '(not set)')}"
-        for name in ("JAX_COORDINATOR_ADDRESS", *names)
-      )
-      raise ConfigError(
-        f"{found}: expected host:port of host 0, the number of hosts, and this "
-        "host's number, counted from 0; or none of the three."
-      )
-    if count == 1:
-      return None
-    return {
-      "coordinator_address": address,
-      "num_processes": count,
-      "process_id": index,
-    }
-  return None
+  if not given and not address:
+    return None
+  try:
+    count, index = (int(environ[name]) for name in names)
+    valid = 0 <= index < count and (count == 1 or ":" in (address or ""))
+  except (KeyError, ValueError):
+    valid = False
+  if not valid:
+    found = ", ".join(
+      f"{name}={environ.get(name, '(not set)')}"
+      for name in ("JAX_COORDINATOR_ADDRESS", *names)
+    )
+    raise ConfigError(
+      f"{found}: expected host:port of host 0, the number of hosts, and this "
+      "host's number, counted from 0; or none of the three."
+    )
+  if count == 1:
+    return None
+  own = {"num_processes": count, "process_id": index}
+  return {"coordinator_address": address, **own}
 
 
 def _jax_finds_hosts(environ: Mapping[str, str]) -> bool:

@@ -9,7 +9,7 @@ scripts (metrics.py); long texts are read in windows (rows.py).
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -32,7 +32,7 @@ from maskedlm.finetune.contract import (
 )
 from maskedlm.finetune.question_answering import metrics
 from maskedlm.finetune.question_answering.rows import (
-  TokenizedText,
+  Encode,
   answer_characters,
   cached_encoder,
   make_rows,
@@ -135,7 +135,7 @@ class Reader(NamedTuple):
 
   options: Options
   heads: Heads
-  encode: Callable[[str], TokenizedText]
+  encode: Encode
 
   def _scores(self, params: Params, batch: Batch, key, train: bool):
     """Returns the start and the end scores, [B, L] each, MASKED elsewhere."""
@@ -195,7 +195,7 @@ class Reader(NamedTuple):
     return [
       _predict_one(
         example,
-        self.encode(example.context).offsets,
+        self.encode(example.context)[1],
         {name: outputs[name][own.start : own.stop] for name in outputs},
         self.options,
         threshold,

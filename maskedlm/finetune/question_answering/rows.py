@@ -8,7 +8,6 @@ for every answer to be whole in one of them.
 import functools
 import itertools
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -22,20 +21,17 @@ from maskedlm.finetune.contract import Rows
 _CACHED = 1 << 15  # Number of texts whose tokens are cached, 3 KB each.
 
 
-class TokenizedText(NamedTuple):
-  """The tokens of a text; see tokenizer.Encoding."""
-
-  ids: np.ndarray  # [n] int32.
-  offsets: np.ndarray  # [n, 2] int32: characters of the text.
+# Text -> ids [n] int32 of its tokens, and their characters [n, 2] int32.
+Encode = Callable[[str], tuple[np.ndarray, np.ndarray]]
 
 
-def cached_encoder(tokenizer: Tokenizer) -> Callable[[str], TokenizedText]:
+def cached_encoder(tokenizer: Tokenizer) -> Encode:
   """Returns a cached function from a text to its tokens."""
 
   @functools.lru_cache(maxsize=_CACHED)
-  def encode(text: str) -> TokenizedText:
+  def encode(text: str) -> tuple[np.ndarray, np.ndarray]:
     encoding = tokenizer.encode(text)
-    return TokenizedText(encoding.ids, encoding.offsets)
+    return encoding.ids, encoding.offsets
 
   return encode
 
@@ -43,7 +39,7 @@ def cached_encoder(tokenizer: Tokenizer) -> Callable[[str], TokenizedText]:
 def make_rows(
   examples: Sequence[Example],
   tokenizer: Tokenizer,
-  encode: Callable[[str], TokenizedText],
+  encode: Encode,
   *,
   length: int,
   max_query: int,
@@ -154,7 +150,7 @@ def answer_characters(
 ) -> tuple[int, int]:
   """Returns the characters (begin, end) of tokens start to end, trimmed.
 
-  `end` is inclusive. `offsets` are [n, 2], as in TokenizedText.
+  `end` is inclusive. `offsets` are [n, 2], as of Encode.
   """
   begin, stop = int(offsets[start, 0]), int(offsets[end, 1])
   # Several tokens in a row may consist of whitespace.

@@ -56,13 +56,8 @@ def pool_row(
   return _join(PartialSums(units, x[counted], ones), pool)
 
 
-def merge_sums(parts: Sequence[PartialSums], pool: str) -> PartialSums:
-  """Returns concatenated partial sums, with those of the same unit merged."""
-  joined = map(np.concatenate, zip(*parts, strict=True))
-  return _join(PartialSums(*joined), pool)
-
-
 def _join(parts: PartialSums, pool: str) -> PartialSums:
+  """Returns partial sums, with those of the same unit merged."""
   units, values, counts = parts
   begins = np.flatnonzero(np.diff(units, prepend=-1))
   if len(begins) == len(units):
@@ -98,7 +93,8 @@ def pool_chunks(
     for i, x in encode([row.ids for row, _ in chunk]):
       cls = cls_vector(cfg, x)
       parts[i] = pool_row(x, chunk[i][0].units, pool, cls=cls)
-    made = merge_sums([*last, *parts], pool)
+    joined = map(np.concatenate, zip(*last, *parts, strict=True))
+    made = _join(PartialSums(*joined), pool)
     last = [PartialSums(*(field[-1:] for field in made))]
     whole = PartialSums(*(field[:-1] for field in made))
     if len(whole.units):

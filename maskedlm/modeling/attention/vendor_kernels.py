@@ -119,7 +119,9 @@ def splash(query, key, value, mask: AttentionMask, *, interpret: bool = False):
 
   def on_device(query, key, value, segments, is_local):
     query = query * query.shape[-1] ** -0.5  # The kernel does not scale.
-    args = [_heads_first(x, extra) for x in (query, key, value)]
+    # [B, L, H, K] -> [B, H, L + extra, K].
+    widths = ((0, 0), (0, 0), (0, extra), (0, 0))
+    args = [jnp.pad(x.swapaxes(1, 2), widths) for x in (query, key, value)]
     args.append(
       jnp.pad(segments, ((0, 0), (0, extra)), constant_values=_PADDING)
     )
@@ -131,11 +133,6 @@ def splash(query, key, value, mask: AttentionMask, *, interpret: bool = False):
     return y[:, :, :L].swapaxes(1, 2)
 
   return _over_mesh(on_device, query, key, value, mask)
-
-
-def _heads_first(x, extra: int):
-  """Returns x [B, L, H, K] as [B, H, L + extra, K], padded with zeros."""
-  return jnp.pad(x.swapaxes(1, 2), ((0, 0), (0, 0), (0, extra), (0, 0)))
 
 
 def _over_mesh(on_device, query, key, value, mask: AttentionMask):
