@@ -23,7 +23,7 @@ def open_model(path: str | pathlib.Path, *, length: int = 0) -> "MtebModel":
   Raises:
     ConfigError: mteb is not installed, or as there.
   """
-  extras.load("mteb", "mteb", "this")
+  extras.load("mteb", "mteb", "MTEB")
   encoder = vectors.open_text_encoder(path, length=length)
   splade.require_dense(encoder.sentences.pool, path)
   return MtebModel(encoder, pathlib.Path(path).resolve().name)

@@ -192,7 +192,7 @@ def clip(text: str, columns: int) -> str:
 def _points(axes, made: Scatter, samples) -> None:
   how = {"s": 26, "linewidth": 0.4, "edgecolor": "white", "alpha": 0.85}
   for i, each in enumerate(made.groups):
-    x, y = zip(*((p.x, p.y) for p in each.points), strict=True)
+    x, y = [p.x for p in each.points], [p.y for p in each.points]
     axes.scatter(x, y, **how, **figure.style(i), zorder=2)
   for i, of_group in enumerate(samples):
     for number, point in of_group:
