@@ -184,7 +184,7 @@ def _packed_batches(
 ) -> RowBatches:
   """Returns the batches of the rows that `row_ids` chooses for each step.
 
-  Rows of at least the longest `length` are packed by `layout` (packing.py), and
+  They are packed by `layout` (packing.py) from rows of at most `length` tokens.
   `batch_at` returns a part of each batch, the `shard` (index, count), whose
   index may be an array of several (sharding.data_shard).
   """

@@ -61,7 +61,10 @@ def best_spans(count: int, begins, widths, margins) -> list[int]:
 
 
 def _best_row(right: np.ndarray) -> list[tuple[int, int]]:
-  """Returns the spans, last first, that cover a sentence with the best sum."""
+  """Returns the spans, last first, that cover a sentence with the best sum.
+
+  `right` [i, w] is the best sum of the span of w words that ends before word i.
+  """
   count, widest = right.shape[0] - 1, right.shape[1] - 1
   if widest == count:
     return [(0, count)]

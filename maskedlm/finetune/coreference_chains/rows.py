@@ -157,9 +157,10 @@ def _learnable(
   room: np.ndarray,
   max_words: int,
 ) -> tuple[np.ndarray, list[int]]:
-  """Returns (segment, word, width - 1, chain) of mentions, and three counts:
+  """Returns (segment, word, width - 1, chain) of mentions, and three counts.
 
-  of all, of too wide and of crossing ones. Of two chains, the first counts.
+  The counts are those of all mentions, of too wide and of crossing ones. A
+  mention of two chains is learnt in the first.
   """
   owner: dict[tuple[int, int], int] = {}
   for number, chain in enumerate(chains, 1):
