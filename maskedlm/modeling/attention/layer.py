@@ -37,8 +37,8 @@ def attend(
   function = FUNCTIONS[implementation]
   if not mask.right_to_left:
     return function(query, key, value, mask)
-  mirrored = (jnp.flip(x, axis=1) for x in (query, key, value))
-  return jnp.flip(function(*mirrored, _mirror(mask)), axis=1)
+  query, key, value = (jnp.flip(x, axis=1) for x in (query, key, value))
+  return jnp.flip(function(query, key, value, _mirror(mask)), axis=1)
 
 
 def _mirror(mask: AttentionMask) -> AttentionMask:
