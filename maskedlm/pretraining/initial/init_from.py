@@ -125,6 +125,7 @@ class Parts(NamedTuple):
 
   taken: list[str]  # Copied from init_from.
   new: list[str]  # Initialised: init_from lacks them.
+  unused: list[str]  # Only init_from has them; `inspect` tells.
 
 
 def compare(path: str, old: Params, fresh: Params) -> Parts:
@@ -139,6 +140,7 @@ def compare(path: str, old: Params, fresh: Params) -> Parts:
   parts = Parts(
     taken=[name for name in fresh if name in kept],
     new=[name for name in fresh if name not in kept],
+    unused=[name for name in old if name not in kept or name not in fresh],
   )
   each = (_differences(name, old[name], fresh[name]) for name in parts.taken)
   wrong = [problem for problems in each for problem in problems]
