@@ -7,13 +7,12 @@ import jax
 import numpy as np
 import pytest
 
-from helpers import untrained
+from helpers import model_logits, untrained
 from maskedlm.cli import main
 from maskedlm.config import defaults
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.interop import vocabulary_transfer
 from maskedlm.modeling import masked_lm
-from maskedlm.modeling.heads import mlm_logits
 from maskedlm.pretraining import objectives
 from maskedlm.training import sharding
 from maskedlm.training.checkpoints import load
@@ -92,7 +91,7 @@ def test_reordering_the_vocabulary_changes_nothing(tmp_path, capsys):
     encode = jax.jit(masked_lm.encode, static_argnums=(0, 4))
     hidden = encode(opened.cfg, opened.params, batch, None, False)
     places = np.array([[1, row.shape[1] - 2]])
-    logits = jax.jit(mlm_logits, static_argnums=1)
+    logits = jax.jit(model_logits.mlm_logits, static_argnums=1)
     return hidden, logits(opened.params, opened.cfg, batch, places)
 
   (x, logits), (y, moved_logits) = read(a, ids), read(b, moved)
