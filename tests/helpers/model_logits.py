@@ -1,7 +1,6 @@
 """A model's logits, straight from its modules."""
 
-from maskedlm.modeling import heads
-from maskedlm.modeling.encoder import Encoder
+from maskedlm.modeling import heads, masked_lm
 
 
 def mlm_logits(params, cfg, batch, positions):
@@ -11,13 +10,7 @@ def mlm_logits(params, cfg, batch, positions):
   has input_ids, token_type_ids and segment_ids, [B, L] each. Logits are
   float32; V is the vocabulary without padding.
   """
-  hidden = Encoder(cfg).apply(
-    {"params": params["encoder"]},
-    batch["input_ids"],
-    batch["token_type_ids"],
-    batch["segment_ids"],
-    train=False,
-  )
+  hidden = masked_lm.encode(cfg, params, batch, None, False)
   logits = heads.MlmHead(cfg).apply(
     {"params": params["mlm_head"]},
     heads.gather_positions(hidden, heads.predicted_at(cfg, positions)),

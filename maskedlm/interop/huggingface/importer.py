@@ -171,12 +171,7 @@ def _read_model(
   if "auto_map" in config:
     log(f"{folder}: custom code (auto_map) is not run")
   if task_name:
-    if ending not in architecture.heads:
-      raise InteropError(
-        f"{folder}: the head of {class_name} is not supported; import the "
-        "encoder alone with --part encoder."
-      )
-    heads = architecture.heads[ending]
+    heads = _fine_tuned_heads(architecture, ending, class_name, folder)
   else:
     heads = match_tensors.pretrained_heads(
       architecture, find, all_of_them=part != "encoder"
@@ -212,6 +207,17 @@ def _read_model(
   params, cfg = _without_zero_type(params, cfg)
   length = task.get("length", length)
   return Imported(params, cfg, task, length, heldout)
+
+
+def _fine_tuned_heads(
+  architecture: Architecture, ending: str, class_name: str, folder: pathlib.Path
+):
+  if ending not in architecture.heads:
+    raise InteropError(
+      f"{folder}: the head of {class_name} is not supported; import the "
+      "encoder alone with --part encoder."
+    )
+  return architecture.heads[ending]
 
 
 def row_length(cfg: EncoderConfig, folder: pathlib.Path) -> int:
