@@ -18,6 +18,7 @@ import finetune_rows
 import goal_runs
 import input_pipeline
 import jax  # noqa: F401 - first, so that allocator.py doesn't restart pytest.
+import objectives
 import packing
 import pretrain_step
 import pytest
@@ -151,6 +152,9 @@ def pretraining_configs(folder):
   for argv in ([], ["--steps=4", "--source=docstrings:json"]):
     options = quickstart.options(quickstart.parse(argv))
     yield from_command_line(quickstart.CONFIG, options)
+  for config, options in objectives.ROWS.values():
+    given = dict(option.split("=", 1) for option in options)
+    yield from_command_line(config, given)
 
 
 def test_configs_are_valid(tmp_path):
