@@ -1,6 +1,7 @@
 """`maskedlm evaluate`: measures a model on text, or on labelled data."""
 
 import dataclasses
+import importlib.util
 import pathlib
 from collections import Counter
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ class Evaluate:
   masked tokens, bits per character, next-sentence prediction. Scores a
   fine-tuned model (its best checkpoint) on a labelled file in the format of its
   training data, or on one of each of several languages. Ranks the passages of a
-  collection for its queries, by the vectors of any of them.
+  collection for its queries: by the vectors of any of them, by BM25, by both.
   """
 
   tuned: groups.FineTuned
@@ -41,12 +42,13 @@ class Evaluate:
   )
   out: str | None = shared.out(
     "Of a fine-tuned model: write the predictions here, as JSONL. Of beir: "
-    "write the ranking, as lines of trec_eval."
+    "write the ranking by the vectors or the reranker, as lines of trec_eval."
   )
   reranker: str | None = flag(
     None,
     "Of beir: a workdir of `finetune reranking`, which ranks the 100 nearest "
-    "passages anew. As --checkpoint, it ranks the first 100 of BM25.",
+    "passages anew; `joined` is with what they had before. As --checkpoint, it "
+    "ranks the first 100 of BM25.",
     metavar="CHECKPOINT",
   )
   json: bool = shared.json()
@@ -141,34 +143,36 @@ class Evaluate:
       raise ConfigError(f"--reranker={self.reranker}: {path} is one; give one.")
     if self.reranker:
       reranker = reranking.open_reranker(self.reranker)
-    depth = reranking.DEPTH if reranker else ranking.DEPTH
     show = groups.show_progress
-    if first:
-      run = ranking.rank_by_words(collection, depth=depth)
-    else:
-      model = vectors.open_text_encoder(path, length=length)
-      run = ranking.rank(model, collection, depth=depth, progress=show)
-    stages = {"": run}
+    by_words = bool(first or importlib.util.find_spec("bm25s"))
+    if not by_words:
+      console.log("no column BM25: pip install 'maskedlm[bm25]'")
+    model = None if first else vectors.open_text_encoder(path, length=length)
+    depth = reranking.DEPTH if reranker else ranking.DEPTH
+    how = {"by_words": by_words, "depth": depth, "progress": show}
+    runs = ranking.rank(model, collection, **how)
+    last = "BM25" if first else "vectors"
     if reranker:
-      run = reranking.rerank(reranker, run, collection, show)
-      stages = {"BM25" if first else "vectors": stages[""], "reranked": run}
+      run = reranking.rerank(reranker, runs[last], collection, show)
+      joined = reranking.joined(runs[last], run)
+      runs, last = runs | {"reranked": run, "joined": joined}, "reranked"
     console.clear_progress()
-    scores = [ranking.measure(x, collection) for x in stages.values()]
+    scores = {n: ranking.measure(x, collection) for n, x in runs.items()}
     queries, passages = len(collection.queries), len(collection.passages)
     if self.json:
-      of_first = {"first_stage": scores[0]} if reranker else {}
       counts = {"queries": queries, "passages": passages}
-      console.print_json({**counts, **scores[-1], **of_first})
+      console.print_json({**counts, **scores[last], "rankings": scores})
     else:
       head = f"{counted(queries, 'query')}, {counted(passages, 'passage')}"
       print(f"{data}: {head}")
-      if reranker:
-        print(" " * 12 + "".join(f"{name:>10}" for name in stages))
-      for name in scores[0]:
-        print(f"  {name:<10}" + "".join(f"{x[name]:>10.4f}" for x in scores))
+      print(" " * 12 + "".join(f"{name:>10}" for name in runs))
+      for name in scores[last]:
+        columns = (f"{x[name]:>10.4f}" for x in scores.values())
+        print(f"  {name:<10}" + "".join(columns))
     if self.out:
       with output_options.named_errors(self.out, option="--out"):
-        output_files.write_text(pathlib.Path(self.out), ranking.format_run(run))
+        lines = ranking.format_run(runs[last])
+        output_files.write_text(pathlib.Path(self.out), lines)
 
   def _evaluate_labelled(self, paths: Sequence[str], data: str) -> None:
     from maskedlm.finetune import predict, results

@@ -27,7 +27,7 @@ class Mine:
     None, "A model whose vectors rank the passages, as in `embed`."
   )
   bm25: bool = flag(
-    False, "BM25 ranks them: alone, or joined with the checkpoint by ranks."
+    False, "BM25 ranks them: alone, or joined with the checkpoint."
   )
   teacher: str | None = flag(
     None,

@@ -32,10 +32,14 @@ class Search:
     "many that are nearest by their codes; 0 = of all; default: 10 for each of "
     "--top_k.",
     low=0,
+    not_beside=("bm25",),
+  )
+  bm25: bool = flag(
+    False, "Join the cosines with BM25's scores: what both find is first."
   )
   reranker: str | None = flag(
     None,
-    "A workdir of `finetune reranking`, which reads the 100 nearest sentences "
+    "A workdir of `finetune reranking`, which reads the first 100 sentences "
     "with the query: its scores decide.",
     metavar="CHECKPOINT",
   )
@@ -44,7 +48,7 @@ class Search:
 
   def run(self) -> None:
     from maskedlm.data.labelled import text_lines
-    from maskedlm.inference import reranking
+    from maskedlm.inference import bm25, reranking
     from maskedlm.inference.vectors import search
 
     model, top = groups.open_encoder(self.checkpoint), self.top_k
@@ -52,10 +56,11 @@ class Search:
       reranker = reranking.open_reranker(self.reranker)
       top = max(top, reranking.DEPTH)
     index = search.open_index(self.vectors, model)
+    words = bm25.index(search.all_texts(index)) if self.bm25 else None
     queries = text_lines.given_texts(self.text, STDIN)
     for some in text_lines.request_groups(queries, QUERIES, self.text, [STDIN]):
       places, texts = zip(*some, strict=True)
-      how = {"top": top, "candidates": self.candidates}
+      how = {"top": top, "candidates": self.candidates, "words": words}
       found = search.search(model, index, texts, **how)
       if self.reranker:
         found = reranking.rerank_hits(reranker, texts, found, top=self.top_k)
@@ -66,7 +71,7 @@ class Search:
           continue
         print(query)
         for hit in hits:
-          # The first is the cosine, or the reranker's score.
+          # The first is the cosine, or the score that decides.
           print(f"  {hit[0]:.3f}  {hit.text}  ({hit.file}:{hit.line})")
 
 

@@ -6,17 +6,15 @@ those of the package bm25s (Lù 2024, arXiv:2407.03618) with k1 = 1.5, b = 0.75.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from maskedlm.runtime import extras
 
 
-def scores(
-  queries: Sequence[str], passages: Sequence[str]
-) -> Iterator[np.ndarray]:
-  """Yields the scores [n] of the n passages for each query.
+def index(passages: Sequence[str]) -> Callable[[str], np.ndarray]:
+  """Returns the function query -> the scores [n] of the n passages.
 
   Raises:
     ConfigError: bm25s is not installed.
@@ -24,10 +22,14 @@ def scores(
   bm25s = extras.load("bm25s", "bm25", "BM25")
   logging.getLogger("bm25s").setLevel(logging.WARNING)
   how = {"stopwords": None, "show_progress": False, "return_ids": False}
-  tokens, asked = (bm25s.tokenize([*x], **how) for x in (passages, queries))
-  index = bm25s.BM25()
+  tokens, made = bm25s.tokenize([*passages], **how), bm25s.BM25()
   if has_words := any(tokens):
-    index.index(tokens, show_progress=False)
-  none = np.zeros(len(passages), np.float32)
-  for own in asked:
-    yield index.get_scores(own) if own and has_words else none
+    made.index(tokens, show_progress=False)
+
+  def scores(query: str) -> np.ndarray:
+    (own,) = bm25s.tokenize([query], **how)
+    if own and has_words:
+      return made.get_scores(own)
+    return np.zeros(len(passages), np.float32)
+
+  return scores

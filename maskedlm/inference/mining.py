@@ -1,9 +1,8 @@
 """Mines hard negatives: wrong passages that a ranking takes for right ones.
 
 All passages are ranked for each query, by the cosine of a model's vectors, by
-BM25, or by both: by the sum of 1 / (60 + rank) over the two (Cormack et al.
-2009). Right passages and the query itself have no rank, and texts count once.
-Of those in a window of ranks, a passage is kept if
+BM25, or by both (fusion.py). Right passages and the query itself have no rank,
+and texts count once. Of those in a window of ranks, a passage is kept if
 
   s <= s_right - |s_right| * margin
 
@@ -12,8 +11,7 @@ Moreira et al. 2024, arXiv:2407.15831, here for negative scores as well). The
 scores s are the teacher's, or else the model's, or else BM25's.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,12 +22,10 @@ from maskedlm.data import hashing
 from maskedlm.data.labelled.formats import beir
 from maskedlm.finetune import data_files
 from maskedlm.finetune.config import make_task
-from maskedlm.inference import bm25, reranking
-from maskedlm.inference.vectors import ranking, similarity, splade, vectors
+from maskedlm.inference import bm25, fusion, reranking
+from maskedlm.inference.vectors import ranking, search, vectors
 
-QUERIES = 64  # Compared with all passages at a time.
 MARGIN = 0.05
-FUSION = 60  # Added to ranks.
 
 Progress = Callable[[int, int], None]
 
@@ -101,46 +97,25 @@ def _key(text: str) -> str:
 def cosines(
   checkpoint: str, source: Source, progress: Progress
 ) -> Iterator[np.ndarray]:
-  """Yields each query's cosines [n] with all passages; 0 without a vector."""
+  """Returns each query's cosines [n] with all passages; 0 without a vector."""
   model = vectors.open_text_encoder(checkpoint)
-  splade.require_dense(model.sentences.pool, checkpoint)
-
-  def embed(prompt: str, texts: Sequence[str]) -> np.ndarray:
-    places, found = ranking.embed(model, prompt, texts, progress)
-    x = np.zeros((len(texts), found.shape[1]), np.float32)
-    x[places] = similarity.scaled(found)
-    return x
-
-  q, p = embed("query", source.queries), embed("document", source.passages)
-  for begin in range(0, len(q), QUERIES):
-    yield from q[begin : begin + QUERIES] @ p.T
+  return ranking.cosines(model, source.queries, source.passages, progress)
 
 
 def window(
-  rankings: Sequence[np.ndarray],
-  floors: Sequence[float],
+  scores: np.ndarray,
+  floor: float,
   left_out: frozenset[int],
   ranks: tuple[int, int],
 ) -> list[int]:
-  """Returns the passages in a window of ranks, best first.
+  """Returns the passages from the first to the last of `ranks`, best first.
 
-  Args:
-    rankings: the scores [n] of all passages, of each ranking. Equals are in the
-      order of the passages.
-    floors: the score that a passage must exceed to have a rank in each.
-    left_out: passages that have no rank.
-    ranks: the first and the last rank, from 1.
+  Ranks are from 1, by the scores [n]; those left out, and those of a score that
+  does not exceed the floor, have none. Equals are in order.
   """
-  points: Counter = Counter()
-  for scores, floor in zip(rankings, floors, strict=True):
-    k = min(ranks[1] + len(left_out), len(scores))
-    best = np.argpartition(-scores, k - 1)[:k]
-    best = best[np.lexsort((best, -scores[best]))]
-    best = [i for i in best.tolist() if i not in left_out and scores[i] > floor]
-    for rank, i in enumerate(best[: ranks[1]], 1):
-      points[i] += 1 / (FUSION + rank)
-  order = sorted(points, key=lambda i: (-points[i], i))
-  return order[ranks[0] - 1 : ranks[1]]
+  best = search.best(scores, ranks[1] + len(left_out)).tolist()
+  best = [i for i in best if i not in left_out and scores[i] > floor]
+  return best[ranks[0] - 1 : ranks[1]]
 
 
 def mine(
@@ -182,20 +157,19 @@ def mine(
   if margin is None and (checkpoint or teacher):
     margin = MARGIN
   source = read_source(data)
-  lists, floors = [], []
-  if checkpoint:
-    lists.append(cosines(checkpoint, source, progress))
-    floors.append(-np.inf)
-  if use_bm25:  # Without a word of the query, a passage has no rank.
-    lists.append(bm25.scores(source.queries, source.passages))
-    floors.append(0.0)
+  lists = [cosines(checkpoint, source, progress)] if checkpoint else []
+  if use_bm25:
+    lists.append(map(bm25.index(source.passages), source.queries))
+  # Without a word of the query, a passage has no rank by BM25 alone.
+  own, floor = len(lists), -np.inf if checkpoint else 0.0
   reranker = reranking.open_if_reranker(teacher) if teacher else None
   if teacher and not reranker:
     lists.insert(0, cosines(teacher, source, progress))
   # Of each query, {passage: score}: its right ones, then the window's.
   scored: list[dict[int, float]] = []
   for i, scores in enumerate(zip(*lists, strict=True)):
-    found = window(scores[-len(floors) :], floors, source.left_out[i], ranks)
+    x = scores[-1] if own == 1 else fusion.fused(scores[-2:])
+    found = window(x, floor, source.left_out[i], ranks)
     scored.append({j: float(scores[0][j]) for j in source.right[i] + found})
   if reranker:
     pairs = [

@@ -5,7 +5,6 @@ together, so it is slower than vectors, and better.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -13,20 +12,11 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.data.labelled.formats.beir import Collection
 from maskedlm.data.labelled.formats.passages import Example
 from maskedlm.finetune import predict
+from maskedlm.inference import fusion
 from maskedlm.inference.vectors import ranking, search
 from maskedlm.training.checkpoints import load
 
 DEPTH = 100  # Passages of the first stage that are read again, of each query.
-
-
-class Hit(NamedTuple):
-  """A sentence that search.search found, with the reranker's score."""
-
-  score: float
-  cosine: float
-  text: str
-  file: str
-  line: int
 
 
 def open_if_reranker(
@@ -72,16 +62,26 @@ def rerank(
   return {q: {p: next(made) for p in found} for q, found in run.items()}
 
 
+def joined(run: ranking.Run, other: ranking.Run) -> ranking.Run:
+  """Returns a run by both, of the same passages (fusion.fused)."""
+  made = {}
+  for query, found in run.items():
+    each = [np.array([x[query][p] for p in found]) for x in (run, other)]
+    made[query] = dict(zip(found, fusion.fused(each), strict=True))
+  return made
+
+
 def rerank_hits(
   model: predict.FineTunedModel,
   queries: Sequence[str],
-  hits: Sequence[Sequence[search.Hit]],
+  hits: Sequence[Sequence[search.Hit | search.Scored]],
   *,
   top: int,
-) -> list[list[Hit]]:
+) -> list[list[search.Scored]]:
   """Returns the `top` hits of each query by the model's scores, best first."""
   both = zip(queries, hits, strict=True)
   pairs = [(query, hit.text) for query, found in both for hit in found]
   made = iter(scores(model, pairs).tolist())
-  scored = [[Hit(next(made), *hit) for hit in found] for found in hits]
+  # A first stage's score is dropped, its cosine is not.
+  scored = [[search.Scored(next(made), *hit[-4:]) for hit in x] for x in hits]
   return [sorted(x, key=lambda hit: -hit.score)[:top] for x in scored]

@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
+import maskedlm
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.data.labelled.formats import passages
 from maskedlm.inference import bm25, mining
-from maskedlm.inference.vectors import ranking, vectors
 
 INF = float("inf")
 ROWS = [
@@ -66,7 +66,7 @@ def test_a_window_by_hand():
   scores = np.array([0.1, -0.9, 0.8, 0.8, -0.2, 0.5])
 
   def window(*ranks, floor=-INF, left_out=()):
-    return mining.window([scores], [floor], frozenset(left_out), ranks)
+    return mining.window(scores, floor, frozenset(left_out), ranks)
 
   assert window(1, 6) == [2, 3, 5, 0, 4, 1]  # Equals as they come.
   assert window(2, 3) == [3, 5]
@@ -75,23 +75,11 @@ def test_a_window_by_hand():
   assert window(7, 9) == []
 
 
-def test_two_rankings_are_joined_by_ranks():
-  """1/61 + 1/63 < 2/62, which is passage 1's: by hand."""
-  one, two = np.array([3, 2, 1, 0]), np.array([2, 3, 9, 0])
-  found = mining.window([one, two], [-INF, 0], frozenset(), (1, 4))
-  # 0: 1/61 + 1/63, 1: 1/62 + 1/62, 2: 1/63 + 1/61, 3: 1/64 alone.
-  assert found == [0, 2, 1, 3]
-  assert mining.window([one, two], [-INF, 0], frozenset({2}), (1, 2)) == [0, 1]
-
-
 def by_hand(data, encoder):
   """Returns the cosines of all queries and passages, by `embed` itself."""
   source = mining.read_source(data)
-  model = vectors.open_text_encoder(encoder)
-  q, p = (
-    ranking.embed(model, "query", texts)[1]
-    for texts in (source.queries, source.passages)
-  )
+  model = maskedlm.load(encoder)
+  q, p = (model.embed(texts) for texts in (source.queries, source.passages))
   q, p = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (q, p))
   return source, q @ p.T
 
@@ -147,12 +135,27 @@ def test_bm25_ranks_what_shares_a_word(data):
   pytest.importorskip("bm25s")
   rows, counts = mining.mine(data, use_bm25=True)
   source = mining.read_source(data)
-  scores = next(bm25.scores(source.queries, source.passages))
+  scores = bm25.index(source.passages)(source.queries[0])
   order = [j for j in np.argsort(-scores, kind="stable") if scores[j] > 0]
   expected = [source.passages[j] for j in order if j not in (0, 1)][:4]
   assert [row["negatives"] for row in rows[:2]] == [expected, expected]
   assert all("film" not in text for row in rows for text in row["negatives"])
   assert counts["too_near"] == 0  # No margin by BM25's scores.
+
+
+def test_two_rankings_are_joined(data, monkeypatch):
+  """Of passages that share no word, BM25 has the mean's place, not none."""
+  pytest.importorskip("bm25s")
+  scores = np.array([0.5, 0.9, 0.4, 0.7, 0.48, 0.1, 0.6], np.float32)
+  monkeypatch.setattr(mining, "cosines", lambda *args: iter([scores, scores]))
+  rows, _ = mining.mine(data, "x", use_bm25=True, negatives=9, margin=0)
+  source = mining.read_source(data)
+  words = bm25.index(source.passages)(source.queries[0])
+  both = sum((x - np.mean(x)) / np.std(x) for x in (scores, words))
+  order = [j for j in np.argsort(-both) if j not in (0, 1) and scores[j] <= 0.9]
+  assert rows[1]["passage"] == source.passages[1]
+  assert rows[1]["negatives"] == [source.passages[j] for j in order]
+  assert len(order) == 5
 
 
 def test_a_teacher_decides_and_is_written(data, monkeypatch):

@@ -61,10 +61,13 @@ def test_a_run_gets_the_scores_of_its_pairs(reranker, collection):
 def test_bm25s_first_stage(collection):
   pytest.importorskip("bm25s")
   found = beir.read_collection(collection)
-  run = ranking.rank_by_words(found, depth=2)
+
+  def rank(depth):
+    return ranking.rank(None, found, by_words=True, depth=depth)["BM25"]
+
   # "is" is nowhere, "the" in three passages, "cat" in two: c is shorter.
-  assert [*run["q"]] == ["c", "a"] and [*run["r"]] == ["b"]
-  assert [*ranking.rank_by_words(found, depth=9)["q"]] == ["c", "a", "b"]
+  assert [*rank(2)["q"]] == ["c", "a"] and [*rank(2)["r"]] == ["b"]
+  assert [*rank(9)["q"]] == ["c", "a", "b"]
 
 
 def test_evaluate_ranks_anew(reranker, encoder, collection, tmp_path, capsys):
@@ -85,14 +88,19 @@ def test_evaluate_ranks_anew(reranker, encoder, collection, tmp_path, capsys):
   # What was ranked first is measured beside it.
   assert main.main([*argv[:4], "--checkpoint", encoder]) == 0
   alone = json.loads(capsys.readouterr().out)
-  assert {"queries": 2, "passages": 4, **both["first_stage"]} == alone
+  assert both["rankings"]["vectors"] == alone["rankings"]["vectors"]
+  assert {x: alone[x] for x in both if x in alone["rankings"]["vectors"]} == (
+    alone["rankings"]["vectors"]
+  )
+  assert [*alone["rankings"]] == ["BM25", "vectors", "both"]
+  assert [*both["rankings"]] == [*alone["rankings"], "reranked", "joined"]
   count, _ = evaluate("--checkpoint", reranker)
   assert count == 3 + 1  # Of BM25, what shares a word.
   assert main.main([*argv[:3], "--checkpoint", reranker]) == 0
   head, names, *rows = capsys.readouterr().out.splitlines()
   assert head.endswith(": 2 queries, 4 passages")
-  assert names.split() == ["BM25", "reranked"]
-  assert {len(row.split()) for row in rows} == {3}
+  assert names.split() == ["BM25", "reranked", "joined"]
+  assert {len(row.split()) for row in rows} == {4}
   assert (
     main.main([*argv, "--checkpoint", reranker, "--reranker", reranker]) == 2
   )
@@ -123,6 +131,17 @@ def test_search_orders_hits_by_the_reranker(
   assert [x.split("  ")[1] for x in lines] == [
     f"{own[x]:.3f}" for x in expected
   ]
+
+
+def test_a_run_is_joined_with_what_it_was_before():
+  run = {"q": {"a": 9.0, "b": 7.0, "c": 5.0}, "r": {"b": 1.0}, "s": {}}
+  by_model = {"q": {"a": -3.0, "b": 3.0, "c": 0.0}, "r": {"b": 4.0}, "s": {}}
+  made = reranking.joined(run, by_model)
+  third = 1.5**0.5  # Both are [-1, 0, 1] / sqrt(2/3), in some order.
+  np.testing.assert_allclose(
+    [made["q"][x] for x in "abc"], [0, third, -third], atol=1e-9
+  )
+  assert made["r"] == {"b": 0} and made["s"] == {}
 
 
 def test_a_reranker_teaches(reranker, collection):

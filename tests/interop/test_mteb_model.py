@@ -107,7 +107,9 @@ def test_a_local_task_scores_as_our_ranking_does(workdir):
   found = mteb.evaluate(model, [Own()], cache=None)
   (scores,) = found.task_results[0].scores["test"]
   collection = beir.Collection(PASSAGES, QUERIES, QRELS)
-  own = ranking.measure(ranking.rank(model.encoder, collection), collection)
+  own = ranking.measure(
+    ranking.rank(model.encoder, collection)["vectors"], collection
+  )
   for name, theirs in (
     ("ndcg@10", "ndcg_at_10"),
     ("mrr@10", "mrr_at_10"),

@@ -5,90 +5,86 @@ score are in descending order of their ids, gains are the scores of the qrels,
 and a passage that the qrels don't name is wrong.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from maskedlm.data.labelled.formats.beir import Collection
 from maskedlm.data.labelled.text_lines import Text
-from maskedlm.inference import bm25
+from maskedlm.inference import bm25, fusion
 from maskedlm.inference.vectors import search, vectors
 
 DEPTH = 1000  # Passages of a ranking.
 CUTOFF = 10  # Of nDCG and MRR.
 RECALLS = (10, 100)
 
-Run = Mapping[str, Mapping[str, float]]  # Query -> passage -> score.
+Run = dict[str, dict[str, float]]  # Query -> passage -> score.
 
 
 def rank(
-  model: vectors.TextEncoder,
+  model: vectors.TextEncoder | None,
   collection: Collection,
   *,
+  by_words: bool = False,
   depth: int = DEPTH,
   progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Run:
-  """Returns the passages nearest to each query, by the cosine of their vectors.
+) -> dict[str, Run]:
+  """Returns {"BM25": run, "vectors": run, "both": run}, or those asked for.
 
-  Queries and passages are embedded after the model's prompts for them, pooled
-  as the model was trained. A passage of the query's own id is left out: in
-  collections in which queries are passages, it is the query. `depth` is the
-  number of passages for each query; `progress` gets (texts done, texts), of
-  queries, then of passages.
+  A passage of score 0 has no rank, and one of the query's own id is left out:
+  in collections in which queries are passages, it is the query. `depth` is the
+  number of passages for each query; the rest is as in `cosines`.
   """
-  queries, passages = list(collection.queries), list(collection.passages)
-  places, q = embed(model, "query", [*collection.queries.values()], progress)
-  queries = [queries[i] for i in places]
-  places, p = embed(
-    model, "document", [*collection.passages.values()], progress
-  )
-  passages = [passages[i] for i in places]
-  found = search.nearest(q, p, top=depth + 1)
-  run = {}
-  for query, (rows, cosines) in zip(queries, found, strict=True):
-    names = [passages[row] for row in rows]
-    hits = zip(names, map(float, cosines), strict=True)
-    run[query] = dict([hit for hit in hits if hit[0] != query][:depth])
-  return run
+  passages, texts = zip(*collection.passages.items(), strict=True)
+  asked = [*collection.queries.values()]
+  scores: dict[str, Iterator[np.ndarray]] = {}
+  if by_words:
+    scores["BM25"] = map(bm25.index(texts), asked)
+  if model:
+    scores["vectors"] = cosines(model, asked, texts, progress)
+  runs: dict[str, Run] = {}
+  for query, *each in zip(collection.queries, *scores.values(), strict=True):
+    found = dict(zip(scores, each, strict=True))
+    if len(each) > 1:
+      found["both"] = fusion.fused(each)
+    for column, x in found.items():
+      best = search.best(x, depth + 1).tolist()
+      kept = [i for i in best if x[i] and passages[i] != query][:depth]
+      run = runs.setdefault(column, {})
+      run[query] = {passages[i]: float(x[i]) for i in kept}
+  return runs
 
 
-def rank_by_words(collection: Collection, *, depth: int) -> Run:
-  """Returns the passages of each query that BM25 scores above 0, as `rank`."""
-  names, texts = zip(*collection.passages.items(), strict=True)
-  found, run = bm25.scores([*collection.queries.values()], texts), {}
-  for query, scores in zip(collection.queries, found, strict=True):
-    best = np.argsort(-scores, kind="stable")[: depth + 1]
-    kept = [i for i in best if scores[i] > 0 and names[i] != query][:depth]
-    run[query] = {names[i]: float(scores[i]) for i in kept}
-  return run
-
-
-def embed(
+def cosines(
   model: vectors.TextEncoder,
-  prompt: str,
-  texts: Sequence[str],
+  queries: Sequence[str],
+  passages: Sequence[str],
   progress: Callable[[int, int], None] = lambda done, total: None,
-) -> tuple[np.ndarray, np.ndarray]:
-  """Returns (places [m], vectors [m, C]) of the texts that have a vector.
+) -> Iterator[np.ndarray]:
+  """Returns each query's cosines [n] with the passages; 0 without a vector.
 
-  Vectors are pooled as the model was trained, after its prompt of that name,
-  query or document, if it has one. `progress` gets (texts done, texts).
-
-  Raises:
-    ConfigError: no text has a vector.
+  They are embedded after the model's prompts for them, pooled as it was
+  trained. `progress` gets (texts done, texts), of queries, then of passages.
   """
   options = vectors.resolve_options(
     vectors.VectorOptions(unit="sentence", pool=""), model
   )
-  before = model.sentences.prompts.get(prompt, "")
-  lines = (Text(before + text, line=i) for i, text in enumerate(texts))
-  made, places = [], []
-  for part in vectors.embed(model, lines, options):
-    made.append(part)
-    places += [text.line for text in part.sources]
-    progress(places[-1] + 1, len(texts))
-  return np.array(places), vectors.collect(made).values
+
+  def embed(prompt: str, texts: Sequence[str]):
+    before = model.sentences.prompts.get(prompt, "")
+    lines = (Text(before + text, line=i) for i, text in enumerate(texts))
+    made, places = [], []
+    for part in vectors.embed(model, lines, options):
+      made.append(part)
+      places += [text.line for text in part.sources]
+      progress(places[-1] + 1, len(texts))
+    m = len(places)
+    at = np.ones(m, np.float32), (places, np.arange(m))
+    return sparse.csr_array(at, (len(texts), m)) @ vectors.collect(made).values
+
+  return search.cosines(embed("query", queries), embed("document", passages))
 
 
 def in_order(scores: Mapping[str, float]) -> list[str]:

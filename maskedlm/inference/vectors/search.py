@@ -16,6 +16,7 @@ from scipy import sparse
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.parse_json import parse_json
+from maskedlm.inference import fusion
 from maskedlm.inference.vectors import (
   codes,
   similarity,
@@ -47,6 +48,16 @@ class Index(NamedTuple):
 class Hit(NamedTuple):
   """A sentence, and the cosine of its vector and the query's."""
 
+  cosine: float
+  text: str
+  file: str
+  line: int
+
+
+class Scored(NamedTuple):
+  """A sentence with a score that decides instead of its cosine."""
+
+  score: float
   cosine: float
   text: str
   file: str
@@ -109,8 +120,10 @@ def search(
   *,
   top: int = 5,
   candidates: int | None = None,
-) -> list[list[Hit]]:
-  """Returns the `top` nearest sentences to each query, nearest first.
+  words: Callable[[str], np.ndarray] | None = None,
+) -> list[list[Any]]:
+  """Returns the `top` nearest sentences to each query as Hits, nearest first,
+  or with `words`, bm25.index of all_texts(index), the best by both as Scored.
 
   The model is the one that made the index. The candidates are those nearest by
   their codes, whose vectors are compared: 0 for all vectors; None for
@@ -131,12 +144,26 @@ def search(
       "0 for all."
     )
   x = _embed(model, index, queries)
+  if words:
+    each = zip(cosines(x, index.vectors), map(words, queries), strict=True)
+    return [_by_both(index, pair, top) for pair in each]
   if index.codes is None or candidates == 0:
     found = nearest(x, index.vectors, top=top)
   else:
     few = candidates or CANDIDATES * top
     found = rescored(x, index.vectors, index.codes, top=top, candidates=few)
   return [[_hit(index, *hit) for hit in zip(*x, strict=True)] for x in found]
+
+
+def _by_both(index: Index, pair, top: int) -> list[Scored]:
+  x = fusion.fused(pair)
+  hits = [(i, _hit(index, i, pair[0][i])) for i in best(x, top).tolist()]
+  return [Scored(float(x[i]), *hit) for i, hit in hits]
+
+
+def all_texts(index: Index) -> list[str]:
+  """Returns the sentence of each vector."""
+  return [_hit(index, i, 0).text for i in range(len(index.texts))]
 
 
 def _embed(model, index: Index, queries: Sequence[str]) -> np.ndarray:
@@ -166,6 +193,19 @@ def rescored(
     yield rows[places], cosines
 
 
+def best(scores: np.ndarray, count: int) -> np.ndarray:
+  """Returns the places of the `count` largest scores [n]; equals in order."""
+  few = np.argpartition(-scores, min(count, len(scores)) - 1)[:count]
+  return few[np.lexsort((few, -scores[few]))]
+
+
+def cosines(queries, x) -> Iterator[np.ndarray]:
+  """Yields the cosines [n] of each query [q, C] with all of x [n, C]."""
+  for begin in range(0, queries.shape[0], 64):
+    made = _products(queries[begin : begin + 64], x)
+    yield from np.concatenate([*made], axis=1)
+
+
 def nearest(
   queries, x, *, top: int, decode: Callable | None = None
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -175,17 +215,25 @@ def nearest(
   are fewer. Rows of equal cosine are in the order of x. A vector of zeros has
   the cosine 0 with every other. Sparse vectors are compared by their products.
   """
-  n, is_sparse = x.shape[0], sparse.issparse(x)
-  scaled: Callable = (lambda x: x) if is_sparse else similarity.scaled
+  n = x.shape[0]
   for begin in range(0, queries.shape[0], QUERIES):
-    unit = scaled(queries[begin : begin + QUERIES])
-    best = np.full((unit.shape[0], min(top, n)), -np.inf, unit.dtype)
+    some = queries[begin : begin + QUERIES]
+    best = np.full((some.shape[0], min(top, n)), -np.inf, some.dtype)
     rows = np.zeros(best.shape, np.int64)
-    for first in range(0, n, BLOCK):
-      block = x[first : first + BLOCK]
-      cosines = unit @ scaled(decode(block) if decode else block).T
-      _keep_best(best, rows, cosines.toarray() if is_sparse else cosines, first)
+    for i, found in enumerate(_products(some, x, decode)):
+      _keep_best(best, rows, found, i * BLOCK)
     yield from zip(rows, best, strict=True)
+
+
+def _products(queries, x, decode: Callable | None = None):
+  """Yields the cosines [q, <= BLOCK] of queries and each block of x."""
+  is_sparse = sparse.issparse(x)
+  scaled: Callable = (lambda x: x) if is_sparse else similarity.scaled
+  unit = scaled(queries)
+  for begin in range(0, x.shape[0], BLOCK):
+    block = x[begin : begin + BLOCK]
+    found = unit @ scaled(decode(block) if decode else block).T
+    yield found.toarray() if is_sparse else found
 
 
 def _keep_best(best, rows, cosines, first: int) -> None:

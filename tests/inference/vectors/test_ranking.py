@@ -134,7 +134,8 @@ def test_evaluate(workdir, tmp_path, capsys):
     vectors.open_text_encoder(workdir),
     beir.read_collection(source),
   )
-  run = ranking.rank(model, found, depth=2)
+  assert "no column BM25" not in capsys.readouterr().err
+  run = ranking.rank(model, found, depth=2)["vectors"]
   assert [len(hits) for hits in run.values()] == [2, 2, 2]
   for option in "--mask_rate=0.2", "--batch_size=7":
     assert main.main([*argv, option]) == 2

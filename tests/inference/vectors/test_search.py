@@ -8,7 +8,8 @@ import pytest
 import maskedlm
 from helpers import vector_encoder
 from maskedlm.cli import main
-from maskedlm.inference.vectors import search
+from maskedlm.inference import bm25
+from maskedlm.inference.vectors import search, vectors
 
 LINES = [
   "the cat sat on the mat",
@@ -103,6 +104,33 @@ def test_the_verb(made, capsys):
   assert answer["nearest"][0]["text"] == LINES[6]
   assert main.main(["search", *argv, LINES[6]]) == 0
   assert f"1.000  {LINES[6]}" in capsys.readouterr().out
+
+
+def test_words_are_joined(made, capsys):
+  pytest.importorskip("bm25s")
+  workdir, folder = made
+  model, query = vectors.open_text_encoder(workdir), "the red cat"
+  index = search.open_index(folder / "v.npz", model)
+  texts = search.all_texts(index)
+  assert texts == [line for line in LINES if line]
+  words = bm25.index(texts)
+  (hits,) = search.search(model, index, [query], top=9, words=words)
+  (nearest,) = search.search(model, index, [query], top=9)
+  cosines = {(hit.text, hit.line): hit.cosine for hit in nearest}
+  x = np.array([cosines[text, LINES.index(text) + 1] for text in texts])
+  each = x, words(query)
+  both = sum((x - np.mean(x)) / np.std(x) for x in each)
+  order = np.argsort(-both, kind="stable")
+  assert [hit.text for hit in hits] == [texts[i] for i in order]
+  np.testing.assert_allclose([hit[0] for hit in hits], both[order], atol=1e-4)
+  for hit in hits:
+    assert hit.cosine == pytest.approx(cosines[hit.text, hit.line], abs=1e-6)
+  argv = [f"--checkpoint={workdir}", f"--vectors={folder / 'v.npz'}", "--bm25"]
+  capsys.readouterr()
+  assert main.main(["vectors", "search", *argv, "--top_k=1", query]) == 0
+  assert f"{hits[0].score:.3f}  {hits[0].text}" in capsys.readouterr().out
+  assert main.main(["vectors", "search", *argv, "--candidates=9", query]) == 2
+  assert "has no effect with --bm25" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
