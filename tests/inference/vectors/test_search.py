@@ -130,7 +130,7 @@ def test_words_are_joined(made, capsys):
   assert main.main(["vectors", "search", *argv, "--top_k=1", query]) == 0
   assert f"{hits[0].score:.3f}  {hits[0].text}" in capsys.readouterr().out
   assert main.main(["vectors", "search", *argv, "--candidates=9", query]) == 2
-  assert "has no effect with --bm25" in capsys.readouterr().err
+  assert "has no effect beside --bm25" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
