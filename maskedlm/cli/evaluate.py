@@ -158,13 +158,12 @@ class Evaluate:
       runs, last = runs | {"reranked": run, "joined": joined}, "reranked"
     console.clear_progress()
     scores = {n: ranking.measure(x, collection) for n, x in runs.items()}
-    queries, passages = len(collection.queries), len(collection.passages)
+    n, m = len(collection.queries), len(collection.passages)
     if self.json:
-      counts = {"queries": queries, "passages": passages}
-      console.print_json({**counts, **scores[last], "rankings": scores})
+      own = {"queries": n, "passages": m, **scores[last]}
+      console.print_json({**own, "rankings": scores})
     else:
-      head = f"{counted(queries, 'query')}, {counted(passages, 'passage')}"
-      print(f"{data}: {head}")
+      print(f"{data}: {counted(n, 'query')}, {counted(m, 'passage')}")
       print(" " * 12 + "".join(f"{name:>10}" for name in runs))
       for name in scores[last]:
         columns = (f"{x[name]:>10.4f}" for x in scores.values())

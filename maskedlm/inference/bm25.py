@@ -25,11 +25,10 @@ def index(passages: Sequence[str]) -> Callable[[str], np.ndarray]:
   tokens, made = bm25s.tokenize([*passages], **how), bm25s.BM25()
   if has_words := any(tokens):
     made.index(tokens, show_progress=False)
+  none = np.zeros(len(passages), np.float32)
 
   def scores(query: str) -> np.ndarray:
     (own,) = bm25s.tokenize([query], **how)
-    if own and has_words:
-      return made.get_scores(own)
-    return np.zeros(len(passages), np.float32)
+    return made.get_scores(own) if own and has_words else none
 
   return scores

@@ -11,7 +11,7 @@ Moreira et al. 2024, arXiv:2407.15831, here for negative scores as well). The
 scores s are the teacher's, or else the model's, or else BM25's.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -103,10 +103,7 @@ def cosines(
 
 
 def window(
-  scores: np.ndarray,
-  floor: float,
-  left_out: frozenset[int],
-  ranks: tuple[int, int],
+  scores: np.ndarray, floor: float, left_out: Set[int], ranks: tuple[int, int]
 ) -> list[int]:
   """Returns the passages from the first to the last of `ranks`, best first.
 
