@@ -63,7 +63,7 @@ setuptools.setup(
     "zstandard",
   ],
   extras_require={
-    "bm25": ["bm25s>=0.3"],  # maskedlm mine --bm25.
+    "bm25": ["bm25s>=0.3"],  # Words: mine, search, evaluate.
     "beam": ["apache-beam>=2.70"],  # maskedlm prepare --runner=beam.
     "cuda": ["jax[cuda13]"],
     "demo": ["werkzeug>=3"],
