@@ -41,9 +41,6 @@ def get_config(kind="pairs"):
     config.task.query = config.task.passage = "text"
     config.task.delete = 0.6
     config.train.epochs = 1
-    # At the end alone: among few texts each soon finds itself, and the first
-    # checkpoint that does would be the best.
-    config.train.evals_per_epoch = 0.1
     return config
   config.data.train = f"{base.data_dir()}/squad/train-v1.1.json"
   config.data.length = 256

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from maskedlm.config import overrides
 from maskedlm.finetune import config as configs
-from maskedlm.finetune import options, predict, run
+from maskedlm.finetune import predict, run
 from maskedlm.inference import model as api
 from maskedlm.interop.huggingface import exporter
 
@@ -23,15 +22,6 @@ def write(path, count, seed):
     ]
     lines.append("\t".join(made) + "\n")
   path.write_text("".join(lines))
-
-
-def test_the_last_checkpoint_of_texts_alone_is_the_best():
-  """Each text finds itself soon: ranks would choose an early one."""
-  file = "configs/embedder.py:unlabelled"
-  c = overrides.load_config(file, validate=configs.validate)
-  c.train.epochs = 3
-  steps = options.EpochOptions(**c.train).in_steps(12)
-  assert steps.eval_every == steps.num_steps == 36
 
 
 def test_a_run_learns_and_its_vectors_are_embeds(encoder, tmp_path, capsys):
