@@ -1,6 +1,7 @@
 """Collections to search: files, ranking, measures, and `evaluate`."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -134,9 +135,18 @@ def test_evaluate(workdir, tmp_path, capsys):
     vectors.open_text_encoder(workdir),
     beir.read_collection(source),
   )
-  assert "no column BM25" not in capsys.readouterr().err
   run = ranking.rank(model, found, depth=2)["vectors"]
   assert [len(hits) for hits in run.values()] == [2, 2, 2]
   for option in "--mask_rate=0.2", "--batch_size=7":
     assert main.main([*argv, option]) == 2
     assert option in capsys.readouterr().err
+
+
+def test_evaluate_without_bm25s(workdir, tmp_path, capsys, monkeypatch):
+  """What is missing is said; with it, there are two columns more."""
+  argv = ["evaluate", f"--checkpoint={workdir}", f"--data={write(tmp_path)}"]
+  monkeypatch.setitem(sys.modules, "bm25s", None)
+  assert main.main(argv) == 0
+  printed = capsys.readouterr()
+  assert printed.out.splitlines()[1].split() == ["vectors"]
+  assert "no column BM25: pip install 'maskedlm[bm25]'" in printed.err
