@@ -32,6 +32,13 @@ GROUPED = {
   "embedding_width": 8,
 }
 
+# Heads on both axes: a mask decoder above one layer, and RTD.
+DISENTANGLED = {
+  "position": "disentangled",
+  "type_vocab_size": 0,
+  "num_layers": 4,
+}
+
 
 def losses_on(config, task, axes):
   """Returns the losses of four steps on a mesh, and the parameters."""
@@ -70,8 +77,12 @@ def test_losses_do_not_depend_on_the_mesh(task, axes, capfd):
 
 @pytest.mark.parametrize(
   ("objective", "model", "rule"),
-  [("roberta", MODERN, "muon"), ("causal", GROUPED, "adam")],
-  ids=["modern, with Muon", "causal, grouped"],
+  [
+    ("roberta", MODERN, "muon"),
+    ("causal", GROUPED, "adam"),
+    ("deberta", DISENTANGLED, "adam"),
+  ],
+  ids=["modern, with Muon", "causal, grouped", "deberta"],
 )
 def test_newer_encoders_do_not_depend_on_the_mesh(
   tiny, objective, model, rule, capfd

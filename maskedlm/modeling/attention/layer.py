@@ -7,6 +7,7 @@ only `plain` makes an array of it. They know nothing of grouped-query attention:
 the layer repeats keys and values for the queries that share them.
 """
 
+import math
 from typing import Any
 
 import jax
@@ -70,6 +71,7 @@ def scores(
   return jnp.where(to_array(mask), made, -1e9)
 
 
+@jax.custom_vjp
 def distance_scores(
   query: Float[Array, "B L H K"],
   key: Float[Array, "B S H K"],
@@ -80,7 +82,8 @@ def distance_scores(
 
   They are the content-to-position and position-to-content terms of DeBERTa
   (arXiv:2006.03654, equation 4), of rows as positions.distance_rows numbers
-  them.
+  them. The gradient, reverse mode only, is `_distance_gradient`: that of the
+  lookup would add L^2 H numbers one by one.
   """
   L = query.shape[1]
   down = L - jnp.arange(2 * L)  # Distances, of which the first occurs nowhere.
@@ -103,6 +106,43 @@ def distance_scores(
   of_keys = of_pairs(key, of_query, positions.distance_rows(-down))
   both = of_queries.astype(jnp.float32) + of_keys.swapaxes(2, 3)
   return both.swapaxes(0, 1)
+
+
+def _distance_gradient(saved, slope: Float[Array, "B H L S"]):
+  """Returns the gradient of `distance_scores` by its arguments.
+
+  It is by matmuls with a vector for each distance. As a block of b queries has
+  L + b of them, blocks save work.
+  """
+  B, L, H, K = saved[0].shape
+  n = math.gcd(L, 4)
+  b = L // n
+  down = b * (jnp.arange(n)[:, None] + 1) - jnp.arange(L + b)
+
+  def of_pairs(slope, x, table, rows):
+    # The inverse of shortening rows above.
+    slope = slope.astype(x.dtype).reshape(B, H, n, b, L)
+    slope = slope.transpose(1, 2, 0, 3, 4)
+    slope = jnp.pad(slope, [(0, 0)] * 4 + [(0, b - 1)]).reshape(H, n, B, -1)
+    slope = jnp.pad(slope, [(0, 0)] * 3 + [(b, 0)]).reshape(H, n, B, b, L + b)
+    # The smaller operands are turned: XLA:CPU would turn the larger ones.
+    vectors = table[rows].transpose(2, 0, 1, 3)
+    of_x = jnp.einsum("HnBbW,HnWK->HnBbK", slope, vectors)
+    blocks = x.reshape(B, n, b, H, K).transpose(3, 1, 4, 0, 2)
+    of_rows = jnp.einsum("HnKBb,HnBbW->HnKW", blocks, slope)
+    of_table = jnp.zeros_like(table).at[rows].add(of_rows.transpose(1, 3, 0, 2))
+    return of_x.transpose(2, 1, 3, 0, 4).reshape(x.shape), of_table
+
+  query, key, of_query, of_key = saved
+  above, below = positions.distance_rows(down), positions.distance_rows(-down)
+  query, of_key = of_pairs(slope, query, of_key, above)
+  key, of_query = of_pairs(slope.swapaxes(2, 3), key, of_query, below)
+  return query, key, of_query, of_key
+
+
+distance_scores.defvjp(
+  lambda *saved: (distance_scores(*saved), saved), _distance_gradient
+)
 
 
 def entropy(

@@ -25,18 +25,29 @@ def small_config(**model):
 def terms(query, key, of_query, of_key):
   """Returns the sum of both terms by a lookup for each pair of tokens."""
   column = np.arange(query.shape[1])
-  rows = np.asarray(positions.distance_rows(column[:, None] - column))
-  first = np.einsum("BLHK,LSHK->BHLS", query, of_key[rows])
-  return first + np.einsum("BSHK,LSHK->BHLS", key, of_query[rows])
+  rows = positions.distance_rows(column[:, None] - column)
+  first = jnp.einsum("BLHK,LSHK->BHLS", query, of_key[rows])
+  return first + jnp.einsum("BSHK,LSHK->BHLS", key, of_query[rows])
 
 
-@pytest.mark.parametrize("length", [1, 13, 129, 600])
+@pytest.mark.parametrize("length", [1, 13, 64, 129, 600])
 def test_terms_of_distances(length):
   rng = np.random.default_rng(0)
   query, key = rng.standard_normal((2, 2, length, 3, 5)).astype(np.float32)
   table = rng.standard_normal((2, 512, 3, 5)).astype(np.float32)
-  ours = jax.jit(layer.distance_scores)(query, key, *table)
-  np.testing.assert_allclose(ours, terms(query, key, *table), atol=1e-4)
+  args = query, key, *table
+  ours = jax.jit(layer.distance_scores)(*args)
+  np.testing.assert_allclose(ours, terms(*args), atol=1e-4)
+  slope = rng.standard_normal(ours.shape).astype(np.float32)
+
+  def gradient(function):
+    back = jax.jit(lambda *args: jax.vjp(function, *args)[1](slope))
+    return back(*args)
+
+  for found, wanted in zip(
+    gradient(layer.distance_scores), gradient(terms), strict=True
+  ):
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-3)
 
 
 def test_scores_and_entropy_by_numpy():
