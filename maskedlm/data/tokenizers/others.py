@@ -78,6 +78,13 @@ class Beside(NamedTuple):
     """Whether a model's ids are not those of its sentencepiece model."""
     return self.class_name.startswith(_SHIFTED)
 
+  @property
+  def adds_rules(self) -> bool:
+    """Whether a class has rules beside its sentencepiece model."""
+    if self.class_name.startswith(("deberta-v2", "DebertaV2")):
+      return bool(self.options.get("split_by_punct"))
+    return "Tokenizer" in self.class_name
+
 
 def read(path: str | os.PathLike, *, lowercase: bool | None = None) -> Backend:
   """Returns tokenizer.load_tokenizer's backend; arguments and errors are its.
@@ -93,7 +100,7 @@ def read(path: str | os.PathLike, *, lowercase: bool | None = None) -> Backend:
   elif (
     place.is_dir()
     and file.suffix == ".model"
-    and (beside.shifts_ids or "Tokenizer" in beside.class_name)
+    and (beside.shifts_ids or beside.adds_rules)
   ):
     why = [f"the class {beside.class_name!r} adds its own rules to it"]
   else:

@@ -16,14 +16,15 @@ from tokenizers import processors
 from maskedlm.core.errors import InteropError
 from maskedlm.core.parse_json import parse_json
 from maskedlm.data.tokenizers import lost_text, tokenizer
-from maskedlm.data.tokenizers.libraries import without_training
+from maskedlm.data.tokenizers.libraries import FILE_NAMES, without_training
+from maskedlm.data.tokenizers.sentencepiece_model import CONTROL, encode_piece
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.interop.huggingface import json_files, unigram_json
 from maskedlm.interop.huggingface.match_tensors import first_names
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.runtime import output_files
 
-FILE = "tokenizer.json"
+FILE, SENTENCEPIECE = FILE_NAMES
 
 
 class PairTemplate(NamedTuple):
@@ -55,8 +56,7 @@ def import_tokenizer(
     log: called with a line if files disagree, or differ from transformers.
 
   Raises:
-    InteropError: the tokenizer has more tokens than the model, or its file
-      can't be padded.
+    InteropError: the tokenizer has more tokens than the model.
     CorpusError: as for tokenizer.load_tokenizer.
   """
   read = tokenizer.load_tokenizer(folder)
@@ -81,16 +81,16 @@ def import_tokenizer(
     _log_special(folder, definition, read, log)
     read = tokenizer.load_tokenizer(out)
     read.save(out)  # In the form that its sha256 refers to.
+  elif unused := range(read.vocab_size, vocab_size):
+    content = (out / SENTENCEPIECE).read_bytes()
+    for index in unused:
+      content += encode_piece(_unused(index)["content"], kind=CONTROL)
+    output_files.write_bytes(out / SENTENCEPIECE, content)
+    read = tokenizer.load_tokenizer(out)
   if read.vocab_size > vocab_size:
     raise InteropError(
       f"the tokenizer in {folder} has {read.vocab_size} tokens, the model "
       f"{vocab_size} rows: it belongs to another model."
-    )
-  if read.vocab_size < vocab_size:
-    raise InteropError(
-      f"the tokenizer in {folder} has {read.vocab_size} tokens, the model "
-      f"{vocab_size} rows, and the file can't be padded: save it as "
-      "tokenizer.json with as many tokens."
     )
   return read
 

@@ -5,9 +5,11 @@ import json
 import jax
 import numpy as np
 import pytest
+import sentencepiece
 
-from helpers import peers, task_files
-from maskedlm.core.errors import InteropError
+from helpers import peers, task_files, tokenizer_texts
+from maskedlm.core.errors import CorpusError, InteropError
+from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import run
 from maskedlm.interop.huggingface import exporter, importer
@@ -104,3 +106,58 @@ def test_an_imported_one_is_tuned_and_opened_by_transformers(tmp_path):
   peers.transformers.AutoTokenizer.from_pretrained(out)
   theirs = peers.transformers.AutoModelForSequenceClassification
   assert theirs.from_pretrained(out).config.norm_rel_ebd == "layer_norm"
+
+
+TEXTS = ["the  cat sat", " A dog.", "unknown \u4e2d here", "[MASK] \nx", ""]
+
+
+def publish_spm(folder, **stated):
+  """Saves a model of 320 rows with spm.model, as the published ones are."""
+  save(folder, vocab_size=320)
+  for path in folder.glob("*token*"):
+    path.unlink()
+  names = {"pad": "[PAD]", "bos": "[CLS]", "eos": "[SEP]", "unk": "[UNK]"}
+  tokenizer_texts.train_sentencepiece(
+    folder / "spm.model",
+    **{f"{role}_id": i for i, role in enumerate(names)},
+    **{f"{role}_piece": name for role, name in names.items()},
+  )
+  stated = {"do_lower_case": False, "vocab_type": "spm"} | stated
+  (folder / "tokenizer_config.json").write_text(json.dumps(stated))
+
+
+@pytest.mark.parametrize(
+  "stated", [{}, {"tokenizer_class": "DebertaV2Tokenizer"}]
+)
+def test_the_ids_of_spm_model(tmp_path, stated):
+  folder, ours, out = (tmp_path / name for name in ("theirs", "ours", "out"))
+  publish_spm(folder, **stated)
+  importer.import_model(folder, ours, part="encoder", log=print)
+  made = load_tokenizer(ours / "tokenizer")
+  # 300 pieces, then [MASK]; the other rows of the model have no token.
+  assert (made.vocab_size, *made.special) == (320, 0, 3, 1, 2, 300)
+  assert [made.tokens(i) for i in (300, 301)] == ["[MASK]", "[unused row 301]"]
+  library = sentencepiece.SentencePieceProcessor(
+    model_file=str(folder / "spm.model")
+  )
+  theirs = peers.transformers.AutoTokenizer.from_pretrained(folder)
+  assert type(theirs).__name__ == "DebertaV2Tokenizer"
+  exporter.export_huggingface(ours, out, log=print)
+  again = peers.transformers.AutoTokenizer.from_pretrained(out)
+  for text in TEXTS:
+    ids = made.encode(text).ids.tolist()
+    assert ids == library.encode(text)
+    for tokenizer in (theirs, again):
+      if "[MASK]" not in text:  # Which is a special token only there.
+        assert ids == tokenizer(text, add_special_tokens=False)["input_ids"]
+  pair = again("the cat", "sat")["input_ids"]
+  assert pair == theirs("the cat", "sat")["input_ids"]
+
+
+def test_other_rules_beside_spm_model_are_refused(tmp_path):
+  publish_spm(tmp_path / "theirs", split_by_punct=True)
+  with pytest.raises(CorpusError, match="'deberta-v2' adds its own rules"):
+    importer.import_model(
+      tmp_path / "theirs", tmp_path / "ours", part="encoder", log=print
+    )
+  assert not (tmp_path / "ours").exists()

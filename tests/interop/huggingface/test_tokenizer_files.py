@@ -181,7 +181,7 @@ def test_gemmas_vocabulary(tmp_path):
   ("kind", "rows", "expected"),
   [
     ("wordpiece", 130, "has 131 tokens, the model 130 rows"),
-    ("unigram", 131, "117 tokens, the model 131 rows, and"),
+    ("unigram", 116, "has 117 tokens, the model 116 rows"),
   ],
 )
 def test_another_number_of_tokens_than_rows(tmp_path, kind, rows, expected):
