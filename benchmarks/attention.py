@@ -7,8 +7,8 @@ without dropout. Prints, for each length and kind of rows: the median time of a
 call (implementations take turns), the CPU time of all cores, the temporary
 memory of the compiled program, and how far results and gradients are from
 xla's (see `apart`). The kinds are one text with padding, packed texts of an
-eighth of the row, and one text with a window of 128 tokens. What needs more
-memory than --memory is not run.
+eighth of the row, and one text with a window of 128 tokens; `distances` is xla
+with DeBERTa's terms. What needs more memory than --memory is not run.
 """
 
 import argparse
@@ -26,10 +26,13 @@ from ml_collections import ConfigDict
 from maskedlm.modeling.attention import dispatch as choice
 from maskedlm.modeling.attention import layer as attention
 from maskedlm.modeling.attention.mask import AttentionMask
+from maskedlm.modeling.positions import BUCKETS
 from maskedlm.runtime import startup
 from maskedlm.training import sharding
 
 KINDS = ("one text", "packed", "window")
+DISTANCES = "distances"
+IMPLEMENTATIONS = (*choice.IMPLEMENTATIONS[1:], DISTANCES)
 
 
 def make_mask(kind: str, rows: int, length: int) -> AttentionMask:
@@ -43,30 +46,35 @@ def make_mask(kind: str, rows: int, length: int) -> AttentionMask:
   )
 
 
-def layer(name: str, mask: AttentionMask):
+def layer(name: str, mask: AttentionMask, gradients: bool):
   """Returns (qkv, gradient of the result) -> (result, gradient of qkv)."""
   real = mask.segment_ids[:, :, None, None] > 0
 
   def forward(qkv):  # The result on padding is never read.
-    query, key, value = (qkv[:, :, i] for i in range(3))
-    y = attention.attend(query, key, value, mask, implementation=name)
+    qkv, seen, kernel = [qkv[:, :, i] for i in range(3)], mask, name
+    if name == DISTANCES:  # The table is made of keys, so it has a gradient.
+      table = jnp.resize(qkv[1][0], (2 * BUCKETS, *qkv[1].shape[2:]))
+      seen, kernel = mask._replace(relative=(table, table)), "xla"
+    y = attention.attend(*qkv, seen, implementation=kernel)
     return jnp.where(real, y, 0)
 
   def run(qkv, gradient):
+    if not gradients:
+      return (forward(qkv),)
     y, backward = jax.vjp(forward, qkv)
     return y, *backward(gradient)
 
   return run
 
 
-def compile_layer(name: str, mask: AttentionMask, shape, dtype):
+def compile_layer(name: str, mask: AttentionMask, gradients, shape, dtype):
   """Returns the compiled layer for this machine, over a mesh as in training."""
   B, L, H, K = shape
   x = jax.ShapeDtypeStruct((B, L, 3, H, K), dtype)
   y = jax.ShapeDtypeStruct(shape, dtype)
   sizes = ConfigDict(dict.fromkeys(sharding.AXES, 1))
   with jax.set_mesh(sharding.make_mesh(sizes, jax.devices()[:1])):
-    return jax.jit(layer(name, mask)).lower(x, y).compile()
+    return jax.jit(layer(name, mask, gradients)).lower(x, y).compile()
 
 
 def compile_all(names, *options) -> dict:
@@ -96,7 +104,7 @@ def differences(programs, args) -> dict[str, float]:
   return {
     name: float(np.max([*map(float, map(apart, program(*args), expected))]))
     for name, program in programs.items()
-    if name != "xla"
+    if name not in ("xla", DISTANCES)
   }
 
 
@@ -154,9 +162,8 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
   parser.add_argument("--head_size", type=arguments.count, default=64)
   parser.add_argument("--dtype", help="default: float32 on CPU, else bfloat16")
   parser.add_argument("--kinds", default=",".join(KINDS))
-  parser.add_argument(
-    "--implementations", default=",".join(choice.IMPLEMENTATIONS[1:])
-  )
+  parser.add_argument("--implementations", default=",".join(IMPLEMENTATIONS))
+  parser.add_argument("--forward", action="store_true", help="no gradients")
   parser.add_argument("--repeats", type=arguments.count, default=5)
   parser.add_argument(
     "--memory", type=arguments.amount, default=4, help="GB, at most"
@@ -164,10 +171,8 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
   parser.add_argument("--json", **arguments.TABLE)
   args = parser.parse_args(argv)
   args.implementations = args.implementations.split(",")
-  if not set(args.implementations) <= set(choice.IMPLEMENTATIONS[1:]):
-    parser.error(
-      f"--implementations: of {', '.join(choice.IMPLEMENTATIONS[1:])}"
-    )
+  if not set(args.implementations) <= set(IMPLEMENTATIONS):
+    parser.error(f"--implementations: of {', '.join(IMPLEMENTATIONS)}")
   return args
 
 
@@ -189,16 +194,14 @@ def main():
     for kind in args.kinds.split(","):
       mask = make_mask(kind, args.rows, length)
       case = choice.Case(
-        **machine,
-        length=length,
-        head_size=args.head_size,
-        dtype=dtype,
-        dropout=0.0,
+        **machine, length=length, head_size=shape[-1], dtype=dtype, dropout=0.0
       )
       names = [
-        name for name in args.implementations if not choice.refusal(name, case)
+        name
+        for name in args.implementations
+        if name == DISTANCES or not choice.refusal(name, case)
       ]
-      programs = compile_all(names, mask, shape, dtype)
+      programs = compile_all(names, mask, not args.forward, shape, dtype)
       names = list(programs)
       memory = {
         name: program.memory_analysis().temp_size_in_bytes / 1e6
