@@ -7,12 +7,17 @@ from ml_collections import ConfigDict
 from maskedlm.training import sharding, step
 
 
-def train_on(config, task, axes, *, num_steps, accumulate=1):
-  """Returns (stats of each step, parameters) of the first steps on a mesh."""
-  mesh = sharding.make_mesh(
+def make_mesh(axes) -> jax.sharding.Mesh:
+  """Returns a mesh of as many devices as the axes of sharding.AXES need."""
+  return sharding.make_mesh(
     ConfigDict(dict(zip(sharding.AXES, axes, strict=True))),
     jax.devices()[: int(np.prod(axes))],
   )
+
+
+def train_on(config, task, axes, *, num_steps, accumulate=1):
+  """Returns (stats of each step, parameters) of the first steps on a mesh."""
+  mesh = make_mesh(axes)
   config = config.copy_and_resolve_references()
   config.train.update(num_steps=12, accumulate=accumulate)
   made = step.over_mesh(config, task, mesh)

@@ -9,6 +9,7 @@ from maskedlm.config import defaults as config_lib
 from maskedlm.config import overrides
 from maskedlm.data.corpus import store
 from maskedlm.pretraining import objectives
+from maskedlm.training import sharding, step
 
 MODERN = {
   "type_vocab_size": 0,
@@ -46,6 +47,40 @@ def losses_on(config, task, axes):
   return [step["loss"][0] for step in stats], params
 
 
+def config_of(tiny, objective, model):
+  """Returns the config of an objective, of the sizes of `tiny`."""
+  given = overrides.load_config(str(tiny[0]))
+  config = config_lib.default(objective)
+  for section in ("corpus", "tokenizer", "model", "data", "train"):
+    config[section].update(given[section].to_dict())
+  config.model.update(model)
+  config.optimizer.update(learning_rate=3e-3, warmup_steps=5)
+  return config
+
+
+def gradient_on(config, task, axes):
+  """Returns (terms of the loss, gradient) of the first batch on a mesh."""
+  mesh = any_task.make_mesh(axes)
+  made = step.over_mesh(config, task, mesh)
+
+  @jax.jit
+  def gradient(params, batch):
+    corrupt, dropout = jax.random.split(jax.random.key(1))
+    batch = task.corrupt(batch, corrupt)
+
+    def total(params):
+      terms, _ = task.loss(params, batch, dropout, True)
+      means = {name: x / y for name, (x, y) in step.totals(terms).items()}
+      return sum(means.values()), means
+
+    slope, means = jax.grad(total, has_aux=True)(params)
+    return means, slope
+
+  with jax.set_mesh(mesh):
+    batch = sharding.place(task.batch_at("train", 0), mesh)
+    return jax.device_get(gradient(made.init().params, batch))
+
+
 def assert_equal(ours, expected):
   """Checks the losses of steps, and the parameters afterwards."""
   np.testing.assert_allclose(ours[0], expected[0], rtol=1e-5)
@@ -80,19 +115,15 @@ def test_losses_do_not_depend_on_the_mesh(task, axes, capfd):
   [
     ("roberta", MODERN, "muon"),
     ("causal", GROUPED, "adam"),
-    ("deberta", DISENTANGLED, "adam"),
+    pytest.param("deberta", DISENTANGLED, "adam", marks=pytest.mark.slow),
   ],
   ids=["modern, with Muon", "causal, grouped", "deberta"],
 )
 def test_newer_encoders_do_not_depend_on_the_mesh(
   tiny, objective, model, rule, capfd
 ):
-  given = overrides.load_config(str(tiny[0]))
-  config = config_lib.default(objective)
-  for section in ("corpus", "tokenizer", "model", "data", "train"):
-    config[section].update(given[section].to_dict())
-  config.model.update(model)
-  config.optimizer.update(learning_rate=3e-3, warmup_steps=5, rule=rule)
+  config = config_of(tiny, objective, model)
+  config.optimizer.rule = rule
   if "isolate_documents" in config.objective:
     config.objective.isolate_documents = True
   task = objectives.make_task(config, store.open_corpus(tiny[1]))
@@ -101,3 +132,20 @@ def test_newer_encoders_do_not_depend_on_the_mesh(
   assert alone[0][-1] < alone[0][0]
   if rule != "muon":  # It gathers whole matrices.
     assert "rematerialization" not in capfd.readouterr().err
+
+
+def test_gradients_of_both_networks_of_deberta(tiny):
+  """The mask decoder, RTD and the table of distances, split by 4 and by 2."""
+  config = config_of(tiny, "deberta", DISENTANGLED)
+  task = objectives.make_task(config, store.open_corpus(tiny[1]))
+  (terms, ours), (expected, theirs) = (
+    gradient_on(config, task, axes) for axes in ((1, 4, 2), (1, 1, 1))
+  )
+  assert terms.keys() == {"mlm", "discriminator"}
+  for name, value in expected.items():
+    np.testing.assert_allclose(terms[name], value, rtol=1e-5)
+
+  def check(path, a, b):
+    np.testing.assert_allclose(a, b, atol=1e-5 * np.abs(b).max(), err_msg=path)
+
+  jax.tree.map_with_path(check, ours, theirs)
