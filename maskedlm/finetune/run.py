@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
@@ -223,13 +224,19 @@ def make_task(
   def row_flops(length: int) -> float:
     return flops.train_flops(cfg, length, num_predictions=0)
 
-  is_read = config.model.reinit_layers or not config.pretrained
-  init_encoder = masked_lm.init_encoder if is_read else masked_lm.no_encoder
+  def init(key):
+    encoder_key, head_key = jax.random.split(key)
+    if config.model.reinit_layers or not config.pretrained:
+      encoder = masked_lm.init_encoder(cfg, encoder_key)
+    else:  # Replaced: to trace and compile its random numbers takes seconds.
+      encoder = jax.tree.map(jnp.zeros_like, run.start.params["encoder"])
+    return {"encoder": encoder, **app.init(head_key)}
+
   task = Task(
     batch_at=lambda split, step: parts[split].batch_at(step),
     row_ids=lambda split, step: parts[split].row_ids(step),
     num_heldout_batches=heldout.num_steps,
-    init=lambda key: init_params(app, cfg, key, init_encoder),
+    init=init,
     corrupt=lambda batch, key: batch,
     loss=app.loss,
     flops=train_flops,
@@ -314,12 +321,6 @@ def _make_batches(
     f"{layout.length} tokens)"
   )
   return batches, heldout
-
-
-def init_params(app: Application, cfg: EncoderConfig, key, init_encoder):
-  """Returns fresh parameters of the encoder and the heads."""
-  encoder_key, head_key = jax.random.split(key)
-  return {"encoder": init_encoder(cfg, encoder_key), **app.init(head_key)}
 
 
 def _heldout_by_row(task: Task, outputs: Sequence) -> Mapping[str, Any]:

@@ -20,9 +20,15 @@ from maskedlm.modeling.dropout_bits import drop, drop_threshold, random_bits
 DTYPES = {"float32": jnp.float32, "bfloat16": jnp.bfloat16}
 
 
-# The backward pass keeps only the input and recomputes the rest: autodiff of
-# these elementwise functions would keep up to four arrays of its size.
-_recomputed = functools.partial(jax.checkpoint, prevent_cse=False)
+def _recomputed(function):
+  """Returns it so that the backward pass keeps only its input.
+
+  Autodiff of these elementwise functions would keep up to four arrays of its
+  size. XLA:CPU merges both computations unless told not to.
+  """
+  return functools.wraps(function)(
+    lambda x: jax.checkpoint(function, prevent_cse=on_cpu())(x)
+  )
 
 
 @_recomputed
@@ -79,40 +85,35 @@ def contract(x, kernel, number: int):
 
   Both are of one type, and `number` is that of the dimensions of inputs.
   """
-  return (_contract if on_cpu() else jnp.tensordot)(x, kernel, number)
+  if not on_cpu():
+    return jnp.tensordot(x, kernel, number)
+  # XLA:CPU transposes kernels of more dimensions in the backward pass.
+  inputs = math.prod(kernel.shape[:number])
+  y = _matmul(x.reshape(-1, inputs), kernel.reshape(inputs, -1))
+  return y.reshape(*x.shape[: x.ndim - number], *kernel.shape[number:])
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
-def _contract(x, kernel, number: int):
-  """Returns jnp.tensordot(x, kernel, number), with the gradient for CPUs.
+@jax.custom_vjp
+def _matmul(x, kernel):
+  """Returns x @ kernel, with the gradient for CPUs.
 
   XLA:CPU transposes the first operand of the dot that is the kernel's gradient.
   Here that is the narrower of x and the gradient; with autodiff it is always
   the gradient, which is 5.5 times as wide in a gated MLP. For TPUs, where
   layouts are XLA's choice, autodiff's order is the better one.
   """
-  return jnp.tensordot(x, kernel, axes=number)
+  return x @ kernel
 
 
-def _contract_forward(x, kernel, number):
-  return jnp.tensordot(x, kernel, axes=number), (x, kernel)
-
-
-def _contract_backward(number, saved, grad):
+def _matmul_backward(saved, grad):
   x, kernel = saved
-  inputs, features = range(number), range(number, kernel.ndim)
-  tokens = tuple(range(x.ndim - number))
-  last = tuple(range(grad.ndim - len(features), grad.ndim))
-  x_grad = jnp.tensordot(grad, kernel, axes=(last, tuple(features)))
   if x.size <= grad.size:
-    return x_grad, jnp.tensordot(x, grad, axes=(tokens, tokens))
-  kernel_grad = jnp.tensordot(grad, x, axes=(tokens, tokens))
+    return grad @ kernel.T, x.T @ grad
   # Without the barrier XLA swaps the operands to save the transpose.
-  kernel_grad = jax.lax.optimization_barrier(kernel_grad)
-  return x_grad, jnp.moveaxis(kernel_grad, range(-number, 0), inputs)
+  return grad @ kernel.T, jax.lax.optimization_barrier(grad.T @ x).T
 
 
-_contract.defvjp(_contract_forward, _contract_backward)
+_matmul.defvjp(lambda x, kernel: (x @ kernel, (x, kernel)), _matmul_backward)
 
 
 def parts(x, axis: int):
@@ -147,9 +148,12 @@ class Dense(nn.Module):
     if not self.use_bias:
       return y
     bias = self.param("bias", nn.initializers.zeros, self.features)
+    shape = y.shape
+    if on_cpu():  # Else XLA writes its gradient once for each number of axes.
+      y, bias = y.reshape(-1, bias.size), bias.reshape(-1)
     # Added in float32, so that its gradient is summed in float32: over many
     # tokens, sums in bfloat16 are off by a few hundredths.
-    return (y.astype(jnp.float32) + bias).astype(dtype)
+    return (y.astype(jnp.float32) + bias).astype(dtype).reshape(shape)
 
 
 def _mean(x):

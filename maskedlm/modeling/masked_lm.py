@@ -40,15 +40,6 @@ def make_encoder(cfg: EncoderConfig) -> nn.Module:
   return FAMILIES[cfg.family](cfg)
 
 
-def no_encoder(cfg: EncoderConfig, key: Key) -> Params:
-  """Returns zeros as init_encoder's: a checkpoint's replace them.
-
-  XLA takes seconds to compile the random numbers of an encoder.
-  """
-  shapes = jax.eval_shape(lambda: init_encoder(cfg, key))
-  return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-
-
 def encode(
   cfg: EncoderConfig, params: Params, batch: Batch, key: Key, train: bool
 ) -> Float[Array, "B L D"]:

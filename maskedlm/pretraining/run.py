@@ -20,25 +20,10 @@ from maskedlm.data.batches import placeholder_corpus
 from maskedlm.data.corpus import store
 from maskedlm.modeling import architecture
 from maskedlm.modeling.attention import layer
-from maskedlm.pretraining import (
-  corpora,
-  epochs,
-  objectives,
-  predictions,
-)
-from maskedlm.pretraining.config import (
-  PretrainConfig,
-  decide_packing,
-  split,
-)
+from maskedlm.pretraining import corpora, epochs, objectives, predictions
+from maskedlm.pretraining.config import PretrainConfig, decide_packing, split
 from maskedlm.pretraining.initial import init_from, init_tokens
-from maskedlm.runtime import (
-  buckets,
-  console,
-  multihost,
-  output_files,
-  waiting,
-)
+from maskedlm.runtime import buckets, console, multihost, output_files, waiting
 from maskedlm.training import (
   distil,
   joined_tasks,

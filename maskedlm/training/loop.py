@@ -9,13 +9,7 @@ import contextlib
 import functools
 import json
 import pathlib
-from collections.abc import (
-  Callable,
-  Collection,
-  Iterator,
-  Mapping,
-  Sequence,
-)
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import grain

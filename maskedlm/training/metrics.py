@@ -6,6 +6,7 @@ are written to WORKDIR/metrics.jsonl, to TensorBoard and to train.tracker; a
 progress line shows the most important ones.
 """
 
+import functools
 import itertools
 import math
 import os
@@ -177,19 +178,20 @@ def _open_files(workdir: pathlib.Path, start: int, config: Mapping[str, Any]):
   if lost := _lost_lines(lines, start):
     log(f"{path}: {lost}; training is not affected, only its log")
   jsonl = path.open("a", encoding="utf-8")
-  to_board, close_board = _open_board(workdir / "tensorboard", start)
+  # Opened by the first line, so that the first steps don't wait for its import.
+  board = functools.cache(lambda: _open_board(workdir / "tensorboard", start))
   tracker = trackers.open_tracker(workdir, config, resumed=start > 0)
 
   def write(step: int, values: Mapping[str, float]) -> None:
     jsonl.write(to_json({"step": step, **values}) + "\n")
     jsonl.flush()
-    to_board(step, values)
+    board()[0](step, values)
     if tracker:
       tracker.write(step, values)
 
   def close() -> None:
     jsonl.close()
-    close_board()
+    board()[1]()
     if tracker:
       tracker.close()
 

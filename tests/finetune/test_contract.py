@@ -24,7 +24,6 @@ from maskedlm.finetune import config as configs
 from maskedlm.finetune import initial_params, predict, run
 from maskedlm.finetune.constituency.metrics import PUNCTUATION
 from maskedlm.finetune.contract import Setup, options_that
-from maskedlm.modeling import masked_lm
 from maskedlm.training import sharding
 
 TASKS = configs.task_names()
@@ -153,12 +152,8 @@ def test_a_run_from_a_run_of_the_same_task_begins_where_it_ended(made, capsys):
   assert said == (made.task not in ("retrieval", "similarity"))  # No heads.
   start = predict.load.open_best(made.workdir)
   begin = initial_params.from_checkpoint(start, prepared.heads, reinit_layers=0)
-  fresh = jax.eval_shape(
-    lambda key: run.init_params(
-      prepared.app, prepared.cfg, key, masked_lm.no_encoder
-    ),
-    jax.random.key(0),
-  )
+  heads = jax.eval_shape(prepared.app.init, jax.random.key(0))
+  fresh = {"encoder": start.params["encoder"], **heads}
   jax.tree.map(np.testing.assert_array_equal, begin(fresh), start.params)
 
 

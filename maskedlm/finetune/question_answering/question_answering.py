@@ -101,7 +101,7 @@ def make_application(setup: Setup, options: Options) -> Application:
   """
   tokenizer, cfg, _, length = setup
   max_query = _question_room(options, length, specials=2 + cfg.pair_separators)
-  x = jnp.zeros((1, 1, cfg.width))
+  x = np.zeros((1, 1, cfg.width), np.float32)
   reader = Reader(
     options,
     Heads(cfg, {"span_head": (AnswerHead(cfg), (x,))}),

@@ -13,7 +13,6 @@ from itertools import chain
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from maskedlm.core.errors import DataError
@@ -156,7 +155,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     setup.cfg,
     "tagger",
     TagHead(setup.cfg, len(setup.label_info["labels"])),
-    (jnp.zeros((1, 1, setup.cfg.width)),),
+    (np.zeros((1, 1, setup.cfg.width), np.float32),),
   )
   return make_tagger(setup, options, head)
 

@@ -64,11 +64,7 @@ class _Text(NamedTuple):
 
 
 def make_masking(
-  tokenizer,
-  length: int,
-  options: CorruptionOptions,
-  *,
-  token_counts: Array,
+  tokenizer, length: int, options: CorruptionOptions, *, token_counts: Array
 ) -> Masking:
   """Returns the masking that the options describe.
 
@@ -143,11 +139,7 @@ def make_masking(
 
 
 def train_and_heldout(
-  tokenizer,
-  length: int,
-  options: CorruptionOptions,
-  *,
-  token_counts: Array,
+  tokenizer, length: int, options: CorruptionOptions, *, token_counts: Array
 ) -> tuple[Masking, Masking]:
   """Returns the Masking for training, and the one for the held-out set.
 

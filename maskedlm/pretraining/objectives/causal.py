@@ -108,11 +108,7 @@ def targets(batch: Batch, direction: str) -> Batch:
 
 
 def loss(
-  cfg: EncoderConfig,
-  params: Params,
-  batch: Batch,
-  key: Key,
-  train: bool,
+  cfg: EncoderConfig, params: Params, batch: Batch, key: Key, train: bool
 ) -> tuple[Metrics, Metrics]:
   """Returns (terms, metrics) of a batch with its targets; see Task.loss."""
   hidden = masked_lm.encode(cfg, params, batch, key, train)

@@ -141,11 +141,7 @@ def load_params(
     ConfigError, StorageError: the folder can't be read.
   """
   return files.load_step(
-    _place(path),
-    step,
-    _load_params,
-    items=("params/", "meta/"),
-    log=log,
+    _place(path), step, _load_params, items=("params/", "meta/"), log=log
   )
 
 

@@ -45,8 +45,15 @@ def cudnn(*args):
     return vendor_kernels.cudnn(*args)
 
 
+def trained_on_cpu(query, key, value, mask):
+  """Returns layer.plain_on_cpu with its own gradient; nothing is dropped."""
+  B, L, H, _ = query.shape
+  return layer.plain_on_cpu(query, key, value, mask, jnp.ones((B, H, L, L)))
+
+
 WAYS = {
   "plain": layer.plain,
+  "trained on a CPU": trained_on_cpu,
   "cudnn": cudnn,
   # Blocks that divide neither length.
   "blockwise": functools.partial(blockwise.attend, block=16),
@@ -84,6 +91,7 @@ def computed(way, name, length, *, dtype="float32", scale=1.0):
 slow = functools.partial(pytest.param, marks=pytest.mark.slow)
 CASES = [
   *(("plain", 37, name) for name in ("causal-window", "alibi")),
+  *(("trained on a CPU", 37, name) for name in ("causal", "alibi")),
   *(("blockwise", 37, name) for name in MASKS if name != "all"),
   *(("cudnn", 37, name) for name in ("all", "causal", "window")),
   ("cudnn", 130, "window"),
@@ -102,7 +110,7 @@ def test_equals_plain_numpy(way, length, name):
     np.testing.assert_allclose(x, y, atol=1e-5)
 
 
-@pytest.mark.parametrize("way", ["plain", "blockwise"])
+@pytest.mark.parametrize("way", ["plain", "trained on a CPU", "blockwise"])
 def test_bfloat16(way):
   # Results are up to 0.25, which bfloat16 rounds by up to 2^-11 = 0.0005.
   scale = 0.05
@@ -116,6 +124,29 @@ def test_bfloat16(way):
   ours = computed(way, "causal", 37, dtype="bfloat16", scale=scale)
   for x, y in zip(ours, exact, strict=True):
     np.testing.assert_allclose(x, y, atol=1e-3)
+
+
+def test_dropout_on_a_cpu_has_the_gradient_of_autodiff():
+  """Half of the weights are dropped; those of a query may all be."""
+  mask = AttentionMask(jnp.asarray(attention_reference.rows(37)), causal=True)
+  *args, gradient = attention_reference.arrays(37)
+  B, L, H, _ = args[0].shape
+  kept = 2.0 * np.random.default_rng(7).integers(0, 2, (B, H, L, L))
+  kept[0, 1, 5] = 0
+
+  @jax.jit
+  def run(args, gradient):
+    ways = (
+      functools.partial(layer.plain_on_cpu, kept=jnp.float32(kept)),
+      functools.partial(layer.plain, drop=lambda weights: weights * kept),
+    )
+    vjps = [jax.vjp(lambda *x, way=way: way(*x, mask), *args) for way in ways]
+    return [(y, *backward(gradient)) for y, backward in vjps]
+
+  ours, autodiff = run(args, gradient)
+  assert not ours[0][0, 5, 1].any()
+  for x, y in zip(ours, autodiff, strict=True):
+    np.testing.assert_allclose(x, y, atol=1e-5)
 
 
 @pytest.mark.parametrize("way", ["xla", "blockwise"])
