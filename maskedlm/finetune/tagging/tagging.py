@@ -13,6 +13,7 @@ from itertools import chain
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from maskedlm.core.errors import DataError
@@ -215,7 +216,7 @@ class Tagger(NamedTuple):
     if self.is_crf:
       # A fresh CRF is a softmax over the legal sequences.
       steps = crf.zero_transitions(len(self.meaning.tags))
-      params = {**params, "crf": steps._asdict()}
+      params = {**params, "crf": jax.tree.map(jnp.asarray, steps._asdict())}
     return params
 
   def loss(self, params: Params, batch: Batch, key: Key, train: bool):
