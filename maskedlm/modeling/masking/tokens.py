@@ -250,10 +250,7 @@ def replace_tokens(
 
 
 def write_at(
-  rows: Array,
-  positions: Int[Array, "B P"],
-  weights: Array,
-  values: Array,
+  rows: Array, positions: Int[Array, "B P"], weights: Array, values: Array
 ) -> Array:
   """Returns rows [B, L] with values [B, P] at positions of weight > 0."""
   # Predictions of weight 0 have position 0: writing them out of range drops
