@@ -82,7 +82,7 @@ def _layer_norm(graph: Graph, jaxpr, x, scale):
 
 
 def _softmax_sum(graph: Graph, jaxpr, scores, values):
-  """Translates attention.layer.softmax_sum."""
+  """Translates attention.softmax_sum."""
   wide, narrow, made = (x.aval for x in (*jaxpr.invars, *jaxpr.outvars))
   if wide.dtype != narrow.dtype:
     return None

@@ -41,10 +41,7 @@ def shuffle_trigrams(
   *,
   num_predictions: int,
 ) -> tuple[
-  Int[Array, "B L"],
-  Int[Array, "B P"],
-  Int[Array, "B P"],
-  Float[Array, "B P"],
+  Int[Array, "B L"], Int[Array, "B P"], Int[Array, "B P"], Float[Array, "B P"]
 ]:
   """Shuffles trigrams (StructBERT, Wang et al., arXiv:1908.04577, section 2.2).
 
@@ -189,11 +186,7 @@ def insert_tokens(
 
 
 def rearrange(
-  rows: Batch,
-  source: Int[Array, "B L"],
-  to: Int[Array, "B L"],
-  *,
-  pad_id: int,
+  rows: Batch, source: Int[Array, "B L"], to: Int[Array, "B L"], *, pad_id: int
 ) -> dict[str, Array]:
   """Returns the rows with each column taken from another one.
 
