@@ -124,6 +124,7 @@ class Progress:
     """Reads the results of steps that have ended; of all if it waits."""
     # A copy: the state itself is donated to the next step.
     failed = self.state.nonfinite, self.state.losses.spiked
+    failed = [x.addressable_data(0) for x in failed]
     failed = jax.device_put(failed, may_alias=False)
     self.inflight.append((self.step, failed, self.totals, logs and self.count))
     if logs:
