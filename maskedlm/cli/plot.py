@@ -279,6 +279,8 @@ class Masks:
     made = fill_mask.predict_masked(model, self.text, top_k=self.top_k)
     (name,) = figure.short_names([self.checkpoint])
     title = f"{name}, mean loss {made.loss:.2f} nats"
+    if any(token.sbo_loss for token in made.masked):
+      title = f"{name}, L_MLM + L_SBO of each token, in nats"
     masked_words.draw_masked(self.out, made, title=title)
     print("\n".join([f"{self.out}:", *fill_mask.format_masked(made)]))
 

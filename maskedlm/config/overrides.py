@@ -349,4 +349,5 @@ def _raised_by_file(error: BaseException | None) -> ConfigError | None:
 
 def _one_line(error: Exception) -> str:
   """Returns the message of an error in one line."""
-  return " ".join(str(error).split())
+  text = re.sub(r"\('Non-boolean .*", "expected True or False", str(error))
+  return " ".join(text.split())

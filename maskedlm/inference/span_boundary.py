@@ -14,17 +14,18 @@ from maskedlm.pretraining.objectives import spanbert
 def boundary_losses(model: TokenModel, batch: Batch) -> list[float | None]:
   """Returns -log P of a row's masked_labels [1, P] (objectives/spanbert.py).
 
-  It is None if the model has no such head, and for a token without this loss,
-  as its span touches [CLS] or [SEP], or it is too far within.
+  It is None if the model has no such head, and for a token without this loss:
+  its span touches [CLS] or [SEP] (unless model.sbo_at_edges), or is too long.
   """
   cfg, params, special = model.cfg, model.params, model.tokenizer.special
   positions = batch["masked_positions"]
   if "sbo_head" not in params:
     return [None] * positions.shape[1]
   sizes = params["sbo_head"]["place"]["embedding"].shape
+  edges = () if model.sbo_at_edges else (special.cls, special.sep)
   weights = np.ones(positions.shape, np.float32)
   targets = spanbert.boundaries(
-    np.isin(batch["input_ids"], (special.cls, special.sep)),
+    np.isin(batch["input_ids"], edges),
     positions,
     weights,
     *spans.span_ends(positions, weights),

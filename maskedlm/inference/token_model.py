@@ -28,6 +28,7 @@ class TokenModel(NamedTuple):
   cfg: EncoderConfig  # `reads`: what a prediction comes from.
   length: int  # The most tokens in a row.
   batch_tokens: int = BATCH_TOKENS  # About how many positions a batch has.
+  sbo_at_edges: bool = False  # See objectives/spanbert.py.
 
 
 def make_token_model(
@@ -63,6 +64,7 @@ def make_token_model(
     cfg,
     row_length(opened, cfg, length),
     batch_tokens,
+    opened.meta["task"].get("sbo_at_edges", False),
   )
 
 

@@ -42,6 +42,7 @@ def test_overrides_in_any_order_and_both_spellings():
     (["--config.model.nlayers=5"], ["model.nlayers", "model.num_layers"]),
     (["--config.modle.width=5"], ["modle.width", "model.width"]),
     (["--config.model.width=wide"], ["model.width", "wide"]),
+    (["--config.model.tied=so"], ["model.tied=so: expected True or False"]),
     (["--workdri=x"], ["--workdri", "--workdir"]),
     (["stray"], ["stray"]),
     # absl sets a boolean option that has no "=", and drops what follows.

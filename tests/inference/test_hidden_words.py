@@ -106,9 +106,20 @@ def test_a_span_is_predicted_from_its_boundary_too(tmp_path):
   shown = fill_mask.format_masked(made)[0]
   total = made.masked[0].loss + made.masked[0].sbo_loss
   assert f"= {total:.3f}" in shown
-  # Beside [CLS] there is no such loss.
-  at_edge = fill_mask.predict_masked(model, "*the* cat", top_k=1).masked
-  assert at_edge[0].sbo_loss is None
+  # Beside [CLS] there is no such loss, unless the model was trained with it.
+  (at_edge,) = fill_mask.predict_masked(model, "*the* cat", top_k=1).masked
+  assert at_edge.sbo_loss is None
+  path = workdirs.save(
+    tmp_path / "edges",
+    params,
+    cfg,
+    tokenizer,
+    objective="spanbert",
+    sbo_at_edges=True,
+  )
+  model = fill_mask.load_mask_filler(path)
+  (at_edge,) = fill_mask.predict_masked(model, "*the* cat", top_k=1).masked
+  assert at_edge.sbo_loss > 0
 
 
 def test_the_picture(run, tmp_path, verb):

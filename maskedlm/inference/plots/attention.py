@@ -10,10 +10,8 @@ from maskedlm.inference.plots import figure, scatter
 LIMIT = 64  # The most tokens with readable labels.
 COLUMNS = 4  # Maps in a row, for a single layer.
 LINE = 0.135  # Inches per label.
-TITLE_LETTER = 0.085  # Inches.
+TITLE_LETTER = 0.07  # Inches.
 TITLE, GAP = 0.26, 0.14  # Inches above a map, and between maps.
-
-
 # Field of attention_maps.Attention -> what its values are.
 VALUES = {
   "weights": "share of the attention",

@@ -3,6 +3,7 @@
 The data are tables of `maskedlm vectors isotropy`, one for each checkpoint.
 """
 
+import itertools
 from collections.abc import Mapping
 
 from maskedlm.core.errors import DataError
@@ -30,9 +31,7 @@ def read_table(path: str) -> Table:
   Raises:
     DataError: the file can't be read or has another format.
   """
-  expected = (
-    "expected a file written by `maskedlm vectors isotropy --out=FILE`."
-  )
+  expected = "expected a file of `maskedlm vectors isotropy --out=FILE`."
   try:
     with open_file(path) as file:
       layers = parse_json(file.read())
@@ -62,11 +61,8 @@ def draw_isotropy(path: str, tables: Mapping[str, Table]) -> None:
   from matplotlib import ticker
 
   measures = [m for m in MEASURES if any(m in t for t in tables.values())]
-  treatments = list(
-    dict.fromkeys(
-      name for table in tables.values() for of in table.values() for name in of
-    )
-  )
+  of_each = (of for table in tables.values() for of in table.values())
+  treatments = list(dict.fromkeys(itertools.chain(*of_each)))
   legend = figure.legend_height(len(tables) + len(treatments))
   width = 0.8 + len(measures) * (WIDTH + 0.8) - 0.4
   height = legend + 0.3 + HEIGHT + 0.5

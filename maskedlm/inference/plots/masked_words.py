@@ -31,7 +31,7 @@ def draw_masked(path: str, made: MaskedText, *, title: str) -> None:
   bars = [_bars(token) for token in made.masked]
   side = BAR * max(map(len, bars))
   rows = math.ceil(len(bars) / columns)
-  height = 0.6 + LINE * len(lines) + 0.3 + rows * (side + 0.55)
+  height = 0.25 + LINE * len(lines) + 0.3 + rows * (side + 0.55)
   words = [word for of_token in bars for word, _, _ in of_token]
   text = "".join([*made.tokens, *words, title, "−…"])
   with figure.open_figure(path, width=width, height=height, text=text) as fig:
@@ -77,14 +77,12 @@ def _draw_tokens(fig, made: MaskedText, lines, width, height) -> None:
     begins = itertools.accumulate(widths, initial=0.2)
     for i, begin, size in zip(line, begins, widths, strict=False):
       x = (begin + size / 2) / width
-      box = {"boxstyle": "round,pad=0.25", "facecolor": "#eeeeee"}
-      box["edgecolor"] = TRUE if i in true else "none"
-      fig.text(x, y, made.tokens[i], size=8, ha="center", va="center", bbox=box)
+      edge = TRUE if i in true else "none"
+      box = {"boxstyle": "round,pad=0.25", "fc": "#eeeeee", "ec": edge}
+      text = {"size": 8, "ha": "center", "va": "center"}
+      fig.text(x, y, made.tokens[i], bbox=box, **text)
       if i in true:
-        y_true = y + 0.22 / height
-        fig.text(
-          x, y_true, true[i], size=8, color=TRUE, ha="center", va="center"
-        )
+        fig.text(x, y + 0.22 / height, true[i], color=TRUE, **text)
 
 
 def _draw_panel(axes, token: MaskedToken, bars, most: float) -> None:

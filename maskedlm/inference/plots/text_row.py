@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.inference.plots import figure
+from maskedlm.inference.plots import figure, scatter
 from maskedlm.inference.plots.masked_words import LETTER, SPACE, break_lines
 
 LIMIT = 64  # The most words.
-WIDTH = 9.0  # Inches.
+WIDTH = 10.0  # Inches, of the widest.
 LEVEL, WORD = 0.3, 0.45  # Inches: the height of a mark, and of a line of words.
 STRIP, ACROSS = 1.2, 8  # A vector's height in inches; its values in a row.
+GREY = "#777777"
 
 
 class Mark(NamedTuple):
@@ -26,7 +27,7 @@ class Mark(NamedTuple):
   first: int
   last: int  # Included.
   text: str
-  colour: str = "#777777"
+  colour: str = GREY
 
 
 class TextRow(NamedTuple):
@@ -81,10 +82,8 @@ def row_of_answer(text: str, answer: Mapping[str, Any]) -> TextRow:
   words = tuple(answer.get("tokens") or ("[CLS]", *text.split()))
   if "tags" in answer:
     shares = answer.get("probabilities") or [math.nan] * len(words)
-    found = [
-      (i, i, tag, p)
-      for i, (tag, p) in enumerate(zip(answer["tags"], shares, strict=True))
-    ]
+    every = range(len(words))
+    found = list(zip(every, every, answer["tags"], shares, strict=True))
   elif "entities" in answer:
     found = [
       (x["words"][0], x["words"][1] - 1, x["type"], x["score"])
@@ -98,10 +97,9 @@ def row_of_answer(text: str, answer: Mapping[str, Any]) -> TextRow:
       "expected a model of labels of texts, tags of words, or spans."
     )
   names = [name for name in dict.fromkeys(x[2] for x in found) if name != "O"]
-  colours = {"O": "#777777"}
-  colours |= {name: figure.colour(i) for i, name in enumerate(names)}
+  colours = {name: figure.colour(i) for i, name in enumerate(names)}
   marks = [
-    Mark(i, j, f"{name} {p:.0%}".removesuffix(" nan%"), colours[name])
+    Mark(i, j, f"{name} {p:.0%}".removesuffix(" nan%"), colours.get(name, GREY))
     for i, j, name, p in found
   ]
   return TextRow(text, words, marks)
@@ -122,21 +120,24 @@ def draw_row(path: str, made: TextRow) -> None:
     )
   sizes = [LETTER * len(word) + SPACE for word in words]
   for mark in marks:  # The last word makes room for the mark's text.
-    wanted = LETTER * len(mark.text) + SPACE
+    wanted = 0.8 * LETTER * len(mark.text) + SPACE  # Smaller letters.
     sizes[mark.last] += max(wanted - sum(sizes[mark.first : mark.last + 1]), 0)
   # Marks stand above those that they contain.
   levels = [
     sum(m.first <= x.first and x.last <= m.last for x in marks) for m in marks
   ]
   lines = break_lines(sizes, WIDTH - 0.4)
+  title = scatter.clip(made.title, int((WIDTH - 0.4) / LETTER))
+  widths = [sum(sizes[i] for i in line) for line in lines]
+  width = 0.4 + max(LETTER * len(title), *widths)
   strip = 0 if made.vectors is None else STRIP + 0.1
   each = WORD + strip + LEVEL * max(levels, default=0)
   height = 0.6 + each * len(lines)
   text = "".join([made.title, *words, *(mark.text for mark in marks)])
-  with figure.open_figure(path, width=WIDTH, height=height, text=text) as fig:
-    axes = figure.add_axes(fig, (0, 0, WIDTH, height))
+  with figure.open_figure(path, width=width, height=height, text=text) as fig:
+    axes = figure.add_axes(fig, (0, 0, width, height))
     axes.set_axis_off()
-    axes.text(0.2, height - 0.25, made.title, size=10, va="center")
+    axes.text(0.2, height - 0.25, title, size=10, va="center")
     for number, line in enumerate(lines):
       y = height - 0.5 - each * (number + 1) + WORD / 2
       ends = 0.2 + np.cumsum([0, *(sizes[i] for i in line)])
@@ -150,7 +151,7 @@ def draw_row(path: str, made: TextRow) -> None:
         if inside:
           sides = (ends[inside[0]] + 0.06, ends[inside[-1] + 1] - 0.06)
           _draw_mark(axes, mark, sides, y + strip + LEVEL * level - 0.07)
-    axes.set(xlim=(0, WIDTH), ylim=(0, height), aspect="auto")  # In inches.
+    axes.set(xlim=(0, width), ylim=(0, height), aspect="auto")  # In inches.
 
 
 def _draw_mark(axes, mark: Mark, sides: tuple[float, float], y: float) -> None:
@@ -169,5 +170,4 @@ def _draw_vector(axes, vectors, i: int, bottom: tuple[float, float]) -> None:
   values[: vectors.shape[1]] = vectors[i]
   how = {"cmap": "RdBu", "vmin": -most, "vmax": most}
   extent = (x - 0.12, x + 0.12, y, y + STRIP)
-  values = values.reshape(-1, ACROSS)
-  axes.imshow(values, extent=extent, interpolation="nearest", **how)
+  axes.imshow(values.reshape(-1, ACROSS), extent=extent, **how)

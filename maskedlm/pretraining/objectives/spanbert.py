@@ -80,6 +80,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
     loss=functools.partial(loss, cfg, sbo, options.sbo_weight),
     packed=options.pack,
     cost=row_flops,
+    also={"sbo_at_edges": options.sbo_at_edges},
   )
 
 

@@ -83,7 +83,8 @@ def test_the_verb(tagged, tmp_path, size, verb):
   path = untrained.pretrained(tmp_path / "run", heads=heads)
   assert call(path, "the cat").out == f"{out}: vectors of 24 values\n"
   vectors = size(out)
-  assert vectors[0] == tags[0] == 150 * text_row.WIDTH
+  # Its title of 25 letters is wider than two words: 150 pixels an inch.
+  assert abs(vectors[0] - 150 * (0.4 + 25 * text_row.LETTER)) <= 1
   strip, level = text_row.STRIP + 0.1, text_row.LEVEL
   assert abs(vectors[1] - tags[1] - 150 * (strip - level)) <= 1
   # Brackets above each other do not add a level unless one contains another.
@@ -91,3 +92,5 @@ def test_the_verb(tagged, tmp_path, size, verb):
   assert size(out)[1] == tags[1]
   printed = call(path, " ", expect=2).err
   assert "has 0 words; expected 1 to 64" in printed
+  text_row.draw_row(str(out), text_row.TextRow("long " * 99, ("a",), []))
+  assert 150 * (text_row.WIDTH - 0.5) < size(out)[0] <= 150 * text_row.WIDTH

@@ -214,6 +214,7 @@ def test_spans_at_the_edges_have_a_boundary_loss_too(monkeypatch):
   counts = {}
   for at_edges in (False, True):
     task, _ = make_task(monkeypatch, sbo_at_edges=at_edges)
+    assert task.describe["sbo_at_edges"] is at_edges
     made = task.corrupt(batch, jax.random.key(1))
     used = np.asarray(made["sbo_weights"]) > 0
     ends = [
