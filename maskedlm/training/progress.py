@@ -123,9 +123,9 @@ class Progress:
   def finish_steps(self, options: StepOptions, waits: bool, logs: bool):
     """Reads the results of steps that have ended; of all if it waits."""
     # A copy: the state itself is donated to the next step.
-    failed = self.state.nonfinite, self.state.losses.spiked
-    failed = [x.addressable_data(0) for x in failed]
-    failed = jax.device_put(failed, may_alias=False)
+    counts = self.state.nonfinite, self.state.losses.spiked
+    own = [x.addressable_data(0) for x in counts]
+    failed = jax.device_put(own, may_alias=False)
     self.inflight.append((self.step, failed, self.totals, logs and self.count))
     if logs:
       jax.tree.map(lambda x: x.copy_to_host_async(), self.totals)
