@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import classification_report
 
 from maskedlm.core.errors import ConfigError, did_you_mean
 from maskedlm.core.options import copy_option
@@ -309,6 +308,8 @@ def format_tables(
   if "score" in predictions[0]:
     found = [prediction["score"] for prediction in predictions]
     return {"scores.tsv": label_metrics.format_errors_by_range(gold, found)}
+  from sklearn.metrics import classification_report
+
   found = [prediction["label"] for prediction in predictions]
   return {
     "confusion.tsv": label_metrics.confusion_table(gold, found),

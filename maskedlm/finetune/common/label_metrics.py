@@ -8,8 +8,6 @@ import collections
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import scipy.stats
-from sklearn import metrics
 
 # Metrics that may choose the best checkpoint: higher is better.
 LABEL_METRICS = ("accuracy", "macro_f1", "mcc")
@@ -26,6 +24,8 @@ def evaluate_labels(
   macro_f1 is the mean over the labels that occur in either. accuracy_f1 is the
   mean of accuracy and f1, as GLUE averages them for MRPC and QQP.
   """
+  from sklearn import metrics  # Here: a second of every run's start.
+
   # Scikit-learn warns if all labels are equal.
   is_constant = len({*gold, *predicted}) == 1
   values = {
@@ -50,11 +50,13 @@ def evaluate_scores(
   gold: Sequence[float], predicted: Sequence[float]
 ) -> dict[str, float]:
   """Returns pearson, spearman, their mean pearson_spearman, and mse."""
+  from scipy import stats
+
   a, b = np.asarray(gold, np.float64), np.asarray(predicted, np.float64)
   pearson = spearman = 0.0
   if len(a) > 1 and all(0 < np.ptp(x) < np.inf for x in (a, b)):
-    pearson = float(scipy.stats.pearsonr(a, b)[0])
-    spearman = float(scipy.stats.spearmanr(a, b)[0])
+    pearson = float(stats.pearsonr(a, b)[0])
+    spearman = float(stats.spearmanr(a, b)[0])
   return {
     "pearson": pearson,
     "spearman": spearman,
