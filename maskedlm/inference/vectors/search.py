@@ -227,12 +227,16 @@ def nearest(
 def _products(queries, x, decode: Callable | None = None):
   """Yields the cosines [q, <= BLOCK] of queries and each block of x."""
   is_sparse = sparse.issparse(x)
-  scaled: Callable = (lambda x: x) if is_sparse else similarity.scaled
-  unit = scaled(queries)
+  unit = queries if is_sparse else similarity.scaled(queries)
   for begin in range(0, x.shape[0], BLOCK):
     block = x[begin : begin + BLOCK]
-    found = unit @ scaled(decode(block) if decode else block).T
-    yield found.toarray() if is_sparse else found
+    block = decode(block) if decode else block
+    found = unit @ block.T
+    if is_sparse:
+      yield found.toarray()
+    else:  # By products and lengths: the block is read, but not written again.
+      lengths = np.sqrt(np.vecdot(block, block))
+      yield found / np.where(lengths == 0, 1, lengths)
 
 
 def _keep_best(best, rows, cosines, first: int) -> None:
