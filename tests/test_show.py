@@ -25,7 +25,7 @@ def runs(tmp_path, monkeypatch):
   """Makes the models that the pages name, untrained, in this folder."""
   monkeypatch.chdir(tmp_path)
   runs = tmp_path / "runs"
-  for name in "quickstart", "small":
+  for name in "quickstart", "small", "spanbert":
     untrained.pretrained(runs / name)
     (runs / name / "metrics.jsonl").write_text(json.dumps(METRICS))
   untrained.finetuned(runs / "returns", "mood")
