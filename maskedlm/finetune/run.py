@@ -256,9 +256,10 @@ def make_task(
     vectors=app.vectors,
     loss_of_vectors=app.loss_of_vectors,
   )
-  row_checks.check_batches(
-    task, num_batches=batches.num_steps, accumulate=config.train.accumulate
-  )
+  if app.vectors:  # Other rows without a weight were refused by make_rows.
+    row_checks.check_batches(
+      task, num_batches=batches.num_steps, accumulate=config.train.accumulate
+    )
   return add_teacher(task, run, config) if config.teacher else task, config
 
 
