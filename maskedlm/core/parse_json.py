@@ -38,22 +38,9 @@ def parse_json(
   return _checked(value, text)
 
 
-def parse_json_at(text: str, place: int) -> tuple[Any, int]:
-  """Returns the value that begins at a place of a text, and the place after it.
-
-  Errors are those of parse_json.
-  """
-  try:
-    value, end = json.JSONDecoder().raw_decode(text, place)
-  except RecursionError:
-    raise _too_deep(text, place) from None
-  return _checked(value, text, place, end), end
-
-
-def _checked(value: Any, text: str, begin: int = 0, end: int | None = None):
+def _checked(value: Any, text: str):
   # Counting is fast: few texts have so many brackets at all.
-  end = len(text) if end is None else end
-  if text.count("[", begin, end) + text.count("{", begin, end) > MAX_DEPTH:
+  if text.count("[") + text.count("{") > MAX_DEPTH:
     level = [value]
     for _ in range(MAX_DEPTH):
       level = [
@@ -64,9 +51,9 @@ def _checked(value: Any, text: str, begin: int = 0, end: int | None = None):
         if isinstance(inner, list | dict)
       ]
     if level:
-      raise _too_deep(text, begin)
+      raise _too_deep(text)
   return value
 
 
-def _too_deep(text: str, place: int = 0) -> json.JSONDecodeError:
-  return json.JSONDecodeError(f"nested more than {MAX_DEPTH} deep", text, place)
+def _too_deep(text: str) -> json.JSONDecodeError:
+  return json.JSONDecodeError(f"nested more than {MAX_DEPTH} deep", text, 0)

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from helpers import repository
-from maskedlm.core.parse_json import MAX_DEPTH, parse_json, parse_json_at
+from maskedlm.core.parse_json import MAX_DEPTH, parse_json
 
 FORMS = {"lists": ("[", "]", "1"), "objects": ('{"a":', "}", "1")}
 
@@ -18,8 +18,6 @@ def test_deep_nesting_is_a_value_error(form, depth):
   text = begin * depth + inner + end * depth
   with pytest.raises(json.JSONDecodeError, match=f"{MAX_DEPTH} deep"):
     parse_json(text)
-  with pytest.raises(ValueError, match=f"{MAX_DEPTH} deep"):
-    parse_json_at(f" {text}", 1)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -27,7 +25,6 @@ def test_the_greatest_depth_is_read(form):
   begin, end, inner = FORMS[form]
   text = begin * MAX_DEPTH + inner + end * MAX_DEPTH
   assert parse_json(text) == json.loads(text)
-  assert parse_json_at(f"{text}, 2", 0) == (json.loads(text), len(text))
 
 
 def test_many_brackets_side_by_side_are_not_deep():

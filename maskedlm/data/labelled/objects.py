@@ -23,14 +23,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from maskedlm.core.errors import DataError
-from maskedlm.core.parse_json import parse_json, parse_json_at
+from maskedlm.core.parse_json import parse_json
 from maskedlm.data.labelled import bad_rows, tfds_rows
 from maskedlm.data.labelled.lines import is_plain, read_head, read_lines
 from maskedlm.data.sources import encodings, parquet
 
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_SPACES = re.compile(r"\s*")
 _SUCH_AS = '{"text": "...", "label": "..."}'
 
 
@@ -66,7 +65,7 @@ def read_objects(
 def read_json(
   path: pathlib.Path, *, such_as: str = _SUCH_AS
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-  """Yields (line from 1, fields) of each object of a JSON file.
+  """Yields (line, or place in a list, from 1; fields) of each JSON object.
 
   Raises:
     DataError: see read_lines; something is not JSON, or no object.
@@ -93,7 +92,7 @@ def is_object(line: str) -> bool:
 def _read_whole(
   text: str, path: pathlib.Path, such_as: str
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-  """Yields (line, fields) of a list of objects, of one in "data", or of one."""
+  """Yields (number, fields) of a list of objects, one in "data", or of one."""
   try:
     whole = parse_json(text, object_pairs_hook=_unique)
   except ValueError as error:
@@ -101,32 +100,11 @@ def _read_whole(
     raise DataError(
       f"{path}:{line}: not JSON ({error}); expected objects, such as {such_as}."
     ) from None
-  items, begin = [whole], _SPACES.match(text).end()
-  places = iter([begin])
   if isinstance(whole, dict) and isinstance(whole.get("data"), list):
-    inside = list(_places(text, begin))  # Of names and values by turns.
-    begin = inside[1 + 2 * list(whole).index("data")]
     whole = whole["data"]
-  if isinstance(whole, list):
-    items, places = whole, _places(text, begin)
-  number, counted = 1, 0
-  for item, place in zip(items, places, strict=True):
-    number += text.count("\n", counted, place)
-    counted = place
+  items = whole if isinstance(whole, list) else [whole]
+  for number, item in enumerate(items, 1):
     yield number, _checked(item, f"{path}:{number}", such_as)
-
-
-def _places(text: str, place: int) -> Iterator[int]:
-  """Yields where each value of a list, or name and value of an object, begins.
-
-  The list or object, of valid JSON, begins at `place`.
-  """
-  while text[place := _SPACES.match(text, place + 1).end()] not in "]}":
-    yield place
-    _, place = parse_json_at(text, place)
-    place = _SPACES.match(text, place).end()
-    if text[place] in "]}":
-      return
 
 
 def parse_object(

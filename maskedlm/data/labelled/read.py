@@ -35,7 +35,7 @@ class Row(NamedTuple):
   """An object of a file, as its format has it."""
 
   values: Mapping[str, Any]  # The format's names -> values.
-  line: int  # From 1; in Parquet and TFDS, the row.
+  line: int  # From 1; the row of Parquet, TFDS and a list of JSON.
   where: str  # FILE:LINE.
 
 

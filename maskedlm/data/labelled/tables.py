@@ -56,7 +56,8 @@ MAX_SEQUENCE = 1 << 22  # Letters; a sequence is tokenized whole.
 class Record(NamedTuple):
   """A row of a file, or a line of input."""
 
-  line: int  # From 1; the first of several; in Parquet and TFDS, the row.
+  # From 1; the first of several; the row of Parquet, TFDS and a list of JSON.
+  line: int
   # Column -> value: a str, or in JSON, Parquet and TFDS also an int, float,
   # bool, list, dict or None.
   fields: Mapping[str, Any]

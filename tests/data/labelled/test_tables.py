@@ -114,11 +114,11 @@ def test_a_header_beside_task_header(tmp_path, capsys):
 @pytest.mark.parametrize(
   ("content", "lines"),
   [
-    ('[{"text": "a"}, {"text": "b"}]', [1, 1]),
-    ('[\n {"text": "a"},\n {"text":\n "b"}\n]\n', [2, 3]),
+    ('[{"text": "a"}, {"text": "b"}]', [1, 2]),
+    ('[\n {"text": "a"},\n {"text":\n "b"}\n]\n', [1, 2]),
     ('{"data": [{"text": "a"},\n{"text": "b"}], "version": "1"}', [1, 2]),
     ('{"text": "a"}\n\n{"text": "b"}\n', [1, 3]),
-    ('{"x": {"data": [1]}, "data":\n[{"text": "a"}, {"text": "b"}]}', [2, 2]),
+    ('{"x": {"data": [1]}, "data":\n[{"text": "a"}, {"text": "b"}]}', [1, 2]),
   ],
 )
 def test_json(tmp_path, content, lines):
