@@ -192,7 +192,6 @@ def parse_layers(text: str, num_layers: int | None = None) -> tuple[int, ...]:
   """Parses --layers: "last", "all" or numbers such as "-1,-2".
 
   Args:
-    text: the flag's value.
     num_layers: the encoder's number of layers; None = not known yet, to check
       the value only ("all" is then empty).
 

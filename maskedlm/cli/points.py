@@ -77,9 +77,7 @@ class Projected:
     """Returns the Scatter of instances with vectors [n, C].
 
     Args:
-      checkpoint: the encoder's path.
       found: instances, of which `total` were there.
-      vectors: those of the instances.
       total: how many there are to draw from.
       what, how: what they are, and how their vectors were made.
     """

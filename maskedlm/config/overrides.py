@@ -52,7 +52,6 @@ def parse_config(
   Args:
     parser: the verb's; --config is added to it. If it has --workdir, that of a
       run can be given instead.
-    argv: arguments of the command line.
     instead: an option of the verb that can be given instead of --config; the
       config is then None.
     fit: existing.fit_to_corpus, if the verb may read a corpus; called before

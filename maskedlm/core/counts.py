@@ -5,7 +5,6 @@ def counted(count: int, noun: str, plural: str = "") -> str:
   """Returns "1 example", "0 queries" or "2,000 batches".
 
   Args:
-    count: the number.
     noun: the singular, whose last word forms the plural: "whole word".
     plural: the plural, if it is not formed by -s, -es or -ies.
 

@@ -147,7 +147,6 @@ def typed(cls: type, config: Any, sections: Mapping[str, type]) -> Any:
 
   Args:
     cls: a dataclass with a field for each section.
-    config: a ConfigDict.
     sections: the options of each section; "" is the top level.
   """
   values = {

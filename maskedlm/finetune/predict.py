@@ -50,7 +50,6 @@ def open_model(
   """Opens a fine-tuned workdir (its best checkpoint) or a checkpoint.
 
   Args:
-    path: the workdir or the checkpoint.
     overrides: tokens --config.task.NAME=VALUE; see data_files.with_overrides.
     length: the largest number of tokens in a row; 0 = as trained or imported.
 
@@ -156,8 +155,6 @@ def predict(
   """Returns a prediction for each example.
 
   Args:
-    model: the model.
-    examples: the examples.
     batch_size: examples at a time; fewer if they are long (plan_batches).
     progress: called with the number of batches done and the total.
     cut: Rows.cut is appended to it, for log_cut.

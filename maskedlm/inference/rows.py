@@ -202,7 +202,6 @@ def pad_rows(
 
   Args:
     rows: at most B, of at most L tokens.
-    B, L: the shape.
     pad: id that fills input_ids.
     least: the smallest P.
   """

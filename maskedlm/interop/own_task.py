@@ -55,7 +55,6 @@ def read_own_task(
   """Returns (the entries of meta["task"], heldout) of a model.
 
   Args:
-    config: config.json.
     found: the entries as transformers' own fields have them (labels.py).
       They are returned if there is no entry, or it is another model's: after
       training by transformers, for example.

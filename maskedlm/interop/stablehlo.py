@@ -36,7 +36,6 @@ def export_stablehlo(
 
   Args:
     path: a workdir or a checkpoint.
-    out: the directory to create.
     part: see export_source.open_export_source.
     platforms: those of PLATFORMS on which the program can run.
     log: called with a line for each part that is left out.

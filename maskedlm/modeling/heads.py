@@ -100,7 +100,6 @@ class MlmHead(nn.Module):
 
     Args:
       x: vectors at the positions that are predicted.
-      embedding: the token embedding.
       output: the output layer; vocabulary_softmax.loss_and_correct, with its
         labels bound, returns (loss, correct) [B, P] in place of logits.
     """
@@ -153,7 +152,6 @@ class SboHead(nn.Module):
     Args:
       left, right: vectors of the tokens next to the span.
       place: place of the token in the span, from 0.
-      embedding: the token embedding.
       output: as in MlmHead.
     """
     cfg = self.cfg
@@ -288,7 +286,6 @@ def nsp_logits(
   """Returns the float32 logits of "B follows A" and of the other answer.
 
   Args:
-    cfg: the architecture.
     params: with "nsp_head", and "pooler" unless the head reads raw vectors.
     x: the encoder's vectors; [CLS] is the first.
   """

@@ -27,7 +27,6 @@ def cross_entropy(
   Args:
     logits: of any float type. The ids that pad the vocabulary have -1e9: they
       contribute nothing and receive no gradient.
-    labels: ids.
     weights: 0 for positions to ignore.
 
   Returns:

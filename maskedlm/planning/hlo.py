@@ -70,7 +70,6 @@ def parse_program(text: str, rounds: int = 1) -> Program:
   """Parses the text of a compiled program, from compiled.as_text().
 
   Args:
-    text: HLO.
     rounds: iterations of a loop without a fixed number.
 
   Raises:

@@ -78,7 +78,6 @@ def activation_bytes(
   those of one block.
 
   Args:
-    config: the whole config.
     rows: rows on the device at a time.
     length: L.
     **machine: platform and capability of an attention.dispatch.Case.

@@ -73,13 +73,10 @@ def make_plan(
 
   Args:
     phases: those whose rows hours and cost are of.
-    phase: index of the phase.
-    topology: the chips.
     rows: rows on a chip at a time, instead of the config's; hours and cost are
       still those of the config's rows.
     price: price of a chip-hour; None = no cost.
     search: if the step doesn't fit, search for the largest batch that does.
-    log: prints a line of progress.
 
   Raises:
     ConfigError: the run itself would refuse the config, or the compiler is

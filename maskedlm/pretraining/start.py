@@ -24,7 +24,6 @@ def pretrain(
   one), checkpoints/, metrics.jsonl, tensorboard/ and, at the end, result.json.
 
   Args:
-    config: the config of pretraining, validated.
     workdir: called again with the same one, it continues there.
     frozen: the options that a resumed run must keep.
     show_examples: called with the workdir and the corpus at the end, if the

@@ -174,7 +174,6 @@ def retried(address: str | Path, read: Callable[[], T]) -> T:
   """Returns read(), which is tried again if it fails in a way that may pass.
 
   Args:
-    address: what is read.
     read: reads it; a full disk of its own is not waited for.
 
   Raises:

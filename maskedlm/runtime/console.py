@@ -87,7 +87,6 @@ def table(
   """Formats a table as lines, each column as wide as its widest cell.
 
   Args:
-    columns: the headings.
     rows: cells in the order of the columns; None is shown as "-".
     align: "<" or ">" for each of the first columns; the others are
       right-aligned.

@@ -52,7 +52,6 @@ def as_user_error(
 
   Args:
     text: what failed, and why.
-    error: the file system's error.
     if_wrong: the advice if a name or a permission is wrong.
     if_temporary: the rest of the advice if a retry may help, which begins with
       what helps against the error.

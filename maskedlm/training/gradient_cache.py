@@ -30,7 +30,6 @@ def divide(task: Task, count: int) -> tuple[Task, int]:
   division.
 
   Args:
-    task: any Task.
     count: a number that divides the rows of a device.
   """
   if task.vectors is None or task.loss_of_vectors is None or count == 1:

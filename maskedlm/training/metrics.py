@@ -99,7 +99,6 @@ def open_logbook(
   """Opens metrics.jsonl, tensorboard/, tracker and progress line of a run.
 
   Args:
-    workdir: the run's.
     start: number of steps done before.
     config: the effective config, as config.json has it.
     flops: step -> FLOPs of its matmuls, for the MFU if the peak is known.

@@ -59,7 +59,6 @@ def split(config: ConfigDict, switch: Switch) -> list[Phase]:
   """Returns the phases of a run that have steps; one if none are configured.
 
   Args:
-    config: the whole config of pretraining.
     switch: called for a phase with another objective.
 
   Raises:

@@ -79,7 +79,6 @@ def watch(
     workdir: receives profile/. If there are several hosts, the first traces.
     num_steps: steps that the run will do; fewer than WARMUP + count are not
       traced, which is logged.
-    log: receives the table.
   """
   if count < 1 or jax.process_index():
     return step, batches
@@ -269,7 +268,6 @@ def divide_time(
   as INPUT while the host waits for a batch, or as IDLE.
 
   Args:
-    ran: the operations.
     waits: (begin, end) of each wait for a batch, in ns.
     begin, end: in ns.
 

@@ -48,7 +48,6 @@ def begin(
     program: its `init` and `state` are used.
     checkpoints: those of the run's workdir.
     identity, frozen, start_from: as in loop.run.
-    num_steps: steps of the whole run.
     unverified: config.train.resume_unverified.
     continue_from: as in loop.run.
 

@@ -45,7 +45,6 @@ def open_run(library: str, *, key: str, **arguments: Any) -> Tracker:
   """Opens a run in Weights & Biases, or in a library of its interface.
 
   Args:
-    library: its name.
     key: the attribute that is the run's id there.
     **arguments: of the library's init.
   """
@@ -149,7 +148,6 @@ def open_tracker(
 
   Args:
     workdir: has tracker.json, or receives it.
-    config: the effective config.
     resumed: whether the run was started before.
 
   Returns:

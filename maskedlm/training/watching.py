@@ -36,7 +36,6 @@ def observe(
     updates: of each phase, (state, batch) -> (state, metrics).
     programs: of each phase, with `watch`, the jitted result of make_watch.
     every: steps between watched ones; 0 to return the updates unchanged.
-    step: number of steps done.
   """
   if not every:
     return list(updates)
@@ -101,7 +100,6 @@ def norms(what: str, tree: Params) -> Metrics:
   """Returns {WHAT/PLACE: (norm, 1)}, the L2 norms by layer and by module.
 
   Args:
-    what: the name of the norms.
     tree: like the parameters. Arrays under "layers/" are of all layers,
       [N, ...].
   """

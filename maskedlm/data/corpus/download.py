@@ -46,7 +46,6 @@ def copy(
     address, text: the corpus's, and its meta.json, which is written too.
     files: name -> {"bytes", "sha256"} of the files to copy, from files_of.
     folder: where they go, from `place`.
-    log: called with lines for the user.
 
   Raises:
     ConfigError: the corpus is damaged or may not be read, or the disk is too

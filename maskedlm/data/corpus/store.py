@@ -92,7 +92,6 @@ def open_corpus(path, tokens: Mapping[str, Any] | None = None) -> Corpus:
   tokenizer and the token counts; that of the shards only by `verify_corpus`.
 
   Args:
-    path: the corpus's folder.
     tokens: split -> its tokens [T] (streamed.Tokens), if their files are
       elsewhere.
 

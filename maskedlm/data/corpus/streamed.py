@@ -236,10 +236,8 @@ def open_corpus(
   """Opens a corpus in a folder or at an address, and logs how that is read.
 
   Args:
-    path: the folder or the address.
     cache_gb: GB of tokens that the disk holds of corpora at addresses; None
       copies them whole. A whole copy that is there already is used either way.
-    log: called with lines for the user.
 
   Raises:
     CorpusError: see store.open_corpus.

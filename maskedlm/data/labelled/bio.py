@@ -155,7 +155,6 @@ def convert_tags(
 
   Args:
     sentences: (tags, line number of each tag in the file).
-    path: the file, for error messages.
     file_scheme: one of FILE_SCHEMES; auto detects bio, iob1 and bioes, and any
       does so in other forms, too (tag_forms.py).
     scheme: the scheme of the returned tags, bio or bioes.

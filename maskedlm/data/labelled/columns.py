@@ -71,7 +71,6 @@ def read_columns(source: str | pathlib.Path, *, between: str = "") -> Columns:
   columns between tabs, the first a number.
 
   Args:
-    source: the file.
     between: "spaces" (tabs, too) for the formats in which sentences differ in
       their numbers of columns, or "conllu"; "" if the file decides.
 

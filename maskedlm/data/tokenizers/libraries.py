@@ -284,7 +284,6 @@ def find_special(
 
   Args:
     ids, path: token -> id, and the file.
-    known: names of each.
     unknown: the token that the model gives for unknown characters, if known;
       it is preferred to the names.
 

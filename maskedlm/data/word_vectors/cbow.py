@@ -45,7 +45,6 @@ def train_cbow(
 
   Args:
     documents: lines of text; words predict each other within a line.
-    options: see CbowOptions.
 
   Raises:
     ConfigError: gensim is missing.

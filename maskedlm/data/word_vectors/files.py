@@ -48,7 +48,6 @@ def read_word_vectors(
     path: text or binary, distinguished by the content; may end in .gz or .zst.
     most: read only the first words of the file, which are usually the most
       frequent ones; 0 = all.
-    log: called with a line if words are repeated.
 
   Raises:
     ConfigError: there is no such file.

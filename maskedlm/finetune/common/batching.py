@@ -129,7 +129,6 @@ def train_batches(
   Args:
     rows: the training rows.
     batch_size: B, over all hosts.
-    seed: determines the order.
     **shape: as in _packed_batches.
   """
   num_steps = -(-len(rows.lengths) // batch_size)

@@ -44,11 +44,8 @@ class Heads(NamedTuple):
     """Returns a head's result for its inputs.
 
     Args:
-      name: the head's.
       params: those of the task.
-      *inputs: the module's.
       key: for dropout; None where there is none.
-      train: whether dropout is active.
     """
     module, _ = self.modules[name]
     return module.apply(

@@ -10,7 +10,6 @@ def part(
   """Returns the words begin to end - 1 of a text, JSON-able.
 
   Args:
-    text: the text.
     offsets: the characters of each word (sentences.sentence_text).
     begin, end: the first word, and the one after the last.
 

@@ -85,7 +85,6 @@ def word_rows(
 
   Args:
     sentences: the words of each.
-    tokenizer: the encoder's.
     length: L, the largest number of tokens in a row.
     windows: (tokens of each word [n], the largest number of tokens) -> windows.
     targets: (sentence, window) -> what is to be learnt: a row for each.

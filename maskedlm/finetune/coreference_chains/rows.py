@@ -70,8 +70,6 @@ def make_rows(
       after the last.
 
   Args:
-    examples: the documents.
-    tokenizer: the encoder's.
     length: L, the largest number of tokens in a sequence.
     segments: the largest C.
     max_words: words of the widest mention.

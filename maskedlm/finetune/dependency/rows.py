@@ -56,8 +56,6 @@ def make_rows(
   sentence.
 
   Args:
-    examples: the sentences.
-    tokenizer: the encoder's.
     ids: (whether the head is the root, label) -> id.
     length: the largest number of tokens in a row.
   """

@@ -62,7 +62,6 @@ def make_rows(
   where the stride was reduced, and how many answers are in no window.
 
   Args:
-    examples: the questions.
     tokenizer: encodes questions and supplies the specials.
     encode: text -> tokens, from cached_encoder.
     length: L, the largest number of tokens in a row.

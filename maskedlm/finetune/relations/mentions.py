@@ -32,8 +32,6 @@ def tokenize_around(
   the mentions alone are too long, each keeps its first capacity / M tokens.
 
   Args:
-    tokenizer: the encoder's.
-    text: the whole text.
     mentions: M parts of the text. A mention without a token of its own
       (whitespace, control characters) gets the next token.
     capacity: the largest number of tokens, at least M.

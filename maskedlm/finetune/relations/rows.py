@@ -102,8 +102,6 @@ def make_rows(
   """Returns a row for each sentence: [CLS] text [SEP].
 
   Args:
-    examples: the sentences.
-    tokenizer: the encoder's.
     labels: the training set's relations, by id.
     markers: for e1 and for e2; () for none.
     length: L, the largest number of tokens. Longer sentences are cut around the

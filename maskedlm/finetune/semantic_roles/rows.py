@@ -62,8 +62,6 @@ def make_rows(
   [n, PER_ROW], 1 where there is one, and first_word [n], the window's first.
 
   Args:
-    examples: the sentences.
-    tokenizer: the encoder's.
     labels: the tags, by id.
     length: L, the largest number of tokens in a row.
     stride: tokens from one window to the next; 0 for half a row.

@@ -55,7 +55,6 @@ def role_prediction(
   It is a row of the JSONL format with more fields, so it can be read back.
 
   Args:
-    example: the sentence.
     found: in the order of their words, the given predicates and those that were
       found, each with its logit.
 

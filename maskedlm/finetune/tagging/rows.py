@@ -52,8 +52,6 @@ def make_rows(
   word of its sentence.
 
   Args:
-    examples: the sentences.
-    tokenizer: the encoder's.
     tag_ids: tag -> id.
     length: L, the largest number of tokens in a row.
     stride: tokens from one window to the next; 0 for half a row.

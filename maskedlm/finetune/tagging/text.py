@@ -19,7 +19,6 @@ def tag_prediction(
   """Returns the prediction for a sentence, JSON-able.
 
   Args:
-    example: the sentence.
     tags, probabilities: one per word, as decoded.
     has_entities: whether the tags are entity tags.
 

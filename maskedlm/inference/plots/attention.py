@@ -41,11 +41,9 @@ def draw_attention(
   """Draws the heads of some layers; each of several layers gets a row.
 
   Args:
-    path: the picture to write.
     tokens: [l].
     layers: (name, values [H, l, l]: head, from, to) of each.
     values_name: what the values are, of VALUES.
-    title: the title of the picture.
 
   Raises:
     ConfigError, StorageError: see figure.open_figure.

@@ -89,8 +89,6 @@ def place_senses(
   that near points have a high cosine.
 
   Args:
-    model: the encoder.
-    learned: sense embeddings of this encoder.
     sentence, target: from parse_target.
     options: from senses.word_vector_options.
     standardiser: see senses.make_ranker.

@@ -228,7 +228,6 @@ def draw_curves(
   """Draws the curves of runs by name, with a colour for each run.
 
   Args:
-    path: the picture, .png, .svg or .pdf.
     runs: name -> curves.
     panels: the metrics to draw, by their names in metrics.jsonl; () for the
       losses, scores, rate and speed that there are. A name that begins with

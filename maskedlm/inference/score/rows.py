@@ -26,7 +26,6 @@ def make_row_cutter(
   """Returns a function (text, its encoding) -> its rows, with their places.
 
   Args:
-    tokenizer: the model's.
     length: the most tokens in a row.
     reads: EncoderConfig.reads of the model.
     pll: what is masked for a token of a masked model, a key of PLL.

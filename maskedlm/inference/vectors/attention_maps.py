@@ -28,7 +28,6 @@ def attend(
   """Returns the Attention of all layers and heads.
 
   Args:
-    model: the encoder.
     text: a text that fits one row; [MASK] in it is a mask.
     limit: the largest number of tokens; None = the encoder's positions.
 

@@ -66,11 +66,9 @@ def sample_vectors(
   """Returns the vectors of `count` units, drawn uniformly from the texts.
 
   Args:
-    model: an encoder.
     texts: read once.
     unit: token | word | sentence; pooled by the mean.
     count: the number of units; all of them if there are fewer.
-    seed: the seed of the random choice.
     progress: called with the number of units seen so far.
 
   Raises:

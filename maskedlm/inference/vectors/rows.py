@@ -40,7 +40,6 @@ def make_row_cutter(
   so that the mean equals that of sentence-transformers.
 
   Args:
-    tokenizer: the encoder's.
     unit: a key of UNITS.
     length: the largest number of positions in a row.
   """

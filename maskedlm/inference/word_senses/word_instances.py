@@ -141,7 +141,6 @@ def embed_instances(
   """Returns the n instances that have a token, with vectors float32 [n, C].
 
   Args:
-    model: the encoder.
     found: instances; those in the same text must share a Text object.
     options: layers and combine; `unit` and `pool` are ignored.
   """

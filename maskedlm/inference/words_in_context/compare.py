@@ -87,7 +87,6 @@ def compare_texts(
   """Returns the Similarity of the marked words of pairs of texts.
 
   Args:
-    model: the encoder.
     texts: pairs such as ("On the *bank*", "The *bank* rose").
     layers, combine: as of vectors.VectorOptions.
     standardise: the file that `maskedlm embed --unit=word --fit` wrote; "" for

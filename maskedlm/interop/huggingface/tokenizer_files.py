@@ -49,10 +49,7 @@ def import_tokenizer(
   out.
 
   Args:
-    folder: the directory.
-    out: the folder to write.
     vocab_size: the model's rows.
-    lowercase: whether text is lowercased first.
     log: called with a line if files disagree, or differ from transformers.
 
   Raises:
@@ -125,7 +122,6 @@ def with_pairs(
   Args:
     cfg: the config, with the architecture's form of pairs.
     folder: a directory with or without tokenizer.json.
-    special: the tokenizer's Special.
     log: called with a line if the tokenizer's form is not supported.
   """
   definition = json_files.read_object(folder / FILE)
@@ -160,8 +156,6 @@ def export_tokenizer(
 
   Args:
     folder: tokenizer/ of a workdir.
-    out: the directory to write.
-    cfg: the model's.
     length: the largest number of tokens in a row; 0 = the encoder's positions.
   """
   made = tokenizer.open_tokenizer(folder)

@@ -66,11 +66,9 @@ def plan_weights(
 
   Args:
     architecture: the architecture in transformers.
-    cfg: the config here.
     shapes: path -> shape of each array to read or write.
     heads: names of the modules outside the encoder.
     bare: True for a model without heads, whose names have no prefix.
-    pad: the id of [PAD].
 
   Raises:
     InteropError: arrays have no name in transformers; the message lists all.

@@ -52,7 +52,6 @@ def shuffle_trigrams(
 
   Args:
     key: decides which, and their order.
-    input_ids: the rows.
     candidates: tokens that may be moved.
     num_to_mask: tokens to shuffle: three for each trigram, of which there is at
       least one.

@@ -116,7 +116,6 @@ def choose_words(
   masking).
 
   Args:
-    key: decides which.
     candidates: tokens that may be chosen: all of a word or none.
     begins_word: the result of `unit_starts`.
     num_to_mask: at most num_predictions.

@@ -174,7 +174,6 @@ def choose_tokens(
   """Chooses single tokens without replacement.
 
   Args:
-    key: decides which.
     candidates: tokens that may be chosen.
     num_to_mask: at most P. A row with fewer candidates gets fewer.
     num_predictions: P.
@@ -221,7 +220,6 @@ def replace_tokens(
 
   Args:
     key: decides what becomes of each.
-    input_ids: the rows.
     positions: the chosen tokens.
     weights: predictions of weight 0 change nothing.
     mask_id: id of [MASK].

@@ -60,7 +60,6 @@ class Checkpoints:
 
     Args:
       step: its number, larger than that of every complete step.
-      state: its arrays.
       meta: JSON-serializable.
       metric: ranks the step, lower is better; a step whose metric is None or
         not finite is never among the best.

@@ -74,7 +74,6 @@ def find_damage(path: Path, items: Sequence[str] = ("",)) -> str | None:
   """Checks a step's files against its manifest, and its name by its record.
 
   Args:
-    path: the folder of the step.
     items: prefixes of the files to check; by default all.
 
   Returns:

@@ -46,7 +46,6 @@ def check_workdir(workdir: pathlib.Path, config: Container[str]) -> None:
 
   Args:
     workdir: the folder of a run, which may be new.
-    config: the effective config.
 
   Raises:
     ConfigError: its config.json belongs to another kind of run, or to an

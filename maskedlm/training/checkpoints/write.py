@@ -39,7 +39,6 @@ def write_workdir(
     origin: describes where the parameters come from; becomes config.json.
     corpus: the same in one word, in place of a corpus's fingerprint.
     tokenizer: SHA-256 of the tokenizer in tokenizer/.
-    log: receives the lines that manager.py logs.
     heldout: becomes meta["heldout"], a task's thresholds, if there are any.
   """
   output_files.write_json(folder / "config.json", origin)

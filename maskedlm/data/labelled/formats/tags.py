@@ -65,12 +65,10 @@ def read_file(
   """Returns the sentences of a file of any of the formats.
 
   Args:
-    source: the file, or "tfds:...".
     token_column, tag_column: from 0, or from the end: -1 is the last. A file
       with a single column has words without tags. In CoNLL-U, 0 and -1 are FORM
       and conllu_tag.
     conllu_tag: upos or xpos.
-    entities: whether tags are entities'.
 
   Raises:
     DataError: the file is missing, can't be read as text or has no word; a line
