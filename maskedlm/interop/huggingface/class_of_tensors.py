@@ -1,17 +1,15 @@
-"""Finds out which class of transformers the tensors of a directory belong to.
+"""Finds out which class of transformers a directory is of.
 
-config.json may name no class, or one whose head the file lacks: a base model's
-config beside fine-tuned weights, a class with custom code. Then the class is
-the one that has the head in the file.
+config.json may name none, or one with custom code. Then it is the class for
+pretraining that has the heads in the file.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from maskedlm.core.errors import InteropError
 from maskedlm.interop.huggingface.match_tensors import Find
-from maskedlm.interop.huggingface.parameter_names import Architecture, Names
-from maskedlm.interop.huggingface.tensors import Tensors
+from maskedlm.interop.huggingface.parameter_names import Architecture
 from maskedlm.interop.labels import TASKS
 
 # Suffixes of classes for pretraining, the one with most heads first.
@@ -24,40 +22,37 @@ PRETRAINED = (
 def with_class(
   config: Mapping[str, Any],
   architecture: Architecture,
-  found: Tensors,
   find: Find,
   *,
   where,
   log: Callable[[str], None],
 ) -> dict[str, Any]:
-  """Returns config.json with the class of the tensors as `architectures`.
+  """Returns config.json with a class that is known as `architectures`.
 
-  If it doesn't state the labels, their number is added. A line is logged if
-  config.json, of the directory `where`, states another class, or none.
+  If it names none, or one with custom code, that is the class of the heads for
+  pretraining in the file, and a line is logged; `where` is the directory.
+
+  Raises:
+    InteropError: the file has a fine-tuned head of which it doesn't name the
+      class. Several classes may have heads of the same names.
   """
   stated = (config.get("architectures") or [""])[0]
   ending = _ending(stated, architecture)
-  has = _present(architecture, find)
-  rows_of = _rows(architecture, found, find)
-  by_tensors = _by_tensors(config, has, rows_of)
-  if ending in (*PRETRAINED, "Model"):  # Their heads may be absent.
-    differs = by_tensors in TASKS and (ending == "Model" or ending not in has)
-  elif ending in TASKS:
-    differs = ending not in has and bool(by_tensors)
-  else:
-    differs = True
-  if differs:
-    ending = by_tensors or "Model"
+  has = [e for e in architecture.heads if _is_present(e, architecture, find)]
+  if ending not in TASKS and ending not in {*has} - {"Model"}:
+    if tuned := [f"{architecture.class_prefix}{e}" for e in TASKS if e in has]:
+      raise InteropError(
+        f"{where}/config.json names {stated or 'no class'}, but the file has "
+        f"the head of {' or '.join(tuned)}: write its class to "
+        '"architectures", or import the encoder alone with --part encoder.'
+      )
+  if ending not in (*TASKS, *PRETRAINED, "Model"):
+    ending = next((e for e in PRETRAINED if e in has), "Model")
     log(
       f"{where}/config.json names {stated or 'no class'}; by its tensors, the "
-      f"model is {architecture.class_prefix}{ending}: if it is another, write "
-      'its class to "architectures"'
+      f"model is {architecture.class_prefix}{ending}"
     )
-  made = {**config, "architectures": [architecture.class_prefix + ending]}
-  rows = rows_of.get(ending)
-  if rows and not config.get("id2label") and not config.get("num_labels"):
-    made["num_labels"] = rows
-  return made
+  return {**config, "architectures": [architecture.class_prefix + ending]}
 
 
 def _ending(name: str, architecture: Architecture) -> str:
@@ -70,51 +65,7 @@ def _ending(name: str, architecture: Architecture) -> str:
   return ending if ending in architecture.heads else next(known, ending)
 
 
-def _modules(names: Names) -> list[str]:
-  return [str(name) for name in names.values()]
-
-
-def _present(architecture: Architecture, find: Find) -> set[str]:
-  """Returns the suffixes of the classes whose heads are all in the file."""
-  return {
-    ending
-    for ending, names in architecture.heads.items()
-    if all(find(f"{n}.weight") or find(n) for n in _modules(names))
-  } | {"Model"}
-
-
-def _rows(
-  architecture: Architecture, found: Tensors, find: Find
-) -> dict[str, int]:
-  """Returns the number of outputs of each fine-tuned head in the file."""
-  rows = {}
-  for ending in TASKS:
-    *_, last = _modules(architecture.heads.get(ending, {"": ""}))
-    if name := find(f"{last}.weight"):
-      rows[ending] = found.shapes[name][0]
-  return rows
-
-
-def _by_tensors(
-  config: Mapping[str, Any], has: set[str], rows: Mapping[str, int]
-) -> str:
-  """Returns the suffix of the class; "" for an encoder without heads.
-
-  Heads of several classes may have the same names. Choices have one output,
-  answers two; a class for tokens has labels such as B-PER, or no pooler.
-  """
-  tuned = [ending for ending in TASKS if ending in has]
-  stated = config.get("id2label")
-  labels = list(map(str, stated.values())) if isinstance(stated, dict) else []
-  count = len(labels) or config.get("num_labels")
-  if "ForMultipleChoice" in tuned and (
-    rows["ForMultipleChoice"] != 1 or count == 1
-  ):
-    tuned.remove("ForMultipleChoice")
-  elif "ForMultipleChoice" in tuned:
-    return "ForMultipleChoice"
-  if {"ForSequenceClassification", "ForTokenClassification"} <= set(tuned):
-    is_tags = any(re.match("O$|[BI][-_]", label) for label in labels)
-    return f"For{'Token' if is_tags else 'Sequence'}Classification"
-  known = (ending for ending in (*tuned, *PRETRAINED) if ending in has)
-  return next(known, "")
+def _is_present(ending: str, architecture: Architecture, find: Find) -> bool:
+  """Returns whether all heads of a class are in the file."""
+  names = map(str, architecture.heads[ending].values())
+  return all(find(f"{name}.weight") or find(name) for name in names)

@@ -148,7 +148,7 @@ def _read_model(
   find = match_tensors.make_finder(found, architecture)
   if part != "encoder":
     config = class_of_tensors.with_class(
-      config, architecture, found, find, where=folder, log=log
+      config, architecture, find, where=folder, log=log
     )
   cfg = config_json.parse_encoder_config(config, architecture, folder)
   if cfg.causal:
