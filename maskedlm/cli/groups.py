@@ -32,7 +32,7 @@ def check_field(field: str, files: Sequence[str], form: str | None) -> None:
   from maskedlm.data.labelled import text_lines
 
   if field != "text" and not any(
-    text_lines.has_fields(file, form or "", (field,)) for file in files
+    text_lines.has_fields(file, form or "") for file in files
   ):
     remedy = "" if form is None else ", or give --format=jsonl"
     raise ConfigError(

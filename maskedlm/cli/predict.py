@@ -88,13 +88,8 @@ class Predict:
       yield [*map(predict.place_of, examples)], examples
       return
 
-    values = vars(model.task.options).values()
-    given = text_lines.given_texts(
-      self.text,
-      self.input,
-      model.task.parse_line,
-      names=[x for x in values if x and isinstance(x, str)],
-    )
+    parse = model.task.parse_line
+    given = text_lines.given_texts(self.text, self.input, parse)
     for some in text_lines.request_groups(
       given, CHUNK, self.text, [self.input]
     ):

@@ -182,14 +182,14 @@ class Score:
     from maskedlm.data.labelled import text_lines
     from maskedlm.data.labelled.formats import texts
 
-    form, names = self.texts.format, (self.texts.field,)
-    layout = texts.FileLayout(names, texts.SECOND_TEXTS, alone=True)
+    form = self.texts.format
+    layout = texts.FileLayout(
+      (self.texts.field,), texts.SECOND_TEXTS, alone=True
+    )
     split = texts.split_line if form == "text" else texts.parse_line
     parse = functools.partial(split, layout=layout)
     for path in self.texts.input:
-      yield from text_lines.given_texts(
-        self.text, path, parse, form=form, names=names
-      )
+      yield from text_lines.given_texts(self.text, path, parse, form=form)
 
 
 def _pair_record(one) -> dict[str, Any]:

@@ -75,9 +75,9 @@ TABLE = [
   ("marked words", "f", "*a|b|c|d*", "f:1: *a|b|c|d* is not a marked word"),
   (
     *("marked words", "f.jsonl", '\n{"tokens": ["a"], "target": 1}'),
-    "f.jsonl:2: target=1; expected the index",
+    "f.jsonl:1: target=1; expected the index",
   ),
-  ("pairs", "f.tsv", "a *cat*\n", "f.tsv:1: 1 columns; expected two"),
+  ("pairs", "f.txt", "a *cat*\n", "f.txt:1: 1 columns; expected two"),
   ("pairs", "f.jsonl", '{"text": "*a*"}', "f.jsonl:1: no 'text_b'; there"),
   ("pairs", "f", "the *bank\t*a*", "f:1: 1 asterisks: one is not closed"),
   ("pairs", "f", "the * * bank\t*a*", "f:1: the marked word of"),

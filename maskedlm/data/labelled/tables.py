@@ -118,21 +118,13 @@ def read_records(
     raise DataError(f"{path}: has no row; expected at least one example.")
 
 
-def is_table(path: str | pathlib.Path, names: Sequence[str]) -> bool:
+def is_table(path: str | pathlib.Path) -> bool:
   """Returns whether a file of input has rows with fields, not lines of text.
 
-  JSON, Parquet, FASTA and .csv have; .tsv and .txt, if the first line has the
-  name of a column between tabs: a usual one (delimited.USUAL) or of `names`.
+  JSON, Parquet, FASTA, .csv and .tsv have, by the file's name.
   """
-  suffix = named_suffix(path)
-  if suffix in (*objects.JSON_SUFFIXES, *fasta.SUFFIXES, ".parquet", ".csv"):
-    return True
-  if suffix not in delimited.SEPARATORS or not os.path.isfile(path):
-    return False
-  first = re.split(rb"[\r\n]", read_head(path))[0].decode("utf-8", "replace")
-  cells = {cell.strip("\ufeff ") for cell in first.split("\t")}
-  is_header = not cells.isdisjoint((*names, *delimited.USUAL))
-  return is_header and (len(cells) > 1 or suffix == ".tsv")
+  suffixes = (*objects.JSON_SUFFIXES, *fasta.SUFFIXES, ".parquet", ".csv")
+  return named_suffix(path) in (*suffixes, ".tsv")
 
 
 def named_suffix(path: str | pathlib.Path) -> str:

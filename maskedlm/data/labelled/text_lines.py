@@ -60,7 +60,7 @@ def read_texts(
   Raises:
     DataError: there is no text, or a line is not UTF-8 or not such an object.
   """
-  for file, line, entry in read_entries(paths, form, seen, names=(field,)):
+  for file, line, entry in read_entries(paths, form, seen):
     if isinstance(entry, str):
       yield Text(entry, None, file, line)
     else:
@@ -69,19 +69,15 @@ def read_texts(
 
 
 def read_entries(
-  paths: Sequence[str],
-  form: str,
-  seen: Counter | None = None,
-  *,
-  names: Sequence[str] = ("text",),
+  paths: Sequence[str], form: str, seen: Counter | None = None
 ) -> Iterator[tuple[str, int, str | dict]]:
   """Yields (file, line, text); of a row with fields, these, not the text.
 
-  Arguments and errors as for read_texts; for `names` see has_fields.
+  Arguments and errors as for read_texts.
   """
   seen = Counter() if seen is None else seen
   for path in paths:
-    for number, entry in _read_rows(path, form, seen, names):
+    for number, entry in _read_rows(path, form, seen):
       seen["texts"] += 1
       yield _name(path), number, entry
   if not seen["texts"]:
@@ -89,21 +85,21 @@ def read_entries(
     raise DataError(f"{files}: no line with text; expected at least one.")
 
 
-def has_fields(path: str, form: str, names: Sequence[str] = ()) -> bool:
+def has_fields(path: str, form: str) -> bool:
   """Returns whether the rows of a file have named fields.
 
   `form` is text or jsonl, or "" if the file decides (tables.is_table).
   """
   if form or path == STDIN:
     return form == "jsonl"
-  return tables.is_table(path, names)
+  return tables.is_table(path)
 
 
 def _read_rows(
-  path: str, form: str, seen: Counter, names: Sequence[str]
+  path: str, form: str, seen: Counter
 ) -> Iterator[tuple[int, str | dict]]:
   """Yields (line, text or fields) of a file's rows that are not blank."""
-  if not form and has_fields(path, form, names):
+  if not form and has_fields(path, form):
     for record in tables.read_records(path):
       yield record.line, dict(record.fields)
     return
@@ -132,7 +128,6 @@ def given_texts(
   parse: Callable[[str], Any] = str,
   *,
   form: str = "",
-  names: Sequence[str] = (),
 ) -> Iterator[tuple[dict[str, Any], Any]]:
   """Yields (place, what it is parsed to) of a command's input, but blank lines.
 
@@ -140,14 +135,14 @@ def given_texts(
 
   Args:
     texts: texts from the command line (place {}); if empty, the file is read.
-    path, form, names: as for has_fields.
+    path, form: as for has_fields.
     parse: is given a line, or the fields of a row as JSON.
 
   Raises:
     DataError: see read_lines, tables.read_records and `parse`.
   """
   given = ((0, text) for text in texts if text.strip())
-  rows = given if texts else _read_rows(path, form, Counter(), names)
+  rows = given if texts else _read_rows(path, form, Counter())
   for number, row in rows:
     try:
       made = parse(row if isinstance(row, str) else json.dumps(row))

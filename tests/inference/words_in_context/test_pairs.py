@@ -22,7 +22,7 @@ def test_a_marked_word():
 
 
 def test_pairs_of_files(tmp_path):
-  tabs, objects = tmp_path / "a.tsv", tmp_path / "a.jsonl"
+  tabs, objects = tmp_path / "a.txt", tmp_path / "a.jsonl"
   tabs.write_text("a *cat*\tthe *cats* ran\n\n*a*\tb *c*\n")
   objects.write_text(json.dumps({"text": "a *cat*", "text_b": "*x* y"}))
   found = list(pairs.read_pairs([str(tabs), str(objects)]))
