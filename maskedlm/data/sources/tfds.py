@@ -15,7 +15,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from maskedlm.core.errors import did_you_mean
 from maskedlm.data.sources import tfrecord
 
 PREFIX = "tfds:"
@@ -79,8 +78,16 @@ def _open(name: str, split: str, data_dir: str | None):
     AssertionError,  # No such version.
     ImportError,  # TFDS's code for the dataset needs TensorFlow.
   ) as error:
-    folder = data_dir or tfds.core.constants.DATA_DIR
-    raise TfdsError(_what_is_missing(name, folder, error)) from error
+    place = os.path.join(
+      data_dir or tfds.core.constants.DATA_DIR, name.partition(":")[0]
+    )
+    there = sorted(os.listdir(place)) if os.path.isdir(place) else []
+    raise TfdsError(
+      f"{_reason(error)[:200]}; in {place} there is "
+      f"{', '.join(there) or 'nothing'}: correct the name, or give that of a "
+      "prepared version, which is read without TFDS's code, as "
+      "tfds:NAME:VERSION@DATA_DIR."
+    ) from error
   if not builder.is_prepared():
     builder = tfds.builder(name, data_dir=data_dir, file_format="array_record")
     builder.download_and_prepare()
@@ -96,42 +103,6 @@ def _open(name: str, split: str, data_dir: str | None):
     f"it is prepared as {' and '.join(sorted(formats)) or 'nothing'}; expected "
     "tfrecord, array_record or parquet: prepare it again in another folder, "
     "and name that: tfds:NAME@DATA_DIR."
-  )
-
-
-def _what_is_missing(name: str, folder: str, error: Exception) -> str:
-  """Returns which part of a dataset's name is unknown, for a message."""
-  import tensorflow_datasets as tfds
-
-  path, _, version = name.partition(":")
-  only, _, config = path.partition("/")
-  place = os.path.join(folder, path)
-  there = ", ".join(sorted(os.listdir(place))) if os.path.isdir(place) else ""
-  if isinstance(error, ImportError):
-    return (
-      f"TFDS's code for {path} can't run here ({_reason(error)}); a prepared "
-      "version is read without it: tfds:NAME:VERSION@DATA_DIR; in "
-      f"{folder} there is {there or 'none'}."
-    )
-  if version and there:
-    return (
-      f"Dataset {path} not found in version {version}; there are {there} in "
-      f"{folder}."
-    )
-  known = set(tfds.list_builders(with_community_datasets=False))
-  if only in known and not isinstance(error, tfds.core.DatasetNotFoundError):
-    configs = tfds.builder_cls(only).builder_configs
-    if not config or config in configs:
-      return f"{_reason(error)}; correct the name."
-    return (
-      f"Dataset {only} has no config {config!r}; expected one of "
-      f"{', '.join(configs) or 'none'}{did_you_mean(config, configs)}"
-    )
-  known |= set(os.listdir(folder)) if os.path.isdir(folder) else set()
-  return (
-    f"Dataset {only} not found: TFDS has none of this name, and none is "
-    f"prepared in {folder}; name the folder that has it: "
-    f"tfds:NAME@DATA_DIR{did_you_mean(only, known - {only})}"
   )
 
 
