@@ -33,7 +33,7 @@ class Scattered:
     if self.out:
       scatter.draw_scatter(self.out, made)
       print(f"{self.out}: {made.title}")
-      if lacking := figure.unreadable(scatter.visible_text(made)):
+      if lacking := figure.fonts(scatter.visible_text(made))[1]:
         console.warn(
           f"no installed font has {lacking[:20]!r}: boxes in the picture; "
           "install fonts, such as fonts-noto and fonts-noto-cjk, or use --html."

@@ -178,13 +178,18 @@ def write_json(path: str | os.PathLike, content: Any) -> None:
   write_text(path, to_json(content, indent=2) + "\n")
 
 
-def read_result(workdir: pathlib.Path) -> dict[str, Any]:
-  """Returns the result.json of a workdir; {} if there is none that is good."""
+def read_object(path: pathlib.Path) -> dict[str, Any]:
+  """Returns the JSON object in a file; {} if there is none that is good."""
   try:
-    value = parse_json((workdir / "result.json").read_text("utf-8"))
+    value = parse_json(path.read_text("utf-8"))
   except (OSError, ValueError):
     return {}
   return value if isinstance(value, dict) else {}
+
+
+def read_result(workdir: pathlib.Path) -> dict[str, Any]:
+  """Returns the result.json of a workdir; {} if there is none that is good."""
+  return read_object(workdir / "result.json")
 
 
 def save_npz(path: str | os.PathLike, **arrays: "np.ndarray") -> None:

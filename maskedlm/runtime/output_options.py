@@ -85,7 +85,6 @@ def named_errors(path: str | os.PathLike, *, option: str) -> Iterator[None]:
       f"{option}={os.fspath(path)} can't be written ({cause})",
       error,
       if_wrong="give another path.",
-      if_temporary="then run the same command again.",
     ) from error
 
 

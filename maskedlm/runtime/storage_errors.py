@@ -46,7 +46,11 @@ _WRONG_TEXTS = (
 
 
 def as_user_error(
-  text: str, error: Exception, *, if_wrong: str, if_temporary: str
+  text: str,
+  error: Exception,
+  *,
+  if_wrong: str,
+  if_temporary: str = "then run the same command again.",
 ) -> ConfigError | StorageError:
   """Returns the error to raise instead of a file system's.
 
@@ -129,7 +133,6 @@ def raise_if_temporary(path: str | os.PathLike, error: Exception) -> None:
       f"{os.fspath(path)} can't be read ({reason(error)})",
       error,
       if_wrong="",
-      if_temporary="then run the same command again.",
     ) from error
 
 
@@ -147,7 +150,6 @@ def unwritable(
     f"{os.fspath(path)} can't be written ({reason(error)})",
     error,
     if_wrong="choose another place, or make it writable.",
-    if_temporary="then run the same command again.",
   )
 
 
@@ -179,7 +181,6 @@ def unusable(
     f"read ({reason(error)})",
     error,
     if_wrong="choose another place, or make it usable.",
-    if_temporary="then run the same command again.",
   )
 
 

@@ -22,7 +22,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.core.parse_json import parse_json
 from maskedlm.runtime import console, output_files
 
 PROJECT = "maskedlm"  # The project or experiment, unless a variable names one.
@@ -161,7 +160,7 @@ def open_tracker(
     return None
   check_installed(name)
   path = workdir / "tracker.json"
-  runs = _read_runs(path)
+  runs = output_files.read_object(path)
   try:
     tracker = TRACKERS[name](config, runs.get(name, ""))
   except Exception as error:  # Of any library, such as no account.
@@ -221,15 +220,6 @@ def _reason(error: Exception) -> str:
   """Returns the first line of an error's message, with its type."""
   message = str(error).strip().partition("\n")[0]
   return f"{type(error).__name__}: {message}"
-
-
-def _read_runs(path: pathlib.Path) -> dict[str, str]:
-  """Returns {tracker: id of the run}; {} if there is no good file."""
-  try:
-    found = parse_json(path.read_text("utf-8"))
-  except (OSError, ValueError):
-    return {}
-  return found if isinstance(found, dict) else {}
 
 
 def _sections(config: Config):

@@ -171,5 +171,4 @@ def reading(path: str) -> Iterator[None]:
       f"{error.filename or path} can't be read ({error.strerror or error})",
       error,
       if_wrong=shards.REMEDY,
-      if_temporary="then run the same command again.",
     ) from error

@@ -79,7 +79,7 @@ def open_figure(
     StorageError: the disk is full or unreachable.
   """
   library = load_matplotlib()
-  with library.rc_context({**STYLE, "font.family": fonts(text)}):
+  with library.rc_context({**STYLE, "font.family": fonts(text)[0]}):
     made = library.figure.Figure(figsize=(width, height), facecolor="white")
     yield made
     with warnings.catch_warnings():
@@ -126,17 +126,11 @@ def add_legend(
   )
 
 
-def fonts(text: str) -> list[str]:
-  """Returns font families that cover a text: the base font, then others."""
-  return _fonts(text)[0]
+def fonts(text: str) -> tuple[list[str], str]:
+  """Returns font families for a text, and the characters that none of them has.
 
-
-def unreadable(text: str) -> str:
-  """Returns the characters of a text, each once, that no installed font has."""
-  return _fonts(text)[1]
-
-
-def _fonts(text: str) -> tuple[list[str], str]:
+  The base font is the first family.
+  """
   from matplotlib import font_manager
 
   chosen = [BASE_FONT]

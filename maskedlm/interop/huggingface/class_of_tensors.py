@@ -39,13 +39,13 @@ def with_class(
   stated = (config.get("architectures") or [""])[0]
   ending = _ending(stated, architecture)
   has = [e for e in architecture.heads if _is_present(e, architecture, find)]
-  if ending not in TASKS and ending not in {*has} - {"Model"}:
-    if tuned := [f"{architecture.class_prefix}{e}" for e in TASKS if e in has]:
-      raise InteropError(
-        f"{where}/config.json names {stated or 'no class'}, but the file has "
-        f"the head of {' or '.join(tuned)}: write its class to "
-        '"architectures", or import the encoder alone with --part encoder.'
-      )
+  tuned = [f"{architecture.class_prefix}{e}" for e in TASKS if e in has]
+  if tuned and ending not in TASKS and ending not in {*has} - {"Model"}:
+    raise InteropError(
+      f"{where}/config.json names {stated or 'no class'}, but the file has the "
+      f"head of {' or '.join(tuned)}: write its class to "
+      '"architectures", or import the encoder alone with --part encoder.'
+    )
   if ending not in (*TASKS, *PRETRAINED, "Model"):
     ending = next((e for e in PRETRAINED if e in has), "Model")
     log(

@@ -206,5 +206,4 @@ def _explain(name: HubName, error: Exception) -> ConfigError | StorageError:
     f"{name}: {place} fails ({storage_errors.reason(error)})",
     error,
     if_wrong="set HF_HOME to a folder that can be written.",
-    if_temporary="then run the same command again.",
   )

@@ -111,10 +111,6 @@ def _with_ones(graph: Graph, x, added):
   return graph.output("Unsqueeze", [x, _ints(*added)], shape, x.dtype)
 
 
-def _reshape(graph: Graph, equation, x):
-  return _as_shape(graph, _whole(graph, equation, x), _shape(equation))
-
-
 def _as_shape(graph: Graph, x, shape):
   shape = tuple(shape)
   if x.shape == shape:
@@ -126,20 +122,12 @@ def _as_shape(graph: Graph, x, shape):
   return graph.output("Reshape", [x, sizes], shape, x.dtype)
 
 
-def _squeeze(graph: Graph, equation, x):
-  return _without(graph, x, equation.params["dimensions"])
-
-
 def _without(graph: Graph, x, axes):
   """Returns x without the axes, whose dimensions are 1."""
   if not axes:
     return x
   shape = [dim for axis, dim in enumerate(x.shape) if axis not in axes]
   return graph.output("Squeeze", [x, _ints(*axes)], shape, x.dtype)
-
-
-def _transpose(graph: Graph, equation, x):
-  return _permuted(graph, x, equation.params["permutation"])
 
 
 def _permuted(graph: Graph, x, order):
@@ -219,10 +207,6 @@ def _size(graph: Graph, dim):
   """Returns the operand of a dimension, a scalar of int64."""
   sizes = Value(graph.name(graph.sizes((dim,))), (1,), np.dtype(np.int64))
   return _without(graph, sizes, (0,))
-
-
-def _dim_as_value(graph: Graph, equation):
-  return _cast(graph, equation, _size(graph, equation.params["dim"]))
 
 
 def _gather(graph: Graph, equation, x, indices):
@@ -332,7 +316,7 @@ PRIMITIVES = {
   "broadcast_in_dim": _broadcast_in_dim,
   "concatenate": _concatenate,
   "convert_element_type": _cast,
-  "dim_as_value": _dim_as_value,
+  "dim_as_value": lambda g, e: _cast(g, e, _size(g, e.params["dim"])),
   "dot_general": _dot,
   "gather": _gather,
   "integer_pow": _power,
@@ -340,12 +324,12 @@ PRIMITIVES = {
   "pad": _pad,
   "reduce_max": functools.partial(_reduce, "ReduceMax"),
   "reduce_sum": functools.partial(_reduce, "ReduceSum"),
-  "reshape": _reshape,
+  "reshape": lambda g, e, x: _as_shape(g, _whole(g, e, x), _shape(e)),
   "rev": _reverse,
   "select_n": _select,
   "slice": _slice,
   "split": _split,
   "square": _power,
-  "squeeze": _squeeze,
-  "transpose": _transpose,
+  "squeeze": lambda g, e, x: _without(g, x, e.params["dimensions"]),
+  "transpose": lambda g, e, x: _permuted(g, x, e.params["permutation"]),
 }

@@ -36,8 +36,8 @@ def test_short_names_distinguish_paths(tmp_path):
 
 
 def test_fonts_for_a_text(monkeypatch):
-  assert figure.fonts("Zürich – Ж\n\t…") == ["DejaVu Sans"]
-  assert figure.unreadable("Zürich ж") == ""
+  assert figure.fonts("Zürich – Ж\n\t…")[0] == ["DejaVu Sans"]
+  assert figure.fonts("Zürich ж")[1] == ""
   characters = {"west.ttf": frozenset("東西a"), "a.ttf": frozenset("a")}
   known = figure.drawable
   monkeypatch.setattr(
@@ -45,8 +45,8 @@ def test_fonts_for_a_text(monkeypatch):
   )
   families = [("A", "a.ttf"), ("West", "west.ttf")]
   monkeypatch.setattr(figure, "font_families", lambda: families)
-  assert figure.fonts("a西b東") == ["DejaVu Sans", "West"]
-  assert figure.unreadable("a西水\nb東中") == "中水"
+  assert figure.fonts("a西b東")[0] == ["DejaVu Sans", "West"]
+  assert figure.fonts("a西水\nb東中")[1] == "中水"
 
 
 def test_the_list_of_pictures(capsys):
