@@ -127,7 +127,7 @@ def _walk(program, name, trips, is_async, into_fusions) -> Iterator[Visit]:
         "false_computation",
       )
     elif x.opcode == "async-start":
-      inside, beside = x.calls("calls"), True
+      inside, beside = x.calls("calls", "to_apply"), True
     elif x.opcode == "fusion" and into_fusions:
       inside = x.calls("calls")
     for callee in inside:
@@ -142,6 +142,8 @@ def _instruction(line: str) -> Instruction | None:
   end = _closing(rest) if rest.startswith("(") else rest.index(" ")
   shapes, rest = rest[:end], rest[end:].lstrip()
   opcode, _, rest = rest.partition("(")
+  if opcode == "call-start":  # How XLA abbreviates the async-start of a call.
+    opcode = "async-start"
   end = _closing(f"({rest}") - 1
   operands, attributes = rest[: end - 1], rest[end:].lstrip(", ")
   if opcode in ("constant", "parameter"):  # Their value or number.

@@ -99,6 +99,31 @@ def program():
   return hlo.parse_program(TEXT)
 
 
+def test_a_collective_of_another_core_runs_beside_computation():
+  # A TPU v7x's SparseCores reduce gradients; in the order of the compiler.
+  text = """\
+HloModule jit_step, is_scheduled=true
+
+%called.1 (a.1: f32[7,11], a.2: token[]) -> f32[7,11] {
+  %a.2 = token[] parameter(1)
+  %a.1 = f32[7,11]{1,0} parameter(0)
+  ROOT %all-reduce.1 = f32[7,11]{1,0} all-reduce(%a.1), replica_groups=mesh['axis_0'=4,'axis_1'=2] {'axis_0'}, to_apply=%add.1
+}, execution_thread="sparsecore"
+
+ENTRY %main.1 (x.1: f32[7,11]) -> f32[7,11] {
+  %x.1 = f32[7,11]{1,0} parameter(0)
+  %ready.1 = token[] custom-call(), custom_call_target="PrepareAsyncCallDone"
+  %start.1 = ((f32[7,11]{1,0}, token[]), f32[7,11]{1,0}) call-start(%x.1, %ready.1), async_execution_thread="sparsecore", to_apply=%called.1
+  ROOT %done.1 = f32[7,11]{1,0} call-done(%start.1)
+}
+"""
+  program = hlo.parse_program(text)
+  (found,) = collectives.find_collectives(program, {"data": 4, "fsdp": 2})
+  assert (found.op, found.axis, found.is_async) == ("all-reduce", "data", True)
+  assert found.bytes == 4 * 7 * 11
+  assert memory_traffic.measure_traffic(program).others == 0
+
+
 def test_find_collectives(program):
   found = [
     (c.op, c.axis, c.bytes, c.trips, c.is_async)
