@@ -87,7 +87,7 @@ def by_hand(data, encoder):
 @pytest.mark.parametrize("margin", [None, 0.01])
 def test_negatives_are_below_the_right_passage(data, encoder, margin):
   source, cosines = by_hand(data, encoder)
-  made = mining.mine(data, encoder, negatives=9, margin=margin)
+  rows, counts = mining.mine(data, encoder, negatives=9, margin=margin)
   share = 0.05 if margin is None else margin
   expected, near = {}, 0
   for i, query in enumerate(source.queries):
@@ -99,11 +99,11 @@ def test_negatives_are_below_the_right_passage(data, encoder, margin):
       if kept:
         key = query, source.passages[right]
         expected[key] = [source.passages[j] for j in kept]
-  found = {(x["query"], x["passage"]): x["negatives"] for x in made.rows}
+  found = {(x["query"], x["passage"]): x["negatives"] for x in rows}
   assert found == expected
-  assert made.counts["too_near"] == near
-  assert made.counts["without"] == 3 - len(expected)
-  for row in made.rows:
+  assert counts["too_near"] == near
+  assert counts["without"] == 3 - len(expected)
+  for row in rows:
     i = source.queries.index(row["query"])
     texts = [row["passage"], *row["negatives"]]
     own = [cosines[i, source.passages.index(text)] for text in texts]

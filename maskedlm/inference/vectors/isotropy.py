@@ -14,6 +14,7 @@ import numpy as np
 from maskedlm.core.errors import DataError
 from maskedlm.data import hashing
 from maskedlm.data.labelled.formats import glue, texts
+from maskedlm.data.labelled.formats.texts import Example
 from maskedlm.data.labelled.text_lines import Text
 from maskedlm.finetune.common import label_metrics
 from maskedlm.inference.vectors import (
@@ -34,14 +35,6 @@ class VectorSample(NamedTuple):
 
   x: np.ndarray  # [n, N + 1, D] float32: randomly drawn units.
   moments: Moments  # Those of all units, drawn or not.
-
-
-class ScoredPair(NamedTuple):
-  """Two sentences and the similarity that people assigned to them."""
-
-  a: str
-  b: str
-  score: float
 
 
 class LayerIsotropy(NamedTuple):
@@ -130,7 +123,7 @@ def measure_layers(drawn: VectorSample) -> list[LayerIsotropy]:
 
 def correlate_with_scores(
   model: vectors.TextEncoder,
-  pairs: Sequence[ScoredPair],
+  pairs: Sequence[Example],
   drawn: VectorSample,
   layers: Sequence[LayerIsotropy],
   *,
@@ -154,18 +147,17 @@ def correlate_with_scores(
   cosines = [{name: [] for name in of_layer} for of_layer in tried]
   options = all_layers(model, "sentence")
   for begin in range(0, len(pairs), PAIRS_AT_ONCE):
-    texts = [
-      t for p in pairs[begin : begin + PAIRS_AT_ONCE] for t in (p.a, p.b)
-    ]
-    made = vectors.embed(model, texts, options)
+    some = pairs[begin : begin + PAIRS_AT_ONCE]
+    sentences = [text for p in some for text in (p.text, p.text_b)]
+    made = vectors.embed(model, sentences, options)
     x = vectors.collect(made).values
     for n, of_layer in enumerate(tried):
       for name, f in of_layer.items():
         y = f(x[:, n])
         cosines[n][name].append(similarity.cosine(y[::2], y[1::2]))
-  gold = [pair.score for pair in pairs]
+  gold = texts.gold_labels(pairs)
   frequent = word_frequencies.log_frequencies(
-    [f"{pair.a} {pair.b}" for pair in pairs], counts
+    [f"{pair.text} {pair.text_b}" for pair in pairs], counts
   )
   made = []
   for layer, of_layer in zip(layers, cosines, strict=True):
@@ -185,15 +177,12 @@ def correlate_with_scores(
   return made
 
 
-def read_pairs(path: str) -> list[ScoredPair]:
-  """Reads the sentence pairs of STS-B, in GLUE's layout.
+def read_pairs(path: str) -> list[Example]:
+  """Reads the sentence pairs of STS-B and their scores, in GLUE's layout.
 
   Raises:
     DataError: the file has another format, or a score is not a number.
   """
   examples = texts.read_examples(str(path), glue.get_layout("stsb"))
-  scores = texts.gold_labels(examples)
-  return [
-    ScoredPair(example.text, example.text_b, score)
-    for example, score in zip(examples, scores, strict=True)
-  ]
+  texts.gold_labels(examples)  # All have one.
+  return examples

@@ -7,7 +7,6 @@ only tensors outside the encoder may be left over.
 import itertools
 import pathlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from flax import traverse_util
@@ -32,13 +31,6 @@ PRETRAINED = ("Model", "ForPreTraining", "ForMaskedLM", "ForCausalLM")
 
 
 MAX_LINES = 20  # The most problems that an error lists.
-
-
-class ReadParams(NamedTuple):
-  """The parameters read from a directory."""
-
-  params: Params
-  left: Sequence[str]  # Tensors that were not read.
 
 
 def without_prefix(
@@ -143,8 +135,8 @@ def read_params(
   find: Find,
   architecture: Architecture,
   folder: pathlib.Path,
-) -> ReadParams:
-  """Reads the parameters that the plan lists.
+) -> tuple[Params, Sequence[str]]:
+  """Returns the parameters that the plan lists, and the tensors not read.
 
   Raises:
     InteropError: tensors are missing, have another shape, are not floats or not
@@ -194,7 +186,7 @@ def read_params(
     return x
 
   params = {weight.path: weights.join_weight(weight, tensor) for weight in plan}
-  return ReadParams(traverse_util.unflatten_dict(params, sep="/"), left)
+  return traverse_util.unflatten_dict(params, sep="/"), left
 
 
 def _misfits(weight: Weight, found: Tensors, find: Find) -> Iterator[str]:

@@ -8,19 +8,19 @@ import pytest
 
 from helpers import finetune_runs
 from maskedlm.cli import main
+from maskedlm.data.labelled.formats.texts import Example
 from maskedlm.inference.vectors import (
   isotropy,
   similarity,
   standardise,
   vectors,
 )
-from maskedlm.inference.vectors.isotropy import ScoredPair
 
 PAIRS = [
-  ScoredPair("the cat sat", "the dog sat", 4.0),
-  ScoredPair("a good film", "a bad end", 2.5),
-  ScoredPair("where is the book", "it is on the table", 3.0),
-  ScoredPair("new york", "", 0.5),
+  Example("the cat sat", "the dog sat", 4.0),
+  Example("a good film", "a bad end", 2.5),
+  Example("where is the book", "it is on the table", 3.0),
+  Example("new york", "", 0.5),
 ]
 
 
@@ -108,13 +108,13 @@ def test_spearman_of_pairs(model, drawn, monkeypatch):
   once = correlated(model, drawn, layers)
   monkeypatch.setattr(isotropy, "PAIRS_AT_ONCE", 3)
   assert correlated(model, drawn, layers) == once
-  gold = np.argsort(np.argsort([pair.score for pair in PAIRS]))
+  gold = np.argsort(np.argsort([pair.label for pair in PAIRS]))
   fitted = standardise.make_standardiser(drawn.moments, {})
   for layer in once:
     options = vectors.VectorOptions(unit="sentence", layers=(layer.layer,))
     a, b = (
       vectors.collect(vectors.embed(model, texts, options)).values
-      for texts in ([p.a for p in PAIRS], [p.b for p in PAIRS])
+      for texts in ([p.text for p in PAIRS], [p.text_b for p in PAIRS])
     )
     dims = [dimension for dimension, _ in layer.rogue]
     mean, stddev = fitted.mean[layer.layer], fitted.stddev[layer.layer]
@@ -135,14 +135,16 @@ HEADER = "index\tsentence1\tsentence2\tscore\n"
 def test_read_pairs(tmp_path):
   path = tmp_path / "dev.tsv"
   path.write_text(HEADER + '0\tA "b.\tC d.\t3.800\n1\tE\tF\t0\n')
-  expected = [ScoredPair('A "b.', "C d.", 3.8), ScoredPair("E", "F", 0.0)]
-  assert isotropy.read_pairs(path) == expected
+  found = [x[:3] for x in isotropy.read_pairs(path)]
+  assert found == [('A "b.', "C d.", 3.8), ("E", "F", 0.0)]
 
 
 def test_the_verb(workdir, tmp_path, capsys, verb):
   text, sts = tmp_path / "text.txt", tmp_path / "dev.tsv"
   text.write_text("\n".join(finetune_runs.TEXTS))
-  rows = [f"{i}\t{p.a}\t{p.b or '-'}\t{p.score}" for i, p in enumerate(PAIRS)]
+  rows = [
+    f"{i}\t{p.text}\t{p.text_b or '-'}\t{p.label}" for i, p in enumerate(PAIRS)
+  ]
   sts.write_text(HEADER + "\n".join(rows) + "\n")
   table = tmp_path / "table.json"
   command = ["isotropy", f"--checkpoint={workdir}", f"--input={text}"]

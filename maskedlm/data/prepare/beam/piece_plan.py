@@ -11,7 +11,6 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 
@@ -126,15 +125,14 @@ def _load_plan(folder: str, index: int) -> np.ndarray:
 # The sample
 
 
-class SentenceSizes(NamedTuple):
-  """Numbers and sizes of the training sentences of a piece's plan."""
+def load_sentence_sizes(
+  folder: str, index: int
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns numbers and sizes of the training sentences of a piece's plan.
 
-  counts: np.ndarray  # [n]: for each row of the plan; 0 if held out.
-  sizes: np.ndarray  # [sum(counts)]: bytes of each sentence.
-
-
-def load_sentence_sizes(folder: str, index: int) -> SentenceSizes:
-  """Returns the sizes of a piece's training sentences, in the plan's order."""
+  They are [n], the sentences of each row of the plan, 0 if it is held out; and
+  the bytes of each sentence.
+  """
   rows = _load_plan(folder, index)
   counts, sizes = np.zeros(len(rows), np.int64), []
   changes = np.flatnonzero(np.diff(rows[:, 1])) + 1
@@ -150,7 +148,7 @@ def load_sentence_sizes(folder: str, index: int) -> SentenceSizes:
     ends = np.cumsum(counts[run])
     line = np.arange(ends[-1]) - np.repeat(ends - counts[run], counts[run])
     sizes.append(load("sizes")[np.repeat(starts[places], counts[run]) + line])
-  return SentenceSizes(counts, np.concatenate([np.empty(0, np.uint32), *sizes]))
+  return counts, np.concatenate([np.empty(0, np.uint32), *sizes])
 
 
 def choose_stride(
@@ -185,7 +183,7 @@ def write_sample(folder: str, index: int, start: int, step: int) -> None:
   the k of `choose_stride`.
   """
   job = load_job(folder)
-  begins = start + shards.offsets(load_sentence_sizes(folder, index).counts)
+  begins = start + shards.offsets(load_sentence_sizes(folder, index)[0])
   # The first sampled sentence at or after the beginning of each row.
   first = -(-begins[:-1] // step) * step
   is_wanted = first < begins[1:]

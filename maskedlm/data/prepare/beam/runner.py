@@ -225,7 +225,7 @@ def _train(job: Job, run_stage: Callable, log: Callable) -> Tokenizer:
   items, counts = [], {}
   for name, group in itertools.groupby(range(len(names)), names.__getitem__):
     pieces = list(group)
-    sizes = (piece_plan.load_sentence_sizes(folder, i).sizes for i in pieces)
+    sizes = (piece_plan.load_sentence_sizes(folder, i)[1] for i in pieces)
     step, starts, counts[name] = piece_plan.choose_stride(sizes, max_bytes)
     items += [(i, at, step) for i, at in zip(pieces, starts, strict=True)]
   run_stage("sample", piece_plan.write_sample, items)
