@@ -83,11 +83,7 @@ def is_own(name: object) -> bool:
 
 
 def pins(config: Any) -> dict[str, str]:
-  """Returns {option: its name with the hash of the file} of a config.
-
-  Raises:
-    ConfigError: see `read`.
-  """
+  """Returns {option: its name with the hash of the file} of a config."""
   return {
     option: f"{_split(name)[0]}#{_hash(read(option, name)[1])}"
     for option, name in _names(config)

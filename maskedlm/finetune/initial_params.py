@@ -82,9 +82,6 @@ def initial_heads(
   """Returns the heads that don't start from random parameters.
 
   A line is logged if the checkpoint is fine-tuned.
-
-  Raises:
-    ConfigError: see Application.initial_heads.
   """
   fresh = config.model.fresh_head or not config.pretrained
   if heads := app.initial_heads({} if fresh else start.params):

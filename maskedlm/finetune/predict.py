@@ -68,11 +68,7 @@ def make_model(
   *,
   length: int = 0,
 ) -> FineTunedModel:
-  """Returns the model of an open checkpoint; error messages name `path`.
-
-  Raises:
-    ConfigError: see open_model.
-  """
+  """Returns the model of an open checkpoint; error messages name `path`."""
   meta = start.meta["task"]
   task = task_of(start, path, overrides)
   check_length(length, start.cfg.max_positions)

@@ -149,9 +149,6 @@ def mask_row(
   """Returns [CLS] text [SEP] as ids [l], cut around the masks if too long.
 
   `reads` is EncoderConfig.reads of the model.
-
-  Raises:
-    ConfigError: see fill_masks.
   """
   special = tokenizer.special
   mask_token = tokenizer.tokens(special.mask)

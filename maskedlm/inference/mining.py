@@ -41,11 +41,7 @@ class Source(NamedTuple):
 
 
 def read_source(data: str) -> Source:
-  """Reads beir:FOLDER, or files of the task retrieval, with commas between.
-
-  Raises:
-    DataError: see beir.read_collection and formats/passages.py.
-  """
+  """Reads beir:FOLDER, or files of the task retrieval, with commas between."""
   if data.startswith(beir.PREFIX):
     of_id, queries, qrels = beir.read_collection(data)
     texts = [*of_id.values()]

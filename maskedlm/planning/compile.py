@@ -203,11 +203,7 @@ def compile_step(step: Step, topology: Topology) -> Compiled | TooLarge:
 
 
 def available_bytes(topology: Topology) -> int:
-  """Returns the bytes of a chip that a run can use: on TPUs, all of them.
-
-  Raises:
-    ConfigError: see gpus.memory_share.
-  """
+  """Returns the bytes of a chip that a run can use: on TPUs, all of them."""
   share = 1.0 if topology.is_tpu else gpus.memory_share()
   return int(share * topology.chip.hbm_bytes)
 

@@ -49,9 +49,6 @@ def attention_of(config: PretrainConfig, length: int, **machine) -> str:
   If model.attention names one, it is returned unchecked, since the config may
   be for another machine. `machine` has the platform and capability of an
   attention.dispatch.Case.
-
-  Raises:
-    ConfigError: as architecture.encoder_config.
   """
   cfg = architecture.encoder_config(
     config.model, config.tokenizer.vocab_size, length

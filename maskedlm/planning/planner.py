@@ -262,11 +262,7 @@ def _executed(step: Step, rounds: int) -> float:
 def find_remedies(
   config, topology: Topology, found: TooLarge, *, search, log: Log
 ) -> dict[str, Any]:
-  """Returns options that save memory and, if `search`, the largest batch.
-
-  Raises:
-    ConfigError: as for make_plan.
-  """
+  """Returns options that save memory and, if `search`, the largest batch."""
   sizes = sharding.mesh_sizes(config.mesh, topology.num_chips)
   parts = _parts(config, sizes)
   rows = _rows_per_chip(config, sizes)
@@ -324,11 +320,7 @@ def largest_batch(
 def memory_savings(
   config: PretrainConfig, topology: Topology
 ) -> list[dict[str, Any]]:
-  """Estimates what other options save: [{option, bytes}], largest first.
-
-  Raises:
-    ConfigError: as for make_plan.
-  """
+  """Estimates what other options save: [{option, bytes}], largest first."""
   sizes = sharding.mesh_sizes(config.mesh, topology.num_chips)
   rows = _rows_per_chip(config, sizes)
   alone = dataclasses.replace(config, mesh=_ALONE)

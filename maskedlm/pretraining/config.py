@@ -94,9 +94,6 @@ def decide_packing(
   """Sets objective.pack of a config where it is None (auto_pack.py).
 
   A line is logged if rows of the corpora, one of each phase, are packed.
-
-  Raises:
-    ConfigError, CorpusError: as objectives.make_task.
   """
   configs = [part.config for part in split(config)]
   if getattr(configs[0].objective, "pack", False) is None:

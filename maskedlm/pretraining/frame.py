@@ -13,11 +13,7 @@ from maskedlm.modeling.masking.masking import Masking
 
 
 def make_encoder_config(config, corpus) -> EncoderConfig:
-  """Returns the EncoderConfig of config.model for masked rows of a corpus.
-
-  Raises:
-    ConfigError: as encoder_config.
-  """
+  """Returns the EncoderConfig of config.model for masked rows of a corpus."""
   tokenizer = corpus.tokenizer
   cfg = encoder_config(config.model, tokenizer.vocab_size, config.data.length)
   if not cfg.token_dropout:

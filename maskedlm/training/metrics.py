@@ -104,9 +104,6 @@ def open_logbook(
     flops: step -> FLOPs of its matmuls, for the MFU if the peak is known.
     logged: how many of these steps this workdir has a log of; None for all.
       Lines of later steps, of a killed run, are removed: these are repeated.
-
-  Raises:
-    ConfigError: see trackers.open_tracker.
   """
   write, close = _open_files(
     workdir, start if logged is None else logged, config

@@ -144,11 +144,7 @@ def spec_of(path: str, shape: tuple[int, ...], mesh: Mesh) -> PartitionSpec:
 
 
 def tree_shardings(tree, mesh: Mesh):
-  """Returns a NamedSharding for each array of an (abstract) tree.
-
-  Raises:
-    ConfigError: as spec_of.
-  """
+  """Returns a NamedSharding for each array of an (abstract) tree."""
   return jax.tree_util.tree_map_with_path(
     lambda path, x: NamedSharding(
       mesh, spec_of(path_of(path), tuple(x.shape), mesh)
@@ -178,11 +174,7 @@ def gather(params, mesh: Mesh):
 
 
 def abstract(shapes, mesh: Mesh):
-  """Returns a tree of shapes as ShapeDtypeStructs with shardings.
-
-  Raises:
-    ConfigError: as spec_of.
-  """
+  """Returns a tree of shapes as ShapeDtypeStructs with shardings."""
   return jax.tree.map(
     lambda x, s: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=s),
     shapes,

@@ -94,9 +94,6 @@ def check_starts(path: str, meta: Mapping) -> None:
 
   They are a small part of a corpus, and decide where rows begin. A placeholder
   corpus has no files.
-
-  Raises:
-    CorpusError, ConfigError, StorageError, PermissionError: as check_files.
   """
   for name, file in meta.get("files", {}).items():
     if name.endswith((".sentences.npy", ".documents.npy")):

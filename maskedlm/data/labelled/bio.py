@@ -65,9 +65,6 @@ def find_entities(tags: Sequence[str]) -> list[Entity]:
   A tag continues the previous tag's entity if their types are equal and their
   prefixes are B or I, then I or E; any other tag except O begins an entity.
 
-  Raises:
-    ValueError: see split_tag.
-
   >>> [tuple(x) for x in find_entities(["O", "B-PER", "I-PER", "I-LOC"])]
   [('PER', 1, 3), ('LOC', 3, 4)]
   """

@@ -78,11 +78,7 @@ def of_object(
   where: str,
   split: Callable[[str], Sentence] = split_text,
 ) -> Sentence:
-  """Returns the sentence of {"tokens": [...]} or {"text": ...}.
-
-  Raises:
-    DataError: see fields.words_or_text and `split`.
-  """
+  """Returns the sentence of {"tokens": [...]} or {"text": ...}."""
   given, text = fields.words_or_text(value, where, _SUCH_AS)
   return split(text or "") if given is None else Sentence(given)
 

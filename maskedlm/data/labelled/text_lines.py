@@ -137,9 +137,6 @@ def given_texts(
     texts: texts from the command line (place {}); if empty, the file is read.
     path, form: as for has_fields.
     parse: is given a line, or the fields of a row as JSON.
-
-  Raises:
-    DataError: see read_lines, tables.read_records and `parse`.
   """
   given = ((0, text) for text in texts if text.strip())
   rows = given if texts else _read_rows(path, form, Counter())
@@ -217,11 +214,7 @@ def _name(path: str) -> str:
 
 
 def text_of_object(value: dict, field: str, *, file: str, line: int) -> Text:
-  """Returns the Text of {"tokens": [...]} or {field: "..."}.
-
-  Raises:
-    DataError: see fields.words_or_text.
-  """
+  """Returns the Text of {"tokens": [...]} or {field: "..."}."""
   such_as = (
     '{"tokens": ["The", "bank", "."]}, or {"text": "..."}; --field names the '
     "text's field"

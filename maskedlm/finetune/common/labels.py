@@ -69,9 +69,6 @@ class Gold(NamedTuple):
     """Checks that examples can be scored; reports if none has a `thing`.
 
     The model knows the labels `known`.
-
-    Raises:
-      DataError: see `of` and check_known.
     """
     self.of(examples)
     gold = self.pairs(examples)

@@ -95,11 +95,7 @@ _ANY_LABEL = "SPAN"
 
 
 def read_examples(source: str, options: Options) -> list[Example]:
-  """Returns the sentences of a file.
-
-  Raises:
-    DataError: see layers.py.
-  """
+  """Returns the sentences of a file."""
   columns = {
     "token_column": options.token_column,
     "file_scheme": options.file_scheme,

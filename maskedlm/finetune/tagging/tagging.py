@@ -92,11 +92,7 @@ class Options:
 
 
 def read_examples(source: str, options: Options) -> list[Example]:
-  """Returns the sentences of a file; formats/tags.py lists the formats.
-
-  Raises:
-    DataError: see tags.read_file and bio.convert_tags.
-  """
+  """Returns the sentences of a file; formats/tags.py lists the formats."""
   examples = tags.read_file(
     source,
     token_column=options.token_column,

@@ -44,9 +44,6 @@ def draw_attention(
     tokens: [l].
     layers: (name, values [H, l, l]: head, from, to) of each.
     values_name: what the values are, of VALUES.
-
-  Raises:
-    ConfigError, StorageError: see figure.open_figure.
   """
   length, H = len(tokens), max(len(heads) for _, heads in layers)
   columns = H if len(layers) > 1 else min(COLUMNS, H)

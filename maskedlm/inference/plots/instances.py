@@ -29,9 +29,6 @@ def find_instances(
 
   The label is the sense, if there is one; else the file, if there are several;
   else the word. `field` is the field with the text in JSON Lines.
-
-  Raises:
-    ConfigError, DataError: see word_instances.py, data.py and text_lines.py.
   """
   from maskedlm.data.labelled import text_lines
   from maskedlm.inference.word_senses import data, word_instances
@@ -57,9 +54,6 @@ def find_texts(paths: Sequence[str]) -> Iterator:
   """Yields whole texts as Instances, without a word, labelled.
 
   The label is that of a table's row; a file of lines is a label by its name.
-
-  Raises:
-    DataError: see text_lines.py and formats/texts.py.
   """
   from maskedlm.data.labelled import tables, text_lines
   from maskedlm.data.labelled.formats import texts

@@ -53,11 +53,7 @@ def read_table(path: str) -> Table:
 
 
 def draw_isotropy(path: str, tables: Mapping[str, Table]) -> None:
-  """Draws tables by name, with a colour per table and a line per treatment.
-
-  Raises:
-    ConfigError, StorageError: see figure.open_figure.
-  """
+  """Draws tables by name, with a colour per table and a line per treatment."""
   from matplotlib import ticker
 
   measures = [m for m in MEASURES if any(m in t for t in tables.values())]

@@ -19,11 +19,7 @@ TRUE, OTHER = figure.COLOURS[1], figure.COLOURS[0]
 
 
 def draw_masked(path: str, made: MaskedText, *, title: str) -> None:
-  """Draws the tokens and a panel for each hidden one.
-
-  Raises:
-    ConfigError, StorageError: see figure.open_figure.
-  """
+  """Draws the tokens and a panel for each hidden one."""
   columns = min(COLUMNS, len(made.masked))
   width = max(0.3 + columns * (PANEL + GAP), 5.0)
   sizes = [LETTER * len(token) + SPACE for token in made.tokens]

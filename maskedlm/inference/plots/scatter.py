@@ -105,11 +105,7 @@ def choose_samples(groups: Sequence[Group]) -> list[list[Sample]]:
 
 
 def draw_scatter(path: str, made: Scatter) -> None:
-  """Draws the picture.
-
-  Raises:
-    ConfigError, StorageError: see figure.open_figure.
-  """
+  """Draws the picture."""
   samples = choose_samples(made.groups)
   count = sum(map(len, samples)) + len(samples)
   # Neither half is left empty: few lines are further apart, beside less room.

@@ -44,9 +44,6 @@ def read_row(model, text: str) -> TextRow:
 
   That is the answer of a fine-tuned model; of a pretrained one the loss of next
   sentence prediction, if two texts have a tab between them, or the vectors.
-
-  Raises:
-    ConfigError, DataError: see row_of_answer and the model's functions.
   """
   if "kind" in model.meta["task"]:
     return row_of_answer(text, *model.predict([text]))

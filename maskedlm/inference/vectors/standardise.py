@@ -107,11 +107,7 @@ def load_standardiser(path: str | pathlib.Path) -> Standardiser:
 def describe(
   model: TextEncoder, options: VectorOptions, **more: Any
 ) -> dict[str, Any]:
-  """Returns the options of vectors, `more`, and the encoder that makes them.
-
-  Raises:
-    ConfigError: see vectors.resolve_layers.
-  """
+  """Returns the options of vectors, `more`, and the encoder that makes them."""
   layers = vectors.resolve_layers(options, model.cfg)
   return {
     **options._asdict(),

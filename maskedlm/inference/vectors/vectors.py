@@ -108,10 +108,6 @@ def open_text_encoder(
 
   For ELECTRA, the encoder is the discriminator's. A length of 0 is that of the
   encoder's positions, and for sentences as the model was trained or imported.
-
-  Raises:
-    CheckpointError, ConfigError: see training/checkpoints/load.py, and
-      predict.check_length.
   """
   opened = load.open_best(path)
   return make_text_encoder(opened, length=length, batch_tokens=batch_tokens)
@@ -222,9 +218,6 @@ def embed(
 
   The texts are consumed as needed; the options' `pool` may not be "". `long`
   receives the number of tokens of each text longer than a row, for log_windows.
-
-  Raises:
-    ConfigError: see resolve_layers.
   """
   cfg, batch_tokens = model.cfg, model.batch_tokens
   layers = resolve_layers(options, cfg)
@@ -277,9 +270,6 @@ def embed_list(
 
   Their `texts` are indices of `texts`. The options' `layers` are not checked
   yet, and `pool` may be ""; length_option sets the length, for log lines.
-
-  Raises:
-    ConfigError: see resolve_layers.
   """
   try:
     layers = tuple(map(operator.index, options.layers))
@@ -339,11 +329,7 @@ def collect(vectors: Iterable[Vectors]) -> Vectors:
 
 
 def empty_vectors(options: VectorOptions, cfg: EncoderConfig) -> Vectors:
-  """Returns Vectors of no units, with the shapes that `embed` yields.
-
-  Raises:
-    ConfigError: see resolve_layers.
-  """
+  """Returns Vectors of no units, with the shapes that `embed` yields."""
   x = np.zeros((len(resolve_layers(options, cfg)), 1, 1, cfg.width), np.float32)
   values = np.asarray(COMBINE[options.combine](x))
   values = values[0, :0, ..., : options.truncate_dim or None]

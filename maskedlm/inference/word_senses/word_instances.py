@@ -58,9 +58,6 @@ def find_instances(
 
   A whole word isn't adjacent to a letter, digit, accent or _. In scripts
   without spaces between words, such as Chinese, every occurrence counts.
-
-  Raises:
-    ConfigError: see `distinct_words`.
   """
   # If several words match at a position, the longest whole word is used.
   ordered = sorted(distinct_words(words), key=len, reverse=True)
@@ -85,9 +82,6 @@ def find_labelled_instances(
   """Yields occurrences of the words that have a sense, which becomes the label.
 
   `words` are compared with the lemma and the form in the text, ignoring case.
-
-  Raises:
-    ConfigError: see `distinct_words`.
   """
   wanted = {word.casefold(): word for word in distinct_words(words)}
   for sentence in sentences:
@@ -175,9 +169,6 @@ def embed_texts(
   """Returns the n whole texts that have a token, with vectors [n, C].
 
   Each instance has a Text of its own; the options are those of sentences.
-
-  Raises:
-    ConfigError: see vectors.collect.
   """
   texts = (each.text for each in found)
   made = vectors.collect(vectors.embed(model, texts, options))

@@ -41,9 +41,6 @@ def pin(path: str, workdir: str | os.PathLike = "") -> str:
     path: hf:NAME[@REVISION], or any other path, which is returned as it is.
     workdir: of the run that is to start from it. If the run is there already,
       it keeps its commit.
-
-  Raises:
-    ConfigError, InteropError, StorageError: as `download` and `import_apart`.
   """
   if not hub_names.is_name(path):
     return path

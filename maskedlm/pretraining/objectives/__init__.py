@@ -88,11 +88,7 @@ def changed_options(section: ConfigDict) -> dict[str, Any]:
 
 
 def make_task(config: Any, corpus, shard: tuple[int, int] = (0, 1)) -> Task:
-  """Returns the Task of config.objective; by default it reads whole batches.
-
-  Raises:
-    ConfigError, CorpusError: see the module's docstring.
-  """
+  """Returns the Task of config.objective; by default it reads whole batches."""
   objective, options = _objective(config)
   if getattr(options, "pack", False) is None:
     pack = packs([(config, corpus)])
@@ -117,11 +113,7 @@ def make_task(config: Any, corpus, shard: tuple[int, int] = (0, 1)) -> Task:
 
 
 def make_batches(config: Any, corpus, *, pack: bool) -> Batches:
-  """Returns the batches of config.objective, packed or not, without its Task.
-
-  Raises:
-    ConfigError, CorpusError: see the module's docstring.
-  """
+  """Returns the batches of config.objective, packed or not, without a Task."""
   objective, options = _objective(config)
   options = dataclasses.replace(options, pack=pack)
   return objective.make_batches(config, corpus, (0, 1), options)
@@ -143,9 +135,6 @@ def packs(
   """Returns whether the rows of a run whose objective.pack is None share.
 
   `parts` are the config and corpus of each phase. A line is logged if they do.
-
-  Raises:
-    ConfigError, CorpusError: see the module's docstring.
   """
 
   packed, alone = (

@@ -43,9 +43,6 @@ def describe_checkpoint(path: str | pathlib.Path) -> Described:
 
   Only small files are read, and JAX's devices are not initialised, so hosts may
   be connected afterwards.
-
-  Raises:
-    CheckpointError, ConfigError: as open_checkpoint.
   """
   path = _existing(path)
   record = files.load_record(path)
@@ -61,9 +58,6 @@ def param_shapes(path: str | pathlib.Path) -> Params:
 
   Returns:
     Nested dicts of jax.ShapeDtypeStruct.
-
-  Raises:
-    CheckpointError, ConfigError: as open_checkpoint.
   """
   arrays = files.load_record(_existing(path))["arrays"]
   shapes = {}
@@ -199,11 +193,7 @@ def _described(
 
 
 def open_best(path: str | pathlib.Path) -> LoadedCheckpoint:
-  """Loads a fine-tuned workdir's best checkpoint; the newest one of others.
-
-  Raises:
-    CheckpointError, ConfigError: as open_checkpoint.
-  """
+  """Loads a fine-tuned workdir's best checkpoint; the newest one of others."""
   folder = _place(path) / "checkpoints"
   for step in files.ranked_steps(folder)[:1]:
     record = manifest.read_record(folder / str(step))

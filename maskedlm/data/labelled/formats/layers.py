@@ -80,11 +80,7 @@ def read_flat(
   file_scheme: str = "auto",
   repair_bio: bool = False,
 ) -> list[Example]:
-  """Returns the sentences of a file with at most one column of entity tags.
-
-  Raises:
-    DataError: see tags.read_file and bio.convert_tags.
-  """
+  """Returns the sentences of a file with at most one column of entity tags."""
   sentences = tags.read_file(
     source, token_column=token_column, tag_column=tag_column, entities=True
   )

@@ -69,9 +69,6 @@ def read_file(source: str, *, other: str = "Other") -> list[Example]:
 
   A relation that is null, empty, - or ?, and not `other`, is None. A row
   without an id is named by its file and its number.
-
-  Raises:
-    DataError: see read_semeval and of_object.
   """
   if not read.has_objects(source):
     return read_semeval(source, other=other)
