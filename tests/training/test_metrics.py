@@ -116,6 +116,11 @@ def test_a_single_term_is_not_repeated():
   assert shown(more) == "loss 7.500 | mlm_loss 7.000"
 
 
+def test_a_small_loss_is_not_shown_as_zero():
+  values = {"loss": 0.000413, "f1": 0.0}
+  assert metrics.format_values(values) == "loss 4.13e-04 | f1 0.000"
+
+
 def test_a_loss_of_no_predictions_is_not_shown():
   shown = metrics.format_values
   assert shown({"accuracy": 0.5}) == "no predictions | accuracy 50.0%"
