@@ -40,7 +40,7 @@ class Search:
   reranker: str | None = flag(
     None,
     "A workdir of `finetune reranking`, which reads the first 100 sentences "
-    "with the query: its scores decide.",
+    "with the query: its scores decide, joined with those of --bm25.",
     metavar="CHECKPOINT",
   )
   json: bool = shared.json("Print a JSON line for each query.")

@@ -78,10 +78,23 @@ def rerank_hits(
   *,
   top: int,
 ) -> list[list[search.Scored]]:
-  """Returns the `top` hits of each query by the model's scores, best first."""
+  """Returns the `top` hits of each query by the model's scores, best first.
+
+  A first stage's scores, which are BM25's and the vectors', are joined with
+  them (fusion.fused); cosines alone are not.
+  """
   both = zip(queries, hits, strict=True)
   pairs = [(query, hit.text) for query, found in both for hit in found]
-  made = iter(scores(model, pairs).tolist())
-  # A first stage's score is dropped, its cosine is not.
-  scored = [[search.Scored(next(made), *hit[-4:]) for hit in x] for x in hits]
-  return [sorted(x, key=lambda hit: -hit.score)[:top] for x in scored]
+  made = np.split(scores(model, pairs), np.cumsum([len(x) for x in hits])[:-1])
+  return [by_scores(x, own)[:top] for x, own in zip(hits, made, strict=True)]
+
+
+def by_scores(
+  hits: Sequence[search.Hit | search.Scored], own: np.ndarray
+) -> list[search.Scored]:
+  """Returns a query's hits with a reranker's scores [n], as rerank_hits."""
+  first = [hit.score for hit in hits if isinstance(hit, search.Scored)]
+  decide = fusion.fused([np.array(first), own]) if first else own
+  scored = zip(decide.tolist(), hits, strict=True)
+  made = [search.Scored(score, *hit[-4:]) for score, hit in scored]
+  return sorted(made, key=lambda hit: -hit.score)

@@ -10,7 +10,7 @@ from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.labelled.formats import beir
 from maskedlm.inference import mining, reranking
-from maskedlm.inference.vectors import ranking
+from maskedlm.inference.vectors import ranking, search
 
 PASSAGES = {
   "a": "the cat sat on the mat",
@@ -160,3 +160,21 @@ def test_another_model_is_no_reranker(encoder):
   with pytest.raises(ConfigError, match="is no reranker; expected a workdir"):
     reranking.open_reranker(encoder)
   assert reranking.open_if_reranker(encoder) is None
+
+
+def test_hits_of_words_and_vectors_are_joined_with_the_reranker():
+  own, third = np.array([-3.0, 3.0, 0.0]), 1.5**0.5
+  places = [(f"t{i}", "file", i) for i in range(3)]
+  words = [search.Scored(9.0 - 2 * i, 0.5, *x) for i, x in enumerate(places)]
+  made = reranking.by_scores(words, own)
+  assert [hit.text for hit in made] == ["t1", "t0", "t2"]
+  np.testing.assert_allclose(
+    [x.score for x in made], [third, 0, -third], atol=1e-9
+  )
+  cosines = [search.Hit(0.9 - i / 10, *x) for i, x in enumerate(places)]
+  made = reranking.by_scores(cosines, own)
+  assert [(hit.text, hit.score) for hit in made] == [
+    ("t1", 3.0),
+    ("t2", 0.0),
+    ("t0", -3.0),
+  ]
