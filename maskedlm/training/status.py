@@ -57,6 +57,7 @@ def read_status(workdir: str | os.PathLike) -> dict[str, Any]:
   train, heldout = _last_lines(log)
   step, newest = train.get("step"), max(saved, default=None)
   written = max((t for t in times if t), default=None)
+  now = datetime.datetime.now(datetime.UTC)
   return {
     "workdir": str(workdir),
     "name": config.get("name"),
@@ -70,7 +71,7 @@ def read_status(workdir: str | os.PathLike) -> dict[str, Any]:
     "heldout_step": heldout.get("step"),
     "checkpoint": newest,
     "written": written and written.isoformat(timespec="seconds"),
-    "seconds_since": written and round(_seconds_since(written)),
+    "seconds_since": written and max(round((now - written).total_seconds()), 0),
     "seconds_left": _seconds_left(saved, num_steps),
   }
 
@@ -148,10 +149,6 @@ def _last_lines(log: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     if train and heldout:
       break
   return train, heldout
-
-
-def _seconds_since(time: datetime.datetime) -> float:
-  return max((datetime.datetime.now(datetime.UTC) - time).total_seconds(), 0.0)
 
 
 def _seconds_left(saved: dict[int, Any], num_steps: int) -> int | None:

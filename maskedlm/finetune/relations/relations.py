@@ -68,9 +68,6 @@ def parse_line(line: str) -> Example:
   """Returns the example in a line: a text with <e1>...</e1> and <e2>...</e2>.
 
   The line may also be a JSON object, as formats/relations.py has it.
-
-  Raises:
-    DataError: a field or a tag is missing, or an entity is not at its offset.
   """
   where = f"input {line[:40]!r}"
   if not tables.is_object(line):
@@ -118,10 +115,6 @@ def _of_cls(cfg: EncoderConfig, hidden: Array, batch: Batch):
   return sentence_vector(cfg, hidden, batch["segment_ids"])
 
 
-def _of_starts(cfg: EncoderConfig, hidden: Array, batch: Batch):
-  return _flat(gather_positions(hidden, batch["starts"]))
-
-
 def _of_spans(cfg: EncoderConfig, hidden: Array, batch: Batch):
   means = _flat(span_means(hidden, batch["spans"]))
   return jnp.concatenate([means, _of_cls(cfg, hidden, batch)], axis=-1)
@@ -143,7 +136,9 @@ class Pair(NamedTuple):
 
 PAIRS = {
   "markers": Pair(True, _of_cls, 1),
-  "markers_start": Pair(True, _of_starts, 2),
+  "markers_start": Pair(
+    True, lambda cfg, x, batch: _flat(gather_positions(x, batch["starts"])), 2
+  ),
   "spans": Pair(False, _of_spans, 3),
 }
 

@@ -64,10 +64,6 @@ _SENTENCE = fields.Format(
 )
 
 
-def _cluster(value: Any) -> list[tuple[int, int, int]]:
-  return [_span([0, *fields.list_of(x)]) for x in fields.list_of(value)]
-
-
 _DOCUMENT = fields.Format(
   {
     "id": fields.key("document_id", "doc_key", optional=True),
@@ -76,7 +72,7 @@ _DOCUMENT = fields.Format(
     ),
     "clusters": fields.items(
       "clusters",
-      of=_cluster,
+      of=lambda x: [_span([0, *fields.list_of(m)]) for m in fields.list_of(x)],
       expected="a list of lists of [first word, last word]",
       optional=True,
     ),

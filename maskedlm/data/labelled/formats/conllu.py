@@ -17,7 +17,7 @@ file without heads, which has _ as every HEAD, is read, too.
 
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
@@ -44,18 +44,13 @@ class Example(NamedTuple):
   where: str = ""  # FILE:LINE of the first word.
 
 
-def _head(value: Any) -> str:
-  """Returns HEAD as CoNLL-U has it."""
-  return "_" if value in _NONE else fields.key_of(value)
-
-
 _TREE = fields.Format(
   {
     "words": fields.texts("tokens", "words"),
     "heads": fields.items(
       "head",
       "heads",
-      of=_head,
+      of=lambda x: "_" if x in _NONE else fields.key_of(x),
       expected="a list of words, from 1, and 0 for the root",
       optional=True,
       same_length="words",
