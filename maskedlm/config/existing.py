@@ -155,11 +155,7 @@ def _print_unused(config: ConfigDict, given, recorded: dict) -> None:
 
 
 def _read_meta(path: str) -> dict:
-  """Returns meta.json of a corpus; {} if there is none.
-
-  Raises:
-    CorpusError, ConfigError, StorageError: it is there, but damaged.
-  """
+  """Returns meta.json of a corpus; {} if there is none."""
   if not path:
     return {}
   if buckets.is_address(path):

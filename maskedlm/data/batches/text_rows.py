@@ -107,11 +107,7 @@ def single_text_rows(tokens, begin, num, *, length, special):
 
 
 def open_document_table(corpus, name: str, *, length) -> np.ndarray:
-  """Returns the table [R] of RECORD of a split's rows, built if necessary.
-
-  Raises:
-    CorpusError: the split has no text.
-  """
+  """Returns the table [R] of RECORD of a split's rows, built if necessary."""
   split = _with_text(corpus, name)
 
   def build():
@@ -267,9 +263,6 @@ def open_sentence_table(corpus, name: str, *, length) -> np.ndarray:
   """Returns the table [R] of RECORD of whole sentences, built if necessary.
 
   Tokens are places in the stream of open_stream_starts.
-
-  Raises:
-    CorpusError: the split has no text.
   """
   split = _with_text(corpus, name)
   documents = concat.take_all(split.documents)
@@ -295,9 +288,6 @@ def open_stream_starts(corpus, name: str) -> np.ndarray:
 
   Returns:
     int64 [Dn + 1].
-
-  Raises:
-    CorpusError: the split has no text.
   """
   split = _with_text(corpus, name)
 

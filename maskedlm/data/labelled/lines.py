@@ -53,11 +53,7 @@ def _limited(path: pathlib.Path) -> Iterator[bytes]:
 
 
 def read_head(path: str | pathlib.Path) -> bytes:
-  """Returns the first bytes of a file, decompressed.
-
-  Raises:
-    DataError: the file is missing, or can't be read.
-  """
+  """Returns the first bytes of a file, decompressed."""
   return next(raw_lines(path, most=_HEAD), b"")[:_HEAD]
 
 

@@ -101,12 +101,7 @@ def describe_labels(
 
 
 def make_application(setup: Setup, options: Options) -> Application:
-  """Returns the Application.
-
-  Raises:
-    ConfigError: there is no such metric or positive label; the head can't be
-      that of next-sentence prediction.
-  """
+  """Returns the Application."""
   app = make_labeller(
     setup,
     options,

@@ -249,11 +249,7 @@ def check_encoder(
 
 
 def save_senses(path: str | pathlib.Path, senses: Senses) -> None:
-  """Writes an .npz atomically: `vectors`, and everything else as JSON.
-
-  Raises:
-    ConfigError, StorageError: the file can't be written.
-  """
+  """Writes an .npz atomically: `vectors`, and everything else as JSON."""
   about = {
     "names": senses.names,
     "examples": senses.examples,
@@ -270,11 +266,7 @@ def save_senses(path: str | pathlib.Path, senses: Senses) -> None:
 
 
 def load_senses(path: str | pathlib.Path) -> Senses:
-  """Loads a file written by `save_senses`.
-
-  Raises:
-    ConfigError: the file doesn't exist or has another format.
-  """
+  """Loads a file written by `save_senses`."""
   with output_files.open_npz(
     path, made_by="maskedlm word-senses train"
   ) as file:

@@ -31,11 +31,7 @@ _ENCODER = "the encoder alone, with mean pooling: --part encoder"
 
 
 def encoder_folder(folder: pathlib.Path) -> pathlib.Path:
-  """Returns the folder with config.json: `folder` or the first module's.
-
-  Raises:
-    InteropError: modules.json is malformed.
-  """
+  """Returns the folder with config.json: `folder` or the first module's."""
   modules = _modules(folder)
   within = modules[0]["path"] if modules else ""
   return folder if (folder / "config.json").is_file() else folder / within
