@@ -195,9 +195,6 @@ def parse_layers(text: str, num_layers: int | None = None) -> tuple[int, ...]:
     num_layers: the encoder's number of layers; None = not known yet, to check
       the value only ("all" is then empty).
 
-  Returns:
-    Numbers of layers, possibly negative.
-
   Raises:
     ConfigError: the value has another form.
   """
@@ -223,15 +220,12 @@ def print_report(verb: Any, value: Any, lines: Sequence[str]) -> None:
 def make_progress(
   size: int, seen: Counter, what: str = "vector"
 ) -> Callable[[int], None]:
-  """Returns a function that shows how far texts are read, every SECONDS.
+  """Returns a function of the number made that shows progress every SECONDS.
 
   Args:
     size: bytes of the input; 0 = unknown.
     seen: numbers of "bytes" and "texts" read so far.
     what: what is made of the texts.
-
-  Returns:
-    A function of the number made so far.
   """
   start = shown = time.perf_counter()
 

@@ -22,15 +22,12 @@ def cross_entropy(
 ) -> tuple[Float[jax.Array, " B"], Float[jax.Array, " B"]]:
   """Returns each row's weighted sum of cross-entropies, and sum of weights.
 
-  These are -sum_i w_i log softmax(logits_i)[labels_i] and sum_i w_i.
+  These are -sum_i w_i log softmax(logits_i)[labels_i] and sum_i w_i, float32.
 
   Args:
     logits: of any float type. The ids that pad the vocabulary have -1e9: they
       contribute nothing and receive no gradient.
     weights: 0 for positions to ignore.
-
-  Returns:
-    (sum, weight), float32.
 
   Two rows of two labels among four; the last label is ignored. Equal logits
   cost log 4 = 1.386 nats:

@@ -90,9 +90,6 @@ def table(
     rows: cells in the order of the columns; None is shown as "-".
     align: "<" or ">" for each of the first columns; the others are
       right-aligned.
-
-  Returns:
-    A line of headings and one for each row, without trailing spaces.
   """
   cells = [columns, *([_cell(x) for x in row] for row in rows)]
   sides = align.ljust(len(columns), ">")

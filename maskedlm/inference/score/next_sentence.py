@@ -84,7 +84,7 @@ def next_sentence(
   *,
   cut: list[int] | None = None,
 ) -> np.ndarray:
-  """Returns the probability that B follows A for each pair (A, B).
+  """Returns the probability that B follows A for each of n pairs (A, B): [n].
 
   Args:
     model: see make_pair_scorer.
@@ -92,9 +92,6 @@ def next_sentence(
       longer text loses its last tokens.
     cut: the number of tokens of each pair that was cut is appended to it, for
       log_cut.
-
-  Returns:
-    [n] float32.
 
   >>> model.next_sentence([("the sea", "is blue"), ("a", "b")]).shape
   (2,)

@@ -47,8 +47,7 @@ def anisotropy(x: np.ndarray) -> float:
 def rogue_dimensions(x: np.ndarray, count: int) -> list[tuple[int, float]]:
   """Returns the dimensions that contribute most to the anisotropy of x [n, D].
 
-  Returns:
-    `count` pairs (dimension, share of the anisotropy), largest first. n > 1.
+  They are pairs (dimension, share of the anisotropy), largest first. n > 1.
   """
   parts = contributions(x)
   total = np.sum(parts)

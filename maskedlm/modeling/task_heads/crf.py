@@ -117,10 +117,9 @@ def path_score(emissions, steps: TransitionScores, tags, lengths):
 
 
 def viterbi(emissions, steps: TransitionScores, lengths):
-  """Returns the highest-scoring sequences; arguments as in log_partition.
+  """Returns the best tags [B, W] int32, 0 after the words, and scores [B].
 
-  Returns:
-    (tags [B, W] int32, 0 after the words; their scores [B]).
+  Arguments are as in log_partition.
   """
   W, T = emissions.shape[1:]
 

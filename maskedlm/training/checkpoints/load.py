@@ -52,12 +52,9 @@ def describe_checkpoint(path: str | pathlib.Path) -> Described:
 
 
 def param_shapes(path: str | pathlib.Path) -> Params:
-  """Returns the parameters that open_checkpoint would load, as shapes.
+  """Returns jax.ShapeDtypeStructs of what open_checkpoint would load.
 
   Only a small file is read.
-
-  Returns:
-    Nested dicts of jax.ShapeDtypeStruct.
   """
   arrays = files.load_record(_existing(path))["arrays"]
   shapes = {}
