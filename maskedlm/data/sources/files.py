@@ -262,19 +262,10 @@ def read_blocks(path: str) -> Iterator[bytes]:
           yield block
   except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
     storage_errors.raise_if_temporary(path, error)
-    remedy = "fetch it again"
-    if isinstance(error, gzip.BadGzipFile) and not _is_compressed(path):
-      name = path[: path.lower().rindex(".")]
-      remedy = f"it may have been unpacked before: rename it {name}"
     raise CorpusError(
-      f"{path} can't be read to its end: {error}; {remedy}, or leave it out of"
-      " corpus.source."
+      f"{path} can't be read to its end: {error}; fetch it again, or leave it "
+      "out of corpus.source."
     ) from error
-
-
-def _is_compressed(path: str) -> bool:
-  with open_source(path) as file:
-    return encodings.name_of_binary(file.read(BLOCK)) != ""
 
 
 def zstd_blocks(file) -> Iterator[bytes]:
