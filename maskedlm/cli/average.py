@@ -75,18 +75,18 @@ class Average:
     loss_of = _measure(",".join(self.data)) if self.data else None
     with output_options.new_folder(pathlib.Path(self.out)) as unfinished:
       losses = [loss_of(path) for path in paths if loss_of]
-      made = average.average(opened(), weights)
+      params, thresholds = average.average(opened(), weights)
       last = load.describe_checkpoint(paths[-1])
       last.tokenizer.save(unfinished / "tokenizer")
       write.write_workdir(
         unfinished,
-        made.params,
+        params,
         last.meta["task"],
         origin={"averaged": members, "ema": self.ema},
         corpus="averaged",
         tokenizer=last.tokenizer.sha256,
         log=console.log,
-        heldout=made.thresholds,
+        heldout=thresholds,
       )
     rows = [
       (f"{m['step']:,}", f"{m['weight']:.4f}", m["checkpoint"]) for m in members

@@ -39,21 +39,23 @@ class Words:
     found = groups.read_documents(self.source, field, report, options=options)
     return map(sentences.stripped, found)
 
-  def write(self, made, report: Counter, min_count: int) -> None:
+  def write(
+    self, vectors, counts: Counter, report: Counter, min_count: int
+  ) -> None:
     """Writes the vectors; prints what was too rare, and what was repaired."""
     from maskedlm.data.word_vectors import files
 
-    files.write_word_vectors(self.out, made.vectors)
+    files.write_word_vectors(self.out, vectors)
     for name, count in report.items():
       if count and re.search(r"removed|replaced|dropped|cuts|warning", name):
         console.log(f"{name}: {count:,}")
-    V, D = made.vectors.values.shape
-    rare = [n for n in made.counts.values() if n < min_count]
+    V, D = vectors.values.shape
+    rare = [n for n in counts.values() if n < min_count]
     print(
       f"{counted(V, 'word')}, {counted(D, 'number')} each -> {self.out}; "
       f"{counted(len(rare), 'word')} with fewer than "
       f"{counted(min_count, 'instance')} left out, "
-      f"{sum(rare) / made.counts.total():.1%} of {made.counts.total():,}"
+      f"{sum(rare) / counts.total():.1%} of {counts.total():,}"
     )
 
 
@@ -79,16 +81,14 @@ class Train:
     report: Counter = Counter()
     made = cbow.train_cbow(
       self.words.documents(report),
-      cbow.CbowOptions(
-        self.width,
-        self.window,
-        self.min_count,
-        self.epochs,
-        not self.words.cased,
-        self.seed,
-      ),
+      lowercase=not self.words.cased,
+      min_count=self.min_count,
+      vector_size=self.width,
+      window=self.window,
+      epochs=self.epochs,
+      seed=self.seed,
     )
-    self.words.write(made, report, self.min_count)
+    self.words.write(*made, report, self.min_count)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,4 +124,4 @@ class Average:
       progress=groups.make_progress(0, seen, what="instance"),
     )
     console.clear_progress()
-    self.words.write(made, report, self.min_count)
+    self.words.write(*made, report, self.min_count)

@@ -227,7 +227,7 @@ class Evaluate:
     printed = word_senses_report.score_lines(counts, lines, of)
     if self.asked.one_sense_per_discourse:
       rule = discourse.measure_rule(kept)
-      printed.append(word_senses_report.format_rule(rule))
+      printed.append(word_senses_report.format_rule(*rule))
     console.clear_progress()
     table = [
       {

@@ -29,12 +29,12 @@ def score_lines(counts, rows, documents: str) -> list[str]:
   return lines
 
 
-def format_rule(rule) -> str:
+def format_rule(words: int, kept: int) -> str:
   """Formats how often words keep one sense in a document."""
-  share = rule.kept / max(rule.words, 1)
+  share = kept / max(words, 1)
   return (
-    f"one sense per discourse: {rule.kept:,} of {rule.words:,} ambiguous words "
-    f"that occur several times in a document ({share:.1%}) keep one gold sense "
+    f"one sense per discourse: {kept:,} of {words:,} ambiguous words that "
+    f"occur several times in a document ({share:.1%}) keep one gold sense "
     "in it"
   )
 

@@ -6,7 +6,7 @@ start (Wortsman et al. 2022, arXiv:2203.05482) are all weighted sums.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -17,13 +17,6 @@ from maskedlm.training.checkpoints.load import LoadedCheckpoint
 
 # What has to be equal of meta["task"], apart from the architecture.
 _SAME = ("objective", "kind", "about", "options", "length", "generator")
-
-
-class Averaged(NamedTuple):
-  """The weighted mean of checkpoints."""
-
-  params: Params  # Numpy arrays, of the types of the first checkpoint.
-  thresholds: dict[str, float]  # The means of the members', if they have any.
 
 
 def decay_weights(decay: float, count: int) -> np.ndarray:
@@ -40,8 +33,11 @@ def decay_weights(decay: float, count: int) -> np.ndarray:
 
 def average(
   opened: Iterable[tuple[str, LoadedCheckpoint]], weights: Sequence[float]
-) -> Averaged:
-  """Returns the mean of checkpoints, of which two are in memory at a time.
+) -> tuple[Params, dict[str, float]]:
+  """Returns the mean parameters of checkpoints, and of their thresholds.
+
+  Two checkpoints are in memory at a time. The arrays are of numpy, and of the
+  first one's types.
 
   Args:
     opened: (its path, a checkpoint) for each weight.
@@ -62,7 +58,7 @@ def average(
       if name.endswith("threshold"):  # Metrics are those of a member alone.
         thresholds[name] = thresholds.get(name, 0.0) + float(share) * value
   params = jax.tree.map(lambda x, like: x.astype(like), total, first[1].params)
-  return Averaged(params, thresholds)
+  return params, thresholds
 
 
 def _types(params: Params):
@@ -101,6 +97,5 @@ def _task(opened: LoadedCheckpoint) -> dict[str, Any]:
 
 
 def _names(params) -> list[str]:
-  """Returns the sorted names of the parameters."""
   leaves = jax.tree_util.tree_leaves_with_path(params)
   return sorted(jax.tree_util.keystr(path) for path, _ in leaves)

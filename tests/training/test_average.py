@@ -80,9 +80,10 @@ def test_thresholds_are_averaged_and_metrics_are_not():
     params = {"x": np.float32([threshold])}
     return load.LoadedCheckpoint(params, cfg, untrained.make_tokenizer(), meta)
 
-  made = average.average([("a", member(1.0)), ("b", member(4.0))], [2, 1])
-  assert made.thresholds == pytest.approx({"threshold": 2.0})
-  np.testing.assert_allclose(made.params["x"], [2.0])
+  members = [("a", member(1.0)), ("b", member(4.0))]
+  params, thresholds = average.average(members, [2, 1])
+  assert thresholds == pytest.approx({"threshold": 2.0})
+  np.testing.assert_allclose(params["x"], [2.0])
 
 
 def test_other_shapes_are_refused(three, tmp_path, capsys):

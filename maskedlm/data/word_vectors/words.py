@@ -6,7 +6,6 @@ are runs of Chinese characters, of which a word may have several.
 
 import functools
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from tokenizers import normalizers, pre_tokenizers
 
@@ -14,20 +13,12 @@ from tokenizers import normalizers, pre_tokenizers
 NORMALIZER = {"strip_accents": False, "handle_chinese_chars": False}
 
 
-class Word(NamedTuple):
-  """A word of a text."""
-
-  form: str  # As it is in the vocabulary.
-  begin: int  # It is text[begin:end].
-  end: int
-
-
-def split_text(text: str, *, lowercase: bool) -> Iterator[Word]:
-  """Yields the words of a text, in order."""
+def split_text(text: str, *, lowercase: bool) -> Iterator[tuple[str, int, int]]:
+  """Yields (word as in the vocabulary, begin, end): it is text[begin:end]."""
   normalize = _normalizer(lowercase).normalize_str
   for word, (begin, end) in _split(text):
     if form := normalize(word).strip():  # It may be a control character.
-      yield Word(form, begin, end)
+      yield form, begin, end
 
 
 _split = pre_tokenizers.BertPreTokenizer().pre_tokenize_str

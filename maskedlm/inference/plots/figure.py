@@ -83,7 +83,7 @@ def open_figure(
     made = library.figure.Figure(figsize=(width, height), facecolor="white")
     yield made
     with warnings.catch_warnings():
-      # Callers report missing glyphs (`unreadable`).
+      # Callers report missing glyphs (`fonts`).
       warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
       try:
         with output_files.whole_file(path) as file:

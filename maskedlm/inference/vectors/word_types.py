@@ -10,7 +10,6 @@ Ethayarajh 2019 with the first principal component of the instances.
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -25,13 +24,6 @@ from maskedlm.inference.word_senses.word_instances import Instance
 TEXTS_AT_ONCE = 2048  # Held in memory.
 
 
-class WordTypes(NamedTuple):
-  """Vectors of words, and how often these occur."""
-
-  vectors: WordVectors  # The most frequent words first.
-  counts: Counter  # Of all words with a token, rare ones too.
-
-
 def average_instances(
   model: vectors.TextEncoder,
   texts: Iterable[Text],
@@ -40,13 +32,13 @@ def average_instances(
   lowercase: bool,
   min_count: int = 1,
   progress: Callable[[int], None] = lambda count: None,
-) -> WordTypes:
-  """Returns the mean vector of each word of the texts, which are read once.
+) -> tuple[WordVectors, Counter]:
+  """Returns the mean vector of each word, and counts of all, rare ones too.
 
-  Memory grows only with the number of different words. Of the options, `unit`
-  and `pool` are ignored. If `lowercase`, Bank and bank are one word; words
-  rarer than min_count have no vector. `progress` gets the number of instances
-  so far.
+  The most frequent words are first. The texts are read once, and memory grows
+  only with the number of different words. Of the options, `unit` and `pool` are
+  ignored. If `lowercase`, Bank and bank are one word; words rarer than
+  min_count have no vector. `progress` gets the number of instances so far.
 
   Raises:
     DataError: no word is as frequent as min_count.
@@ -57,9 +49,9 @@ def average_instances(
   texts = iter(texts)
   while some := list(itertools.islice(texts, TEXTS_AT_ONCE)):
     found = [
-      Instance(text, word.begin, word.end, word.form)
+      Instance(text, begin, end, form)
       for text in some
-      for word in words.split_text(text.text, lowercase=lowercase)
+      for form, begin, end in words.split_text(text.text, lowercase=lowercase)
     ]
     kept, x = word_instances.embed_instances(model, found, options)
     for instance, value in zip(kept, np.float64(x), strict=True):
@@ -73,4 +65,4 @@ def average_instances(
       "a lower number."
     )
   values = np.float32([sums[word] / counts[word] for word in often])
-  return WordTypes(WordVectors(tuple(often), values), counts)
+  return WordVectors(tuple(often), values), counts

@@ -8,7 +8,6 @@ vectors is highest.
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,13 +15,6 @@ from maskedlm.inference.word_senses.data import Sentence, TargetWord
 from maskedlm.inference.word_senses.senses import Answer
 
 Answered = tuple[Sentence, TargetWord, Answer]
-
-
-class Rule(NamedTuple):
-  """How often words that occur several times in a document keep one sense."""
-
-  words: int  # Ambiguous words, counted once in each such document.
-  kept: int  # Those of which a sense is correct for every occurrence.
 
 
 def agree_in_documents(answered: Iterable[Answered]) -> Iterator[Answered]:
@@ -70,8 +62,11 @@ def _agree(found: list[Answered]) -> list[Answered]:
   return made
 
 
-def measure_rule(answered: Iterable[Answered]) -> Rule:
-  """Returns how well the rule holds for the gold senses of ambiguous words."""
+def measure_rule(answered: Iterable[Answered]) -> tuple[int, int]:
+  """Returns how many ambiguous words occur several times in a document.
+
+  And how many of these keep one gold sense there.
+  """
   gold: dict[tuple, tuple[int, set[str]]] = {}
   for sentence, target, answer in answered:
     if len(answer.senses) > 1 and target.senses:
@@ -79,4 +74,4 @@ def measure_rule(answered: Iterable[Answered]) -> Rule:
       count, senses = gold.get(word, (0, set(target.senses)))
       gold[word] = count + 1, senses & set(target.senses)
   several = [senses for count, senses in gold.values() if count > 1]
-  return Rule(len(several), sum(map(bool, several)))
+  return len(several), sum(map(bool, several))

@@ -33,4 +33,4 @@ def test_the_highest_mean_cosine_in_a_document():
 
 def test_the_rule_counts_ambiguous_words():
   # "cat" has two senses in d0, and in d1 the sense a is correct throughout.
-  assert discourse.measure_rule(FOUND) == discourse.Rule(2, 1)
+  assert discourse.measure_rule(FOUND) == (2, 1)
