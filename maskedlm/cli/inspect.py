@@ -120,7 +120,6 @@ class Inspect:
       print(f"\n{format_row(row, console.is_terminal(sys.stdout))}")
 
   def _find_corpus(self):
-    """Returns the corpus, or None."""
     from maskedlm.data.corpus import streamed
     from maskedlm.data.prepare import prepare
 

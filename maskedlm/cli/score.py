@@ -205,7 +205,6 @@ def _pair_record(one) -> dict[str, Any]:
 
 
 def _accuracy_table(values: dict[str, Any]) -> list[str]:
-  """Returns the lines of a table of minimal_pairs.count."""
   groups = [
     (name, group, found)
     for name, of_name in values.items()

@@ -210,7 +210,6 @@ def _wic_table(scores) -> list[str]:
 
 
 def _fields(pair, made) -> dict:
-  """Returns a pair and its similarity as a JSON object."""
   file, line = pair.a.text.file, pair.a.text.line
   fields = {"file": file, "line": line} if file else {}
   fields["words"] = [pair.a.word, pair.b.word]

@@ -247,6 +247,5 @@ def _agree(left: _Window, right: _Window, cut: int, n: int) -> bool:
 
 
 def _sentences(window: _Window, begin: int, end: int) -> Encoded:
-  """Returns the sentences begin to end - 1 of a window."""
   starts = window.starts[begin - window.first : end - window.first + 1]
   return window.ids[starts[0] : starts[-1]], np.diff(starts)

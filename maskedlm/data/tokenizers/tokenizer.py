@@ -254,7 +254,6 @@ def _make_tokenizer(library: Backend) -> Tokenizer:
 def _text_encoder(
   library: Backend, suspect: np.ndarray, starts_word: np.ndarray
 ) -> Callable[..., Encoding]:
-  """Returns Tokenizer.encode."""
   tokens, special = library.tokens, library.special
   encode_text = plain_text.make_encoder(library, suspect)
   spelt = {"[MASK]": special.mask} | {tokens[i]: i for i in special}

@@ -87,7 +87,6 @@ METHODS: dict[str, Callable[[Params, Params], Params]] = {
 
 
 def _grown(old: Any, fresh: Any, path: str):
-  """Returns a subtree, or an array."""
   if isinstance(old, dict) and isinstance(fresh, dict):
     return {
       name: _grown(x, fresh.get(name), f"{path}/{name}")

@@ -71,8 +71,6 @@ class Columns(NamedTuple):
 
 
 class _Row(NamedTuple):
-  """The passages of a row."""
-
   query: str
   # Each passage, and whether it is right; None for no label, or no answer.
   passages: list[tuple[str, bool | None]]
