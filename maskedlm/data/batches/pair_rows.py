@@ -27,7 +27,6 @@ def nsp_batches(config, corpus, shard, *, short_share, pack=False) -> Batches:
   the pairs that share a row can be chosen before any label is drawn.
 
   Args:
-    config, corpus, shard: see batching.make_batches.
     short_share: share of the rows that are short (pair_table.target_lengths).
     pack: put several short pairs in a row; packed_rows.pack_rows lists the
       arrays that are added.
@@ -182,13 +181,8 @@ def sentence_order_pairs(
   They are the A and B of next_sentence_pairs where B is next; with probability
   1/2 they are swapped, and the second one always has B's token type. As in the
   original, the later text is a little longer on average, since a row ends with
-  the sentence that reaches its length.
-
-  Args:
-    rows, row, epoch, special: see next_sentence_pairs.
-
-  Returns:
-    As next_sentence_pairs, but with nsp_labels [b], 0 = in order, 1 = swapped.
+  the sentence that reaches its length. Arguments and arrays are those of
+  next_sentence_pairs, but nsp_labels are 0 = in order, 1 = swapped.
   """
   label = hashing.randint(2, rows.seed, "label", epoch, row)
   begin, end = _halves(rows, row, epoch)

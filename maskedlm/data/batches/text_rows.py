@@ -34,7 +34,6 @@ def document_batches(
   an epoch has each token once.
 
   Args:
-    config, corpus, shard: see batching.make_batches.
     pack: put several short rows in one; packed_rows.pack_rows lists the arrays
       that are added.
     crop: rows of a document longer than a row begin anywhere in it (crops.py),
@@ -192,7 +191,6 @@ def full_sentence_batches(
   epoch has each token once, and only one of its rows has padding.
 
   Args:
-    config, corpus, shard: see batching.make_batches.
     isolate_documents: whether a document attends only to itself, with positions
       from 0. Its [SEP] belongs to it, and the row's [CLS] to the first
       document.

@@ -33,7 +33,6 @@ def cut_windows(
   Args:
     lengths: tokens of each item; an item longer than capacity counts as
       capacity, and the caller cuts it.
-    capacity: maximum number of tokens in a window.
     stride: tokens from the start of a window to that of the next; 0 = half of
       capacity. Reduced if an item would be left out, and for the last window.
 
@@ -102,7 +101,6 @@ def cut_span_windows(
 
   Args:
     lengths: tokens of each word, at most capacity.
-    capacity: maximum number of tokens in a window.
     overlap: minimum number of words that neighbours share.
     stride: tokens from the start of a window to that of the next; 0 = half of
       capacity. Reduced if the overlap requires it.
