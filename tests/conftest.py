@@ -1,6 +1,7 @@
 # ruff: noqa: E402
 """Shared fixtures: 8 virtual CPU devices, a compile cache, the real data."""
 
+import gc
 import importlib.metadata
 import os
 import pathlib
@@ -12,8 +13,10 @@ import pathlib
 _QUICK = "--xla_backend_optimization_level=0 "
 if importlib.metadata.version("jaxlib").startswith("0.10."):
   # The older of two emitters takes a third less time to compile the tests;
-  # later versions have one only, and don't know the flag.
+  # later versions have one only, and don't know the flag. Each program is
+  # small: to split it for several threads takes a tenth more.
   _QUICK += "--xla_cpu_use_fusion_emitters=false "
+  _QUICK += "--xla_cpu_parallel_codegen_split_count=1 "
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ["XLA_FLAGS"] = (
   _QUICK
@@ -62,6 +65,11 @@ def pytest_collection_modifyitems(items):
       item.add_marker(mark)
 
 
+def pytest_collection_finish():
+  """Keeps the collector from libraries, which no test frees."""
+  gc.freeze()
+
+
 DATA = pathlib.Path(
   os.environ.get("MASKEDLM_DATA", ROOT.parent / "shared" / "data")
 )
@@ -78,14 +86,23 @@ def data_dir():
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory):
   """Returns (config file, prepared corpus) of helpers/tiny.py."""
-  from helpers import tiny
+  from helpers import in_process, tiny
 
   folder = tmp_path_factory.mktemp("tiny")
-  path = folder / "tiny.py"
+  path, corpus = folder / "tiny.py", folder / "corpus"
   path.write_text(tiny.CONFIG)
-  made = tiny.run("prepare", f"--config={path}", f"--out={folder / 'corpus'}")
+  made = in_process.run("prepare", f"--config={path}", f"--out={corpus}")
   assert made.returncode == 0, made.stderr
-  return path, folder / "corpus"
+  return path, corpus
+
+
+@pytest.fixture(scope="module")
+def on_one():
+  """Makes runs in this process take one device: that compiles sooner."""
+  from helpers import in_process
+
+  with in_process.devices():
+    yield
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """Tests every config: its published size, and two real steps of it, shrunk."""
 
-import functools
 import json
 
 import jax
@@ -27,13 +26,6 @@ PRETRAINING = shrunk_configs.NAMES
 RUN = ("elmo.py:small", "modernbert.py:base")
 # Shrunk, sizes differ in a few options only.
 NAMES = [names[0] for names in PRETRAINING.values()] + ["eurobert.py:610m"]
-
-
-@pytest.fixture
-def on_one(monkeypatch):
-  """For one device compiling takes a quarter less."""
-  make = functools.partial(sharding.make_mesh, devices=jax.devices()[:1])
-  monkeypatch.setattr(sharding, "make_mesh", make)
 
 
 def load(name, tiny):
@@ -118,15 +110,19 @@ def test_docstring_has_the_command_and_the_paper(path):
   assert "arxiv" in docstring.lower()
 
 
+def encoder_of(name):
+  """Returns a config and its architecture, for rows of 512 tokens."""
+  config = overrides.load_config(f"{CONFIGS}/{name}")
+  vocab_size = config.tokenizer.vocab_size
+  return config, architecture.encoder_config(config.model, vocab_size, 512)
+
+
 @pytest.mark.parametrize(
   ("size", "published"), [("base", 109_482_240), ("large", 335_141_888)]
 )
 def test_published_parameter_counts(size, published):
   """Counts encoder and pooler of the released models, without padding."""
-  config = overrides.load_config(f"{CONFIGS}/bert.py:{size}")
-  cfg = architecture.encoder_config(
-    config.model, config.tokenizer.vocab_size, 512
-  )
+  _, cfg = encoder_of(f"bert.py:{size}")
   count = _count(cfg)
   padding = (cfg.padded_vocab_size - cfg.vocab_size) * cfg.width
   pooler = cfg.width**2 + cfg.width
@@ -137,12 +133,9 @@ def test_published_parameter_counts(size, published):
   ("size", "published"), [("base", 278_043_648), ("large", 559_890_432)]
 )
 def test_xlmr_has_the_published_parameters(size, published):
-  config = overrides.load_config(f"{CONFIGS}/xlmr.py:{size}")
+  config, cfg = encoder_of(f"xlmr.py:{size}")
   defaults.validate(config)
   assert config.tokenizer.alpha == config.data.alpha == 0.3
-  cfg = architecture.encoder_config(
-    config.model, config.tokenizer.vocab_size, 512
-  )
   D = cfg.width
   padding = (cfg.padded_vocab_size - cfg.vocab_size) * D
   # The released model has a pooler, two unused positions, one token type.
@@ -155,11 +148,8 @@ def test_xlmr_has_the_published_parameters(size, published):
   [("xsmall", 22), ("small", 44), ("base", 86), ("large", 304)],
 )
 def test_deberta_has_the_published_parameters(size, backbone):
-  config = overrides.load_config(f"{CONFIGS}/deberta_v3.py:{size}")
+  config, cfg = encoder_of(f"deberta_v3.py:{size}")
   defaults.validate(config)
-  cfg = architecture.encoder_config(
-    config.model, config.tokenizer.vocab_size, 512
-  )
   D = cfg.width
   # The file has a table of positions, which the discriminator doesn't use, and
   # the head of detection: a norm, D x D and D x 1 with biases.
@@ -228,10 +218,7 @@ def _modern(V, N, D, F):
   ],
 )
 def test_parameter_counts_of_later_models(name, by_hand, published):
-  config = overrides.load_config(f"{CONFIGS}/{name}")
-  cfg = architecture.encoder_config(
-    config.model, config.tokenizer.vocab_size, 512
-  )
+  _, cfg = encoder_of(name)
   padding = (cfg.padded_vocab_size - cfg.vocab_size) * cfg.embedding_size
   assert _count(cfg) - padding == by_hand
   assert by_hand == pytest.approx(published, rel=0.015)

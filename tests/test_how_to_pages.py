@@ -4,7 +4,6 @@ import json
 import pathlib
 import re
 
-import jax
 import pytest
 
 from helpers import tiny
@@ -14,9 +13,9 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import config as finetune_config
 from maskedlm.interop import own_task
 from maskedlm.pretraining.objectives import load_objective
-from maskedlm.training import sharding
 from maskedlm.training.checkpoints import load
 
+pytestmark = pytest.mark.usefixtures("on_one")
 SENTENCES = [
   {"words": f"the {word} is number {i}".split(), "scores": [0.5, i, 0, 0, 1]}
   for i, word in enumerate(["parser", "logger", "json"] * 5)
@@ -27,19 +26,6 @@ def program(page: str) -> str:
   """Returns the first Python program of a page."""
   text = (ROOT / "docs" / "design" / page).read_text()
   return re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def on_one():
-  """Runs take one device: that compiles sooner."""
-  make = sharding.make_mesh
-
-  def on_first(sizes, devices=None):  # inspect names them.
-    return make(sizes, devices or jax.devices()[:1])
-
-  with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(sharding, "make_mesh", on_first)
-    yield
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +49,8 @@ def here(tmp_path_factory):
       "model.width": 24,
       "model.num_heads": 3,
       "model.mlp_width": 40,
+      "model.dropout": 0.0,
+      "model.attention_dropout": 0.0,
       "data.length": 40,
       "data.batch_size": 16,
       "train.num_steps": 2,

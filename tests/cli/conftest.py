@@ -1,6 +1,5 @@
 """One process that tests fork verbs from; and `inspect` without compiling."""
 
-import functools
 import shutil
 
 import pytest
@@ -19,17 +18,6 @@ def forked():
     env |= faulty_storage.environment(None)
   with forked_verbs.server(env) as run:
     yield run
-
-
-@pytest.fixture
-def on_one(monkeypatch):
-  """Makes runs in this process take one device: that compiles sooner."""
-  import jax
-
-  from maskedlm.training import sharding
-
-  make = functools.partial(sharding.make_mesh, devices=jax.devices()[:1])
-  monkeypatch.setattr(sharding, "make_mesh", make)
 
 
 @pytest.fixture

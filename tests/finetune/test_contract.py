@@ -1,6 +1,5 @@
 """Every task: from a labelled file to a checkpoint, evaluate and predict."""
 
-import contextlib
 import dataclasses
 import functools
 import json
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 
 from helpers import finetune_runs as runs
-from helpers import task_files
+from helpers import in_process, task_files
 from maskedlm.cli import main
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError, DataError
@@ -24,7 +23,6 @@ from maskedlm.finetune import config as configs
 from maskedlm.finetune import initial_params, predict, run
 from maskedlm.finetune.constituency.metrics import PUNCTUATION
 from maskedlm.finetune.contract import Setup, options_that
-from maskedlm.training import sharding
 
 TASKS = configs.task_names()
 
@@ -35,7 +33,7 @@ TASKS = configs.task_names()
 WHOLE = ("retrieval", "spans", "tagging")
 FROZEN = ("features", "text_features")
 # Much like retrieval and classification, which are quick.
-RARE = ("similarity", "splade", "text_features")
+RARE = ("multi_label", "similarity", "splade", "text_features")
 
 
 def slow_but(*quick):
@@ -57,13 +55,8 @@ def test_every_task_has_a_file_here():
   assert task_files.task_names() == TASKS
 
 
-@contextlib.contextmanager
 def on_devices(task):
-  with pytest.MonkeyPatch.context() as patched:
-    if task not in WHOLE:
-      one = functools.partial(sharding.make_mesh, devices=jax.devices()[:1])
-      patched.setattr(sharding, "make_mesh", one)
-    yield
+  return in_process.devices(8 if task in WHOLE else 1)
 
 
 @pytest.fixture(scope="module", params=slow_but(*{*TASKS} - {*RARE}))

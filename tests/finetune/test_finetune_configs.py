@@ -1,9 +1,7 @@
 """Every config of fine-tuning: two real steps on a few real examples."""
 
-import functools
 import math
 
-import jax
 import numpy as np
 import pytest
 
@@ -16,7 +14,6 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import config as base
 from maskedlm.finetune import data_files, run
 from maskedlm.finetune.contract import Setup
-from maskedlm.training import sharding
 
 CONFIGS = sorted(
   path
@@ -36,12 +33,9 @@ QUICK = ("ner",)
   ids=lambda p: p.stem,
 )
 def test_a_step_on_real_examples(
-  path, encoder, data_dir, tmp_path, monkeypatch
+  path, encoder, data_dir, tmp_path, monkeypatch, on_one
 ):
   monkeypatch.setenv("MASKEDLM_DATA", str(data_dir))
-  # Compiling for one device takes a quarter less time.
-  on_one = functools.partial(sharding.make_mesh, devices=jax.devices()[:1])
-  monkeypatch.setattr(sharding, "make_mesh", on_one)
   config = overrides.load_config(str(path), validate=base.validate)
   if not config.data.train:
     pytest.skip("it is for a user's own files")

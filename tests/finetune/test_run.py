@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from helpers import finetune_runs as runs
+from helpers import in_process
 from helpers.compilations import compiled_programs
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, DataError
@@ -19,6 +20,7 @@ from maskedlm.finetune import config as configs
 from maskedlm.finetune import initial_params, predict, results, run, start
 from maskedlm.training.checkpoints import load
 
+pytestmark = pytest.mark.usefixtures("on_one")
 WORDS = {"good": ("film", "cat", "book"), "bad": ("end", "dog", "table")}
 
 
@@ -177,7 +179,8 @@ def test_packing_changes_no_loss_and_frozen_layers_stay(
   loss = {}
   for config.data.pack in (True, False):
     workdir = tmp_path / str(config.data.pack)
-    run.finetune(configs.typed(config), workdir)
+    with in_process.devices(8):
+      run.finetune(configs.typed(config), workdir)
     made = capsys.readouterr().err
     found = r"\(32 texts share (.+) rows of \d+ tokens\)"
     (count,) = re.findall(found, made)

@@ -26,20 +26,8 @@ SCORES = {
   "spans": 0,
 }
 
+pytestmark = pytest.mark.usefixtures("on_one")
 NO_DROPOUT = {"model.dropout": 0.0, "model.attention_dropout": 0.0}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_device():
-  """For one device compiling takes a quarter less."""
-  make = sharding.make_mesh
-
-  def on_one(mesh, devices=None):
-    return make(mesh, devices or jax.devices()[:1])
-
-  with pytest.MonkeyPatch.context() as patched:
-    patched.setattr(sharding, "make_mesh", on_one)
-    yield
 
 
 def make_teacher(name, folder, metrics=(None,)):
@@ -114,7 +102,7 @@ def terms_of(folder):
 
 def test_a_run_is_resumed_with_its_teacher_only(encoder, tmp_path):
   teacher = make_teacher("classification", tmp_path)
-  changes = {"teacher": str(teacher), "teacher_layers": (0, 4)}
+  changes = {"teacher": str(teacher), "teacher_layers": (0, 4), **NO_DROPOUT}
   config = make_config("classification", tmp_path, encoder, **changes)
   result = train(config, tmp_path / "run")
   assert terms_of(tmp_path / "run") == {"teacher", "layers"}

@@ -8,7 +8,6 @@ the machine can use it with the variables in `environment`.
 import base64
 import contextlib
 import hashlib
-import http.server
 import itertools
 import json
 import re
@@ -16,6 +15,8 @@ import threading
 import urllib.parse
 from collections.abc import Iterator
 from typing import NamedTuple
+
+from helpers import http_serving
 
 OBJECT = re.compile(r"/(?:download/)?storage/v1/b/([^/]+)/o/([^/]+)")
 BUCKET = re.compile(r"/storage/v1/b/([^/]+)")
@@ -44,12 +45,7 @@ def serve() -> Iterator[Gcs]:
     "generations": itertools.count(1),
     "lock": threading.RLock(),
   }
-  handler = type("Handler", (_Handler,), state)
-  server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-  server.handle_error = lambda *_: None  # The client has gone.
-  threading.Thread(target=server.serve_forever, daemon=True).start()
-  url = f"http://127.0.0.1:{server.server_port}"
-  try:
+  with http_serving.serve(_Handler, **state) as url:
     yield Gcs(
       objects,
       refused,
@@ -61,18 +57,9 @@ def serve() -> Iterator[Gcs]:
         "GOOGLE_AUTH_TOKEN_FOR_TESTING": "abc",
       },
     )
-  finally:
-    server.shutdown()
-    server.server_close()
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
-  protocol_version = "HTTP/1.1"
-  disable_nagle_algorithm = True
-
-  def log_message(self, *args):
-    pass
-
+class _Handler(http_serving.Handler):
   def answer(self, code, body=b"", headers=()):
     if isinstance(body, dict):
       body = json.dumps(body).encode()

@@ -1,8 +1,13 @@
 """A model's logits, straight from its modules."""
 
+import functools
+
+import jax
+
 from maskedlm.modeling import heads, masked_lm
 
 
+@functools.partial(jax.jit, static_argnums=1)
 def mlm_logits(params, cfg, batch, positions):
   """Returns the logits of tokens at `positions`, without dropout.
 

@@ -10,13 +10,13 @@ import base64
 import contextlib
 import dataclasses
 import hashlib
-import http.server
 import json
 import re
-import threading
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+
+from helpers import http_serving
 
 API = re.compile(r"/api/(models|datasets)/([^/]+/[^/]+)(/.*)?")
 RESOLVE = re.compile(r"/(datasets/)?([^/]+/[^/]+)/resolve/([^/]+)/(.+)")
@@ -88,19 +88,8 @@ class Hub:
 def serve() -> Iterator[Hub]:
   """Serves until the end of the block."""
   hub = Hub()
-  handler = type("Handler", (_Handler,), {"hub": hub})
-  server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-  server.handle_error = lambda *_: None  # The client has gone.
-  poll = {"poll_interval": 0.01}  # Seconds after which it ends.
-  threading.Thread(
-    target=server.serve_forever, kwargs=poll, daemon=True
-  ).start()
-  hub.address = f"http://127.0.0.1:{server.server_port}"
-  try:
+  with http_serving.serve(_Handler, hub=hub) as hub.address:
     yield hub
-  finally:
-    server.shutdown()
-    server.server_close()
 
 
 def lfs(path: str, content: bytes) -> dict[str, Any]:
@@ -113,13 +102,8 @@ def lfs(path: str, content: bytes) -> dict[str, Any]:
   return listed
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
-  protocol_version = "HTTP/1.1"
-  disable_nagle_algorithm = True
+class _Handler(http_serving.Handler):
   hub: Hub
-
-  def log_message(self, *args):
-    pass
 
   def answer(self, code=200, body: Any = b"", headers=(), *, half=False):
     if not isinstance(body, bytes):

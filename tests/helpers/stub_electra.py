@@ -18,12 +18,13 @@ def make_task(monkeypatch, config=None, **options):
   stub_objective.stub_batches(
     monkeypatch, electra.pair_rows, "adjacent_batches"
   )
-  return electra.make_task(
+  task = electra.make_task(
     config or make_config(),
     stub_objective.make_corpus(),
     (0, 1),
     electra.Options(**{"generator_size": 0.5, **options}),
   )
+  return stub_objective.compiled(task)
 
 
 def make_batch():

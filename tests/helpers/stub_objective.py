@@ -19,6 +19,7 @@ def make_config(objective, **model):
   config.model.update(
     num_layers=2, width=24, num_heads=3, mlp_width=40, max_positions=17
   )
+  config.model.unroll = False  # Half as much to compile.
   config.model.update(model)
   config.data.update(length=L, batch_size=B)
   config.train.num_steps = 10
@@ -85,6 +86,11 @@ def shapes(params):
     jax.tree_util.keystr(path, simple=True, separator="/"): x.shape
     for path, x in jax.tree_util.tree_leaves_with_path(params)
   }
+
+
+def compiled(task):
+  """Returns the Task whose init and corrupt are compiled as a whole."""
+  return task._replace(init=jax.jit(task.init), corrupt=jax.jit(task.corrupt))
 
 
 def jitted_loss(task):

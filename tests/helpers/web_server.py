@@ -1,12 +1,13 @@
 """Serves a folder over HTTP, with ranges or without, and with faults."""
 
 import contextlib
-import http.server
 import pathlib
 import re
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
+
+from helpers import http_serving
 
 
 class Web:
@@ -31,25 +32,11 @@ class Web:
 def serve(root: pathlib.Path) -> Iterator[Web]:
   """Serves until the end of the block; like many, it lists no folders."""
   web = Web(root)
-  handler = type("Handler", (_Handler,), {"web": web})
-  server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-  server.handle_error = lambda *_: None  # The client has gone.
-  threading.Thread(target=server.serve_forever, daemon=True).start()
-  web.address = f"http://127.0.0.1:{server.server_port}"
-  try:
+  with http_serving.serve(_Handler, web=web) as web.address:
     yield web
-  finally:
-    server.shutdown()
-    server.server_close()
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
-  protocol_version = "HTTP/1.1"
-  disable_nagle_algorithm = True
-
-  def log_message(self, *args):
-    pass
-
+class _Handler(http_serving.Handler):
   def do_HEAD(self):
     self.answer(has_body=False)
 

@@ -59,10 +59,9 @@ def test_a_word_in_the_place_of_another(model):
   batch = {"input_ids": row, "token_type_ids": 0 * row}
   batch["segment_ids"] = 0 * row + 1
   parts = {k: model.opened.params[k] for k in ("encoder", "mlm_head")}
-  logits = jax.jit(
-    lambda p: model_logits.mlm_logits(p, model.cfg, batch, np.array([[3]]))
-  )
-  p = np.exp(np.float64(logits(parts)[0, 0]))
+  at = np.array([[3]])
+  logits = model_logits.mlm_logits(parts, model.cfg, batch, at)
+  p = np.exp(np.float64(logits[0, 0]))
   (label,) = model.tokenize("the").ids
   assert the.probability == pytest.approx(p[label] / p.sum(), rel=1e-4)
 
@@ -96,7 +95,9 @@ def test_a_span_is_predicted_from_its_boundary_too(tmp_path):
   table = masked_lm.token_embedding(params["encoder"])
   ends = [np.repeat(hidden[:, i : i + 1], n, 1) for i in (1, n + 2)]
   places = np.arange(n)[None]
-  logits = sbo.apply({"params": params["sbo_head"]}, *ends, places, table)
+  logits = jax.jit(sbo.apply)(
+    {"params": params["sbo_head"]}, *ends, places, table
+  )
   expected = -jax.nn.log_softmax(logits[0, :, : cfg.vocab_size])
   np.testing.assert_allclose(
     [x.sbo_loss for x in made.masked],

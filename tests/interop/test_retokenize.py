@@ -1,6 +1,5 @@
 """`maskedlm retokenize`: a model with another vocabulary."""
 
-import functools
 import json
 
 import jax
@@ -14,7 +13,6 @@ from maskedlm.data.batches import placeholder_corpus
 from maskedlm.interop import vocabulary_transfer
 from maskedlm.modeling import masked_lm
 from maskedlm.pretraining import objectives
-from maskedlm.training import sharding
 from maskedlm.training.checkpoints import load
 
 
@@ -91,8 +89,8 @@ def test_reordering_the_vocabulary_changes_nothing(tmp_path, capsys):
     encode = jax.jit(masked_lm.encode, static_argnums=(0, 4))
     hidden = encode(opened.cfg, opened.params, batch, None, False)
     places = np.array([[1, row.shape[1] - 2]])
-    logits = jax.jit(model_logits.mlm_logits, static_argnums=1)
-    return hidden, logits(opened.params, opened.cfg, batch, places)
+    logits = model_logits.mlm_logits(opened.params, opened.cfg, batch, places)
+    return hidden, logits
 
   (x, logits), (y, moved_logits) = read(a, ids), read(b, moved)
   np.testing.assert_array_equal(x, y)
@@ -126,13 +124,8 @@ def test_every_vocabulary_table_is_replaced(name):
   assert jax.tree.map(np.shape, old) != jax.tree.map(np.shape, new)
 
 
-def test_a_run_starts_from_a_retokenized_model(
-  tiny, tmp_path, capsys, monkeypatch
-):
+def test_a_run_starts_from_a_retokenized_model(tiny, tmp_path, capsys, on_one):
   """BPE replaces WordPiece; all parts of the model are taken over."""
-  # For one device compiling takes a quarter less.
-  on_one = functools.partial(sharding.make_mesh, devices=jax.devices()[:1])
-  monkeypatch.setattr(sharding, "make_mesh", on_one)
   old = untrained.pretrained(tmp_path / "old")
   config, words, new = f"--config={tiny[0]}", tmp_path / "words", tmp_path / "x"
   kind = ("--config.tokenizer.kind=bpe", "--config.tokenizer.vocab_size=400")

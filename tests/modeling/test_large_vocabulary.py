@@ -1,5 +1,6 @@
 """The loss over a vocabulary in blocks equals the loss over the whole."""
 
+import functools
 import math
 
 import jax
@@ -177,7 +178,8 @@ def test_heads_pass_labels_on():
     "masked_weights": rng.random((B, P), np.float32),
   }
   hidden = rng.standard_normal((B, L, cfg.width), np.float32)
-  logits = masked_lm.predict(cfg, params, batch, hidden)
+  predict = jax.jit(masked_lm.predict, static_argnums=0)
+  logits = predict(cfg, params, batch, hidden)
   assert logits.shape == (B, P, PADDED)
   terms, metrics = jax.jit(masked_lm.loss, static_argnums=0)(
     cfg, params, batch, hidden
@@ -192,12 +194,9 @@ def test_heads_pass_labels_on():
   table = masked_lm.token_embedding(params["encoder"])
   place = np.zeros((B, P), np.int32)
   inputs = (hidden[:, :P], hidden[:, -P:], place, table)
-  made = sbo.init(jax.random.key(0), *inputs)
-  ours = sbo.apply(
-    made,
-    *inputs,
-    lambda *args: vocabulary_softmax.loss_and_correct(*args, labels=labels),
-  )
-  expected = losses.loss_and_correct(sbo.apply(made, *inputs), labels)
+  made = jax.jit(sbo.init)(jax.random.key(0), *inputs)
+  score = functools.partial(vocabulary_softmax.loss_and_correct, labels=labels)
+  ours = jax.jit(sbo.apply, static_argnums=5)(made, *inputs, score)
+  expected = losses.loss_and_correct(jax.jit(sbo.apply)(made, *inputs), labels)
   for a, b in zip(ours, expected, strict=True):
     np.testing.assert_allclose(a, b, rtol=1e-5)

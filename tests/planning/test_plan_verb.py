@@ -31,6 +31,7 @@ def get_config():
   c.model.num_heads = 4
   c.model.mlp_width = 48
   c.model.max_positions = 48
+  c.model.update(dropout=0.0, attention_dropout=0.0)
   c.data.length = 40
   c.data.batch_size = 16
   c.optimizer.warmup_steps = 2
@@ -139,10 +140,7 @@ def estimated(config, topology, *options, phase=0, **rest):
   )
 
 
-LONG = (
-  *("model.max_positions=1024", "data.length=1024"),
-  "model.attention_dropout=0.0",
-)
+LONG = ("model.max_positions=1024", "data.length=1024")
 
 
 @pytest.mark.parametrize(

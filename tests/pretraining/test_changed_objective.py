@@ -6,15 +6,15 @@ import jax
 import numpy as np
 import pytest
 
-from helpers import in_process
-from maskedlm import in_python
+from helpers.killed_runs import train
 from maskedlm.config import defaults, overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.pretraining import objectives, run
 from maskedlm.pretraining.config import split
 from maskedlm.pretraining.initial import init_from
-from maskedlm.training import progress
 from maskedlm.training.checkpoints import files, load
+
+pytestmark = pytest.mark.usefixtures("on_one")
 
 # 7 steps with a border at 3; every second step is saved and evaluated.
 PHASES = (
@@ -31,41 +31,12 @@ def make_config(tiny):
   )
   config.train.update(num_steps=7, eval_every=2, eval_rows=8, keep_last=9)
   config.train.update(checkpoint_every=2, log_every=1)
-  config.model.position = "rope"
+  config.model.update(position="rope", dropout=0.1, attention_dropout=0.1)
   config.data.update(length=24, batch_size=8)
   config.objective.isolate_documents = True  # Rows are packed.
   config.phases = PHASES
   defaults.validate(config)
   return config
-
-
-def train(config, folder, *, killed_before=-1):
-  """Runs a config; returns the state and the metrics of its last save.
-
-  With killed_before, it is killed as it begins that step, counted from 0.
-  """
-  saved, advance, save = [], progress.Progress.advance, progress.Progress.save
-
-  def stopping(self, rows):
-    if self.step == killed_before:
-      raise KeyboardInterrupt
-    return advance(self, rows)
-
-  def recording(self, heldout, **options):
-    saved.append((jax.device_get(self.state), heldout))
-    save(self, heldout, **options)
-
-  with pytest.MonkeyPatch.context() as patched:
-    patched.setattr(progress.Progress, "advance", stopping)
-    patched.setattr(progress.Progress, "save", recording)
-    assert in_python.run_pretraining(config, folder)
-  return saved[-1]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_device():
-  with in_process.devices():
-    yield
 
 
 @pytest.fixture(scope="module")
@@ -101,15 +72,18 @@ def test_both_heldout_losses_are_logged_throughout(whole):
   assert result["heldout_lm_loss"] and result["heldout_mlm_loss"]
 
 
-@pytest.mark.parametrize("step", [3, 5])
-def test_a_kill_changes_nothing(tiny, whole, tmp_path, step):
-  config = make_config(tiny)
-  with pytest.raises(KeyboardInterrupt):
-    train(config, tmp_path, killed_before=step)
-  saved = files.complete_steps(tmp_path / "checkpoints")
-  assert max(saved, default=0) == step // 2 * 2
+def train_with_kills(config, folder):
+  """Kills a run in each of two parts; returns what `train` does of its end."""
+  for step in (3, 5):
+    with pytest.raises(KeyboardInterrupt):
+      train(config, folder, killed_before=step)
+    assert max(files.complete_steps(folder / "checkpoints")) == step - 1
+  return train(config, folder)
+
+
+def test_kills_change_nothing(tiny, whole, tmp_path):
   _, state, heldout = whole
-  resumed, same = train(config, tmp_path)
+  resumed, same = train_with_kills(make_config(tiny), tmp_path)
   jax.tree.map(np.testing.assert_array_equal, resumed, state)
   assert resumed.step == 7 and heldout == same
 
@@ -160,7 +134,7 @@ def test_options_that_both_objectives_have_are_kept():
   assert second.config.objective.mask_rate == 0.3
 
 
-def test_a_kill_as_the_weights_of_masks_change_changes_nothing(tiny, tmp_path):
+def test_kills_as_the_weights_of_masks_change_change_nothing(tiny, tmp_path):
   """They change at steps 3 and 6; steps 2, 4 and 6 are saved."""
   config = make_config(tiny)
   config.phases = ()
@@ -172,10 +146,6 @@ def test_a_kill_as_the_weights_of_masks_change_changes_nothing(tiny, tmp_path):
   # The seventh step's: 8 rows of 24 tokens.
   seen = whole.carried["right"].sum() + whole.carried["wrong"].sum()
   assert 40 < seen <= 8 * 10
-  for step in (3, 5):
-    folder = tmp_path / str(step)
-    with pytest.raises(KeyboardInterrupt):
-      train(config, folder, killed_before=step)
-    resumed, same = train(config, folder)
-    jax.tree.map(np.testing.assert_array_equal, resumed, whole)
-    assert heldout == same
+  resumed, same = train_with_kills(config, tmp_path / "killed")
+  jax.tree.map(np.testing.assert_array_equal, resumed, whole)
+  assert heldout == same

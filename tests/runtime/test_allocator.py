@@ -14,14 +14,14 @@ pytestmark = pytest.mark.skipif(
   platform.libc_ver()[0] != "glibc", reason="sets options of glibc's malloc"
 )
 
-# The sine of 4096 x 2048 float32 is a temporary: 32 MiB.
+# The square of 4096 x 2048 float32 is a temporary: 32 MiB.
 PROGRAM = """
 import os, sys
 from maskedlm.runtime import allocator
 allocator.keep_freed()
 allocator.keep_freed()  # As a module that it imports may do.
 import jax, jax.numpy as jnp, resource
-program = jax.jit(lambda x: jnp.sum(jnp.sin(x) @ x[:2048, :8]))
+program = jax.jit(lambda x: jnp.sum((x * x) @ x[:2048, :8]))
 x = jnp.ones((4096, 2048))
 faults = []
 for _ in range(60):  # Each of XLA's threads has an arena of its own.

@@ -142,6 +142,7 @@ def test_fine_tuning_compiles_each_shape_once(tmp_path):
     train=str(tmp_path / "train.tsv"), dev=str(tmp_path / "dev.tsv")
   )
   config.data.update(length=24, batch_size=8, pack=False)
+  config.model.update(dropout=0.0, attention_dropout=0.0, unroll=False)
   config.train.epochs = 3.0
 
   jax.clear_caches()

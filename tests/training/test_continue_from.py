@@ -113,8 +113,6 @@ def test_the_verb(tiny, tmp_path):
   first, second = tmp_path / "first", tmp_path / "second"
   command = ["pretrain", f"--config={path}", f"--config.corpus.path={corpus}"]
   command += ["--config.train.eval_rows=0", "--config.optimizer.warmup_steps=0"]
-  for name in ("dropout", "attention_dropout"):
-    command.append(f"--config.model.{name}=0.0")
   done = in_process.run(
     *command,
     f"--workdir={first}",

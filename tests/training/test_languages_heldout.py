@@ -101,7 +101,7 @@ def test_sums_of_each_language_by_hand():
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_metrics_of_a_language_are_those_of_its_rows_alone(objective, corpus):
   task = make_task(objective, corpus)
-  params = task.init(jax.random.key(1))
+  params = jax.jit(task.init)(jax.random.key(1))
   together = jitted(task._replace(languages=()))
   terms, found = evaluate(task, jitted(task), params)
   expected_terms, expected = evaluate(task, together, params)
@@ -126,7 +126,7 @@ def test_metrics_of_a_language_are_those_of_its_rows_alone(objective, corpus):
 def test_the_same_on_eight_devices(corpus):
   task = make_task("roberta", corpus, batch_size=16, eval_rows=22)
   assert task.num_heldout_batches == 2  # The last has fillers.
-  params = task.init(jax.random.key(1))
+  params = jax.jit(task.init)(jax.random.key(1))
   step = jitted(task)
   expected = evaluate(task, step, params)
   mesh = sharding.make_mesh(MeshOptions(data=4, fsdp=2, tensor=1))

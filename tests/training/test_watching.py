@@ -136,7 +136,9 @@ def test_a_masked_language_model_by_hand(mesh):
   key = jax.random.fold_in(jax.random.key(config.seed), steps.TRAIN)
   mask_key, _ = jax.random.split(jax.random.fold_in(key, 0))
   seen = jax.jit(task.corrupt)(batch, mask_key)
-  scores = masked_lm.attention_scores(cfg, params, seen)
+  scores = jax.jit(masked_lm.attention_scores, static_argnums=0)(
+    cfg, params, seen
+  )
   weights = np.asarray(jax.nn.softmax(scores), np.float64)
   log = np.log(np.where(weights > 0, weights, 1))
   entropy = -np.sum(weights * log, axis=-1).mean(axis=2)  # [N, B, L]

@@ -42,9 +42,10 @@ def make(examples=EXAMPLES, cfg=None, label_info=None, **options):
   options = Options(**options)
   label_info = label_info or classification.describe_labels(examples, options)
   cfg = cfg or reference.config()
-  return classification.make_application(
+  app = classification.make_application(
     Setup(TOKENIZER, cfg, label_info, LENGTH), options
   )
+  return letters.compiled(app)
 
 
 # --- Rows ---
@@ -143,12 +144,9 @@ def test_without_the_pooler():
   app, cfg = make(pooler=False), reference.config()
   params, batch = make_params(app, cfg), make_batch(app)
   assert set(params) == {"encoder", "class_head"}
-  hidden = Encoder(cfg).apply(
-    {"params": params["encoder"]},
-    batch["input_ids"],
-    batch["token_type_ids"],
-    batch["segment_ids"],
-    train=False,
+  names = ("input_ids", "token_type_ids", "segment_ids")
+  hidden = jax.jit(functools.partial(Encoder(cfg).apply, train=False))(
+    {"params": params["encoder"]}, *(batch[name] for name in names)
   )
   dense = params["class_head"]["dense"]
   np.testing.assert_allclose(

@@ -1,5 +1,6 @@
 """Constituency: rows, loss and predictions, windows, unseen labels, input."""
 
+import functools
 import itertools
 
 import jax
@@ -146,7 +147,10 @@ def test_the_loss_of_spans_by_a_loop(model):
   app, params = model
   batch = batch_of(app.make_rows([SENTENCE]))
   terms, _ = app.loss(params, batch, None, False)
-  hidden = masked_lm.encode(CFG, params, batch, None, False)
+  encode = jax.jit(masked_lm.encode, static_argnums=(0, 4))
+  hidden = encode(CFG, params, batch, None, False)
+  head = SpanHead(CFG, "endpoints_mean", len(LABELS))
+  apply = jax.jit(functools.partial(head.apply, train=False))
   begins, ends = (batch[name][0] for name in ("word_begins", "word_ends"))
   expected = 0.0
   for begin, width in itertools.product(range(4), range(1, 5)):
@@ -154,12 +158,8 @@ def test_the_loss_of_spans_by_a_loop(model):
     if begin + width > 4 or label < 0:
       continue
     first, last = begins[begin], ends[begin + width - 1]
-    logits = SpanHead(CFG, "endpoints_mean", len(LABELS)).apply(
-      {"params": params["spans"]},
-      hidden,
-      first[None, None],
-      last[None, None],
-      train=False,
+    logits = apply(
+      {"params": params["spans"]}, hidden, first[None, None], last[None, None]
     )
     expected -= jax.nn.log_softmax(logits[0, 0])[label]
   np.testing.assert_allclose(terms["spans"][0], [expected], rtol=1e-5)

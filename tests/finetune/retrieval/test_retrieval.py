@@ -43,9 +43,9 @@ make_batch = functools.partial(
 
 def make(cfg=None, **options):
   cfg = cfg or reference.config()
-  return retrieval.make_application(
-    Setup(TOKENIZER, cfg, {}, LENGTH), Options(**options)
-  )
+  setup = Setup(TOKENIZER, cfg, {}, LENGTH)
+  app = retrieval.make_application(setup, Options(**options))
+  return letters.compiled(app)
 
 
 def test_rows():
@@ -116,7 +116,7 @@ def test_loss_in_plain_numpy(pool):
       )
       one = hidden.mean(axis=0) if pool == "mean" else hidden[0]
       x[i, c] = one / np.linalg.norm(one)
-  ours = np.asarray(jax.jit(app.outputs)(params, batch)["vectors"])
+  ours = np.asarray(app.outputs(params, batch)["vectors"])
   np.testing.assert_allclose(ours[:5], x, atol=1e-5)
   wrong = [  # (example, column) of the wrong passages of each query.
     [(0, 2), (1, 1), (2, 2), (4, 1), (4, 2)],
@@ -148,6 +148,7 @@ def test_hardness_by_hand():
     "example_weights": jnp.array([1.0, 0.0]),
   }
 
+  @functools.partial(jax.jit, static_argnums=1)
   def loss(x, hardness):
     terms, _ = contrastive.loss_and_metrics(
       x, batch, temperature=0.5, hardness=hardness
@@ -194,7 +195,7 @@ def test_equals_sentence_transformers(hardness, symmetric, widths):
     hardness_mode="all_negatives",
     hardness_strength=hardness,
   )
-  x = np.asarray(app.vectors(params, batch, None, False))
+  x = np.asarray(app.outputs(params, batch)["vectors"])
   theirs = sum(
     peer.compute_loss_from_embeddings(
       [torch.tensor(x[:, i, :d]) for i in range(3)], labels=None

@@ -24,7 +24,9 @@ def write(path, count, seed):
   path.write_text("".join(lines))
 
 
-def test_a_run_learns_and_its_vectors_are_embeds(encoder, tmp_path, capsys):
+def test_a_run_learns_and_its_vectors_are_embeds(
+  encoder, tmp_path, capsys, on_one
+):
   write(tmp_path / "train.tsv", 96, 1)
   write(tmp_path / "dev.tsv", 25, 2)
   c = configs.default("retrieval")

@@ -45,10 +45,15 @@ def test_weights_are_the_largest_of_a_text():
   rows = {n: batch[n].reshape(9, 9) for n in ("input_ids", "token_type_ids")}
   rows["segment_ids"] = batch["segment_ids"].reshape(9, 9)
   positions = jnp.tile(jnp.arange(9), (9, 1))
-  hidden = masked_lm.encode(cfg, params, rows, None, False)
-  logits = masked_lm.predict(
-    cfg, params, {**rows, "masked_positions": positions}, hidden
-  )
+
+  @jax.jit
+  def predict(params):
+    hidden = masked_lm.encode(cfg, params, rows, None, False)
+    return masked_lm.predict(
+      cfg, params, {**rows, "masked_positions": positions}, hidden
+    )
+
+  logits = predict(params)
   for row, made in enumerate(x.reshape(9, -1)):
     real = rows["segment_ids"][row] > 0
     largest = np.asarray(logits)[row][real].max(axis=0)
@@ -70,7 +75,7 @@ def test_flops_by_hand():
   }
 
   def means(batch):
-    terms, metrics = app.loss_of_vectors(jnp.asarray(x), batch)
+    terms, metrics = jax.jit(app.loss_of_vectors)(x, batch)
     return {
       name: float(np.sum(a) / np.sum(b))
       for name, (a, b) in {**terms, **metrics}.items()

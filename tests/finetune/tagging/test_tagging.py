@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from helpers import finetune_runs as runs
+from helpers import letters
 from helpers.applications import run_batches
 from helpers.english_tokenizer import english_tokenizer
 from maskedlm.data.labelled import bio, words
@@ -212,7 +213,8 @@ def test_an_unseen_tag(file, options):
   if options.decode == "crf":
     params["crf"] = jax.tree.map(np.zeros_like, params["crf"])
   batch = batching.gather_rows(rows, np.array([0, 1]), 16, 0)
-  terms, stats = totals(app.loss(params, batch, None, False))
+  loss = letters.compiled(app).loss
+  terms, stats = totals(loss(params, batch, None, False))
   if options.decode == "crf":  # The first sentence only: O, B-A or B-B.
     np.testing.assert_allclose(terms["tags"], (np.log(3), 1), rtol=1e-5)
   else:

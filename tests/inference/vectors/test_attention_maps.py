@@ -35,7 +35,9 @@ def test_weights_of_a_text(model):
     "token_type_ids": 0 * row,
     "segment_ids": 0 * row + 1,
   }
-  scores = masked_lm.attention_scores(model.cfg, model.params, batch)
+  scores = jax.jit(masked_lm.attention_scores, static_argnums=0)(
+    model.cfg, model.params, batch
+  )
   expected = np.asarray(jax.nn.softmax(scores))[:, 0]
   np.testing.assert_allclose(made.weights, expected, atol=1e-5)
 

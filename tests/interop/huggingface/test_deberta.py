@@ -94,7 +94,7 @@ def test_an_imported_one_is_tuned_and_opened_by_transformers(tmp_path):
   config.init_from = str(ours)
   config.data.update(length=17, batch_size=8, pack=False)
   config.train.update(epochs=1, log_every=1)
-  config.model.unroll = False
+  config.model.update(dropout=0.0, attention_dropout=0.0, unroll=False)
   result = run.finetune(configs.typed(config), tmp_path / "run")
   assert result["steps"] == 5
   before = load.load_params(ours)[0]["encoder"]["distances"]["position"]

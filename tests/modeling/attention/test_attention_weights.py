@@ -46,10 +46,13 @@ def test_equals_plain_numpy():
   cfg, params = make(dropout=0.3, attention_dropout=0.2)  # In training.
   ours = weights_of(cfg, params, BATCH)
   assert ours.shape == (N, B, H, L, L) and ours.dtype == np.float32
-  scores = np.array(masked_lm.attention_scores(cfg, params, BATCH))
+  scores, layers = (
+    jax.jit(function, static_argnums=0)(cfg, params, BATCH)
+    for function in (masked_lm.attention_scores, masked_lm.encode_layers)
+  )
+  scores, layers = np.array(scores), np.float64(layers)
   assert scores.shape == ours.shape and scores.dtype == np.float32
   scores[scores == -1e9] = -np.inf
-  layers = np.float64(masked_lm.encode_layers(cfg, params, BATCH))
   attention = encoder_reference.as_float64(
     params["encoder"]["layers"]["attention"]
   )

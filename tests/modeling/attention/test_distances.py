@@ -1,5 +1,7 @@
 """DeBERTa's disentangled attention: its terms, packed rows, what is refused."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -30,7 +32,7 @@ def terms(query, key, of_query, of_key):
   return first + jnp.einsum("BSHK,LSHK->BHLS", key, of_query[rows])
 
 
-@pytest.mark.parametrize("length", [1, 13, 64, 129, 600])
+@pytest.mark.parametrize("length", [1, 13, 129, 520])
 def test_terms_of_distances(length):
   rng = np.random.default_rng(0)
   query, key = rng.standard_normal((2, 2, length, 3, 5)).astype(np.float32)
@@ -95,7 +97,9 @@ def test_a_packed_text_is_read_as_if_alone(model):
 
 def test_the_table_learns_and_is_normalised():
   cfg = small_config()
-  params = masked_lm.init_encoder(cfg, jax.random.key(0))
+  params = jax.jit(functools.partial(masked_lm.init_encoder, cfg))(
+    jax.random.key(0)
+  )
   shapes = stub_objective.shapes(params["distances"])
   assert shapes == {
     "position/embedding": (512, 24),

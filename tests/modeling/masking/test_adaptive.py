@@ -102,7 +102,8 @@ def make_task(monkeypatch):
     config = stub_objective.make_config("roberta")
     options = roberta.Options(**options)
     corpus = stub_objective.make_corpus()
-    return roberta.make_task(config, corpus, (0, 1), options)
+    task = roberta.make_task(config, corpus, (0, 1), options)
+    return task._replace(loss=jax.jit(task.loss, static_argnums=3))
 
   return make
 
@@ -113,8 +114,8 @@ def test_the_objective_counts_what_it_predicts(make_task):
   state = task.carried.init()
   # Types below 70 are hardly ever drawn now.
   state["weights"] = jnp.where(jnp.arange(V) < 70, 1e-9, 1.0)
-  masked = task.carried.corrupt(state, batch, jax.random.key(0))
-  masked = jax.device_get(masked)
+  key = jax.random.key(0)
+  masked = jax.device_get(jax.jit(task.carried.corrupt)(state, batch, key))
   hard = (batch["input_ids"] >= 70).sum(axis=1)
   predicted = masked["masked_weights"] > 0
   labels = masked["masked_labels"]
@@ -130,7 +131,7 @@ def test_the_objective_counts_what_it_predicts(make_task):
   # Held-out rows are masked evenly, and nothing is counted.
   assert OBSERVED not in task.loss(params, masked, None, False)[1]
   ((corrupt, _),) = task.measured
-  plain = corrupt(batch, jax.random.key(0))["masked_labels"]
+  plain = jax.jit(corrupt)(batch, key)["masked_labels"]
   assert ((plain > 0) & (plain < 70)).any()
   assert make_task().carried is NOTHING
 

@@ -1,5 +1,6 @@
 """The heads against loops over words and predicates."""
 
+import functools
 import math
 
 import jax
@@ -20,13 +21,17 @@ def test_scores():
   cfg, rng = reference.config(), np.random.default_rng(5)
   x = rng.normal(size=(B, L, D)).astype(np.float32)
   at = np.array([[0, 36], [4, 4], [17, 1]], np.int32)
-  word_head, role_head = WordHead(cfg), RoleHead(cfg, T)
-  key = jax.random.key(0)
-  words = reference.randomise(word_head.init(key, x, train=False)["params"])
-  finds, word, own = word_head.apply({"params": words}, x, train=False)
-  shapes = role_head.init(key, word, own, at, train=False)["params"]
-  roles = reference.randomise(shapes, 1)
-  logits = role_head.apply({"params": roles}, word, own, at, train=False)
+
+  def run(head, seed, *inputs):
+    """Returns (random parameters, outputs)."""
+    init = functools.partial(head.init, train=False)
+    shapes = jax.eval_shape(init, jax.random.key(0), *inputs)["params"]
+    params = reference.randomise(shapes, seed)
+    apply = jax.jit(functools.partial(head.apply, train=False))
+    return params, apply({"params": params}, *inputs)
+
+  words, (finds, word, own) = run(WordHead(cfg), 0, x)
+  roles, logits = run(RoleHead(cfg, T), 1, word, own, at)
   assert finds.shape == (B, L) and logits.shape == (B, K, L, T)
   assert finds.dtype == logits.dtype == jnp.float32
 

@@ -251,7 +251,7 @@ def test_each_phase_has_its_own_figures(measured):
   ],
 )
 def test_a_step_takes_what_the_run_will_allocate(objective, options):
-  config = small(num_layers=1)
+  config = small(num_layers=1, dropout=0.0)
   config.phases = ()
   config.objective = defaults.default(objective).objective
   config.update_from_flattened_dict(options)

@@ -1,6 +1,7 @@
 """The causal baseline and ELMo's: targets, the tokens they see, losses."""
 
 import dataclasses
+import functools
 import json
 
 import jax
@@ -102,10 +103,10 @@ def test_loss_by_its_parts(make_task):
   batch = jax.device_get(task.corrupt(make_batch(), None))
   cfg = EncoderConfig(**task.describe["encoder"])
   arrays = ("input_ids", "token_type_ids", "segment_ids", "positions")
-  hidden = Encoder(cfg).apply(
-    {"params": params["encoder"]}, *(batch[k] for k in arrays), train=False
+  hidden = jax.jit(functools.partial(Encoder(cfg).apply, train=False))(
+    {"params": params["encoder"]}, *(batch[k] for k in arrays)
   )
-  logits = MlmHead(cfg).apply(
+  logits = jax.jit(MlmHead(cfg).apply)(
     {"params": params["mlm_head"]},
     hidden,
     params["encoder"]["embeddings"]["token"]["embedding"],
@@ -246,7 +247,8 @@ def test_bilm_loss_by_its_parts(make_task):
   task, _ = make_task(bilm, chunk=5)
   params, batch = random_params(task), make_batch()
   cfg = restored(json.loads(json.dumps(task.describe))["encoder"])
-  hidden = np.float64(masked_lm.encode(cfg, params, batch, None, False))
+  encode = jax.jit(masked_lm.encode, static_argnums=(0, 4))
+  hidden = np.float64(encode(cfg, params, batch, None, False))
   table = masked_lm.token_embedding(params["encoder"])[: cfg.vocab_size]
   bias = params["bilm_head"]["bias"][: cfg.vocab_size]
   W = cfg.width // 2

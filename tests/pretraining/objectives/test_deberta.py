@@ -11,7 +11,7 @@ import numpy as np
 import optax
 import pytest
 
-from helpers import in_process, shrunk_configs, stub_objective
+from helpers import shrunk_configs, stub_objective
 from helpers.stub_objective import B, L, jitted_loss, random_params
 from maskedlm import in_python
 from maskedlm.config import overrides, presets
@@ -244,7 +244,7 @@ def test_flops_count_the_decoder_twice(make_task):
   assert task.flops(0) == pytest.approx(B * (generator + encoder + head))
 
 
-def test_a_resumed_run_ends_with_the_same_bits(tiny, tmp_path):
+def test_a_resumed_run_ends_with_the_same_bits(tiny, tmp_path, on_one):
   config = shrunk_configs.load("deberta_v3.py:xsmall")
   made = overrides.load_config(str(tiny[0]))
   config.corpus.update(made.corpus.to_dict() | {"path": str(tiny[1])})
@@ -253,13 +253,11 @@ def test_a_resumed_run_ends_with_the_same_bits(tiny, tmp_path):
   config.optimizer.update(warmup_steps=0, learning_rate=1e-2)
   config.train.update(num_steps=2, checkpoint_every=1, eval_every=2)
   config.train.update(log_every=1, eval_rows=8)
-  with in_process.devices():
-    result = in_python.train(config, tmp_path / "run")
+  result = in_python.train(config, tmp_path / "run")
   assert np.isfinite(result["heldout_mlm_loss"])
   shutil.copytree(tmp_path / "run", tmp_path / "copy")
   shutil.rmtree(tmp_path / "copy/checkpoints/2")
-  with in_process.devices():
-    again = in_python.train(config, tmp_path / "copy")
+  again = in_python.train(config, tmp_path / "copy")
   assert again["heldout_mlm_loss"] == result["heldout_mlm_loss"]
   whole, resumed = (
     load.load_params(tmp_path / name, step=2)[0] for name in ("run", "copy")

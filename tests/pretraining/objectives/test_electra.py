@@ -2,14 +2,12 @@
 
 import dataclasses
 import math
-import pathlib
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers import any_task
 from helpers.stub_electra import make_batch, make_config, make_task, sizes
 from helpers.stub_objective import (
   CLS,
@@ -20,9 +18,6 @@ from helpers.stub_objective import (
   L,
   V,
 )
-from maskedlm.config import defaults as config_lib
-from maskedlm.config import overrides
-from maskedlm.data.corpus import store
 from maskedlm.modeling import flops
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.pretraining.objectives import electra
@@ -174,39 +169,3 @@ def test_flops_of_both_models(task):
   encoder = flops.train_flops(cfg, L, num_predictions=0)
   head = 6 * L * (24 * 24 + 24)
   assert task.flops(3) == B * (generator + encoder + head)
-
-
-# On real text.
-
-
-@pytest.fixture(scope="module")
-def real(tiny):
-  """Returns (config, task) on the tiny corpus, of sizes that a mesh divides."""
-  path, corpus = tiny
-  config = overrides.load_config(str(path))
-  made = config_lib.default("electra")
-  for section in ("corpus", "tokenizer", "model", "data", "train"):
-    made[section].update(config[section].to_dict())
-  made.model.embedding_width = 8
-  made.optimizer.update(learning_rate=3e-3, warmup_steps=1)
-  options = made.objective.to_dict() | {"generator_size": 0.5}
-  del options["name"]
-  opened = store.open_corpus(pathlib.Path(corpus))
-  return made, electra.make_task(
-    made, opened, (0, 1), electra.Options(**options)
-  )
-
-
-@pytest.mark.slow
-def test_the_same_on_8_devices(real, capfd):
-  (alone, _), (together, _) = (
-    any_task.train_on(*real, axes, num_steps=2)
-    for axes in ((1, 1, 1), (2, 2, 2))
-  )
-  for ours, expected in zip(together, alone, strict=True):
-    # The same tokens were sampled.
-    assert ours["replaced_share"] == expected["replaced_share"]
-    assert ours["replaced_share"][0] > 0
-    for name in ("loss", "mlm_loss", "discriminator_loss"):
-      np.testing.assert_allclose(ours[name], expected[name], rtol=1e-5)
-  assert "rematerialization" not in capfd.readouterr().err

@@ -37,16 +37,17 @@ def test_loss_by_its_parts(task):
   cfg, small = sizes(task)
   table = params["encoder"]["embeddings"]
   arrays = batch["token_type_ids"], batch["segment_ids"]
-  seen = Encoder(small).apply(
-    {"params": {**params["generator"], "embeddings": table}},
-    batch["input_ids"],
-    *arrays,
-    train=False,
-  )
+
+  def encode(cfg, params, ids):
+    apply = functools.partial(Encoder(cfg).apply, train=False)
+    return np.asarray(jax.jit(apply)({"params": params}, ids, *arrays))
+
+  generator = {**params["generator"], "embeddings": table}
+  seen = encode(small, generator, batch["input_ids"])
   places = batch["masked_positions"]
-  logits = MlmHead(small).apply(
+  logits = jax.jit(MlmHead(small).apply)(
     {"params": params["mlm_head"]},
-    np.take_along_axis(np.asarray(seen), places[..., None], axis=1),
+    np.take_along_axis(seen, places[..., None], axis=1),
     table["token"]["embedding"],
   )
   sampled = np.asarray(electra.sample(logits, batch))
@@ -62,11 +63,9 @@ def test_loss_by_its_parts(task):
       mlm_count += 1
       ids[b, places[b, p]] = sampled[b, p]
       fake[b, places[b, p]] = sampled[b, p] != label
-  hidden = Encoder(cfg).apply(
-    {"params": params["encoder"]}, ids, *arrays, train=False
-  )
+  hidden = encode(cfg, params["encoder"], ids)
   head = params["discriminator_head"]
-  x = np.asarray(hidden) @ head["transform"]["kernel"]
+  x = hidden @ head["transform"]["kernel"]
   x = x + head["transform"]["bias"]
   x = x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
   scores = (x @ head["dense"]["kernel"] + head["dense"]["bias"])[..., 0]

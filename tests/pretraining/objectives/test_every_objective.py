@@ -100,20 +100,21 @@ def made(request):
 def test_a_gradient_on_8_devices(made):
   """Each parameter learns; masks and losses don't depend on the mesh."""
 
-  def total(params, batch, key):
+  key = jax.random.key(5)
+
+  def total(params, rows):
+    batch = made.task.corrupt(rows, jax.random.key(1))
     terms = totals(made.task.loss(params, batch, key, True))
-    return sum(s / w for s, w in terms[0].values()), terms
+    return sum(s / w for s, w in terms[0].values()), (terms, batch)
 
   mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
   whole = NamedSharding(mesh, PartitionSpec())
   split = NamedSharding(mesh, PartitionSpec("data"))
   params = jax.device_put(made.params, whole)
   rows = jax.device_put(make_batch(), split)
-  batch = made.corrupt(rows, jax.random.key(1))
+  slope, (terms, batch) = jax.jit(jax.grad(total, has_aux=True))(params, rows)
   for name, x in made.batch.items():
     np.testing.assert_array_equal(batch[name], x)
-  key = jax.random.key(5)
-  slope, terms = jax.jit(jax.grad(total, has_aux=True))(params, batch, key)
   jax.tree.map(
     lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5),
     terms,

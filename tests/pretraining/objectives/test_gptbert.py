@@ -33,7 +33,8 @@ def make_task(monkeypatch):
     )
     options = gptbert.Options(**options)
     corpus = stub_objective.make_corpus()
-    return gptbert.make_task(config, corpus, (0, 1), options)
+    task = gptbert.make_task(config, corpus, (0, 1), options)
+    return stub_objective.compiled(task)
 
   return make
 
@@ -153,7 +154,7 @@ def test_heldout_rows_are_measured_in_both_ways(make_task):
   params = random_params(task)
   (first, second) = task.measured
   masked, causal = (
-    jax.device_get(corrupt(batch, jax.random.key(0)))
+    jax.device_get(jax.jit(corrupt)(batch, jax.random.key(0)))
     for corrupt, _ in (first, second)
   )
   assert not masked["causal_rows"].any() and causal["causal_rows"].all()
@@ -161,7 +162,7 @@ def test_heldout_rows_are_measured_in_both_ways(make_task):
   # Two documents in each row: all but their last tokens predict the next one.
   assert causal["next_weights"].sum() == sum(range(6, 14)) - 2 * B
   (_, mlm), (_, lm) = (
-    loss(params, made, None, False)
+    jax.jit(loss, static_argnums=3)(params, made, None, False)
     for made, (_, loss) in zip((masked, causal), task.measured, strict=True)
   )
   # Names that both had would hide one of them.
@@ -186,7 +187,8 @@ def test_mixed_attention_is_that_of_each_row_alone(implementation, window):
       made = layer.attend(*arrays, mask, implementation=implementation)
       return (made**2).sum(axis=(1, 2, 3)).sum(), made
 
-    return jax.grad(total, argnums=(0, 1, 2), has_aux=True)(*arrays)
+    gradient = jax.grad(total, argnums=(0, 1, 2), has_aux=True)
+    return jax.jit(gradient)(*arrays)
 
   mixed, one_way, both = map(
     attend,

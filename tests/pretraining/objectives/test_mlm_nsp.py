@@ -13,6 +13,7 @@ from helpers.stub_objective import (
   B,
   L,
   V,
+  compiled,
   jitted_loss,
   make_config,
   make_corpus,
@@ -29,7 +30,8 @@ def make_task(monkeypatch, config=None, **options):
   asked = stub_batches(monkeypatch, mlm_nsp.pair_rows, "nsp_batches")
   config = config or make_config("mlm_nsp")
   options = mlm_nsp.Options(**options)
-  return mlm_nsp.make_task(config, make_corpus(), (1, 2), options), asked
+  task = mlm_nsp.make_task(config, make_corpus(), (1, 2), options)
+  return compiled(task), asked
 
 
 def make_batch(num_rows=B):
@@ -76,7 +78,8 @@ def test_nsp_from_the_raw_vector_of_cls(monkeypatch):
   assert set(params) == {"encoder", "mlm_head", "nsp_head"}
   batch = task.corrupt(make_batch(), jax.random.key(1))
   cfg = EncoderConfig(**task.describe["encoder"])
-  hidden = np.float64(masked_lm.encode(cfg, params, batch, None, False))
+  encode = jax.jit(masked_lm.encode, static_argnums=(0, 4))
+  hidden = np.float64(encode(cfg, params, batch, None, False))
   head = params["nsp_head"]["dense"]
   logits = hidden[:, 0] @ np.float64(head["kernel"]) + head["bias"]
   chosen = logits[np.arange(B), batch["nsp_labels"]]
@@ -89,7 +92,7 @@ def test_heldout_rows_can_have_another_mask_rate(monkeypatch):
   task, _ = make_task(monkeypatch, mask_rate=0.45, heldout_mask_rate=0.15)
   train, heldout = (
     corrupt(make_batch(), jax.random.key(1))["masked_weights"].sum(1).tolist()
-    for corrupt in (task.corrupt, task.measured[0][0])
+    for corrupt in (task.corrupt, jax.jit(task.measured[0][0]))
   )
   # 45% of 13 down to 6 tokens are 5.85, 5.4, 4.95, 4.5, ... 2.7.
   assert train == [6, 5, 5, 4, 4, 4, 3, 3]

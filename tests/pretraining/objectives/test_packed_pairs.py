@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
 def config(folder):
   config = overrides.load_config(str(folder / "config.py"))
   config.corpus.source = f"text:{folder / 'text.txt'}"
-  config.model.update(dropout=0.0, attention_dropout=0.0, max_positions=95)
+  config.model.max_positions = 95
   config.data.update(length=L, batch_size=B)
   config.train.eval_rows = 5  # The other rows of their batch are fillers.
   return config
@@ -53,7 +53,7 @@ def task(config, corpus):
 
 @pytest.fixture(scope="module")
 def params(task):
-  params = task.init(jax.random.key(0))
+  params = jax.jit(task.init)(jax.random.key(0))
   # Enlarged, so that attention is far from uniform.
   return jax.tree.map(lambda x: 6 * x, params)
 

@@ -1,5 +1,6 @@
 """Compares outputs with those of transformers' ELECTRA, given equal weights."""
 
+import functools
 import types
 
 import jax
@@ -114,10 +115,11 @@ def test_discriminator(models):
     },
     batch,
   )
-  hidden = Encoder(cfg).apply(
-    {"params": params["encoder"]}, *batch.values(), train=False
+  hidden = jax.jit(functools.partial(Encoder(cfg).apply, train=False))(
+    {"params": params["encoder"]}, *batch.values()
   )
-  ours = electra.DiscriminatorHead(cfg).apply({"params": head}, hidden)
+  apply = jax.jit(electra.DiscriminatorHead(cfg).apply)
+  ours = apply({"params": head}, hidden)
   np.testing.assert_allclose(ours[models.real], theirs[models.real], atol=1e-4)
 
 

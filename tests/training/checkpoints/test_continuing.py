@@ -9,15 +9,12 @@ import jax
 import numpy as np
 import pytest
 
-from helpers import finetune_runs as runs
-from helpers import in_process, workdirs
+from helpers import in_process, untrained, workdirs
 from maskedlm.config import defaults as config_lib
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.batches import placeholder_corpus
-from maskedlm.data.tokenizers.tokenizer import (
-  load_tokenizer,
-  train_tokenizer,
-)
+from maskedlm.data.tokenizers.tokenizer import load_tokenizer
+from maskedlm.modeling.architecture import restored
 from maskedlm.pretraining import objectives
 from maskedlm.pretraining.initial import init_from
 from maskedlm.training.checkpoints import load, manager
@@ -201,17 +198,10 @@ def make_task(objective, start="", **options):
 
 def save(folder, task):
   """Writes the workdir of a run of the task with no steps done."""
-  tokenizer = train_tokenizer(
-    runs.TEXTS, kind="wordpiece", vocab_size=90, lowercase=True
-  )
-  folder.mkdir()
-  tokenizer.save(folder / "tokenizer")
-  opened = manager.open_checkpoints(folder, keep_last=1, keep_best=0, log=print)
-  shapes = jax.eval_shape(task.init, jax.random.key(0))
-  state = runs.State(np.int32(0), workdirs.randomise(shapes))
-  opened.save(0, state, {"task": task.describe}, metric=None)
-  opened.close()
-  return folder
+  params = workdirs.randomise(jax.eval_shape(task.init, jax.random.key(0)))
+  cfg = restored(task.describe["encoder"])
+  tokenizer = untrained.make_tokenizer()
+  return workdirs.save(folder, params, cfg, tokenizer, **task.describe)
 
 
 @pytest.mark.parametrize(
