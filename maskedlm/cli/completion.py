@@ -35,6 +35,9 @@ def script(shell: str) -> str:
   """Returns the script that completes verbs, flags and their choices.
 
   Where it knows no word, the shell completes names of files.
+
+  Raises:
+    ConfigError: the shell is neither bash nor zsh.
   """
   check_name("--print-completion", shell, ("bash", "zsh"))
   cases = []

@@ -85,7 +85,11 @@ def each() -> Iterator[str]:
 
 
 def find(argv: Sequence[str]) -> tuple[str, list[str]]:
-  """Returns (how the verb or group is called, its arguments)."""
+  """Returns (how the verb or group is called, its arguments).
+
+  Raises:
+    ConfigError: there is no such verb.
+  """
   argv = [*OLD_NAMES.get(argv[0], argv[:1]), *argv[1:]]
   # Before it had verbs of its own.
   if re.match(r"tokenizer --(config|out|try)\b", " ".join(argv[:2])):

@@ -155,7 +155,11 @@ def _print_unused(config: ConfigDict, given, recorded: dict) -> None:
 
 
 def _read_meta(path: str) -> dict:
-  """Returns meta.json of a corpus; {} if there is none."""
+  """Returns meta.json of a corpus; {} if there is none.
+
+  Raises:
+    CorpusError, ConfigError, StorageError: it is there, but damaged.
+  """
   if not path:
     return {}
   if buckets.is_address(path):

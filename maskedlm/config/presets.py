@@ -29,6 +29,9 @@ def names() -> dict[str, Callable[[], ConfigDict]]:
 def load(name: str) -> ConfigDict:
   """Returns the config.optimizer of a preset, for `--config.optimizer=NAME`.
 
+  Raises:
+    ConfigError: there is no such preset.
+
   >>> load("lamb").schedule
   'lamb'
   """

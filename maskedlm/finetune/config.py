@@ -58,6 +58,9 @@ _REMOVED = {
 def default(task: str) -> ConfigDict:
   """Returns the default config of a task (classification, tagging, ...).
 
+  Raises:
+    ConfigError: there is no such task.
+
   >>> default("tagging").train.epochs
   3.0
   """
@@ -81,7 +84,11 @@ def typed(config: ConfigDict) -> FinetuneConfig:
 
 
 def validate(config: ConfigDict | FinetuneConfig) -> None:
-  """Checks every option, and combinations of options across sections."""
+  """Checks every option, and combinations of options across sections.
+
+  Raises:
+    ConfigError: an option is out of range, or options contradict each other.
+  """
   for name, section in SECTIONS.items():
     values = getattr(config, name) if name else config
     options.check_options(name, section, values)
@@ -132,6 +139,10 @@ def make_task(kind: str, values: Mapping[str, Any]) -> FinetuneTask:
     kind: its name, or a file's.
     values: option -> value; a list becomes a tuple. An option of an earlier
       version may be there with its default.
+
+  Raises:
+    ConfigError: there is no such task or option, a value is out of range, or
+      options don't go together.
 
   >>> make_task("tagging", {"task": "pos"}).options.scheme
   'bio'

@@ -14,7 +14,11 @@ from maskedlm.runtime import extras
 
 
 def index(passages: Sequence[str]) -> Callable[[str], np.ndarray]:
-  """Returns the function query -> the scores [n] of the n passages."""
+  """Returns the function query -> the scores [n] of the n passages.
+
+  Raises:
+    ConfigError: bm25s is not installed.
+  """
   bm25s = extras.load("bm25s", "bm25", "BM25")
   logging.getLogger("bm25s").setLevel(logging.WARNING)
   how = {"stopwords": None, "show_progress": False, "return_ids": False}

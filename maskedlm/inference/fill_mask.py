@@ -66,7 +66,11 @@ def load_mask_filler(path: pathlib.Path) -> TokenModel:
 def make_mask_filler(
   opened: load.LoadedCheckpoint, path: str | pathlib.Path
 ) -> TokenModel:
-  """Returns the TokenModel of a loaded checkpoint that reads long rows."""
+  """Returns the TokenModel of a loaded checkpoint that reads long rows.
+
+  Raises:
+    ConfigError: the checkpoint has no head that predicts tokens.
+  """
   model = token_model.make_token_model(opened, path)
   return model._replace(length=model.cfg.max_positions)
 

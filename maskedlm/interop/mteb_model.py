@@ -18,7 +18,11 @@ from maskedlm.runtime import extras
 
 
 def open_model(path: str | pathlib.Path, *, length: int = 0) -> "MtebModel":
-  """Opens a workdir or a checkpoint for mteb; see vectors.open_text_encoder."""
+  """Opens a workdir or a checkpoint for mteb; see vectors.open_text_encoder.
+
+  Raises:
+    ConfigError: mteb is not installed, or as there.
+  """
   extras.load("mteb", "mteb", "MTEB")
   encoder = vectors.open_text_encoder(path, length=length)
   splade.require_dense(encoder.sentences.pool, path)

@@ -41,6 +41,10 @@ def import_word_vectors(
 
   Arguments are those of files.read_word_vectors. Lines are logged for words
   that are repeated, or that no text gives.
+
+  Raises:
+    ConfigError, DataError: the file can't be read.
+    InteropError: `out` exists.
   """
   with output_options.new_folder(out) as unfinished:
     found = files.read_word_vectors(path, most=most, log=log)

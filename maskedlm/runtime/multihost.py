@@ -57,6 +57,9 @@ def workdir(path: str | os.PathLike) -> Iterator[pathlib.Path]:
   """Yields the folder of a run, or this host's mirror of it (buckets.py).
 
   A folder that a refused run has made, and left empty, is removed.
+
+  Raises:
+    ConfigError, StorageError: see buckets.workdir; or a disk is full.
   """
   with contextlib.ExitStack() as stack:
     folder = run_on_all_hosts(
@@ -119,7 +122,11 @@ def run_on_all_hosts(
 
 
 def broadcast_from_host0(decide: Callable[[], T]) -> T:
-  """Returns the result of host 0's decide(), which is JSON, on every host."""
+  """Returns the result of host 0's decide(), JSON-serializable, on every host.
+
+  Raises:
+    As run_on_all_hosts, if decide() raises.
+  """
   made = run_on_all_hosts(lambda: decide() if is_primary() else None)
   return exchange(made)[0]
 

@@ -191,6 +191,9 @@ def make_schedule(optimizer: Any, num_steps: int) -> Schedule:
   The schedule accepts numbers and traced steps, returns a float32 scalar, and
   is exact to float32 below 2**24 steps.
 
+  Raises:
+    ConfigError: the phases don't fit in num_steps.
+
   >>> rate = make_schedule(OptimizerOptions(warmup_steps=0.2), 10)
   >>> [f"{rate(step):.1e}" for step in (0, 1, 2, 6, 10)]
   ['0.0e+00', '5.0e-05', '1.0e-04', '5.0e-05', '0.0e+00']

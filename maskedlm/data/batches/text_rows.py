@@ -104,7 +104,11 @@ def single_text_rows(tokens, begin, num, *, length, special):
 
 
 def open_document_table(corpus, name: str, *, length) -> np.ndarray:
-  """Returns the table [R] of RECORD of a split's rows, built if necessary."""
+  """Returns the table [R] of RECORD of a split's rows, built if necessary.
+
+  Raises:
+    CorpusError: the split has no text.
+  """
   split = _with_text(corpus, name)
 
   def build():
@@ -259,6 +263,9 @@ def open_sentence_table(corpus, name: str, *, length) -> np.ndarray:
   """Returns the table [R] of RECORD of whole sentences, built if necessary.
 
   Tokens are places in the stream of open_stream_starts.
+
+  Raises:
+    CorpusError: the split has no text.
   """
   split = _with_text(corpus, name)
   documents = concat.take_all(split.documents)
@@ -281,6 +288,9 @@ def open_stream_starts(corpus, name: str) -> np.ndarray:
 
   The stream is a circle: the documents in order, each with a separator at its
   end, and then the first one again.
+
+  Raises:
+    CorpusError: the split has no text.
   """
   split = _with_text(corpus, name)
 

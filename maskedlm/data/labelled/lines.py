@@ -53,7 +53,11 @@ def _limited(path: pathlib.Path) -> Iterator[bytes]:
 
 
 def read_head(path: str | pathlib.Path) -> bytes:
-  """Returns the first bytes of a file, decompressed."""
+  """Returns the first bytes of a file, decompressed.
+
+  Raises:
+    DataError: the file is missing, or can't be read.
+  """
   return next(raw_lines(path, most=_HEAD), b"")[:_HEAD]
 
 

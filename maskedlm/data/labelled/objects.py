@@ -65,7 +65,11 @@ def read_objects(
 def read_json(
   path: pathlib.Path, *, such_as: str = _SUCH_AS
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-  """Yields (line, or place in a list, from 1; fields) of each JSON object."""
+  """Yields (line, or place in a list, from 1; fields) of each JSON object.
+
+  Raises:
+    DataError: see read_lines; something is not JSON, or no object.
+  """
   lines = ((n, x) for n, x in enumerate(read_lines(path), 1) if x.strip())
   begin = list(itertools.islice(lines, 2))
   if len(begin) == 2 and is_object(begin[0][1]):

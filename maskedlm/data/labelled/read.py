@@ -40,7 +40,11 @@ class Row(NamedTuple):
 
 
 def has_objects(source: str) -> bool:
-  """Returns whether a source holds objects with named fields."""
+  """Returns whether a source holds objects with named fields.
+
+  Raises:
+    DataError: the file is missing, or can't be read as text.
+  """
   is_json = tables.named_suffix(source) in objects.JSON_SUFFIXES
   if is_json or objects.are_named(source):
     return True

@@ -39,6 +39,9 @@ def parse_line(
   """Returns the sentence in a line of input, whose text `split` splits.
 
   It is a text, or a JSON object with "tokens" or "text".
+
+  Raises:
+    DataError: the object has neither; see also `split`.
   """
   if not tables.is_object(line):
     return split(line)
@@ -62,7 +65,11 @@ def parse_words(line: str) -> tuple[str, ...]:
 
 
 def parse_object(line: str, such_as: str) -> dict[str, Any]:
-  """Returns the JSON object in a line of input."""
+  """Returns the JSON object in a line of input.
+
+  Raises:
+    DataError: it is none; `such_as` shows one.
+  """
   return objects.parse_object(line, _where(line), such_as=such_as)
 
 

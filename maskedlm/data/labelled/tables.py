@@ -185,6 +185,9 @@ def get_field(record: Record, *names: str) -> str:
   """Returns the text of the first of these columns that the record has.
 
   A value that is not a string becomes JSON; a null, "".
+
+  Raises:
+    DataError: the record has none of them.
   """
   return as_text(get_value(record, *names))
 
@@ -268,5 +271,9 @@ def is_object(line: str) -> bool:
 
 
 def parse_record(line: str) -> Record:
-  """Returns the Record of a JSON object in a line of input."""
+  """Returns the Record of a JSON object in a line of input.
+
+  Raises:
+    DataError: the line is not an object.
+  """
   return Record(0, objects.parse_object(line, "input"), "input")

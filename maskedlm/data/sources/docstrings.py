@@ -31,7 +31,11 @@ _SKIPPED_FILE = re.compile(r"test_.*|.*_test|conftest|.*_pb2")
 
 
 def find_modules(names: list[str]) -> list[str]:
-  """Returns the .py files of the named packages; of all if there are none."""
+  """Returns the .py files of the named packages, or of all if `names` is empty.
+
+  Raises:
+    CorpusError: a package is not installed.
+  """
   if not names:
     return [path for root in _roots() for path in _walk(root)]
   paths = [path for name in names for path in _package(name)]

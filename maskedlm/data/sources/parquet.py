@@ -51,7 +51,11 @@ def _open(path: str):
 
 
 def text_columns(path: str) -> list[str]:
-  """Returns the names of the columns that hold text."""
+  """Returns the names of the columns that hold text.
+
+  Raises:
+    ParquetError: the file can't be read.
+  """
   import pyarrow as pa
 
   with _open(path) as file:
@@ -68,6 +72,9 @@ def read_texts(path: str, column: str) -> Iterator[bytes | None]:
   """Yields the texts of a text column in order as bytes; None for a null.
 
   They are not decoded, since not every writer checks that they are UTF-8.
+
+  Raises:
+    ParquetError: the file can't be read.
   """
   import pyarrow as pa
 
@@ -83,6 +90,9 @@ def read_rows(path: str) -> Iterator[dict[str, Any]]:
   objects, become names instead of numbers; no class (-1) is "". Columns of
   times and durations are left out, with a line in the log: Python has no value
   for some of them, and no task reads them.
+
+  Raises:
+    ParquetError: the file can't be read.
   """
   with _open(path) as file:
     schema = file.schema_arrow

@@ -125,6 +125,9 @@ def read_piece(
 
   The documents of all pieces are those of the source, and their reports add up
   to its report. A piece without text is not an error.
+
+  Raises:
+    CorpusError: a file can't be read.
   """
   found = _texts(
     source, piece.paths, piece.records, text_field, report, letters=letters

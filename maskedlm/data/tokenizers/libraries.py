@@ -116,7 +116,11 @@ def canonical(definition: dict) -> bytes:
 
 
 def read_tokenizer_json(content: bytes, path) -> Backend:
-  """Reads a tokenizer.json that maskedlm saved."""
+  """Reads a tokenizer.json that maskedlm saved.
+
+  Raises:
+    CorpusError: the file is broken.
+  """
   definition = parse_object(content, path)
   library = build(definition, path)
   kind, k, stride = letters.kind_of(

@@ -170,7 +170,12 @@ def load_tokenizer(
 
 
 def open_tokenizer(folder: str | os.PathLike) -> Tokenizer:
-  """Opens a tokenizer that `save` wrote, in a checkpoint or a corpus."""
+  """Opens a tokenizer that `save` wrote, in a checkpoint or a corpus.
+
+  Raises:
+    ConfigError, StorageError: an address has nothing, or can't be read.
+    CorpusError: the file is absent or damaged.
+  """
   folder = buckets.local_copy(folder)
   path, model = (folder / name for name in libraries.FILE_NAMES)
   read = libraries.read_tokenizer_json

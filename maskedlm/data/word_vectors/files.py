@@ -80,7 +80,11 @@ def read_word_vectors(
 
 
 def write_word_vectors(path: str | pathlib.Path, made: WordVectors) -> None:
-  """Writes word2vec's text; the file gets its name when it is complete."""
+  """Writes word2vec's text; the file gets its name when it is complete.
+
+  Raises:
+    ConfigError, StorageError: the file can't be written.
+  """
   V, D = made.values.shape
   form = " ".join(["%.9g"] * D)  # A float32 has 9 digits.
   with (

@@ -101,7 +101,12 @@ def describe_labels(
 
 
 def make_application(setup: Setup, options: Options) -> Application:
-  """Returns the Application."""
+  """Returns the Application.
+
+  Raises:
+    ConfigError: there is no such metric or positive label; the head can't be
+      that of next-sentence prediction.
+  """
   app = make_labeller(
     setup,
     options,

@@ -26,6 +26,9 @@ def parse_line(line: str) -> Example:
 
   JSON has "sentences", lists of words, "tokens" or "text". Sentences of the
   others end after words of . ! and ?.
+
+  Raises:
+    DataError: the JSON has none of them.
   """
   if tables.is_object(line):
     value = sentences.parse_object(line, _SENTENCES.such_as)

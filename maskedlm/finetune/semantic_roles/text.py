@@ -21,6 +21,9 @@ def parse_line(line: str) -> Example:
 
   An object with words may have "predicates", [{"index": 1}, ...], whose
   arguments are then labelled; otherwise predicates are found.
+
+  Raises:
+    DataError: the object has none of them; see also roles.of_values.
   """
   if tables.is_object(line):
     value = sentences.parse_object(line, roles.SENTENCE.such_as)

@@ -40,7 +40,11 @@ class Models(NamedTuple):
 def open_models(
   checkpoint: str, finetuned: Sequence[str] = (), standardise: str = ""
 ) -> Models:
-  """Opens the page's models; a fine-tuned `checkpoint` labels, too."""
+  """Opens the page's models; a fine-tuned `checkpoint` labels, too.
+
+  Raises:
+    CheckpointError, ConfigError: one of them can't be used.
+  """
   encoder = load(checkpoint)
   fitted = {}
   if standardise:
@@ -74,7 +78,11 @@ def describe_models(models: Models) -> dict[str, Any]:
 
 
 def answer_fill(models: Models, fields: Fields) -> dict[str, Any]:
-  """Maps {"text"} to {"pieces", "masks"}: the text around masks, candidates."""
+  """Maps {"text"} to {"pieces", "masks"}: the text around masks, candidates.
+
+  Raises:
+    ConfigError: the field is invalid; see Model.fill_mask.
+  """
   model, text = models.encoder, text_field(fields, "text")
   masks = model.fill_mask(text, top=CANDIDATES)
   encoding = model.tokenize(text, specials=True)

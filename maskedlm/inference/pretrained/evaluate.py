@@ -177,6 +177,9 @@ def make_corruption(
 
   In a row of at most `length` tokens, mask_rate of them are masked, at least
   one.
+
+  Raises:
+    ConfigError: mask_rate is out of range.
   """
   options = CorruptionOptions(mask_rate, mask_share=1.0, random_share=0.0)
   counts = np.ones(tokenizer.vocab_size, np.int64)

@@ -29,6 +29,9 @@ def make_row_cutter(
     length: the most tokens in a row.
     reads: EncoderConfig.reads of the model.
     pll: what is masked for a token of a masked model, a key of PLL.
+
+  Raises:
+    ConfigError: pll is unknown.
   """
   check_name("pll", pll, PLL)
   if reads in UNMASKED:

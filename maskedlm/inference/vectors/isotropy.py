@@ -178,7 +178,11 @@ def correlate_with_scores(
 
 
 def read_pairs(path: str) -> list[Example]:
-  """Reads the sentence pairs of STS-B and their scores, in GLUE's layout."""
+  """Reads the sentence pairs of STS-B and their scores, in GLUE's layout.
+
+  Raises:
+    DataError: the file has another format, or a score is not a number.
+  """
   examples = texts.read_examples(str(path), glue.get_layout("stsb"))
   texts.gold_labels(examples)  # All have one.
   return examples

@@ -43,6 +43,9 @@ def umap(x: np.ndarray) -> Projection:
   """Projects x [n, C], n > 1, by UMAP (arXiv:1802.03426) with cosine distance.
 
   Both axes are scaled to 0..1, as they have no unit.
+
+  Raises:
+    ConfigError: umap-learn, an optional dependency, is not installed.
   """
   library = load_umap()
   if len(x) <= 3:  # There is no neighbourhood to preserve.

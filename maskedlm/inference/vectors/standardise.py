@@ -80,7 +80,11 @@ def apply_standardiser(
 
 
 def save_standardiser(path: str | pathlib.Path, fitted: Standardiser) -> None:
-  """Writes an .npz atomically."""
+  """Writes an .npz atomically.
+
+  Raises:
+    ConfigError, StorageError: the file can't be written.
+  """
   about = np.array(json.dumps(fitted.about))
   output_files.save_npz(
     path, mean=fitted.mean, stddev=fitted.stddev, about=about
@@ -88,7 +92,11 @@ def save_standardiser(path: str | pathlib.Path, fitted: Standardiser) -> None:
 
 
 def load_standardiser(path: str | pathlib.Path) -> Standardiser:
-  """Loads a file written by `save_standardiser`."""
+  """Loads a file written by `save_standardiser`.
+
+  Raises:
+    ConfigError: the file doesn't exist or has another format.
+  """
   with output_files.open_npz(path, made_by="maskedlm embed --fit") as file:
     about = parse_json(str(file["about"]))
     mean = output_files.array(file, "mean", "f4", -1)

@@ -27,6 +27,9 @@ def read_marked_words(
     paths: UTF-8 files; "-" is stdin. Blank lines are skipped.
     form: text or jsonl; "" = jsonl for files with this ending, else text.
     field: the field of a JSON object that has the marked text.
+
+  Raises:
+    DataError: there is no line, or a line is malformed.
   """
   for file, line, entry in text_lines.read_entries(paths, form):
     if isinstance(entry, str):

@@ -249,7 +249,11 @@ def check_encoder(
 
 
 def save_senses(path: str | pathlib.Path, senses: Senses) -> None:
-  """Writes an .npz atomically: `vectors`, and everything else as JSON."""
+  """Writes an .npz atomically: `vectors`, and everything else as JSON.
+
+  Raises:
+    ConfigError, StorageError: the file can't be written.
+  """
   about = {
     "names": senses.names,
     "examples": senses.examples,
@@ -266,7 +270,11 @@ def save_senses(path: str | pathlib.Path, senses: Senses) -> None:
 
 
 def load_senses(path: str | pathlib.Path) -> Senses:
-  """Loads a file written by `save_senses`."""
+  """Loads a file written by `save_senses`.
+
+  Raises:
+    ConfigError: the file doesn't exist or has another format.
+  """
   with output_files.open_npz(
     path, made_by="maskedlm word-senses train"
   ) as file:

@@ -31,7 +31,11 @@ _ENCODER = "the encoder alone, with mean pooling: --part encoder"
 
 
 def encoder_folder(folder: pathlib.Path) -> pathlib.Path:
-  """Returns the folder with config.json: `folder` or the first module's."""
+  """Returns the folder with config.json: `folder` or the first module's.
+
+  Raises:
+    InteropError: modules.json is malformed.
+  """
   modules = _modules(folder)
   within = modules[0]["path"] if modules else ""
   return folder if (folder / "config.json").is_file() else folder / within

@@ -24,6 +24,9 @@ def translate(graph: Graph, jaxpr, consts: Sequence, inputs: Sequence) -> list:
   """Adds a program to a graph; returns the operands of its results.
 
   It has an array for each of its constvars, and an operand for each invar.
+
+  Raises:
+    InteropError: a part of it has no translation.
   """
   values: dict[Any, Any] = {}  # Variable -> operand.
   makers: dict[Any, Any] = {}  # Variable -> its equation.

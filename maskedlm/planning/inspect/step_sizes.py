@@ -25,7 +25,11 @@ from maskedlm.training.step import TrainState
 def step_figures(
   phases: Sequence[Phase], tasks: Sequence[Task], state: TrainState
 ) -> dict[str, Any]:
-  """Returns the figures of each phase's step, by the shapes of its state."""
+  """Returns the figures of a step of each phase, given the shapes of its state.
+
+  Raises:
+    ConfigError: the batch does not fit the mesh.
+  """
   mesh = memory.planned_mesh(phases[0].config.mesh)
   fixed = memory.bytes_per_device(state.fixed, mesh)  # A teacher's.
   params = memory.bytes_per_device(state.params, mesh) + fixed

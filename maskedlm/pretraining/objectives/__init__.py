@@ -40,7 +40,11 @@ def names() -> list[str]:
 
 
 def load_objective(name: str):
-  """Returns the module of an objective here, or that of a file NAME.py."""
+  """Returns the module of an objective here, or that of a file NAME.py.
+
+  Raises:
+    ConfigError: there is no such objective.
+  """
   own = own_file.load(
     "objective.name", name, names(), has=["make_task", "Options"]
   )
@@ -50,7 +54,11 @@ def load_objective(name: str):
 
 
 def default_section(name: str) -> ConfigDict:
-  """Returns the default config.objective of an objective."""
+  """Returns the default config.objective of an objective.
+
+  Raises:
+    ConfigError: there is no such objective.
+  """
   made = ConfigDict({"name": name})
   made.update(to_config(load_objective(name).Options))
   return made
@@ -60,6 +68,9 @@ def switched(old: ConfigDict, name: str) -> ConfigDict:
   """Returns the config.objective of an objective in place of another's.
 
   Options that both have, and that differ from the other's default, are kept.
+
+  Raises:
+    ConfigError: there is no such objective.
   """
   if name == old.name:
     return old

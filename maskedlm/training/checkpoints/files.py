@@ -86,6 +86,9 @@ def survey(directory: Path, items: Sequence[str] = ("",)) -> Survey:
   """Finds the steps in WORKDIR/checkpoints that can be loaded.
 
   `items` are as in `manifest.find_damage`.
+
+  Raises:
+    ConfigError, StorageError: the folder can't be read.
   """
   unverified: list[str] = []
   problems: dict[str, str] = {}
