@@ -87,19 +87,3 @@ def norm(state, name, p):
 def dense(state, name, kernel, bias, inputs):
   state[f"{name}.weight"] = kernel.reshape(inputs, -1).T
   state[f"{name}.bias"] = bias.reshape(-1)
-
-
-def run_peer(params, cfg, batch):
-  """Returns the outputs of that model for a batch, with all hidden states."""
-  import torch
-
-  feed = {
-    name: torch.tensor(batch[name], dtype=torch.long)
-    for name in ("input_ids", "token_type_ids")
-  }
-  with torch.no_grad():
-    return make_peer(params, cfg)(
-      **feed,
-      attention_mask=torch.tensor(batch["segment_ids"] > 0),
-      output_hidden_states=True,
-    )

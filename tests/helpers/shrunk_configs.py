@@ -25,7 +25,7 @@ def load(name):
   model.update(width=24, num_heads=4, mlp_width=40, max_positions=48)
   # One layer of each kind: most of the time goes into compiling.
   model.num_layers = 2 if model.local_window else 1
-  model.unroll = False
+  model.update(dropout=0.0, attention_dropout=0.0, unroll=False)
   if model.embedding_width:
     model.embedding_width = 8
   if model.local_window:

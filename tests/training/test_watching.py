@@ -86,8 +86,8 @@ def test_bands_by_hand():
   assert np.flatnonzero(band == 2).tolist() == [99]
 
 
-def make_task(name, **model):
-  config = stub_objective.make_config(name, **model)
+def make_task(name):
+  config = stub_objective.make_config(name, dropout=0.0, attention_dropout=0.0)
   config.tokenizer.vocab_size = stub_objective.V
   config.optimizer.warmup_steps = 0
   corpus = placeholder_corpus.make_corpus(config.tokenizer)
@@ -115,7 +115,7 @@ def test_what_each_objective_has(name, mesh):
 
 
 def test_a_masked_language_model_by_hand(mesh):
-  config, task = make_task("roberta", dropout=0.0, attention_dropout=0.0)
+  config, task = make_task("roberta")
   config.train.accumulate = 2
   program = steps.over_mesh(config, task, mesh)
   cfg = architecture.restored(task.describe["encoder"])

@@ -50,7 +50,7 @@ def another(tiny, tmp_path, objective="roberta"):
     "  c.corpus.num_workers = 1\n"
     "  c.data.length = 24\n"
     "  c.data.batch_size = 8\n"
-    "  c.model.update(dropout=0.0, attention_dropout=0.0)\n"
+    "  c.model.update(dropout=0.0, attention_dropout=0.0, unroll=False)\n"
     "  return c\n"
   )
   return path
