@@ -14,7 +14,7 @@ import argparse
 import pathlib
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from absl import flags
 from ml_collections import ConfigDict, config_flags
@@ -22,6 +22,7 @@ from ml_collections import ConfigDict, config_flags
 from maskedlm.config import (
   defaults,
   existing,
+  names_elsewhere,
   presets,
   resumed,
   shipped,
@@ -201,23 +202,11 @@ def change(config: ConfigDict, overrides, validate, *, of: str) -> ConfigDict:
   for token in overrides:
     name = _name(token)
     if _OPTION.match(token) and name not in known:
-      near = removed.remedy(name) or _nearest(name, known)
+      near = removed.remedy(name) or names_elsewhere.suggest(name, known)
       raise ConfigError(f"--config.{name}: {of} has no such option{near}")
   config = apply_overrides(config, overrides)
   validate(config)
   return config
-
-
-def _nearest(name: str, known: Sequence[str]) -> str:
-  """Returns ' (did you mean "data.length"?)' for an unknown option, or where to
-  find it: the option of this name in another section, or a similar one.
-  """
-  last = name.rpartition(".")[2]
-  same = [option for option in known if option.rpartition(".")[2] == last]
-  return did_you_mean(name, same or known) or (
-    "; names of transformers are in docs/getting-started/"
-    "coming-from-transformers.md"
-  )
 
 
 def given_options(overrides) -> list[str]:

@@ -154,20 +154,6 @@ def test_a_config_that_cant_be_loaded(tmp_path, config, content, expected):
 
 
 @pytest.mark.parametrize(
-  ("name", "told"),
-  [
-    ("train.learning_rate", 'did you mean "optimizer.learning_rate"'),
-    ("batch_size", 'did you mean "data.batch_size"'),
-    ("model.witdh", 'did you mean "model.width"'),
-    ("lr", "coming-from-transformers.md"),
-  ],
-)
-def test_an_unknown_option_leads_to_a_known_one(name, told):
-  with pytest.raises(ConfigError, match=f"no such option.*{told}"):
-    parse(f"--config={CONFIG}", f"--config.{name}=3")
-
-
-@pytest.mark.parametrize(
   ("old", "new"), [("bert_base", "bert.py:base"), ("xlmr_tiny", "xlmr.py:tiny")]
 )
 def test_the_earlier_name_of_a_size(old, new):
