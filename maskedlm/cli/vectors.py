@@ -89,8 +89,8 @@ class Similarity:
 
   encoder: groups.Encoder
   input: tuple[str, ...] = shared.input_(
-    "Files with two texts on a line, a tab between them, or JSON objects with "
-    "text and text_b"
+    "Files with two texts on a line, a tab between them, or objects (JSON, or "
+    "rows of a .csv or .tsv with a header) with text and text_b"
   )
   format: str = shared.text_format("text", "wic")
   layers: groups.Layers

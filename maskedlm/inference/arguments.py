@@ -15,16 +15,22 @@ def text(value: str) -> str:
 
 
 def _listed(name: str, values: Any, *, of: str = "") -> list:
-  # Of a string, a mapping or a table, characters or names would be iterated,
-  # surely by mistake; a set has no order.
-  is_list = isinstance(values, Iterable) and not (
-    isinstance(values, str | Mapping | Set) or hasattr(values, "columns")
-  )
-  if not is_list:
-    shown = f"a {type(values).__name__}"
-    if isinstance(values, str):
-      shown = f"one string, {values[:40]!r}"
-    raise ConfigError(f"{name} is {shown}: expected a list{of}, as in [ ].")
+  """Returns the values as a list; raises ConfigError if they are none."""
+  if isinstance(values, str):  # A sequence of characters, surely by mistake.
+    raise ConfigError(
+      f"{name} is one string, {values[:40]!r}: expected a list{of}; put it in "
+      "[ ]."
+    )
+  remedy = ""
+  if isinstance(values, Mapping):  # Of either, the names would be iterated.
+    remedy = "; put it in [ ], or give the list that it holds"
+  elif hasattr(values, "columns"):
+    remedy = ", such as list(df['text']) or df.to_dict('records')"
+  elif isinstance(values, Set):
+    remedy = ", as a set has no order"
+  if remedy or not isinstance(values, Iterable):
+    shown = f"a {type(values).__name__}" if remedy else f"{values!r:.40}"
+    raise ConfigError(f"{name} is {shown}: expected a list{of}{remedy}.")
   return list(values)
 
 

@@ -149,6 +149,10 @@ def mask_row(
   """Returns [CLS] text [SEP] as ids [l], cut around the masks if too long.
 
   `reads` is EncoderConfig.reads of the model.
+
+  Raises:
+    ConfigError: the text has no mask, or some that don't fit one row or that
+      two language models can't read.
   """
   special = tokenizer.special
   mask_token = tokenizer.tokens(special.mask)

@@ -136,7 +136,7 @@ def mine(
 
   Raises:
     ConfigError: nothing ranks, ranks are not in order, or a model is no such.
-    DataError: see read_source; no query has a negative.
+    DataError: the data can't be read, or no query has a negative.
   """
   if not checkpoint and not use_bm25:
     raise ConfigError("give --checkpoint, --bm25 or both: they rank.")

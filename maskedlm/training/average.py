@@ -34,10 +34,10 @@ def decay_weights(decay: float, count: int) -> np.ndarray:
 def average(
   opened: Iterable[tuple[str, LoadedCheckpoint]], weights: Sequence[float]
 ) -> tuple[Params, dict[str, float]]:
-  """Returns the mean parameters of checkpoints, and of their thresholds.
+  """Returns the means of checkpoints' parameters, and of their thresholds.
 
   Two checkpoints are in memory at a time. The arrays are of numpy, and of the
-  first one's types.
+  first one's types. There may be no thresholds.
 
   Args:
     opened: (its path, a checkpoint) for each weight.

@@ -305,7 +305,7 @@ def format_values(values: Mapping[str, float]) -> str:
   for pattern, form in forms:
     for name, value in values.items():
       if re.search(pattern, name) and name not in shown:
-        is_small = 0 < value < 0.01  # Such as T^2 KL at T = 0.05.
+        is_small = "loss" in name and 0 < value < 0.01  # T^2 KL, T = 0.05.
         digits = ".2e" if is_small else ".3f"
         shown[name] = form.replace(".3f", digits).format(name, value)
   return " | ".join(shown.values())

@@ -75,7 +75,7 @@ TABLE = [
   ("marked words", "f", "*a|b|c|d*", "f:1: *a|b|c|d* is not a marked word"),
   (
     *("marked words", "f.jsonl", '\n{"tokens": ["a"], "target": 1}'),
-    "f.jsonl:1: target=1; expected the index",
+    "f.jsonl:2: target=1; expected the index",
   ),
   ("pairs", "f.txt", "a *cat*\n", "f.txt:1: 1 columns; expected two"),
   ("pairs", "f.jsonl", '{"text": "*a*"}', "f.jsonl:1: no 'text_b'; there"),

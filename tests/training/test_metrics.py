@@ -117,8 +117,8 @@ def test_a_single_term_is_not_repeated():
 
 
 def test_a_small_loss_is_not_shown_as_zero():
-  values = {"loss": 0.000413, "f1": 0.0}
-  assert metrics.format_values(values) == "loss 4.13e-04 | f1 0.000"
+  values = {"loss": 0.000413, "f1": 0.004}
+  assert metrics.format_values(values) == "loss 4.13e-04 | f1 0.004"
 
 
 def test_a_loss_of_no_predictions_is_not_shown():

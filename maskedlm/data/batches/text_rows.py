@@ -87,8 +87,8 @@ def _table_source(table, seed, rows_at) -> RowSource:
 def single_text_rows(tokens, begin, num, *, length, special):
   """Returns arrays of rows [CLS] tokens[begin : begin + num] [SEP] and padding.
 
-  `begin` and `num`, 1 to length - 2, are int64 [b]; the arrays, int32 [b, L],
-  input_ids, token_type_ids and segment_ids of document_batches.
+  `begin` and `num`, 1 to length - 2, are int64 [b]. The arrays are int32
+  [b, L]: input_ids, token_type_ids and segment_ids of document_batches.
   """
   b, L = len(begin), length
   input_ids = np.full((b, L), special.pad, np.int32)
@@ -284,7 +284,7 @@ def open_sentence_table(corpus, name: str, *, length) -> np.ndarray:
 
 
 def open_stream_starts(corpus, name: str) -> np.ndarray:
-  """Returns the documents' starts in a split's stream, and its size: [Dn + 1].
+  """Returns documents' starts in a split's stream and its size, int64 [Dn + 1].
 
   The stream is a circle: the documents in order, each with a separator at its
   end, and then the first one again.

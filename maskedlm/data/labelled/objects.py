@@ -78,7 +78,8 @@ def read_json(
       itertools.chain(begin, lines),
     )
   elif begin:
-    yield from _read_whole("\n".join(read_lines(path)), path, such_as)
+    text, first = "\n".join(read_lines(path)), begin[0][0]
+    yield from _read_whole(text, path, such_as, first)
 
 
 def is_object(line: str) -> bool:
@@ -90,9 +91,12 @@ def is_object(line: str) -> bool:
 
 
 def _read_whole(
-  text: str, path: pathlib.Path, such_as: str
+  text: str, path: pathlib.Path, such_as: str, first: int
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-  """Yields (number, fields) of a list of objects, one in "data", or of one."""
+  """Yields (number, fields) of a list of objects, one in "data", or of one.
+
+  A single object has the number of the `first` line.
+  """
   try:
     whole = parse_json(text, object_pairs_hook=_unique)
   except ValueError as error:
@@ -102,8 +106,10 @@ def _read_whole(
     ) from None
   if isinstance(whole, dict) and isinstance(whole.get("data"), list):
     whole = whole["data"]
-  items = whole if isinstance(whole, list) else [whole]
-  for number, item in enumerate(items, 1):
+  numbered = (
+    enumerate(whole, 1) if isinstance(whole, list) else [(first, whole)]
+  )
+  for number, item in numbered:
     yield number, _checked(item, f"{path}:{number}", such_as)
 
 

@@ -137,6 +137,9 @@ def given_texts(
     texts: texts from the command line (place {}); if empty, the file is read.
     path, form: as for has_fields.
     parse: is given a line, or the fields of a row as JSON.
+
+  Raises:
+    DataError: the file can't be read, or `parse` refuses a line of it.
   """
   given = ((0, text) for text in texts if text.strip())
   rows = given if texts else _read_rows(path, form, Counter())

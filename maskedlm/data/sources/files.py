@@ -263,8 +263,8 @@ def read_blocks(path: str) -> Iterator[bytes]:
   except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
     storage_errors.raise_if_temporary(path, error)
     raise CorpusError(
-      f"{path} can't be read to its end: {error}; fetch it again, or leave it "
-      "out of corpus.source."
+      f"{path} can't be read to its end: {error}; fetch it again, rename it if "
+      "it is not compressed, or leave it out of corpus.source."
     ) from error
 
 

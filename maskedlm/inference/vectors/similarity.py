@@ -47,7 +47,8 @@ def anisotropy(x: np.ndarray) -> float:
 def rogue_dimensions(x: np.ndarray, count: int) -> list[tuple[int, float]]:
   """Returns the dimensions that contribute most to the anisotropy of x [n, D].
 
-  They are pairs (dimension, share of the anisotropy), largest first. n > 1.
+  They are `count` pairs (dimension, share of the anisotropy), the largest first.
+  n > 1.
   """
   parts = contributions(x)
   total = np.sum(parts)

@@ -270,6 +270,9 @@ def embed_list(
 
   Their `texts` are indices of `texts`. The options' `layers` are not checked
   yet, and `pool` may be ""; length_option sets the length, for log lines.
+
+  Raises:
+    ConfigError: the options' layers are none of the encoder's.
   """
   try:
     layers = tuple(map(operator.index, options.layers))

@@ -63,9 +63,11 @@ def _agree(found: list[Answered]) -> list[Answered]:
 
 
 def measure_rule(answered: Iterable[Answered]) -> tuple[int, int]:
-  """Returns how many ambiguous words occur several times in a document.
+  """Returns how often a word's occurrences in a document have one gold sense.
 
-  And how many of these keep one gold sense there.
+  Returns:
+    The ambiguous words that occur several times in a document, and those of
+    them that keep one sense there.
   """
   gold: dict[tuple, tuple[int, set[str]]] = {}
   for sentence, target, answer in answered:

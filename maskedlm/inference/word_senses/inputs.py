@@ -25,7 +25,7 @@ def read_marked_words(
 
   Args:
     paths: UTF-8 files; "-" is stdin. Blank lines are skipped.
-    form: text or jsonl; "" = jsonl for files with this ending, else text.
+    form: text, jsonl or "": the file decides (text_lines.has_fields).
     field: the field of a JSON object that has the marked text.
 
   Raises:

@@ -64,7 +64,7 @@ def read_pairs(paths: Sequence[str], *, form: str = "") -> Iterator[WordPair]:
     paths: UTF-8 files; "-" is stdin. Blank lines are skipped. A line has two
       marked texts with a tab between them, or is an object with "text" and
       "text_b".
-    form: text or jsonl; "" = jsonl for files with this ending, else text.
+    form: text, jsonl or "": the file decides (text_lines.has_fields).
 
   Raises:
     DataError: there is no line, or a line is malformed.

@@ -27,14 +27,14 @@ def with_class(
   where,
   log: Callable[[str], None],
 ) -> dict[str, Any]:
-  """Returns config.json with a class that is known as `architectures`.
+  """Returns config.json, whose `architectures` is then a known class.
 
   If it names none, or one with custom code, that is the class of the heads for
   pretraining in the file, and a line is logged; `where` is the directory.
 
   Raises:
-    InteropError: the file has a fine-tuned head of which it doesn't name the
-      class. Several classes may have heads of the same names.
+    InteropError: the file has a fine-tuned head whose class config.json
+      doesn't name. Several classes may have heads of the same names.
   """
   stated = (config.get("architectures") or [""])[0]
   ending = _ending(stated, architecture)
@@ -44,7 +44,8 @@ def with_class(
     raise InteropError(
       f"{where}/config.json names {stated or 'no class'}, but the file has the "
       f"head of {' or '.join(tuned)}: write its class to "
-      '"architectures", or import the encoder alone with --part encoder.'
+      '"architectures", or import the encoder alone: `maskedlm import --from '
+      "hf NAME --part encoder --out DIR`."
     )
   if ending not in (*TASKS, *PRETRAINED, "Model"):
     ending = next((e for e in PRETRAINED if e in has), "Model")

@@ -88,7 +88,11 @@ def changed_options(section: ConfigDict) -> dict[str, Any]:
 
 
 def make_task(config: Any, corpus, shard: tuple[int, int] = (0, 1)) -> Task:
-  """Returns the Task of config.objective; by default it reads whole batches."""
+  """Returns the Task of config.objective; by default it reads whole batches.
+
+  Raises:
+    ConfigError, CorpusError: see the module's docstring.
+  """
   objective, options = _objective(config)
   if getattr(options, "pack", False) is None:
     pack = packs([(config, corpus)])

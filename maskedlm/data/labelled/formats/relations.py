@@ -189,8 +189,11 @@ def find_mention(
   there = text[max(begin, 0) : max(begin, 0) + len(name)]
   if there == name and begin >= 0:
     return Mention(begin, begin + len(name))
-  place = text.find(name)
-  hint = f"it is at {place}" if place >= 0 else "the text doesn't contain it"
+  places = [m.start() for m in re.finditer(re.escape(name), text)]
+  nearest = min(places, key=lambda place: abs(place - begin), default=None)
+  hint = (
+    "the text doesn't contain it" if nearest is None else f"it is at {nearest}"
+  )
   raise DataError(
     f"{where}: {what} {name!r} is not at its offset {begin}, where the text "
     f"has {there!r}; {hint}. Offsets count characters, not bytes."

@@ -129,7 +129,11 @@ def read_entities(
 def select_columns(
   found: Columns, token_column: int, tag_column: int, conllu_tag: str = "upos"
 ) -> list[Example]:
-  """Returns the words and tags of a file; arguments as for read_file."""
+  """Returns the words and tags of a file; arguments as for read_file.
+
+  Raises:
+    DataError: as for read_file.
+  """
   blocks = found.blocks
   if found.is_conllu:
     words = functools.partial(conllu.syntactic_words, found.path)
