@@ -47,7 +47,7 @@ def anisotropy(x: np.ndarray) -> float:
 def rogue_dimensions(x: np.ndarray, count: int) -> list[tuple[int, float]]:
   """Returns the dimensions that contribute most to the anisotropy of x [n, D].
 
-  They are `count` pairs (dimension, share of the anisotropy), the largest first.
+  They are `count` pairs (dimension, share of the anisotropy), largest first.
   n > 1.
   """
   parts = contributions(x)
