@@ -27,7 +27,8 @@ def load_ensemble(
       fine-tuned, or `paths` is not a list.
 
   >>> both = maskedlm.load_ensemble(["runs/mood", "runs/mood"])
-  >>> both.predict(["the sea"])[0] == mood.predict(["the sea"])[0]
+  >>> [one], [same] = both.predict(["the sea"]), mood.predict(["the sea"])
+  >>> one["label"] == same["label"]
   True
   """
   if isinstance(paths, str | pathlib.Path) or not paths:
