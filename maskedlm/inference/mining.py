@@ -40,6 +40,15 @@ class Source(NamedTuple):
   copies: int  # Rows whose passage another one has.
 
 
+class Mined(NamedTuple):
+  """Rows as `finetune retrieval` and `finetune reranking` read them."""
+
+  # {"query", "passage", "negatives", "scores": of the passage and of each
+  # negative}, of each right passage that has a negative.
+  rows: list[dict[str, Any]]
+  counts: dict[str, int]  # What there was, and what was left out.
+
+
 def read_source(data: str) -> Source:
   """Reads beir:FOLDER, or files of the task retrieval, with commas between."""
   if data.startswith(beir.PREFIX):
@@ -113,7 +122,7 @@ def mine(
   margin: float | None = None,
   seed: int | None = None,
   progress: Progress = lambda done, count: None,
-) -> tuple[list[dict[str, Any]], dict[str, int]]:
+) -> Mined:
   """Returns the hard negatives of each query's right passages.
 
   Args:
@@ -127,12 +136,6 @@ def mine(
     margin: see above; None for MARGIN, or for no limit by BM25's scores.
     seed: draws a row's negatives from those that may be; None takes the first.
     progress: called with (texts or batches done, their number).
-
-  Returns:
-    Rows as `finetune retrieval` and `finetune reranking` read them, {"query",
-    "passage", "negatives", "scores": of the passage and of each negative}, of
-    each right passage that has a negative; and counts of what there was, and of
-    what was left out.
 
   Raises:
     ConfigError: nothing ranks, ranks are not in order, or a model is no such.
@@ -185,7 +188,7 @@ def mine(
     "rows": len(rows),
     "negatives": sum(len(row["negatives"]) for row in rows),
   }
-  return rows, counts | dropped
+  return Mined(rows, counts | dropped)
 
 
 def _rows(source: Source, scored, negatives: int, margin, seed):
