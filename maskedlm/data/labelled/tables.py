@@ -115,7 +115,10 @@ def read_records(
     is_empty = False
     yield record
   if is_empty:
-    raise DataError(f"{path}: has no row; expected at least one example.")
+    raise DataError(
+      f"{path}: has no row; expected at least one example (below a header, if "
+      "it is a table; name a file of lines .txt)."
+    )
 
 
 def is_table(path: str | pathlib.Path) -> bool:
