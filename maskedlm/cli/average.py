@@ -54,6 +54,7 @@ class Average:
       )
 
   def run(self) -> None:
+    from maskedlm.inference import token_model
     from maskedlm.training import average
     from maskedlm.training.checkpoints import load, write
 
@@ -82,7 +83,11 @@ class Average:
         unfinished,
         params,
         last.meta["task"],
-        origin={"averaged": members, "ema": self.ema},
+        origin={
+          "averaged": members,
+          "ema": self.ema,
+          "run": token_model.training_config(last),
+        },
         corpus="averaged",
         tokenizer=last.tokenizer.sha256,
         log=console.log,

@@ -93,11 +93,14 @@ def parse(cls: type, command: str, argv: Sequence[str]) -> Any:
     _check_value(each, values[each.name])
   _check_together(cls, flags, values, given)
   _check_files(flags, values)
-  if hub_names.PREFIX in (values.get("checkpoint") or ""):
+  found = values.get("checkpoint") or ""
+  many = [found] if isinstance(found, str) else found
+  if hub_names.PREFIX in ",".join(many):
     from maskedlm.interop.huggingface import hub
 
-    paths = values["checkpoint"].split(",")  # Several are an ensemble.
-    values["checkpoint"] = ",".join(map(hub.pin, paths))
+    # Commas are between the members of an ensemble.
+    many = [",".join(map(hub.pin, path.split(","))) for path in many]
+    values["checkpoint"] = many[0] if isinstance(found, str) else many
   return _build(cls, values)
 
 

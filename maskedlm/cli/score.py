@@ -10,7 +10,7 @@ from typing import Any
 from maskedlm.cli import groups, shared
 from maskedlm.cli.flags import STDIN, flag
 from maskedlm.core.counts import counted
-from maskedlm.core.errors import DataError
+from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.core.measured import to_json
 from maskedlm.inference.batch_tokens import BATCH_TOKENS
 from maskedlm.runtime import console, output_files, output_options
@@ -142,6 +142,12 @@ class Score:
       count += len(some)
       single = [one.text for _, one in some if one.text_b is None]
       pairs = [one[:2] for _, one in some if one.text_b is not None]
+      if pairs and (self.causal or self.pll != "original"):
+        given = "--causal" if self.causal else f"--pll={self.pll}"
+        raise ConfigError(
+          f"{given} has no effect on two texts, as {pairs[0]!r:.80}: leave it "
+          "out, or score such lines apart."
+        )
       scores, shares = iter(()), iter(())
       if single:
         scores = iter(texts.score(scorer(), single, pll=self.pll, seen=seen))

@@ -132,5 +132,6 @@ def row_length(
 
 
 def training_config(opened: load.LoadedCheckpoint) -> Mapping[str, Any]:
-  """Returns the config of the run that wrote a checkpoint; {} if imported."""
-  return opened.meta.get("identity", {}).get("config", {})
+  """Returns the config of the run that trained a model; {} if imported."""
+  config = opened.meta.get("identity", {}).get("config", {})
+  return config.get("run", config)

@@ -158,7 +158,7 @@ def _labels(config: Mapping[str, Any], where) -> list[str]:
   try:
     labels = {int(key): str(label) for key, label in found.items()}
     made = [labels[i] for i in range(len(found))]
-  except (AttributeError, KeyError, ValueError):
+  except (KeyError, ValueError):
     made = []
   if len(set(made)) < len(found):
     raise InteropError(

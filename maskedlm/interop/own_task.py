@@ -70,8 +70,8 @@ def read_own_task(
     if not problem:
       make_task(task["kind"], task["options"])
     heldout = {name: float(x) for name, x in own.get("heldout", {}).items()}
-  except (AttributeError, KeyError, TypeError, ValueError) as error:
-    problem = str(error)
+  except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as e:
+    problem = str(e)
   if problem:
     log(f"left out: {KEY} in config.json ({problem})")
     return dict(found), {}
@@ -88,6 +88,7 @@ def _difference(
     return f"its head is one of {found['kind']}, not of {task['kind']}"
   if task["about"].get("labels") != found.get("about", {}).get("labels"):
     return "its labels differ from id2label"
-  if not 0 < int(task["length"]) <= max_positions:
-    return f"its length is {task['length']}, of {max_positions} positions"
+  L = task["length"]
+  if type(L) is not int or not 0 < L <= max_positions:
+    return f"its length is {L!r:.40}, of {max_positions} positions"
   return ""

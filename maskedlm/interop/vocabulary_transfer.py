@@ -35,6 +35,7 @@ def retokenize(checkpoint: str, tokenizer: str, out: pathlib.Path) -> None:
   """
   from maskedlm.data.tokenizers import vocabulary_map
   from maskedlm.data.tokenizers.tokenizer import load_tokenizer
+  from maskedlm.inference import token_model
   from maskedlm.training.checkpoints import load, write
 
   with output_options.new_folder(out) as unfinished:
@@ -82,7 +83,7 @@ def retokenize(checkpoint: str, tokenizer: str, out: pathlib.Path) -> None:
       unfinished,
       params,
       task,
-      origin={"retokenized": about},
+      origin={"retokenized": about, "run": token_model.training_config(old)},
       corpus="retokenized",
       tokenizer=new.sha256,
       log=console.log,

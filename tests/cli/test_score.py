@@ -195,6 +195,8 @@ def test_a_model_that_is_both_is_scored_in_both_directions(
     ("--field=x a", "", ["--field=x"]),
     ("--length=99 a", "", ["length=99", "48"]),
     ("--causal a", "", ["--causal", "gptbert", "leave it out"]),
+    ("--causal", "a\tb", ["--causal has no effect on two texts, as ('a',"]),
+    ("--pll=l2r", "a\na\tb", ["--pll=l2r has no effect on two texts"]),
     ("--input={file} --out={file}", "", ["--out=", "input"]),
     ("", "", ["stdin", "no line"]),
     ("", "a\n\n \tb", ["stdin:3", "tab"]),

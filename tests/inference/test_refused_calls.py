@@ -41,6 +41,8 @@ TABLE = {
     (lambda m: m.next_sentence(["ab"]), r"pairs\[0\] is 'ab'"),
     (lambda m: m.next_sentence([("a", "b", "c")]), r"pairs\[0\]"),
     (lambda m: m.similarity([("a", "*b*")]), "no word is marked"),
+    (lambda m: m.similarity([MARKED], layers=5), "layers=5: expected numbers"),
+    (lambda m: m.similarity([MARKED], layers=(0.5,)), r"layers=\(0.5,\): exp"),
     (lambda m: m.evaluate([" "]), "nothing can be masked"),
     (lambda m: m.evaluate(["a"], mask_rate=0.0), "mask_rate=0"),
     (lambda m: hide(m, "the cat"), "no word is marked"),
@@ -83,6 +85,7 @@ TABLE = {
 }
 
 
+MARKED = ("the *cat*", "a *cat*")
 FRAME = types.SimpleNamespace(columns=["text"])  # A DataFrame, or like one.
 
 

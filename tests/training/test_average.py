@@ -9,9 +9,10 @@ import pytest
 from helpers import untrained, workdirs
 from helpers.checkpoint_states import META, files_of, flip, make_state, opened
 from maskedlm.cli import main
-from maskedlm.core.errors import CheckpointError
+from maskedlm.core.errors import CheckpointError, ConfigError
+from maskedlm.inference.pretrained import evaluate
 from maskedlm.training import average, listing
-from maskedlm.training.checkpoints import load
+from maskedlm.training.checkpoints import load, resume
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +72,35 @@ def test_the_losses_of_each_and_of_the_average(three, tmp_path, capsys):
   assert main.main([*argv, f"--length={workdirs.T}"]) == 0
   loss = json.loads(capsys.readouterr().out)["mlm_loss"]
   assert last.split()[-1] == f"{loss:.4f}"
+
+
+def test_it_is_read_as_its_run_was_trained(tmp_path):
+  """The length of its rows, and what its NSP head tells apart (ALBERT's)."""
+  tokenizer = untrained.make_tokenizer()
+  cfg = workdirs.config(tokenizer)
+  params = workdirs.make_params(cfg, ("pooler", "mlm_head", "nsp_head"))
+  config = {"data": {"length": 11}, "objective": {"pairs": "sop"}}
+  identity = {"config": config, "corpus": "", "tokenizer": ""}
+  for step in (20, 30):
+    name, about = str(tmp_path / str(step)), {"identity": identity}
+    workdirs.save(name, params, cfg, tokenizer, step=step, **about)
+  runs = [str(tmp_path / name) for name in ("20", "30")]
+  out, words = str(tmp_path / "mean"), tmp_path / "vocab.txt"
+  assert main.main(["average", *runs, "--out", out]) == 0
+  tokens = map(tokenizer.tokens, range(tokenizer.vocab_size))
+  words.write_text("\n".join([*tokens, "zebra"]) + "\n")
+  argv = ["retokenize", f"--checkpoint={out}", f"--tokenizer={words}"]
+  assert main.main([*argv, f"--out={tmp_path / 'new'}"]) == 0
+  for path in (runs[0], out, tmp_path / "new"):
+    model = evaluate.make_model(load.open_checkpoint(path), path)
+    assert (model.length, model.pairs.length, model.swaps) == (11, 11, True)
+  argv = ["export", f"--checkpoint={out}", "--to=hf", f"--out={tmp_path}/hf"]
+  assert main.main(argv) == 0
+  card = (tmp_path / "hf" / "README.md").read_text()
+  assert "| the mean of | 2 checkpoints |" in card
+  assert "| steps | 30 |" in card
+  with pytest.raises(ConfigError, match="holds another run: an average"):
+    resume.check_workdir(tmp_path / "mean", {"objective": {}})
 
 
 def test_thresholds_are_averaged_and_metrics_are_not():

@@ -186,22 +186,29 @@ def resolve_layers(
       f"pool='cls' requires unit='sentence': a {options.unit} has no "
       "[CLS]; or set pool to 'mean' or 'max'."
     )
-  if not options.layers:
+  try:
+    layers = tuple(map(operator.index, options.layers))
+  except TypeError:
+    raise ConfigError(
+      f"layers={options.layers!r:.40}: expected numbers such as (-1,) or "
+      "(-1, -2, -3, -4)."
+    ) from None
+  if not layers:
     raise ConfigError("layers is empty: expected at least one, such as -1.")
-  C = cfg.width * (len(options.layers) if options.combine == "concat" else 1)
+  C = cfg.width * (len(layers) if options.combine == "concat" else 1)
   if not 0 <= options.truncate_dim <= C:
     raise ConfigError(
       f"truncate_dim={options.truncate_dim}: the vectors have {C} numbers; "
       f"expected 1 to {C}, or 0 for all of them."
     )
   N = cfg.num_layers
-  for layer in options.layers:
+  for layer in layers:
     if not -N - 1 <= layer <= N:
       raise ConfigError(
         f"layers has {layer}: the encoder has {counted(N, 'layer')}; expected "
         f"0 (its embeddings) to {N}, or counted from the end -1 to {-N - 1}."
       )
-  return tuple(layer % (N + 1) for layer in options.layers)
+  return tuple(layer % (N + 1) for layer in layers)
 
 
 def embed(
@@ -268,20 +275,10 @@ def embed_list(
 ) -> Vectors:
   """Returns the vectors of the units of a list of texts; there may be none.
 
-  Their `texts` are indices of `texts`. The options' `layers` are not checked
-  yet, and `pool` may be ""; length_option sets the length, for log lines.
-
-  Raises:
-    ConfigError: the options' layers are none of the encoder's.
+  Their `texts` are indices of `texts`. The options' `pool` may be "";
+  length_option sets the length, for log lines.
   """
-  try:
-    layers = tuple(map(operator.index, options.layers))
-  except TypeError:
-    raise ConfigError(
-      f"layers={options.layers!r:.40}: expected numbers such as (-1,) or "
-      "(-1, -2, -3, -4)."
-    ) from None
-  options = resolve_options(options._replace(layers=layers), model)
+  options = resolve_options(options, model)
   lines = (Text(text, line=i + 1) for i, text in enumerate(texts))
   long: list[int] = []
   made = list(embed(model, lines, options, long=long))

@@ -100,7 +100,7 @@ def compare_texts(
   >>> round(float(pair.cosine), 3)
   1.0
   """
-  options = vectors.VectorOptions(layers=tuple(layers), combine=combine)
+  options = vectors.VectorOptions(layers=layers, combine=combine)
   fitted = open_word_standardiser(str(standardise), model, options)
   found = (make_pair(*pair) for pair in texts)
   made = compare(model, found, options, standardiser=fitted)

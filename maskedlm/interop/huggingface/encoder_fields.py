@@ -22,7 +22,7 @@ def _read_modern(config, values, problems) -> dict[str, Any]:
   N = values["num_layers"]
   every = config.get("global_attn_every_n_layers") or 3
   types = config.get("layer_types") or _layer_types(N, every)
-  if set(types) == {"full_attention"}:
+  if types == _layer_types(N, 1):
     window, every = 0, 1
   else:
     window = values["local_window"]

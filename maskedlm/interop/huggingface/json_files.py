@@ -12,6 +12,7 @@ KINDS = {
   "model_type": str,
   "pad_token_id": int,
   "num_labels": int,
+  "id2label": dict,
   "problem_type": str,
   "classifier_pooling": str,
   "layer_types": list,
@@ -22,6 +23,8 @@ KINDS = {
   "added_tokens_decoder": dict,
   "additional_special_tokens": list,
   "extra_special_tokens": list | dict,
+  "pooling_mode": str | list,
+  "default_prompt_name": str,
 }
 
 

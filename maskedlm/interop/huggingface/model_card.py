@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 
+from maskedlm.core.counts import counted
 from maskedlm.interop.export_source import ExportSource
 from maskedlm.runtime import hub_names, output_files
 
@@ -151,8 +152,13 @@ def _training(opened: ExportSource) -> Iterator[tuple[str, Any]]:
     old = pathlib.PurePath(config["retokenized"]["checkpoint"]).name
     yield "a new vocabulary for", f"{old}, not trained since"
     return
+  steps = [meta["step"]]
+  if members := config.get("averaged"):
+    yield "the mean of", counted(len(members), "checkpoint")
+    steps = [member["step"] for member in members]
+    config = config.get("run", {})
   yield "objective", opened.task.get("objective", "")
-  yield "steps", f"{meta['step']:,}"
+  yield "steps", f"{max(steps):,}"
   for option, name in _DATA.items():
     if value := config.get("data", {}).get(option):
       yield name, _FOLDERS.sub(r"\1", str(value))

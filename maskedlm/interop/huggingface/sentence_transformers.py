@@ -191,10 +191,10 @@ def _pool(config: Mapping[str, Any], where: pathlib.Path) -> str:
       for name, on in config.items()
       if name.startswith("pooling_mode_") and on
     ] or ["mean"]
-  modes = [modes] if isinstance(modes, str) else list(modes)
+  modes = [modes] if isinstance(modes, str) else [*map(str, modes)]
   if len(modes) != 1 or modes[0] not in POOLS:
     raise InteropError(
-      f"{where}: the pooling {' with '.join(map(str, modes))}; "
+      f"{where}: the pooling {' with '.join(modes)}; "
       f"supported: one of {', '.join(POOLS)}. Import {_ENCODER}."
     )
   return modes[0]

@@ -24,6 +24,7 @@ _WRITERS = (
   ("task", "fine-tuning"),
   ("imported", "an import"),
   ("retokenized", "a model with another vocabulary"),
+  ("averaged", "an average"),
 )
 # What runs write in a workdir.
 _FILES = (

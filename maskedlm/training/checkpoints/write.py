@@ -36,7 +36,8 @@ def write_workdir(
     folder: the workdir, without checkpoints.
     params: numpy arrays.
     task: becomes meta["task"], which load.py reads; it has "encoder".
-    origin: describes where the parameters come from; becomes config.json.
+    origin: describes where the parameters come from; becomes config.json. Its
+      "run" is the config of the run that trained them, if there is one.
     corpus: the same in one word, in place of a corpus's fingerprint.
     tokenizer: SHA-256 of the tokenizer in tokenizer/.
     heldout: becomes meta["heldout"], a task's thresholds, if there are any.

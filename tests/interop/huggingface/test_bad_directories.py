@@ -82,6 +82,8 @@ UNSUPPORTED = {
     ({"num_attention_heads": 5}, "a width of 24 for 5 attention heads, expec"),
   ],
   "ModernBert": [
+    ({"layer_types": [[]]}, r"layer_types=\[\[\]\]; supported: full_att"),
+    ({"layer_types": 5}, "layer_types=5 has another type than in transformers"),
     # In transformers, a token would attend only to itself.
     ({"local_attention": 1}, "local_attention=1, expected 2 or more"),
     (
@@ -168,12 +170,18 @@ def test_a_missing_head(folder):
 
 
 @pytest.mark.parametrize(
-  "labels", [["x", "y"], {"a": "x"}, {"0": "x", "2": "y"}]
+  ("labels", "expected"),
+  [
+    (["x", "y"], r"=\['x', 'y'\] has another type"),
+    (5, "=5 has another type than in transformers"),
+    ({"a": "x"}, "=.* from 0"),
+    ({"0": "x", "2": "y"}, "=.* from 0"),
+  ],
 )
-def test_malformed_labels(tmp_path, labels):
+def test_malformed_labels(tmp_path, labels, expected):
   peers.save_model(tmp_path, "Bert", "ForTokenClassification")
   change(tmp_path, id2label=labels)
-  with pytest.raises(InteropError, match=r"config.json: id2label=.* from 0"):
+  with pytest.raises(InteropError, match=f"config.json: id2label{expected}"):
     peers.read_model(tmp_path)
 
 

@@ -13,7 +13,7 @@ from huggingface_hub import constants, file_download
 
 import maskedlm
 from helpers import stand_in_hub, untrained
-from maskedlm.cli import frame, main, pretrain
+from maskedlm.cli import frame, main, plot, pretrain
 from maskedlm.finetune import start
 from maskedlm.finetune.config import default
 from maskedlm.interop.huggingface import exporter, hub, importer
@@ -180,6 +180,10 @@ def test_pretraining_and_checkpoints_by_name(repo, capsys):
   config = frame.parse(pretrain.Pretrain, "pretrain", argv).config
   assert config.init_from == f"hf:{NAME}#{repo.refs['main']}"
   assert config.model.width == untrained.D
+  pinned = f"hf:{NAME}#{repo.refs['main']}"
+  argv = ["--checkpoint", f"hf:{NAME}", "--checkpoint=runs/x", "--out=x.png"]
+  drawn = frame.parse(plot.Attention, "plot attention", [*argv, "the cat"])
+  assert drawn.checkpoint == (pinned, "runs/x")
   code = main.main(f"fill-mask --checkpoint=hf:{NAME} the[MASK]".split())
   assert code == 0, capsys.readouterr().err
 

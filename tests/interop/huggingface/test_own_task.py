@@ -83,6 +83,9 @@ def test_export_and_import_restore_the_task(name, tmp_path):
     ({"options": {"task": "pos", "new": 1}}, "new"),
     ({"length": 10_000}, "its length is 10000"),
     ({"about": []}, "attribute"),
+    ({"length": float("inf")}, "its length is inf"),  # 1e999
+    ({"length": "30"}, "its length is '30'"),
+    ({"heldout": {"f1": 10**400}}, "too large"),
   ],
 )
 def test_an_entry_of_another_model_is_left_out(changes, reason):

@@ -213,12 +213,18 @@ def test_unsupported_modules(modules, expected, tmp_path, capsys):
 def test_files_that_are_not_supported(tmp_path, capsys):
   theirs = make_theirs(tmp_path, parts.Pooling(D, include_prompt=False))
   about, modules = "config_sentence_transformers.json", "modules.json"
+  pooling = "1_Pooling/config.json"
+  mean = (theirs / pooling).read_text().replace("false", "true")
   whole = (theirs / modules).read_text()
   for file, content, expected in (
     (about, '{"prompts": {"query": "the "}}', "config.json: include_prompt=Fa"),
     (about, '{"truncate_dim": 25}', "truncate_dim=25, but the vectors have 24"),
     (about, '{"truncate_dim": "7"}', "truncate_dim='7'; expected a whole numb"),
+    (about, '{"default_prompt_name": []}', "default_prompt_name=[] has anoth"),
     (about, '{"prompts": {}, "truncate_dim": null}', ""),
+    (pooling, '{"pooling_mode": 5}', "pooling_mode=5 has another type than in"),
+    (pooling, '{"pooling_mode": [[]]}', "config.json: the pooling []; support"),
+    (pooling, mean, ""),
     (modules, "{", "modules.json can't be read"),
     (modules, '["Pooling"]', "expected a list of objects with path and type"),
     (
