@@ -242,15 +242,71 @@ BAD = {
     '{"sentences": [{"words": ["a"], "coref_spans": []}]}\n',
     '{"sentences": [{"words": ["a"], "coref_spans": [[0, 0, 1]]}]}\n',
   ),
-}  # Kind -> name, header, a row, a bad one.
+  "constituency": ("a.ptb", "", "(S (NN a))\n", "(S (NP the dog))\n"),
+  "constituency not closed": (
+    *("a.ptb", ""),
+    "(S\n  (NN a))\n",
+    "(S (NP (NN the)\n  (NN dog))\n",
+  ),
+  "constituency JSON": (
+    *("a.jsonl", ""),
+    '{"tree": "(S (NN b))"}\n',
+    '{"tree": "(S (NN b)) (S (NN c))"}\n',
+  ),
+  "constituency columns": (
+    *("a.txt", ""),
+    "d 0 0 a NN (S*) -\n\n",
+    "d 0 0 a NN (S(NP*) -\n\n",
+  ),
+  "tagging BIO": ("a.tsv", "", "a\tB-X\nb\tI-X\n\n", "a\tO\nb\tI-X\n\n"),
+  "tagging unknown": ("a.tsv", "", "a\tB-X\n\n", "a\tO\nb\tX|B-Y\n\n"),
+  "tagging none": ("a.tsv", "", "a\tB-X\n\n", "a\t_\nb\tO\n\n"),
+  "tagging CoNLL-2012": (
+    *("a.txt", ""),
+    "d 0 0 a NN * - - - - (X*) -\n\n",
+    "d 0 0 a NN * - - - - (X* -\n\n",
+  ),
+  "spans layers": (
+    *("a.tsv", ""),
+    "a\tB-X\tO\nb\tI-X\tB-Y\n\n",
+    "a\tI-X\tI-Y\nb\tI-X\tI-Y\n\n",
+  ),
+  "spans second": (
+    *("a.tsv", ""),
+    "a\tB-X\tO\nb\tI-X\tB-Y\n\n",
+    "a\tB-X\tI-Y\nb\tI-X\tI-Y\n\n",
+  ),
+  "semantic_roles CoNLL-2012": (
+    *("a.txt", ""),
+    "d 0 0 a NN * go 01 - - * (V*) -\n\n",
+    "d 0 1 a NN * go 01 - - * (V*) -\n\n",
+  ),
+  "relations SemEval": (
+    *("a.txt", ""),
+    '@\t"<e1>a</e1> <e2>b</e2>"\nX\nComment: none\n\n',
+    '@\t"<e1>a</e1> b"\nX\n\n',
+  ),
+  "relations none": (
+    *("a.txt", ""),
+    '@\t"<e1>a</e1> <e2>b</e2>"\nX\n\n',
+    '@\t"<e1>a</e1> <e2>b</e2>"\n\n',
+  ),
+  "coreference_chains CoNLL-2012": (
+    *("a.txt", ""),
+    "#begin document (@)\nd 0 0 a NN (7)\n\n#end document\n",
+    "#begin document (@)\nd 0 0 b NN 7)\n\n#end document\n",
+  ),
+}  # A kind, what is bad -> name, header, a row (@: number), a bad one.
 
 
-@pytest.mark.parametrize("kind", BAD)
-def test_bad_rows_are_left_out_and_counted(kind, tmp_path, capsys):
-  name, header, good, bad = BAD[kind]
+@pytest.mark.parametrize("case", BAD)
+def test_bad_rows_are_left_out_and_counted(case, tmp_path, capsys):
+  kind, (name, header, good, bad) = case.split()[0], BAD[case]
   path = tmp_path / name
-  path.write_text(header + good + bad + good + good)
-  task, data = configs.make_task(kind, {}), configs.default(kind).data
+  rows = enumerate((good, bad, good, good))
+  path.write_text(header + "".join(x.replace("@", str(i)) for i, x in rows))
+  options = {"nested": True} if kind == "spans" else {}
+  task, data = configs.make_task(kind, options), configs.default(kind).data
   data.train = data.dev = str(path)
   with pytest.raises(DataError, match=r"--config\.data\.skip_bad=True leaves"):
     splits.split_examples(task, data)
@@ -260,6 +316,26 @@ def test_bad_rows_are_left_out_and_counted(kind, tmp_path, capsys):
   assert (len(train), len(dev)) == (3, 3)
   err = capsys.readouterr().err
   assert err.count(f"{path}: 1 bad row left out: {path}") == 2
+
+
+def test_a_document_without_its_first_sentence_keeps_its_bounds(tmp_path):
+  path = tmp_path / "a.txt"
+  path.write_text(
+    "#begin document (a); part 000\na 0 0 Ann - (1)\n\n#end document\n"
+    "#begin document (b); part 000\nb 0 0 It - -\nb 0 1 -\n\n"
+    "b 0 0 Bob - (1)\nb 0 1 left - -\n\n#end document\n"
+    "#begin document (c); part 000\nc 0 0 -\nc 0 1 Cy - -\n\n#end document\n"
+  )
+  task = configs.make_task("coreference_chains", {})
+  data = configs.default("coreference_chains").data
+  data.train = data.dev = str(path)
+  data.skip_bad = True
+  train, _ = splits.split_examples(task, data)
+  assert [(x.id, x.words, x.chains) for x in train] == [
+    ("(a); part 000", ("Ann",), (((0, 1),),)),
+    ("(b); part 000", ("Bob", "left"), (((0, 1),),)),
+    ("(c); part 000", (), ()),
+  ]
 
 
 @pytest.mark.parametrize("skip", [False, True])

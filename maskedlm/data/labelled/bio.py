@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import tag_forms
+from maskedlm.data.labelled import bad_rows, tag_forms
 
 SCHEMES = ("bio", "iob1", "bioes", "io")
 # config.task.file_scheme.
@@ -147,8 +147,10 @@ def convert_tags(
   file_scheme: str = "auto",
   scheme: str = "bio",
   repair_bio: bool = False,
-) -> list[list[str]]:
+) -> list[list[str] | None]:
   """Checks the tags of a file's sentences and returns them in another scheme.
+
+  A sentence that is left out (bad_rows.py) has None.
 
   Args:
     sentences: (tags, line number of each tag in the file).
@@ -160,13 +162,16 @@ def convert_tags(
   Raises:
     DataError: a tag is unknown or ill-formed; names the file and line.
   """
-  sentences = _standard(sentences, path, file_scheme)
+  standard = _standard(sentences, path, file_scheme)
   if file_scheme in ("auto", "any"):
-    file_scheme = detect_scheme(tags for tags, _ in sentences)
-  if not repair_bio:
-    for tags, lines in sentences:
-      _check(tags, lines, path, file_scheme)
-  return [repair_tags(tags, scheme) for tags, _ in sentences]
+    file_scheme = detect_scheme(x[0] for x in standard if x)
+
+  def convert(sentence: tuple[list[str], Sequence[int]]) -> list[str]:
+    if not repair_bio:
+      _check(*sentence, path, file_scheme)
+    return repair_tags(sentence[0], scheme)
+
+  return [x and next(bad_rows.each(convert, [x]), None) for x in standard]
 
 
 def all_tags(types: Iterable[str], scheme: str) -> list[str]:
@@ -182,17 +187,19 @@ def all_tags(types: Iterable[str], scheme: str) -> list[str]:
 
 
 def _standard(sentences, path: str, file_scheme: str) -> list:
-  """Returns the sentences with tags in the form that split_tag reads."""
-  found = [tag for tags, _ in sentences for tag in tags]
-  try:
-    standard = tag_forms.standard_tags(found, scheme=file_scheme)
-  except tag_forms.UnknownTagError as error:
-    line = next(
-      line
-      for tags, lines in sentences
-      for tag, line in zip(tags, lines, strict=True)
-      if tag == error.tag
-    )
+  """Returns the sentences with tags in the form that split_tag reads.
+
+  One with an unknown tag is None, if it is left out.
+  """
+  kept = list(sentences)
+  while True:
+    found = [tag for x in kept if x for tag in x[0]]
+    try:
+      standard = tag_forms.standard_tags(found, scheme=file_scheme)
+    except tag_forms.UnknownTagError as error:
+      unknown = error
+    else:
+      return [x and ([standard[t] for t in x[0]], x[1]) for x in kept]
     hint = (
       "if they are BILOU or BMES, or tags such as B_PER, b-per or PER-B, set "
       "--config.task.file_scheme=any"
@@ -202,12 +209,17 @@ def _standard(sentences, path: str, file_scheme: str) -> list:
         "if a tag is the type alone and adjacent words of a type are one "
         "entity, set --config.task.file_scheme=io"
       )
-    raise DataError(
-      f"{path}:{line}: {error}; expected O, B-TYPE or I-TYPE (or S-, E-), in "
-      f"--config.task.tag_column; {hint}; other tags, such as parts of speech, "
-      "are learnt with --config.task.task=pos."
-    ) from None
-  return [([standard[t] for t in tags], lines) for tags, lines in sentences]
+    for i, sentence in enumerate(kept):
+      if not sentence or unknown.tag not in sentence[0]:
+        continue
+      line = sentence[1][list(sentence[0]).index(unknown.tag)]
+      error = DataError(
+        f"{path}:{line}: {unknown}; expected O, B-TYPE or I-TYPE (or S-, E-), "
+        f"in --config.task.tag_column; {hint}; other tags, such as parts of "
+        "speech, are learnt with --config.task.task=pos."
+      )
+      bad_rows.refuse(error)
+      kept[i] = None
 
 
 def _check(tags, lines, path: str, scheme: str) -> None:

@@ -106,12 +106,16 @@ def read_columns(source: str | pathlib.Path, *, between: str = "") -> Columns:
       columns.blocks.append(Block(rows, numbers, tuple(before)))
       before = []
 
+  ended: list[tuple[int, str]] = []  # Documents, before what is left out.
+
   def checked(block: Block) -> Block:
+    before, ended[:] = (*ended, *block.before), ended + _marks(block.before)
     count = len(block.rows[0]) if between == "spaces" else columns.count
     for row, number in zip(block.rows, block.numbers, strict=True):
       if len(row) != count:
         raise _ragged_error(columns, row, f"{source}:{number}", count)
-    return block
+    ended.clear()
+    return block._replace(before=before)
 
   columns.blocks[:] = bad_rows.each(checked, columns.blocks)
   if not columns.blocks:
@@ -126,7 +130,7 @@ def read_columns(source: str | pathlib.Path, *, between: str = "") -> Columns:
       f"{source}: comments (# ...): {len(comments):,}, the first in line "
       f"{comments[0]}"
     )
-  return columns._replace(after=tuple(before))
+  return columns._replace(after=(*ended, *before))
 
 
 def _without_ranges(columns: Columns) -> list[Block]:
@@ -179,6 +183,10 @@ def _field(text: str, separator: str) -> str:
   if separator == "\t":
     return re.sub(r"[\t\n\r]", " ", text) or "_"
   return "_".join(text.split()) or "_"
+
+
+def _marks(lines: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
+  return [line for line in lines if line[1].startswith(_MARKS)]
 
 
 def _ends(text: str) -> bool:

@@ -98,8 +98,9 @@ def read_file(source: str) -> list[Example]:
   if read.has_objects(source):
     return _read_rows(source)
   found = columns.read_columns(source, between="spaces")
-  examples, twice = [], []
-  for document in conll2012.read_documents(found):
+  twice: list[str] = []
+
+  def read_document(document: conll2012.Document) -> Example:
     blocks = [sentence.block for sentence in document.sentences]
     rows = [row for block in blocks for row in block.rows]
     numbers = [number for block in blocks for number in block.numbers]
@@ -107,7 +108,10 @@ def read_file(source: str) -> list[Example]:
     words = tuple(row[conll2012.WORD] for row in rows)
     chains = _read_marks(source, rows, numbers, twice)
     made = Example(words, tuple(ends), chains, id=document.id)
-    examples.append(made._replace(where=document.where))
+    return made._replace(where=document.where)
+
+  documents = conll2012.read_documents(found)
+  examples = [*bad_rows.each(read_document, documents)]
   if twice:
     console.log(
       f"{source}: {counted(len(twice), 'mention')} marked twice in a chain, "

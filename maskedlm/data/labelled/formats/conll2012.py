@@ -13,12 +13,14 @@ frameset, and marks of chains. Files may lack the last ones: a reader asks for
 those that it needs. https://conll.cemantix.org/2012/data.html
 """
 
+import functools
 import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
+from maskedlm.data.labelled import bad_rows
 from maskedlm.data.labelled.bio import Entity
 from maskedlm.data.labelled.columns import Block, Columns, format_columns
 from maskedlm.data.labelled.formats.span_columns import read_spans, span_column
@@ -82,15 +84,19 @@ def read_sentences(columns: Columns) -> list[Sentence]:
     DataError: there are fewer than 5 columns; with all columns, words are not
       numbered 0, 1, 2, ...
   """
-  found = [_sentence(columns.path, block) for block in columns.blocks]
-  for sentence in found if is_format(columns) else ():
-    for i, number in enumerate(sentence.column(NUMBER)):
+  is_numbered = is_format(columns)
+
+  def read(block: Block) -> Sentence:
+    sentence = _sentence(columns.path, block)
+    for i, number in enumerate(sentence.column(NUMBER) if is_numbered else ()):
       if number != str(i):
         raise DataError(
           f"{sentence.path}:{sentence.block.numbers[i]}: the word number "
           f"{number!r}; expected {i}, or a blank line before a new sentence."
         )
-  return found
+    return sentence
+
+  return [*bad_rows.each(read, columns.blocks)]
 
 
 def read_documents(columns: Columns) -> list[Document]:
@@ -101,6 +107,7 @@ def read_documents(columns: Columns) -> list[Document]:
       document doesn't begin or end.
   """
   documents: list[Document] = []
+  read = functools.partial(_sentence, columns.path)
   is_open = False
   for block in (*columns.blocks, Block((), (), columns.after)):
     for number, text in block.before:
@@ -118,7 +125,7 @@ def read_documents(columns: Columns) -> list[Document]:
       if not is_open:
         where = f"{columns.path}:{block.numbers[0]}"
         raise _unpaired(where, "a word outside of a document")
-      documents[-1].sentences.append(_sentence(columns.path, block))
+      documents[-1].sentences.extend(bad_rows.each(read, [block]))
   if is_open:
     raise _unpaired(documents[-1].where, "the document does not end")
   return documents

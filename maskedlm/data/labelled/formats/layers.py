@@ -58,12 +58,16 @@ def read_layers(
       f"{source}: CoNLL-U, whose columns are no layers of entities; expected "
       "columns of BIO, or set --config.task.nested=False and task.tag_column."
     )
-  layers = [
-    _with_spans(tags.select_columns(found, token_column, column), **options)
-    for column in _layer_columns(found, token_column)
-  ]
+  layers = []
+  for column in _layer_columns(found, token_column):
+    layer = tags.select_columns(found, token_column, column)
+    layers.append({x.where: x for x in _with_spans(layer, **options)})
+    # What is left out of a layer is left out of all.
+    places = {x.lines for x in layers[-1].values()}
+    found.blocks[:] = [x for x in found.blocks if x.numbers in places]
   examples = []
-  for sentence in zip(*layers, strict=True):
+  for where in layers[-1]:
+    sentence = [layer[where] for layer in layers]
     spans = None
     if all(layer.spans is not None for layer in sentence):
       spans = dict.fromkeys(span for layer in sentence for span in layer.spans)

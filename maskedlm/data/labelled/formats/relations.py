@@ -16,7 +16,7 @@ the source of the first format.
 
 import pathlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from maskedlm.core.errors import DataError
@@ -91,43 +91,50 @@ def read_semeval(source: str, *, other: str = "Other") -> list[Example]:
     DataError: the file is missing, empty or not UTF-8; a line is malformed; a
       sentence lacks an entity, or a relation although others have one.
   """
-  examples: list[Example] = []
-  without: list[Example] = []
-  expects_relation = False
+  groups: list[list[tuple[str, str]]] = []  # A sentence, and its relation.
   for number, line in enumerate(read_lines(pathlib.Path(source)), 1):
-    where = f"{source}:{number}"
     line = line.strip()
-    if match := _SENTENCE.fullmatch(line):
-      without += examples[-1:] * expects_relation
-      if "\t" in match[2]:
-        raise DataError(
-          f"{where}: a tab within the sentence; expected the relation in the "
-          "next line, not in another column."
-        )
-      text = match[2]
-      if len(text) > 1 and text[0] == text[-1] == '"':
-        text = text[1:-1]
-      parts = parse_entity_tags(text, where=where)
-      examples.append(Example(*parts, id=match[1], where=where))
-      expects_relation = True
-    elif line and not line.startswith(_COMMENT):
-      if not expects_relation or not RELATION.fullmatch(line):
-        raise DataError(
-          f"{where}: {line[:40]!r}; expected a sentence (number, tab, sentence "
-          "in quotes), then a relation such as Cause-Effect(e1,e2), "
-          "Cause-Effect(e2,e1) or Other, or a line that begins with Comment."
-        )
-      examples[-1] = examples[-1]._replace(relation=_relation(line, other))
-      expects_relation = False
-  if not examples:
+    if line and not line.startswith(_COMMENT):
+      if not groups or len(groups[-1]) > 1 or not RELATION.fullmatch(line):
+        groups.append([])
+      groups[-1].append((f"{source}:{number}", line))
+  if not groups:
     raise DataError(f"{source}: no sentences; expected at least one.")
-  without += examples[-1:] * expects_relation
-  if 0 < len(without) < len(examples):
+  examples = [*bad_rows.each(lambda x: _of_lines(x, other), groups)]
+  related = {where for (where, _), *relation in groups if relation}
+
+  def checked(example: Example) -> Example:
+    if related and example.where not in related:
+      raise DataError(
+        f"{example.where}: the sentence has no relation, but others do; "
+        "expected it on the next line, such as Cause-Effect(e1,e2) or Other."
+      )
+    return example
+
+  return [*bad_rows.each(checked, examples)]
+
+
+def _of_lines(lines: Sequence[tuple[str, str]], other: str) -> Example:
+  """Returns the example of (FILE:LINE, text) of a sentence and its relation."""
+  (where, line), *relation = lines
+  match = _SENTENCE.fullmatch(line)
+  if not match:
     raise DataError(
-      f"{without[0].where}: the sentence has no relation, but others do; "
-      "expected it on the next line, such as Cause-Effect(e1,e2) or Other."
+      f"{where}: {line[:40]!r}; expected a sentence (number, tab, sentence "
+      "in quotes), then a relation such as Cause-Effect(e1,e2), "
+      "Cause-Effect(e2,e1) or Other, or a line that begins with Comment."
     )
-  return examples
+  text = match[2]
+  if "\t" in text:
+    raise DataError(
+      f"{where}: a tab within the sentence; expected the relation in the next "
+      "line, not in another column."
+    )
+  if len(text) > 1 and text[0] == text[-1] == '"':
+    text = text[1:-1]
+  found = _relation(relation[0][1], other) if relation else None
+  parts = parse_entity_tags(text, where=where)
+  return Example(*parts, found, id=match[1], where=where)
 
 
 def of_object(value: Mapping[str, Any], where: str) -> Example:

@@ -89,7 +89,8 @@ def read_file(
     return _checked_tags([_of_row(row) for row in rows])
   found = columns.read_columns(source)
   if is_default and conll2012.is_format(found):
-    return [_of_2012(x, entities) for x in conll2012.read_sentences(found)]
+    read_2012 = functools.partial(_of_2012, entities=entities)
+    return [*bad_rows.each(read_2012, conll2012.read_sentences(found))]
   by_name = conllu_tag != "upos" and tag_column == TAG_COLUMN
   if by_name and not found.is_conllu and found.count > 1:
     raise DataError(
@@ -112,7 +113,7 @@ def read_entities(
   Those without tags are returned as they are; arguments and errors as for
   bio.convert_tags.
   """
-  if any(example.tags is None for example in examples):
+  if not examples or any(example.tags is None for example in examples):
     return list(examples)
   tags = bio.convert_tags(
     [(x.tags, x.lines) for x in examples],
@@ -122,7 +123,9 @@ def read_entities(
     repair_bio=repair_bio,
   )
   return [
-    x._replace(tags=tuple(made)) for x, made in zip(examples, tags, strict=True)
+    x._replace(tags=tuple(made))
+    for x, made in zip(examples, tags, strict=True)
+    if made is not None
   ]
 
 
@@ -275,11 +278,14 @@ def _checked_tags(examples: list[Example]) -> list[Example]:
   """Returns the sentences, without tags if all are _ (not annotated)."""
   if all(x.tags is None or set(x.tags) == {"_"} for x in examples):
     return [x._replace(tags=None) for x in examples]
-  for example in examples:
+
+  def checked(example: Example) -> Example:
     if example.tags is None or "_" in example.tags:
       place = 0 if example.tags is None else example.tags.index("_")
       raise DataError(
         f"{example.file}:{example.lines[place]}: the word has no tag (_), but "
         "others do; expected one for every word or for none."
       )
-  return examples
+    return example
+
+  return [*bad_rows.each(checked, examples)]

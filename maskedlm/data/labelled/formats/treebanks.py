@@ -19,7 +19,7 @@ from typing import Any
 
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import columns, fields, read
+from maskedlm.data.labelled import bad_rows, columns, fields, read
 from maskedlm.data.labelled.formats import conll2012, trees
 from maskedlm.data.labelled.lines import read_lines
 from maskedlm.runtime import console
@@ -76,9 +76,12 @@ def read_file(
 
 def _parse_file(source: str) -> Iterator[tuple[trees.Example, int]]:
   if read.has_objects(source):
-    for row in read.read_objects(source, _TREE):
+
+    def read_row(row: read.Row) -> tuple[trees.Example, int]:
       text = _with_words(row.values, row.where)
-      yield _only_tree([(row.line, text)], source)
+      return _only_tree([(row.line, text)], source)
+
+    yield from bad_rows.each(read_row, read.read_objects(source, _TREE))
     return
   lines = enumerate(read_lines(pathlib.Path(source)), 1)
   filled = ((number, text) for number, text in lines if text.strip())
@@ -86,12 +89,36 @@ def _parse_file(source: str) -> Iterator[tuple[trees.Example, int]]:
   # Columns begin with #begin document, or have as many as CoNLL-2012.
   has_many = len(first[1].split()) > conll2012.BIT
   if first[1].lstrip()[:1] == "(" or not (first[1][:1] == "#" or has_many):
-    rest = itertools.chain([first] if first[0] else [], filled)
-    yield from trees.parse_trees(rest, source)
+    rest = [*([first] if first[0] else []), *filled]
+    made = bad_rows.each(
+      lambda x: [*trees.parse_trees(x, source)], _apart(rest)
+    )
+    yield from itertools.chain.from_iterable(made)
     return
   found = columns.read_columns(source, between="spaces")
-  for sentence in conll2012.read_sentences(found):
-    yield _only_tree(_pieces(sentence), source)
+  yield from bad_rows.each(
+    lambda sentence: _only_tree(_pieces(sentence), source),
+    conll2012.read_sentences(found),
+  )
+
+
+def _apart(
+  lines: Sequence[tuple[int, str]],
+) -> Iterator[Sequence[tuple[int, str]]]:
+  """Yields lines whose brackets are balanced, so that each has whole trees.
+
+  Of a bracket that is not closed, all lines; then it goes on with the next one
+  that begins with a bracket.
+  """
+  begin = 0
+  while begin < len(lines):
+    depth, end = 0, begin
+    while end == begin or (depth > 0 and end < len(lines)):
+      depth += lines[end][1].count("(") - lines[end][1].count(")")
+      end += 1
+    yield lines[begin:end]
+    others = range(begin + 1, end) if depth > 0 else ()
+    begin = next((i for i in others if lines[i][1][0] == "("), end)
 
 
 def _pieces(sentence: conll2012.Sentence) -> list[tuple[int, str]]:
