@@ -110,14 +110,16 @@ def parse_domain_shares(shares: str, names: list[str]) -> np.ndarray | None:
   have any sum. A domain of weight 0 is evaluated, but not trained on.
 
   Raises:
-    ConfigError: a domain is unknown or missing, a weight is invalid, or none is
-      above 0.
+    ConfigError: a domain is unknown, missing or given twice, a weight is
+      invalid, or none is above 0.
   """
   if not shares:
     return None
   weights: dict[str, float] = {}
   for item in filter(None, map(str.strip, shares.split(","))):
     name, _, weight = item.partition("=")
+    if name in weights:
+      raise ConfigError(f"data.shares={shares!r} has {name!r} twice.")
     try:
       weights[name] = float(weight)
     except ValueError:

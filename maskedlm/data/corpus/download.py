@@ -5,7 +5,9 @@ read over a network; streamed.py copies all but the tokens, and reads these in
 place. Any address that fsspec can read is accepted.
 """
 
+import functools
 import hashlib
+import operator
 import pathlib
 import shutil
 import threading
@@ -109,14 +111,16 @@ def files_of(address: str, text: bytes) -> dict[str, dict]:
     ConfigError: it is not that of a corpus.
   """
   try:
-    files = dict(parse_json(text)["files"])
-    sizes = [int(file["bytes"]) for file in files.values()]
-  except (ValueError, TypeError, KeyError) as error:
+    files = {
+      name: {"bytes": operator.index(x["bytes"]), "sha256": str(x["sha256"])}
+      for name, x in parse_json(text)["files"].items()
+    }
+  except (ValueError, TypeError, KeyError, AttributeError) as error:
     raise ConfigError(
       f"{address}/meta.json is not that of a corpus."
     ) from error
   outside = [n for n in files if n.startswith("/") or ".." in n.split("/")]
-  if outside or min(sizes, default=0) < 0:
+  if outside or any(x["bytes"] < 0 for x in files.values()):
     raise ConfigError(f"{address}/meta.json names files outside of the corpus.")
   return files
 
@@ -126,7 +130,8 @@ def _copy(
 ) -> None:
   """Copies the missing files to the folder `work` and checks every file."""
   total = sum(file["bytes"] for file in files.values())
-  missing = [name for name in files if not _is_good(work / name, files[name])]
+  problem = functools.partial(integrity.find_problem, str(work), whole=True)
+  missing = [name for name, file in files.items() if problem(name, file)]
   done = total - sum(files[name]["bytes"] for name in missing)
   counting = threading.Lock()
   free = shutil.disk_usage(work).free
@@ -138,7 +143,7 @@ def _copy(
 
   def check(name: str) -> None:
     nonlocal done
-    if not _is_good(work / name, files[name]):
+    if problem(name, files[name]):
       (work / name).unlink()
       raise ConfigError(
         f"{address}/{name} differs from its SHA-256 in meta.json: it is "
@@ -164,9 +169,3 @@ def _is_whole(folder: pathlib.Path, files, text: bytes) -> bool:
     integrity.find_problem(str(folder), name, file, whole=False)
     for name, file in files.items()
   )
-
-
-def _is_good(path: pathlib.Path, file: Mapping) -> bool:
-  if not path.is_file() or path.stat().st_size != file["bytes"]:
-    return False
-  return output_files.sha256(path) == file["sha256"]

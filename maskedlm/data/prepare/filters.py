@@ -93,9 +93,10 @@ def make_identifier(language: str) -> Callable[[str], tuple[str, float]]:
 def unique_lines(
   documents: Iterable[list[str]], seen: set[bytes], report: Counter
 ) -> Iterator[list[str]]:
-  """Yields the documents without lines that occurred before; blank ones stay.
+  """Yields the documents without lines that occurred before.
 
-  `seen` are the hashes of the lines so far, which it extends.
+  Blank lines stay, but for those that would be the first or the last. `seen`
+  are the hashes of the lines so far, which it extends.
   """
   for lines in documents:
     kept = []
@@ -107,7 +108,7 @@ def unique_lines(
         kept.append(line)
       if line.strip():
         seen.add(key)
-    if any(map(str.strip, kept)):
-      yield kept
+    if filled := [i for i, line in enumerate(kept) if line.strip()]:
+      yield kept[filled[0] : filled[-1] + 1]
     else:
       report["documents left out: all lines seen before"] += 1

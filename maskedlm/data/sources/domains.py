@@ -61,7 +61,8 @@ _NAME = re.compile(r"([a-z]{2,3})([_-][\w-]+)?")
 def _parse_item(item: str) -> Iterator[Domain]:
   """Yields the domain of NAME:SOURCE, or the domains of a folder."""
   name, colon, source = item.partition(":")
-  if colon and (match := _NAME.fullmatch(name)):
+  is_address = source.startswith("//")
+  if colon and not is_address and (match := _NAME.fullmatch(name)):
     if source.partition(":")[0] not in reader.SOURCE_TYPES:
       source = f"text:{source}"
     yield Domain(name, match[1], source)

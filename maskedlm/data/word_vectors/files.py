@@ -66,7 +66,7 @@ def read_word_vectors(
     else:
       values[word] = value
   count = len(values) + len(again)
-  if not most and header.count not in (None, count):
+  if header.count and count != min(header.count, most or header.count):
     raise DataError(
       f"{path}: its first line says {header.count:,} words, but it has "
       f"{count:,}: fetch it again, or correct that line."

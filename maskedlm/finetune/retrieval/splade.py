@@ -132,9 +132,9 @@ def make_application(setup: Setup, options: Options) -> Application:
 
 
 def initial_heads(pretrained: Params) -> Params:
-  """Returns the head of masked tokens, or {} if there is none, and says so."""
+  """Returns the head of masked tokens, or {} without one, and says so."""
   if "mlm_head" not in pretrained:
-    log("head: mlm_head from random parameters: init_from's is not there")
+    log("head: mlm_head from random parameters: none is taken from init_from")
     return {}
   log("head: mlm_head from init_from, which predicted masked tokens")
   return {"mlm_head": pretrained["mlm_head"]}

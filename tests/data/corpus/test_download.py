@@ -92,8 +92,11 @@ def test_a_copy_is_complete_or_absent_and_resumes(bucket, tmp_path):
     (None, "no finished corpus is there"),
     ("{", "not that of a corpus"),
     ('{"files": [1]}', "not that of a corpus"),
-    ('{"files": {"../x": {"bytes": 1}}}', "outside of the corpus"),
-    ('{"files": {"/etc/x": {"bytes": 1}}}', "outside of the corpus"),
+    ('{"files": {"x": {"bytes": "3", "sha256": ""}}}', "not that of a corpus"),
+    ('{"files": {"x": {"bytes": 3}}}', "not that of a corpus"),
+    ('{"files": {"../x": {"bytes": 1, "sha256": ""}}}', "outside of the corp"),
+    ('{"files": {"/x": {"bytes": 1, "sha256": ""}}}', "outside of the corpus"),
+    ('{"files": {"x": {"bytes": -1, "sha256": ""}}}', "outside of the corpus"),
     ('{"files": {"x": {"bytes": 1, "sha256": ""}}}', "can't be copied"),
   ],
 )

@@ -63,11 +63,13 @@ def test_languages_need_the_extra(monkeypatch):
 
 def test_lines_seen_before():
   documents = [["a", "b", "", "a"], ["  b ", ""], ["c", "b"]]
+  documents += [["a", "", "d", " ", "e", "", "b"]]
   report = Counter()
   made = list(filters.unique_lines(documents, set(), report))
-  assert made == [["a", "b", ""], ["c"]]
+  # As of read_documents, no first or last line is blank.
+  assert made == [["a", "b"], ["c"], ["d", " ", "e"]]
   assert report == {
-    "lines left out: seen before": 3,
+    "lines left out: seen before": 5,
     "documents left out: all lines seen before": 1,
   }
 

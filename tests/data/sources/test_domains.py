@@ -61,6 +61,7 @@ def test_a_folder_has_a_domain_per_file(tmp_path):
   ("option", "message"),
   [
     ("de:/a.txt,de:/b.txt", "two parts with the name 'de'"),
+    ("hf://datasets/a/*.txt", "'hf://datasets/a/*.txt' is neither NAME:SO"),
     ("german:/a.txt", "'german:/a.txt' is neither NAME:SOURCE"),
     ("/no/such/folder", "nor a folder of files such as de.txt"),
     ("txt:/a.txt,text:/b.txt", "'text:/b.txt' is neither"),
@@ -89,6 +90,7 @@ def test_shares_by_hand():
     ("en=1", ["en", "de", "fr"], "leaves out de, fr"),
     ("en=-1,de=2", ["en", "de"], "'en=-1': expected NAME=WEIGHT"),
     ("en=nan,de=2", ["en", "de"], "'en=nan': expected NAME=WEIGHT"),
+    ("en=9,de=1,en=1", ["en", "de"], "has 'en' twice"),
     ("en,de=2", ["en", "de"], "'en': expected NAME=WEIGHT"),
     ("en=0,de=0", ["en", "de"], "one weight must be above 0"),
   ],

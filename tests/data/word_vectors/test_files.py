@@ -50,6 +50,9 @@ def test_compressed_and_limited(tmp_path):
   path.write_bytes(gzip.compress(f"9 3\n{TEXT}".encode()))
   made = read(str(path), most=1)  # The rest, and its count, are not read.
   assert made.words == ("sun",)
+  for content in ("5 3\n", f"3 3\n{TEXT}"):
+    with pytest.raises(DataError, match="fetch it again"):
+      read(write(tmp_path, content), most=3)
 
 
 def test_words_may_have_spaces_and_any_letters(tmp_path):

@@ -56,6 +56,7 @@ def test_a_collection(tmp_path):
   ("qrels", "match"),
   [
     (QRELS + "q1\td9\t1\n", r"test\.tsv:6: 'd9'.*corpus\.jsonl"),
+    (QRELS + "q1\td1\t1\n", r"test\.tsv:6: 'q1' and 'd1' come twice"),
     (QRELS + "q1\td3\tyes\n", r"test\.tsv:6: score is 'yes'.*whole number"),
     ("q1\td1\t1\nq2\td2\t1\n", "query-id"),
   ],

@@ -35,9 +35,9 @@ def read_collection(source: str) -> Collection:
   Queries without a score above 0 are left out, and counted.
 
   Raises:
-    DataError: a file is missing or has other columns, an id comes twice, a
-      score is no whole number, or the qrels name a query or a passage that
-      the collection lacks.
+    DataError: a file is missing or has other columns, an id or a pair comes
+      twice, a score is no whole number, or the qrels name a query or a passage
+      that the collection lacks.
   """
   name, _, split = source.removeprefix(PREFIX).partition(":")
   folder = pathlib.Path(name)
@@ -58,8 +58,13 @@ def read_collection(source: str) -> Collection:
           f"{record.where}: {key!r:.60} is not an _id of {folder / file}; "
           "expected one that is there."
         )
+    if passage in qrels.setdefault(query, {}):
+      raise DataError(
+        f"{record.where}: {query!r:.60} and {passage!r:.60} come twice; "
+        "expected each pair once."
+      )
     try:
-      qrels.setdefault(query, {})[passage] = int(text)
+      qrels[query][passage] = int(text)
     except ValueError:
       raise DataError(
         f"{record.where}: score is {text!r:.40}; expected a whole number."
