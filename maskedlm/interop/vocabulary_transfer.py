@@ -5,6 +5,7 @@ import pathlib
 from collections.abc import Sequence
 
 import numpy as np
+from flax import traverse_util
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Params
@@ -151,15 +152,7 @@ def transfer_rows(
 
 def transfer_params(params: Params, *args, **kwargs) -> Params:
   """Returns the parameters with `transfer_rows` applied to each of TABLES."""
-
-  def change(tree: Params, path: Sequence[str]) -> Params:
-    name, *rest = path
-    if name not in tree:
-      return tree
-    if rest:
-      return {**tree, name: change(tree[name], rest)}
-    return {**tree, name: transfer_rows(tree[name], *args, **kwargs)}
-
-  for path in TABLES:
-    params = change(params, path.split("/"))
-  return params
+  flat = traverse_util.flatten_dict(params, sep="/")
+  for path in flat.keys() & set(TABLES):
+    flat[path] = transfer_rows(flat[path], *args, **kwargs)
+  return traverse_util.unflatten_dict(flat, sep="/")

@@ -2,7 +2,7 @@
 
 By default it is BERT's (arXiv:1810.04805), with a norm after each sum.
 EncoderConfig (architecture.py) selects the changes of later encoders by names
-that are looked up in POSITIONS, RESIDUALS, NORMS and mlp.MLPS. heads.py has the
+that are looked up in RESIDUALS, NORMS and mlp.MLPS. heads.py has the
 heads.
 """
 
@@ -118,24 +118,6 @@ class Distances(nn.Module):
     table = Embed(rows, cfg.width, cfg.init_stddev, cfg.dtype, name="position")
     return make_norm(cfg, "norm")(table(jnp.arange(rows)))
 
-
-def rope(
-  cfg: EncoderConfig, positions: Int[Array, "B L"], theta: float, train: bool
-) -> positions_lib.Rotation:
-  """Returns the rotation of positions; see positions.py."""
-  make = positions_lib.rotation
-  if train and on_cpu():
-    make = positions_lib.looked_up_rotation
-  return make(positions, head_size=cfg.head_size, theta=theta)
-
-
-# (cfg, positions, theta, train) -> the rotation of queries and keys, if any.
-POSITIONS: dict[str, Callable[..., Any]] = {
-  "learned": lambda *_: None,  # In the embeddings.
-  "rope": rope,
-  "alibi": lambda *_: None,  # In the scores.
-  "disentangled": lambda *_: None,  # The same: Distances.
-}
 
 # (cfg, name) -> a norm of the last dimension.
 NORMS = {
@@ -351,12 +333,18 @@ def rotations_of(
 ):
   """Returns the rotations (cos, sin) of global and of local layers.
 
-  Both are None unless positions are encoded by RoPE (positions.py).
+  Both are None unless positions are encoded by RoPE (positions.py): others are
+  in the embeddings, or in the scores.
   """
+  if cfg.position != "rope":
+    return None, None
+  make = positions_lib.rotation
+  if train and on_cpu():
+    make = positions_lib.looked_up_rotation
   near = cfg.local_rope_theta if cfg.local_window else cfg.rope_theta
-  rotation = POSITIONS[cfg.position]
   return tuple(
-    rotation(cfg, positions, theta, train) for theta in (cfg.rope_theta, near)
+    make(positions, head_size=cfg.head_size, theta=theta)
+    for theta in (cfg.rope_theta, near)
   )
 
 

@@ -59,17 +59,3 @@ def visible_pairs(cfg: EncoderConfig, length: int, attended: float) -> float:
   if cfg.causal:  # Each pair once, and the diagonal.
     window, attended = (window + length) / 2, (attended + length) / 2
   return far * attended + near * min(window, attended)
-
-
-def sbo_flops(
-  cfg: EncoderConfig, *, num_predictions: int, place_width: int
-) -> float:
-  """Returns the additional FLOPs of a SpanBERT row, due to SboHead.
-
-  Args:
-    cfg: the architecture; the vocabulary counts without padding.
-    num_predictions: P, positions at which tokens are predicted.
-    place_width: width of the embedding of a place in the span.
-  """
-  D, E, V = cfg.width, cfg.embedding_size, cfg.vocab_size
-  return 6.0 * num_predictions * ((2 * D + place_width) * D + D * E + E * V)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import jax
 
 from maskedlm.core.options import changed
+from maskedlm.data.batches import placeholder_corpus
 from maskedlm.modeling import architecture
 from maskedlm.modeling.attention import blockwise
 from maskedlm.planning import (
@@ -19,7 +20,6 @@ from maskedlm.planning import (
   hlo,
   memory_traffic,
   roofline,
-  run_cost,
 )
 from maskedlm.planning import estimate as estimates
 from maskedlm.planning.collectives import Collective
@@ -27,6 +27,7 @@ from maskedlm.planning.compile import Compiled, Pieces, Step, TooLarge
 from maskedlm.planning.memory import Sizes, attention_of
 from maskedlm.planning.roofline import Estimate
 from maskedlm.planning.topologies import Topology
+from maskedlm.pretraining import objectives
 from maskedlm.pretraining.config import PretrainConfig
 from maskedlm.training import sharding
 from maskedlm.training.options import MeshOptions
@@ -103,8 +104,10 @@ def make_plan(
     available=compile.available_bytes(topology),
     model_flops=model_flops,
   )
-  measured = _measure_compiled if compiled else _estimate
-  found = measured(step, sizes, topology, rounds=rounds, log=log)
+  if compiled:
+    found = _measure_compiled(step, topology, rounds=rounds, log=log)
+  else:
+    found = _estimate(step, sizes, topology)
   if isinstance(found, TooLarge):
     remedies = find_remedies(config, topology, found, search=search, log=log)
     return plan(fits=False, bytes_per_chip=found.needed, remedies=remedies)
@@ -129,7 +132,7 @@ def make_plan(
     recomputed=recomputed(step, executed, rounds),
     sent=found.sent,
     estimate=estimate,
-    run=run_cost.run_cost(phases, step, estimate, topology, price),
+    run=_run_cost(phases, step, estimate, topology, price),
   )
 
 
@@ -143,7 +146,7 @@ class _Measured(NamedTuple):
 
 
 def _measure_compiled(
-  step: Step, sizes, topology: Topology, *, rounds: int, log: Log
+  step: Step, topology: Topology, *, rounds: int, log: Log
 ) -> _Measured | TooLarge:
   """Compiles a step on a mesh; it may be too large."""
   found = _compile(step, topology, log)
@@ -158,11 +161,8 @@ def _measure_compiled(
   )
 
 
-def _estimate(
-  step: Step, sizes, topology: Topology, *, rounds: int, log: Log
-) -> _Measured:
+def _estimate(step: Step, sizes, topology: Topology) -> _Measured:
   """Estimates a step on a mesh that is not compiled."""
-  del rounds, log
   config = step.config
   rows = _rows_per_chip(config, sizes)
   pieces = estimates.estimate_pieces(
@@ -173,6 +173,37 @@ def _estimate(
     moved=estimates.estimate_traffic(pieces, config.train.accumulate),
     sent=estimates.estimate_collectives(step, sizes),
   )
+
+
+def _run_cost(
+  phases: Sequence[Phase],
+  step: Step,
+  estimate: Estimate,
+  topology: Topology,
+  price: float | None,
+) -> dict[str, float]:
+  """Returns tokens/s of a step, and hours and cost of the rows of the phases.
+
+  Other phases than the step's are assumed to reach the same FLOP/s.
+  """
+  data = step.config.data
+  flops_per_second = step.task.flops(0) / estimate.step
+  total, rows = 0.0, 0
+  for phase in phases:
+    config, count = phase.config, phase.end - phase.begin
+    corpus = placeholder_corpus.make_corpus(config.tokenizer)
+    total += count * objectives.make_task(config, corpus).flops(0)
+    rows += count * config.data.batch_size
+  hours = total / flops_per_second / 3600
+  found = {
+    "tokens_per_second": data.batch_size * data.length / estimate.step,
+    "rows": rows,
+    "hours": hours,
+    "chip_hours": hours * math.prod(topology.shape),
+  }
+  if price is not None:
+    found["cost"] = found["chip_hours"] * price
+  return found
 
 
 def _step(config, topology: Topology, sizes) -> Step:

@@ -13,9 +13,10 @@ import numpy as np
 
 from maskedlm.core.errors import CheckpointError
 from maskedlm.core.task import Params
+from maskedlm.training import sharding
 from maskedlm.training.checkpoints.load import LoadedCheckpoint
 
-# What has to be equal of meta["task"], apart from the architecture.
+# Of meta["task"], apart from the architecture.
 _SAME = ("objective", "kind", "about", "options", "length", "generator")
 
 
@@ -50,7 +51,8 @@ def average(
   first: Any = None
   total, thresholds = None, dict[str, float]()
   for share, (path, one) in zip(shares, opened, strict=True):
-    first = first or (path, one._replace(params=_types(one.params)))
+    types = jax.tree.map(lambda x: x.dtype, one.params)
+    first = first or (path, one._replace(params=types))
     _check_same(first, (path, one))
     scaled = jax.tree.map(lambda x, s=share: s * np.float64(x), one.params)
     total = scaled if total is None else jax.tree.map(np.add, total, scaled)
@@ -61,24 +63,16 @@ def average(
   return params, thresholds
 
 
-def _types(params: Params):
-  return jax.tree.map(lambda x: x.dtype, params)
-
-
 def _check_same(
   first: tuple[str, LoadedCheckpoint], other: tuple[str, LoadedCheckpoint]
 ) -> None:
   """Raises CheckpointError, with what differs, unless they can be averaged."""
   (a_path, a), (b_path, b) = first, other
+  new = _facts(b)
   differ = [
-    f"{name} {old!r:.60} and {new!r:.60}"
-    for name, old, new in [
-      ("tokenizer", a.tokenizer.sha256[:12], b.tokenizer.sha256[:12]),
-      *_differences(vars(a.cfg), vars(b.cfg)),
-      *_differences(_task(a), _task(b)),
-      ("parameters", _names(a.params), _names(b.params)),
-    ]
-    if old != new
+    f"{name} {value!r:.60} and {new[name]!r:.60}"
+    for name, value in _facts(a).items()
+    if value != new[name]
   ]
   if differ:
     raise CheckpointError(
@@ -87,15 +81,12 @@ def _check_same(
     )
 
 
-def _differences(old: dict, new: dict):
-  return [(name, old.get(name), new.get(name)) for name in {**old, **new}]
-
-
-def _task(opened: LoadedCheckpoint) -> dict[str, Any]:
+def _facts(opened: LoadedCheckpoint) -> dict[str, Any]:
+  """Returns what has to be equal."""
   task = opened.meta["task"]
-  return {name: task.get(name) for name in _SAME}
-
-
-def _names(params) -> list[str]:
-  leaves = jax.tree_util.tree_leaves_with_path(params)
-  return sorted(jax.tree_util.keystr(path) for path, _ in leaves)
+  return {
+    "tokenizer": opened.tokenizer.sha256[:12],
+    **vars(opened.cfg),
+    **{name: task.get(name) for name in _SAME},
+    "parameters": sorted(sharding.by_path(opened.params)),
+  }

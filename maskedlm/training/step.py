@@ -20,18 +20,15 @@ from maskedlm.training import (
   gradient_cache,
   language_metrics,
   layerwise_rates,
-  moving_average,
   optimizer,
   sharding,
   spikes,
   watching,
 )
 from maskedlm.training.microbatches import join_batch, split_batch
-from maskedlm.training.moving_average import MovingAverage
 
 # Independent streams of randomness from one seed.
 INIT, TRAIN, HELDOUT = range(3)
-NO_AVERAGE = moving_average.make(0)
 
 
 class TrainState(NamedTuple):
@@ -42,7 +39,9 @@ class TrainState(NamedTuple):
   opt_state: optax.OptState
   nonfinite: Int[jax.Array, ""]  # Steps that were not, in a row until now.
   losses: spikes.Losses  # Of the last steps.
-  ema: Any = ()  # The moving average of params; () if there is none.
+  # The moving average of params (Polyak averaging); () if there is none. It
+  # changes nothing in training: the loop evaluates it beside the weights.
+  ema: Any = ()
   carried: Any = ()  # Arrays of Task.carried.
   fixed: Any = ()  # Those of Task.fixed.
 
@@ -73,33 +72,24 @@ def make_init(
   tx: optax.GradientTransformation,
   seed: int,
   *,
-  ema: MovingAverage = NO_AVERAGE,
+  ema_decay: float = 0.0,
 ) -> Callable[[], TrainState]:
   """Returns init(), which returns the state before the first step."""
 
   def init() -> TrainState:
-    key = jax.random.fold_in(jax.random.key(seed), INIT)
-    return first_state(task, task.init(key), tx, ema)
+    params = task.init(jax.random.fold_in(jax.random.key(seed), INIT))
+    return TrainState(
+      step=jnp.zeros((), jnp.int32),
+      params=params,
+      opt_state=tx.init(params),
+      nonfinite=jnp.zeros((), jnp.int32),
+      losses=spikes.init(),
+      # A copy: the state is donated, and may not have an array twice.
+      ema=jax.tree.map(jnp.copy, params) if ema_decay else (),
+      carried=task.carried.init(),
+    )
 
   return init
-
-
-def first_state(
-  task: Task,
-  params: Params,
-  tx: optax.GradientTransformation,
-  ema: MovingAverage,
-) -> TrainState:
-  """Returns the state before the first step; arguments as in make_init."""
-  return TrainState(
-    step=jnp.zeros((), jnp.int32),
-    params=params,
-    opt_state=tx.init(params),
-    nonfinite=jnp.zeros((), jnp.int32),
-    losses=spikes.init(),
-    ema=ema.init(params),
-    carried=task.carried.init(),
-  )
 
 
 def make_direction(
@@ -139,7 +129,7 @@ def make_step(
   accumulate: int,
   unfreeze: Callable[[jax.Array, Params], Params] = lambda step, update: update,
   gather: Callable[[Params], Params] = lambda params: params,
-  ema: MovingAverage = NO_AVERAGE,
+  ema_decay: float = 0.0,
   spike_sigma: float = 0.0,
 ) -> Callable[[TrainState, Batch], tuple[TrainState, Metrics]]:
   """Returns step(state, batch) -> (state, metrics), one update.
@@ -153,7 +143,7 @@ def make_step(
       depend on it.
     unfreeze: (step, update) -> the part of the update that is applied.
     gather: gathers parameters over devices for use (sharding.gather).
-    ema: the moving average of the parameters.
+    ema_decay: the decay of the moving average; 0 for none.
     spike_sigma: see spikes.add.
 
   A step whose loss or gradient norm is not finite, or whose loss is a spike,
@@ -182,7 +172,9 @@ def make_step(
         return jax.tree.map(lambda n, o: jnp.where(applies, n, o), new, old)
 
       params = jax.tree.map(lambda p, u: p - rate * u, state.params, update)
-      average = ema.update(state.step, state.ema, params)
+      average: Any = ()
+      if ema_decay:
+        average = _averaged(ema_decay, state.step, state.ema, params)
       carried = task.carried.update(state.carried, observed, state.step + 1)
       state = TrainState(
         step=state.step + 1,
@@ -202,6 +194,18 @@ def make_step(
     return state, _step_metrics(stats, batch["segment_ids"], finite, losses)
 
   return step
+
+
+def _averaged(decay: float, step, average: Params, params: Params) -> Params:
+  """Returns the exponential moving average of the weights after a step.
+
+  At step t, from 0, with d = min(decay, (1 + t) / (10 + t)), it becomes
+  d * average + (1 - d) * params. The smaller decay of the first steps, as in
+  TensorFlow's ExponentialMovingAverage, forgets the initial weights.
+  """
+  t = step.astype(jnp.float32)
+  share = 1 - jnp.minimum(decay, (1 + t) / (10 + t))
+  return jax.tree.map(lambda a, p: a + share * (p - a), average, params)
 
 
 def _step_metrics(stats: Metrics, segment_ids, finite, losses) -> Metrics:
@@ -241,12 +245,11 @@ def over_mesh(
   task, accumulate = gradient_cache.divide(task, config.train.accumulate)
   params = jax.eval_shape(lambda: task.init(jax.random.key(0)))
   tx, schedule = optimizer.of_task(config.optimizer, num_rates, params, task)
-  ema = moving_average.make(config.train.ema_decay)
-  first = functools.partial(first_state, task, tx=tx, ema=ema)
-  state = jax.eval_shape(first, params)._replace(fixed=task.fixed.shapes)
+  ema_decay = config.train.ema_decay
+  init = make_init(task, tx, config.seed, ema_decay=ema_decay)
+  state = jax.eval_shape(init)._replace(fixed=task.fixed.shapes)
   state = sharding.abstract(state, mesh)
   shardings = jax.tree.map(lambda x: x.sharding, state)
-  init = make_init(task, tx, config.seed, ema=ema)
   init = jax.jit(init, out_shardings=shardings._replace(fixed=()))
   trained, unfreeze = layerwise_rates.by_layer(config, task, params)
   common = {
@@ -264,7 +267,7 @@ def over_mesh(
     tx,
     rate_at,
     **common,
-    ema=ema,
+    ema_decay=ema_decay,
     spike_sigma=config.train.spike_sigma,
   )
   watch = watching.make_watch(

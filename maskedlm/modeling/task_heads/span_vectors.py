@@ -126,16 +126,6 @@ def _tokens_inside(first: SpanEnds, last: SpanEnds, length: int):
 # --- Token vectors by position in a span -----------------------------------
 
 
-class SameEnds(nn.Module):
-  """Uses the encoder's vectors for both ends (11.22)."""
-
-  cfg: EncoderConfig
-
-  def __call__(self, x):
-    """Maps x [N, D] to (start, end), [N, D] each."""
-    return x, x
-
-
 class FfnEnds(nn.Module):
   """Dense layers, one for first tokens and one for last (11.23, 11.24)."""
 
@@ -148,16 +138,6 @@ class FfnEnds(nn.Module):
     first = _dense(self.cfg, self.cfg.width, "start_dense")
     last = _dense(self.cfg, self.cfg.width, "end_dense")
     return act(first(x)), act(last(x))
-
-
-class PlainInside(nn.Module):
-  """Uses the encoder's vectors, without weights: for a mean."""
-
-  cfg: EncoderConfig
-
-  def __call__(self, x):
-    """Maps x [N, D] to (x, ())."""
-    return x, ()
 
 
 class ScoredInside(nn.Module):
@@ -188,16 +168,20 @@ class AttendedInside(nn.Module):
 
 
 class Representation(NamedTuple):
-  """A way of making a span's vector."""
+  """A way of making a span's vector; None: the encoder's vectors as they are.
 
-  ends: type[nn.Module]
-  inside: type[nn.Module]
+  Without `ends`, they are both ends (11.22); without `inside`, they have no
+  weights, for a mean.
+  """
+
+  ends: type[nn.Module] | None
+  inside: type[nn.Module] | None
   summary: Callable[[SpanComponents, SpanEnds, SpanEnds], Array]
 
 
 REPRESENTATIONS = {
-  "endpoints_mean": Representation(SameEnds, PlainInside, mean_summary),
-  "ffn_endpoints_mean": Representation(FfnEnds, PlainInside, mean_summary),
+  "endpoints_mean": Representation(None, None, mean_summary),
+  "ffn_endpoints_mean": Representation(FfnEnds, None, mean_summary),
   "self_attention": Representation(FfnEnds, ScoredInside, attention_summary),
   "self_attention_layer": Representation(
     FfnEnds, AttendedInside, layer_summary
@@ -216,9 +200,12 @@ class ComponentLayer(nn.Module):
     """Maps x [B, L, D] to components of width D."""
     representation = REPRESENTATIONS[self.representation]
     flat = x.reshape(-1, x.shape[-1])
-    start, end = representation.ends(self.cfg, name="ends")(flat)
-    # Checkpoints know its parameters by this name.
-    inside, weights = representation.inside(self.cfg, name="scores")(flat)
+    start = end = inside = flat
+    weights: tuple[Array, ...] = ()
+    if representation.ends:
+      start, end = representation.ends(self.cfg, name="ends")(flat)
+    if representation.inside:  # Checkpoints know its parameters by this name.
+      inside, weights = representation.inside(self.cfg, name="scores")(flat)
     return SpanComponents(
       start.reshape(x.shape),
       end.reshape(x.shape),

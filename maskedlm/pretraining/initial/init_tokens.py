@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import traverse_util
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Params
@@ -22,7 +23,7 @@ from maskedlm.data.tokenizers.vocabulary_map import token_spellings
 from maskedlm.data.word_vectors import files
 from maskedlm.data.word_vectors.files import WordVectors
 
-_TABLE = ("encoder", "embeddings", "token", "embedding")
+_TABLE = "encoder/embeddings/token/embedding"
 
 
 def check(config: Any, params: Params) -> None:
@@ -41,10 +42,8 @@ def check(config: Any, params: Params) -> None:
       f"init_tokens={path} beside init_from={config.init_from}, which has "
       "embeddings of its own: leave one of them out."
     )
-  table = params
-  for name in _TABLE:
-    table = table.get(name, {})
-  if not hasattr(table, "shape"):
+  table = traverse_util.flatten_dict(params, sep="/").get(_TABLE)
+  if table is None:
     raise ConfigError(
       f"init_tokens={path}: this model has no embeddings of tokens; leave it "
       "out."
@@ -79,13 +78,9 @@ def initial_tokens(
       f"token embeddings of {path}: {len(places):,} of "
       f"{tokenizer.vocab_size:,} tokens; initialized: the others"
     )
-    *parents, last = _TABLE
-    changed = tree = dict(fresh)
-    for name in parents:
-      tree[name] = dict(tree[name])
-      tree = tree[name]
-    tree[last] = replace_rows(tree[last], places, found.values)
-    return changed
+    flat = traverse_util.flatten_dict(fresh, sep="/")
+    flat[_TABLE] = replace_rows(flat[_TABLE], places, found.values)
+    return traverse_util.unflatten_dict(flat, sep="/")
 
   return begin
 

@@ -64,9 +64,9 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   masks = make_masking(corpus, length, options)
 
   def row_flops(attended: float | None) -> float:
-    P = masks.num_predictions
-    head = flops.sbo_flops(cfg, num_predictions=P, place_width=PLACE_WIDTH)
-    return head + flops.train_flops(
+    P, D, E = masks.num_predictions, cfg.width, cfg.embedding_size
+    head = (2 * D + PLACE_WIDTH) * D + D * E + E * cfg.vocab_size  # SboHead.
+    return 6.0 * P * head + flops.train_flops(
       cfg, length, num_predictions=P, attended=attended
     )
 
