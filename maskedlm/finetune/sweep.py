@@ -29,24 +29,6 @@ class Setting(NamedTuple):
   epochs: float
 
 
-class Scores(NamedTuple):
-  """A metric of a setting's runs, on one file."""
-
-  values: tuple[float, ...]  # In the order of the seeds.
-  mean: float
-  stddev: float  # Sample standard deviation; 0 for one run.
-
-
-class Summary(NamedTuple):
-  """The results of a setting's runs, by the task's metric."""
-
-  setting: Setting
-  scores: Scores
-  median: float
-  degenerate: int  # Number of runs whose training loss never fell.
-  also_scored: Mapping[str, Scores]  # The same of each of data.also_score.
-
-
 def sweep(config: FinetuneConfig, workdir: pathlib.Path) -> dict[str, Any]:
   """Runs the grid and prints the table; returns the best run's result.
 
@@ -100,16 +82,7 @@ def sweep(config: FinetuneConfig, workdir: pathlib.Path) -> dict[str, Any]:
     "metric": metric,
     "diverged": list(diverged),
     "best": run_folder(setting, seed),
-    "settings": [
-      {
-        "setting": s.setting._asdict(),
-        **s.scores._asdict(),
-        "median": s.median,
-        "degenerate": s.degenerate,
-        "also_scored": {n: x._asdict() for n, x in s.also_scored.items()},
-      }
-      for s in summaries
-    ],
+    "settings": summaries,
   }
   output_files.write_json(workdir / "sweep.json", written)
   return best
@@ -132,34 +105,43 @@ def run_folder(setting: Setting, seed: int) -> str:
   return f"lr{rate:g}-b{size}-e{epochs:g}-seed{seed}"
 
 
-def summarise_runs(setting: Setting, results: Sequence[Mapping]) -> Summary:
-  """Returns the summary of a setting's runs, given their results."""
+def summarise_runs(
+  setting: Setting, results: Sequence[Mapping]
+) -> dict[str, Any]:
+  """Returns the summary of a setting's runs, as sweep.json has it.
+
+  It has the "setting"; the "values" of the task's metric in the order of the
+  seeds, their "mean", "stddev" (of a sample; 0 for one run) and "median"; how
+  many runs are "degenerate", as their training loss never fell; and
+  "also_scored", the first three for each of data.also_score.
+  """
   metric = results[0]["best_metric"]
   scores = _scores(results, metric)
-  return Summary(
-    setting,
-    scores,
-    median=float(np.median(scores.values)),
-    degenerate=sum(bool(r["degenerate"]) for r in results),
-    also_scored={
+  return {
+    "setting": setting._asdict(),
+    **scores,
+    "median": float(np.median(scores["values"])),
+    "degenerate": sum(bool(r["degenerate"]) for r in results),
+    "also_scored": {
       name: _scores([r["also_scored"][name] for r in results], metric)
       for name in results[0].get("also_scored", {})
     },
-  )
+  }
 
 
-def _scores(results: Sequence[Mapping], metric: str) -> Scores:
-  values = tuple(float(r[metric]) for r in results)
+def _scores(results: Sequence[Mapping], metric: str) -> dict[str, Any]:
+  values = [float(r[metric]) for r in results]
   with np.errstate(invalid="ignore"):  # Of infinite values.
     deviation = np.std(values, ddof=1) if len(values) > 1 else 0.0
-  return Scores(values, float(np.mean(values)), float(deviation))
+  mean = float(np.mean(values))
+  return {"values": values, "mean": mean, "stddev": float(deviation)}
 
 
 def _rank(value: float) -> float:
   return -math.inf if math.isnan(value) else value  # NaN is never the best.
 
 
-def format_table(summaries: Sequence[Summary], metric: str) -> list[str]:
+def format_table(summaries: Sequence[Mapping], metric: str) -> list[str]:
   """Returns a Markdown table with a row for each setting.
 
   For the files of data.also_score, it has the mean and deviation of the runs;
@@ -167,15 +149,17 @@ def format_table(summaries: Sequence[Summary], metric: str) -> list[str]:
   """
   columns = ["learning rate", "batch", "epochs", "runs", f"{metric}: mean"]
   columns += ["sd", "median", "best", "degenerate"]
-  for name in summaries[0].also_scored if summaries else ():
+  for name in summaries[0]["also_scored"] if summaries else ():
     columns += [f"{pathlib.Path(name).name}: mean", "sd"]
   rows = []
-  for (rate, size, epochs), scores, median, degenerate, also in summaries:
-    best = max(scores.values, key=_rank)
-    row = [f"{rate:g}", size, f"{epochs:g}", len(scores.values)]
-    row += [f"{x:.4f}" for x in (scores.mean, scores.stddev, median, best)]
-    row.append(degenerate)
-    for of_file in also.values():
-      row += [f"{of_file.mean:.4f}", f"{of_file.stddev:.4f}"]
+  for x in summaries:
+    rate, size, epochs = x["setting"].values()
+    row = [f"{rate:g}", size, f"{epochs:g}", len(x["values"])]
+    best = max(x["values"], key=_rank)
+    figures = (x["mean"], x["stddev"], x["median"], best)
+    row += [f"{figure:.4f}" for figure in figures]
+    row.append(x["degenerate"])
+    for of_file in x["also_scored"].values():
+      row += [f"{of_file['mean']:.4f}", f"{of_file['stddev']:.4f}"]
     rows.append(row)
   return console.markdown_table(columns, rows)

@@ -36,30 +36,12 @@ def nsp_batches(config, corpus, shard, *, short_share, pack=False) -> Batches:
     CorpusError: a split has fewer than two documents of two or more tokens.
   """
   read = fitting_pairs if pack else next_sentence_pairs
-  return _batches(read, config, corpus, shard, short_share, pack, documents=2)
-
-
-def sop_batches(config, corpus, shard, *, short_share, pack=False) -> Batches:
-  """Returns batches for sentence-order prediction (see sentence_order_pairs).
-
-  Arguments and errors as for nsp_batches, but one document is enough.
-  """
-  read = sentence_order_pairs
-  return _batches(read, config, corpus, shard, short_share, pack)
-
-
-def adjacent_batches(
-  config, corpus, shard, *, short_share, pack=False
-) -> Batches:
-  """Returns batches of two consecutive segments without labels (ELECTRA).
-
-  Arguments and errors as for nsp_batches, but one document is enough.
-  """
-  return _batches(adjacent_pairs, config, corpus, shard, short_share, pack)
+  options = {"short_share": short_share, "pack": pack, "documents": 2}
+  return _batches(read, config, corpus, shard, **options)
 
 
 def _batches(
-  read_pairs, config, corpus, shard, short_share, pack, documents=1
+  read_pairs, config, corpus, shard, *, short_share, pack=False, documents=1
 ) -> Batches:
   def open_source(corpus, name, length, seed):
     options = {"length": length, "short_share": short_share, "seed": seed}
@@ -197,6 +179,12 @@ def adjacent_pairs(
 ) -> dict[str, np.ndarray]:
   """Returns next_sentence_pairs with B always next, and without nsp_labels."""
   return _fitted(rows, row, epoch, *_halves(rows, row, epoch), special)
+
+
+# Batches of these two. Arguments and errors are those of nsp_batches, but one
+# document is enough.
+sop_batches = functools.partial(_batches, sentence_order_pairs)
+adjacent_batches = functools.partial(_batches, adjacent_pairs)
 
 
 def _halves(rows: PairTable, row, epoch):

@@ -117,7 +117,7 @@ def make_application(setup: Setup) -> Application:
     outputs=parser.outputs,
     decode=by_example(parser.predict),
     score=lambda examples, predictions: metrics.evaluate(
-      _trees(examples), _predicted(predictions)
+      examples, _predicted(predictions)
     ),
     best="las",
     has_label=GOLD.has,
@@ -233,10 +233,6 @@ class Parser(NamedTuple):
     }
 
 
-def _trees(examples: Sequence[Example]) -> list[metrics.Tree]:
-  return [metrics.Tree(x.heads, x.labels) for x in examples]
-
-
 def _predicted(predictions: Sequence[Prediction]) -> list[metrics.Tree]:
   return [metrics.Tree(p["heads"], p["labels"]) for p in predictions]
 
@@ -248,12 +244,8 @@ def format_tables(
 
   The official script, conll18_ud_eval.py, reads the last two.
   """
-  gold = _trees(examples)
-  counts = metrics.count_arcs(gold, _predicted(predictions))
-  trees = (
-    conllu.format_sentence(x, *tree)
-    for x, tree in zip(examples, gold, strict=True)
-  )
+  counts = metrics.count_arcs(examples, _predicted(predictions))
+  trees = (conllu.format_sentence(x, x.heads, x.labels) for x in examples)
   return {
     "report.txt": entity_metrics.format_table(counts, "label"),
     "gold.conllu": "".join(f"{tree}\n" for tree in trees),

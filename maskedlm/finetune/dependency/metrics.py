@@ -13,11 +13,13 @@ recall and F1 are equal where the words are the gold ones, as they are here.)
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from maskedlm.finetune.common.entity_metrics import MatchCounts, count_matches
 
 
 class Tree(NamedTuple):
-  """The heads (0 for the root) and the labels of the words of a sentence."""
+  """The heads (0 for the root) and the labels of a sentence, as an Example."""
 
   heads: Sequence[int]
   labels: Sequence[str]
@@ -32,28 +34,22 @@ def evaluate(
   and complete_match is the share of sentences in which all that las counts is
   right.
   """
-  heads, both, whole, labels, complete = [], [], [], [], []
+  right = []  # [words, 3] of each sentence: head, label, label with subtype.
   for truth, found in zip(gold, predicted, strict=True):
-    right = [a == b for a, b in zip(truth.heads, found.heads, strict=True)]
-    same, exact = (
-      [
-        shown(a) == shown(b)
-        for a, b in zip(truth.labels, found.labels, strict=True)
-      ]
-      for shown in (universal, str)
+    words = zip(
+      truth.heads, found.heads, truth.labels, found.labels, strict=True
     )
-    arcs = [a and b for a, b in zip(right, same, strict=True)]
-    heads += right
-    labels += same
-    both += arcs
-    whole += [a and b for a, b in zip(right, exact, strict=True)]
-    complete.append(all(arcs))
+    each = [
+      (a == b, universal(x) == universal(y), x == y) for a, b, x, y in words
+    ]
+    right.append(np.array(each, bool).reshape(-1, 3))
+  heads, labels, exact = np.concatenate(right).T
   return {
-    "las": _share(both),
-    "uas": _share(heads),
-    "las_subtypes": _share(whole),
-    "label_accuracy": _share(labels),
-    "complete_match": _share(complete),
+    "las": float(np.mean(heads & labels)),
+    "uas": float(np.mean(heads)),
+    "las_subtypes": float(np.mean(heads & exact)),
+    "label_accuracy": float(np.mean(labels)),
+    "complete_match": float(np.mean([x[:, :2].all() for x in right])),
   }
 
 
@@ -66,7 +62,7 @@ def count_arcs(
   """
 
   def arcs(tree: Tree) -> list[tuple[str, int, int]]:
-    words = enumerate(zip(*tree, strict=True))
+    words = enumerate(zip(tree.heads, tree.labels, strict=True))
     return [(universal(label), i, head) for i, (head, label) in words]
 
   pairs = zip(gold, predicted, strict=True)
@@ -76,7 +72,3 @@ def count_arcs(
 def universal(label: str) -> str:
   """Returns a label without its subtype: nmod of nmod:poss."""
   return label.split(":")[0]
-
-
-def _share(right: Sequence[bool]) -> float:
-  return sum(right) / max(len(right), 1)

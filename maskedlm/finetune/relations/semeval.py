@@ -4,12 +4,11 @@ Hendrickx et al. 2010 (https://aclanthology.org/S10-1006): how are two nominals
 of a sentence related? By one of nine relations, in either direction, or Other.
 """
 
-from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from maskedlm.data.labelled.formats.relations import RELATION
 from maskedlm.finetune.common import entity_metrics
+from maskedlm.finetune.common.entity_metrics import MatchCounts
 
 
 def strip_direction(relation: str) -> str:
@@ -32,39 +31,24 @@ def directed_labels(relations: Sequence[str], *, other: str) -> list[str]:
   return [other] * (other in labels) + sorted(labels - {other})
 
 
-class RelationCounts(NamedTuple):
-  """Numbers of examples of a relation, both directions together."""
-
-  correct: int  # Both relation and direction are correct.
-  reversed: int  # The relation is correct, but not its direction.
-  predicted: int  # In either direction.
-  gold: int
-
-  @property
-  def scores(self) -> tuple[float, float, float]:
-    """(precision, recall, F1); a wrong direction counts against both."""
-    found = entity_metrics.MatchCounts(self.correct, self.predicted, self.gold)
-    return found.precision, found.recall, found.f1
-
-
 def count_relations(
-  gold: Sequence[str], predicted: Sequence[str], *, other: str = ""
-) -> dict[str, RelationCounts]:
-  """Returns the counts of each relation in gold except `other`, sorted."""
-  pairs = [
-    (strip_direction(g), strip_direction(p), g == p)
-    for g, p in zip(gold, predicted, strict=True)
-  ]
-  actual = Counter(g for g, _, _ in pairs)
-  proposed = Counter(p for _, p, _ in pairs)
-  right = Counter(g for g, _, same in pairs if same)
-  backwards = Counter(g for g, p, same in pairs if g == p and not same)
-  return {
-    name: RelationCounts(
-      right[name], backwards[name], proposed[name], actual[name]
-    )
-    for name in sorted(set(actual) - {other})
-  }
+  gold: Sequence[str],
+  predicted: Sequence[str],
+  *,
+  other: str = "",
+  directed: bool = True,
+) -> dict[str, MatchCounts]:
+  """Returns the counts of each relation in gold except `other`, sorted.
+
+  Both directions count together; if `directed`, the wrong one isn't correct.
+  """
+
+  def items(relation: str) -> list[tuple[str, str]]:
+    return [(strip_direction(relation), relation if directed else "")]
+
+  pairs = zip(map(items, gold), map(items, predicted), strict=True)
+  counts = entity_metrics.count_matches(pairs)
+  return {n: c for n, c in counts.items() if c.gold and n != other}
 
 
 def evaluate_relations(
@@ -78,24 +62,13 @@ def evaluate_relations(
   and recall are means as well; micro_f1 counts all relations together;
   undirected_f1 is f1 without directions; accuracy is over all labels.
   """
-  counts = list(count_relations(gold, predicted, other=other).values())
-  each = [c.scores for c in counts]
-  precision, recall, f1 = (_mean([x[i] for x in each]) for i in range(3))
-  together = entity_metrics.MatchCounts(
-    correct=sum(c.correct for c in counts),
-    predicted=sum(c.predicted for c in counts),
-    gold=sum(c.gold for c in counts),
-  )
-  undirected = [
-    entity_metrics.MatchCounts(c.correct + c.reversed, c.predicted, c.gold).f1
-    for c in counts
-  ]
+  counts = count_relations(gold, predicted, other=other)
+  undirected = count_relations(gold, predicted, other=other, directed=False)
+  each = [c.scores() for c in counts.values()]
   return {
-    "f1": f1,
-    "precision": precision,
-    "recall": recall,
-    "micro_f1": together.f1,
-    "undirected_f1": _mean(undirected),
+    **{n: _mean([x[n] for x in each]) for n in ("f1", "precision", "recall")},
+    "micro_f1": entity_metrics.sum_counts(counts).f1,
+    "undirected_f1": _mean([c.f1 for c in undirected.values()]),
     "accuracy": _mean([g == p for g, p in zip(gold, predicted, strict=True)]),
   }
 
@@ -105,9 +78,12 @@ def format_report(gold: Sequence[str], predicted: Sequence[str]) -> str:
   lines = [
     "relation\tright\twrong direction\tpredicted\tgold\tprecision\trecall\tf1"
   ]
-  for name, counts in count_relations(gold, predicted).items():
-    figures = "\t".join(f"{x:.4f}" for x in counts.scores)
-    lines.append("\t".join([name, *map(str, counts), figures]))
+  undirected = count_relations(gold, predicted, directed=False)
+  for name, c in count_relations(gold, predicted).items():
+    wrong = undirected[name].correct - c.correct
+    counts = map(str, (c.correct, wrong, c.predicted, c.gold))
+    figures = (f"{x:.4f}" for x in (c.precision, c.recall, c.f1))
+    lines.append("\t".join([name, *counts, *figures]))
   return "\n".join([*lines, ""])
 
 

@@ -28,9 +28,15 @@ def test_the_official_score_by_hand():
   Other), 4 gold. Message-Topic: 1 correct, 0 reversed, 4 predicted, 3 gold.
   """
   assert semeval.count_relations(GOLD, FOUND, other="Other") == {
-    "Cause-Effect": (2, 1, 5, 4),
-    "Message-Topic": (1, 0, 4, 3),
+    "Cause-Effect": (2, 5, 4),
+    "Message-Topic": (1, 4, 3),
   }
+  _, *lines = semeval.format_report(GOLD, FOUND).splitlines()
+  assert [line.split("\t")[:5] for line in lines] == [
+    ["Cause-Effect", "2", "1", "5", "4"],
+    ["Message-Topic", "1", "0", "4", "3"],
+    ["Other", "1", "0", "2", "4"],
+  ]
   p1, r1, p2, r2 = 2 / 5, 2 / 4, 1 / 4, 1 / 3
   f1, f2 = 2 * p1 * r1 / (p1 + r1), 2 * p2 * r2 / (p2 + r2)
   # Without directions 3 of Cause-Effect are correct.
