@@ -71,7 +71,7 @@ def layout_of(options: FileOptions) -> FileLayout:
   """Returns the columns, labels and metric that the options specify.
 
   Raises:
-    ConfigError: the layout is unknown, or has classes despite regression=True.
+    ConfigError: the layout has classes despite regression=True.
   """
   if options.regression and options.labels:
     raise ConfigError(
@@ -81,7 +81,7 @@ def layout_of(options: FileOptions) -> FileLayout:
     best = "pearson_spearman" if options.regression else "accuracy"
     layout = OWN_LAYOUTS[options.layout]._replace(best=best)
   else:
-    layout = glue.get_layout(options.layout)
+    layout = glue.LAYOUTS[options.layout]
     if options.regression and not layout.regression:
       raise ConfigError(
         f"task.regression=True: the labels of {options.layout} are classes; "

@@ -21,6 +21,7 @@ from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled.formats import squad
 from maskedlm.data.labelled.formats.questions import Example
 from maskedlm.finetune.common.head import Heads
+from maskedlm.finetune.common.labels import Gold
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -77,13 +78,16 @@ class Options:
   )
 
 
+GOLD = Gold("answers", '[{"text": ..., "answer_start": ...}]')
+
+
 def describe_labels(examples: Sequence[Example]) -> dict[str, Any]:
   """Returns the number of training questions, and of those without an answer.
 
   Raises:
     DataError: the file has no answers, or no question has one.
   """
-  squad.gold_answers(examples)
+  GOLD.of(examples)
   impossible = sum(not example.answers for example in examples)
   if impossible == len(examples):
     count = counted(len(examples), "question")
@@ -126,7 +130,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     score=reader.score,
     best="f1",
     calibrate=reader.calibrate,
-    require_labels=squad.gold_answers,
+    require_labels=GOLD.of,
   )
 
 
@@ -213,7 +217,7 @@ class Reader(NamedTuple):
     if threshold is None:
       predictions = self.decode(examples, rows, outputs, {})
       threshold = metrics.calibrate_threshold(
-        squad.gold_answers(examples), *_non_null(examples, predictions)
+        _gold_texts(examples), *_non_null(examples, predictions)
       )
     return {"null_threshold": threshold}
 
@@ -221,7 +225,7 @@ class Reader(NamedTuple):
     self, examples: Sequence[Example], predictions: Sequence[Prediction]
   ) -> dict[str, float]:
     """Returns the scores of SQuAD's script, of 2.0 if options say so."""
-    gold = squad.gold_answers(examples)
+    gold = _gold_texts(examples)
     pairs = zip(examples, predictions, strict=True)
     answers = {e.id: p["answer"] for e, p in pairs}
     if not self.options.allow_impossible:
@@ -230,6 +234,12 @@ class Reader(NamedTuple):
       **metrics.evaluate_v2(gold, answers),
       **metrics.best_thresholds(gold, *_non_null(examples, predictions)),
     }
+
+
+def _gold_texts(examples: Sequence[Example]) -> dict[str, list[str]]:
+  """Returns {id: gold answers}, for the metrics."""
+  answers = zip(examples, GOLD.of(examples), strict=True)
+  return {x.id: [answer.text for answer in found] for x, found in answers}
 
 
 def _question_room(options: Options, length: int, *, specials: int) -> int:
@@ -320,7 +330,7 @@ def format_tables(
     **squad.write_predictions(predictions),
     **metrics.format_error_tables(
       {example.id: example.question for example in examples},
-      squad.gold_answers(examples),
+      _gold_texts(examples),
       {prediction["id"]: prediction["answer"] for prediction in predictions},
       metrics.score_v2 if is_v2 else metrics.score_v1,
     ),

@@ -17,6 +17,7 @@ from maskedlm.data.labelled.formats import glue, texts
 from maskedlm.data.labelled.formats.texts import Example
 from maskedlm.data.labelled.text_lines import Text
 from maskedlm.finetune.common import label_metrics
+from maskedlm.finetune.common.labels import Gold
 from maskedlm.inference.vectors import (
   similarity,
   standardise,
@@ -155,7 +156,7 @@ def correlate_with_scores(
       for name, f in of_layer.items():
         y = f(x[:, n])
         cosines[n][name].append(similarity.cosine(y[::2], y[1::2]))
-  gold = texts.gold_labels(pairs)
+  gold = Gold("label", "a score").of(pairs)
   frequent = word_frequencies.log_frequencies(
     [f"{pair.text} {pair.text_b}" for pair in pairs], counts
   )
@@ -183,6 +184,6 @@ def read_pairs(path: str) -> list[Example]:
   Raises:
     DataError: the file has another format, or a score is not a number.
   """
-  examples = texts.read_examples(str(path), glue.get_layout("stsb"))
-  texts.gold_labels(examples)  # All have one.
+  examples = texts.read_examples(str(path), glue.LAYOUTS["stsb"])
+  Gold("label", "a score").of(examples)  # All have one.
   return examples

@@ -7,7 +7,6 @@ gluebenchmark.com, or with the same columns from elsewhere (TFDS, a subset).
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from maskedlm.core.errors import ConfigError, did_you_mean
 from maskedlm.data.labelled.formats.texts import FileLayout, write_predictions
 from maskedlm.data.labelled.labels import NO_LABEL, NO_NUMBER
 
@@ -88,21 +87,6 @@ FOLDERS = {
 TASKS = tuple(FOLDERS)
 # Submissions whose file is not named after the folder.
 _FILES = {"": "predictions", "mnli": "MNLI-m", "mnli_mm": "MNLI-mm", "ax": "AX"}
-
-
-def get_layout(task: str) -> FileLayout:
-  """Returns the layout of a GLUE task.
-
-  Raises:
-    ConfigError: there is no such task.
-  """
-  if task not in LAYOUTS:
-    raise ConfigError(
-      f"task.layout={task!r} is no task of GLUE"
-      f"{did_you_mean(task, (*LAYOUTS, 'columns', 'texts'))}; known: "
-      f"{', '.join(LAYOUTS)}, or columns or texts for files of your own."
-    )
-  return LAYOUTS[task]
 
 
 def write_submission(

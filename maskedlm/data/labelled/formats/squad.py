@@ -227,21 +227,6 @@ def parse_question(line: str) -> Example:
   return Example(objects.encodable(question), objects.encodable(context))
 
 
-def gold_answers(examples: Sequence[Example]) -> dict[str, list[str]]:
-  """Returns {id: gold answers}, for the metrics.
-
-  Raises:
-    DataError: the answers of a question are unknown.
-  """
-  for example in examples:
-    if example.answers is None:
-      raise DataError(
-        f"{example.where or 'input'}: no answers; expected "
-        '[{"text": ..., "answer_start": ...}].'
-      )
-  return {x.id: [answer.text for answer in x.answers] for x in examples}
-
-
 # --- Files of predictions ---
 
 

@@ -130,9 +130,7 @@ def read_examples(
     label, why = read_label(record, layout)
     return Example(text, text_b, label, record.where, why)
 
-  first = next(records, None)
-  if first is None:
-    return []
+  first = next(records)
   _report_second_text(first, layout)
   examples = [*bad_rows.each(read, itertools.chain([first], records))]
   tables.report_odd(odd)
@@ -215,18 +213,6 @@ def _number(label: str, where: str) -> float:
       f"{where}: score {label!r:.60} is not a number; expected one such as 3.8."
     )
   return value
-
-
-def gold_labels(examples: Sequence[Example]) -> list[Any]:
-  """Returns the label of each example.
-
-  Raises:
-    DataError: an example has no label; the message is its `no_label`.
-  """
-  for example in examples:
-    if example.label is None:
-      raise DataError(example.no_label or "an example has no label.")
-  return [example.label for example in examples]
 
 
 # --- predict ---

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled.formats import label_lists
-from maskedlm.data.labelled.formats.texts import FileLayout, gold_labels
+from maskedlm.data.labelled.formats.texts import FileLayout
+from maskedlm.finetune.common.labels import Gold
 
 LAYOUT = FileLayout(("text",), ("text_b",), alone=True, label=("labels",))
 
@@ -70,7 +71,7 @@ def test_files(tmp_path):
     (None, None),
   ]
   with pytest.raises(DataError, match=r"a\.jsonl:2: label '' means no label"):
-    gold_labels(found)
+    Gold("label", "").of(found)
 
 
 def test_a_column_for_each_label(tmp_path):
@@ -83,7 +84,7 @@ def test_a_column_for_each_label(tmp_path):
   assert gold == [("toxic",), (), ("a threat, or not", "toxic"), None]
   found = read(tmp_path / "b.jsonl", '{"text": "a"}\n', columns=columns)
   with pytest.raises(DataError, match=r"b\.jsonl:1: no 'toxic'; there are"):
-    gold_labels(found)  # A test set.
+    Gold("label", "").of(found)  # A test set.
 
 
 def test_another_separator_is_noticed():

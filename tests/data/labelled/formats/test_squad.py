@@ -8,6 +8,7 @@ from helpers.squad_files import CONTEXT, question, read
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled.formats import squad
 from maskedlm.data.labelled.formats.questions import Example, GoldAnswer
+from maskedlm.finetune.question_answering import question_answering
 
 
 def write(path, *questions, context=CONTEXT):
@@ -42,7 +43,7 @@ def test_read(path):
     ),
   ]
   assert found[0].context is found[1].context  # All examples share one string.
-  assert squad.gold_answers(found) == {
+  assert {x.id: [a.text for a in x.answers] for x in found} == {
     "q1": ["Bob", "Bob, of Köln"],
     "q2": ["😀"],
   }
@@ -111,7 +112,7 @@ def test_files_without_answers_can_only_be_predicted(path):
   found = read(write(path, *bare))
   assert [e.answers for e in found] == [None, None]
   with pytest.raises(DataError, match=r"question q1: no answers; expected"):
-    squad.gold_answers(found)
+    question_answering.GOLD.of(found)
 
 
 # --- Input of predict, official output ---
