@@ -36,13 +36,6 @@ KEPT, EQUAL, SIMILAR = range(3)  # Status of a document.
 BLOCK = 1 << 12  # Shingles hashed at a time.
 
 
-class Bands(NamedTuple):
-  """Numbers of bands, and of hashes in each."""
-
-  count: int  # b
-  rows: int  # r
-
-
 class Signatures(NamedTuple):
   """Hashes of n documents, by which duplicates are found."""
 
@@ -56,15 +49,15 @@ def is_enabled(options) -> bool:
   return bool(options.deduplicate or options.near_duplicates)
 
 
-def choose_bands(threshold: float) -> Bands:
-  """Returns the b bands of r hashes with (1/b)^(1/r) nearest to the threshold.
+def choose_bands(threshold: float) -> tuple[int, int]:
+  """Returns (b, r) of b bands of r hashes, (1/b)^(1/r) nearest the threshold.
 
   There are as many bands as HASHES allows; none if the threshold is 0.
   """
   if not threshold:
-    return Bands(0, 0)
-  choices = [Bands(HASHES // rows, rows) for rows in range(1, HASHES + 1)]
-  return min(choices, key=lambda c: abs(c.count ** (-1 / c.rows) - threshold))
+    return 0, 0
+  choices = [(HASHES // r, r) for r in range(1, HASHES + 1)]
+  return min(choices, key=lambda c: abs(c[0] ** (-1 / c[1]) - threshold))
 
 
 def compute_signatures(

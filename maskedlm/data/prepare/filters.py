@@ -29,20 +29,11 @@ def keep(
   Raises:
     ConfigError: languages can't be identified, or this one is not known.
   """
-  judge = make_judge(options, language)
-  for lines in documents:
-    if reason := judge(" ".join(lines)):
-      report[f"documents left out: {reason}"] += 1
-    else:
-      yield lines
-
-
-def make_judge(options, language: str) -> Callable[[str], str]:
-  """Returns a function of a text: why it is left out, or ""."""
   low, high, most = options.min_words, options.max_words, options.max_repetition
   identify = make_identifier(language) if options.keep_language else None
 
   def judge(text: str) -> str:
+    """Returns why a text is left out, or ""."""
     if low or high or most < 1:
       words = word_hashes.word_hashes(text)
       if len(words) < low:
@@ -57,7 +48,11 @@ def make_judge(options, language: str) -> Callable[[str], str]:
         return "another language"
     return ""
 
-  return judge
+  for lines in documents:
+    if reason := judge(" ".join(lines)):
+      report[f"documents left out: {reason}"] += 1
+    else:
+      yield lines
 
 
 def repetition(words: np.ndarray) -> float:

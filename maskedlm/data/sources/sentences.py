@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import sentencex
 
-from maskedlm.core.errors import CorpusError, check_name
+from maskedlm.core.errors import CorpusError
 
 MAX_SENTENCE = 4_000  # Characters; a longer sentence becomes several.
 
@@ -38,9 +38,8 @@ def find_sentences(
     report: counts the cuts in sentences over MAX_SENTENCE characters.
 
   Raises:
-    CorpusError: the mode is unknown, or the language is not a code.
+    CorpusError: the language is not a code.
   """
-  check_name("corpus.sentences", mode, ("split", "lines", "whole"), CorpusError)
   limits = {"lines": MAX_SENTENCE, "whole": sys.maxsize}
   if mode in limits:
     cut = functools.partial(cut_text, limit=limits[mode], what="sentences")

@@ -34,11 +34,6 @@ class WordVectors(NamedTuple):
   values: np.ndarray  # [V, D] float32.
 
 
-class _Header(NamedTuple):
-  count: int | None  # V; None without a header.
-  width: int  # D.
-
-
 def read_word_vectors(
   path: str, *, most: int = 0, log: Callable[[str], None]
 ) -> WordVectors:
@@ -56,8 +51,7 @@ def read_word_vectors(
   """
   if not pathlib.Path(path).is_file():
     raise ConfigError(f"{path}: no such file; {_EXPECTED}.")
-  read, header = _open(path)
-  entries = read(path, header)
+  entries, expected = _open(path)
   values: dict[str, np.ndarray] = {}
   again: list[str] = []
   for word, value in itertools.islice(entries, most) if most else entries:
@@ -66,9 +60,9 @@ def read_word_vectors(
     else:
       values[word] = value
   count = len(values) + len(again)
-  if header.count and count != min(header.count, most or header.count):
+  if expected and count != min(expected, most or expected):
     raise DataError(
-      f"{path}: its first line says {header.count:,} words, but it has "
+      f"{path}: its first line says {expected:,} words, but it has "
       f"{count:,}: fetch it again, or correct that line."
     )
   if again:
@@ -96,28 +90,28 @@ def write_word_vectors(path: str | pathlib.Path, made: WordVectors) -> None:
       file.write(f"{word} {form % tuple(value)}\n".encode())
 
 
-def _open(path: str) -> tuple[Callable[..., Iterator[Entry]], _Header]:
-  """Returns the reader for a file, and what its beginning says."""
+def _open(path: str) -> tuple[Iterator[Entry], int]:
+  """Returns the entries, and how many the first line says, or 0 without."""
   head = next(_blocks(path), b"")
   if not head.strip():
     raise DataError(f"{path}: the file is empty; {_EXPECTED}.")
   if found := _HEADER.match(head):
-    header = _Header(*map(int, found.groups()))
-    if not all(header):
+    count, width = map(int, found.groups())
+    if not (count and width):
       raise DataError(
-        f"{path}: its first line says {header.count} words of {header.width} "
-        "numbers; expected at least one of either."
+        f"{path}: its first line says {count} words of {width} numbers; "
+        "expected at least one of either."
       )
-    is_binary = not _is_line(head[found.end() :], header.width)
-    is_binary = is_binary and _CONTROL.search(head)
-    return (_binary if is_binary else _text), header
+    if _CONTROL.search(head) and not _is_line(head[found.end() :], width):
+      return _binary(path, width), count
+    return _text(path, width, skip=1), count
   if _CONTROL.search(head):
     raise DataError(f"{path} is neither text nor word2vec's; {_EXPECTED}.")
   first = head.partition(b"\n")[0].rstrip()
   width = len(first.split(b" ")) - 1
   if width < 1:
     raise DataError(f"{path}:1: {first[:40]!r} has no number; {_EXPECTED}.")
-  return _text, _Header(None, width)
+  return _text(path, width), 0
 
 
 def _blocks(path: str) -> Iterator[bytes]:
@@ -136,38 +130,38 @@ def _is_line(data: bytes, width: int) -> bool:
     return False
 
 
-def _text(path: str, header: _Header) -> Iterator[Entry]:
+def _text(path: str, width: int, *, skip: int = 0) -> Iterator[Entry]:
   lines = text_lines.read_lines(path)
-  for number, line in itertools.islice(lines, header.count is not None, None):
+  for number, line in itertools.islice(lines, skip, None):
     if not line.strip():
       continue
     # From the right, since words of GloVe may have spaces.
-    word, *numbers = line.rstrip(" \r").rsplit(" ", header.width)
+    word, *numbers = line.rstrip(" \r").rsplit(" ", width)
     try:
       value = np.array(numbers, np.float32)
     except ValueError:
       value = np.zeros(0)
-    is_whole = word and len(value) == header.width
+    is_whole = word and len(value) == width
     if not (is_whole and np.isfinite(value).all()):
       raise DataError(
-        f"{path}:{number}: {line!r:.40} is not a word and {header.width} "
+        f"{path}:{number}: {line!r:.40} is not a word and {width} "
         "numbers, as the file's beginning has; correct or remove the line."
       )
     yield word, value
 
 
-def _binary(path: str, header: _Header) -> Iterator[Entry]:
+def _binary(path: str, width: int) -> Iterator[Entry]:
   left, count = b"", 0
   for i, block in enumerate(_blocks(path)):
     left += block
     begin = left.index(b"\n") + 1 if i == 0 else 0
     while (space := left.find(b" ", begin)) >= 0:
-      end = space + 1 + 4 * header.width
+      end = space + 1 + 4 * width
       if end > len(left):
         break
       count += 1
       word = left[begin:space].lstrip(b"\n")  # Not all programs write it.
-      value = np.frombuffer(left, "<f4", header.width, space + 1)
+      value = np.frombuffer(left, "<f4", width, space + 1)
       if not (word and np.isfinite(value).all()):
         raise DataError(
           f"{path}: word {count:,}, {word!r:.40}, is empty or has a number "
@@ -186,5 +180,5 @@ def _binary(path: str, header: _Header) -> Iterator[Entry]:
   if left.strip(b"\n"):
     raise DataError(
       f"{path}: {len(left):,} bytes follow word {count:,} and are no whole "
-      f"vector of {header.width} numbers: the file is damaged; fetch it again."
+      f"vector of {width} numbers: the file is damaged; fetch it again."
     )

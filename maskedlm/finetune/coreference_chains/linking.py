@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from maskedlm.finetune.common import crossings
+
 # Spans back to which a link is possible: it bounds the time of long documents.
 MAX_ANTECEDENTS = 2000
 _BLOCK = 256  # Spans whose links are scored together.
@@ -26,26 +28,13 @@ class Spans(NamedTuple):
 
 
 def without_crossings(spans: Spans) -> Spans:
-  """Returns the spans without those that cross one with a higher score.
+  """Returns the spans without those that cross a better one.
 
-  Spans cross if they overlap and neither is in the other (Lee et al. 2017,
-  section 5). The result is in the order of the text, outer spans last.
+  They are in the order of the text, outer spans last.
   """
-  count = int(spans.ends.max(initial=0))
-  furthest = np.arange(1, count + 1)  # By first word: the largest end.
-  nearest = np.arange(count)  # By last word: the smallest begin.
-  chosen = []
-  for i in np.argsort(-spans.scores, kind="stable"):
-    begin, end = int(spans.begins[i]), int(spans.ends[i])
-    if (
-      furthest[begin + 1 : end].max(initial=0) > end
-      or nearest[begin : end - 1].min(initial=count) < begin
-    ):
-      continue
-    furthest[begin] = max(furthest[begin], end)
-    nearest[end - 1] = min(nearest[end - 1], begin)
-    chosen.append(i)
-  order = sorted(chosen, key=lambda i: (spans.begins[i], spans.ends[i]))
+  begins, ends = spans.begins, spans.ends
+  chosen = crossings.without_crossings(begins, ends, spans.scores)
+  order = sorted(chosen, key=lambda i: (begins[i], ends[i]))
   return Spans(*(x[np.array(order, np.int64)] for x in spans))
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.data.labelled.bio import Entity
+from maskedlm.finetune.common import crossings
 
 
 class Candidate(NamedTuple):
@@ -63,26 +64,16 @@ def without_overlaps(candidates: Iterable[Candidate]) -> list[Candidate]:
 def without_crossings(candidates: Iterable[Candidate]) -> list[Candidate]:
   """Returns candidates chosen so that no two cross, the best first.
 
-  Each lies within, around or outside every other, and no two have the same
-  words.
+  No two have the same words.
   """
-  # Boundary between words -> the furthest end of the spans that begin there,
-  # and the furthest begin of those that end there.
-  furthest_end: dict[int, int] = {}
-  furthest_begin: dict[int, int] = {}
-  places, chosen = set(), []
+  places: dict[tuple[int, int], Candidate] = {}
   for candidate in _ranked(candidates):
-    _, begin, end = candidate.span
-    crosses = any(
-      furthest_end.get(i, end) > end or furthest_begin.get(i, begin) < begin
-      for i in range(begin + 1, end)
-    )
-    if not crosses and (begin, end) not in places:
-      places.add((begin, end))
-      furthest_end[begin] = max(furthest_end.get(begin, end), end)
-      furthest_begin[end] = min(furthest_begin.get(end, begin), begin)
-      chosen.append(candidate)
-  return chosen
+    places.setdefault(candidate.span[1:], candidate)
+  begins, ends = zip(*places, strict=True) if places else ((), ())
+  ranked = [*places.values()]
+  margins = [c.margin for c in ranked]
+  chosen = crossings.without_crossings(begins, ends, margins)
+  return [ranked[i] for i in chosen]
 
 
 def select_above(

@@ -119,11 +119,6 @@ def read_examples(source: str, options: Options) -> list[Example]:
   ]
 
 
-def parse_line(line: str) -> Example:
-  """Returns the sentence in a line of input; see sentences.parse_line."""
-  return Example(**sentences.parse_line(line)._asdict())
-
-
 def describe_labels(examples: Sequence[Example]) -> dict[str, list[str]]:
   """Returns {"labels": NULL, then the training set's labels, sorted}.
 
@@ -329,7 +324,7 @@ def make_task(options: Options) -> FinetuneTask:
     name="spans",
     options=options,
     read_examples=functools.partial(read_examples, options=options),
-    parse_line=parse_line,
+    parse_line=lambda line: Example(**sentences.parse_line(line)._asdict()),
     describe_labels=describe_labels,
     make_application=functools.partial(make_application, options=options),
     format_prediction=format_entities,

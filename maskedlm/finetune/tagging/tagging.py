@@ -110,11 +110,6 @@ def read_examples(source: str, options: Options) -> list[Example]:
   )
 
 
-def parse_line(line: str) -> Example:
-  """Returns the sentence in a line of input; see sentences.parse_line."""
-  return Example(**sentences.parse_line(line)._asdict())
-
-
 def describe_labels(
   examples: Sequence[Example], options: Options
 ) -> dict[str, list[str]]:
@@ -327,7 +322,7 @@ def make_task(options: Options) -> FinetuneTask:
     name="tagging",
     options=options,
     read_examples=functools.partial(read_examples, options=options),
-    parse_line=parse_line,
+    parse_line=lambda line: Example(**sentences.parse_line(line)._asdict()),
     describe_labels=functools.partial(describe_labels, options=options),
     make_application=functools.partial(make_application, options=options),
     format_prediction=format_prediction,

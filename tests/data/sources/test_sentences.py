@@ -32,16 +32,15 @@ def test_sentences_are_split_or_lines():
 
 
 @pytest.mark.parametrize(
-  "mode, language, message",
+  "language, message",
   [
-    ("sentence", "en", "corpus.sentences='sentence'.*split, lines"),
-    ("split", "english", "corpus.language='english'.*ISO 639-1"),
-    ("split", "EN", "ISO 639-1"),
+    ("english", "corpus.language='english'.*ISO 639-1"),
+    ("EN", "ISO 639-1"),
   ],
 )
-def test_wrong_sentence_options(mode, language, message):
+def test_wrong_languages(language, message):
   with pytest.raises(CorpusError, match=message):
-    split(["One. Two."], mode=mode, language=language)
+    split(["One. Two."], language=language)
 
 
 @pytest.mark.parametrize("mode", ["split", "lines"])

@@ -24,7 +24,6 @@ from maskedlm.data.labelled.formats import conll2012, trees
 from maskedlm.data.labelled.lines import read_lines
 from maskedlm.runtime import console
 
-_LONGEST_CHAIN = 100  # Brackets around the same words; treebanks have 4 or 5.
 _TREE = fields.Format(
   {
     "tree": fields.text("tree", "parse_tree"),
@@ -48,8 +47,7 @@ def read_file(
 
   Raises:
     DataError: the file is missing, can't be read as text or has no tree; a tree
-      is ill-formed (trees.parse_trees); over 100 brackets are around the same
-      words.
+      is ill-formed (trees.parse_trees).
   """
   found = list(_parse_file(source))
   empty = [tree for tree, _ in found if not tree.words]
@@ -67,11 +65,13 @@ def read_file(
       "(S (NP (PRP He)) (VP (VBD left)))."
     )
   document = os.path.basename(source)
-  return [
-    _plain(tree, strip_functions)._replace(document=document)
-    for tree, _ in found
-    if tree.words
-  ]
+  plain = functools.partial(trees.plain_label, strip_functions=strip_functions)
+
+  def finished(tree: trees.Example) -> trees.Example:
+    brackets = tuple(x._replace(label=plain(x.label)) for x in tree.brackets)
+    return tree._replace(brackets=brackets, document=document)
+
+  return [finished(tree) for tree, _ in found if tree.words]
 
 
 def _parse_file(source: str) -> Iterator[tuple[trees.Example, int]]:
@@ -168,17 +168,3 @@ def _only_tree(
       "expected one, with a bracket around all of its words."
     )
   return found[0]
-
-
-def _plain(tree: trees.Example, strip_functions: bool) -> trees.Example:
-  """Returns a tree with plain labels; raises DataError for a long chain."""
-  plain = functools.partial(trees.plain_label, strip_functions=strip_functions)
-  brackets = tuple(x._replace(label=plain(x.label)) for x in tree.brackets)
-  for chain in trees.join_chains(brackets).values():
-    count = chain.count(" ") + 1
-    if count > _LONGEST_CHAIN:
-      raise DataError(
-        f"{tree.where}: {count:,} brackets around the same words; expected at "
-        f"most {_LONGEST_CHAIN}."
-      )
-  return tree._replace(brackets=brackets)

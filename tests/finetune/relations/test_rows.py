@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from maskedlm.data.labelled.formats.relations import Mention
-from maskedlm.finetune.relations import mentions
+from maskedlm.finetune.relations import rows
 
 
 def encode(text):
@@ -28,7 +28,7 @@ def fit(count, spans, capacity):
   """Cuts a text of `count` tokens around mentions (first and last tokens)."""
   text = " ".join(str(10 + i) for i in range(count))
   made = [Mention(3 * first, 3 * last + 2) for first, last in spans]
-  piece = mentions.tokenize_around(TOKENIZER, text, made, capacity)
+  piece = rows.tokenize_around(TOKENIZER, text, made, capacity)
   for (first, last), (a, b) in zip(spans, piece.spans.tolist(), strict=True):
     kept = piece.ids[a : b + 1] - 10
     assert kept[0] == first and kept[-1] <= last
@@ -95,15 +95,15 @@ def test_mentions_are_always_kept(capacity):
 
 def test_token_spans_of_characters():
   offsets = np.array([[0, 2], [2, 5], [6, 9], [9, 9], [10, 12]])
-  assert mentions.token_span(offsets, 3, 7) == (1, 2)
-  assert mentions.token_span(offsets, 2, 5) == (1, 1)
+  assert rows.token_span(offsets, 3, 7) == (1, 2)
+  assert rows.token_span(offsets, 2, 5) == (1, 1)
   # No token overlaps: the next one, or the last at the end.
-  assert mentions.token_span(offsets, 5, 6) == (2, 2)
-  assert mentions.token_span(offsets, 12, 13) == (4, 4)
+  assert rows.token_span(offsets, 5, 6) == (2, 2)
+  assert rows.token_span(offsets, 12, 13) == (4, 4)
 
 
 def test_a_text_without_tokens_is_unknown():
-  piece = mentions.tokenize_around(
+  piece = rows.tokenize_around(
     TOKENIZER, " \t ", [Mention(0, 1), Mention(1, 2)], 9
   )
   assert piece.ids.tolist() == [1]
