@@ -14,8 +14,8 @@ from maskedlm.core import options
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.corpus import integrity
 from maskedlm.data.options import TokenizerOptions
-from maskedlm.data.prepare.options import TOKENIZER_HASH
-from maskedlm.data.prepare.vocabulary_sample import LATER_OPTIONS, load_given
+from maskedlm.data.prepare.options import DEFAULTS, TOKENIZER_HASH
+from maskedlm.data.prepare.vocabulary_sample import load_given
 from maskedlm.data.sources import same_files
 from maskedlm.runtime import buckets, console
 
@@ -122,8 +122,9 @@ def fit_to_corpus(
   usual = options.to_config(TokenizerOptions)
   replaced = []
   for name in usual:
-    recorded = meta["options"].get(f"tokenizer.{name}", LATER_OPTIONS.get(name))
-    if recorded is None or f"tokenizer.{name}" in given:
+    option = f"tokenizer.{name}"
+    recorded = meta["options"].get(option, DEFAULTS.get(option))
+    if recorded is None or option in given:
       continue
     if section[name] not in (recorded, usual[name]):
       replaced.append((name, section[name], recorded))

@@ -1,37 +1,38 @@
 """Lists the options that a corpus records, and explains how others differ."""
 
+import dataclasses
 import os
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from maskedlm.core.options import value_of
-from maskedlm.data.options import TextConfig
-from maskedlm.data.prepare import vocabulary_sample
+from maskedlm.data.options import CorpusOptions, TextConfig, TokenizerOptions
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 
-# Options of config.corpus that determine the content of a corpus.
-OPTIONS = (
-  "source",
-  "text_field",
-  "sentences",
-  "language",
-  "heldout_share",
-  "max_sentence_tokens",
-  "shard_tokens",
+# What a corpus doesn't record, or in another way.
+_OTHERS = (
+  *("corpus.path", "corpus.cache_gb", "corpus.num_workers", "corpus.max_lost"),
+  *("corpus.parts", "tokenizer.path", "tokenizer.alpha"),
 )
-# Options added later, and their values in corpora that don't record them.
-LATER_OPTIONS = {
-  "corpus.keep_language": 0.0,
-  "corpus.min_words": 0,
-  "corpus.max_words": 0,
-  "corpus.max_repetition": 1.0,
-  "corpus.unique_lines": False,
-  "corpus.deduplicate": False,
-  "corpus.near_duplicates": 0.0,
-  "corpus.letters": "upper",
-  **{f"tokenizer.{n}": v for n, v in vocabulary_sample.LATER_OPTIONS.items()},
+# The options that determine the content of a corpus, and their defaults.
+DEFAULTS = {
+  name: field.default
+  for section, cls in (
+    ("corpus", CorpusOptions),
+    ("tokenizer", TokenizerOptions),
+  )
+  for field in dataclasses.fields(cls)
+  if (name := f"{section}.{field.name}") not in _OTHERS
 }
+# Recorded even if they are the default. Those that were added later are not, so
+# that a corpus prepared by an older version still matches.
+_ALWAYS = (
+  *("corpus.source", "corpus.text_field", "corpus.sentences"),
+  *("corpus.language", "corpus.heldout_share", "corpus.max_sentence_tokens"),
+  *("corpus.shard_tokens", "tokenizer.kind", "tokenizer.vocab_size"),
+  *("tokenizer.lowercase", "tokenizer.sample_bytes"),
+)
 # Recorded instead of the tokenizer's options if tokenizer.path is set.
 TOKENIZER_HASH = "tokenizer.path (its SHA-256)"
 
@@ -41,19 +42,16 @@ def recorded_options(
 ) -> dict[str, Any]:
   """Returns the options that determine a corpus's content, for its meta.json.
 
-  Options added later are included only if they differ from their earlier value,
-  so that a corpus prepared by an older version still matches. The hash of the
-  tokenizer, which is needed with tokenizer.path alone, is recorded instead of
-  it. `domains` is whether the corpus has them (corpus.parts).
+  The hash of the tokenizer, which is needed with tokenizer.path alone, is
+  recorded instead of it. `domains` is whether the corpus has them
+  (corpus.parts).
   """
-  names = [f"corpus.{name}" for name in OPTIONS]
-  names += [f"tokenizer.{name}" for name in vocabulary_sample.OPTIONS]
-  recorded = {name: value_of(config, name) for name in names}
-  for name, before in LATER_OPTIONS.items():
-    if (value := value_of(config, name)) != before:
-      recorded[name] = value
-  lowercases = vocabulary_sample.lowercases(config.tokenizer)
-  recorded["tokenizer.lowercase"] = lowercases
+  recorded = {
+    name: value
+    for name, default in DEFAULTS.items()
+    if (value := value_of(config, name)) != default or name in _ALWAYS
+  }
+  recorded["tokenizer.lowercase"] = config.tokenizer.lowercase is not False
   if domains:
     recorded["tokenizer.alpha"] = config.tokenizer.alpha
   if config.corpus.parts:
@@ -76,7 +74,7 @@ def describe_differences(
   `given` are this command's, such as {"corpus.source": "text:a"}, `recorded`
   those of the corpus at `path`, and `names` those that differ.
   """
-  usual = {"corpus.parts": "", **LATER_OPTIONS}
+  usual = {"corpus.parts": "", **DEFAULTS}
   shown, remedy = [], {}
   given_tokenizer = TOKENIZER_HASH in (given.keys() | recorded.keys())
   for name in names:

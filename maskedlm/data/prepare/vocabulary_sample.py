@@ -11,6 +11,7 @@ of rare words of the large languages, and spell the small ones letter by letter
 (Lample & Conneau, arXiv:1901.07291; alpha = 0.3 in Conneau et al., 1911.02116).
 """
 
+import dataclasses
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,16 +31,6 @@ from maskedlm.data.tokenizers.tokenizer import (
   train_tokenizer,
 )
 
-# Options of config.tokenizer for training a vocabulary.
-OPTIONS = ("kind", "vocab_size", "lowercase", "sample_bytes")
-# Options added later, and their values in corpora that don't record them.
-LATER_OPTIONS = {
-  "normalization": "",
-  "character_coverage": training.COVERAGE,
-  "byte_fallback": False,
-  "k": 6,
-  "stride": 1,
-}
 PART = 1_000  # Letters of a sequence.
 
 
@@ -79,11 +70,6 @@ def load_given(options: TokenizerOptions) -> Tokenizer:
   return load_tokenizer(options.path, lowercase=options.lowercase)
 
 
-def lowercases(options: TokenizerOptions) -> bool:
-  """Returns whether a vocabulary is trained on lowercased text."""
-  return options.lowercase is not False
-
-
 def train_on_documents(
   config: TextConfig, documents: Iterable[Document], *, log: Callable
 ) -> Tokenizer:
@@ -117,9 +103,8 @@ def train_on_samples(
 
 def train_on_sentences(lines: Iterable[str], config: TextConfig) -> Tokenizer:
   """Trains the tokenizer that config.tokenizer describes on sentences."""
-  names = (*OPTIONS, *LATER_OPTIONS)
+  names = [field.name for field in dataclasses.fields(TokenizerOptions)]
   values = {name: getattr(config.tokenizer, name) for name in names}
-  values["lowercase"] = lowercases(config.tokenizer)
   return train_tokenizer(lines, **values)
 
 

@@ -23,16 +23,16 @@ import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from maskedlm.core.errors import CorpusError
+from maskedlm.data.options import TokenizerOptions
 from maskedlm.data.tokenizers.training import (
   WORDPIECE_SPECIALS,
-  VocabularyOptions,
   choose_alphabet,
 )
 
 _OTHER = "N"  # Any letter that no k-mer of the vocabulary has.
 
 
-def train_characters(lines: list[str], options: VocabularyOptions) -> str:
+def train_characters(lines: list[str], options: TokenizerOptions) -> str:
   """Returns the tokenizer.json of the most common letters of lines."""
   counts = Counter("".join("".join(lines).split()))
   room = options.vocab_size - len(WORDPIECE_SPECIALS)
@@ -53,7 +53,7 @@ def characters_json(ids: Mapping[str, int], specials: Sequence[str]) -> str:
   return library.to_str()
 
 
-def train_kmers(lines: list[str], options: VocabularyOptions) -> str:
+def train_kmers(lines: list[str], options: TokenizerOptions) -> str:
   """Returns the tokenizer.json of all 4^k k-mers, of DNA or of RNA.
 
   Raises:

@@ -10,6 +10,7 @@ A tokenizer is defined by its file, a tokenizer.json or a sentencepiece .model:
 identifies the tokenizer in corpora and checkpoints.
 """
 
+import dataclasses
 import functools
 import hashlib
 import os
@@ -22,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.core.errors import CorpusError, check_name
+from maskedlm.data.options import TokenizerOptions
 from maskedlm.data.repair import kept_places, repair
 from maskedlm.data.tokenizers import (
   documents,
@@ -118,7 +120,10 @@ def train_tokenizer(
       (sentencepiece, as ALBERT's; trained on 32 MB at most); or characters or
       kmers, which read the options of letters.py alone.
     sample_bytes: maximum size of the text trained on; None: all of it.
-    **options: those of training.VocabularyOptions.
+    **options: others of config.tokenizer. If the text doesn't yield vocab_size
+      tokens, wordpiece and bpe log a warning. The characters that
+      character_coverage asks for get at most half of the vocabulary (of
+      wordpiece, a quarter).
 
   Raises:
     CorpusError: there is no text, the kind is unknown, vocab_size is impossible
@@ -140,10 +145,9 @@ def train_tokenizer(
   }
   check_name("tokenizer.kind", kind, trainers, CorpusError)
   train, read = trainers[kind]
-  content = train(
-    training.sample_sentences(sentences, sample_bytes),
-    training.VocabularyOptions(**options),
-  )
+  how = TokenizerOptions(kind=kind, **options)
+  how = dataclasses.replace(how, lowercase=how.lowercase is not False)
+  content = train(training.sample_sentences(sentences, sample_bytes), how)
   return _make_tokenizer(read(content, "as trained"))
 
 

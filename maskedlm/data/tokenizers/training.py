@@ -8,7 +8,6 @@ import collections
 import itertools
 import logging
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import tokenizers
 from tokenizers import (
@@ -21,34 +20,17 @@ from tokenizers import (
 )
 
 from maskedlm.core.errors import CorpusError
+from maskedlm.data.options import TokenizerOptions
 from maskedlm.data.repair import repair
 
 # The vocabulary has this many of the most common characters (1,000 in BERT), or
 # more if they do not cover the text, as in Chinese. The others are unknown.
 MIN_ALPHABET = 1_000
-COVERAGE = 0.9999
 # Longer lines are cut, since sentencepiece would skip them.
 MAX_LINE = 10_000  # Characters.
 MIN_VOCAB_SIZE = 9  # For WordPiece: five special tokens, and room for a letter.
 WORDPIECE_SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 BPE_SPECIALS = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]  # As RoBERTa's.
-
-
-class VocabularyOptions(NamedTuple):
-  """Options of a vocabulary."""
-
-  # Special tokens included. If the text doesn't yield as many, WordPiece and
-  # BPE log a warning, and the vocabulary is smaller.
-  vocab_size: int
-  lowercase: bool  # And without accents, as uncased BERT.
-  normalization: str = ""  # nfc, nfkc or none; "": nfkc in unigram, else none.
-  # Minimum share of the text's characters covered by the vocabulary, if they
-  # fit in half of it (in WordPiece, a quarter); the others are unknown.
-  # Byte-level BPE covers all.
-  character_coverage: float = COVERAGE
-  byte_fallback: bool = False  # Whether 256 bytes of a unigram spell others.
-  k: int = 6  # Letters in a k-mer, and from its beginning to that of the next.
-  stride: int = 1
 
 
 _log = logging.getLogger(__name__)
@@ -90,7 +72,7 @@ def utf8_length(line: str) -> int:
   return len(line) if line.isascii() else len(line.encode())
 
 
-def train_wordpiece(lines: list[str], options: VocabularyOptions) -> str:
+def train_wordpiece(lines: list[str], options: TokenizerOptions) -> str:
   """Returns the tokenizer.json of a WordPiece vocabulary; BERT's specials 0..4.
 
   The library's trainer numbers the "##x" symbols in the random order of a hash
@@ -210,7 +192,7 @@ def bert_json(
   return library.to_str()
 
 
-def train_bpe(lines: list[str], options: VocabularyOptions) -> str:
+def train_bpe(lines: list[str], options: TokenizerOptions) -> str:
   """Returns the tokenizer.json of a byte-level BPE; RoBERTa's specials 0..4.
 
   A space is put before the text (add_prefix_space), so that the first word has

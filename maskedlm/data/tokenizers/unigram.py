@@ -1,6 +1,7 @@
 """Trains a sentencepiece unigram model, the same bytes for the same text."""
 
 import collections
+import dataclasses
 import io
 import re
 import sys
@@ -9,9 +10,9 @@ import unicodedata
 import sentencepiece
 
 from maskedlm.core.errors import CorpusError
+from maskedlm.data.options import TokenizerOptions
 from maskedlm.data.tokenizers import sentencepiece_model
 from maskedlm.data.tokenizers.training import (
-  VocabularyOptions,
   choose_alphabet,
   sample_sentences,
 )
@@ -21,7 +22,7 @@ from maskedlm.data.tokenizers.word_starts import SPACE
 MAX_BYTES = 1 << 25
 
 
-def train_unigram(lines: list[str], options: VocabularyOptions) -> bytes:
+def train_unigram(lines: list[str], options: TokenizerOptions) -> bytes:
   """Returns a sentencepiece .model with ALBERT's specials 0..4.
 
   num_threads affects the result (the order of float sums), so it is fixed.
@@ -48,7 +49,8 @@ def train_unigram(lines: list[str], options: VocabularyOptions) -> bytes:
   if library.piece_to_id(SPACE) != library.unk_id():
     return model
   # In text with few spaces, sentencepiece leaves it out even if required.
-  options = options._replace(vocab_size=options.vocab_size - 1)
+  size = options.vocab_size - 1
+  options = dataclasses.replace(options, vocab_size=size)
   model = _train_unigram(lines, alphabet, options, normalizer)
   library = sentencepiece.SentencePieceProcessor(model_proto=model)
   least = min(map(library.get_score, range(library.get_piece_size())))
@@ -58,7 +60,7 @@ def train_unigram(lines: list[str], options: VocabularyOptions) -> bytes:
 def _train_unigram(
   lines: list[str],
   alphabet: list[str],
-  options: VocabularyOptions,
+  options: TokenizerOptions,
   normalizer: sentencepiece.SentencePieceNormalizer,
 ) -> bytes:
   model = io.BytesIO()
