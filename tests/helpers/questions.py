@@ -2,7 +2,7 @@
 
 from helpers import encoder_reference as reference
 from helpers.letters import TOKENIZER
-from maskedlm.data.labelled.formats.questions import Example, GoldAnswer
+from maskedlm.data.labelled.formats.squad import Example, GoldAnswer
 from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.question_answering import question_answering
 from maskedlm.finetune.question_answering.question_answering import Options

@@ -19,7 +19,7 @@ from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled.formats import squad
-from maskedlm.data.labelled.formats.questions import Example
+from maskedlm.data.labelled.formats.squad import Example
 from maskedlm.finetune.common.head import Heads
 from maskedlm.finetune.common.labels import Gold
 from maskedlm.finetune.contract import (

@@ -14,7 +14,7 @@ import numpy as np
 from maskedlm.core.counts import counted
 from maskedlm.data.batches.text_pairs import text_row
 from maskedlm.data.labelled import windows
-from maskedlm.data.labelled.formats.questions import ABSENT, Example
+from maskedlm.data.labelled.formats.squad import ABSENT, Example
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.contract import Rows
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from helpers import tokenizer_kinds
 from helpers.tokenizer_texts import ODD_TEXTS
-from maskedlm.data.labelled.formats.questions import Example, GoldAnswer
+from maskedlm.data.labelled.formats.squad import Example, GoldAnswer
 from maskedlm.finetune.question_answering.rows import (
   answer_characters,
   answer_tokens,

@@ -12,7 +12,7 @@ from helpers import letters
 from helpers.letters import make_params
 from helpers.questions import EXAMPLES, LENGTH, make
 from maskedlm.core.errors import ConfigError, DataError
-from maskedlm.data.labelled.formats.questions import Example
+from maskedlm.data.labelled.formats.squad import Example
 from maskedlm.finetune.question_answering import question_answering
 from maskedlm.modeling.task_heads import answers
 from maskedlm.training.step import totals

@@ -9,7 +9,7 @@ from helpers import encoder_reference as reference
 from helpers.letters import CLS, PAD, SEP, TOKENIZER, encode, make_params
 from helpers.questions import EXAMPLES, LENGTH, TEXT, make
 from maskedlm.data.labelled import windows
-from maskedlm.data.labelled.formats.questions import Example, GoldAnswer
+from maskedlm.data.labelled.formats.squad import Example, GoldAnswer
 from maskedlm.finetune import predict
 from maskedlm.finetune.question_answering.rows import (
   answer_tokens,

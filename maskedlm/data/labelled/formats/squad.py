@@ -6,7 +6,7 @@ none. Offsets count characters (code points), as in the official files.
 
   {"data": [{"paragraphs": [{"context", "qas"}]}]}   SQuAD's own; also a list of
                                                      such articles or paragraphs
-  {"context", "qas"} in lines                        MRQA's: mrqa.py
+  {"context", "qas"} in lines                        MRQA's, with TriviaQA's
   {"id", "question", "context", "answers"}           the Hub's rows: in lines, a
                                                      list, Parquet, or TFDS
 
@@ -19,6 +19,15 @@ and in them
   answer_start   a whole number: the answer is there
   is_impossible  true or false; null or absent: no answers
 
+In MRQA's (Fisch et al. 2019, https://aclanthology.org/D19-5801) the answers are
+
+  {"answers": [TEXT, ...],
+   "detected_answers": [{"text", "char_spans": [[FIRST, LAST], ...]}, ...]}
+
+"answers" are the gold texts; some may not be in the context. FIRST and LAST are
+characters of the context, the last one included. In the Hub's rows the lists of
+objects are objects of lists.
+
 Other fields, such as version, title and plausible_answers, are ignored.
 """
 
@@ -26,14 +35,34 @@ import itertools
 import pathlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from maskedlm.core.errors import DataError
 from maskedlm.core.measured import to_json
 from maskedlm.data.labelled import bad_rows, fields, objects, tables, tfds_rows
-from maskedlm.data.labelled.formats import mrqa
-from maskedlm.data.labelled.formats.questions import Example, GoldAnswer
 from maskedlm.runtime.console import log
+
+ABSENT = -1
+
+
+class GoldAnswer(NamedTuple):
+  """An answer: context[start : start + len(text)] == text."""
+
+  text: str
+  start: int  # ABSENT: it isn't in the text, and counts for the metrics only.
+
+
+class Example(NamedTuple):
+  """A question on a text; examples of one paragraph share its string."""
+
+  question: str
+  context: str
+  id: str = ""
+  # The annotators' answers; () = the question has none, None = unknown. Those
+  # that are ABSENT are the last.
+  answers: tuple[GoldAnswer, ...] | None = None
+  where: str = ""  # FILE: question ID, or FILE:LINE.
+
 
 NO_ID = "questions without an id, which are numbered"
 EMPTY = "empty answers, which are none"
@@ -41,6 +70,24 @@ _SUCH_AS = (
   '{"id": "1", "question": "...", "context": "...", "answers": [{"text": '
   '"...", "answer_start": 0}]}'
 )
+
+
+def _places(value: Any) -> tuple[tuple[str, int, int], ...]:
+  """Returns (text, first, last) of each detected place."""
+  places = []
+  for answer in fields.rows_of(value, "text", "char_spans"):
+    spans = answer["char_spans"]
+    if isinstance(spans, Mapping):
+      spans = [
+        [x["start"], x["end"]] for x in fields.rows_of(spans, "start", "end")
+      ]
+    text = fields.text_of(answer["text"])
+    for span in fields.list_of(spans):
+      is_pair = isinstance(span, list) and len(span) == 2
+      if not is_pair or any(type(x) is not int for x in span):
+        raise ValueError(f"it has {str(span)[:40]}, not [FIRST, LAST]")
+      places.append((text, *span))
+  return tuple(places)
 
 
 def _answers(value: Any) -> tuple[GoldAnswer, ...]:
@@ -54,6 +101,18 @@ def _answers(value: Any) -> tuple[GoldAnswer, ...]:
   return tuple(answers)
 
 
+_OF_MRQA = fields.Format(
+  {
+    "texts": fields.items(
+      "answers", of=fields.text_of, expected="a list of texts"
+    ),
+    "places": fields.Field(
+      ("detected_answers",), "a list of such objects", _places
+    ),
+  },
+  such_as='{"answers": ["..."], "detected_answers": [{"text": "...", '
+  '"char_spans": [[0, 9]]}]}',
+)
 _QUESTION = fields.Format(
   {
     "id": fields.key("qid", "id", optional=True),
@@ -102,7 +161,7 @@ def read_questions(source: str, *, allow_impossible: bool) -> list[Example]:
       raise DataError(f"{where}: the question is empty; expected a text.")
     context = contexts.setdefault(context, context)
     if entry.get("detected_answers") is not None:
-      answers = mrqa.gold_answers(entry, context, where)
+      answers = _mrqa_answers(entry, context, where)
     else:
       answers = _gold_answers(entry, context, where, allow_impossible, seen)
     return Example(question, context, key, answers, where)
@@ -200,6 +259,47 @@ def _check_place(answer: GoldAnswer, context: str, where: str) -> None:
     f"{where}: the answer {text!r} is not at its answer_start={start}, where "
     f"the context has {there!r}; {remedy}"
   )
+
+
+def _mrqa_answers(
+  entry: Mapping[str, Any], context: str, where: str
+) -> tuple[GoldAnswer, ...]:
+  """Returns the answers of MRQA in their order, then those that are ABSENT.
+
+  Each is at the first of its places that the file has.
+
+  Raises:
+    DataError: a field is missing or of the wrong type; a span is not within the
+      context, or ends a character too late.
+  """
+  values = fields.values(entry, _OF_MRQA, where)
+  starts: dict[str, int] = {}
+  for text, first, last in values["places"]:
+    starts.setdefault(_part(context, first, last, text, where), first)
+  texts = filter(str.strip, dict.fromkeys(values["texts"]))
+  absent = [x for x in texts if x not in starts]
+  if not absent and not starts:
+    raise DataError(f"{where}: no answer; expected at least one.")
+  return (
+    *(GoldAnswer(part, start) for part, start in starts.items()),
+    *(GoldAnswer(text, ABSENT) for text in absent),
+  )
+
+
+def _part(context: str, first: int, last: int, text: str, where: str) -> str:
+  problem, part = "", context[max(first, 0) : last + 1]
+  if not 0 <= first <= last < len(context):
+    problem = f"; expected 0 <= FIRST <= LAST < {len(context)}, in characters"
+  elif part != text and part[:-1] == text:
+    problem = f", {part[:41]!r}; expected {last - 1}, as LAST is included"
+  elif not part.strip():
+    problem = ", which is whitespace only"
+  if problem:
+    raise DataError(
+      f"{where}: the answer {text[:40]!r} has char_spans [{first}, {last}]"
+      f"{problem}."
+    )
+  return part
 
 
 def parse_question(line: str) -> Example:

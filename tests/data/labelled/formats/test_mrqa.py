@@ -6,7 +6,7 @@ import json
 import pytest
 
 from helpers.squad_files import CONTEXT, read
-from maskedlm.data.labelled.formats.questions import ABSENT, GoldAnswer
+from maskedlm.data.labelled.formats.squad import ABSENT, GoldAnswer
 
 HEADER = {"header": {"dataset": "TriviaQA", "split": "train"}}
 # "Bob" is at 8 to 10, 18 to 20 and 45 to 47; "Köln" at 26 to 29.

@@ -7,7 +7,7 @@ import pytest
 from helpers.squad_files import CONTEXT, question, read
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled.formats import squad
-from maskedlm.data.labelled.formats.questions import Example, GoldAnswer
+from maskedlm.data.labelled.formats.squad import Example, GoldAnswer
 from maskedlm.finetune.question_answering import question_answering
 
 
