@@ -54,8 +54,8 @@ class Show:
   )
 
   def run(self) -> None:
+    from maskedlm.data.batches import text_pairs
     from maskedlm.data.tokenizers import spelling, tokenizer
-    from maskedlm.finetune.common import text_pairs
 
     made = tokenizer.load_tokenizer(self.tokenizer)
     for note in made.notes:

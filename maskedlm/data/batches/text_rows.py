@@ -6,13 +6,13 @@ arithmetic, the rows of a step from a hash (batching.py).
 """
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from maskedlm.core.errors import CorpusError
 from maskedlm.data import hashing
-from maskedlm.data.batches import batching, crops, packed_rows, row_tables
+from maskedlm.data.batches import batching, packed_rows, row_tables
 from maskedlm.data.batches.batching import Batches
 from maskedlm.data.batches.row_source import RowSource
 from maskedlm.data.batches.token_spans import copy_spans
@@ -36,7 +36,7 @@ def document_batches(
   Args:
     pack: put several short rows in one; packed_rows.pack_rows lists the arrays
       that are added.
-    crop: rows of a document longer than a row begin anywhere in it (crops.py),
+    crop: rows of a document longer than a row begin anywhere in it (make_crops)
       instead of where the last one ends.
 
   Returns:
@@ -57,7 +57,7 @@ def document_batches(
     key = ("document", _VERSION, name)
     if crop:
       split = getattr(corpus, name)
-      place = crops.make_crops(split, capacity=length - 2, seed=seed)
+      place = make_crops(split, capacity=length - 2, seed=seed)
       return RowSource(
         len(table),
         seed,
@@ -72,6 +72,27 @@ def document_batches(
   if pack:
     open_source = packed_rows.with_packing(open_source)
   return batching.make_batches(open_source, config, corpus, shard)
+
+
+def make_crops(split: store.Split, *, capacity: int, seed: int) -> Callable:
+  """Returns (token, row, epoch) -> where these rows begin in that epoch.
+
+  That is the first token, and the number of tokens, [b] each. `token` is any
+  token of the row's document, [b]. A document that fits in the `capacity` of a
+  row is whole; of others, the place is a hash.
+  """
+  sentences = concat.take_all(split.documents)
+  bounds = concat.take(split.sentences, sentences)
+
+  def crop(token, row, epoch):
+    document = np.searchsorted(bounds, token, side="right") - 1
+    first = bounds[document]
+    size = bounds[document + 1] - first
+    num = np.minimum(size, capacity)
+    begin = hashing.randint(size - num + 1, seed, "crop", epoch, row)
+    return first + begin, num
+
+  return crop
 
 
 def _table_source(table, seed, rows_at) -> RowSource:

@@ -79,14 +79,10 @@ def name_of_markup(text: str) -> str:
   return ""
 
 
-def arrow_remedy(path: str) -> str:
-  """Returns the command that converts a file or folder of `datasets`."""
-  found = path if path.endswith(".arrow") else f"{path}/**/*.arrow"
-  return (
-    'make .parquet files of .arrow: python -c "import glob, pyarrow as a, '
-    "pyarrow.parquet as p; [p.write_table(a.ipc.open_stream(f).read_all(), "
-    f"f[:-5] + 'parquet') for f in glob.glob({found!r}, recursive=True)]\""
-  )
+ARROW_REMEDY = (
+  "write each .arrow file as Parquet: datasets.Dataset.from_file('FILE.arrow')"
+  ".to_parquet('FILE.parquet')"
+)
 
 
 def remedy_for_binary(name: str) -> str:

@@ -70,7 +70,7 @@ def expand_globs(
       remedy = f"relative paths start in {os.getcwd()}"
       for folder in filter(os.path.isdir, paths):
         if any(_walk(folder, (".arrow",))):
-          remedy = encodings.arrow_remedy(folder)
+          remedy = encodings.ARROW_REMEDY
       raise CorpusError(
         f"corpus.source={source!r}: {pattern!r} matches no file; expected a "
         f"path, a glob or a folder with {' or '.join(endings)} files; {remedy}."

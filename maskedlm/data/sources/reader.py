@@ -355,7 +355,7 @@ def _parquet(
     except parquet.ParquetError as error:
       remedy = "fetch it again or leave it out of corpus.source"
       if path.lower().endswith(".arrow"):
-        remedy = encodings.arrow_remedy(path)
+        remedy = encodings.ARROW_REMEDY
       raise CorpusError(f"{error}; {remedy}.") from error
 
 

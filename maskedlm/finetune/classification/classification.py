@@ -15,6 +15,7 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError, did_you_mean
 from maskedlm.core.options import copy_option
+from maskedlm.data.batches.text_pairs import cut_sizes
 from maskedlm.data.labelled.formats import glue, texts
 from maskedlm.data.labelled.formats.texts import Example
 from maskedlm.data.labelled.labels import find_classes, without_mark
@@ -34,7 +35,7 @@ from maskedlm.finetune.common.labels import (
   require_two_labels,
 )
 from maskedlm.finetune.common.options import Shared
-from maskedlm.finetune.common.text_pairs import cut_sizes, row_maker
+from maskedlm.finetune.common.text_pairs import row_maker
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,

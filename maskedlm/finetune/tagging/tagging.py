@@ -28,6 +28,7 @@ from maskedlm.finetune.common.head import Head, make_head
 from maskedlm.finetune.common.label_metrics import confusion_table
 from maskedlm.finetune.common.labels import file_of
 from maskedlm.finetune.common.options import Shared
+from maskedlm.finetune.common.parts import format_entities, part
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -36,7 +37,6 @@ from maskedlm.finetune.contract import (
   task_option,
 )
 from maskedlm.finetune.tagging.rows import ENTITIES, GOLD, make_rows
-from maskedlm.finetune.tagging.text import format_prediction, tag_prediction
 from maskedlm.modeling.task_heads import crf, ensemble
 from maskedlm.modeling.task_heads.label_heads import TagHead
 from maskedlm.modeling.task_heads.tag_scores import (
@@ -265,6 +265,54 @@ class Tagger(NamedTuple):
         gold, predicted, self.options.scheme
       )
     return {"accuracy": entity_metrics.word_accuracy(gold, predicted)}
+
+
+def tag_prediction(
+  example: Example,
+  found: Sequence[str],
+  probabilities: Sequence[float],
+  *,
+  has_entities: bool,
+) -> Prediction:
+  """Returns the prediction for a sentence, JSON-able.
+
+  Args:
+    found, probabilities: tags and theirs, one per word, as decoded.
+    has_entities: whether the tags are entity tags.
+
+  Returns:
+    text, tokens, tags, probabilities and perhaps entities, each a part of the
+    text (common/parts.py) with its type and score.
+  """
+  text, offsets = sentences.sentence_text(example)
+  prediction = {
+    "text": text,
+    "tokens": list(example.words),
+    "tags": list(found),
+    "probabilities": [round(float(p), 4) for p in probabilities],
+  }
+  if not has_entities:
+    return prediction
+  return {
+    **prediction,
+    "entities": [
+      {
+        "type": label,
+        **part(text, offsets, begin, end),
+        # An entity is as certain as its least certain word.
+        "score": min(prediction["probabilities"][begin:end]),
+      }
+      for label, begin, end in bio.find_entities(found)
+    ],
+  }
+
+
+def format_prediction(prediction: Prediction) -> str:
+  """Returns the text and a line for each entity, or word/tag pairs."""
+  if "entities" not in prediction:
+    pairs = zip(prediction["tokens"], prediction["tags"], strict=True)
+    return " ".join(f"{word}/{tag}" for word, tag in pairs)
+  return format_entities(prediction)
 
 
 def _meaning(

@@ -7,8 +7,7 @@ import pytest
 
 from maskedlm.core.errors import DataError
 from maskedlm.finetune.tagging import tagging
-from maskedlm.finetune.tagging.tagging import Example, Options
-from maskedlm.finetune.tagging.text import tag_prediction
+from maskedlm.finetune.tagging.tagging import Example, Options, tag_prediction
 
 TRAIN = "the\tO\ncat\tB-PER\nsat\tI-PER\n\na\tO\nhouse\tB-LOC\n"
 

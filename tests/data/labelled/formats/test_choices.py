@@ -8,8 +8,7 @@ import pytest
 
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled.formats import choices
-from maskedlm.data.labelled.formats.choice_labels import Label, find_indices
-from maskedlm.data.labelled.formats.choices import Example
+from maskedlm.data.labelled.formats.choices import Example, Label, find_indices
 
 
 @pytest.fixture
