@@ -209,10 +209,22 @@ BAD = {
     "a\tb\tc\t1\n",
     "a\tb\t\t1\n",
   ),
+  "multiple_choice label": (
+    *("a.tsv", "context\tchoice0\tchoice1\tlabel\n"),
+    *("a\tb\tc\t1\n", "a\tb\tc\t2\n"),
+  ),
+  "classification header": (
+    *("a.csv", "text,label\n"),
+    *("a,x\n", "text,label\n"),
+  ),
   "reranking": ("a.csv", "query,passage\n", "a,b\n", "c,\n"),
   "retrieval": ("a.csv", "query,passage\n", "a,b\n", "c,\n"),
   "similarity": ("a.csv", "text,text_b,label\n", "a,b,1\n", "a,b,x\n"),
   "question_answering": ("a.jsonl", "", QUESTION % 0, QUESTION % 1),
+  "question_answering unknown": (
+    *("a.jsonl", ""),
+    *(QUESTION % 0, '{"question": "a", "context": "b"}\n'),
+  ),
   "tagging": ("a.tsv", "", "a\tO\n\n", "b\tO\tO\n\n"),
   "spans": (
     "a.jsonl",
@@ -336,6 +348,18 @@ def test_a_document_without_its_first_sentence_keeps_its_bounds(tmp_path):
     ("(b); part 000", ("Bob", "left"), (((0, 1),),)),
     ("(c); part 000", (), ()),
   ]
+
+
+def test_objects_of_a_list_that_are_none_are_left_out(tmp_path):
+  path = tmp_path / "a.json"
+  path.write_text('[{"text": "a", "label": "x"}, 7, {"text": "b"}]')
+  data = configs.default("classification").data
+  data.train = data.dev = str(path)
+  task = configs.make_task("classification", {})
+  with pytest.raises(DataError, match=r"a\.json:2: a JSON int.*skip_bad=True"):
+    splits.split_examples(task, data)
+  data.skip_bad = True
+  assert [len(x) for x in splits.split_examples(task, data)] == [2, 2]
 
 
 @pytest.mark.parametrize("skip", [False, True])

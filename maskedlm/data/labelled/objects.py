@@ -109,8 +109,9 @@ def _read_whole(
   numbered = (
     enumerate(whole, 1) if isinstance(whole, list) else [(first, whole)]
   )
-  for number, item in numbered:
-    yield number, _checked(item, f"{path}:{number}", such_as)
+  yield from bad_rows.each(
+    lambda x: (x[0], _checked(x[1], f"{path}:{x[0]}", such_as)), numbered
+  )
 
 
 def parse_object(

@@ -80,8 +80,8 @@ def read_records(
   Args:
     path: the file, or "tfds:..."; see above.
     header: names of the columns, for a file without a header row.
-    ragged: called with the error of a row that has too few or too many columns,
-      which is skipped unless it raises.
+    ragged: called with the error of a row that has too few or too many columns
+      or is the header again, which is skipped unless it raises.
 
   Raises:
     DataError: the file is missing, empty or has no row, or is not of a known
@@ -164,10 +164,11 @@ def _with_columns(
   names, rows = delimited.name_columns(path, suffix, rows, header)
   for line, row in rows:
     if row == names and len(row) > 1:
-      raise DataError(
-        f"{path}:{line}: the header line again; expected one in a file: delete "
-        "the others."
+      again = (
+        "the header line again; expected one in a file: delete the others."
       )
+      ragged(DataError(f"{path}:{line}: {again}"))
+      continue
     if len(row) == len(names):
       by_name = zip(names, row, strict=True)
       yield Record(line, {n: x for n, x in by_name if n}, str(path))

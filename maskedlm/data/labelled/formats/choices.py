@@ -135,11 +135,12 @@ def read_examples(
   records = tables.read_records(path, header=header)
   pairs = [*bad_rows.each(lambda record: _read(record, odd), records)]
   tables.report_odd(odd)
-  indices = find_indices([x for _, x in pairs], first_label=first_label)
-  return [
-    example._replace(label=index)
-    for (example, _), index in zip(pairs, indices, strict=True)
-  ]
+  check_labels([label for _, label in pairs], first_label)
+
+  def with_label(pair: tuple[Example, Label]) -> Example:
+    return pair[0]._replace(label=find_index(pair[1], first_label))
+
+  return [*bad_rows.each(with_label, pairs)]
 
 
 def parse_line(line: str) -> Example:
@@ -282,16 +283,10 @@ def write_answers(predictions: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 # --- Labels ---
 
 
-def find_indices(
-  labels: Sequence[Label], *, first_label: str = ""
-) -> list[int | None]:
-  """Returns the index of each label's choice, from 0; None for no gold label.
+def check_labels(labels: Sequence[Label], first_label: str) -> None:
+  """Raises DataError if the labels of a file are numbers and letters.
 
-  The labels are all of a file. `first_label` is that of the first choice, 0, 1
-  or A; "" for what the format says.
-
-  Raises:
-    DataError: a label is no choice, or may be two.
+  `first_label` is as for find_index.
   """
   given = [x for x in labels if x.text not in _NONE and not x.letters]
   number = next((x for x in given if _NUMBER.fullmatch(x.text)), None)
@@ -302,17 +297,26 @@ def find_indices(
       f"{letter.where}; expected numbers or letters: if 1 is the first choice, "
       "as in ARC, --config.task.first_label=1."
     )
-  return [None if x.text in _NONE else _index(x, first_label) for x in labels]
 
 
-def _index(label: Label, first_label: str) -> int:
+def find_index(label: Label, first_label: str) -> int | None:
+  """Returns the index of a label's choice, from 0; None for no gold label.
+
+  `first_label` is that of the first choice, 0, 1 or A; "" for what the format
+  says.
+
+  Raises:
+    DataError: the label is no choice, or may be two.
+  """
+  if label.text in _NONE:
+    return None
   text, index, base = label.text, None, 0
   number = first_label != "A" and _NUMBER.fullmatch(text)
   if label.letters:
     index = label.letters.index(text) if text in label.letters else -1
   elif number:
     if not (first_label or label.first):
-      raise DataError(
+      raise bad_rows.TableError(
         f"{label.where}: label {text!r} may be the first or the second choice, "
         f"as the columns begin with {label.names[0]!r}: set "
         "--config.task.first_label=1 or 0."
@@ -326,7 +330,7 @@ def _index(label: Label, first_label: str) -> int:
   same = [i for i, x in enumerate(label.choices) if x == text]
   is_plain = number and not (first_label or label.letters)
   if is_plain and same not in ([], [index]):
-    raise DataError(
+    raise bad_rows.TableError(
       f"{label.where}: label {text!r} may be an index or the text of a "
       "choice; expected an index, with --config.task.first_label=0, 1 or A."
     )

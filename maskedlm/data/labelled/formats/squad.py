@@ -171,13 +171,17 @@ def read_questions(source: str, *, allow_impossible: bool) -> list[Example]:
     log(f"{source}: {what}: {number:,}")
   if not examples:
     raise DataError(f"{source}: no questions; expected {_SUCH_AS}.")
-  unknown = [e for e in examples if e.answers is None]
-  if unknown and len(unknown) < len(examples):
-    raise DataError(
-      f"{unknown[0].where}: no 'answers', but other questions have them; "
-      "expected a list in every question, or in none."
-    )
-  return examples
+  has_answers = any(e.answers is not None for e in examples)
+
+  def checked(example: Example) -> Example:
+    if has_answers and example.answers is None:
+      raise DataError(
+        f"{example.where}: no 'answers', but other questions have them; "
+        "expected a list in every question, or in none."
+      )
+    return example
+
+  return [*bad_rows.each(checked, examples)]
 
 
 def _entries(source: str) -> Iterator[tuple[Mapping[str, Any], bool, str]]:

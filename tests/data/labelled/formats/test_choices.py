@@ -8,7 +8,12 @@ import pytest
 
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled.formats import choices
-from maskedlm.data.labelled.formats.choices import Example, Label, find_indices
+from maskedlm.data.labelled.formats.choices import (
+  Example,
+  Label,
+  check_labels,
+  find_index,
+)
 
 
 @pytest.fixture
@@ -153,7 +158,8 @@ def indices(*texts, choices=CHOICES, first="0", first_label="", **more):
     Label(x, choices, f"f:{i}", first=first, **more)
     for i, x in enumerate(texts, 1)
   ]
-  return find_indices(labels, first_label=first_label)
+  check_labels(labels, first_label)
+  return [find_index(label, first_label) for label in labels]
 
 
 @pytest.mark.parametrize(
