@@ -14,9 +14,12 @@ _QUICK = "--xla_backend_optimization_level=0 "
 if importlib.metadata.version("jaxlib").startswith("0.10."):
   # The older of two emitters takes a third less time to compile the tests;
   # later versions have one only, and don't know the flag. Each program is
-  # small: to split it for several threads takes a tenth more.
+  # small: to split it for several threads takes a tenth more. With the other
+  # schedule, devices begin collectives in different orders where cores are
+  # busy, and wait for each other for ever.
   _QUICK += "--xla_cpu_use_fusion_emitters=false "
   _QUICK += "--xla_cpu_parallel_codegen_split_count=1 "
+  _QUICK += "--xla_cpu_enable_concurrency_optimized_scheduler=false "
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ["XLA_FLAGS"] = (
   _QUICK

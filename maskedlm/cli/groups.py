@@ -256,6 +256,16 @@ def show_progress(done: int, count: int) -> None:
     console.progress(f"{done:,} of {count:,} done")
 
 
+def check_task_options(tokens: Sequence[str]) -> None:
+  """Raises ConfigError if one is not of the form --config.task.NAME=VALUE."""
+  for token in tokens:
+    if not re.match(r"--config\.task\.\w+=", token):
+      raise ConfigError(
+        f"{token}: expected --config.task.NAME=VALUE, an option that says how "
+        "the file is read, or a threshold; all others are given already."
+      )
+
+
 @dataclasses.dataclass(frozen=True)
 class FineTuned:
   """A fine-tuned checkpoint, or several, and how it reads examples."""
@@ -278,13 +288,7 @@ class FineTuned:
 
   def check(self) -> None:
     """Checks the form of --config.task.NAME=VALUE."""
-    for token in self.config:
-      if not re.match(r"--config\.task\.\w+=", token):
-        raise ConfigError(
-          f"{token}: expected --config.task.NAME=VALUE, an option that says "
-          "how the file is read, or a threshold; the checkpoint sets all "
-          "others."
-        )
+    check_task_options(self.config)
 
   @property
   def paths(self) -> list[str]:

@@ -23,6 +23,13 @@ class Mine:
     "Labelled files as of `finetune retrieval`, or beir:FOLDER. All of their "
     "passages are ranked; rows without a query only add some.",
   )
+  config: tuple[str, ...] = flag(
+    (),
+    "The columns of the files: task.query, task.passage, task.label, "
+    "task.header, as in `finetune retrieval`.",
+    metavar="--config.task.NAME=VALUE",
+    prefix="--config",
+  )
   checkpoint: str | None = flag(
     None, "A model whose vectors rank the passages, as in `embed`."
   )
@@ -52,7 +59,8 @@ class Mine:
   json: bool = shared.json()
 
   def check(self) -> None:
-    """Checks the form of --ranks."""
+    """Checks the forms of --ranks and --config.task.NAME=VALUE."""
+    groups.check_task_options(self.config)
     if not re.fullmatch(r"\d+:\d+", self.ranks):
       raise ConfigError(f"--ranks={self.ranks}: expected FIRST:LAST, as 1:50.")
 
@@ -65,6 +73,7 @@ class Mine:
     rows, counts = mining.mine(
       ",".join(self.data),
       self.checkpoint or "",
+      overrides=self.config,
       use_bm25=self.bm25,
       teacher=self.teacher or "",
       ranks=(first, last),

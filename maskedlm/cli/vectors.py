@@ -32,7 +32,7 @@ class Search:
     "many that are nearest by their codes; 0 = of all; default: 10 for each of "
     "--top_k.",
     low=0,
-    not_beside=("bm25",),
+    not_beside=("bm25", "reranker"),
   )
   bm25: bool = flag(
     False, "Join the cosines with BM25's scores: what both find is first."

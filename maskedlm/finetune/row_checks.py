@@ -54,6 +54,7 @@ def check_batches(task: Task, *, num_batches: int, accumulate: int) -> None:
       return
   raise DataError(
     f"train: every batch of {task.describe['kind']} has weight 0 in the loss, "
-    "so nothing can be learnt. In-batch negatives need two examples in a "
-    "batch: raise --config.data.batch_size, or give other examples."
+    "so nothing can be learnt. A loss that compares examples needs two in a "
+    "batch, of different passages or grades: raise --config.data.batch_size, "
+    "or give other examples."
   )

@@ -11,7 +11,7 @@ Moreira et al. 2024, arXiv:2407.15831, here for negative scores as well). The
 scores s are the teacher's, or else the model's, or else BM25's.
 """
 
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,6 @@ from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.data import hashing
 from maskedlm.data.labelled.formats import beir
 from maskedlm.finetune import data_files
-from maskedlm.finetune.config import make_task
 from maskedlm.inference import bm25, fusion, reranking
 from maskedlm.inference.vectors import ranking, search, vectors
 
@@ -49,8 +48,19 @@ class Mined(NamedTuple):
   counts: dict[str, int]  # What there was, and what was left out.
 
 
-def read_source(data: str) -> Source:
-  """Reads beir:FOLDER, or files of the task retrieval, with commas between."""
+def read_source(data: str, overrides: Sequence[str] = ()) -> Source:
+  """Reads beir:FOLDER, or files of the task retrieval, with commas between.
+
+  Args:
+    data: their names.
+    overrides: tokens --config.task.NAME=VALUE, the columns of such files.
+
+  Raises:
+    ConfigError: an override is none of the task's, or has no effect.
+    DataError: a file can't be read, or has no query.
+  """
+  if data.startswith(beir.PREFIX) and overrides:
+    raise ConfigError(f"{overrides[0]} has no effect on {data}: leave it out.")
   if data.startswith(beir.PREFIX):
     of_id, queries, qrels = beir.read_collection(data)
     texts = [*of_id.values()]
@@ -58,13 +68,16 @@ def read_source(data: str) -> Source:
     # Of each query, its text, and perhaps the passage of its id.
     asked = [(queries[q], of_id.get(q, "")) for q in qrels]
   else:
-    examples = data_files.read_examples(make_task("retrieval", {}), data)
+    task = data_files.with_overrides("retrieval", {}, overrides)
+    examples = data_files.read_examples(task, data)
     texts = [text for x in examples for text in x.passages]
     answers: dict[str, list[str]] = {}
     for x in examples:
       if x.query:
         answers.setdefault(x.query, []).append(x.passages[0])
-    right, asked = [*answers.values()], [(query,) for query in answers]
+    if not answers:
+      raise DataError(f"{data}: no row has a query; expected at least one.")
+    right, asked = [*answers.values()], [(query, "") for query in answers]
   kept: dict[str, str] = {}
   texts = [text for text in texts if text.strip()]
   for text in texts:
@@ -74,13 +87,15 @@ def read_source(data: str) -> Source:
   def found(*texts: str) -> list[int]:
     return [*{ids[x]: 0 for x in map(_key, texts) if x in ids}]
 
+  of_query: dict[str, set[int]] = {}  # The right ones of all its copies.
+  for own, (query, *_) in zip(right, asked, strict=True):
+    of_query.setdefault(_key(query), set()).update(found(*own))
   return Source(
     passages=[*kept.values()],
     queries=[query for query, *_ in asked],
     right=[found(*own) for own in right],
     left_out=[
-      frozenset(found(*own, *same))
-      for own, same in zip(right, asked, strict=True)
+      frozenset(of_query[_key(same[0])].union(found(*same))) for same in asked
     ],
     copies=len(texts) - len(kept),
   )
@@ -115,6 +130,7 @@ def mine(
   data: str,
   checkpoint: str = "",
   *,
+  overrides: Sequence[str] = (),
   use_bm25: bool = False,
   teacher: str = "",
   ranks: tuple[int, int] = (1, 50),
@@ -126,7 +142,7 @@ def mine(
   """Returns the hard negatives of each query's right passages.
 
   Args:
-    data: see read_source.
+    data, overrides: see read_source.
     checkpoint: a model whose vectors rank the passages; "" for none.
     use_bm25: whether BM25 ranks them, too, or alone.
     teacher: a reranker, or another model of vectors, whose scores decide and
@@ -149,7 +165,7 @@ def mine(
     )
   if margin is None and (checkpoint or teacher):
     margin = MARGIN
-  source = read_source(data)
+  source = read_source(data, overrides)
   lists = [cosines(checkpoint, source, progress)] if checkpoint else []
   if use_bm25:
     lists.append(map(bm25.index(source.passages), source.queries))

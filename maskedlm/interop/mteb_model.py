@@ -6,6 +6,7 @@ which brings PyTorch; nothing else in maskedlm imports it.
 
 import dataclasses
 import functools
+import hashlib
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -83,7 +84,10 @@ class MtebModel:
     model, own = self.encoder, self.encoder.sentences
     known = {
       "name": f"maskedlm/{self.name}",
-      "revision": vectors.fingerprint(model),
+      # Results are cached by it, and depend on the pooling and the prompts.
+      "revision": hashlib.sha256(
+        f"{vectors.fingerprint(model)} {own}".encode()
+      ).hexdigest(),
       "n_parameters": sum(x.size for x in jax.tree.leaves(model.params)),
       "max_tokens": own.length,
       "embed_dim": own.truncate_dim or model.cfg.width,

@@ -1,5 +1,6 @@
 """Mining: what is ranked, what is dropped and why, and what is written."""
 
+import importlib.util
 import json
 
 import numpy as np
@@ -60,6 +61,42 @@ def test_a_source_in_beirs_files(tmp_path):
   assert found.passages == ["cats sleep", "dogs", "do they?"]
   assert found.right == [[0], [1]]
   assert found.left_out == [{0, 2}, {1}]  # The passage of the query's id.
+
+
+def test_right_passages_of_all_copies_of_a_query(tmp_path):
+  """Copies but for spaces and capitals, as for passages; or other ids."""
+  path = tmp_path / "x.jsonl"
+  rows = [("Who is old", "a"), ("who  is old", "b"), ("Where", "c")]
+  lines = [json.dumps({"query": q, "passage": p}) for q, p in rows]
+  path.write_text("\n".join(lines))
+  found = mining.read_source(str(path))
+  assert found.right == [[0], [1], [2]]
+  assert found.left_out == [{0, 1}, {0, 1}, {2}]
+
+
+def test_columns_of_other_names(tmp_path, capsys):
+  path = tmp_path / "x.csv"
+  path.write_text("ask,reply,score\nred cat,a red cat,0.5\nmat,a cat,0.7\n")
+  argv = ["mine", f"--data={path}", "--bm25", f"--out={tmp_path / 'o.jsonl'}"]
+  assert main.main(argv) == 2
+  names = {"query": "ask", "passage": "reply", "label": "none"}
+  argv += [f"--config.task.{n}={x}" for n, x in names.items()]
+  if importlib.util.find_spec("bm25s"):
+    assert main.main(argv) == 0
+    (row,) = map(json.loads, (tmp_path / "o.jsonl").read_text().splitlines())
+    assert (row["passage"], row["negatives"]) == ("a red cat", ["a cat"])
+  capsys.readouterr()
+  for more, message in (
+    (["--config.task.pool=cls"], "--config.task.pool: only options that say"),
+    (["--config.data.length=9"], "expected --config.task.NAME=VALUE"),
+  ):
+    assert main.main([*argv, *more]) == 2
+    assert message in capsys.readouterr().err
+  with pytest.raises(ConfigError, match="query=ask has no effect on beir:x"):
+    mining.mine("beir:x", "none", overrides=["--config.task.query=ask"])
+  path.write_text("query,passage\n,a red cat\n")
+  with pytest.raises(DataError, match=r"x\.csv: no row has a query"):
+    mining.mine(str(path), "none")
 
 
 def test_a_window_by_hand():

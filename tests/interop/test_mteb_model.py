@@ -117,6 +117,10 @@ def test_a_local_task_scores_as_our_ranking_does(workdir):
   ):
     assert scores[theirs] == pytest.approx(own[name], abs=1e-5)
   assert found.model_name == "maskedlm/run"
+  # Results are cached by the revision: other vectors, another one.
+  short = mteb_model.open_model(workdir, length=8)
+  revisions = {x.mteb_model_meta.revision for x in (model, short)}
+  assert len(revisions) == 2
   x = np.float32([[3, 4], [0, 2]])
   np.testing.assert_allclose(
     model.similarity(x, x), [[1, 0.8], [0.8, 1]], atol=1e-6

@@ -84,40 +84,44 @@ def test_devices_sum_their_gradients_once():
   # Of what is summed, all but the loss and the vectors, which all share.
   of_params = [x for x in sums if f"f32[256,{CFG.width}]" in x]
   assert len(of_params) == 1
+  # It is outside of the loop over the parts.
+  before = program.partition(of_params[0] + " all-reduce")[0]
+  assert before.rpartition("\n\n")[2].startswith("ENTRY")
   others = {x.partition("{")[0] for x in sums} - {
     of_params[0].partition("{")[0]
   }
   assert others <= {"f32[]", f"f32[{ROWS},1,{CFG.width}]"}
 
 
-def test_dropout_is_the_same_in_both_passes():
-  """The reference keeps all parts, with equal keys, and derives their loss."""
-  cfg = reference.config(dropout=0.3, attention_dropout=0.2)
-  task, params, batch = make_task(cfg)
-  key, count = jax.random.key(5), 2
+@pytest.mark.parametrize(
+  ("axes", "devices", "count"),
+  [((4, 1, 2), 4, 2), ((2, 2, 2), 1, 3)],
+)
+def test_dropout_is_the_same_in_both_passes(axes, devices, count):
+  """The reference keeps all parts, with equal keys, and derives their loss.
 
-  def loss(params):
-    keys = jax.random.split(jax.random.split(key, 1)[0], count)
-    made = [
-      task.vectors(
-        params, {n: x[i::count] for n, x in batch.items()}, keys[i], True
-      )
-      for i in range(count)
-    ]
-    x = jnp.stack(made, axis=1).reshape(ROWS, 2, -1)
+  Each of so many devices has its own parts.
+  """
+  cfg = reference.config(num_heads=4, dropout=0.3, attention_dropout=0.2)
+  task, params, batch = make_task(cfg)
+  order = np.arange(ROWS).reshape(devices, -1, count).swapaxes(1, 2)
+  parts = {n: x[order.reshape(-1, order.shape[-1])] for n, x in batch.items()}
+
+  def loss(params, key):
+    keys = jax.random.split(key, devices)
+    keys = jax.vmap(lambda key: jax.random.split(key, count))(keys).ravel()
+    made = jax.lax.map(
+      lambda xs: task.vectors(params, *xs, True), (parts, keys)
+    )
+    x = jnp.zeros((ROWS, 2, cfg.width)).at[order.ravel()]
+    x = x.set(made.reshape(ROWS, 2, -1))
     return steps.totals(task.loss_of_vectors(x, batch)[0])["retrieval"][0]
 
-  whole = jax.jit(jax.value_and_grad(lambda params: loss(params) / ROWS))
-  expected = whole(params)
-  divided, parts = gradient_cache.divide(task, count)
-  gradient = jax.jit(
-    lambda params, key: steps.gradient_of(divided, params, batch, key, parts)
-  )
-  grads, found, _ = gradient(params, key)
-  assert_close((float(found), grads), (float(expected[0]), expected[1]))
+  whole = jax.jit(jax.value_and_grad(lambda *args: loss(*args) / ROWS))
+  expected, grads = whole(params, jax.random.key(3))
+  assert_close(gradient(cfg, axes, count)[:2], (float(expected), grads))
   # There is dropout: other keys give another loss.
-  other = gradient(params, jax.random.key(6))[1]
-  assert abs(float(other) - float(found)) > 1e-3
+  assert abs(whole(params, jax.random.key(6))[0] - expected) > 1e-3
 
 
 def test_a_large_batch_takes_the_memory_of_a_small_one():

@@ -261,9 +261,13 @@ def _apart(order, texts: Sequence[frozenset[str]], batch_size: int):
   """
   steps: list[list[int]] = [[] for _ in range(-(-len(order) // batch_size))]
   known: list[set[str]] = [set() for _ in steps]
-  left = []
+  first, left = 0, []  # The first batch that has room.
   for row in order:
-    with_room = (i for i, rows in enumerate(steps) if len(rows) < batch_size)
+    while first < len(steps) and len(steps[first]) == batch_size:
+      first += 1
+    with_room = (
+      i for i in range(first, len(steps)) if len(steps[i]) < batch_size
+    )
     at = next((i for i in with_room if known[i].isdisjoint(texts[row])), None)
     if at is None:
       left.append(row)

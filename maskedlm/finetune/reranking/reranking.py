@@ -54,12 +54,22 @@ class Options(ranked_passages.Passages):
 
 def describe_labels(examples: Sequence[Example]) -> dict[str, Any]:
   """Returns {}; raises DataError without a query or any wrong passage."""
-  if all(len(example.passages) == 1 for example in examples):
-    raise DataError(
-      f"{examples[0].where}: no example has a wrong passage; expected "
-      "negatives, which `maskedlm mine` finds."
-    )
+  check_lists(examples)
   return ranked_passages.describe_labels(examples)
+
+
+def check_lists(examples: Sequence[Example]) -> None:
+  """Raises DataError if no query's right passage is known among others."""
+  ranked_passages.check_gold(examples)
+  if not any(map(_is_ranked, examples)):
+    raise DataError(
+      f"{examples[0].where}: no example has a query and a wrong passage; "
+      "expected negatives, which `maskedlm mine` finds."
+    )
+
+
+def _is_ranked(example: Example) -> bool:
+  return example.is_gold and bool(example.query) and len(example.passages) > 1
 
 
 def loss_and_metrics(kind: str, logits, batch: Batch):
@@ -107,7 +117,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     decode=decode,
     score=ranked_passages.evaluate_ranks,
     best="mrr@10",
-    require_labels=ranked_passages.check_gold,
+    require_labels=check_lists,
   )
 
 
@@ -143,13 +153,13 @@ def decode(
   """Returns the best passage, its score, and those of the example's passages.
 
   The rank, from 1, is that of the right passage in its list, where ties count
-  against it; None without a query, or where no passage is known to be right.
+  against it; None without a query or wrong passages, or where no passage is
+  known to be right.
   """
   predictions = []
   for i, example in enumerate(examples):
     scores = outputs["scores"][i][: len(example.passages)]
-    is_ranked = example.is_gold and example.query
-    rank = int(np.sum(scores >= scores[0])) if is_ranked else None
+    rank = int(np.sum(scores >= scores[0])) if _is_ranked(example) else None
     best = int(np.argmax(scores))
     found = {"passage": example.passages[best], "score": float(scores[best])}
     predictions.append({"rank": rank, **found, "scores": scores.tolist()})

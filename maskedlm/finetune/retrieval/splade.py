@@ -78,7 +78,9 @@ def make_application(setup: Setup, options: Options) -> Application:
   def loss_of_vectors(x, batch: Batch):
     how = {"temperature": options.temperature, "scale": lambda x: x}
     terms, metrics = contrastive.loss_and_metrics(x, batch, **how)
-    rows = batch["example_weights"]
+    # Few words are no aim where nothing is compared.
+    learns = jnp.sum(terms["retrieval"][1]) > 0
+    rows = batch["example_weights"] * learns
     ramp = batch.get("ramp", jnp.ones_like(rows)) ** 2
     for name, weight, of, ids in (
       ("query", options.query_flops, x[:, :1], batch["query_ids"][:, None]),

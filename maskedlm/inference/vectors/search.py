@@ -76,6 +76,11 @@ def open_index(path: str | pathlib.Path, model: vectors.TextEncoder) -> Index:
     raise ConfigError(f"{path}: expected the .npz file of {wanted}.")
   with output_files.open_npz(path, made_by=wanted.strip("`")) as file:
     about = parse_json(str(file["about"]))
+    if about["encoder"] != vectors.fingerprint(model):
+      raise ConfigError(
+        f"{path} was made by another encoder, that of {about['checkpoint']}: "
+        "give it as --checkpoint, or embed again."
+      )
     array = functools.partial(output_files.array, file)
     lines = array("text_lines", "i8", -1)
     is_coded = bool(about.get("codes")) and os.path.isfile(path)
@@ -104,11 +109,6 @@ def open_index(path: str | pathlib.Path, model: vectors.TextEncoder) -> Index:
   if (unit := about["unit"]) != "sentence":
     raise ConfigError(
       f"{path} has vectors of a {unit} each; make it by {wanted}."
-    )
-  if about["encoder"] != vectors.fingerprint(model):
-    raise ConfigError(
-      f"{path} was made by another encoder, that of {about['checkpoint']}: "
-      "give it as --checkpoint, or embed again."
     )
   return index
 
@@ -195,8 +195,9 @@ def rescored(
 
 def best(scores: np.ndarray, count: int) -> np.ndarray:
   """Returns the places of the `count` largest scores [n]; equals in order."""
-  few = np.argpartition(-scores, min(count, len(scores)) - 1)[:count]
-  return few[np.lexsort((few, -scores[few]))]
+  last = len(scores) - min(count, len(scores))
+  few = np.flatnonzero(scores >= np.partition(scores, last)[last])
+  return few[np.argsort(-scores[few], kind="stable")][:count]
 
 
 def cosines(queries, x) -> Iterator[np.ndarray]:

@@ -132,8 +132,20 @@ def test_ranks_by_hand():
 
 def test_examples_that_teach_nothing():
   with pytest.raises(
-    DataError, match=r"x:1: no example has a wrong passage.*m"
+    DataError, match=r"x:1: no example has a query and a wrong passage.*mine"
   ):
     reranking.describe_labels([Example("a", ("b",), where="x:1")])
   with pytest.raises(DataError, match="x:2: the query is empty"):
     reranking.describe_labels([EXAMPLES[0], Example("", ("b",), where="x:2")])
+
+
+def test_a_list_of_one_passage_has_no_rank():
+  alone, app = Example("a", ("b",), where="x:1"), make()
+  examples = [EXAMPLES[1], alone]
+  scores = {"scores": np.array([[0.2, 0.2, 0.1], [7, 0, 0]])}
+  made = app.decode(examples, None, scores, {})
+  assert [p["rank"] for p in made] == [2, None]
+  assert app.score(examples, made)["mrr@10"] == 0.5
+  for few in ([alone], [EXAMPLES[0]._replace(query="")]):
+    with pytest.raises(DataError, match="has a query"):
+      app.require_labels(few)

@@ -10,7 +10,7 @@ from scipy import sparse
 
 import maskedlm
 from helpers import encoder_reference as reference
-from helpers import letters, untrained
+from helpers import letters, untrained, vector_encoder
 from helpers.letters import TOKENIZER, make_params
 from maskedlm.cli import main
 from maskedlm.data.labelled.formats.passages import Example
@@ -95,6 +95,14 @@ def test_flops_by_hand():
   scores = np.array([[0, 0, 0], [0, 0, 0]])
   nll = np.log(np.exp(scores).sum(axis=1))
   assert found["retrieval"] == pytest.approx(nll.mean(), abs=1e-6)
+  # A query with its passage alone teaches nothing, and so counts for nothing.
+  alone = {n: values[1:] for n, values in batch.items()}
+  terms, _ = app.loss_of_vectors(x[1:], alone)
+  assert {name: float(w.sum()) for name, (_, w) in terms.items()} == {
+    "retrieval": 0,
+    "query_flops": 0,
+    "passage_flops": 0,
+  }
 
 
 def test_ranks_equal_those_of_dense_vectors():
@@ -179,6 +187,9 @@ def test_a_run_is_embedded_and_searched(trained, capsys):
   assert [hit["text"] for hit in nearest] == [TEXTS[i] for i in order]
   scores = [hit["cosine"] for hit in nearest]
   np.testing.assert_allclose(scores, (x @ query)[order], rtol=1e-4)
+  other = vector_encoder.make(folder / "other", num_layers=1)
+  with pytest.raises(ValueError, match="made by another encoder"):
+    maskedlm.load(other).search(["cat"], out)
 
 
 def test_what_is_refused(trained, tmp_path, capsys):

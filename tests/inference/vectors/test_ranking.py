@@ -52,6 +52,14 @@ def test_a_collection(tmp_path):
   assert beir.read_collection(f"beir:{tmp_path}:dev") == found
 
 
+def test_a_collection_is_written_as_it_is_read(tmp_path):
+  found = beir.read_collection(write(tmp_path))
+  beir.write_collection(tmp_path / "new", found, "dev")
+  assert beir.read_collection(f"beir:{tmp_path / 'new'}:dev") == found
+  with pytest.raises(DataError, match="new exists"):
+    beir.write_collection(tmp_path / "new", found)
+
+
 @pytest.mark.parametrize(
   ("qrels", "match"),
   [

@@ -133,6 +133,13 @@ def test_words_are_joined(made, capsys):
   assert "has no effect beside --bm25" in capsys.readouterr().err
 
 
+def test_equals_are_in_order_where_the_list_ends():
+  scores = np.array([0.5, 2, 0.5, 2, 0.5, 0.5, 2])
+  for count, expected in ((1, [1]), (2, [1, 3]), (5, [1, 3, 6, 0, 2])):
+    assert search.best(scores, count).tolist() == expected
+  assert search.best(scores, 9).tolist() == [1, 3, 6, 0, 2, 4, 5]
+
+
 @pytest.mark.parametrize(
   ("name", "message"),
   [

@@ -8,6 +8,7 @@
 beir:FOLDER is such a folder with test.tsv, beir:FOLDER:dev with dev.tsv.
 """
 
+import json
 import pathlib
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -15,7 +16,7 @@ from typing import NamedTuple
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import tables
-from maskedlm.runtime import console
+from maskedlm.runtime import console, output_files
 
 PREFIX = "beir:"
 
@@ -79,6 +80,33 @@ def read_collection(source: str) -> Collection:
       "that answers it."
     )
   return Collection(passages, {q: queries[q] for q in used}, used)
+
+
+def write_collection(
+  folder: str | pathlib.Path, collection: Collection, split: str = "test"
+) -> None:
+  """Writes the files of a collection, with qrels/SPLIT.tsv, as a new folder.
+
+  Raises:
+    DataError: the folder is there, and not empty.
+  """
+  path = pathlib.Path(folder)
+  if path.exists() and any(path.iterdir()):
+    raise DataError(f"{path} exists: give another, or remove it first.")
+  rows = ["query-id\tcorpus-id\tscore"]
+  for query, found in collection.qrels.items():
+    rows += [f"{query}\t{passage}\t{x}" for passage, x in found.items()]
+  with output_files.whole_folder(path) as new:
+    for name, texts in (
+      ("corpus", collection.passages),
+      ("queries", collection.queries),
+    ):
+      objects = ({"_id": key, "text": text} for key, text in texts.items())
+      lines = (json.dumps(x, ensure_ascii=False) + "\n" for x in objects)
+      output_files.write_text(new / f"{name}.jsonl", "".join(lines))
+    output_files.write_text(
+      new / "qrels" / f"{split}.tsv", "\n".join([*rows, ""])
+    )
 
 
 def _read_texts(path: pathlib.Path, title: str = "") -> dict[str, str]:

@@ -224,11 +224,12 @@ def _row(record: tables.Record, columns: Columns, odd: tables.Odd) -> _Row:
     if NEGATIVE_COLUMN.fullmatch(name) and value is not None:
       texts = _list(value, record)
       wrong += [tables.as_text(value)] if texts is None else texts
+  wrong = [encodable(text) for text in wrong if text.strip()]
   pairs = zip(map(encodable, passages), truths, strict=True)
   return _Row(
     query if query.strip() else "",
     [pair for pair in pairs if pair[0].strip()],
-    [encodable(text) for text in wrong if text.strip()],
+    wrong,
     record.where,
     _scores(record, len(passages), len(wrong)) if wrong else (),
   )

@@ -166,3 +166,12 @@ def test_scores_and_numbers_of_wrong_passages(tmp_path):
   row |= {"pos_scores": [1], "neg_scores": [0.5, 0.25], "neg_ids": [3, 4]}
   (example,) = read(tmp_path / "a.jsonl", json.dumps(row))
   assert example.passages == ("b", "c", "d")
+
+
+def test_scores_are_of_the_passages_that_are_kept(tmp_path):
+  row = {"query": "a", "passage": "b", "negatives": ["", "c"]}
+  path = tmp_path / "a.jsonl"
+  (example,) = read(path, json.dumps({**row, "scores": [1, 0.2]}))
+  assert example[1:2] + example[4:] == (("b", "c"), (1.0, 0.2))
+  with pytest.raises(DataError, match=r"a\.jsonl:1: scores is \[1, 0.5, 0.2\]"):
+    read(path, json.dumps({**row, "scores": [1, 0.5, 0.2]}))
