@@ -18,9 +18,8 @@ from maskedlm.data.tokenizers.tokenizer import load_tokenizer, train_tokenizer
 from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.relations import relations
 from maskedlm.finetune.relations import rows as relation_rows
-from maskedlm.finetune.relations.mentions import TokenizedMentions
 from maskedlm.finetune.relations.relations import Options
-from maskedlm.finetune.relations.rows import Markers
+from maskedlm.finetune.relations.rows import Markers, TokenizedMentions
 from maskedlm.training.step import totals
 
 UNUSED = {3: "[unused1]", 4: "[unused3]", 5: "[unused2]", 6: "[unused10]"}
