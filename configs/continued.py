@@ -14,7 +14,7 @@ smaller machine. The architecture and the tokenizer are those of init_from.
     --config.init_from=runs/small --workdir=runs/small_law \\
     --config.corpus.source='text:/data/law/*.txt'
 
-docs/guides/pretrain/continued-pretraining.md says how much memory and time
+docs/guides/pretrain/continued-pretraining.md says how much memory
 these take, and how to measure what they are worth.
 """
 

@@ -18,7 +18,7 @@
   maskedlm finetune retrieval --config=configs/embedder.py:unlabelled \\
     --config.init_from=runs/bert --config.data.train=texts.txt
 
-docs/guides/finetune/retrieval.md has measurements.
+docs/results/finetuning.md has measurements.
 """
 
 from maskedlm.core.errors import check_name

@@ -22,7 +22,7 @@ class Evaluate:
   masked tokens, bits per character, next-sentence prediction. Scores a
   fine-tuned model (its best checkpoint) on a labelled file in the format of its
   training data, or on one of each of several languages. Ranks the passages of a
-  collection for its queries: by the vectors of any of them, by BM25, by both.
+  collection for its queries: by the vectors of any model, by BM25, by both.
   """
 
   tuned: groups.FineTuned

@@ -30,7 +30,8 @@ class Export:
   architecture: str = flag(
     "",
     "bert | roberta | xlm-roberta | camembert | distilbert | electra | "
-    "modernbert | eurobert | llama | esm; default: the one that fits.",
+    "modernbert | eurobert | llama | esm | deberta-v2; default: the one that "
+    "fits.",
     needs={"to": ("hf",)},
   )
   push: str = flag(

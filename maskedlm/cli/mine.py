@@ -45,17 +45,17 @@ class Mine:
   ranks: str = flag(
     "1:50", "The first and the last rank of negatives.", metavar="FIRST:LAST"
   )
-  negatives: int = flag(4, "Of a row, at most.", low=1)
+  negatives: int = flag(4, "Negatives of a row, at most.", low=1)
   margin: float | None = flag(
     None,
-    "Keep a passage if its score is below the right one's by this share of it; "
-    "default: 0.05, and any passage by BM25's scores.",
+    "How far below the right passage's score a negative's must be, as a share "
+    "of it; default: 0.05, or no limit by BM25's scores alone.",
     low=0,
   )
   seed: int | None = shared.seed(
-    None, "Draw the negatives from the window; default: its first ones."
+    None, "Draws a row's negatives from the ranks; default: the first ones."
   )
-  out: str = shared.out("The lines.", (".jsonl",), REQUIRED)
+  out: str = shared.out("The mined lines.", (".jsonl",), REQUIRED)
   json: bool = shared.json()
 
   def check(self) -> None:
