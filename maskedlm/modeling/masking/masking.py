@@ -22,6 +22,7 @@ from maskedlm.modeling.masking.options import CorruptionOptions
 from maskedlm.modeling.masking.tokens import (
   Array,
   TokenTable,
+  bert_budget,
   check_shares,
   choose_tokens,
   count_predictions,
@@ -31,7 +32,7 @@ from maskedlm.modeling.masking.tokens import (
   replace_tokens,
 )
 
-_SPAN_P = 0.2  # SpanBERT's; an option of objectives/spanbert.py.
+_SPAN_P = 0.2  # SpanBERT's: a span ends after each word with this probability.
 # Corruption -> (P, the tokens chosen in a row -> predictions in that row).
 _PREDICTIONS = {
   "mask": lambda P: P,
@@ -64,7 +65,12 @@ class _Text(NamedTuple):
 
 
 def make_masking(
-  tokenizer, length: int, options: CorruptionOptions, *, token_counts: Array
+  tokenizer,
+  length: int,
+  options: CorruptionOptions,
+  *,
+  token_counts: Array,
+  budget: Callable[[float, int], int] = bert_budget,
 ) -> Masking:
   """Returns the masking that the options describe.
 
@@ -74,6 +80,7 @@ def make_masking(
     length: tokens in a row, L.
     options: the masking options of config.objective.
     token_counts: [V], of the corpus.
+    budget: bert_budget, or span_budget, which counts no special tokens.
 
   Raises:
     ConfigError: an option is wrong, or conflicts with another.
@@ -99,10 +106,15 @@ def make_masking(
   """
   check_options("objective", CorruptionOptions, options)
   check_shares(options.mask_share, options.random_share)
+  counts_special = budget is bert_budget
   num_chosen = count_predictions(
-    options.mask_rate, length, max_predictions=options.max_predictions
+    options.mask_rate,
+    length if counts_special else length - 2,
+    max_predictions=options.max_predictions,
+    budget=budget,
   )
-  num_chosen = max(num_chosen, min(tokenizer.overlap, length))
+  least = min(tokenizer.overlap, length) if counts_special else 0
+  num_chosen = max(num_chosen, least)
   _check_combination(options, length, num_chosen)
   is_special = np.zeros(tokenizer.vocab_size, bool)
   is_special[np.asarray(tokenizer.special_ids)] = True
@@ -115,14 +127,16 @@ def make_masking(
 
   def corrupt(batch: Batch, key: Key, type_weights=None) -> Batch:
     input_ids, segment_ids = batch["input_ids"], batch["segment_ids"]
+    candidates = maskable(input_ids, segment_ids, is_special)
+    counted = segment_ids > 0 if counts_special else candidates
     num_to_mask = count_to_mask(
-      jnp.sum(segment_ids > 0, axis=1),
+      jnp.sum(counted, axis=1),
       rate=options.mask_rate,
       length=length,
       num_predictions=num_chosen,
+      budget=budget,
     )
-    num_to_mask = jnp.maximum(num_to_mask, min(tokenizer.overlap, num_chosen))
-    candidates = maskable(input_ids, segment_ids, is_special)
+    num_to_mask = jnp.maximum(num_to_mask, least)
     weights = None if type_weights is None else type_weights[input_ids]
     text = _Text(batch, candidates, num_to_mask, num_chosen, weights)
     masked, positions, labels, weights = mask_text(key, text)

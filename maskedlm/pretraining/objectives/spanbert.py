@@ -22,15 +22,14 @@ from maskedlm.modeling import flops, masked_lm, vocabulary_softmax
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.modeling.heads import SboHead, gather_positions
 from maskedlm.modeling.losses import weighted_sum
-from maskedlm.modeling.masking import spans, tokens
+from maskedlm.modeling.masking import masking, spans, tokens
 from maskedlm.modeling.masking.masking import Masking
-from maskedlm.modeling.masking.options import MaskOptions
+from maskedlm.modeling.masking.options import MaskOptions, single_tokens
 from maskedlm.pretraining import auto_pack, frame
 
-# The paper's: a span ends after each word with this probability, and after so
-# many words; the width of the embedding of a place in its span.
-SPAN_P, MAX_SPAN_WORDS = 0.2, 10
-PLACE_WIDTH = 200
+# The paper's: the words of a span, at most; the width of the embedding of a
+# place in its span.
+MAX_SPAN_WORDS, PLACE_WIDTH = 10, 200
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,78 +85,35 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
 
 def make_masking(corpus, length: int, options: Options) -> Masking:
   """Returns the masking of spans, with the targets of their boundaries."""
-  tokenizer = corpus.tokenizer
-  tokens.check_shares(options.mask_share, options.random_share)
-  words = min(MAX_SPAN_WORDS, length - 2)
-  span_shares = spans.geometric_shares(SPAN_P, words)
-  P = tokens.count_predictions(
-    options.mask_rate,
-    length - 2,
-    max_predictions=options.max_predictions,
+  masks = masking.make_masking(
+    corpus.tokenizer,
+    length,
+    dataclasses.replace(
+      single_tokens(options),
+      choose="spans",
+      max_span_words=min(MAX_SPAN_WORDS, length - 2),
+    ),
+    token_counts=corpus.token_counts,
     budget=tokens.span_budget,
   )
-  is_special = np.zeros(tokenizer.vocab_size, bool)
-  is_special[np.asarray(tokenizer.special_ids)] = True
-  table = tokens.random_token_table(
-    options.random_tokens, corpus.token_counts, is_special
-  )
-  outside = np.zeros(tokenizer.vocab_size, bool)
-  special = tokenizer.special
+  special = corpus.tokenizer.special
   edges = () if options.sbo_at_edges else (special.cls, special.sep)
+  outside = np.zeros(corpus.tokenizer.vocab_size, bool)
   outside[[special.pad, *edges]] = True
 
   def corrupt(batch: Batch, key: Key) -> Batch:
-    input_ids, segment_ids = batch["input_ids"], batch["segment_ids"]
-    choose_key, replace_key = jax.random.split(key)
-    candidates = tokens.maskable(input_ids, segment_ids, is_special)
-    positions, weights = spans.choose_spans(
-      choose_key,
-      candidates,
-      spans.unit_starts(
-        choose_key, input_ids, segment_ids, tokenizer, is_special
-      ),
-      tokens.count_to_mask(
-        jnp.sum(candidates, axis=1),
-        rate=options.mask_rate,
-        length=length,
-        num_predictions=P,
-        budget=tokens.span_budget,
-      ),
-      shares=span_shares,
-      num_predictions=P,
-    )
-    first, last = spans.span_ends(positions, weights)
-    corrupted, labels = tokens.replace_tokens(
-      replace_key,
-      input_ids,
-      positions,
-      weights,
-      mask_id=special.mask,
-      mask_share=options.mask_share,
-      random_share=options.random_share,
-      random_tokens=table,
-      leaders=first,  # All tokens of a span are treated alike.
-    )
-    # Filler rows of the held-out set have weight 0.
-    weights = weights * batch["example_weights"][:, None]
+    masked = masks.corrupt(batch, key)
+    positions, weights = masked["masked_positions"], masked["masked_weights"]
     targets = boundaries(
-      jnp.asarray(outside)[input_ids],
+      jnp.asarray(outside)[batch["input_ids"]],
       positions,
       weights,
-      first,
-      last,
+      *spans.span_ends(positions, weights),
       max_span_targets=options.max_span_targets,
     )
-    return {
-      **batch,
-      **targets,
-      "input_ids": corrupted,
-      "masked_positions": positions,
-      "masked_labels": labels,
-      "masked_weights": weights,
-    }
+    return {**masked, **targets}
 
-  return Masking(P, corrupt)
+  return masks._replace(corrupt=corrupt)
 
 
 def make_batches(config, corpus, shard, options: Options) -> batching.Batches:
