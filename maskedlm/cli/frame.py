@@ -25,6 +25,7 @@ import typing
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from maskedlm.cli import shared
 from maskedlm.cli.flags import ANY, REQUIRED, STDIN, Flag, flags_of
 from maskedlm.core.errors import ConfigError, check_name, did_you_mean
 from maskedlm.core.options import expected
@@ -273,6 +274,10 @@ def _check_files(flags: Mapping[str, Flag], values: Mapping[str, Any]) -> None:
           f"{other.spelling} and {each.spelling} are both {path}: give two "
           "names."
         )
+  if any(each.about["writes"] == shared.PICTURES for each in written):
+    from maskedlm.inference.plots import figure
+
+    figure.load_matplotlib()
 
 
 def _is_same_file(a: str, b: str) -> bool:

@@ -9,12 +9,6 @@ from maskedlm.core.errors import ConfigError, check_name
 from maskedlm.runtime import console
 
 
-def _check_matplotlib() -> None:
-  from maskedlm.inference.plots import figure
-
-  figure.load_matplotlib()
-
-
 @dataclasses.dataclass(frozen=True)
 class Instances:
   """Draws the instances of a word in context; those that the encoder finds
@@ -199,7 +193,6 @@ class Attention:
 
   def check(self) -> None:
     """Checks --layers."""
-    _check_matplotlib()
     groups.parse_layers(self.layers)
 
   def run(self) -> None:
@@ -274,7 +267,6 @@ class Masks:
     from maskedlm.inference import fill_mask
     from maskedlm.inference.plots import figure, masked_words
 
-    _check_matplotlib()
     model = fill_mask.load_mask_filler(self.checkpoint)
     made = fill_mask.predict_masked(model, self.text, top_k=self.top_k)
     (name,) = figure.short_names([self.checkpoint])
@@ -303,7 +295,6 @@ class Row:
     from maskedlm.inference.plots import text_row
     from maskedlm.runtime import startup
 
-    _check_matplotlib()
     startup.enable_compile_cache()
     made = text_row.read_row(maskedlm.load(self.checkpoint), self.text)
     _draw_row(self.out, made, self.checkpoint)
@@ -333,7 +324,6 @@ class Isotropy:
   def run(self) -> None:
     from maskedlm.inference.plots import figure, isotropy
 
-    _check_matplotlib()
     tables = [isotropy.read_table(path) for path in self.table]
     names = [n.removesuffix(".json") for n in figure.short_names(self.table)]
     isotropy.draw_isotropy(self.out, dict(zip(names, tables, strict=True)))
@@ -378,7 +368,6 @@ class Run:
     over = self.over.split(",")
     for axis in over:
       check_name("--over", axis, training_curves.AXES)
-    _check_matplotlib()
     curves = [training_curves.read_run(workdir) for workdir in self.workdir]
     runs = dict(zip(figure.short_names(self.workdir), curves, strict=True))
     training_curves.draw_curves(

@@ -16,15 +16,11 @@ class Scattered:
   html: str | None = shared.out("The page.", (".html",))
 
   def check(self) -> None:
-    """Checks that there is something to draw, and what draws it."""
+    """Checks that there is something to draw."""
     if not self.out and not self.html:
       raise ConfigError(
         "give --out=FILE.png for a picture, or --html=FILE.html."
       )
-    if self.out:
-      from maskedlm.inference.plots import figure
-
-      figure.load_matplotlib()
 
   def draw(self, made) -> None:
     """Draws a Scatter."""

@@ -129,8 +129,6 @@ class Report:
     from maskedlm.planning import vocabularies
     from maskedlm.pretraining.config import typed
 
-    if self.png:
-      figure.load_matplotlib()
     if self.config is None:
       compared, texts = vocabularies.load_saved(
         self.tokenizer,

@@ -30,13 +30,8 @@ def _without_nan(value: Any) -> Any:
   return value
 
 
-def from_json(value: float | None) -> float:
-  """Returns a number that `to_json` wrote; NaN for null."""
-  return math.nan if value is None else float(value)
-
-
 def parse_line(line: str | bytes) -> tuple[int, dict[str, float]]:
-  """Returns the step and the values of a line of metrics.jsonl.
+  """Returns the step and the values of a line of metrics.jsonl; NaN for null.
 
   Raises:
     ValueError: it is none, as one that is being written.
@@ -44,7 +39,8 @@ def parse_line(line: str | bytes) -> tuple[int, dict[str, float]]:
   try:
     values = parse_json(line)
     step = int(float(values.pop("step")))  # Not one of 1,000 digits.
-    return step, {name: from_json(value) for name, value in values.items()}
+    found = {n: math.nan if x is None else float(x) for n, x in values.items()}
+    return step, found
   except (KeyError, TypeError, AttributeError, OverflowError) as error:
     raise ValueError(f"not a line of metrics: {error!r}") from error
 

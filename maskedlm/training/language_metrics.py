@@ -92,29 +92,14 @@ _COLUMNS = {
 
 def format_table(each: Mapping[str, Mapping[str, float]]) -> list[str]:
   """Returns a text table with a line for each language and one for the mean."""
-  rows = {
-    name: [
-      next((values[m] for m in metrics if m in values), None)
-      for _, metrics in _COLUMNS.values()
+  columns = []
+  for form, metrics in _COLUMNS.values():
+    found = [
+      next((x[m] for m in metrics if m in x), None) for x in each.values()
     ]
-    for name, values in each.items()
-  }
-  known = [
-    [value for value in column if value is not None]
-    for column in zip(*rows.values(), strict=True)
-  ]
-  rows["mean"] = [sum(x) / len(x) if x else None for x in known]
-  forms = [form for form, _ in _COLUMNS.values()]
+    known = [value for value in found if value is not None]
+    found.append(sum(known) / len(known) if known else None)
+    columns.append([None if x is None else form.format(x) for x in found])
   return console.table(
-    ("", *_COLUMNS),
-    (
-      (
-        name,
-        *(
-          None if value is None else form.format(value)
-          for value, form in zip(values, forms, strict=True)
-        ),
-      )
-      for name, values in rows.items()
-    ),
+    ("", *_COLUMNS), zip([*each, "mean"], *columns, strict=True)
   )

@@ -174,41 +174,32 @@ def train_and_heldout(
 def _choosing_function(options: CorruptionOptions, tokenizer, is_special):
   """Returns (key, text) -> positions, weights [B, P] of the chosen tokens."""
 
-  def choose_single(key, text: _Text):
-    return choose_tokens(
+  if options.choose == "tokens" and tokenizer.overlap == 1:
+    return lambda key, text: choose_tokens(
       key,
       text.candidates,
       text.num_to_mask,
       num_predictions=text.num_predictions,
       weights=text.weights,
     )
+  choose: Callable = spans.choose_words
+  if options.choose in ("ngrams", "spans"):
+    shares = spans.geometric_shares(_SPAN_P, options.max_span_words)
+    if options.choose == "ngrams":
+      shares = spans.ngram_shares(options.max_span_words)
+    choose = functools.partial(spans.choose_spans, shares=shares)
 
-  def choose_by_words(key, text: _Text, *, choose):
-    begins_word = spans.unit_starts(
-      key,
-      text.batch["input_ids"],
-      text.batch["segment_ids"],
-      tokenizer,
-      is_special,
-    )
+  def choose_units(key, text: _Text):
+    rows = text.batch["input_ids"], text.batch["segment_ids"]
     return choose(
       key,
       text.candidates,
-      begins_word,
+      spans.unit_starts(key, *rows, tokenizer, is_special),
       text.num_to_mask,
       num_predictions=text.num_predictions,
     )
 
-  if options.choose == "tokens" and tokenizer.overlap == 1:
-    return choose_single
-  if options.choose in ("tokens", "words"):
-    return functools.partial(choose_by_words, choose=spans.choose_words)
-  if options.choose == "ngrams":
-    shares = spans.ngram_shares(options.max_span_words)
-  else:
-    shares = spans.geometric_shares(_SPAN_P, options.max_span_words)
-  choose = functools.partial(spans.choose_spans, shares=shares)
-  return functools.partial(choose_by_words, choose=choose)
+  return choose_units
 
 
 def _corruption_function(
