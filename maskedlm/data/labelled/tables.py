@@ -62,6 +62,9 @@ class Record(NamedTuple):
   # bool, list, dict or None.
   fields: Mapping[str, Any]
   path: str
+  # Of a file's texts that may be something else, (column, what they look like)
+  # -> [their number, the first FILE:LINE]; None for a line of input.
+  odd: dict[tuple[str, str], list] | None = None
 
   @property
   def where(self) -> str:
@@ -110,14 +113,18 @@ def read_records(
       f"{path}: the name ends in {suffix!r}{kind}; expected .tsv or .txt "
       "(columns between tabs), .csv, .jsonl, .json or .parquet."
     )
-  is_empty = True
+  is_empty, odd = True, {}
   for record in records:
     is_empty = False
-    yield record
+    yield record._replace(odd=odd)
   if is_empty:
     raise DataError(
       f"{path}: has no row; expected at least one example (below a header, if "
       "it is a table; name a file of lines .txt)."
+    )
+  for (name, what), (count, where) in odd.items():
+    console.log(
+      f"{where}: {count:,} of the column {name!r} {what}; read as texts"
     )
 
 
@@ -210,14 +217,8 @@ def get_value(record: Record, *names: str) -> Any:
   raise kind(missing_column(record, names))
 
 
-# (column, what its texts look like) -> [their number, the first FILE:LINE].
-Odd = dict[tuple[str, str], list]
-
-
-def get_text(record: Record, *names: str, odd: Odd | None = None) -> str:
+def get_text(record: Record, *names: str) -> str:
   """Returns the text that is to be read, from the first column that there is.
-
-  `odd` counts the texts that may be something else, for report_odd.
 
   Raises:
     DataError: the record has none of the columns, or the value is null, empty
@@ -233,25 +234,17 @@ def get_text(record: Record, *names: str, odd: Odd | None = None) -> str:
       f"{record.where}: the {name} is {kind}; expected a text; correct the "
       "row or leave it out."
     )
-  if odd is not None:
-    if text.strip().casefold() in _MISSING:
-      count_odd(odd, name, f"are {text.strip()!r}", record)
-    elif _LISTED.fullmatch(text.strip()):
-      count_odd(odd, name, "look like a list or an object", record)
+  if text.strip().casefold() in _MISSING:
+    count_odd(record, name, f"are {text.strip()!r}")
+  elif _LISTED.fullmatch(text.strip()):
+    count_odd(record, name, "look like a list or an object")
   return text
 
 
-def count_odd(odd: Odd, name: str, what: str, record: Record) -> None:
-  """Counts a text of a column that may be something else, for report_odd."""
-  odd.setdefault((name, what), [0, record.where])[0] += 1
-
-
-def report_odd(odd: Odd) -> None:
-  """Reports the texts that were counted, a line for each kind."""
-  for (name, what), (count, where) in odd.items():
-    console.log(
-      f"{where}: {count:,} of the column {name!r} {what}; read as texts"
-    )
+def count_odd(record: Record, name: str, what: str) -> None:
+  """Counts a text of a column that may be something else, for a log line."""
+  if record.odd is not None:
+    record.odd.setdefault((name, what), [0, record.where])[0] += 1
 
 
 def missing_column(

@@ -128,14 +128,13 @@ def test_json(tmp_path, content, lines):
   ]
 
 
-def test_texts_that_may_be_none_are_reported(capsys):
-  odd = {}
-  for i, text in enumerate(("NaN", "NaN", "['a', 'b']", "[a] b", "fine"), 1):
-    record = tables.Record(i, {"text": text}, "f")
-    assert tables.get_text(record, "text", odd=odd) == text
-  tables.report_odd(odd)
+def test_texts_that_may_be_none_are_reported(tmp_path, capsys):
+  texts = ["NaN", "NaN", "['a', 'b']", "[a] b", "fine"]
+  path = write(tmp_path / "a.txt", "\n".join(["text", *texts, ""]))
+  records = tables.read_records(path)
+  assert [tables.get_text(record, "text") for record in records] == texts
   told = capsys.readouterr().err.splitlines()
   assert [line.split(";")[0] for line in told] == [
-    "f:1: 2 of the column 'text' are 'NaN'",
-    "f:3: 1 of the column 'text' look like a list or an object",
+    f"{path}:2: 2 of the column 'text' are 'NaN'",
+    f"{path}:4: 1 of the column 'text' look like a list or an object",
   ]

@@ -131,10 +131,7 @@ def read_examples(
     DataError: see tables.read_records; unknown columns, fewer than two choices,
       an empty text, or labels that don't say which choice is correct.
   """
-  odd: tables.Odd = {}
-  records = tables.read_records(path, header=header)
-  pairs = [*bad_rows.each(lambda record: _read(record, odd), records)]
-  tables.report_odd(odd)
+  pairs = [*bad_rows.each(_read, tables.read_records(path, header=header))]
   check_labels([label for _, label in pairs], first_label)
 
   def with_label(pair: tuple[Example, Label]) -> Example:
@@ -152,7 +149,7 @@ def parse_line(line: str) -> Example:
     DataError: there are fewer than two choices, or the object is malformed.
   """
   if tables.is_object(line):
-    return _read(tables.parse_record(line), {})[0]
+    return _read(tables.parse_record(line))[0]
   context, *choices = map(encodable, line.split("\t"))
   if len(choices) < 2:
     raise DataError(
@@ -183,7 +180,7 @@ def check_num_choices(
   return expected
 
 
-def _read(record: tables.Record, odd: tables.Odd) -> tuple[Example, Label]:
+def _read(record: tables.Record) -> tuple[Example, Label]:
   """Returns an example without its label, and the label."""
   layout = _layout(record)
   value = record.fields.get(layout.label)
@@ -205,7 +202,7 @@ def _read(record: tables.Record, odd: tables.Odd) -> tuple[Example, Label]:
     tables.as_text(record.fields.get(name))
     for name in (layout.question, layout.label, layout.id, layout.category)
   )
-  context = _context(record, layout.context, question, odd)
+  context = _context(record, layout.context, question)
   about = {"key": key, "category": category, "where": record.where}
   example = Example(context, choices, question, **about)
   label, names = label.strip(), names[: len(choices)]
@@ -260,14 +257,12 @@ def _filled(texts: Sequence[str], record: tables.Record) -> tuple[str, ...]:
   return tuple(map(encodable, texts[: len(filled)]))
 
 
-def _context(
-  record: tables.Record, name: str, question: str, odd: tables.Odd
-) -> str:
+def _context(record: tables.Record, name: str, question: str) -> str:
   """Returns the context; an empty one is reported if there is no question."""
   if tables.get_field(record, name).strip():
-    return tables.get_text(record, name, odd=odd)
+    return tables.get_text(record, name)
   if not question.strip():
-    tables.count_odd(odd, name, "are empty", record)
+    tables.count_odd(record, name, "are empty")
   return ""
 
 

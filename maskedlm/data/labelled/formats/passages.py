@@ -110,15 +110,13 @@ def read_examples(
       for e in squad.read_questions(source, allow_impossible=True)
       if e.answers != ()
     ]
-  odd: tables.Odd = {}
   unread: dict[str, set] = {}  # Column -> its truth values.
 
   def read(record: tables.Record) -> _Row:
     _note_unread(record, columns, unread)
-    return _row(record, columns, odd)
+    return _row(record, columns)
 
   rows = [*bad_rows.each(read, tables.read_records(source, header=header))]
-  tables.report_odd(odd)
   for name, truths in unread.items():
     if truths == {True, False}:
       raise _unread_label(source, name, "a column of 1 and 0")
@@ -205,13 +203,13 @@ def _join_rows(rows: Sequence[_Row], source: str) -> list[Example]:
   return examples
 
 
-def _row(record: tables.Record, columns: Columns, odd: tables.Odd) -> _Row:
+def _row(record: tables.Record, columns: Columns) -> _Row:
   query = tables.get_field(record, *columns.query)
   if query.strip():
-    query = tables.get_text(record, *columns.query, odd=odd)
+    query = tables.get_text(record, *columns.query)
   passages = _list(tables.get_value(record, *columns.passage), record)
   if passages is None:
-    passages = [tables.get_text(record, *columns.passage, odd=odd)]
+    passages = [tables.get_text(record, *columns.passage)]
   if not "".join(passages).strip():
     raise DataError(f"{record.where}: the passage is empty; expected a text.")
   truths = [None if _is_unanswered(record.fields) else True] * len(passages)

@@ -120,21 +120,18 @@ def read_examples(
   records = tables.read_records(source, header=layout.header, ragged=ragged)
   if layout.language:
     records = _in_language(records, source, layout.language)
-  odd: tables.Odd = {}
 
   def read(record: tables.Record) -> Example:
     text_b = None
-    text = _text(record, layout.text, layout, odd)
+    text = _text(record, layout.text, layout)
     if _is_pair(record, layout):
-      text_b = _text(record, layout.text_b, layout, odd)
+      text_b = _text(record, layout.text_b, layout)
     label, why = read_label(record, layout)
     return Example(text, text_b, label, record.where, why)
 
   first = next(records)
   _report_second_text(first, layout)
-  examples = [*bad_rows.each(read, itertools.chain([first], records))]
-  tables.report_odd(odd)
-  return examples
+  return [*bad_rows.each(read, itertools.chain([first], records))]
 
 
 def _in_language(
@@ -184,15 +181,12 @@ def _unread_second_text(record: tables.Record, layout: FileLayout) -> str:
 
 
 def _text(
-  record: tables.Record,
-  names: Sequence[str],
-  layout: FileLayout,
-  odd: tables.Odd,
+  record: tables.Record, names: Sequence[str], layout: FileLayout
 ) -> str:
   if layout.corrupt_rows and not tables.get_field(record, *names).strip():
-    tables.count_odd(odd, names[0], "are empty", record)
+    tables.count_odd(record, names[0], "are empty")
     return ""
-  return tables.get_text(record, *names, odd=odd)
+  return tables.get_text(record, *names)
 
 
 def _is_pair(record: tables.Record, layout: FileLayout) -> bool:
