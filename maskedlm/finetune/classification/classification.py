@@ -308,7 +308,7 @@ def format_tables(
   gold = GOLD.of(examples)
   if "score" in predictions[0]:
     found = [prediction["score"] for prediction in predictions]
-    return {"scores.tsv": label_metrics.format_errors_by_range(gold, found)}
+    return {"scores.tsv": label_metrics.score_table(gold, found, "score")}
   from sklearn.metrics import classification_report
 
   found = [prediction["label"] for prediction in predictions]

@@ -13,7 +13,6 @@ import numpy as np
 LABEL_METRICS = ("accuracy", "macro_f1", "mcc")
 POSITIVE_LABEL_METRICS = ("f1", "accuracy_f1")  # If there is a positive label.
 SCORE_METRICS = ("pearson", "spearman", "pearson_spearman")
-NUM_RANGES = 5  # Of scores, in the table of errors.
 
 
 def evaluate_labels(
@@ -65,22 +64,14 @@ def evaluate_scores(
   }
 
 
-def format_errors_by_range(
-  gold: Sequence[float], predicted: Sequence[float]
+def score_table(
+  gold: Iterable[float], predicted: Iterable[float], name: str
 ) -> str:
-  """Returns tab-separated errors for NUM_RANGES equal parts of gold's range."""
-  a, b = np.asarray(gold, np.float64), np.asarray(predicted, np.float64)
-  edges = np.linspace(a.min(), a.max(), NUM_RANGES + 1)
-  bins = np.searchsorted(edges, a, side="right") - 1
-  bins = np.clip(bins, 0, NUM_RANGES - 1)
-  lines = ["from\tto\texamples\tmean gold\tmean predicted\tmean absolute error"]
-  for i in range(NUM_RANGES):
-    inside = bins == i
-    if inside.any():
-      means = (a[inside].mean(), b[inside].mean(), np.abs(a - b)[inside].mean())
-      bounds = f"{edges[i]:.3f}\t{edges[i + 1]:.3f}\t{inside.sum()}"
-      lines.append("\t".join([bounds, *(f"{x:.3f}" for x in means)]))
-  return "\n".join([*lines, ""])
+  """Returns tab-separated lines of gold scores and predicted ones, a `name`."""
+  pairs = zip(gold, predicted, strict=True)
+  return "\n".join(
+    [f"gold\t{name}", *(f"{a:g}\t{b:.4f}" for a, b in pairs), ""]
+  )
 
 
 def confusion_table(gold: Iterable[str], predicted: Iterable[str]) -> str:

@@ -135,9 +135,8 @@ def score(examples, predictions) -> dict[str, float]:
 
 def format_tables(examples, predictions) -> dict[str, str]:
   """Returns cosines.tsv: the grade and the cosine of each pair."""
-  pairs = zip(GOLD.of(examples), predictions, strict=True)
-  lines = [f"{gold:g}\t{p['cosine']:.4f}" for gold, p in pairs]
-  return {"cosines.tsv": "\n".join(["grade\tcosine", *lines, ""])}
+  found, gold = [p["cosine"] for p in predictions], GOLD.of(examples)
+  return {"cosines.tsv": label_metrics.score_table(gold, found, "cosine")}
 
 
 def make_task(options: Options) -> FinetuneTask:

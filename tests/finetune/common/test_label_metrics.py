@@ -76,6 +76,11 @@ def test_score_metrics():
   )
 
 
+def test_a_table_of_scores():
+  made = label_metrics.score_table([3.8, 4.0], [0.12345, -1], "cosine")
+  assert made == "gold\tcosine\n3.8\t0.1235\n4\t-1.0000\n"
+
+
 def test_a_constant_has_correlation_zero():
   values = label_metrics.evaluate_scores([1.0, 2.0, 4.0], [3.0, 3.0, 3.0])
   assert (values["pearson"], values["spearman"]) == (0, 0)
