@@ -82,7 +82,7 @@ setuptools.setup(
     "peer": [
       "mteb>=2",
       "pytrec-eval-terrier",
-      "sentence-transformers",
+      "sentence-transformers[train]",
       "torch==2.13.0",
       "transformers>=5",
     ],

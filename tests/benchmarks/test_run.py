@@ -23,6 +23,7 @@ import packing
 import pretrain_step
 import pytest
 import quickstart
+import retrieval
 import run
 import start
 import table
@@ -167,6 +168,11 @@ def test_configs_are_valid(tmp_path):
         name, contender, 0, files=("a", "b"), encoder="run"
       )
       finetuning.validate(made)
+  for task, config, _, options in retrieval.ROWS.values():
+    if task:
+      given = [f"--config.{x}" for x in (*retrieval.COMMON, *options)]
+      path = str(ROOT / "configs" / config)
+      overrides.load_config(path, given, finetuning.validate)
 
 
 SCRIPT = """
