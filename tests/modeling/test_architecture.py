@@ -46,7 +46,7 @@ def test_choices_are_those_of_the_tables():
     "dtype": layers.DTYPES,
     "remat": encoder.REMAT,
     "attention": IMPLEMENTATIONS,
-    "position": encoder.POSITIONS,
+    "position": ("learned", "rope", "alibi", "disentangled"),
     "norm_order": encoder.RESIDUALS,
     "norm_kind": encoder.NORMS,
     "mlp": mlp.MLPS,
