@@ -6,10 +6,11 @@
 A collection is made of SQuAD's training file: the questions of a tenth of its
 paragraphs search them all, another tenth chooses checkpoints, and the others
 train. Every row starts from the encoder --start and has rows of 128; the peer
-is sentence-transformers with the same pairs, batches, rate and epochs, on which
-pairs a second are printed, too. The table has means and deviations over the
-seeds. Everything is a command of maskedlm, printed before it runs; what is
-finished is only read. --table prints the table of what is there.
+is sentence-transformers with the pairs, batches, rate and epochs of in-batch,
+whatever --options say; its pairs a second are printed. The table has means and
+deviations over the seeds. All other rows are commands of maskedlm, printed
+before they run; what is finished is only read. --table prints the table of what
+is there.
 """
 
 import argparse
@@ -62,7 +63,7 @@ def main():
   for name in set(args.rows) - set(ROWS):
     parser.error(f"--rows={name}: expected some of {', '.join(ROWS)}")
   lacks = not importlib.util.find_spec("accelerate")  # Of its trainer.
-  if "peer" in args.rows and lacks:
+  if "peer" in args.rows and lacks and not args.table:
     parser.error("the row peer needs the extra peer; leave it out of --rows")
   if not args.table:
     write_data(args)

@@ -240,7 +240,7 @@ def _check_together(cls: type, flags, values, given) -> None:
 
 
 def _check_files(flags: Mapping[str, Flag], values: Mapping[str, Any]) -> None:
-  """Checks the files to read and to write, before anything slow begins."""
+  """Checks the files to read and to write, and that pictures can be drawn."""
   read = []
   for name, each in flags.items():
     if not each.about["reads"] or not values[name]:

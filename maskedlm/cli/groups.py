@@ -256,13 +256,13 @@ def show_progress(done: int, count: int) -> None:
     console.progress(f"{done:,} of {count:,} done")
 
 
-def check_task_options(tokens: Sequence[str]) -> None:
-  """Raises ConfigError if one is not of the form --config.task.NAME=VALUE."""
+def check_task_options(tokens: Sequence[str], rest: str) -> None:
+  """Raises ConfigError, which says `rest`, unless --config.task.NAME=VALUE."""
   for token in tokens:
     if not re.match(r"--config\.task\.\w+=", token):
       raise ConfigError(
         f"{token}: expected --config.task.NAME=VALUE, an option that says how "
-        "the file is read, or a threshold; all others are given already."
+        f"the file is read{rest}"
       )
 
 
@@ -288,7 +288,9 @@ class FineTuned:
 
   def check(self) -> None:
     """Checks the form of --config.task.NAME=VALUE."""
-    check_task_options(self.config)
+    check_task_options(
+      self.config, ", or a threshold; the checkpoint sets all others."
+    )
 
   @property
   def paths(self) -> list[str]:

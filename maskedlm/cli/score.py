@@ -141,12 +141,14 @@ class Score:
     ):
       count += len(some)
       single = [one.text for _, one in some if one.text_b is None]
-      pairs = [one[:2] for _, one in some if one.text_b is not None]
+      of_pairs = [x for x in some if x[1].text_b is not None]
+      pairs = [one[:2] for _, one in of_pairs]
       if pairs and (self.causal or self.pll != "original"):
         given = "--causal" if self.causal else f"--pll={self.pll}"
+        place = ":".join(map(str, of_pairs[0][0].values()))
         raise ConfigError(
-          f"{given} has no effect on two texts, as {pairs[0]!r:.80}: leave it "
-          "out, or score such lines apart."
+          f"{place or pairs[0][0][:40]!r}: {given} has no effect on two texts: "
+          "leave it out, or score such lines apart."
         )
       scores, shares = iter(()), iter(())
       if single:

@@ -32,7 +32,7 @@ class Search:
     "many that are nearest by their codes; 0 = of all; default: 10 for each of "
     "--top_k.",
     low=0,
-    not_beside=("bm25", "reranker"),
+    not_beside=("bm25",),
   )
   bm25: bool = flag(
     False, "Join the cosines with BM25's scores: what both find is first."
@@ -55,6 +55,11 @@ class Search:
     if self.reranker:
       reranker = reranking.open_reranker(self.reranker)
       top = max(top, reranking.DEPTH)
+      if self.candidates and self.candidates < top:
+        raise ConfigError(
+          f"--candidates={self.candidates} beside --reranker, which reads "
+          f"{top}: expected at least as many, or 0 for all."
+        )
     index = search.open_index(self.vectors, model)
     words = bm25.index(search.all_texts(index)) if self.bm25 else None
     queries = text_lines.given_texts(self.text, STDIN)

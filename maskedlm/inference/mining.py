@@ -35,7 +35,8 @@ class Source(NamedTuple):
   passages: list[str]  # Different ones, but for spaces and capitals.
   queries: list[str]
   right: list[list[int]]  # The passages that answer each query.
-  left_out: list[frozenset[int]]  # These, and those that are the query.
+  # Those that answer it or a copy of it, and those that are the query.
+  left_out: list[frozenset[int]]
   copies: int  # Rows whose passage another one has.
 
 
@@ -59,9 +60,11 @@ def read_source(data: str, overrides: Sequence[str] = ()) -> Source:
     ConfigError: an override is none of the task's, or has no effect.
     DataError: a file can't be read, or has no query.
   """
-  if data.startswith(beir.PREFIX) and overrides:
-    raise ConfigError(f"{overrides[0]} has no effect on {data}: leave it out.")
   if data.startswith(beir.PREFIX):
+    if overrides:
+      raise ConfigError(
+        f"{overrides[0]} has no effect on {data}: leave it out."
+      )
     of_id, queries, qrels = beir.read_collection(data)
     texts = [*of_id.values()]
     right = [[of_id[p] for p in x if x[p] > 0] for x in qrels.values()]

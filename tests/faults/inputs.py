@@ -88,11 +88,11 @@ def make(folder: pathlib.Path) -> Inputs:
   return made
 
 
-_CLASSIFY = """
+_TUNE = """
 from maskedlm.finetune import config
 
 def get_config():
-  return config.default("classification")
+  return config.default("retrieval")
 """
 # The runs of `within`, by name: their options.
 _RUNS = {
@@ -111,12 +111,13 @@ def within(made, name, workdir, corpus=None) -> list:
       more.append(f"--config.init_from={made.within / 'data'}")
     return pretrain(made, corpus or made.corpus, workdir, *more)
   return [
-    *("finetune", f"--config={made.folder / 'classify.py'}"),
+    *("finetune", f"--config={made.folder / 'tune.py'}"),
     f"--workdir={workdir}",
     f"--config.init_from={made.whole}",
     f"--config.data.train={made.folder / 'train.tsv'}",
     f"--config.data.dev={made.folder / 'dev.tsv'}",
     *("--config.data.length=32", "--config.data.batch_size=8"),
+    "--config.train.accumulate=2",
     *("--config.train.epochs=2", "--config.sweep.seeds=1,2"),
   ]
 
@@ -126,9 +127,9 @@ def make_within(made) -> None:
   from faults import within as process
 
   made.within.mkdir()
-  (made.folder / "classify.py").write_text(_CLASSIFY)
+  (made.folder / "tune.py").write_text(_TUNE)
   for name, count in ("train", 16), ("dev", 8):
-    file = task_files.make_file("classification", count, count)
+    file = task_files.make_file("retrieval", count, count)
     (made.folder / f"{name}.tsv").write_text(file.text)
   for name in (*_RUNS, "sweep"):
     workdir = made.within / name

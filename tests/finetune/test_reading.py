@@ -260,6 +260,11 @@ BAD = {
     "(S\n  (NN a))\n",
     "(S (NP (NN the)\n  (NN dog))\n",
   ),
+  "constituency flush left": (
+    *("a.ptb", ""),
+    "(S\n(NN a)\n(NN c))\n",
+    "(S (NP (NN the)\n(NN dog))\n",
+  ),
   "constituency JSON": (
     *("a.jsonl", ""),
     '{"tree": "(S (NN b))"}\n',

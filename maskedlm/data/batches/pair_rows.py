@@ -40,6 +40,19 @@ def nsp_batches(config, corpus, shard, *, short_share, pack=False) -> Batches:
   return _batches(read, config, corpus, shard, **options)
 
 
+def sop_batches(*args, **options) -> Batches:
+  """Returns Batches of sentence_order_pairs; as nsp_batches otherwise.
+
+  One document is enough.
+  """
+  return _batches(sentence_order_pairs, *args, **options)
+
+
+def adjacent_batches(*args, **options) -> Batches:
+  """Returns Batches of adjacent_pairs; one document is enough."""
+  return _batches(adjacent_pairs, *args, **options)
+
+
 def _batches(
   read_pairs, config, corpus, shard, *, short_share, pack=False, documents=1
 ) -> Batches:
@@ -179,12 +192,6 @@ def adjacent_pairs(
 ) -> dict[str, np.ndarray]:
   """Returns next_sentence_pairs with B always next, and without nsp_labels."""
   return _fitted(rows, row, epoch, *_halves(rows, row, epoch), special)
-
-
-# Batches of these two. Arguments and errors are those of nsp_batches, but one
-# document is enough.
-sop_batches = functools.partial(_batches, sentence_order_pairs)
-adjacent_batches = functools.partial(_batches, adjacent_pairs)
 
 
 def _halves(rows: PairTable, row, epoch):

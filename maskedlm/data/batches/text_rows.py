@@ -74,7 +74,9 @@ def document_batches(
   return batching.make_batches(open_source, config, corpus, shard)
 
 
-def make_crops(split: store.Split, *, capacity: int, seed: int) -> Callable:
+def make_crops(
+  split: store.Split, *, capacity: int, seed: int
+) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
   """Returns (token, row, epoch) -> where these rows begin in that epoch.
 
   That is the first token, and the number of tokens, [b] each. `token` is any

@@ -61,7 +61,11 @@ def standard_tags(tags: Iterable[str], *, scheme: str) -> dict[str, str]:
     found = {tag: _read(form, tag) for tag in distinct}
     if None not in found.values():
       return found
-  return {tag: _read(forms[0], tag) or _refused(tag) for tag in distinct}
+  # The form that reads most of them tells which ones are odd.
+  form = max(
+    forms, key=lambda form: sum(bool(_read(form, t)) for t in distinct)
+  )
+  return {tag: _read(form, tag) or _refused(tag) for tag in distinct}
 
 
 def are_types(tags: Iterable[str]) -> bool:

@@ -15,7 +15,8 @@ _OTHERS = (
   *("corpus.path", "corpus.cache_gb", "corpus.num_workers", "corpus.max_lost"),
   *("corpus.parts", "tokenizer.path", "tokenizer.alpha"),
 )
-# The options that determine the content of a corpus, and their defaults.
+# The options that determine the content of a corpus, and their defaults, with
+# which corpora were prepared that don't record an option: none may change.
 DEFAULTS = {
   name: field.default
   for section, cls in (

@@ -94,7 +94,7 @@ def evaluate_ranks(
 
 
 def _ranks(predictions: Sequence[Prediction]) -> np.ndarray:
-  """Returns the ranks of the examples that have a query."""
+  """Returns the ranks of the examples that have one."""
   return np.array([p["rank"] for p in predictions if p["rank"]])
 
 

@@ -53,7 +53,7 @@ class Options(ranked_passages.Passages):
 
 
 def describe_labels(examples: Sequence[Example]) -> dict[str, Any]:
-  """Returns {}; raises DataError without a query or any wrong passage."""
+  """Returns {}; raises as check_lists, and if an example has no query."""
   check_lists(examples)
   return ranked_passages.describe_labels(examples)
 

@@ -90,7 +90,7 @@ def loss_and_metrics(
     worse = jnp.where(is_pair, (c - c[:, None]) / temperature, -jnp.inf)
     # Of the whole batch: each row has it, so it is the mean.
     value = jnp.full_like(c, jax.nn.logsumexp(jnp.append(worse, 0.0)))
-    weights *= jnp.any(is_pair)
+    weights = weights * jnp.any(is_pair)
   return {kind: losses.weighted_sum(value, weights)}, {}
 
 

@@ -28,6 +28,7 @@ from maskedlm.inference.vectors.standardise import Moments, Standardiser
 
 NUM_ROGUE = 3  # Dimensions of a layer that are listed and removed.
 PAIRS_AT_ONCE = 256  # Held in memory.
+GOLD = Gold("label", "a score")
 Treatment = Callable[[np.ndarray], np.ndarray]  # [n, D] -> [n, D or less].
 
 
@@ -156,7 +157,7 @@ def correlate_with_scores(
       for name, f in of_layer.items():
         y = f(x[:, n])
         cosines[n][name].append(similarity.cosine(y[::2], y[1::2]))
-  gold = Gold("label", "a score").of(pairs)
+  gold = GOLD.of(pairs)
   frequent = word_frequencies.log_frequencies(
     [f"{pair.text} {pair.text_b}" for pair in pairs], counts
   )
@@ -185,5 +186,5 @@ def read_pairs(path: str) -> list[Example]:
     DataError: the file has another format, or a score is not a number.
   """
   examples = texts.read_examples(str(path), glue.LAYOUTS["stsb"])
-  Gold("label", "a score").of(examples)  # All have one.
+  GOLD.of(examples)  # All have one.
   return examples

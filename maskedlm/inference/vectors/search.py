@@ -196,8 +196,11 @@ def rescored(
 def best(scores: np.ndarray, count: int) -> np.ndarray:
   """Returns the places of the `count` largest scores [n]; equals in order."""
   last = len(scores) - min(count, len(scores))
-  few = np.flatnonzero(scores >= np.partition(scores, last)[last])
-  return few[np.argsort(-scores[few], kind="stable")][:count]
+  least = np.partition(scores, last)[last]
+  above = np.flatnonzero(scores > least)
+  above = above[np.argsort(-scores[above], kind="stable")]
+  equal = np.flatnonzero(scores == least)
+  return np.append(above, equal[: count - len(above)])
 
 
 def cosines(queries, x) -> Iterator[np.ndarray]:

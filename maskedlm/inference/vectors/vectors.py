@@ -277,6 +277,9 @@ def embed_list(
 
   Their `texts` are indices of `texts`. The options' `pool` may be "";
   length_option sets the length, for log lines.
+
+  Raises:
+    ConfigError: see resolve_layers.
   """
   options = resolve_options(options, model)
   lines = (Text(text, line=i + 1) for i, text in enumerate(texts))

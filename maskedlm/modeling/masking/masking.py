@@ -106,15 +106,7 @@ def make_masking(
   """
   check_options("objective", CorruptionOptions, options)
   check_shares(options.mask_share, options.random_share)
-  counts_special = budget is bert_budget
-  num_chosen = count_predictions(
-    options.mask_rate,
-    length if counts_special else length - 2,
-    max_predictions=options.max_predictions,
-    budget=budget,
-  )
-  least = min(tokenizer.overlap, length) if counts_special else 0
-  num_chosen = max(num_chosen, least)
+  num_chosen, count = _counting(options, length, tokenizer.overlap, budget)
   _check_combination(options, length, num_chosen)
   is_special = np.zeros(tokenizer.vocab_size, bool)
   is_special[np.asarray(tokenizer.special_ids)] = True
@@ -128,15 +120,7 @@ def make_masking(
   def corrupt(batch: Batch, key: Key, type_weights=None) -> Batch:
     input_ids, segment_ids = batch["input_ids"], batch["segment_ids"]
     candidates = maskable(input_ids, segment_ids, is_special)
-    counted = segment_ids > 0 if counts_special else candidates
-    num_to_mask = count_to_mask(
-      jnp.sum(counted, axis=1),
-      rate=options.mask_rate,
-      length=length,
-      num_predictions=num_chosen,
-      budget=budget,
-    )
-    num_to_mask = jnp.maximum(num_to_mask, least)
+    num_to_mask = count(segment_ids, candidates)
     weights = None if type_weights is None else type_weights[input_ids]
     text = _Text(batch, candidates, num_to_mask, num_chosen, weights)
     masked, positions, labels, weights = mask_text(key, text)
@@ -150,6 +134,32 @@ def make_masking(
 
   predictions = _PREDICTIONS[options.corruption]
   return Masking(predictions(num_chosen), corrupt)
+
+
+def _counting(options: CorruptionOptions, length: int, overlap: int, budget):
+  """Returns (P, a function of [B, L] arrays that returns num_to_mask [B])."""
+  counts_special = budget is bert_budget
+  least = min(overlap, length) if counts_special else 0
+  num_chosen = count_predictions(
+    options.mask_rate,
+    length if counts_special else length - 2,
+    max_predictions=options.max_predictions,
+    budget=budget,
+  )
+  num_chosen = max(num_chosen, least)
+
+  def count(segment_ids: Array, candidates: Array) -> Array:
+    counted = segment_ids > 0 if counts_special else candidates
+    num_to_mask = count_to_mask(
+      jnp.sum(counted, axis=1),
+      rate=options.mask_rate,
+      length=length,
+      num_predictions=num_chosen,
+      budget=budget,
+    )
+    return jnp.maximum(num_to_mask, least)
+
+  return num_chosen, count
 
 
 def train_and_heldout(

@@ -156,3 +156,10 @@ def test_spaces_around_a_tag_are_not_of_its_type():
   )
   found = tag_forms.standard_tags(["X_B ", "O"], scheme="any")
   assert found == {"X_B ": "B-X", "O": "O"}
+
+
+def test_the_odd_tag_is_named_whichever_form_the_others_have():
+  for tags in (["PER-B", "PER-I", "X|Y", "O"], ["O", "B-PER", "X|Y"]):
+    with pytest.raises(tag_forms.UnknownTagError) as caught:
+      tag_forms.standard_tags(tags, scheme="any")
+    assert caught.value.tag == "X|Y"

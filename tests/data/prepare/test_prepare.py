@@ -16,7 +16,7 @@ from helpers.repository import ROOT
 from maskedlm.config import defaults, overrides
 from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data.corpus import concat, store
-from maskedlm.data.prepare import documents, vocabulary_sample
+from maskedlm.data.prepare import documents, options, vocabulary_sample
 from maskedlm.runtime import output_files
 
 
@@ -81,6 +81,28 @@ def test_a_small_corpus(make_config, tmp_path):
   assert "272 characters, 96 words; 2.125 characters per token" in shown
   assert "1.333 tokens per word, 0.000% of the characters lost" in shown
   assert sorted(os.listdir(tmp_path)) == ["corpus", "text.txt"]
+
+
+def test_what_a_corpus_records_does_not_change():
+  """Or corpora that are there would be prepared again, or match wrongly."""
+  config = defaults.default("roberta")
+  expected = {
+    "corpus.source": "docstrings:",
+    "corpus.text_field": "text",
+    "corpus.sentences": "split",
+    "corpus.language": "en",
+    "corpus.heldout_share": 0.01,
+    "corpus.max_sentence_tokens": 128,
+    "corpus.shard_tokens": 1 << 26,
+    "tokenizer.kind": "wordpiece",
+    "tokenizer.vocab_size": 30_522,
+    "tokenizer.lowercase": True,
+    "tokenizer.sample_bytes": 1 << 28,
+  }
+  assert options.recorded_options(config, None, domains=False) == expected
+  config.tokenizer.k, config.corpus.num_workers = 7, 7
+  found = options.recorded_options(config, None, domains=True)
+  assert found == expected | {"tokenizer.k": 7, "tokenizer.alpha": 0.3}
 
 
 def test_every_line_of_the_report_is_documented(make_config, tmp_path):

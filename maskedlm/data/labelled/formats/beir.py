@@ -88,10 +88,10 @@ def write_collection(
   """Writes the files of a collection, with qrels/SPLIT.tsv, as a new folder.
 
   Raises:
-    DataError: the folder is there, and not empty.
+    DataError: the folder is there, and not empty, or is a file.
   """
   path = pathlib.Path(folder)
-  if path.exists() and any(path.iterdir()):
+  if path.is_file() or (path.is_dir() and any(path.iterdir())):
     raise DataError(f"{path} exists: give another, or remove it first.")
   rows = ["query-id\tcorpus-id\tscore"]
   for query, found in collection.qrels.items():

@@ -106,7 +106,9 @@ def read_file(source: str) -> list[Example]:
     numbers = [number for block in blocks for number in block.numbers]
     ends = itertools.accumulate(len(block.rows) for block in blocks)
     words = tuple(row[conll2012.WORD] for row in rows)
-    chains = _read_marks(source, rows, numbers, twice)
+    again: list[str] = []
+    chains = _read_marks(source, rows, numbers, again)
+    twice.extend(again)  # Not if the document is left out.
     made = Example(words, tuple(ends), chains, id=document.id)
     return made._replace(where=document.where)
 

@@ -224,12 +224,13 @@ def _row(record: tables.Record, columns: Columns) -> _Row:
       wrong += [tables.as_text(value)] if texts is None else texts
   wrong = [encodable(text) for text in wrong if text.strip()]
   pairs = zip(map(encodable, passages), truths, strict=True)
+  kept = [pair for pair in pairs if pair[0].strip()]
   return _Row(
     query if query.strip() else "",
-    [pair for pair in pairs if pair[0].strip()],
+    kept,
     wrong,
     record.where,
-    _scores(record, len(passages), len(wrong)) if wrong else (),
+    _scores(record, len(kept), len(wrong)) if wrong else (),
   )
 
 

@@ -102,6 +102,7 @@ def read_semeval(source: str, *, other: str = "Other") -> list[Example]:
     raise DataError(f"{source}: no sentences; expected at least one.")
   examples = [*bad_rows.each(lambda x: _of_lines(x, other), groups)]
   related = {where for (where, _), *relation in groups if relation}
+  related &= {example.where for example in examples}
 
   def checked(example: Example) -> Example:
     if related and example.where not in related:

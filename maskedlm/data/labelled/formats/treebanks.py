@@ -108,7 +108,7 @@ def _apart(
   """Yields lines whose brackets are balanced, so that each has whole trees.
 
   Of a bracket that is not closed, all lines; then it goes on with the next one
-  that begins with a bracket.
+  that begins as this tree did: (S, (TOP, or a bracket alone.
   """
   begin = 0
   while begin < len(lines):
@@ -118,7 +118,8 @@ def _apart(
       end += 1
     yield lines[begin:end]
     others = range(begin + 1, end) if depth > 0 else ()
-    begin = next((i for i in others if lines[i][1][0] == "("), end)
+    root = lines[begin][1].split()[0]
+    begin = next((i for i in others if lines[i][1].split()[0] == root), end)
 
 
 def _pieces(sentence: conll2012.Sentence) -> list[tuple[int, str]]:

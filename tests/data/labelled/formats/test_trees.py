@@ -136,6 +136,15 @@ def test_functions_traces_and_empty_trees(file, capsys):
   assert f"{path}: 1 tree without words, left out, the first in line 2" in said
 
 
+def test_any_number_of_brackets_around_the_same_words(file):
+  labels = [f"X{i}" for i in range(101)]
+  text = "".join(f"({label} " for label in labels) + "(NN a)" + ")" * 101
+  (tree,) = treebanks.read_file(file(text + "\n", "t.mrg"))
+  assert [bracket[:] for bracket in tree.brackets] == [
+    (label, 0, 1) for label in labels
+  ]
+
+
 def test_gum_comes_back_to_the_byte(data_dir):
   path = data_dir / "parsing/gum/dev.ptb"
   if not path.exists():
