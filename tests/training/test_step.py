@@ -213,8 +213,9 @@ def test_the_check_for_finite_steps_holds_no_second_state():
   state = 4 * 3 * 2 * size
   assert state <= memory.alias_size_in_bytes < state + 1000  # In place.
   gradient = 4 * 2 * size
-  # In addition to the gradient, XLA:CPU holds the update.
-  assert memory.temp_size_in_bytes < 2.01 * gradient
+  # In addition to the gradient, XLA:CPU holds the update; by the schedule of
+  # conftest.py, another half of it (2.0006 without). A state has three.
+  assert memory.temp_size_in_bytes < 2.51 * gradient
 
 
 def test_heldout_masks_do_not_depend_on_training():
