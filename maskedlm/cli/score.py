@@ -145,10 +145,10 @@ class Score:
       pairs = [one[:2] for _, one in of_pairs]
       if pairs and (self.causal or self.pll != "original"):
         given = "--causal" if self.causal else f"--pll={self.pll}"
-        place = ":".join(map(str, of_pairs[0][0].values()))
+        place = " ".join(f"{n} {x}" for n, x in of_pairs[0][0].items())
         raise ConfigError(
-          f"{place or pairs[0][0][:40]!r}: {given} has no effect on two texts: "
-          "leave it out, or score such lines apart."
+          f"{place or repr(pairs[0][0][:40])}: {given} has no effect on two "
+          "texts: leave it out, or score such lines apart."
         )
       scores, shares = iter(()), iter(())
       if single:

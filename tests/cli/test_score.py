@@ -195,7 +195,7 @@ def test_a_model_that_is_both_is_scored_in_both_directions(
     ("--field=x a", "", ["--field=x"]),
     ("--length=99 a", "", ["length=99", "48"]),
     ("--causal a", "", ["--causal", "gptbert", "leave it out"]),
-    ("--causal", "a\tb", ["--causal has no effect on two texts, as ('a',"]),
+    ("--causal", "a\tb", ["--causal has no effect on two texts"]),
     ("--pll=l2r", "a\na\tb", ["--pll=l2r has no effect on two texts"]),
     ("--input={file} --out={file}", "", ["--out=", "input"]),
     ("", "", ["stdin", "no line"]),
