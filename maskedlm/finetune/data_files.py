@@ -97,7 +97,7 @@ def with_overrides(
     if name not in allowed:
       raise ConfigError(
         f"--config.task.{name}: only options that say how a file is read, or a "
-        f"threshold, can be set beside a checkpoint; of {task.name}: "
+        f"threshold, can be set here; of {task.name}: "
         f"{', '.join(allowed) or 'none'}"
         f"{removed.remedy(f'task.{name}') or did_you_mean(name, allowed)}"
       )
