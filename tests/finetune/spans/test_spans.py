@@ -113,7 +113,8 @@ LABELS = ["NULL", "A", "B", "C"]
 
 def sentences(rng, count=9, most=30):
   """Returns examples with random spans, one of them long, one empty."""
-  vocabulary = [*set(" ".join(runs.TEXTS).split()), "xylophone", "\x00"]
+  vocabulary = sorted(set(" ".join(runs.TEXTS).split()))
+  vocabulary += ["xylophone", "\x00"]
   found = []
   for i in range(count):
     n = most if i == 3 else 0 if i == 5 else rng.randrange(1, 12)

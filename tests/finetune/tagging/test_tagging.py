@@ -49,7 +49,8 @@ def assembled(tokenizer, options, *, length=24, seed=0, scale=2.0):
 
 def sentences(rng, count=11, most=15):
   """Returns examples with random legal tags, one of them long, one empty."""
-  vocabulary = [*set(" ".join(runs.TEXTS).split()), "xylophone", "\x00"]
+  vocabulary = sorted(set(" ".join(runs.TEXTS).split()))
+  vocabulary += ["xylophone", "\x00"]
   made = []
   for i in range(count):
     length = 40 if i == 3 else 0 if i == 5 else rng.randrange(1, most)
