@@ -19,7 +19,8 @@ def unknown_notes(rows: Rows, tokenizer: Tokenizer) -> Iterator[str]:
   unk = tokenizer.special.unk
   count = sum(int(np.sum(ids == unk)) for ids in rows.tokens["input_ids"])
   if count:
-    total = int(np.sum(rows.lengths))
+    every = np.arange(len(rows.example))
+    total = int(rows.sequence_lengths(every).sum())
     yield (
       f"{count:,} of {counted(total, 'token')} ({count / total:.1%}) are "
       f"{tokenizer.tokens(unk)}, which stands for what the vocabulary lacks"

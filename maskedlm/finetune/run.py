@@ -181,10 +181,12 @@ def prepare_run(config: FinetuneConfig) -> Prepared:
     ("train", examples, run.train_rows),
     ("dev", dev, run.dev_rows),
   ):
+    lengths = rows.sequence_lengths(np.arange(len(rows.example)))
+    several = f" of {lengths.shape[1]} texts" if lengths.shape[1] > 1 else ""
     console.log(
       f"{name}: {counted(len(part), 'example')} in "
-      f"{counted(len(rows.example), 'row')}, "
-      f"{float(np.mean(rows.lengths)):.1f} tokens on average; "
+      f"{counted(len(lengths), 'row')}{several}, "
+      f"{float(np.mean(lengths)):.1f} tokens on average; "
       f"{cut_texts.cut_count(rows.cut)} data.length={data.length}"
     )
     unknown = row_checks.unknown_notes(rows, start.tokenizer)

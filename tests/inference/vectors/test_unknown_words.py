@@ -7,7 +7,9 @@ import pytest
 
 import maskedlm
 from maskedlm.cli import main
+from maskedlm.data.batches.text_pairs import PairRow
 from maskedlm.data.labelled.text_lines import Text, text_of_words
+from maskedlm.finetune.common import multi_sequence
 from maskedlm.finetune.contract import Rows
 from maskedlm.finetune.row_checks import unknown_notes
 from maskedlm.inference.vectors import unknown_words
@@ -54,3 +56,13 @@ def test_tokens_of_labelled_data_are_counted(workdir):
   assert not list(
     unknown_notes(rows._replace(tokens={"input_ids": ids[:0]}), tokenizer)
   )
+
+
+def test_tokens_of_rows_of_several_texts_are_all_counted(workdir):
+  tokenizer = maskedlm.load(workdir).tokenizer
+  texts = [tokenizer.encode(text).ids for text in ("the sea", "by the sea")]
+  rows = multi_sequence.stack_rows(
+    [[PairRow(ids, 0 * ids, len(ids)) for ids in texts]], tokenizer.special.pad
+  )
+  (note,) = unknown_notes(rows, tokenizer)
+  assert note.startswith("3 of 5 tokens (60.0%)")
