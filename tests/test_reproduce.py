@@ -25,6 +25,7 @@ def load(argv, monkeypatch):
   monkeypatch.chdir(ROOT)
   parser = argparse.ArgumentParser()
   parser.add_argument("--workdir")
+  parser.add_argument("--config")
   args, changes = overrides.split_arguments(
     parser, argv, sections=configs.sections
   )

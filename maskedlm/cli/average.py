@@ -47,7 +47,6 @@ class Average:
   )
 
   def check(self) -> None:
-    """Checks the number of checkpoints."""
     if len(self.checkpoints) < 2 and not self.ema:
       raise ConfigError(
         f"{self.checkpoints[0]}: expected two checkpoints or more."

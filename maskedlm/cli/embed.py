@@ -54,7 +54,6 @@ class Embed:
   )
 
   def check(self) -> None:
-    """Checks what the vectors are for."""
     if not self.out and not self.fit:
       raise ConfigError("give --out=FILE for the vectors, or --fit=FILE.")
     if self.codes and not (self.out or "").lower().endswith(".npz"):

@@ -10,7 +10,7 @@ from maskedlm.cli import by_language, groups, shared
 from maskedlm.cli.flags import REQUIRED, flag
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError, check_name
-from maskedlm.runtime import console, output_files, output_options
+from maskedlm.runtime import console, output_options
 
 # Counts of a report that are no irregularity.
 _USUAL = ("documents", "characters", "bytes read", "files read", "lines")
@@ -86,15 +86,10 @@ class Evaluate:
   def _check_given(self, paths, is_fine_tuned: bool, languages) -> None:
     """Refuses what the kind of model, or of data, has no use for."""
     names = ("mask_rate", "seed", "field") if is_fine_tuned else ("out",)
-    names += ("reranker",)
-    wrong = [f"--{name}" for name in names if getattr(self, name) is not None]
-    wrong += [] if is_fine_tuned else self.tuned.config
-    if wrong:
-      kind = "a fine-tuned" if is_fine_tuned else "a pretrained"
-      raise ConfigError(
-        f"{wrong[0]}: {self.tuned.checkpoint} is {kind} model, for which this "
-        "option has no meaning: leave it out."
-      )
+    tokens = () if is_fine_tuned else self.tuned.config
+    kind = "fine-tuned" if is_fine_tuned else "pretrained"
+    model = f"{self.tuned.checkpoint}, a {kind} model"
+    self._refuse((*names, "reranker"), tokens, model)
     if len(paths) > 1 and not is_fine_tuned:
       raise ConfigError(
         f"--checkpoint={self.tuned.checkpoint}: several checkpoints are an "
@@ -120,21 +115,23 @@ class Evaluate:
           f"{token} has no effect: --data names the language of each file."
         )
 
+  def _refuse(self, names, tokens: Sequence[str], what: str) -> None:
+    """Refuses flags, by their names, and other tokens; `what` ignores them."""
+    values = {name: getattr(self, name) for name in names}
+    given = [f"--{n}={x}" for n, x in values.items() if x is not None]
+    if given := [*given, *tokens]:
+      raise ConfigError(f"{given[0]} has no effect on {what}: leave it out.")
+
   def _rank(self, data: str) -> None:
     from maskedlm.data.labelled.formats import beir
     from maskedlm.inference import reranking
     from maskedlm.inference.vectors import ranking, vectors
     from maskedlm.runtime import startup
 
-    own = {
-      n: getattr(self, n) for n in ("source", "mask_rate", "seed", "field")
-    }
-    given = [f"--{n}={x}" for n, x in own.items() if x is not None]
-    given += self.tuned.config
+    tokens = [*self.tuned.config]
     if self.tuned.batch_size != groups.FineTuned.batch_size:
-      given.append(f"--batch_size={self.tuned.batch_size}")
-    if given:
-      raise ConfigError(f"{given[0]} has no effect on {data}: leave it out.")
+      tokens.append(f"--batch_size={self.tuned.batch_size}")
+    self._refuse(("source", "mask_rate", "seed", "field"), tokens, data)
     collection = beir.read_collection(data)
     startup.enable_compile_cache()
     path, length = self.tuned.checkpoint, self.tuned.length or 0
@@ -169,9 +166,8 @@ class Evaluate:
         columns = (f"{x[name]:>10.4f}" for x in scores.values())
         print(f"  {name:<10}" + "".join(columns))
     if self.out:
-      with output_options.named_errors(self.out, option="--out"):
-        lines = ranking.format_run(runs[last])
-        output_files.write_text(pathlib.Path(self.out), lines)
+      lines = ranking.format_run(runs[last])
+      output_options.write_text(self.out, lines, option="--out")
 
   def _evaluate_labelled(self, paths: Sequence[str], data: str) -> None:
     from maskedlm.finetune import predict, results

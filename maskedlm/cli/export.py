@@ -54,7 +54,6 @@ class Export:
   )
 
   def check(self) -> None:
-    """Checks --push."""
     if self.push and hub_names.parse(f"hf:{self.push}").model != self.push:
       raise ConfigError(f"--push={self.push}: expected a name alone.")
 

@@ -1,7 +1,6 @@
 """`maskedlm fill-mask`: prints the most probable words for each mask."""
 
 import dataclasses
-import pathlib
 
 from maskedlm.cli import shared
 from maskedlm.cli.flags import STDIN
@@ -23,7 +22,7 @@ class FillMask:
     from maskedlm.runtime import startup
 
     startup.enable_compile_cache()
-    model = fill_mask.load_mask_filler(pathlib.Path(self.checkpoint))
+    model = fill_mask.load_mask_filler(self.checkpoint)
     requests = text_lines.given_texts(self.text, STDIN)
     for some in text_lines.request_groups(
       requests, fill_mask.MAX_TEXTS, self.text, [STDIN]

@@ -39,9 +39,7 @@ class Finetune:
     task, argv = _split_task(argv)
     parser = frame.make_parser(cls, command)
     parser.usage = "%(prog)s [TASK] [--config FILE] [--workdir WORKDIR]"
-    args, changes = overrides.split_arguments(
-      parser, argv, example="glue:sst2", sections=sections
-    )
+    args, changes = overrides.split_arguments(parser, argv, sections=sections)
     return cls(
       task=task,
       workdir=args.workdir,
@@ -118,7 +116,7 @@ def _check_given(
   reasons = unused_options(config)
   found = [
     f"{name}={options.value_of(config, name)!r} has no effect {reasons[name]}"
-    for name in dict.fromkeys(given)
+    for name in given
     if name in reasons
   ]
   if found and not buckets.origin(workdir).exists():

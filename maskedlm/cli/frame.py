@@ -40,13 +40,14 @@ def make_parser(cls: type, command: str) -> argparse.ArgumentParser:
     allow_abbrev=False,
   )
   for each in flags_of(cls):
-    if each.about["prefix"] or "config" in each.about:
+    if each.about["prefix"]:
       continue
     more: dict[str, Any] = {"help": each.doc.replace("%", "%%")}
     if each.kind is bool:
       parser.add_argument(each.spelling, action="store_true", **more)
       continue
-    more |= {"type": each.kind, "metavar": each.about["metavar"] or None}
+    kind = str if "config" in each.about else each.kind
+    more |= {"type": kind, "metavar": each.about["metavar"] or None}
     is_required = each.default is REQUIRED
     if each.is_many:
       more |= {"action": "extend", "nargs": each.about["nargs"]}

@@ -53,7 +53,6 @@ class Texts:
   field: str = shared.field()
 
   def check(self) -> None:
-    """Checks --field."""
     check_field(self.field, self.input, self.format)
 
   def read(self, seen: Counter) -> Iterator:
@@ -287,7 +286,6 @@ class FineTuned:
   )
 
   def check(self) -> None:
-    """Checks the form of --config.task.NAME=VALUE."""
     check_task_options(
       self.config, ", or a threshold; the checkpoint sets all others."
     )
@@ -295,17 +293,17 @@ class FineTuned:
   @property
   def paths(self) -> list[str]:
     """The checkpoints."""
-    from maskedlm.inference import members
+    from maskedlm.inference import ensemble
 
-    return members.split_paths(self.checkpoint)
+    return ensemble.split_paths(self.checkpoint)
 
   def open(self):
     """Returns the model, with the compile cache enabled."""
-    from maskedlm.inference import members
+    from maskedlm.inference import ensemble
     from maskedlm.runtime import startup
 
     startup.enable_compile_cache()
-    return members.open_model(self.paths, self.config, length=self.length or 0)
+    return ensemble.open_model(self.paths, self.config, length=self.length or 0)
 
 
 @dataclasses.dataclass(frozen=True)

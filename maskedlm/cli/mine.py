@@ -59,7 +59,6 @@ class Mine:
   json: bool = shared.json()
 
   def check(self) -> None:
-    """Checks the forms of --ranks and --config.task.NAME=VALUE."""
     groups.check_task_options(self.config, ".")
     if not re.fullmatch(r"\d+:\d+", self.ranks):
       raise ConfigError(f"--ranks={self.ranks}: expected FIRST:LAST, as 1:50.")

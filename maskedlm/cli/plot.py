@@ -30,7 +30,6 @@ class Instances:
   drawn: Scattered
 
   def check(self) -> None:
-    """Checks --field."""
     groups.check_field(self.field, self.data, None)
 
   def run(self) -> None:
@@ -192,7 +191,6 @@ class Attention:
   text: str = shared.text("A sentence; it may have a [MASK].", REQUIRED)
 
   def check(self) -> None:
-    """Checks --layers."""
     groups.parse_layers(self.layers)
 
   def run(self) -> None:
@@ -290,7 +288,6 @@ class Row:
   text: str = shared.text("A text, or two with a tab between them.", REQUIRED)
 
   def run(self) -> None:
-    """Runs the verb."""
     import maskedlm
     from maskedlm.inference.plots import text_row
     from maskedlm.runtime import startup

@@ -16,7 +16,6 @@ class Scattered:
   html: str | None = shared.out("The page.", (".html",))
 
   def check(self) -> None:
-    """Checks that there is something to draw."""
     if not self.out and not self.html:
       raise ConfigError(
         "give --out=FILE.png for a picture, or --html=FILE.html."
@@ -63,7 +62,6 @@ class Projected:
   )
 
   def check(self) -> None:
-    """Checks --projection."""
     if self.projection == "umap":
       from maskedlm.inference.vectors import projection
 

@@ -37,7 +37,6 @@ class Predict:
   text: tuple[str, ...] = shared.text("Texts, instead of --input.")
 
   def check(self) -> None:
-    """Checks --export."""
     if not self.export:
       return
     if not self.data:

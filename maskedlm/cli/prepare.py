@@ -53,7 +53,6 @@ class Prepare:
       )
 
   def run(self) -> int:
-    """Runs the verb; returns the exit code."""
     if self.verify:
       return _verify(self.verify)
     from maskedlm.data.prepare import local, prepare

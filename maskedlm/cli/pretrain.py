@@ -17,7 +17,6 @@ class Pretrain:
   config: Any = config_flag(fits_corpus=True, folder="workdir")
 
   def run(self) -> int:
-    """Runs the verb; returns the exit code."""
     from maskedlm import in_python
 
     workdir = self.workdir or f"runs/{self.config.name}"

@@ -125,7 +125,6 @@ class Similarity:
   text: tuple[str, ...] = shared.text("Two marked texts.")
 
   def check(self) -> None:
-    """Checks what is compared."""
     if self.text and len(self.text) != 2:
       raise ConfigError(
         f"{counted(len(self.text), 'text')}; expected two, each with a word "

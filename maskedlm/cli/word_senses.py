@@ -89,7 +89,6 @@ class Train:
   )
 
   def check(self) -> None:
-    """Checks --layers and --combine."""
     groups.check_layers(self.layers, self.combine, default="sum")
 
   def run(self) -> None:

@@ -50,8 +50,8 @@ def parse_config(
   """Returns (the verb's arguments, the validated config of pretraining).
 
   Args:
-    parser: the verb's; --config is added to it. If it has --workdir, that of a
-      run can be given instead.
+    parser: the verb's, with --config. If it has --workdir, that of a run can
+      be given instead.
     instead: an option of the verb that can be given instead of --config; the
       config is then None.
     fit: existing.fit_to_corpus, if the verb may read a corpus; called before
@@ -70,7 +70,7 @@ def parse_config(
     return args, None
 
   def complete(config: ConfigDict) -> None:
-    given = [_name(token) for token in overrides]
+    given = given_options(overrides)
 
     def started() -> bool:
       folder = made(args, config)
@@ -83,8 +83,12 @@ def parse_config(
     existing.fit_to_tokenizer(config, given, started=started)
     fit(config, given, started=started)
     validate(config)
-    unused = options.unused(config, defaults.sections(config))
-    print_unused(overrides, unused)
+    reasons = options.unused(config, defaults.sections(config))
+    # No error: several runs may share a command line, and the same command must
+    # continue a run that was started with them.
+    for name in given:
+      if name in reasons:
+        console.warn(f"--config.{name} has no effect {reasons[name]}")
 
   if args.config is not None:
     return args, load_config(args.config, overrides, complete)
@@ -97,29 +101,18 @@ def split_arguments(
   argv,
   *,
   instead: str = "",
-  example: str = "bert:base",
   sections: Callable[[ConfigDict], Mapping[str, type]] = defaults.sections,
 ) -> tuple:
   """Returns (the verb's arguments, including .config; the overrides).
 
   With --help, it prints the verb's arguments, and the options of the config if
-  one is given (`example` names one), and exits. `sections` returns the
-  dataclass of the options of each section of a config; the others are as in
-  `parse_config`.
+  one is given, and exits. `sections` returns the dataclass of the options of
+  each section of a config; the others are as in `parse_config`.
 
   Raises:
     ConfigError: an argument is unknown, or both --config and `instead` are
       given.
   """
-  in_workdir = any(action.dest == "workdir" for action in parser._actions)
-  parser.add_argument(
-    "--config",
-    required=not (instead or in_workdir),
-    metavar="FILE",
-    help=f"config file, or one of maskedlm's, e.g. {example}; any option can "
-    "be overridden: --config.data.length=64; with --help, lists them",
-  )
-  parser.allow_abbrev = False
   if {"-h", "--help"} & {*argv}:
     _exit_with_help(parser, argv, sections)
   # argparse takes an option with a space in its value as positional.
@@ -143,6 +136,8 @@ def split_arguments(
       raise ConfigError(f"give one of --config and --{instead}, not both.")
     if not given and not args.config:
       parser.error(f"one of --config and --{instead} is required")
+  elif args.config is None and "workdir" not in args:
+    parser.error("--config is required")
   elif args.config is None and not args.workdir:
     parser.error("--config is required, or the --workdir of a run")
   return args, overrides
@@ -210,19 +205,9 @@ def change(config: ConfigDict, overrides, validate, *, of: str) -> ConfigDict:
 
 
 def given_options(overrides) -> list[str]:
-  """Returns the names of the options of --config.NAME=VALUE arguments."""
-  return [_name(token) for token in overrides if _OPTION.match(token)]
-
-
-def print_unused(overrides, reasons: Mapping[str, str]) -> None:
-  """Prints the overrides that have no effect, given {option: why}.
-
-  They are not an error: several runs may share a command line, and the same
-  command must continue a run that was started with them.
-  """
-  for name in dict.fromkeys(given_options(overrides)):
-    if name in reasons:
-      console.warn(f"--config.{name} has no effect {reasons[name]}")
+  """Returns the names of --config.NAME=VALUE arguments, each once."""
+  names = (_name(token) for token in overrides if _OPTION.match(token))
+  return list(dict.fromkeys(names))
 
 
 def _with_size_as_argument(path: str) -> str:

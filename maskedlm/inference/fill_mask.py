@@ -52,7 +52,7 @@ class FilledText(NamedTuple):
   masks: list[list[tuple[str, float]]]
 
 
-def load_mask_filler(path: pathlib.Path) -> TokenModel:
+def load_mask_filler(path: str | pathlib.Path) -> TokenModel:
   """Loads the newest checkpoint of a workdir, or the checkpoint at `path`.
 
   Raises:
@@ -60,19 +60,7 @@ def load_mask_filler(path: pathlib.Path) -> TokenModel:
     ConfigError: it has no head that predicts tokens, or its tokenizer belongs
       to another run.
   """
-  return make_mask_filler(load.open_checkpoint(path), path)
-
-
-def make_mask_filler(
-  opened: load.LoadedCheckpoint, path: str | pathlib.Path
-) -> TokenModel:
-  """Returns the TokenModel of a loaded checkpoint that reads long rows.
-
-  Raises:
-    ConfigError: the checkpoint has no head that predicts tokens.
-  """
-  model = token_model.make_token_model(opened, path)
-  return model._replace(length=model.cfg.max_positions)
+  return token_model.make_token_model(load.open_checkpoint(path), path)
 
 
 def fill_masks(
@@ -90,13 +78,14 @@ def fill_masks(
   """
   tokenizer, special = model.tokenizer, model.tokenizer.special
   words = np.delete(np.arange(tokenizer.vocab_size), tokenizer.special_ids)
+  length, reads = model.cfg.max_positions, model.cfg.reads
   rows = []
   for text in texts:
-    ids = mask_row(tokenizer, text, length=model.length, reads=model.cfg.reads)
+    ids = mask_row(tokenizer, text, length=length, reads=reads)
     rows.append(Row(ids, np.flatnonzero(ids == special.mask)))
   # Padding to a few shapes lets many texts share a compilation.
   B, L = map(power_of_2, (len(rows), max(len(row.ids) for row in rows)))
-  batch = pad_rows(rows, B, min(L, model.length), pad=special.pad)
+  batch = pad_rows(rows, B, min(L, length), pad=special.pad)
   probabilities = make_probabilities(model.cfg, (*tokenizer.special_ids,))
   table = np.asarray(probabilities(model.params, batch))
   filled = []
@@ -261,7 +250,7 @@ def predict_masked(model: TokenModel, text: str, *, top_k: int) -> MaskedText:
   """Returns the probabilities of the words that a text hides.
 
   Args:
-    model: from make_mask_filler.
+    model: a masked one; the text may have as many tokens as it has positions.
     text: its marked words are masked: "So *long*"; or replaced: "*the|apricot*"
       is the word "the", where the model reads "apricot", or "*the|the*" as it
       is. An asterisk of the text is written "\\*".
@@ -275,12 +264,12 @@ def predict_masked(model: TokenModel, text: str, *, top_k: int) -> MaskedText:
   cfg, tokenizer = model.cfg, model.tokenizer
   token_model.check_reads_masks(model.path, cfg)
   row = _hidden_row(tokenizer, text)
-  if len(row.ids) > model.length:
+  if len(row.ids) > cfg.max_positions:
     raise ConfigError(
       f"{text[:40]!r}... has {len(row.ids)} tokens with "
       f"{tokenizer.tokens(tokenizer.special.cls)} and "
       f"{tokenizer.tokens(tokenizer.special.sep)}; expected at most "
-      f"{model.length}: shorten it."
+      f"{cfg.max_positions}: shorten it."
     )
   batch = {
     "input_ids": row.ids[None],

@@ -131,8 +131,7 @@ class Model:
     """
     arguments.check_positive("top", top)
     texts = [arguments.text(text)]
-    filler = self._tokens._replace(length=self._tokens.cfg.max_positions)
-    return fill_mask.fill_masks(filler, texts, top_k=top)[0].masks
+    return fill_mask.fill_masks(self._tokens, texts, top_k=top)[0].masks
 
   def encode(
     self,
@@ -273,7 +272,6 @@ class Model:
     >>> [x["label"] for x in mood.predict(["the sea", {"text": "blue"}])]
     [..., ...]
     """
-    examples = arguments.each("examples", examples, (str, Mapping))
     return labelling.label(
       self._predictor, examples, batch_size=batch_size, length_option=_LENGTH
     )

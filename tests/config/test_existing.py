@@ -35,6 +35,7 @@ def _config(tmp_path, *argv, file="", workdir=""):
     f"  config = defaults.default()\n{file}  return config\n"
   )
   parser = argparse.ArgumentParser()
+  parser.add_argument("--config")
   argv = [f"--config={path}", *(f"--config.{option}" for option in argv)]
   _, config = overrides.parse_config(
     parser, argv, fit=existing.fit_to_corpus, made=lambda *_: str(workdir)

@@ -15,6 +15,7 @@ CONFIG = f"{CONFIGS}/bert.py:tiny"
 def parse(*argv):
   parser = argparse.ArgumentParser()
   parser.add_argument("--workdir")
+  parser.add_argument("--config")
   return overrides.parse_config(parser, argv)
 
 
@@ -174,6 +175,7 @@ def test_an_override_without_effect_is_named(capsys):
 
 def test_a_value_with_a_space_is_no_text_of_the_verb():
   parser = argparse.ArgumentParser()
+  parser.add_argument("--config")
   parser.add_argument("text", nargs="*")
   option = "--config.corpus.source=text:/my folder/x.txt"
   args, found = overrides.parse_config(

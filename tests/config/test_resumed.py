@@ -21,6 +21,7 @@ def write(folder, config):
 def parse(*argv):
   parser = argparse.ArgumentParser()
   parser.add_argument("--workdir")
+  parser.add_argument("--config")
   return overrides.parse_config(parser, argv)[1]
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from helpers import model_logits, untrained, workdirs
-from maskedlm.inference import fill_mask
+from maskedlm.inference import fill_mask, token_model
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.heads import SboHead
 from maskedlm.pretraining.objectives import spanbert
@@ -17,9 +17,8 @@ def model(pretrained):
 
 
 def predict(model, text, top_k=3):
-  return fill_mask.predict_masked(
-    fill_mask.make_mask_filler(model.opened, model.path), text, top_k=top_k
-  )
+  filler = token_model.make_token_model(model.opened, model.path)
+  return fill_mask.predict_masked(filler, text, top_k=top_k)
 
 
 def test_all_tokens_of_masked_words_are_hidden(model):

@@ -22,7 +22,7 @@ from helpers.program_cost import (
 from maskedlm.data.tokenizers.tokenizer import train_tokenizer
 from maskedlm.finetune.config import make_task
 from maskedlm.finetune.contract import Setup
-from maskedlm.inference import fill_mask
+from maskedlm.inference import fill_mask, token_model
 from maskedlm.inference.pretrained import evaluate
 from maskedlm.inference.rows import Row, pad_rows
 from maskedlm.inference.vectors import vectors
@@ -105,7 +105,7 @@ def measured():
 
 
 def filled():
-  model = fill_mask.make_mask_filler(pretrained(), "here")
+  model = token_model.make_token_model(pretrained(), "here")
   special_ids = (*model.tokenizer.special_ids,)
   fill = fill_mask.make_probabilities(model.cfg, special_ids)
   return fill, model.params, rows()

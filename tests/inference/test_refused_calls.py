@@ -4,13 +4,12 @@ import types
 
 import pytest
 
-from maskedlm.inference import fill_mask
+from maskedlm.inference import fill_mask, token_model
 
 
 def hide(model, text):
-  return fill_mask.predict_masked(
-    fill_mask.make_mask_filler(model.opened, model.path), text, top_k=3
-  )
+  filler = token_model.make_token_model(model.opened, model.path)
+  return fill_mask.predict_masked(filler, text, top_k=3)
 
 
 TABLE = {

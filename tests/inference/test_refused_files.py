@@ -61,12 +61,7 @@ TABLE = [
   ("senses", "f", " \ta\tN\ts.1\n", "f:1: a word with a sense has no token"),
   ("senses", "f", "a\t_\t_\t_\n", "f: no word with a sense; expected"),
   ("senses", "f", "", "f: no word with a sense; expected"),
-  (
-    "senses",
-    "f",
-    "<corpus></corpus>",
-    "f: is XML, but not named NAME.data.xml",
-  ),
+  ("senses", "f", "<corpus></corpus>", "f:1: 1 columns ... XML in a file NA"),
   ("senses", "none.tsv", None, "none.tsv: No such file"),
   ("first senses", "f", "bank\tNOUN\n", "f:1: expected lemma, part of speech"),
   ("first senses", "f", "b%1:14:00:: 1 1 0\nb\n", "f:2: neither lemma"),

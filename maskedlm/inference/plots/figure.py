@@ -25,7 +25,6 @@ COLOURS = (
   "#444444",
 )
 MARKERS = ("o", "s", "^", "D", "v")  # 5 markers and 7 colours make 35 pairs.
-SUFFIXES = (".png", ".svg", ".pdf")
 DPI = 150
 LARGEST = 8000  # Pixels per side; larger figures have fewer pixels per inch.
 STYLE = {
@@ -70,7 +69,7 @@ def open_figure(
   """Yields a matplotlib Figure, which is saved at the end of the block.
 
   Args:
-    path: ends in one of SUFFIXES.
+    path: ends in .png, .svg or .pdf.
     width, height: in inches of DPI pixels, or of fewer in a large picture.
     text: all text in the picture, for which fonts are chosen.
 

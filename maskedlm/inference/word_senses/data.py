@@ -1,12 +1,12 @@
 """Reads sentences with labelled word senses: SemCor and similar corpora.
 
-Two formats, distinguished by how a file begins, are read as a stream:
+Two formats are read as a stream:
 
 - a word per line: token, lemma, part of speech and sense, separated by tabs,
   with _ for none; `# doc NAME` begins a document, a blank line ends a sentence;
 - the XML of the evaluation framework of Raganato, Camacho-Collados & Navigli
-  (EACL 2017, https://aclanthology.org/E17-1010): NAME.data.xml, with the
-  senses in NAME.gold.key.txt beside it.
+  (EACL 2017, https://aclanthology.org/E17-1010): files NAME.data.xml, with
+  the senses in NAME.gold.key.txt beside it.
 """
 
 import pathlib
@@ -16,10 +16,8 @@ from typing import Any, NamedTuple
 from xml.parsers import expat
 
 from maskedlm.core.errors import DataError
-from maskedlm.core.open_file import open_file
 from maskedlm.data import hashing
-from maskedlm.data.labelled import text_lines
-from maskedlm.runtime import storage_errors
+from maskedlm.data.labelled import lines, text_lines
 
 NO_VALUE = "_"  # Marks an empty column.
 DATA_XML, GOLD_KEYS = ".data.xml", ".gold.key.txt"
@@ -64,7 +62,8 @@ def read_sentences(
   """
   seen = Counter() if seen is None else seen
   found = 0
-  for sentence in (_xml if _is_xml(path) else _columns)(path, seen):
+  read = _xml if path.endswith(DATA_XML) else _columns
+  for sentence in read(path, seen):
     seen["texts"] += 1
     found += len(sentence.targets)
     yield sentence
@@ -155,15 +154,6 @@ def _wordnet(line: str, where: str) -> tuple[str, str, str, int]:
   return lemma, _WORDNET_POS[rest[0]], fields[0], int(fields[2])
 
 
-def _is_xml(path: str) -> bool:
-  try:
-    with open_file(path) as file:
-      return file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"<"
-  except OSError as error:
-    storage_errors.raise_if_temporary(path, error)
-    raise DataError(f"{path}: {error.strerror}.") from None
-
-
 def _columns(path: str, seen: Counter) -> Iterator[Sentence]:
   """Yields the sentences of a file with a word per line."""
   document, number_of_sentence, block = "d000", 0, []
@@ -180,7 +170,8 @@ def _columns(path: str, seen: Counter) -> Iterator[Sentence]:
     if len(fields) != 4:
       raise DataError(
         f"{path}:{number}: {len(fields)} columns between tabs; expected token, "
-        f"lemma, part of speech and sense (_ = none): {line!r:.60}."
+        "lemma, part of speech and sense (_ = none), or XML in a file "
+        f"NAME{DATA_XML}: {line!r:.60}."
       )
     block.append((number, fields))
   if block:
@@ -220,11 +211,6 @@ def _check(target: TargetWord, word: str, where: str) -> None:
 
 def _xml(path: str, seen: Counter) -> Iterator[Sentence]:
   """Yields the sentences of the XML of Raganato et al."""
-  if not path.endswith(DATA_XML):
-    raise DataError(
-      f"{path}: is XML, but not named NAME{DATA_XML}; its keys are read from "
-      f"NAME{GOLD_KEYS}."
-    )
   keys_path = path.removesuffix(DATA_XML) + GOLD_KEYS
   keys = _read_keys(keys_path)
   document, begin, text = "", 0, ""
@@ -278,13 +264,12 @@ def _events(path: str, seen: Counter) -> Iterator[tuple[int, str, str, Any]]:
   parser.EndElementHandler = handler("end")
   parser.CharacterDataHandler = lambda text: handler("text")("", text)
   try:
-    with open_file(path) as file:
-      while chunk := file.read(_CHUNK):
-        seen["bytes"] += len(chunk)
-        parser.Parse(chunk, False)
-        yield from events
-        events.clear()
-      parser.Parse(b"", True)
+    for chunk in lines.raw_lines(path, most=_CHUNK):
+      seen["bytes"] += len(chunk)
+      parser.Parse(chunk, False)
+      yield from events
+      events.clear()
+    parser.Parse(b"", True)
   except expat.ExpatError as error:
     what = expat.ErrorString(error.code)
     raise DataError(f"{path}:{error.lineno}: not XML: {what}.") from None

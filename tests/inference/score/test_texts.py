@@ -213,7 +213,7 @@ def test_from_the_right_each_token_is_predicted_from_those_after_it(from_right):
 
 def probabilities(model, row, place):
   """Returns those [V] of the token at a place of a row [1, l], one call."""
-  filler = fill_mask.make_mask_filler(model.opened, model.path)
+  filler = token_model.make_token_model(model.opened, model.path)
   special_ids = (*model.tokenizer.special_ids,)
   # Of one length, so that it is compiled once.
   beyond = untrained.POSITIONS - row.shape[1]

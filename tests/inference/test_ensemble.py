@@ -8,7 +8,7 @@ import maskedlm
 from helpers import untrained
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError
-from maskedlm.inference import members
+from maskedlm.inference import ensemble
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_thresholds_are_the_means(tmp_path):
     untrained.save_tuned(
       tmp_path / name, "spans", options, about, heldout={"threshold": value}
     )
-  model = members.open_model([tmp_path / name for name in "abc"])
+  model = ensemble.open_model([tmp_path / name for name in "abc"])
   assert model.tuned == {"threshold": 0.75}
 
 
@@ -103,4 +103,4 @@ def test_a_difference_is_one_line(name, said, moods, different, capsys):
 
 
 def test_what_only_training_reads_may_differ(moods, different):
-  members.open_model([moods[0], different / "only in training"])
+  ensemble.open_model([moods[0], different / "only in training"])
