@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers import encoder_reference
+from helpers import encoder_reference, model_logits
 from maskedlm.data import sampling
 from maskedlm.data.batches import text_pairs
 from maskedlm.data.labelled import bio
@@ -231,14 +231,9 @@ def layers_of(tokenizer, text, **architecture):
   cfg = encoder_reference.config(
     vocab_size=len(WORDS), position="rope", type_vocab_size=0, **architecture
   )
-  ids = text_pairs.text_row(tokenizer, encode(tokenizer, text))[None]
-  batch = {
-    "input_ids": ids,
-    "token_type_ids": 0 * ids,
-    "segment_ids": 0 * ids + 1,
-  }
+  ids = text_pairs.text_row(tokenizer, encode(tokenizer, text))
   params = {"encoder": encoder_reference.make_params(cfg)["encoder"]}
-  return masked_lm.encode_layers(cfg, params, batch)[:, 0]
+  return masked_lm.encode_layers(cfg, params, model_logits.one_row(ids))[:, 0]
 
 
 def test_bank_has_one_static_vector_and_one_in_each_context(tokenizer):

@@ -9,12 +9,7 @@ from maskedlm.cli import groups, shared, word_senses_report
 from maskedlm.cli.flags import REQUIRED, flag
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import (
-  console,
-  output_files,
-  output_options,
-  storage_errors,
-)
+from maskedlm.runtime import console, output_files, output_options
 
 CHUNK = 1024  # Lines to read at a time.
 
@@ -27,6 +22,7 @@ class Labelled:
     REQUIRED,
     "Columns such as semcor.tsv, or NAME.data.xml with NAME.gold.key.txt.",
     metavar="FILE",
+    reads=True,
   )
   max_documents: int = flag(
     0, "Use only the first N documents; 0 = all.", metavar="N", low=0
@@ -34,11 +30,7 @@ class Labelled:
 
   def sha256(self) -> str:
     """Returns the file's SHA-256."""
-    try:
-      return output_files.sha256(pathlib.Path(self.data))
-    except OSError as error:
-      storage_errors.raise_if_temporary(self.data, error)
-      raise ConfigError(f"--data={self.data}: {error.strerror}.") from None
+    return output_files.sha256(pathlib.Path(self.data))
 
   def sentences(self, is_kept, seen: Counter, words: Counter):
     """Yields the sentences of the documents that are kept, counting words."""

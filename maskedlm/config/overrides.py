@@ -13,7 +13,7 @@ files that you trust.
 import argparse
 import pathlib
 import re
-import warnings
+import runpy
 from collections.abc import Callable, Mapping
 
 from absl import flags
@@ -269,10 +269,15 @@ def apply_overrides(config: ConfigDict, overrides) -> ConfigDict:
     config_flags.DEFINE_config_dict(
       "config", config, flag_values=values, sys_argv=argv
     )
-    _read(values, argv)
-    return values.config
+    _, *left = values(argv)
   except (flags.Error, TypeError, ValueError) as error:
     raise ConfigError(_one_line(error)) from None
+  if left:  # absl reads `--config.model.unroll False` as True and "False".
+    raise ConfigError(
+      f"argument {left[0]} is not the value of an option: write "
+      "--config.OPTION=VALUE"
+    )
+  return values.config
 
 
 def _name(token: str) -> str:
@@ -281,54 +286,22 @@ def _name(token: str) -> str:
 
 
 def _load_file(path: str) -> ConfigDict:
-  """Loads a config file with ml_collections, without its global flags.
+  """Returns what get_config of a file returns, FILE or FILE:ARG, locked.
 
   Raises:
     ConfigError: the file raises an error, or returns no ConfigDict.
   """
-  values = flags.FlagValues()
-  argv = ["maskedlm", f"--config={path}"]
-  config_flags.DEFINE_config_file(
-    "config", None, "", lock_config=True, flag_values=values, sys_argv=argv
-  )
+  file, *argument = path.split(":", 1)
   try:
-    with warnings.catch_warnings():
-      # ml_collections loads the file by a deprecated method.
-      warnings.simplefilter("ignore", DeprecationWarning)
-      _read(values, argv)
-      config = values.config
-    if not isinstance(config, ConfigDict):
-      getattr(config, "seed")  # noqa: B009 - raises the file's own error.
+    config = runpy.run_path(file)["get_config"](*argument)
+    return config.lock()
+  except ConfigError:
+    raise
   except Exception as error:
-    if own := _raised_by_file(error):
-      raise own from None
-    near = removed.remedy_in(str(error))
-    if isinstance(error, flags.Error):
-      raise ConfigError(f"{_one_line(error)}{near}") from None
     raise ConfigError(
       f"--config={path} could not be loaded: {type(error).__name__}: "
-      f"{_one_line(error)}{near}"
+      f"{_one_line(error)}{removed.remedy_in(str(error))}"
     ) from error
-  return config
-
-
-def _read(values: flags.FlagValues, argv) -> None:
-  """Sets the flags from argv; raises ConfigError if an argument is left."""
-  _, *left = values(argv)
-  if left:  # absl reads `--config.model.unroll False` as True and "False".
-    raise ConfigError(
-      f"argument {left[0]} is not the value of an option: write "
-      "--config.OPTION=VALUE"
-    )
-
-
-def _raised_by_file(error: BaseException | None) -> ConfigError | None:
-  """Returns the ConfigError that the file's get_config raised, or None."""
-  found = None
-  while error is not None:
-    found = error if isinstance(error, ConfigError) else found
-    error = error.__context__
-  return found
 
 
 def _one_line(error: Exception) -> str:

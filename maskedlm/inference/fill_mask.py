@@ -22,9 +22,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.data.batches.text_pairs import text_row
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.inference import span_boundary, token_model
-from maskedlm.inference.rows import Row, pad_rows, power_of_2, with_ends
+from maskedlm.inference.rows import Row, pad_rows, power_of_2
 from maskedlm.inference.token_model import TokenModel
 from maskedlm.inference.word_senses.inputs import split_marks
 from maskedlm.modeling import masked_lm
@@ -32,12 +33,6 @@ from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.runtime import console
 from maskedlm.training.checkpoints import load
 
-# pretrain fills these at its end: they need syntax, agreement and meaning.
-EXAMPLES = (
-  "The function returns a [MASK] of the input.",
-  "If the file does not [MASK], an error is raised.",
-  "Return True if all elements are [MASK].",
-)
 MAX_TEXTS = 16  # The most in a batch.
 _HOW = (
   "expected the hidden words between asterisks, such as: Return *True* if all "
@@ -188,7 +183,7 @@ def mask_row(
       f"{length:,} around {mask_token}, as it has no more "
       "positions"
     )
-  return with_ends(ids, special)
+  return text_row(tokenizer, ids)
 
 
 def format_filled(filled: FilledText) -> str:
@@ -333,7 +328,7 @@ def _hidden_row(tokenizer: Tokenizer, text: str) -> Row:
     positions += (given + 1).tolist()
     labels += of_true.ids[wanted].tolist()
   places, true_ids = (np.array(x, np.int32) for x in (positions, labels))
-  return Row(with_ends(ids, special), places, true_ids)
+  return Row(text_row(tokenizer, ids), places, true_ids)
 
 
 def _parse(text: str) -> tuple[str, str, list[_Word]]:

@@ -19,7 +19,6 @@ from maskedlm.core.task import Batch
 from maskedlm.data.batches import packed_rows
 from maskedlm.data.batches.bin_packing import first_fit, shared_buckets
 from maskedlm.data.labelled import windows
-from maskedlm.data.tokenizers.tokenizer import Special
 
 _NOTHING = np.zeros(0, np.int32)
 
@@ -31,11 +30,6 @@ class Row(NamedTuple):
   positions: np.ndarray = _NOTHING  # [p] int32: where the head is applied.
   labels: np.ndarray = _NOTHING  # [p] int32: the tokens that belong there.
   types: np.ndarray | None = None  # [l] int32: token types; None = all 0.
-
-
-def with_ends(ids: Sequence[int], special: Special) -> np.ndarray:
-  """Returns [CLS] ids [SEP], int32 [n + 2]."""
-  return np.concatenate([[special.cls], ids, [special.sep]]).astype(np.int32)
 
 
 def token_windows(

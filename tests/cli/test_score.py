@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import maskedlm
-from helpers import model_logits, untrained, workdirs
+from helpers import untrained, workdirs
+from helpers.model_logits import mlm_logits, one_row
 from maskedlm.cli import main
 from maskedlm.training.checkpoints import load
 
-mlm_logits = jax.jit(model_logits.mlm_logits, static_argnums=1)
 TEXTS = ["the cat sat on the mat.", "she sold the red book"]
 
 
@@ -164,11 +164,7 @@ def test_a_model_that_is_both_is_scored_in_both_directions(
   (score,) = both.score(TEXTS[:1])
   ids = [2, *score.ids, 3]
   for i, label in enumerate(score.ids, 1):
-    row = {
-      "input_ids": np.array([[*ids[:i], 4, *ids[i + 1 :]]]),
-      "token_type_ids": np.zeros((1, len(ids)), np.int32),
-      "segment_ids": np.ones((1, len(ids)), np.int32),
-    }
+    row = one_row([*ids[:i], 4, *ids[i + 1 :]])
     logits = mlm_logits(parts, opened.cfg, row, np.array([[i - 1]]))
     expected = jax.nn.log_softmax(logits[0, 0])[label]
     made_p = score.log_probabilities[i - 1]

@@ -19,42 +19,25 @@ def web(tiny, monkeypatch, tmp_path):
     yield found
 
 
-def command(tiny, path, workdir, num_steps, *more):
-  return [
-    "pretrain",
-    f"--config={tiny[0]}",
-    f"--config.corpus.path={path}",
-    f"--workdir={workdir}",
-    f"--config.train.num_steps={num_steps}",
-    "--config.optimizer.schedule=constant",
-    "--config.optimizer.warmup_steps=1",
-    "--config.train.eval_every=100",
-    *more,
-  ]
-
-
 def test_a_run_continues_to_the_losses_of_a_folder(
   tiny, web, tmp_path, capsys, on_one
 ):
-  address = f"{web.address}/corpus"
-  assert main.main(command(tiny, tiny[1], tmp_path / "folder", 5)) == 0
-  capsys.readouterr()
-  some = "--config.corpus.cache_gb=0.5"
-  assert main.main(command(tiny, address, tmp_path / "run", 3, some)) == 0
-  said = capsys.readouterr().err
+  address, run = f"{web.address}/corpus", tmp_path / "run"
+  options = ["train.num_steps=5", "train.checkpoint_every=3"]
+  options += ["train.eval_every=100", "corpus.cache_gb=0.001"]
+  argv = ["pretrain", f"--config={tiny[0]}", f"--workdir={run}"]
+  argv += [f"--config.{option}" for option in options]
+
+  def losses(path):
+    assert main.main([*argv, f"--config.corpus.path={path}"]) == 0
+    return capsys.readouterr().err, host_processes.losses(run)
+
+  said, streamed = losses(address)
   assert said.count(f"{address} is streamed") == 1 and "no effect" not in said
-  # Continued with a smaller cache, which is empty.
-  shutil.rmtree(tmp_path / "cache" / "maskedlm" / "blocks")
-  asked, _ = web.sent(".tokens.npy")
-  more = ["pretrain", f"--workdir={tmp_path / 'run'}"]
-  more += ["--config.train.num_steps=5", "--config.corpus.cache_gb=0.001"]
-  assert main.main(more) == 0
-  assert web.sent(".tokens.npy")[0] > asked
-  one, other = (
-    [x for x in host_processes.losses(tmp_path / name) if "loss" in x]
-    for name in ("folder", "run")
-  )
-  assert len(one) == 5 and one == other
+  shutil.rmtree(run / "checkpoints" / "5")  # Its last two steps again.
+  said, read = losses(tiny[1])
+  assert "continuing from the checkpoint of step 3 of 5" in said
+  assert len([x for x in read if "loss" in x]) == 5 and streamed == read
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,21 @@
-"""A model's logits, straight from its modules."""
+"""A batch of one row, and a model's logits, straight from its modules."""
 
 import functools
 
 import jax
+import numpy as np
 
 from maskedlm.modeling import heads, masked_lm
+
+
+def one_row(ids):
+  """Returns the batch of a row of ids [l], without padding."""
+  row = np.array([ids], np.int32)
+  return {
+    "input_ids": row,
+    "token_type_ids": 0 * row,
+    "segment_ids": 0 * row + 1,
+  }
 
 
 @functools.partial(jax.jit, static_argnums=1)

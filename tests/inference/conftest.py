@@ -1,6 +1,8 @@
 """Untrained models, made once for all tests, and a way to run a verb."""
 
 import functools
+import io
+import sys
 
 import pytest
 
@@ -97,10 +99,12 @@ def text(tmp_path):
 
 
 @pytest.fixture
-def verb(capsys):
+def verb(capsys, monkeypatch):
   """Returns a function that runs a verb and returns (stdout, stderr)."""
 
-  def call(*argv, expect=0):
+  def call(*argv, expect=0, stdin=b""):
+    file = io.TextIOWrapper(io.BytesIO(stdin))
+    monkeypatch.setattr(sys, "stdin", file)
     capsys.readouterr()
     assert main.main([*map(str, argv)]) == expect
     return capsys.readouterr()

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from helpers import untrained, vector_encoder
+from helpers import model_logits, untrained, vector_encoder
 from maskedlm.core.errors import InteropError
 from maskedlm.inference import fill_mask
 from maskedlm.inference.vectors import vectors
@@ -29,12 +29,7 @@ def sides(bilm, text):
   """Returns the ids of a text and log-probabilities from left and right."""
   ids = bilm.tokenizer.encode(text, specials=True).ids
   special, params = bilm.tokenizer.special, bilm.opened.params
-  row = np.array([[special.cls, *ids, special.sep]], np.int32)
-  batch = {
-    "input_ids": row,
-    "token_type_ids": np.zeros_like(row),
-    "segment_ids": np.ones_like(row),
-  }
+  batch = model_logits.one_row([special.cls, *ids, special.sep])
   hidden = encode(bilm.cfg, params, batch, None, False)[0]
   table = masked_lm.token_embedding(params["encoder"])[: bilm.cfg.vocab_size]
   bias = params["bilm_head"]["bias"][: bilm.cfg.vocab_size]

@@ -54,9 +54,7 @@ def test_a_word_in_the_place_of_another(model):
   # By hand: the head's softmax of the text as it is read.
   special = model.tokenizer.special
   ids = model.tokenize("a * a dog cat").ids
-  row = np.int32([[special.cls, *ids, special.sep]])
-  batch = {"input_ids": row, "token_type_ids": 0 * row}
-  batch["segment_ids"] = 0 * row + 1
+  batch = model_logits.one_row([special.cls, *ids, special.sep])
   parts = {k: model.opened.params[k] for k in ("encoder", "mlm_head")}
   at = np.array([[3]])
   logits = model_logits.mlm_logits(parts, model.cfg, batch, at)
@@ -84,11 +82,10 @@ def test_a_span_is_predicted_from_its_boundary_too(tmp_path):
   n = len(made.masked)
   assert [x.position for x in made.masked] == [*range(2, n + 2)] and n < 6
   ids = tokenizer.encode("the cat sat on the house").ids
-  row = np.int32([[tokenizer.special.cls, *ids, tokenizer.special.sep]])
-  labels = row[0, 2 : n + 2].copy()
-  row[0, 2 : n + 2] = tokenizer.special.mask
-  batch = {"input_ids": row, "token_type_ids": 0 * row}
-  batch["segment_ids"] = 0 * row + 1
+  row = [tokenizer.special.cls, *ids, tokenizer.special.sep]
+  labels = row[2 : n + 2]
+  row[2 : n + 2] = [tokenizer.special.mask] * n
+  batch = model_logits.one_row(row)
   encode = jax.jit(masked_lm.encode, static_argnums=(0, 4))
   hidden = encode(cfg, params, batch, None, False)
   table = masked_lm.token_embedding(params["encoder"])

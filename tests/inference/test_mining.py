@@ -9,7 +9,7 @@ import pytest
 import maskedlm
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, DataError
-from maskedlm.data.labelled.formats import passages
+from maskedlm.data.labelled.formats import beir, passages
 from maskedlm.inference import bm25, mining
 
 INF = float("inf")
@@ -47,17 +47,13 @@ def test_a_source(data):
 
 
 def test_a_source_in_beirs_files(tmp_path):
-  (tmp_path / "qrels").mkdir()
-  for name, texts in (
-    ("corpus", {"a": "cats sleep", "b": "dogs", "q": "do they?", "c": " "}),
-    ("queries", {"q": "what do cats do", "r": "dogs?"}),
-  ):
-    lines = [json.dumps({"_id": i, "text": x}) for i, x in texts.items()]
-    (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
-  (tmp_path / "qrels/train.tsv").write_text(
-    "query-id\tcorpus-id\tscore\nq\ta\t2\nq\tb\t0\nr\tb\t1\n"
+  collection = beir.Collection(
+    {"a": "cats sleep", "b": "dogs", "q": "do they?", "c": " "},
+    {"q": "what do cats do", "r": "dogs?"},
+    {"q": {"a": 2, "b": 0}, "r": {"b": 1}},
   )
-  found = mining.read_source(f"beir:{tmp_path}:train")
+  beir.write_collection(tmp_path / "beir", collection, "train")
+  found = mining.read_source(f"beir:{tmp_path / 'beir'}:train")
   assert found.passages == ["cats sleep", "dogs", "do they?"]
   assert found.right == [[0], [1]]
   assert found.left_out == [{0, 2}, {1}]  # The passage of the query's id.

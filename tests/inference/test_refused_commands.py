@@ -1,5 +1,6 @@
 """Refused commands of all verbs: command, flags and the line of the error.
 
+Suffixes, ranges, choices and files that aren't there: tests/cli/test_frame.py.
 {encoder}, {run} and {other} are workdirs, {text} is a file, {tmp} a folder,
 {fitted} what `embed --unit=word --fit` writes.
 """
@@ -20,13 +21,8 @@ SENSES = "word-senses train --checkpoint={encoder} --data={senses}"
 TABLE = {
   "embed --checkpoint={encoder} --input={text}": [
     ("--out=v.npz --layers -9", "layers has -9: the encoder has 2"),
-    ("--fit=v.json", "--fit=v.json: the name ends in '.json'; expected .npz"),
-    ("--out=folder.npz", "--out=folder.npz is a folder; name a file"),
     ("", "give --out=FILE"),
     ("--fit=a.npz --standardise={text}", "--fit measures"),
-    ("--out=v.npz --standardise=none.npz", "none.npz: no such file"),
-    ("--out=v.npz --format=xml", "--format='xml' is unknown"),
-    ("--out=v.npz --batch_tokens=0", "--batch_tokens=0"),
     (
       "--out=v.npz --layers=1 --standardise={fitted}",
       "fitted with layers=[2], these vectors have layers=[1]",
@@ -39,24 +35,18 @@ TABLE = {
   "similarity --checkpoint={encoder}": [
     ("'a *cat*' b", "no word is marked"),
     ("--wic={text}", "--wic needs --dev"),
-    ("--dev={text} 'the *cat*' '*a*'", "has no effect without --wic"),
-    ("--input=none", "--input=none: no such file"),
     ("--format=jsonl 'the *cat*' '*a*'", "--format=jsonl has no effect beside"),
-    ("--input={text} 'the *cat*' '*a*'", "give one of"),
   ],
   "isotropy --checkpoint={encoder} --input={text}": [
-    ("--json a.json", "give --out=a.json"),
-    ("--sample=1", "--sample=1: expected 2"),
     ("--field=body", "--field=body has no effect"),
-    ("--out=none/a.json", "there is no folder none"),
   ],
   "static average --checkpoint={run} --source=text:{text} --out=t.txt": [
     ("--min_count=99", "--min_count"),
     ("--text_field=body", "--text_field=body"),
   ],
   "evaluate --checkpoint={run} --data={text}": [
-    ("--out=p.jsonl", "--out"),
-    ("--config.task.label=x", "--config.task.label=x"),
+    ("--out=p.jsonl", "--out=p.jsonl has no effect on {run}, a pretrained"),
+    ("--config.task.label=x", "--config.task.label=x has no effect on"),
     ("--field=t", "--field=t"),
     ("--length=9999", "length=9999"),
   ],
@@ -65,19 +55,13 @@ TABLE = {
     ("--field=x", "--data='jsonl:{jsonl}'"),
   ],
   SENSES: [
-    ("--out=a.safetensors", "expected .npz"),
     ("--out=a.npz --layers=-9", "layers has -9: the encoder has 2"),
     ("--out=a.npz --first_senses=none", "none: No such file"),
   ],
   f"{PLOT} --data={{text}} --word house --out=a.png": [
     ("--field=body", "--field=body has no effect"),
     ("--word ?!", "--word='?!': expected a word"),
-    ("--data=none.txt", "--data=none.txt: no such file"),
-    ("--limit=1", "--limit=1: expected 2 or more"),
-    ("--projection=pc", 'is unknown (did you mean "pca"?); known: pca,'),
     ("--projection=umap", "pip install 'maskedlm[umap]'"),
-    ("--out=a.txt", "ends in '.txt'; expected .png or .svg or .pdf"),
-    ("--html=a.htm", "ends in '.htm'; expected .html"),
   ],
   f"{PLOT} --word house": [("--data={text}", "give --out=FILE.png")],
   f"{PLOT} --word zebra --out=a.png": [
@@ -85,7 +69,6 @@ TABLE = {
     ("--data={text}", "“zebra”: no whole word in {text}; list other"),
   ],
   ATTENTION: [
-    ("--values=score 'the cat'", "--values='score' is unknown (did you"),
     ("--layers=3 'the cat'", "--layers=3: attention is in layers 1 to 2"),
     ("--layers=first 'the cat'", "--layers='first': expected last, all"),
     ("' '", "has no token"),
@@ -98,18 +81,11 @@ TABLE = {
     ("--over=token", "--over='token' is unknown (did"),
   ],
   "plot run {tmp} --out=a.png": [("", "{tmp}/metrics.jsonl: No such file")],
-  "tokenizer {quickstart} --out=y": [("text", "unknown argument text")],
-  "tokenizer report {quickstart}": [
-    ("--parts=x", "--parts=x has no effect"),
-    ("--text_field=x", "--text_field=x has no effect"),
-  ],
+  "tokenizer report {quickstart}": [("--parts=x", "--parts=x has no effect")],
   "tokenizer report --tokenizer={run}/tokenizer --parts=en:{text}": [
     ("--text_field=body", "--text_field=body has no effect"),
   ],
-  "prepare --verify=x": [
-    ("--out=y", "--out=y has no effect"),
-    ("--runner=beam", "--runner=beam has no effect"),
-  ],
+  "prepare --verify=x": [("--out=y", "--out=y has no effect")],
   "plan {quickstart} --topology=h100:8": [
     ("--phase=2", "--phase=2: the run has 1 phase"),
   ],
@@ -133,17 +109,8 @@ TABLE = {
       "task.conllu_tag='xpos' has no effect with task.tag_column=2",
     ),
   ],
-  "export --checkpoint=none --out=x": [
-    (f"--to={to} {given}", f"{given} has no effect with --to={to}")
-    for to, given in (
-      ("stablehlo", "--architecture=bert"),
-      ("onnx", "--platforms=cpu"),
-      ("hf", "--platforms=cpu"),
-      ("hf", "--int8"),
-    )
-  ],
-  "word-senses predict --checkpoint={encoder} --senses={text} '*a*'": [
-    ("--format=jsonl", "--format=jsonl has no effect beside TEXT"),
+  "export --checkpoint=none --out=x --to=hf": [
+    ("--int8", "--int8 has no effect with --to=hf"),
   ],
   "plot masks --checkpoint={run} --out=a.png": [
     ("'the cat'", "no word is marked"),
@@ -168,8 +135,6 @@ def named(workdir, run, other, text, tmp_path):
   paths = {name: tmp_path / name for name in files}
   for name, content in files.items():
     paths[name].write_text(content)
-  for name in ("folder.npz", "folder.png"):
-    (tmp_path / name).mkdir()
   paths["metrics"] = tmp_path / "logged"
   paths["metrics"].mkdir()
   (paths["metrics"] / "metrics.jsonl").write_text('{"step": 1, "loss": 2.0}\n')

@@ -34,13 +34,11 @@ def reranker(tmp_path_factory):
 
 @pytest.fixture
 def collection(tmp_path):
-  (tmp_path / "qrels").mkdir()
-  for name, texts in (("corpus", PASSAGES), ("queries", QUERIES)):
-    lines = [json.dumps({"_id": i, "text": x}) for i, x in texts.items()]
-    (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
-  qrels = "query-id\tcorpus-id\tscore\nq\ta\t1\nq\tc\t1\nr\tb\t1\n"
-  (tmp_path / "qrels/test.tsv").write_text(qrels)
-  return f"beir:{tmp_path}"
+  found = beir.Collection(
+    PASSAGES, QUERIES, {"q": {"a": 1, "c": 1}, "r": {"b": 1}}
+  )
+  beir.write_collection(tmp_path / "beir", found)
+  return f"beir:{tmp_path / 'beir'}"
 
 
 def score(model, query, name):

@@ -13,7 +13,6 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import predict
-from maskedlm.inference import fill_mask
 from maskedlm.inference.model import Model, load
 from maskedlm.inference.vectors import similarity, vectors
 from maskedlm.inference.vectors.standardise import (
@@ -25,6 +24,12 @@ from maskedlm.inference.vectors.standardise import (
 CHARACTERS = 2_000  # The most in a text.
 TOKENS = 64  # The most in a readable attention map.
 CANDIDATES = 8  # For each mask.
+# They need syntax, agreement and meaning.
+EXAMPLES = (
+  "The function returns a [MASK] of the input.",
+  "If the file does not [MASK], an error is raised.",
+  "Return True if all elements are [MASK].",
+)
 
 Fields = Mapping[str, Any]
 
@@ -69,7 +74,7 @@ def describe_models(models: Models) -> dict[str, Any]:
     "width": model.cfg.width,
     "positions": model.cfg.max_positions,
     "characters": CHARACTERS,
-    "masked": [text.replace("[MASK]", mask) for text in fill_mask.EXAMPLES],
+    "masked": [text.replace("[MASK]", mask) for text in EXAMPLES],
     "tuned": [
       {"path": path, "kind": tuned.task.name, "example": example_of(tuned)}
       for path, tuned in models.tuned

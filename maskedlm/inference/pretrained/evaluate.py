@@ -20,13 +20,14 @@ import numpy as np
 from maskedlm.core import measured
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
+from maskedlm.data.batches.text_pairs import text_row
 from maskedlm.data.repair import repair
 from maskedlm.data.tokenizers import lost_text
 from maskedlm.data.tokenizers.document_text import make_text
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.inference import token_model
 from maskedlm.inference.pretrained import sentence_pairs
-from maskedlm.inference.rows import Row, pad_rows, power_of_2, with_ends
+from maskedlm.inference.rows import Row, pad_rows, power_of_2
 from maskedlm.inference.score import next_sentence
 from maskedlm.inference.token_model import TokenModel
 from maskedlm.modeling import masked_lm
@@ -167,7 +168,7 @@ def cut_rows(
   """Yields rows [l] of at most `length` tokens of documents' ids [n]."""
   for ids in documents:
     for begin in range(0, len(ids), length - 2):
-      yield with_ends(ids[begin : begin + length - 2], tokenizer.special)
+      yield text_row(tokenizer, ids[begin : begin + length - 2])
 
 
 def make_corruption(

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from maskedlm.core.errors import check_name
+from maskedlm.data.batches.text_pairs import text_row
 from maskedlm.data.tokenizers.tokenizer import Encoding, Tokenizer
-from maskedlm.inference.rows import Row, token_windows, with_ends
+from maskedlm.inference.rows import Row, token_windows
 
 # A row, and the places in the text of the tokens that it predicts.
 PlacedRow = tuple[Row, slice]
@@ -54,7 +55,7 @@ def _masked_rows(
   """
   special = tokenizer.special
   for window in token_windows(len(ids), length - 2):
-    row = with_ends(ids[window.begin : window.end], special)
+    row = text_row(tokenizer, ids[window.begin : window.end])
     for place in range(window.keep_begin, window.keep_end):
       position, end = (x - window.begin + 1 for x in (place, ends[place]))
       masked = row.copy()
@@ -76,7 +77,7 @@ def _left_rows(
   while done < len(ids):
     end = min(begin + capacity, len(ids))
     row = Row(
-      with_ends(ids[begin : end - 1], tokenizer.special)[:-1],
+      text_row(tokenizer, ids[begin : end - 1])[:-1],
       np.arange(done - begin, end - begin, dtype=np.int32),
       ids[done:end],
     )
@@ -97,7 +98,7 @@ def _right_rows(
   while left:
     begin = max(end - capacity, 0)
     row = Row(
-      with_ends(ids[begin:end], tokenizer.special),
+      text_row(tokenizer, ids[begin:end]),
       np.arange(2, left - begin + 2, dtype=np.int32),
       ids[begin:left],
     )
@@ -111,7 +112,7 @@ def _apart_rows(
   """Yields rows [CLS] tokens [SEP]; each is predicted from either side."""
   for window in token_windows(len(ids), length - 2):
     here = slice(window.keep_begin, window.keep_end)
-    row = with_ends(ids[window.begin : window.end], tokenizer.special)
+    row = text_row(tokenizer, ids[window.begin : window.end])
     places = np.arange(here.start, here.stop, dtype=np.int32)
     yield Row(row, places - window.begin + 1, ids[here]), here
 

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 from maskedlm.core.errors import ConfigError
+from maskedlm.data.batches.text_pairs import text_row
 from maskedlm.inference import rows
 from maskedlm.inference.vectors import vectors
 from maskedlm.modeling import masked_lm
@@ -55,7 +56,7 @@ def attend(
   L = next(
     n for n in rows.bucket_lengths(model.cfg.max_positions) if n >= count + 2
   )
-  row = rows.Row(rows.with_ends(encoding.ids, special))
+  row = rows.Row(text_row(tokenizer, encoding.ids))
   batch = rows.pad_rows([row], 1, L, pad=special.pad)
   weights, scores = (
     np.asarray(x)[:, 0, :, : count + 2, : count + 2]

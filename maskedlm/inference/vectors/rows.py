@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from maskedlm.data.batches.text_pairs import text_row
 from maskedlm.data.labelled.text_lines import Text
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.inference.rows import token_windows, with_ends
+from maskedlm.inference.rows import token_windows
 from maskedlm.inference.vectors.units import (
   NO_UNIT,
   UNITS,
@@ -52,7 +53,7 @@ def make_row_cutter(
     if not len(units.offsets):
       return CutText(units, [], 2)
     for window in token_windows(count, length - 2, lambda: tokens.words()[0]):
-      ids = with_ends(tokens.ids[window.begin : window.end], tokenizer.special)
+      ids = text_row(tokenizer, tokens.ids[window.begin : window.end])
       of_row = np.full(len(ids), NO_UNIT, np.int64)
       kept = units.of_tokens[window.keep_begin : window.keep_end]
       begin = window.keep_begin - window.begin + 1

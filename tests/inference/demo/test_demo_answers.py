@@ -8,7 +8,6 @@ import pytest
 from helpers import untrained
 from helpers.untrained import POSITIONS, D, H, N
 from maskedlm.core.errors import ConfigError, DataError
-from maskedlm.inference import fill_mask
 from maskedlm.inference.demo import answers
 from maskedlm.inference.model import load
 
@@ -26,7 +25,7 @@ def test_describe_models(models, workdirs):
     "width": D,
     "positions": POSITIONS,
     "characters": 2000,
-    "masked": list(fill_mask.EXAMPLES),
+    "masked": list(answers.EXAMPLES),
   }
   assert [model["path"] for model in tuned] == NAMES
   assert [model["kind"] for model in tuned] == [
@@ -43,7 +42,7 @@ def test_pieces_and_masks_make_up_the_text(kind, models, tmp_path):
   about = answers.describe_models(models)
   mask = about["mask"]
   assert mask == {"wordpiece": "[MASK]", "bpe": "<mask>"}[kind]
-  assert about["masked"][0] == fill_mask.EXAMPLES[0].replace("[MASK]", mask)
+  assert about["masked"][0] == answers.EXAMPLES[0].replace("[MASK]", mask)
   text = f"The 👩‍💻 {mask} sat, {mask}{mask} on!"
   made = json.loads(
     json.dumps(answers.answer_fill(models, {"text": f" {text}\n"}))

@@ -1,17 +1,12 @@
 """Measuring a pretrained model: by hand, and against transformers."""
 
-import io
 import itertools
 import json
-import sys
 
 import numpy as np
 import pytest
 
-from maskedlm.inference.pretrained import (
-  evaluate,
-  sentence_pairs,
-)
+from maskedlm.inference.pretrained import evaluate, sentence_pairs
 
 # Three documents; the second is one sentence, the third is longer than a row.
 TEXTS = [
@@ -116,22 +111,16 @@ def test_figures(model):
   assert other["mlm_loss"] != found["mlm_loss"]
 
 
-def test_the_verb_reads_files_sources_and_stdin(
-  run, model, tmp_path, verb, monkeypatch
-):
-  def measured(*argv):
-    return verb("evaluate", "--checkpoint", run, *argv).out
+def test_the_verb_reads_files_sources_and_stdin(run, model, tmp_path, verb):
+  def measured(*argv, **how):
+    return verb("evaluate", "--checkpoint", run, *argv, **how).out
 
   expected = model.evaluate(TEXTS)
   file = tmp_path / "a.txt"
   file.write_text("\n\n".join(TEXTS))
-  for data in (file, f"text:{file}"):
-    made = json.loads(measured("--data", data, "--json"))
-    assert made == pytest.approx(expected)
-  stdin = io.TextIOWrapper(io.BytesIO(file.read_bytes()))
-  monkeypatch.setattr(sys, "stdin", stdin)
-  made = json.loads(measured("--data", "-", "--json"))
-  assert made == pytest.approx(expected)
+  for data in (file, "-"):
+    made = measured("--data", data, "--json", stdin=file.read_bytes())
+    assert json.loads(made) == pytest.approx(expected)
   lines = measured("--data", f"lines:{file}")
   assert "4 documents" in lines and "bits per character" in lines
   rows = tmp_path / "a.jsonl"

@@ -6,7 +6,8 @@ import jax
 import numpy as np
 import pytest
 
-from helpers import bert_peer, model_logits, untrained
+from helpers import bert_peer, untrained
+from helpers.model_logits import mlm_logits, one_row
 from maskedlm.inference import fill_mask, token_model
 from maskedlm.inference.score import rows, texts
 
@@ -17,8 +18,6 @@ TEXTS = [
   "she ran",
   "a man saw the house and the cat sold the book " * 4,  # Over 48 tokens.
 ]
-
-mlm_logits = jax.jit(model_logits.mlm_logits, static_argnums=1)
 
 
 @pytest.fixture
@@ -152,16 +151,11 @@ def test_a_long_text_is_read_in_windows(model, causal, capsys):
   inside = ids[: length - 2], ids[-(length - 2) :]
   special = model.tokenizer.special
   for window, at, place in ((inside[0], 0, 0), (inside[1], -1, -1)):
-    row = np.array([special.cls, *window, special.sep])
+    row = [special.cls, *window, special.sep]
     position = 1 if at == 0 else len(row) - 2
     row[position] = special.mask
-    batch = {
-      "input_ids": row[None],
-      "token_type_ids": np.zeros_like(row)[None],
-      "segment_ids": np.ones_like(row)[None],
-    }
     logits = mlm_logits(
-      model.opened.params, model.cfg, batch, np.array([[position]])
+      model.opened.params, model.cfg, one_row(row), np.array([[position]])
     )
     expected = float(jax.nn.log_softmax(logits[0, 0])[ids[place]])
     assert made.log_probabilities[place] == pytest.approx(expected, abs=1e-4)
@@ -197,15 +191,10 @@ def test_from_the_right_each_token_is_predicted_from_those_after_it(from_right):
   (made,) = from_right.score(["the cat sat"])
   special, params = from_right.tokenizer.special, from_right.opened.params
   params = {"encoder": params["encoder"], "mlm_head": params["mlm_head"]}
-  row = np.array([[special.cls, *made.ids, special.sep]], np.int32)
+  row = [special.cls, *made.ids, special.sep]
   for i, token in enumerate(made.ids):
-    hidden = row.copy()
-    hidden[0, : i + 2] = special.mask  # What precedes can't matter.
-    batch = {
-      "input_ids": hidden,
-      "token_type_ids": np.zeros_like(row),
-      "segment_ids": np.ones_like(row),
-    }
+    # What precedes can't matter.
+    batch = one_row([special.mask] * (i + 2) + row[i + 2 :])
     logits = mlm_logits(params, from_right.cfg, batch, np.array([[i + 2]]))
     expected = float(jax.nn.log_softmax(logits[0, 0])[token])
     assert made.log_probabilities[i] == pytest.approx(expected, abs=1e-4)

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from helpers import finetune_runs
+from helpers import finetune_runs, model_logits
 from maskedlm.core.errors import ConfigError
 from maskedlm.inference.vectors import attention_maps, vectors
 from maskedlm.modeling import masked_lm
@@ -29,12 +29,7 @@ def test_weights_of_a_text(model):
   # Equal to those of the row without padding.
   special = model.tokenizer.special
   ids = model.tokenizer.encode(text, specials=True).ids
-  row = np.int32([[special.cls, *ids, special.sep]])
-  batch = {
-    "input_ids": row,
-    "token_type_ids": 0 * row,
-    "segment_ids": 0 * row + 1,
-  }
+  batch = model_logits.one_row([special.cls, *ids, special.sep])
   scores = jax.jit(masked_lm.attention_scores, static_argnums=0)(
     model.cfg, model.params, batch
   )

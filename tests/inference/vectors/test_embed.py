@@ -1,8 +1,6 @@
 """`maskedlm embed`, called as users do."""
 
-import io
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -24,10 +22,9 @@ def text(text):
 def embed(workdir, text, verb):
   """Returns a function that runs the verb and returns its stderr."""
 
-  def call(*argv, expect=0, source=text):
+  def call(*argv, source=text, **how):
     source = ["--input", source] if source else []
-    command = ["embed", "--checkpoint", workdir, *argv, *source]
-    return verb(*command, expect=expect).err
+    return verb("embed", "--checkpoint", workdir, *argv, *source, **how).err
 
   return call
 
@@ -58,14 +55,13 @@ def test_layers_units_and_pooling(embed, model, tmp_path):
   assert about["layers"] == [2, 1] and about["unit"] == "word"
 
 
-def test_json_objects_from_stdin(embed, model, tmp_path, monkeypatch):
+def test_json_objects_from_stdin(embed, model, tmp_path):
   lines = [json.dumps({"body": text}) for text in finetune_runs.TEXTS]
-  stdin = io.TextIOWrapper(io.BytesIO("\n".join(lines).encode()))
-  monkeypatch.setattr(sys, "stdin", stdin)
   out = tmp_path / "v.jsonl"
   embed(
     *("--unit=sentence", "--format=jsonl", "--field=body", f"--out={out}"),
     source=None,
+    stdin="\n".join(lines).encode(),
   )
   made = [json.loads(line) for line in out.read_text().splitlines()]
   assert [line["form"] for line in made] == finetune_runs.TEXTS

@@ -1,13 +1,10 @@
 """`maskedlm word-senses`, called as users do."""
 
-import io
 import json
-import sys
 
 import pytest
 
 from helpers import sense_files
-from maskedlm.cli import main
 from maskedlm.inference.word_senses.data import is_held_out
 
 # Ten documents with two senses that differ in the other words only, which even
@@ -29,14 +26,12 @@ def columns():
 
 
 @pytest.fixture
-def wsd(workdir, capsys):
-  """Returns a function that runs the verb and returns its output or error."""
+def wsd(workdir, verb):
+  """Returns a function that runs the verb and returns all that it prints."""
 
-  def call(verb, *argv, checkpoint=workdir, expect=0):
-    command = ["word-senses", verb, "--checkpoint", str(checkpoint)]
-    assert main.main([*command, *map(str, argv)]) == expect
-    said = capsys.readouterr()
-    return said.err if expect else said.out + said.err
+  def call(name, *argv, **how):
+    command = "word-senses", name, "--checkpoint", workdir
+    return "".join(verb(*command, *argv, **how))
 
   return call
 
@@ -95,7 +90,7 @@ def test_train_and_evaluate_on_held_out_documents(wsd, trained, tmp_path):
   assert few.startswith(f"3 instances in 1 document of {data}, held out")
 
 
-def test_predict(wsd, trained, tmp_path, monkeypatch):
+def test_predict(wsd, trained):
   _, out, _ = trained
   output = wsd(
     *("predict", "--senses", out, "the *cat|cat|NOUN* sat on the mat"),
@@ -110,10 +105,9 @@ def test_predict(wsd, trained, tmp_path, monkeypatch):
   assert output[9] == "  unknown: the word was not in the training data"
 
   question = {"tokens": ["the", "cats"], "target": 1, "lemma": "cat"}
-  stdin = io.TextIOWrapper(io.BytesIO(json.dumps(question).encode()))
-  monkeypatch.setattr(sys, "stdin", stdin)
   output = wsd(
     *("predict", "--senses", out, "--format=jsonl", "--json", "--top_k=1"),
+    stdin=json.dumps(question).encode(),
   )
   made = json.loads(output)
   assert made["target"] == "cats" and made["candidates"] == 2

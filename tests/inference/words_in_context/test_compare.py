@@ -2,9 +2,7 @@
 the verb.
 """
 
-import io
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -84,14 +82,13 @@ def test_the_best_threshold_by_hand():
     assert share == np.mean((x > threshold) == y)
 
 
-def test_the_verb(workdir, fitted, tmp_path, capsys, verb, monkeypatch):
+def test_the_verb(workdir, fitted, verb):
   command = ["similarity", f"--checkpoint={workdir}"]
   lines = verb(*command, *PAIRS[2]).out.splitlines()
   assert lines == [*PAIRS[2], "  cosine        1.000"]
   stdin = "".join(f"{a}\t{b}\n" for a, b in PAIRS).encode()
-  monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-  assert main.main([*command, "--json", f"--standardise={fitted}"]) == 0
-  made = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+  command += ["--json", f"--standardise={fitted}"]
+  made = list(map(json.loads, verb(*command, stdin=stdin).out.splitlines()))
   assert [x["words"] for x in made] == [
     ["cat", "cat"],
     ["roasted", "book"],
