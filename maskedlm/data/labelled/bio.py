@@ -14,11 +14,12 @@ Files may also have other forms, such as BILOU: tag_forms.py.
 ill-formed tags; `find_strict_entities` returns only well-formed entities.
 """
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import bad_rows, tag_forms
+from maskedlm.data.labelled import tag_forms
 
 SCHEMES = ("bio", "iob1", "bioes", "io")
 # config.task.file_scheme.
@@ -140,38 +141,45 @@ def detect_scheme(sentences: Iterable[Sequence[str]]) -> str:
   return "iob1" if iob1 and has_b and begins_with_i else "bio"
 
 
-def convert_tags(
-  sentences: Sequence[tuple[Sequence[str], Sequence[int]]],
+def tag_converter(
+  sentences: Sequence[Sequence[str]],
   path: str,
   *,
   file_scheme: str = "auto",
   scheme: str = "bio",
   repair_bio: bool = False,
-) -> list[list[str] | None]:
-  """Checks the tags of a file's sentences and returns them in another scheme.
+) -> Callable[[Sequence[str], Sequence[int]], list[str]]:
+  """Returns a function that checks a sentence's tags and converts them.
 
-  A sentence that is left out (bad_rows.py) has None.
+  It is given the tags and the line number of each, returns tags in `scheme`,
+  and raises DataError if one is unknown or ill-formed, with the file and line.
 
   Args:
-    sentences: (tags, line number of each tag in the file).
+    sentences: the tags of each sentence of the file, which decide its scheme.
     file_scheme: one of FILE_SCHEMES; auto detects bio, iob1 and bioes, and any
       does so in other forms, too (tag_forms.py).
     scheme: the scheme of the returned tags, bio or bioes.
     repair_bio: read ill-formed tags as conlleval does instead of raising.
-
-  Raises:
-    DataError: a tag is unknown or ill-formed; names the file and line.
   """
-  standard = _standard(sentences, path, file_scheme)
+  standard = tag_forms.standard_tags(
+    itertools.chain.from_iterable(sentences), scheme=file_scheme
+  )
   if file_scheme in ("auto", "any"):
-    file_scheme = detect_scheme(x[0] for x in standard if x)
+    read = ([standard[tag] for tag in tags] for tags in sentences)
+    file_scheme = detect_scheme(tags for tags in read if None not in tags)
 
-  def convert(sentence: tuple[list[str], Sequence[int]]) -> list[str]:
+  def convert(tags: Sequence[str], lines: Sequence[int]) -> list[str]:
+    found = []
+    for tag, line in zip(tags, lines, strict=True):
+      made = standard[tag]
+      if made is None:
+        raise _unknown(tag, f"{path}:{line}", standard)
+      found.append(made)
     if not repair_bio:
-      _check(*sentence, path, file_scheme)
-    return repair_tags(sentence[0], scheme)
+      _check(found, lines, path, file_scheme)
+    return repair_tags(found, scheme)
 
-  return [x and next(bad_rows.each(convert, [x]), None) for x in standard]
+  return convert
 
 
 def all_tags(types: Iterable[str], scheme: str) -> list[str]:
@@ -186,40 +194,21 @@ def all_tags(types: Iterable[str], scheme: str) -> list[str]:
   ]
 
 
-def _standard(sentences, path: str, file_scheme: str) -> list:
-  """Returns the sentences with tags in the form that split_tag reads.
-
-  One with an unknown tag is None, if it is left out.
-  """
-  kept = list(sentences)
-  while True:
-    found = [tag for x in kept if x for tag in x[0]]
-    try:
-      standard = tag_forms.standard_tags(found, scheme=file_scheme)
-    except tag_forms.UnknownTagError as error:
-      unknown = error
-    else:
-      return [x and ([standard[t] for t in x[0]], x[1]) for x in kept]
+def _unknown(tag: str, where: str, others: Collection[str]) -> DataError:
+  hint = (
+    "if they are BILOU or BMES, or tags such as B_PER, b-per or PER-B, set "
+    "--config.task.file_scheme=any"
+  )
+  if "O" in others and tag_forms.are_types(others):
     hint = (
-      "if they are BILOU or BMES, or tags such as B_PER, b-per or PER-B, set "
-      "--config.task.file_scheme=any"
+      "if a tag is the type alone and adjacent words of a type are one "
+      "entity, set --config.task.file_scheme=io"
     )
-    if "O" in found and tag_forms.are_types(found):
-      hint = (
-        "if a tag is the type alone and adjacent words of a type are one "
-        "entity, set --config.task.file_scheme=io"
-      )
-    for i, sentence in enumerate(kept):
-      if not sentence or unknown.tag not in sentence[0]:
-        continue
-      line = sentence[1][list(sentence[0]).index(unknown.tag)]
-      error = DataError(
-        f"{path}:{line}: {unknown}; expected O, B-TYPE or I-TYPE (or S-, E-), "
-        f"in --config.task.tag_column; {hint}; other tags, such as parts of "
-        "speech, are learnt with --config.task.task=pos."
-      )
-      bad_rows.refuse(error)
-      kept[i] = None
+  return DataError(
+    f"{where}: {tag_forms.unknown(tag)}; expected O, B-TYPE or I-TYPE (or S-, "
+    f"E-), in --config.task.tag_column; {hint}; other tags, such as parts of "
+    "speech, are learnt with --config.task.task=pos."
+  )
 
 
 def _check(tags, lines, path: str, scheme: str) -> None:

@@ -22,6 +22,7 @@ here into blocks, such as sentences. What files have:
   others of their sentence
 """
 
+import functools
 import itertools
 import pathlib
 import re
@@ -86,6 +87,7 @@ def read_columns(source: str | pathlib.Path, *, between: str = "") -> Columns:
   before: list[tuple[int, str]] = []
   comments: list[int] = []
   is_plain = not (between or columns.is_conllu)
+  checked = functools.partial(_checked, columns, between)
 
   def ends(line: tuple[int, str]) -> bool:
     is_key = is_plain and _KEY.match(line[1]) is not None
@@ -100,24 +102,14 @@ def read_columns(source: str | pathlib.Path, *, between: str = "") -> Columns:
     size = _count_comments([text for _, text in run], columns)
     before += run[:size]
     comments += [number for number, _ in run[:size]]
-    if run[size:]:
-      numbers, texts = zip(*run[size:], strict=True)
-      rows = tuple(map(split, texts))
-      columns.blocks.append(Block(rows, numbers, tuple(before)))
-      before = []
-
-  ended: list[tuple[int, str]] = []  # Documents, before what is left out.
-
-  def checked(block: Block) -> Block:
-    before, ended[:] = (*ended, *block.before), ended + _marks(block.before)
-    count = len(block.rows[0]) if between == "spaces" else columns.count
-    for row, number in zip(block.rows, block.numbers, strict=True):
-      if len(row) != count:
-        raise _ragged_error(columns, row, f"{source}:{number}", count)
-    ended.clear()
-    return block._replace(before=before)
-
-  columns.blocks[:] = bad_rows.each(checked, columns.blocks)
+    if not run[size:]:
+      continue
+    numbers, texts = zip(*run[size:], strict=True)
+    block = Block(tuple(map(split, texts)), numbers, tuple(before))
+    kept = [*bad_rows.each(checked, [block])]
+    columns.blocks.extend(kept)
+    # Documents begin and end, whether or not a block of theirs is left out.
+    before = [] if kept else _marks(before)
   if not columns.blocks:
     raise DataError(
       f"{source}: the file has no words; expected a word and its columns on "
@@ -130,7 +122,7 @@ def read_columns(source: str | pathlib.Path, *, between: str = "") -> Columns:
       f"{source}: comments (# ...): {len(comments):,}, the first in line "
       f"{comments[0]}"
     )
-  return columns._replace(after=(*ended, *before))
+  return columns._replace(after=tuple(before))
 
 
 def _without_ranges(columns: Columns) -> list[Block]:
@@ -151,18 +143,23 @@ def _without_ranges(columns: Columns) -> list[Block]:
   return kept
 
 
-def _ragged_error(
-  columns: Columns, row: Sequence[str], where: str, count: int
-) -> DataError:
-  text = " ".join(row)
-  others = "CoNLL-U has" if columns.is_conllu else "other lines have"
-  hint = "a blank line between sentences"
-  if text.startswith("#"):
-    hint = "a comment before a sentence, as '# text'"
-  return DataError(
-    f"{where}: {counted(len(row), 'column')} between {columns.between}, "
-    f"{text[:60]!r}; expected {count}, as {others}, or {hint}."
-  )
+def _checked(columns: Columns, between: str, block: Block) -> Block:
+  """Returns a block; raises DataError if a line has more or fewer columns."""
+  count = len(block.rows[0]) if between == "spaces" else columns.count
+  for row, number in zip(block.rows, block.numbers, strict=True):
+    if len(row) == count:
+      continue
+    text = " ".join(row)
+    others = "CoNLL-U has" if columns.is_conllu else "other lines have"
+    hint = "a blank line between sentences"
+    if text.startswith("#"):
+      hint = "a comment before a sentence, as '# text'"
+    raise DataError(
+      f"{columns.path}:{number}: {counted(len(row), 'column')} between "
+      f"{columns.between}, {text[:60]!r}; expected {count}, as {others}, or "
+      f"{hint}."
+    )
+  return block
 
 
 def format_columns(sentences, separator: str = "\t") -> str:

@@ -6,7 +6,6 @@ words (X, [CLS], [SEP]), types alone, or only IOB1's I, if two entities of a
 type were never adjacent.
 """
 
-import contextlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -36,13 +35,13 @@ def detect_label_scheme(labels: Sequence[str]) -> str | None:
   words = _words(labels)
   if "O" in words and tag_forms.are_types(words):
     return "bio"
-  try:
-    tags = tag_forms.standard_tags(words, scheme="any").values()
-  except tag_forms.UnknownTagError:
-    if any(map(_TYPED.match, words)):
-      raise
-    return None
-  prefixes = {bio.split_tag(tag)[0] for tag in tags}
+  standard = tag_forms.standard_tags(words, scheme="any")
+  for label, tag in standard.items():
+    if tag is None:
+      if any(map(_TYPED.match, words)):
+        raise tag_forms.unknown(label)
+      return None
+  prefixes = {bio.split_tag(tag)[0] for tag in standard.values() if tag}
   if not prefixes & {"B", "I"}:
     return None
   return "bioes" if prefixes & {"E", "S"} else "bio"
@@ -77,13 +76,5 @@ def _standard(labels: Sequence[str]) -> Mapping[str, str | None]:
 
   Older imports have such labels.
   """
-  if tag_forms.are_types(labels):
-    return tag_forms.standard_tags(labels, scheme="io")
-  try:
-    return tag_forms.standard_tags(labels, scheme="any")
-  except tag_forms.UnknownTagError:
-    found: dict[str, str | None] = dict.fromkeys(labels)
-  for label in labels:
-    with contextlib.suppress(ValueError):
-      found[label] = bio.join_tag(*bio.split_tag(label))
-  return found
+  scheme = "io" if tag_forms.are_types(labels) else "any"
+  return tag_forms.standard_tags(labels, scheme=scheme)

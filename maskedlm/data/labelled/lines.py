@@ -67,12 +67,12 @@ def is_plain(path: pathlib.Path) -> bool:
     return not _compression(file)
 
 
-def raw_lines(path: str | pathlib.Path, *, most: int = -1) -> Iterator[bytes]:
+def raw_lines(path: str | pathlib.Path, *, most: int) -> Iterator[bytes]:
   """Yields the lines of a file with their ends, decompressed.
 
   Args:
     path: the file; its first bytes say whether it is compressed.
-    most: if given, a longer line is yielded in parts of so many bytes.
+    most: a longer line is yielded in parts of so many bytes.
 
   Raises:
     DataError: the file is missing, or can't be read to its end.
@@ -83,7 +83,7 @@ def raw_lines(path: str | pathlib.Path, *, most: int = -1) -> Iterator[bytes]:
     with open_file(path) as file:
       kind = _compression(file)
       if kind == "zstd":
-        yield from split_blocks(files.zstd_blocks(file), most=most)
+        yield from _split_blocks(files.zstd_blocks(file), most)
         return
       opened = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
       stream = opened[kind](file) if kind else file
@@ -154,16 +154,16 @@ def decode_lines(
     yield number, text.removesuffix("\n").removesuffix("\r")
 
 
-def split_blocks(blocks: Iterable[bytes], *, most: int = -1) -> Iterator[bytes]:
+def _split_blocks(blocks: Iterable[bytes], most: int) -> Iterator[bytes]:
   """Yields the lines, with their \\n, of text in blocks of bytes.
 
-  If given, a line of `most` bytes or more is yielded as soon as it has them.
+  A line of `most` bytes or more is yielded as soon as it has them.
   """
   rest = b""
   for block in blocks:
     *whole, rest = (rest + block).split(b"\n")
     yield from (line + b"\n" for line in whole)
-    if 0 <= most <= len(rest):
+    if len(rest) >= most:
       yield rest
       rest = b""
   if rest:

@@ -35,37 +35,38 @@ _TYPE = re.compile(r"[^\W\d_][^|*()]*")
 class UnknownTagError(ValueError):
   """A tag that no form has."""
 
-  def __init__(self, tag: str, message: str):
-    super().__init__(message)
-    self.tag = tag
 
-
-def standard_tags(tags: Iterable[str], *, scheme: str) -> dict[str, str]:
+def standard_tags(tags: Iterable[str], *, scheme: str) -> dict[str, str | None]:
   """Returns tag -> standard tag, with the prefixes B, I, E, S, or O.
 
+  The form of all tags is the one that reads most of them; what it doesn't read
+  is None.
+
   Args:
-    tags: all tags of a file or a model, in their order.
+    tags: all tags of a file or a model.
     scheme: "io" if tags are types alone; "any" for all forms with prefixes;
       another one for the standard form alone.
-
-  Raises:
-    UnknownTagError: a tag has none of these forms.
   """
   distinct = dict.fromkeys(tags)
-  forms = (_STANDARD,)
   if scheme == "io":
     return {tag: _of_type(tag) for tag in distinct}
-  if scheme == "any":
-    forms = (_FIRST, _LAST)
-  for form in forms:
-    found = {tag: _read(form, tag) for tag in distinct}
-    if None not in found.values():
-      return found
-  # The form that reads most of them tells which ones are odd.
-  form = max(
-    forms, key=lambda form: sum(bool(_read(form, t)) for t in distinct)
-  )
-  return {tag: _read(form, tag) or _refused(tag) for tag in distinct}
+  forms = (_FIRST, _LAST) if scheme == "any" else (_STANDARD,)
+  found = [{tag: _read(form, tag) for tag in distinct} for form in forms]
+  return max(found, key=lambda read: sum(map(bool, read.values())))
+
+
+def unknown(tag: str) -> UnknownTagError:
+  """Returns the error for a tag that no form has, which says why."""
+  reason = ""
+  if tag == "_":
+    reason = " (not annotated)"
+  elif "*" in tag or "(" in tag:
+    reason = " (brackets)"
+  elif _SEVERAL.search(tag):
+    reason = " (several tags)"
+  elif re.fullmatch("-?[0-9]+", tag):
+    reason = " (a number; the names of the classes are missing)"
+  return UnknownTagError(f"{tag!r}{reason} is not an entity tag")
 
 
 def are_types(tags: Iterable[str]) -> bool:
@@ -94,28 +95,13 @@ def _read(form: re.Pattern, tag: str) -> str | None:
   return f"{prefix}-{match['type']}" if match["type"] else prefix
 
 
-def _of_type(tag: str) -> str:
+def _of_type(tag: str) -> str | None:
   if tag in ("O", "o"):
     return "O"
   if re.fullmatch("I-.+", tag):
     return tag
-  if not _is_type(tag):
-    _refused(tag)
-  return f"I-{tag}"
+  return f"I-{tag}" if _is_type(tag) else None
 
 
 def _is_type(tag: str) -> bool:
   return bool(_TYPE.fullmatch(tag)) and not _PREFIXED.match(tag)
-
-
-def _refused(tag: str) -> str:
-  reason = ""
-  if tag == "_":
-    reason = " (not annotated)"
-  elif "*" in tag or "(" in tag:
-    reason = " (brackets)"
-  elif _SEVERAL.search(tag):
-    reason = " (several tags)"
-  elif re.fullmatch("-?[0-9]+", tag):
-    reason = " (a number; the names of the classes are missing)"
-  raise UnknownTagError(tag, f"{tag!r}{reason} is not an entity tag")

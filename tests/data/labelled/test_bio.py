@@ -25,7 +25,8 @@ def check(*texts, first_line=1, **options):
     of_words = tags(text)
     sentences.append((of_words, range(line, line + len(of_words))))
     line += len(of_words) + 1
-  return bio.convert_tags(sentences, "f.conll", **options)
+  convert = bio.tag_converter([x for x, _ in sentences], "f.conll", **options)
+  return [convert(*sentence) for sentence in sentences]
 
 
 def test_entities_by_hand():
@@ -116,6 +117,11 @@ def test_schemes_are_detected_and_converted():
   with pytest.raises(DataError, match="file_scheme"):
     check("I-A I-A O I-B")
   assert check("I-A I-A O I-B", file_scheme="iob1") == [tags("B-A I-A O B-B")]
+  # A sentence with an unknown tag, which may be left out, decides nothing.
+  convert = bio.tag_converter([tags("I-A B-A"), tags("B-A X|Y")], "f.conll")
+  assert convert(tags("I-A B-A"), (1, 2)) == tags("B-A B-A")
+  with pytest.raises(DataError, match=r"f.conll:5: 'X.Y' \(several tags\)"):
+    convert(tags("B-A X|Y"), (4, 5))
 
 
 def test_all_tags_come_sorted_after_o():

@@ -47,7 +47,7 @@ def read_layers(
   """Returns the sentences of a file in which all other columns are layers.
 
   Raises:
-    DataError: as for tags.read_file and bio.convert_tags; the file is CoNLL-U.
+    DataError: as for tags.read_file and bio.tag_converter; the file is CoNLL-U.
   """
   options = {"file_scheme": file_scheme, "repair_bio": repair_bio}
   if read.has_objects(source):

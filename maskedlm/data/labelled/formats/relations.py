@@ -100,19 +100,18 @@ def read_semeval(source: str, *, other: str = "Other") -> list[Example]:
       groups[-1].append((f"{source}:{number}", line))
   if not groups:
     raise DataError(f"{source}: no sentences; expected at least one.")
-  examples = [*bad_rows.each(lambda x: _of_lines(x, other), groups)]
-  related = {where for (where, _), *relation in groups if relation}
-  related &= {example.where for example in examples}
+  has_relations = any(len(group) > 1 for group in groups)
 
-  def checked(example: Example) -> Example:
-    if related and example.where not in related:
+  def read_group(lines: Sequence[tuple[str, str]]) -> Example:
+    example = _of_lines(lines, other)
+    if has_relations and len(lines) == 1:
       raise DataError(
         f"{example.where}: the sentence has no relation, but others do; "
         "expected it on the next line, such as Cause-Effect(e1,e2) or Other."
       )
     return example
 
-  return [*bad_rows.each(checked, examples)]
+  return [*bad_rows.each(read_group, groups)]
 
 
 def _of_lines(lines: Sequence[tuple[str, str]], other: str) -> Example:

@@ -31,7 +31,6 @@ objects are objects of lists.
 Other fields, such as version, title and plausible_answers, are ignored.
 """
 
-import itertools
 import pathlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -147,10 +146,9 @@ def read_questions(source: str, *, allow_impossible: bool) -> list[Example]:
   """
   seen: Counter = Counter()
   contexts: dict[str, str] = {}  # Equal ones become one string.
-  count = itertools.count(1)
 
-  def read(item: tuple[Mapping[str, Any], bool, str]) -> Example:
-    number, (entry, is_flat, where) = next(count), item
+  def read(item: tuple[int, tuple[Mapping[str, Any], bool, str]]) -> Example:
+    number, (entry, is_flat, where) = item
     key, question, context = fields.values(entry, _QUESTION, where).values()
     if not key:
       seen[NO_ID] += 1
@@ -166,7 +164,7 @@ def read_questions(source: str, *, allow_impossible: bool) -> list[Example]:
       answers = _gold_answers(entry, context, where, allow_impossible, seen)
     return Example(question, context, key, answers, where)
 
-  examples = [*bad_rows.each(read, _entries(source))]
+  examples = [*bad_rows.each(read, enumerate(_entries(source), 1))]
   for what, number in (+seen).items():
     log(f"{source}: {what}: {number:,}")
   if not examples:

@@ -111,22 +111,22 @@ def read_entities(
   """Returns a file's examples with the tags of their entities in a scheme.
 
   Those without tags are returned as they are; arguments and errors as for
-  bio.convert_tags.
+  bio.tag_converter.
   """
   if not examples or any(example.tags is None for example in examples):
     return list(examples)
-  tags = bio.convert_tags(
-    [(x.tags, x.lines) for x in examples],
+  convert = bio.tag_converter(
+    [x.tags for x in examples],
     examples[0].file,
     file_scheme=file_scheme,
     scheme=scheme,
     repair_bio=repair_bio,
   )
-  return [
-    x._replace(tags=tuple(made))
-    for x, made in zip(examples, tags, strict=True)
-    if made is not None
-  ]
+
+  def read(example: Example) -> Example:
+    return example._replace(tags=tuple(convert(example.tags, example.lines)))
+
+  return [*bad_rows.each(read, examples)]
 
 
 def select_columns(
