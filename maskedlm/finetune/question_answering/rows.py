@@ -12,11 +12,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from maskedlm.core.counts import counted
-from maskedlm.data.batches.text_pairs import text_row
 from maskedlm.data.labelled import windows
 from maskedlm.data.labelled.formats.squad import ABSENT, Example
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
+from maskedlm.finetune.common.text_pairs import row_maker
 from maskedlm.finetune.contract import Rows
+from maskedlm.modeling.architecture import EncoderConfig
 
 _CACHED = 1 << 15  # Number of texts whose tokens are cached, 3 KB each.
 
@@ -39,14 +40,13 @@ def cached_encoder(tokenizer: Tokenizer) -> Encode:
 def make_rows(
   examples: Sequence[Example],
   tokenizer: Tokenizer,
+  cfg: EncoderConfig,
   encode: Encode,
   *,
   length: int,
   max_query: int,
   stride: int,
   max_answer_length: int,
-  separators: int = 1,
-  num_types: int = 2,
 ) -> Rows:
   """Returns a row for each window of each example's text.
 
@@ -69,24 +69,22 @@ def make_rows(
     stride: tokens from one window to the next, if the longest answer fits into
       their overlap.
     max_answer_length: tokens of the longest answer.
-    separators: number of [SEP] after the question.
-    num_types: token types that the encoder knows; see text_pairs.pair_row.
   """
-  between = [tokenizer.special.sep] * separators
+  row = row_maker(tokenizer, cfg, length)
   questions = tokenizer.encode_batch([e.question for e in examples])
-  input_ids, values, owners = [], [], []
+  rows, values, owners = [], [], []
   answers, strides = [], []
   for index, example in enumerate(examples):
     question = questions[index][:max_query]
     ids, offsets = encode(example.context)
     answers.append(answer_tokens(example, offsets))
-    begin = 1 + len(question) + separators  # The text's place in the row.
+    # The text's place in the row.
+    begin = 1 + len(question) + cfg.pair_separators
     capacity = length - begin - 1
     if len(ids) > capacity:
       strides.append(_stride(capacity, stride, max_answer_length))
     for window in answer_windows(len(ids), capacity, stride, max_answer_length):
-      inside = ids[window.begin : window.end]
-      input_ids.append(text_row(tokenizer, question, between, inside))
+      rows.append(row(question, ids[window.begin : window.end]))
       values.append(_places(window, begin, answers[-1]))
       owners.append(index)
   table = np.array(values, np.int32).reshape(-1, 7)
@@ -97,8 +95,8 @@ def make_rows(
   )
   return Rows(
     tokens={
-      "input_ids": input_ids,
-      "token_type_ids": _types(input_ids, table[:, 0], num_types),
+      "input_ids": [row.input_ids for row in rows],
+      "token_type_ids": [row.token_type_ids for row in rows],
     },
     values={
       "context": table[:, 0:2],
@@ -124,16 +122,6 @@ def _places(
   if answer and window.begin <= answer[0] and answer[1] < window.end:
     start, end = answer[0] + shift, answer[1] + shift
   return (*(x + shift for x in window), window.begin, start, end)
-
-
-def _types(
-  input_ids: Sequence[np.ndarray], begins: np.ndarray, num_types: int
-) -> list[np.ndarray]:
-  """Returns 1 from a row's text on, else 0; all 0 if there are no two types."""
-  return [
-    np.int32((np.arange(len(ids)) >= begin) & (num_types > 1))
-    for ids, begin in zip(input_ids, begins, strict=True)
-  ]
 
 
 def _num_lost(
