@@ -167,35 +167,20 @@ def test_multiple_choice_of_the_hub(path, rows, features, expected):
 # --- TFDS ---
 
 CONTEXT = "Ada met Bob. Then Bob left."
-TFDS_ROWS = {
-  "conll2003": {
-    "tokens": ["Ann", "left"],
-    "pos": ["NNP", "VBD"],
-    "chunks": ["B-NP", "B-VP"],
-    "ner": ["B-PER", "O"],
-  },
-  "ai2_arc": {
-    "id": "1",
-    "question": "q?",
-    "choices": LETTERED,
-    "answerKey": "B",
-  },
-  "hellaswag": {
-    "context": "x y",
-    "endings": [*AB],
-    "activity_label": "",
-    "label": 1,
-    "split_type": "",
-    "source_id": "",
-  },
-  "squad": {
-    "id": "q1",
-    "title": "T",
-    "context": CONTEXT,
-    "question": "Who?",
-    "answers": {"text": ["Bob"], "answer_start": [18]},
-  },
-}
+CONLL = {"tokens": ["Ann", "left"], "pos": ["NNP", "VBD"]}
+CONLL |= {"chunks": ["B-NP", "B-VP"], "ner": ["B-PER", "O"]}
+ARC = {"id": "1", "question": "q?", "choices": LETTERED, "answerKey": "B"}
+OF_TFDS = {"context": "x y", "endings": [*AB], "label": 1}
+OF_TFDS |= dict.fromkeys(("activity_label", "split_type", "source_id"), "")
+SQUAD = {"id": "q1", "title": "T", "context": CONTEXT, "question": "Who?"}
+SQUAD["answers"] = {"text": ["Bob"], "answer_start": [18]}
+MRPC = [
+  {"sentence1": f"é {i}", "sentence2": f"b {i}", "label": i % 2, "idx": i}
+  for i in range(7)
+]
+MRPC.append({"sentence1": "x", "sentence2": "y", "label": -1, "idx": 7})
+TFDS_ROWS = {"conll2003": [CONLL], "ai2_arc": [ARC], "hellaswag": [OF_TFDS]}
+TFDS_ROWS |= {"squad": [SQUAD], "glue/mrpc": MRPC}
 
 
 @pytest.fixture(scope="module")
@@ -206,30 +191,31 @@ def tfds_dir(tmp_path_factory):
 
   class Like(tfds.core.GeneratorBasedBuilder, skip_registration=True):
     VERSION = tfds.core.Version("1.0.0")
+    of = ""
 
     def _info(self):
-      name = self.name.removeprefix("like_")
-      features = tfds.builder(name).info.features
+      features = tfds.builder(self.of).info.features
       return tfds.core.DatasetInfo(builder=self, features=features)
 
     def _split_generators(self, dl_manager):
       return {"train": self._generate_examples()}
 
     def _generate_examples(self):
-      yield 0, TFDS_ROWS[self.name.removeprefix("like_")]
+      yield from enumerate(TFDS_ROWS[self.of])
 
   folder = tmp_path_factory.mktemp("tfds")
-  for name in TFDS_ROWS:
-    made = type(f"like_{name}", (Like,), {}, skip_registration=True)
-    made.name = f"like_{name}"
+  for of in TFDS_ROWS:
+    name = f"like_{of.rpartition('/')[2]}"
+    made = type(name, (Like,), {"of": of}, skip_registration=True)
+    made.name = name
     made(data_dir=folder).download_and_prepare(file_format="array_record")
   as_tfrecord(folder)
   return folder
 
 
 def test_tasks_read_tfds(tfds_dir):
-  def source(name):
-    return f"tfds:like_{name}@{tfds_dir}"
+  def source(name, split=""):
+    return f"tfds:like_{name}{split}@{tfds_dir}"
 
   [found] = read("tagging", source("conll2003"))
   assert (found.words, found.tags) == (("Ann", "left"), ("B-PER", "O"))
@@ -243,6 +229,15 @@ def test_tasks_read_tfds(tfds_dir):
   assert (found.id, found.answers) == ("q1", (("Bob", 18),))
   [found] = read("retrieval", source("squad"))
   assert (found.query, found.passages) == ("Who?", (CONTEXT,))
+  # In the order of idx, not of the dataset's files.
+  mrpc = source("mrpc", ":train")
+  found = read("classification", mrpc, layout="mrpc")
+  pairs = [(f"é {i}", f"b {i}") for i in range(7)]
+  assert [(e.text, e.text_b) for e in found] == [*pairs, ("x", "y")]
+  assert [e.label for e in found] == [*"0101010", None]
+  assert found[2].where == f"{mrpc}:3"
+  with pytest.raises(DataError, match="Unknown split 'dev'"):
+    read("tagging", source("conll2003", ":dev"))
 
 
 @pytest.mark.skipif(
