@@ -7,7 +7,6 @@ import shlex
 import pytest
 
 from helpers.repository import ROOT
-from maskedlm.cli import main
 from maskedlm.config import overrides
 from maskedlm.finetune import config as configs
 from maskedlm.finetune.sweep import grid_settings, run_folder
@@ -61,13 +60,3 @@ def test_the_members_of_the_ensemble_are_runs_of_the_sweep(monkeypatch):
   assert members == [
     f"{args.workdir}/{run_folder(setting, seed)}" for seed in range(7)
   ]
-
-
-@pytest.mark.parametrize("verb", ["import", "predict", "evaluate"])
-def test_other_flags_exist(verb, capsys):
-  with pytest.raises(SystemExit):
-    main.main([verb, "--help"])
-  text = capsys.readouterr().out
-  for argv in COMMANDS:
-    if argv[0] == verb:
-      assert all(x in text for x in argv if x.startswith("--"))

@@ -29,7 +29,7 @@ from maskedlm.cli import shared
 from maskedlm.cli.flags import ANY, REQUIRED, STDIN, Flag, flags_of
 from maskedlm.core.errors import ConfigError, check_name, did_you_mean
 from maskedlm.core.options import expected
-from maskedlm.runtime import hub_names, output_options
+from maskedlm.runtime import buckets, console, hub_names, output_options
 
 
 def make_parser(cls: type, command: str) -> argparse.ArgumentParser:
@@ -109,19 +109,48 @@ def parse(cls: type, command: str, argv: Sequence[str]) -> Any:
 def _read_config(
   parser, argv, *, instead: str, fits_corpus: bool, folder: str
 ) -> argparse.Namespace:
-  from maskedlm.config import existing, overrides
+  """Returns the verb's arguments, with the validated config as .config.
+
+  It is that of --config or of the run in --workdir, with the overrides; None if
+  `instead` is given. The arguments are those of flags.config_flag.
+  """
+  from maskedlm.config import defaults, existing, overrides, resumed
+  from maskedlm.core import options
   from maskedlm.interop.huggingface import hub
+  from maskedlm.pretraining.initial import init_from
 
-  def made(args, config) -> str:
+  args, changes = overrides.split_arguments(parser, argv, instead=instead)
+  path, given = args.config, overrides.given_options(changes)
+  if path is None and instead:
+    return args
+
+  def complete(config) -> None:
     usual = {"workdir": f"runs/{config.name}", "out": config.corpus.path}
-    return getattr(args, folder) or usual[folder]
+    made = folder and (getattr(args, folder) or usual[folder])
 
-  more: dict[str, Any] = {"made": made} if folder else {}
-  if fits_corpus:
-    more["fit"] = existing.fit_to_corpus
-  args, args.config = overrides.parse_config(
-    parser, argv, instead=instead, pin=hub.pin, **more
-  )
+    def started() -> bool:
+      return bool(made) and buckets.origin(made).exists()
+
+    config.init_from = hub.pin(config.init_from, made)
+    # A run's own config has the architecture already.
+    if path is not None or {*init_from.SOURCES} & {*given}:
+      init_from.copy_architecture(config, given=given)
+    existing.fit_to_tokenizer(config, given, started=started)
+    if fits_corpus:
+      existing.fit_to_corpus(config, given, started=started)
+    defaults.validate(config)
+    reasons = options.unused(config, defaults.sections(config))
+    # No error: several runs may share a command line, and the same command must
+    # continue a run that was started with them.
+    for name in given:
+      if name in reasons:
+        console.warn(f"--config.{name} has no effect {reasons[name]}")
+
+  if path is not None:
+    args.config = overrides.load_config(path, changes, complete)
+  else:
+    config = resumed.load_config(args.workdir)
+    args.config = overrides.change(config, changes, complete, of=args.workdir)
   return args
 
 

@@ -34,20 +34,6 @@ class Instances:
 
   def run(self) -> None:
     from maskedlm.inference.plots import instances
-
-    made, missing = self.embed_and_project()
-    self.drawn.draw(made)
-    print_groups(made)
-    if missing:
-      console.warn(instances.not_found_message(missing, self.data))
-
-  def embed_and_project(self) -> tuple:
-    """Returns the Scatter to draw, and the words without an instance.
-
-    Raises:
-      ConfigError: there are fewer than two instances, or an option is wrong.
-    """
-    from maskedlm.inference.plots import instances
     from maskedlm.inference.vectors import vectors
     from maskedlm.inference.word_senses import word_instances
 
@@ -70,7 +56,10 @@ class Instances:
       what=f"instances of {instances.format_words(words)}",
       how=instances.format_layers(layers, options.combine),
     )
-    return made, [word for word in words if word not in counts]
+    self.drawn.draw(made)
+    print_groups(made)
+    if missing := [word for word in words if word not in counts]:
+      console.warn(instances.not_found_message(missing, self.data))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -152,7 +152,7 @@ class Similarity:
       return compare.compare(model, pairs, options, standardiser=fitted)
 
     (self._score_wic if self.wic else self._print_pairs)(compared)
-    unknown_words.log_unknown(model.tokenizer, words, console.log)
+    unknown_words.log_unknown(model.tokenizer, words)
 
   def _print_pairs(self, compared) -> None:
     """Prints the similarity of each pair."""
@@ -274,7 +274,7 @@ class Isotropy:
         model, pairs, drawn, layers, counts=counts
       )
     console.clear_progress()
-    unknown_words.log_unknown(model.tokenizer, words, console.log)
+    unknown_words.log_unknown(model.tokenizer, words)
     head = (
       f"{len(drawn.x):,} of {drawn.moments.count:,} {self.unit}s of "
       f"{counted(seen['texts'], 'text')}"

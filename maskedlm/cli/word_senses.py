@@ -84,6 +84,7 @@ class Train:
     groups.check_layers(self.layers, self.combine, default="sum")
 
   def run(self) -> None:
+    from maskedlm.inference.vectors import unknown_words
     from maskedlm.inference.word_senses import data, senses
 
     first = None
@@ -108,7 +109,7 @@ class Train:
       first_senses=first,
       progress=self.labelled.progress(seen),
     )
-    _log_unknown(model, words)
+    unknown_words.log_unknown(model.tokenizer, words)
     about = {
       **made.about,
       "checkpoint": self.encoder.checkpoint,
@@ -177,6 +178,7 @@ class Evaluate:
   keys: str | None = shared.keys("the words")
 
   def run(self) -> None:
+    from maskedlm.inference.vectors import unknown_words
     from maskedlm.inference.word_senses import data, discourse, scores
 
     model, learned, answer = self.asked.open()
@@ -206,7 +208,7 @@ class Evaluate:
       show(counts[scores.ALL, "instances"])
       if self.asked.one_sense_per_discourse:
         kept.append(each)
-    _log_unknown(model, words)
+    unknown_words.log_unknown(model.tokenizer, words)
     lines = scores.make_rows(counts)
     if not lines:
       raise ConfigError(
@@ -249,6 +251,7 @@ class Predict:
 
   def run(self) -> None:
     from maskedlm.data.labelled import text_lines
+    from maskedlm.inference.vectors import unknown_words
     from maskedlm.inference.word_senses import inputs
 
     model, learned, answer = self.asked.open()
@@ -277,7 +280,7 @@ class Predict:
         f"{untagged:,} of {counted(tagged['words'], 'word')} of unmarked texts "
         "have no answer: they had no sense in training"
       )
-    _log_unknown(model, words)
+    unknown_words.log_unknown(model.tokenizer, words)
 
 
 def _target_all(sentences, learned, counts: Counter):
@@ -296,9 +299,3 @@ def _count_targets(sentences, words: Counter):
   for sentence in sentences:
     words.update(sentence.words[target.word] for target in sentence.targets)
     yield sentence
-
-
-def _log_unknown(model, words: Counter) -> None:
-  from maskedlm.inference.vectors import unknown_words
-
-  unknown_words.log_unknown(model.tokenizer, words, console.log)

@@ -19,81 +19,15 @@ from collections.abc import Callable, Mapping
 from absl import flags
 from ml_collections import ConfigDict, config_flags
 
-from maskedlm.config import (
-  defaults,
-  existing,
-  names_elsewhere,
-  presets,
-  resumed,
-  shipped,
-)
+from maskedlm.config import defaults, names_elsewhere, presets, shipped
 from maskedlm.config.defaults import validate
 from maskedlm.core import options, removed
 from maskedlm.core.errors import ConfigError, did_you_mean
 from maskedlm.pretraining import objectives
-from maskedlm.pretraining.initial import init_from
-from maskedlm.runtime import buckets, console
+from maskedlm.runtime import console
 from maskedlm.training.checkpoints import resume
 
 _OPTION = re.compile(r"^--?(no)?config\.")
-
-
-def parse_config(
-  parser: argparse.ArgumentParser,
-  argv,
-  *,
-  instead: str = "",
-  fit: Callable[..., None] = lambda config, given, started: None,
-  made: Callable[[argparse.Namespace, ConfigDict], str] = lambda *_: "",
-  pin: Callable[[str, str], str] = lambda path, folder: path,
-) -> tuple:
-  """Returns (the verb's arguments, the validated config of pretraining).
-
-  Args:
-    parser: the verb's, with --config. If it has --workdir, that of a run can
-      be given instead.
-    instead: an option of the verb that can be given instead of --config; the
-      config is then None.
-    fit: existing.fit_to_corpus, if the verb may read a corpus; called before
-      the config is validated.
-    made: (arguments, config) -> the folder that the verb makes, or "". If it
-      exists, the command continues what was started there.
-    pin: (config.init_from, that folder) -> the path that counts instead.
-
-  Raises:
-    ConfigError: the file or an override is wrong.
-    CheckpointError: config.init_from can't be used.
-    CorpusError: config.tokenizer.path can't be read.
-  """
-  args, overrides = split_arguments(parser, argv, instead=instead)
-  if args.config is None and instead:
-    return args, None
-
-  def complete(config: ConfigDict) -> None:
-    given = given_options(overrides)
-
-    def started() -> bool:
-      folder = made(args, config)
-      return bool(folder) and buckets.origin(folder).exists()
-
-    config.init_from = pin(config.init_from, made(args, config))
-    # A run's own config has the architecture already.
-    if args.config is not None or {*init_from.SOURCES} & {*given}:
-      init_from.copy_architecture(config, given=given)
-    existing.fit_to_tokenizer(config, given, started=started)
-    fit(config, given, started=started)
-    validate(config)
-    reasons = options.unused(config, defaults.sections(config))
-    # No error: several runs may share a command line, and the same command must
-    # continue a run that was started with them.
-    for name in given:
-      if name in reasons:
-        console.warn(f"--config.{name} has no effect {reasons[name]}")
-
-  if args.config is not None:
-    return args, load_config(args.config, overrides, complete)
-  config = resumed.load_config(args.workdir)
-  return args, change(config, overrides, complete, of=args.workdir)
 
 
 def split_arguments(
@@ -106,8 +40,13 @@ def split_arguments(
   """Returns (the verb's arguments, including .config; the overrides).
 
   With --help, it prints the verb's arguments, and the options of the config if
-  one is given, and exits. `sections` returns the dataclass of the options of
-  each section of a config; the others are as in `parse_config`.
+  one is given, and exits.
+
+  Args:
+    parser: the verb's, with --config. If it has --workdir, that of a run can
+      be given instead.
+    instead: another option that can be given instead of --config.
+    sections: returns the dataclass of the options of each section of a config.
 
   Raises:
     ConfigError: an argument is unknown, or both --config and `instead` are

@@ -1,12 +1,11 @@
 """Options of a vocabulary beside one that exists: obeyed, refused or named."""
 
-import argparse
 import json
 
 import pytest
 
 from helpers import web_server
-from maskedlm.config import existing, overrides
+from maskedlm.cli import frame, pretrain
 from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data.corpus import store, streamed
 from maskedlm.data.prepare import prepare
@@ -34,13 +33,9 @@ def _config(tmp_path, *argv, file="", workdir=""):
     "from maskedlm.config import defaults\n\ndef get_config():\n"
     f"  config = defaults.default()\n{file}  return config\n"
   )
-  parser = argparse.ArgumentParser()
-  parser.add_argument("--config")
   argv = [f"--config={path}", *(f"--config.{option}" for option in argv)]
-  _, config = overrides.parse_config(
-    parser, argv, fit=existing.fit_to_corpus, made=lambda *_: str(workdir)
-  )
-  return config
+  argv.append(f"--workdir={workdir or tmp_path / 'none'}")
+  return frame.parse(pretrain.Pretrain, "pretrain", argv).config
 
 
 def test_kind_and_size_are_those_of_the_path(tmp_path, vocab, capsys):

@@ -6,6 +6,7 @@ import pathlib
 import pytest
 
 from helpers.repository import CONFIGS
+from maskedlm.cli import frame, pretrain
 from maskedlm.config import defaults, overrides, presets
 from maskedlm.core.errors import ConfigError
 
@@ -13,10 +14,8 @@ CONFIG = f"{CONFIGS}/bert.py:tiny"
 
 
 def parse(*argv):
-  parser = argparse.ArgumentParser()
-  parser.add_argument("--workdir")
-  parser.add_argument("--config")
-  return overrides.parse_config(parser, argv)
+  made = frame.parse(pretrain.Pretrain, "pretrain", argv)
+  return made, made.config
 
 
 def test_overrides_in_any_order_and_both_spellings():
@@ -178,8 +177,7 @@ def test_a_value_with_a_space_is_no_text_of_the_verb():
   parser.add_argument("--config")
   parser.add_argument("text", nargs="*")
   option = "--config.corpus.source=text:/my folder/x.txt"
-  args, found = overrides.parse_config(
+  args, found = overrides.split_arguments(
     parser, ["--config=configs/quickstart.py", option, "a text"]
   )
-  assert args.text == ["a text"]
-  assert found.corpus.source == "text:/my folder/x.txt"
+  assert (args.text, found) == (["a text"], [option])

@@ -1,11 +1,11 @@
 """A run's config.json gives its config back."""
 
-import argparse
 import json
 
 import pytest
 
-from maskedlm.config import defaults, overrides, resumed
+from maskedlm.cli import frame, pretrain
+from maskedlm.config import defaults, resumed
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import config as finetune_config
 from maskedlm.finetune import start
@@ -19,10 +19,7 @@ def write(folder, config):
 
 
 def parse(*argv):
-  parser = argparse.ArgumentParser()
-  parser.add_argument("--workdir")
-  parser.add_argument("--config")
-  return overrides.parse_config(parser, argv)[1]
+  return frame.parse(pretrain.Pretrain, "pretrain", argv).config
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ its context.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from maskedlm.core.counts import counted
 from maskedlm.data.labelled.text_lines import Text
 from maskedlm.data.labelled.words import split_words
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
+from maskedlm.runtime import console
 
 
 def count_words(texts: Iterable[Text], counts: Counter) -> Iterator[Text]:
@@ -23,9 +24,7 @@ def count_words(texts: Iterable[Text], counts: Counter) -> Iterator[Text]:
     yield text
 
 
-def log_unknown(
-  tokenizer: Tokenizer, counts: Mapping[str, int], log: Callable[[str], None]
-) -> None:
+def log_unknown(tokenizer: Tokenizer, counts: Mapping[str, int]) -> None:
   """Logs a line if words have a token [UNK], with the most frequent ones.
 
   `counts` says how often each word occurs.
@@ -42,7 +41,7 @@ def log_unknown(
     return
   count, total = unknown.total(), sum(counts.values())
   examples = ", ".join(word for word, _ in unknown.most_common(5))
-  log(
+  console.log(
     f"{count:,} of {counted(total, 'word')} ({count / total:.1%}) are not in "
     f"the vocabulary and are read as {tokenizer.tokens(unk)}: "
     f"{examples}{', ...' * (len(unknown) > 5)}"
