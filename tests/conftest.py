@@ -108,6 +108,15 @@ def on_one():
     yield
 
 
+@pytest.fixture
+def uncompiled(monkeypatch):
+  """Makes up what a step takes of memory: planning/inspect tests that."""
+  from maskedlm.training import step_memory
+
+  made = step_memory.StepMemory(70_000_000, None)
+  monkeypatch.setattr(step_memory, "measure_memory", lambda *args: made)
+
+
 @pytest.fixture(scope="session")
 def any_kind(tmp_path_factory):
   """Maps tokenizer_kinds.NAMES to (tokenizer, library's ids), when asked."""

@@ -223,6 +223,9 @@ def test_rare_languages_are_drawn_more_often():
   )
 
 
+encode_layers = jax.jit(masked_lm.encode_layers, static_argnums=0)
+
+
 def layers_of(tokenizer, text, **architecture):
   """Returns the vectors of every layer [N + 1, L, D] of an untrained encoder.
 
@@ -233,7 +236,7 @@ def layers_of(tokenizer, text, **architecture):
   )
   ids = text_pairs.text_row(tokenizer, encode(tokenizer, text))
   params = {"encoder": encoder_reference.make_params(cfg)["encoder"]}
-  return masked_lm.encode_layers(cfg, params, model_logits.one_row(ids))[:, 0]
+  return encode_layers(cfg, params, model_logits.one_row(ids))[:, 0]
 
 
 def test_bank_has_one_static_vector_and_one_in_each_context(tokenizer):

@@ -80,7 +80,7 @@ def test_the_objective_trains_and_resumes(here, monkeypatch, capsys):
 
 
 def test_the_objective_is_inspected_beside_another_config(
-  here, monkeypatch, capsys
+  here, monkeypatch, capsys, uncompiled
 ):
   monkeypatch.chdir(here)
   (here / "tiny.py").write_text(tiny.CONFIG)

@@ -1,4 +1,4 @@
-"""One process that tests fork verbs from; and `inspect` without compiling."""
+"""One process that tests fork verbs from."""
 
 import shutil
 
@@ -18,12 +18,3 @@ def forked():
     env |= faulty_storage.environment(None)
   with forked_verbs.server(env) as run:
     yield run
-
-
-@pytest.fixture
-def uncompiled(monkeypatch):
-  """Makes up what a step takes of memory: planning/inspect tests that."""
-  from maskedlm.training import step_memory
-
-  made = step_memory.StepMemory(70_000_000, None)
-  monkeypatch.setattr(step_memory, "measure_memory", lambda *args: made)

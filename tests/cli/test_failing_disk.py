@@ -26,8 +26,12 @@ def test_a_failing_disk(forked, tiny, tmp_path, verb, number, calls, code):
   (tmp_path / "out").mkdir()
   out = tmp_path / "out" / "made"
   fault = Fault(number, calls, "/made")
+  little = ["corpus.source=docstrings:json,logging", "tokenizer.vocab_size=300"]
   made = forked(
-    [verb, f"--config={tiny[0]}", f"--out={out}"],
+    [
+      *(verb, f"--config={tiny[0]}", f"--out={out}"),
+      *(f"--config.{option}" for option in little),
+    ],
     faulty_storage.variables(fault, log),
   )
   assert log.exists(), "no call failed"
