@@ -28,7 +28,7 @@ from typing import Any
 from maskedlm.cli import shared
 from maskedlm.cli.flags import ANY, REQUIRED, STDIN, Flag, flags_of
 from maskedlm.core.errors import ConfigError, check_name, did_you_mean
-from maskedlm.core.options import expected
+from maskedlm.core.options import expected, unused
 from maskedlm.runtime import buckets, console, hub_names, output_options
 
 
@@ -115,7 +115,6 @@ def _read_config(
   `instead` is given. The arguments are those of flags.config_flag.
   """
   from maskedlm.config import defaults, existing, overrides, resumed
-  from maskedlm.core import options
   from maskedlm.interop.huggingface import hub
   from maskedlm.pretraining.initial import init_from
 
@@ -139,7 +138,7 @@ def _read_config(
     if fits_corpus:
       existing.fit_to_corpus(config, given, started=started)
     defaults.validate(config)
-    reasons = options.unused(config, defaults.sections(config))
+    reasons = unused(config, defaults.sections(config))
     # No error: several runs may share a command line, and the same command must
     # continue a run that was started with them.
     for name in given:
