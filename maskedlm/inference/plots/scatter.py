@@ -213,7 +213,7 @@ def _number(axes, x: float, y: float, number: int, colour: str) -> None:
 def _in_order(point: Point) -> tuple[str, str, str]:
   """Returns the contexts as they are drawn: mirrored if right-to-left."""
   before, word, after = contexts(point, CONTEXT)
-  if _is_right_to_left(word):
+  if any(unicodedata.bidirectional(c) in ("R", "AL") for c in word):
     return after, word, before
   return before, word, after
 
@@ -228,7 +228,3 @@ def _line(panel, y: float, middle: float, sample: Sample, colour: str) -> None:
   panel.text(middle, y, before, ha="right", **text)
   drawn = panel.text(middle, y, word, weight="bold", bbox=MARK, **text)
   panel.annotate(after, (1, y), xycoords=(drawn, "data"), **text)
-
-
-def _is_right_to_left(text: str) -> bool:
-  return any(unicodedata.bidirectional(c) in ("R", "AL") for c in text)
