@@ -228,7 +228,6 @@ def test_wrong_ways_to_mine(data, tmp_path, capsys):
   for argv, message in (
     ([], "give --checkpoint, --bm25 or both: they rank."),
     (["--bm25", "--ranks", "9:5"], "ranks=9:5: expected FIRST:LAST"),
-    (["--bm25", "--margin=-1"], "--margin=-1.0: expected 0 or more"),
     (["--bm25", "--ranks", "40:50"], "no query has a negative at the ranks 40"),
   ):
     assert main.main(["mine", "--data", data, *argv, *out]) == 2

@@ -102,9 +102,7 @@ def test_the_verb(made, workdir, tmp_path, capsys, verb):
   assert [line.split(":")[0] for line in marks] == ["  house"]
   for options, message in (
     (["the *house*"], "give --out=FILE.png"),
-    (["--top_k=0", more[1], "the *house*"], "--top_k=0"),
     ([more[2], "house"], "has no page: give --out"),
-    ([f"--html={tmp_path}/a.htm", "the *house*"], "'.htm'"),
   ):
     printed = verb(*command, *options, expect=2).err
     assert message in printed and printed.count("\n") == 1
