@@ -29,7 +29,7 @@ def fit_to_tokenizer(
   config: ConfigDict,
   given: Collection[str],
   *,
-  started: Started = lambda: False,
+  started: Started,
 ) -> None:
   """Sets kind, size, k and stride in config.tokenizer to those of its path.
 
@@ -90,7 +90,7 @@ def fit_to_corpus(
   config: ConfigDict,
   given: Collection[str],
   *,
-  started: Started = lambda: False,
+  started: Started,
 ) -> None:
   """Sets config.tokenizer to the options that corpus.path was prepared with.
 

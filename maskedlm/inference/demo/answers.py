@@ -43,7 +43,7 @@ class Models(NamedTuple):
 
 
 def open_models(
-  checkpoint: str, finetuned: Sequence[str] = (), standardise: str = ""
+  checkpoint: str, finetuned: Sequence[str], standardise: str
 ) -> Models:
   """Opens the page's models; a fine-tuned `checkpoint` labels, too.
 

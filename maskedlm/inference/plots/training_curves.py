@@ -28,7 +28,6 @@ from maskedlm.training.checkpoints import resume
 
 HELD_OUT = "heldout/"
 SCORE = r"(accuracy$|(^|_)(f1|exact_match|mcc|pearson|spearman)$)"
-COLUMNS = 3
 MOST_POINTS = 1000  # Of a schedule.
 WIDTH, HEIGHT = 3.3, 2.1  # A panel's size in inches.
 LEAST = 1.5  # Its width, at least.
@@ -220,10 +219,10 @@ def draw_curves(
   path: str,
   runs: Mapping[str, Run],
   *,
-  panels: Sequence[str] = (),
-  over: Sequence[str] = ("steps",),
-  columns: int = COLUMNS,
-  width: float = 0.0,
+  panels: Sequence[str],
+  over: Sequence[str],
+  columns: int,
+  width: float,
 ) -> None:
   """Draws the curves of runs by name, with a colour for each run.
 

@@ -30,8 +30,8 @@ def average_instances(
   options: vectors.VectorOptions,
   *,
   lowercase: bool,
-  min_count: int = 1,
-  progress: Callable[[int], None] = lambda count: None,
+  min_count: int,
+  progress: Callable[[int], None],
 ) -> tuple[WordVectors, Counter]:
   """Returns the mean vector of each word, and counts of all, rare ones too.
 

@@ -94,8 +94,8 @@ def train_senses(
   sentences: Iterable[Sentence],
   options: vectors.VectorOptions,
   *,
-  first_senses: Mapping[Entry, str] | None = None,
-  progress: Callable[[int], None] = lambda count: None,
+  first_senses: Mapping[Entry, str] | None,
+  progress: Callable[[int], None],
 ) -> Senses:
   """Returns sense embeddings (equation 11.8).
 

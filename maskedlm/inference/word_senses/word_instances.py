@@ -130,7 +130,7 @@ def sample_instances(
 def embed_instances(
   model: vectors.TextEncoder,
   found: Sequence[Instance],
-  options: vectors.VectorOptions = vectors.VectorOptions(),  # noqa: B008 - immutable.
+  options: vectors.VectorOptions,
 ) -> tuple[list[Instance], np.ndarray]:
   """Returns the n instances that have a token, with vectors float32 [n, C].
 
