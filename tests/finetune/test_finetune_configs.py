@@ -43,6 +43,8 @@ def test_a_step_on_real_examples(
     pytest.skip("CoNLL-2003 can't be shared: tagging/test_conll2003.py")
   config.init_from = str(encoder)
   config.data.update(length=runs.LENGTH, batch_size=8, max_train=500, max_dev=8)
+  # A third as much to compile.
+  config.model.update(dropout=0.0, attention_dropout=0.0, unroll=False)
   config.train.accumulate = 1  # The embedder's batch has 32 parts.
   if "max_answer_length" in config.task:
     config.task.update(max_answer_length=8, stride=8)

@@ -1,10 +1,11 @@
 """Fine-tuning with a teacher: every task, a whole run, refusals."""
 
-import json
+import functools
 import pathlib
 import shutil
 
 import jax
+import numpy as np
 import pytest
 
 from helpers import finetune_runs, task_files, untrained
@@ -12,7 +13,8 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import run
 from maskedlm.modeling.reports import hear
-from maskedlm.training import sharding
+from maskedlm.training import gradient_cache, sharding
+from maskedlm.training import step as steps
 from maskedlm.training.checkpoints import load
 
 # Tasks whose losses compare another number of scores than one: those that
@@ -95,17 +97,13 @@ def test_what_a_loss_reports(name, encoder, tmp_path):
   assert len(heard[0].layers) == (not of_vectors)
 
 
-def terms_of(folder):
-  lines = (folder / "metrics.jsonl").read_text()
-  return {term for term in ("teacher", "layers") if f'"{term}_loss"' in lines}
-
-
 def test_a_run_is_resumed_with_its_teacher_only(encoder, tmp_path):
   teacher = make_teacher("classification", tmp_path)
   changes = {"teacher": str(teacher), "teacher_layers": (0, 4), **NO_DROPOUT}
   config = make_config("classification", tmp_path, encoder, **changes)
   result = train(config, tmp_path / "run")
-  assert terms_of(tmp_path / "run") == {"teacher", "layers"}
+  log = (tmp_path / "run" / "metrics.jsonl").read_text()
+  assert '"teacher_loss"' in log and '"layers_loss"' in log
   finetune_runs.check_resumed(config, tmp_path / "run", result, tmp_path / "b")
   assert "teacher_head" in load.load_params(tmp_path / "run")[0]
   shutil.rmtree(teacher)
@@ -119,26 +117,41 @@ def test_spans_have_no_scores_but_layers(encoder, tmp_path):
   own = {"teacher": str(teacher), "data.pack": True, **NO_DROPOUT}
   config = make_config("spans", tmp_path, encoder, **own)
   with pytest.raises(ConfigError, match=r"no scores .*; set teacher_layers,"):
-    train(config, tmp_path / "run")
+    make_task(config)
   config.teacher_layers = (2, 4)
-  train(config, tmp_path / "run")
-  assert terms_of(tmp_path / "run") == {"layers"}
+  task = make_task(config)
+  key = jax.random.key(0)
+  params = {**jax.eval_shape(task.init, key), **task.fixed.shapes}
+  terms, _ = jax.eval_shape(
+    lambda *args: task.loss(*args, key, True),
+    params,
+    task.batch_at("train", 0),
+  )
+  assert terms.keys() == {"spans", "layers"}
 
 
 def test_the_loss_of_vectors_does_not_depend_on_the_parts(encoder, tmp_path):
   teacher = make_teacher("retrieval", tmp_path)
   changes = {"teacher": str(teacher), "data.batch_size": 8, **NO_DROPOUT}
-  runs = []
-  for count in (1, 2):
+  params = {"encoder": load.open_best(encoder).params["encoder"]}
+
+  def gradient(count):
     changes["train.accumulate"] = count
-    config = make_config("retrieval", tmp_path, encoder, **changes)
-    train(config, tmp_path / str(count))
-    log = (tmp_path / str(count) / "metrics.jsonl").read_text().splitlines()
-    runs.append([x for x in map(json.loads, log) if "teacher_loss" in x])
-  for name in ("loss", "teacher_loss"):
-    first, second = ([x[name] for x in log] for log in runs)
-    assert len(first) == 2 and min(first) > 0.01
-    assert second == pytest.approx(first, rel=1e-4)
+    task = make_task(make_config("retrieval", tmp_path, encoder, **changes))
+    task, parts = gradient_cache.divide(task, count)
+    task = task.reading(jax.device_put(task.fixed.load()))
+    of_batch = functools.partial(steps.gradient_of, task, count=parts)
+    batch = task.batch_at("train", 0)
+    grads, loss, stats = jax.jit(of_batch)(params, batch, jax.random.key(0))
+    return grads, loss, stats["teacher_loss"]
+
+  whole, parts = gradient(1), gradient(2)
+  assert min(whole[1], whole[2][0]) > 0.01
+  jax.tree.map(
+    lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5),
+    whole,
+    parts,
+  )
 
 
 @pytest.fixture(scope="module")

@@ -186,13 +186,7 @@ def test_links_reach_across_the_rows_of_a_document():
   assert coreference_chains.format_prediction(second) == (
     "(y); part 000\n  1: k (0) | l (2)"
   )
-
-
-def test_a_document_without_words_or_mentions():
-  app = make()
-  params = letters.make_params(app)
-  empty = text.parse_line("")
-  (found,) = decode(app, [empty], params)
+  (found,) = decode(app, [text.parse_line("")], params)
   assert found["chains"] == [] and found["tokens"] == []
   assert "(no chains)" in coreference_chains.format_prediction(found)
 

@@ -1,5 +1,7 @@
 """Reranking: rows, loss, decoding, and each bad input."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -55,10 +57,9 @@ BATCH = {
 }
 
 
-def loss(kind):
-  terms, metrics = totals(
-    reranking.loss_and_metrics(kind, jnp.array(LOGITS), BATCH)
-  )
+def loss(kind, logits=LOGITS, batch=BATCH):
+  compute = jax.jit(functools.partial(reranking.loss_and_metrics, kind))
+  terms, metrics = totals(compute(jnp.array(logits), batch))
   return terms["reranking"], metrics["first_is_right"]
 
 
@@ -82,14 +83,12 @@ def test_equals_torch():
     torch.tensor(LOGITS[:2]), torch.tensor([0, 0])
   )
   batch = {"counts": jnp.array([3, 3]), "example_weights": jnp.ones(2)}
-  terms = reranking.loss_and_metrics("list", jnp.array(LOGITS[:2]), batch)[0]
-  total, weight = totals((terms, {}))[0]["reranking"]
+  (total, weight), _ = loss("list", LOGITS[:2], batch)
   np.testing.assert_allclose(total / weight, theirs.item(), rtol=1e-6)
   theirs = torch.nn.BCEWithLogitsLoss()(
     torch.tensor(LOGITS[:2]), torch.tensor([[1.0, 0, 0]] * 2)
   )
-  terms = reranking.loss_and_metrics("pair", jnp.array(LOGITS[:2]), batch)[0]
-  total, weight = totals((terms, {}))[0]["reranking"]
+  (total, weight), _ = loss("pair", LOGITS[:2], batch)
   np.testing.assert_allclose(total / weight, theirs.item(), rtol=1e-6)
 
 

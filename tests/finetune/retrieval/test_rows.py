@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from helpers.letters import CLS, SEP, TOKENIZER
-from maskedlm.core.errors import ConfigError
 from maskedlm.data.labelled.formats import passages
 from maskedlm.data.labelled.formats.passages import Example
-from maskedlm.finetune import config as configs
 from maskedlm.finetune.retrieval.rows import make_rows
 
 TEXTS = ("a b c d e f g h i j k", "k j i h g f e d c b a", "b")
@@ -68,8 +66,3 @@ def test_lines_of_text_are_read(tmp_path):
     ('the cat "sat"', ('the cat "sat"',)),
     ("query, passage", ("query, passage",)),
   ]
-
-
-def test_bad_shares():
-  with pytest.raises(ConfigError, match=r"task.delete=1.*below 1"):
-    configs.make_task("retrieval", {"delete": 1.0})

@@ -1,5 +1,8 @@
 """Graded pairs: losses, rows, scores, and bad grades."""
 
+import functools
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -33,8 +36,10 @@ def total_and_weight(kind, x, grades, weights=None):
     "grades": jnp.float32(grades),
     "example_weights": jnp.float32(weights),
   }
-  found = similarity.loss_and_metrics(kind, x, batch, temperature=0.5)
-  return totals(found)[0][kind]
+  compute = functools.partial(
+    similarity.loss_and_metrics, kind, temperature=0.5
+  )
+  return totals(jax.jit(compute)(x, batch))[0][kind]
 
 
 def test_the_order_of_grades_by_hand():
