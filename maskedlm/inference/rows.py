@@ -8,6 +8,7 @@ They are packed, several rows side by side in a longer one, where a result
 belongs to each token, and padded where it belongs to a row or to some places.
 """
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -293,11 +294,6 @@ def one_ahead(batches: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
 
   The device computes the next batch meanwhile.
   """
-  ahead: list = []
-  for batch in batches:
-    ahead.append(batch)
-    if len(ahead) > 1:
-      key, arrays = ahead.pop(0)
-      yield key, jax.device_get(arrays)
-  for key, arrays in ahead:
+  # A pair asks for the next batch, which so begins before this one is copied.
+  for (key, arrays), _ in itertools.pairwise(itertools.chain(batches, [None])):
     yield key, jax.device_get(arrays)

@@ -27,7 +27,7 @@ def units_of(tokenizer, unit, text):
 
 @pytest.fixture(scope="module", params=["wordpiece", "bpe"])
 def tokenizer(request):
-  size = {"wordpiece": 90, "bpe": 300, "unigram": 56}[request.param]
+  size = {"wordpiece": 90, "bpe": 300}[request.param]
   return train_tokenizer(
     finetune_runs.TEXTS, kind=request.param, vocab_size=size, lowercase=True
   )
