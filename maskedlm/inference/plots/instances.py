@@ -10,14 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.data.sources import fasta
 from maskedlm.inference.plots.scatter import Group, Point
 
 SENSES = (".tsv", ".data.xml")  # Suffixes of files with senses.
-TABLES = (
-  *(".tsv", ".csv", ".jsonl", ".ndjson", ".json", ".parquet"),
-  *fasta.SUFFIXES,
-)
 MOST_GROUPS = 20  # Smaller groups are merged into the last one.
 MOST_WORDS = 4  # The most in a title.
 
@@ -61,7 +56,7 @@ def find_texts(paths: Sequence[str]) -> Iterator:
 
   layout = texts.FileLayout(text=("text", "sentence", "sequence"))
   for path, name in zip(paths, _stems(paths), strict=True):
-    if tables.named_suffix(path) not in TABLES:
+    if not tables.is_table(path):
       for text in text_lines.read_texts([path]):
         yield Instance(text, 0, 0, "", name)
       continue

@@ -61,8 +61,7 @@ def compare(
     found = [instance for pair in some for instance in (pair.a, pair.b)]
     kept, x = word_instances.embed_instances(model, found, options)
     if len(kept) < len(found):
-      seen = set(map(id, kept))
-      missing = next(i for i, each in enumerate(found) if id(each) not in seen)
+      missing = next(i for i, each in enumerate(found) if each not in kept)
       raise DataError(
         f"{some[missing // 2].where}: {found[missing].word!r:.40} has no "
         "token; expected a word that the tokenizer can read."
