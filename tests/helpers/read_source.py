@@ -24,7 +24,7 @@ def read_pieces(source, text_field="text", num_bytes=1):
   )
   report, found = Counter(), []
   for piece in pieces:
-    found += reader.read_piece(
-      source, piece, text_field=text_field, report=report
+    found += reader.read_documents(
+      source, piece=piece, text_field=text_field, report=report
     )
   return pieces, found, dict(report)

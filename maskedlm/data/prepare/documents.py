@@ -51,14 +51,8 @@ def read_documents(config: TextConfig, report: Counter) -> Iterator[Document]:
   for domain in domains.parse_domains(config.corpus):
     counts = Counter()  # For this domain, so that an empty one is noticed.
     with domains.errors_of_domain(domain.name):
-      read = reader.read_documents(
-        domain.source,
-        text_field=config.corpus.text_field,
-        report=counts,
-        num_workers=workers.num_workers(config.corpus),
-        letters=_letters(config),
-      )
-      read = filters.keep(read, config.corpus, domain.language, counts)
+      number = workers.num_workers(config.corpus)
+      read = _kept(config, domain, counts, num_workers=number)
       if config.corpus.unique_lines:
         read = filters.unique_lines(read, seen, counts)
       lines = None
@@ -76,15 +70,22 @@ def read_piece(
   config: TextConfig, domain: Domain, piece: reader.Piece, report: Counter
 ) -> Iterator[Document]:
   """Yields the documents of a piece of a domain's source."""
-  read = reader.read_piece(
+  for lines in _kept(config, domain, report, piece=piece):
+    yield make_document(lines, domain)
+
+
+def _kept(
+  config: TextConfig, domain: Domain, report: Counter, **how
+) -> Iterator[list[str]]:
+  """Yields the documents of a domain's source that config.corpus keeps."""
+  read = reader.read_documents(
     domain.source,
-    piece,
     text_field=config.corpus.text_field,
     report=report,
     letters=_letters(config),
+    **how,
   )
-  for lines in filters.keep(read, config.corpus, domain.language, report):
-    yield make_document(lines, domain)
+  return filters.keep(read, config.corpus, domain.language, report)
 
 
 def _letters(config: TextConfig) -> fasta.Letters:

@@ -52,30 +52,6 @@ RECORD_BYTES = 1 << 12  # Rough size of a TFDS record, for sizing pieces.
 _MAX_WITHOUT_TEXT = 1_000  # Records without the text field before giving up.
 
 
-def read_documents(
-  source: str,
-  *,
-  text_field: str,
-  report: Counter,
-  num_workers: int = 1,
-  letters: fasta.Letters = fasta.USUAL,
-) -> Iterator[list[str]]:
-  """Yields the documents of a source as lists of lines, with their indentation.
-
-  The first and the last line of a document are not blank. `report` is updated
-  as they are read. Docstrings are parsed by num_workers processes, and the
-  sequences of FASTA are read as `letters` says.
-
-  Raises:
-    CorpusError: at once if the source is misspelt or matches nothing; later if
-      a file can't be read; at the end if there was no text.
-  """
-  is_tfds = _source_type(source) == "tfds"
-  paths = () if is_tfds else _paths(source)
-  found = _texts(source, paths, None, text_field, report, num_workers, letters)
-  return _not_empty(_counted(found, report), source, report)
-
-
 class Piece(NamedTuple):
   """A subset of a source's documents that can be read independently."""
 
@@ -113,56 +89,54 @@ def list_pieces(source: str, *, text_field: str, num_bytes: int) -> list[Piece]:
   return [Piece(tuple(group)) for group in groups]
 
 
-def read_piece(
+def read_documents(
   source: str,
-  piece: Piece,
   *,
   text_field: str,
   report: Counter,
-  letters: fasta.Letters = fasta.USUAL,
-) -> Iterator[list[str]]:
-  """Yields the documents of a piece, as read_documents does.
-
-  The documents of all pieces are those of the source, and their reports add up
-  to its report. A piece without text is not an error.
-
-  Raises:
-    CorpusError: a file can't be read.
-  """
-  found = _texts(
-    source, piece.paths, piece.records, text_field, report, letters=letters
-  )
-  return _counted(found, report)
-
-
-def _texts(
-  source: str,
-  paths: Sequence[str],
-  records: range | None,  # Those of a piece; None: the whole source is read.
-  text_field: str,
-  report: Counter,
+  piece: Piece | None = None,
   num_workers: int = 1,
   letters: fasta.Letters = fasta.USUAL,
-) -> Iterable[Iterable[str]]:
+) -> Iterator[list[str]]:
+  """Yields the documents of a source as lists of lines, with their indentation.
+
+  The first and the last line of a document are not blank. Docstrings are parsed
+  by num_workers processes.
+
+  Args:
+    report: updated as the documents are read.
+    piece: what to read; None: all. The documents of all pieces are those of the
+      source, and their reports add up to its report.
+    letters: how the sequences of FASTA are read.
+
+  Raises:
+    CorpusError: at once if the source is misspelt or matches nothing; later if
+      a file can't be read; at the end if there was no text, unless in a piece.
+  """
+  paths = piece.paths if piece else _paths(source)
+  found: Iterable[Iterable[str]]
   match _source_type(source):
     case "text":
-      return _text(paths, report)
+      found = _text(paths, report)
     case "lines":
-      return ([line] for lines in _text(paths, report) for line in lines)
+      found = ([line] for lines in _text(paths, report) for line in lines)
     case "jsonl":
-      is_piece = records is not None
-      return _jsonl(paths, source, text_field, report, has_text=is_piece)
+      found = _jsonl(paths, source, text_field, report, has_text=bool(piece))
     case "tfds":
       dataset = _tfds(source, text_field)
-      return _tfds_texts(dataset, source, text_field, report, records)
+      indices = piece.records if piece else range(len(dataset))
+      found = _tfds_texts(dataset, source, text_field, report, indices)
     case "parquet":
-      return _parquet(paths, source, text_field, report)
+      found = _parquet(paths, source, text_field, report)
     case "fasta":
-      return fasta.read_sequences(paths, letters, report)
-  found = docstrings.read_documents(
-    paths, report=report, num_workers=num_workers
-  )
-  return ((repair(line, report) for line in lines) for lines in found)
+      found = fasta.read_sequences(paths, letters, report)
+    case _:
+      read = docstrings.read_documents(
+        paths, report=report, num_workers=num_workers
+      )
+      found = ((repair(line, report) for line in lines) for lines in read)
+  documents = _counted(found, report)
+  return documents if piece else _not_empty(documents, source, report)
 
 
 def _source_type(source: str) -> str:
@@ -172,8 +146,10 @@ def _source_type(source: str) -> str:
   return name
 
 
-def _paths(source: str) -> list[str]:
-  source_type, _, spec = source.partition(":")
+def _paths(source: str) -> Sequence[str]:
+  source_type, spec = _source_type(source), source.partition(":")[2]
+  if source_type == "tfds":
+    return ()
   if source_type == "docstrings":
     return docstrings.find_modules(
       [name for name in map(str.strip, spec.split(",")) if name]
@@ -375,7 +351,7 @@ def _tfds_texts(
   source: str,
   text_field: str,
   report: Counter,
-  indices: range | None,
+  indices: range,
 ) -> Iterator[Iterable[str]]:
   try:
     found = tfds.read_records(records, source, indices)
