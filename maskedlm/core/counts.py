@@ -1,4 +1,6 @@
-"""Writes numbers of things: 1 example, 2,000 batches, 1.5 MB."""
+"""Writes numbers of things: 1 example, 2,000 batches, 1.5 MB, 7 more."""
+
+from collections.abc import Sequence
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
@@ -24,6 +26,16 @@ def sized(count: float) -> str:
     if count >= size:
       return f"{count / size:,.1f} {unit}"
   return f"{count / 1e3:,.1f} kB"
+
+
+def first_names(names: Sequence[str]) -> str:
+  """Returns the first five names, and how many more there are.
+
+  >>> first_names([*"abcdefg"])
+  'a, b, c, d, e and 2 more'
+  """
+  more = f" and {len(names) - 5:,} more" * (len(names) > 5)
+  return ", ".join(names[:5]) + more
 
 
 def _plural(noun: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from flax import traverse_util
 
+from maskedlm.core.counts import first_names
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Params
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
@@ -112,7 +113,7 @@ def _log_unreachable(old: Tokenizer, new: Tokenizer) -> None:
   names = sorted(map(new.tokens, ids), key=known.__contains__)  # Added first.
   console.log(
     f"{len(ids):,} tokens can't come out of any text, as the tokenizer splits "
-    f"or changes them: {', '.join(names[:5])}{', ...' * (len(names) > 5)}"
+    f"or changes them: {first_names(names)}"
   )
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from maskedlm.core.counts import first_names
 from maskedlm.core.errors import DataError
 from maskedlm.data.tokenizers import tokenizer as tokenizers
 from maskedlm.data.tokenizers import training, unreachable
@@ -71,11 +72,10 @@ def import_word_vectors(
       log=log,
     )
   if split := unreachable.unreachable_tokens(tokenizer):
-    names = ", ".join(map(tokenizer.tokens, split[:5]))
     log(
       f"{path}: {len(split):,} of {len(found.words):,} words can't come out of "
       "any text, as it is split at punctuation: "
-      f"{names}{', ...' * (len(split) > 5)}"
+      + first_names(list(map(tokenizer.tokens, split)))
     )
   return Imported(len(found.words), found.values.shape[1], lowercase)
 

@@ -14,6 +14,7 @@ import tempfile
 import unicodedata
 from typing import Any, NamedTuple
 
+from maskedlm.core.counts import first_names
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.tokenizers import (
   libraries,
@@ -155,7 +156,7 @@ def _read_alone(
     if any("▁" in token for token in backend.tokens):
       repairs.check_word_starts(backend, file)
     lacks = [token for token in beside.added if token not in backend.tokens]
-    note = f"left out are tokens of the files beside it: {_first(lacks)}"
+    note = f"left out are tokens of the files beside it: {first_names(lacks)}"
     return backend._replace(notes=(note,)) if lacks else backend
   raise CorpusError(
     f"tokenizer {file}: the name must end in .json (Hugging Face), .model "
@@ -208,7 +209,7 @@ def _convert(
   backend = repairs.read_tokenizer_json(content, file)
   if lacks := _lacks(backend, beside):
     raise CorpusError(
-      f"tokenizer {file}: transformers leaves out {_first(lacks)}, or "
+      f"tokenizer {file}: transformers leaves out {first_names(lacks)}, or "
       "gives other ids than the files beside it: correct those files."
     )
   note = f"{why}: converted by transformers"
@@ -282,7 +283,7 @@ def _contradictions(
       clauses.append(f"{CONFIG} states {stated}, unlike {file.name}")
   lacks = _lacks(backend, beside)
   if lacks and file.suffix != ".model":  # For which they are a note.
-    clauses.append(f"files beside it add {_first(lacks)}")
+    clauses.append(f"files beside it add {first_names(lacks)}")
   is_other = "Tokenizer" in class_name and class_name not in _OF_TXT
   if file.suffix == ".txt" and is_other:
     clauses.append(f"the class {class_name!r} may add its own rules to it")
@@ -298,10 +299,6 @@ def _lacks(backend: Backend, beside: Beside) -> list[str]:
     for token, at in beside.added.items()
     if token not in ids or at not in (None, ids[token])
   ]
-
-
-def _first(names: list[str]) -> str:
-  return ", ".join(names[:5]) + f" and {len(names) - 5} more" * (len(names) > 5)
 
 
 def _check_roles(backend: Backend, beside: Beside, file: pathlib.Path) -> None:

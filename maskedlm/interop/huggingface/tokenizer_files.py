@@ -13,6 +13,7 @@ from typing import NamedTuple
 import tokenizers
 from tokenizers import processors
 
+from maskedlm.core.counts import first_names
 from maskedlm.core.errors import InteropError
 from maskedlm.core.parse_json import parse_json
 from maskedlm.data.tokenizers import lost_text, tokenizer
@@ -20,7 +21,6 @@ from maskedlm.data.tokenizers.libraries import FILE_NAMES, without_training
 from maskedlm.data.tokenizers.sentencepiece_model import CONTROL, encode_piece
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.interop.huggingface import json_files, unigram_json
-from maskedlm.interop.huggingface.match_tensors import first_names
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.runtime import output_files
 
