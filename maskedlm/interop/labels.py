@@ -55,10 +55,11 @@ def read_task(
   if task_name == "classification" and problem == "multi_label_classification":
     task_name = "multi_label"
   task = {"kind": task_name, "options": {}, "about": {}, "length": length}
-  if task_name == "multi_label":
-    task["about"] = {"labels": _labels(config, where)}
+  if task_name in ("question_answering", "multiple_choice"):
+    return task
+  labels = _labels(config, where)
+  task["about"] = {"labels": labels}
   if task_name == "classification":
-    labels = _labels(config, where)
     if problem == "regression" and len(labels) > 1:
       raise InteropError(
         f"{where}: problem_type={problem!r} with {len(labels)} numbers; "
@@ -71,10 +72,7 @@ def read_task(
       task["options"]["regression"] = True
       # Unscaled scores; the range of the training set is unknown.
       task["about"] = {"mean": 0.0, "stddev": 1.0}
-    else:
-      task["about"] = {"labels": labels}
   if task_name == "tagging":
-    labels = _labels(config, where)
     is_pos = own_task.is_stated_as_pos(config, labels)
     try:
       scheme = "" if is_pos else label_scheme.detect_label_scheme(labels)
@@ -84,7 +82,6 @@ def read_task(
         "B-TYPE and I-TYPE (or S-, E-): rename it in id2label, or import the "
         "encoder alone with --part encoder."
       ) from None
-    task["about"] = {"labels": labels}
     task["options"] = (
       {"task": "ner", "scheme": scheme} if scheme else {"task": "pos"}
     )

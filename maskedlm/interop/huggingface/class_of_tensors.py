@@ -8,15 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from maskedlm.core.errors import InteropError
-from maskedlm.interop.huggingface.match_tensors import Find
+from maskedlm.interop.huggingface.match_tensors import PRETRAINED, Find
 from maskedlm.interop.huggingface.parameter_names import Architecture
 from maskedlm.interop.labels import TASKS
-
-# Suffixes of classes for pretraining, the one with most heads first.
-PRETRAINED = (
-  *("ForPreTraining", "ForMaskedLM", "ForNextSentencePrediction"),
-  "ForCausalLM",
-)
 
 
 def with_class(

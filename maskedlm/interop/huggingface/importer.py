@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from flax import traverse_util
 
+from maskedlm.core.counts import first_names
 from maskedlm.core.errors import InteropError
 from maskedlm.core.task import Params
 from maskedlm.inference import token_model
@@ -157,7 +158,9 @@ def _read_model(
   class_name = (config.get("architectures") or [""])[0]
   ending = config_json.class_ending(config, architecture)
   task_name = "" if part == "encoder" else labels.TASKS.get(ending, "")
-  length = row_length(cfg, folder)
+  # The encoder's positions, unless the directory states fewer.
+  stated = sentence_transformers.stated_length(folder) or cfg.max_positions
+  length = min(stated, cfg.max_positions)
   task: dict[str, Any] = {"objective": f"hf:{class_name or 'unknown'}"}
   if task_name:
     task |= labels.read_task(config, task_name, length, folder)
@@ -202,7 +205,7 @@ def _read_model(
   if left:
     log(
       "left out, not part of an imported head: "
-      f"{match_tensors.first_names(left)} ({len(left)} tensors)"
+      f"{first_names(left)} ({len(left)} tensors)"
     )
   params, cfg = _without_zero_type(params, cfg)
   length = task.get("length", length)
@@ -218,15 +221,6 @@ def _fine_tuned_heads(
       "encoder alone with --part encoder."
     )
   return architecture.heads[ending]
-
-
-def row_length(cfg: EncoderConfig, folder: pathlib.Path) -> int:
-  """Returns the largest number of tokens of a text that the model reads.
-
-  These are the encoder's positions, unless the directory states fewer.
-  """
-  stated = sentence_transformers.stated_length(folder)
-  return min(stated or cfg.max_positions, cfg.max_positions)
 
 
 def _subtrees(heads: Names) -> list[str]:

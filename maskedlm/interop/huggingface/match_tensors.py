@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from flax import traverse_util
 
+from maskedlm.core.counts import first_names
 from maskedlm.core.errors import InteropError
 from maskedlm.core.task import Params
 from maskedlm.interop.huggingface import weights
@@ -26,10 +27,11 @@ BUFFERS = ("position_ids", "token_type_ids")
 ROTARY = ("inv_freq", "position_embeddings.weight")
 # TensorFlow's names for a norm's arrays, in files until 2019.
 TENSORFLOW_NAMES = {"weight": "gamma", "bias": "beta"}
-# Suffixes of the classes whose heads may be in one file.
-PRETRAINED = ("Model", "ForPreTraining", "ForMaskedLM", "ForCausalLM")
-
-
+# Suffixes of classes for pretraining, the one with most heads first.
+PRETRAINED = (
+  *("ForPreTraining", "ForMaskedLM", "ForNextSentencePrediction"),
+  "ForCausalLM",
+)
 MAX_LINES = 20  # The most problems that an error lists.
 
 
@@ -82,12 +84,6 @@ def without_prefix(
   )
 
 
-def first_names(names: Sequence[str], most: int = 5) -> str:
-  """Returns the first names, joined, and how many more there are."""
-  more = f" and {len(names) - most} more" * (len(names) > most)
-  return ", ".join(names[:most]) + more
-
-
 def make_finder(found: Tensors, architecture: Architecture) -> Find:
   """Returns a function that finds tensors by current, old or tied names.
 
@@ -115,17 +111,14 @@ def pretrained_heads(
   `find` is from make_finder; without all_of_them, only the pooler counts.
   """
   heads: dict[str, str | tuple[str, ...]] = {}
-  for each in PRETRAINED if all_of_them else PRETRAINED[:1]:
+  for each in ("Model", *(PRETRAINED if all_of_them else ())):
+    named = architecture.heads.get(each, {})
     there = {
       module.partition("/")[0]
-      for module, name in architecture.heads.get(each, {}).items()
+      for module, name in named.items()
       if find(f"{name}.weight") or find(str(name))
     }
-    heads |= {
-      module: name
-      for module, name in architecture.heads.get(each, {}).items()
-      if module.partition("/")[0] in there
-    }
+    heads |= {m: n for m, n in named.items() if m.partition("/")[0] in there}
   return heads
 
 
