@@ -237,7 +237,7 @@ class TokenizerOptions:
   byte_fallback: bool = option(
     False,
     "For unigram: spell characters that are not covered as bytes.",
-    needs=_trained_as("wordpiece", "unigram"),
+    needs=_trained_as("unigram"),
   )
   k: int = option(
     6,

@@ -46,6 +46,7 @@ def full_name(section, name):
     ("corpus", "parts=en:a.txt", "text_field"),
     ("corpus", "parts=en:a.txt data.shares=en=1", "data.alpha"),
     ("tokenizer", "kind=bpe", "character_coverage byte_fallback"),
+    ("tokenizer", "kind=wordpiece", "byte_fallback"),
     ("model", "", "rope_theta local_rope_theta global_every"),
     ("model", "position=rope", "local_rope_theta global_every"),
     ("model", "local_window=16", "rope_theta local_rope_theta"),

@@ -30,7 +30,7 @@ DIGEST = hashlib.sha256().digest_size  # Bytes.
 REMEDY = (
   "restore it from a copy, or remove the corpus and prepare or copy it again."
 )
-MAX_TOKENS = 1 << 32
+MAX_TOKENS = 1 << 32  # Of a shard; a document has fewer (reader.MAX_DOCUMENT).
 BLOCK = 1 << 22  # Elements read at a time.
 
 
@@ -63,9 +63,6 @@ def write_shards(
   Returns:
     split -> its numbers of tokens, sentences and documents, and "shards": the
     same numbers for each shard.
-
-  Raises:
-    CorpusError: a document has MAX_TOKENS tokens or more.
   """
   done = {split: [] for split in SPLITS}
   current = {}
@@ -114,11 +111,6 @@ class _Shard:
     # Bugs, not user errors; later they would look like data.
     assert np.all(np.diff(starts) > 0), "empty sentence"
     assert tokens.min() >= 0 and tokens.max() < self.vocab_size, "token id"
-    if len(tokens) >= MAX_TOKENS:
-      raise CorpusError(
-        f"a document has {len(tokens)} tokens, more than {MAX_TOKENS - 1};"
-        " separate documents by blank lines."
-      )
     self._append("documents", np.array([self.counts["sentences"]]))
     self._append("sentences", self.counts["tokens"] + starts[:-1])
     self._append("tokens", tokens)

@@ -81,14 +81,9 @@ def train_wordpiece(lines: list[str], options: TokenizerOptions) -> str:
   alphabet is chosen here too, by count and then code point.
 
   Raises:
-    CorpusError: vocab_size is too small, or byte_fallback is set.
+    CorpusError: vocab_size is too small.
   """
   vocab_size = options.vocab_size
-  if options.byte_fallback:
-    raise CorpusError(
-      "tokenizer.byte_fallback=True: WordPiece has no byte tokens; use "
-      "tokenizer.kind=unigram or bpe."
-    )
   if vocab_size < MIN_VOCAB_SIZE:
     raise CorpusError(
       f"tokenizer.vocab_size={vocab_size} is too small for wordpiece; expected "

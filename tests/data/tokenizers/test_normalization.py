@@ -18,17 +18,6 @@ REAL = ("ar", "de", "hi", "ja", "ko", "ru", "vi", "yo", "zh")
 ODD = "cafe\u0301 ﬁne te\u0302\u0301 ５"
 
 
-def trained(kind, form, **options):
-  return train_tokenizer(
-    ACCENTED,
-    kind=kind,
-    vocab_size={"unigram": 120, "bpe": 300, "wordpiece": 80}[kind],
-    lowercase=False,
-    normalization=form,
-    **options,
-  )
-
-
 @pytest.mark.parametrize(
   ("form", "expected"),
   [
@@ -52,13 +41,13 @@ def test_normalizations(form, expected):
     **options,
   )
   assert made.decode(made.encode(text).ids) == expected
-  byte_level = trained("bpe", form)
+  byte_level = train_tokenizer(
+    ACCENTED, kind="bpe", vocab_size=300, lowercase=False, normalization=form
+  )
   assert byte_level.decode(byte_level.encode(text).ids) == expected
 
 
-def test_options_that_a_kind_does_not_support():
-  with pytest.raises(CorpusError, match="byte_fallback=True: WordPiece has no"):
-    trained("wordpiece", "", byte_fallback=True)
+def test_a_lowercasing_unigram_is_normalized():
   with pytest.raises(
     CorpusError, match="normalization='none': a lowercasing unigram"
   ):
