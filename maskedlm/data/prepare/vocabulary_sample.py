@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from maskedlm.core.counts import first_names
 from maskedlm.data import hashing, sampling
 from maskedlm.data.options import TextConfig, TokenizerOptions
 from maskedlm.data.prepare.documents import Document, split_documents
@@ -59,8 +60,8 @@ def load_or_train(
     log(f"  {note}")
   if names := lost_text.own_specials(tokenizer):
     log(
-      f"  {', '.join(names[:5])}{' ...' * (len(names) > 5)}: special tokens of "
-      "its own, which are ordinary text in a text"
+      f"  {first_names(names)}: special tokens of its own, which are ordinary "
+      "text in a text"
     )
   return tokenizer
 

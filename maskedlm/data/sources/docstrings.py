@@ -162,10 +162,8 @@ _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 def _collect(node) -> list[str]:
   found = []
-  if isinstance(node, _DOCUMENTED) and node.body:
-    match node.body[0]:
-      case ast.Expr(value=ast.Constant(value=str(docstring))):
-        found.append(docstring)
+  if isinstance(node, _DOCUMENTED):
+    found.append(ast.get_docstring(node, clean=False) or "")
   for child in node.body:
     if isinstance(getattr(child, "body", None), list):
       found += _collect(child)
