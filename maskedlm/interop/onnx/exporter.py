@@ -17,6 +17,7 @@ import jax
 import jax.export
 import numpy as np
 import onnx
+from jax.interpreters import partial_eval
 
 from maskedlm.core.errors import ConfigError, InteropError
 from maskedlm.inference.vectors import vectors
@@ -144,13 +145,14 @@ def _write_graph(
   closed, made = jax.make_jaxpr(program.run, return_shape=True)(
     program.params, *ids
   )
+  used, _ = partial_eval.dce_jaxpr(
+    closed.jaxpr, [True] * len(closed.jaxpr.outvars), instantiate=True
+  )
   graph = Graph({}, {}, {}, {})
   given = [graph.input(name, dims, np.int64) for name in program.inputs]
   given = [graph.cast(x, np.int32) for x in given]
   weights = map(np.asarray, jax.tree.leaves(program.params))
-  results = jaxpr.translate(
-    graph, closed.jaxpr, closed.consts, [*weights, *given]
-  )
+  results = jaxpr.translate(graph, used, closed.consts, [*weights, *given])
   shapes = {
     name: tuple(dim if isinstance(dim, int) else str(dim) for dim in x.shape)
     for name, x in made.items()

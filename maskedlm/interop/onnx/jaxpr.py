@@ -38,7 +38,7 @@ def translate(graph: Graph, jaxpr, consts: Sequence, inputs: Sequence) -> list:
 
   values |= zip(jaxpr.constvars, map(np.asarray, consts), strict=True)
   values |= zip(jaxpr.invars, inputs, strict=True)
-  for equation in _used(jaxpr):
+  for equation in jaxpr.eqns:
     scores = functions.softmax_input(equation, makers)
     if scores is None:
       made = _translate(graph, equation, list(map(read, equation.invars)))
@@ -47,20 +47,6 @@ def translate(graph: Graph, jaxpr, consts: Sequence, inputs: Sequence) -> list:
     values |= zip(equation.outvars, made, strict=True)
     makers |= dict.fromkeys(equation.outvars, equation)
   return list(map(read, jaxpr.outvars))
-
-
-def _used(jaxpr) -> list:
-  """Returns the equations whose results are used."""
-  found, wanted = [], set(_variables(jaxpr.outvars))
-  for equation in reversed(jaxpr.eqns):
-    if wanted.intersection(equation.outvars):
-      found.append(equation)
-      wanted.update(_variables(equation.invars))
-  return found[::-1]
-
-
-def _variables(atoms) -> list:
-  return [x for x in atoms if not isinstance(x, Literal)]
 
 
 def _translate(graph: Graph, equation, operands: list) -> list:
