@@ -4,6 +4,7 @@ CLASSES lists all imported ones: (architecture, end of the class's name).
 """
 
 import functools
+import json
 import json.decoder
 import pathlib
 
@@ -219,6 +220,14 @@ def read_model(folder, *, part="", log=print):
   """Reads a directory of transformers (importer.read_model)."""
   config = config_json.load_config(folder)
   return importer.read_model(folder, config, part=part, log=log)
+
+
+def change_config(folder, **fields):
+  """Changes entries of a directory's config.json; `...` removes one."""
+  path = folder / "config.json"
+  fields = json.loads(path.read_text()) | fields
+  kept = {name: x for name, x in fields.items() if x is not ...}
+  path.write_text(json.dumps(kept))
 
 
 def change_tensors(folder, change):

@@ -10,7 +10,7 @@ from helpers.splits import SPECIAL, make_corpus, random_documents
 from maskedlm.data import hashing
 from maskedlm.data.batches import pair_rows, pair_table
 
-CLS, SEP, PAD = SPECIAL.cls, SPECIAL.sep, SPECIAL.pad
+CLS, SEP = SPECIAL.cls, SPECIAL.sep
 
 
 class Reference:
@@ -121,30 +121,6 @@ def test_every_field_equals_plain_loops(
     for name, value in expected.items():
       assert actual[name].dtype == np.int32
       np.testing.assert_array_equal(actual[name], value, err_msg=name)
-
-
-def test_a_row_by_hand(tmp_path):
-  # One row a document: [10 11 12 | 13 14 15 16] and [20 21 22 23 24 25].
-  documents = [[[10, 11, 12], [13, 14, 15, 16]], [[20, 21, 22, 23, 24, 25]]]
-  corpus = make_corpus(tmp_path, documents)
-  opened = pair_table.open_pair_table(
-    corpus, "train", length=12, short_share=0, seed=0
-  )
-  epoch = np.arange(60)
-  row = np.zeros(60, int)
-  batch = pair_rows.next_sentence_pairs(opened, row, epoch, special=SPECIAL)
-  for i in range(60):
-    ids, label = batch["input_ids"][i].tolist(), batch["nsp_labels"][i]
-    if label == 0:
-      assert ids == [CLS, 10, 11, 12, SEP, 13, 14, 15, 16, SEP, PAD, PAD]
-      assert batch["token_type_ids"][i].tolist() == [0] * 5 + [1] * 5 + [0] * 2
-      assert batch["segment_ids"][i].tolist() == [1] * 10 + [0] * 2
-    else:
-      begin = ids[5]
-      assert 21 <= begin <= 25
-      tail = [*range(begin, 26), SEP]
-      assert ids == [CLS, 10, 11, 12, SEP, *tail, *[PAD] * (7 - len(tail))]
-  assert set(batch["nsp_labels"].tolist()) == {0, 1}
 
 
 def test_half_of_the_labels_are_random_and_redrawn_in_each_epoch(numbered):

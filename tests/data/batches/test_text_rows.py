@@ -46,15 +46,12 @@ def cut(documents, length):
   return rows
 
 
-@pytest.mark.parametrize("num_shards", [4])
 @pytest.mark.parametrize("block", [1, 17])
 @pytest.mark.parametrize("length", [8, 13, 60])
-def test_document_rows_equal_a_plain_loop(
-  tmp_path, monkeypatch, num_shards, block, length
-):
+def test_document_rows_equal_a_plain_loop(tmp_path, monkeypatch, block, length):
   monkeypatch.setattr(text_rows, "BLOCK", block)
   documents = random_documents(1, 41, max_sentences=9, max_tokens=30)
-  corpus = make_corpus(tmp_path, documents, num_shards=num_shards)
+  corpus = make_corpus(tmp_path, documents, num_shards=4)
   expected = cut(documents, length)
   reader = single(corpus, make_data(length=length, batch_size=len(expected)))
   batch, ids = reader.batch_at("train", 0), reader.row_ids("train", 0)

@@ -51,12 +51,14 @@ def test_rules(text, options, reason):
 
 def test_languages():
   pytest.importorskip("py3langid")
-  options = {"keep_language": 0.5}
-  assert judge(ENGLISH, **options) == judge(GERMAN, "de", **options) == ""
-  assert judge(GERMAN, **options) == "another language"
-  assert judge("...", **options) == "another language"
+  documents = [[ENGLISH], [GERMAN], ["..."]]
+  options, report = CorpusOptions(keep_language=0.5), Counter()
+  for language, kept in (("en", ENGLISH), ("de", GERMAN)):
+    found = filters.keep(documents, options, language, report)
+    assert list(found) == [[kept]]
+  assert report == {"documents left out: another language": 2 + 2}
   with pytest.raises(ConfigError, match="doesn't know the language 'xx'; exp"):
-    judge(ENGLISH, "xx", **options)
+    judge(ENGLISH, "xx", keep_language=0.5)
 
 
 def test_languages_need_the_extra(monkeypatch):

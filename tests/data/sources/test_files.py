@@ -102,12 +102,6 @@ def test_any_window_of_zstd_is_read(tmp_path):
   assert read(f"text:{tmp_path}/a.txt.zst")[0] == [["Long."]]
 
 
-def truncated(tmp_path, name, compress):
-  rng = np.random.default_rng(0)
-  data = rng.integers(97, 123, 300_000, np.uint8).tobytes()
-  (tmp_path / name).write_bytes(compress(data)[:-40])
-
-
 @pytest.mark.parametrize(
   "name, compress, reason",
   [
@@ -116,7 +110,9 @@ def truncated(tmp_path, name, compress):
   ],
 )
 def test_a_truncated_file_is_named(tmp_path, name, compress, reason):
-  truncated(tmp_path, name, compress)
+  rng = np.random.default_rng(0)
+  data = rng.integers(97, 123, 300_000, np.uint8).tobytes()
+  (tmp_path / name).write_bytes(compress(data)[:-40])
   with pytest.raises(CorpusError, match=f"{name} can't be read.*{reason}"):
     read(f"text:{tmp_path}/{name}")
 

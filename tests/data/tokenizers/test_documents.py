@@ -129,6 +129,3 @@ def test_a_document_of_a_single_word_takes_linear_time(any_kind):
     tokenizer.encode_documents([text], Counter())
     times.append(time.process_time() - start)
   assert times[1] < 40 * max(times[0], 0.02)  # 8 if it is linear.
-
-
-# The separator of lines

@@ -26,12 +26,6 @@ def folder(tmp_path):
   return tmp_path / "theirs"
 
 
-def change(folder, **fields):
-  path = folder / "config.json"
-  config = json.loads(path.read_text()) | fields
-  path.write_text(json.dumps({k: x for k, x in config.items() if x != "-"}))
-
-
 @pytest.mark.parametrize(
   ("file", "content", "expected"),
   [
@@ -51,7 +45,9 @@ def test_no_config(tmp_path, file, content, expected):
 
 
 def test_an_unsupported_architecture(folder):
-  change(folder, model_type="xlnet", auto_map={"AutoModel": "modeling.X"})
+  peers.change_config(
+    folder, model_type="xlnet", auto_map={"AutoModel": "modeling.X"}
+  )
   known = "bert, roberta, xlm-roberta, camembert, distilbert, electra, mode"
   with pytest.raises(
     InteropError, match=f"model_type='xlnet' .*known: {known}.*never run"
@@ -60,7 +56,7 @@ def test_an_unsupported_architecture(folder):
 
 
 def test_custom_code_is_not_run(folder):
-  change(folder, auto_map={"AutoModel": "modeling_x.X"})
+  peers.change_config(folder, auto_map={"AutoModel": "modeling_x.X"})
   lines = []
   peers.read_model(folder, log=lines.append)
   assert lines == [f"{folder}: custom code (auto_map) is not run"]
@@ -68,7 +64,7 @@ def test_custom_code_is_not_run(folder):
 
 UNSUPPORTED = {
   "Bert": [
-    ({"hidden_size": "-"}, "hidden_size is missing"),
+    ({"hidden_size": ...}, "hidden_size is missing"),
     ({"hidden_size": "24"}, "hidden_size='24', expected an integer"),
     ({"num_hidden_layers": True}, "num_hidden_layers=True, expected an int"),
     ({"hidden_dropout_prob": math.nan}, "hidden_dropout_prob=nan, expected 0"),
@@ -87,7 +83,7 @@ UNSUPPORTED = {
     # In transformers, a token would attend only to itself.
     ({"local_attention": 1}, "local_attention=1, expected 2 or more"),
     (
-      {"global_rope_theta": "x", "rope_parameters": "-"},
+      {"global_rope_theta": "x", "rope_parameters": ...},
       "global_rope_theta='x', expected a number",
     ),
     ({"rope_parameters": {"full_attention": [1]}}, "rope_parameters=.*objects"),
@@ -107,7 +103,7 @@ UNSUPPORTED = {
 )
 def test_unsupported_options(tmp_path, architecture, fields, expected):
   peers.save_model(tmp_path, architecture, "ForMaskedLM")
-  change(tmp_path, **fields)
+  peers.change_config(tmp_path, **fields)
   with pytest.raises(InteropError, match=f"config.json: {expected}"):
     peers.read_model(tmp_path)
 
@@ -180,7 +176,7 @@ def test_a_missing_head(folder):
 )
 def test_malformed_labels(tmp_path, labels, expected):
   peers.save_model(tmp_path, "Bert", "ForTokenClassification")
-  change(tmp_path, id2label=labels)
+  peers.change_config(tmp_path, id2label=labels)
   with pytest.raises(InteropError, match=f"config.json: id2label{expected}"):
     peers.read_model(tmp_path)
 

@@ -45,9 +45,7 @@ def test_a_published_discriminator(tmp_path):
   """Its heads of pretraining are left out: they predict at random."""
   folder, lines = tmp_path / "theirs", []
   save(folder)
-  config = json.loads((folder / "config.json").read_text())
-  del config["architectures"]
-  (folder / "config.json").write_text(json.dumps(config))
+  peers.change_config(folder, architectures=...)
 
   def publish(tensors):
     kept = {n: x for n, x in tensors.items() if not n.startswith("cls.")}
@@ -76,8 +74,7 @@ def test_a_published_discriminator(tmp_path):
 )
 def test_other_attention_is_refused(tmp_path, changes, words):
   save(tmp_path)
-  path = tmp_path / "config.json"
-  path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+  peers.change_config(tmp_path, **changes)
   with pytest.raises(InteropError, match=words):
     peers.read_model(tmp_path)
 
