@@ -50,10 +50,12 @@ def import_tokenizer(
 
   Args:
     vocab_size: the model's rows.
+    lowercase: whether text is lowercased before.
     log: called with a line if files disagree, or differ from transformers.
 
   Raises:
-    InteropError: the tokenizer has more tokens than the model.
+    InteropError: the tokenizer has more tokens than the model, or is one of
+      sentencepiece with `lowercase`.
     CorpusError: as for tokenizer.load_tokenizer.
   """
   read = tokenizer.load_tokenizer(folder)
@@ -78,6 +80,11 @@ def import_tokenizer(
     _log_special(folder, definition, read, log)
     read = tokenizer.load_tokenizer(out)
     read.save(out)  # In the form that its sha256 refers to.
+  elif lowercase and "A" in read.normalize("A"):
+    raise InteropError(
+      f"{folder}: do_lower_case=true, but its sentencepiece model keeps "
+      "capitals: save a tokenizer.json with transformers' AutoTokenizer."
+    )
   elif unused := range(read.vocab_size, vocab_size):
     content = (out / SENTENCEPIECE).read_bytes()
     for index in unused:

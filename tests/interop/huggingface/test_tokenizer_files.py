@@ -190,6 +190,16 @@ def test_another_number_of_tokens_than_rows(tmp_path, kind, rows, expected):
     peers.import_tokenizer(tmp_path, tmp_path / "ours", vocab_size=rows)
 
 
+def test_a_sentencepiece_model_that_is_to_lowercase_is_refused(tmp_path):
+  peers.train_tokenizer("unigram").save(tmp_path)
+  with pytest.raises(
+    InteropError, match=r"do_lower_case=true.*tokenizer\.json"
+  ):
+    peers.import_tokenizer(
+      tmp_path, tmp_path / "ours", vocab_size=117, lowercase=True
+    )
+
+
 @pytest.mark.parametrize("rows", [131, 134])
 def test_tokens_that_tokenizer_json_lacks(tmp_path, rows):
   """They are added if the model has rows for them."""
