@@ -131,3 +131,15 @@ def any_kind(tmp_path_factory):
     return found[name]
 
   return get
+
+
+@pytest.fixture
+def file(tmp_path):
+  """Writes a file and returns its path: (text or bytes, name)."""
+
+  def write(content, name="f.tsv"):
+    path = tmp_path / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return str(path)
+
+  return write

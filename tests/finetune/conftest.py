@@ -10,15 +10,3 @@ def encoder(tmp_path_factory):
   """Returns the workdir of an untrained encoder."""
   folder = tmp_path_factory.mktemp("encoder") / "run"
   return finetune_runs.make_encoder(folder, init_stddev=0.2)
-
-
-@pytest.fixture
-def file(tmp_path):
-  """Writes a file and returns its path: (content, name)."""
-
-  def write(content, name="f.tsv"):
-    path = tmp_path / name
-    path.write_bytes(content.encode())
-    return str(path)
-
-  return write

@@ -79,12 +79,8 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, Any]:
 def evaluate_ranks(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, float]:
-  """Returns mrr@10, the mean of 1 / rank (0 beyond 10), recall@1 and recall@10.
-
-  Raises:
-    DataError: a correct passage is unknown, or no example has a query.
-  """
-  check_gold(examples)
+  """Returns mrr@10, the mean of 1 / rank (0 beyond 10), recall@1, recall@10."""
+  del examples
   ranks = _ranks(predictions)
   return {
     "mrr@10": float(np.mean(np.where(ranks <= 10, 1 / ranks, 0))),

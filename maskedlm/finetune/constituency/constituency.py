@@ -137,7 +137,9 @@ def make_application(setup: Setup, options: Options) -> Application:
     loss=parser.loss,
     outputs=parser.outputs,
     decode=by_example(parser.predict),
-    score=_score,
+    score=lambda examples, predictions: metrics.evaluate(
+      examples, _predicted(predictions)
+    ),
     best="bracket_f1",
     require_labels=functools.partial(GOLD.require, known=labels[1:]),
   )
@@ -267,13 +269,6 @@ def _dense_labels(batch: Batch):
   return zeros.at[jnp.maximum(widths - 1, 0), rows, begins].add(labels)
 
 
-def _score(
-  examples: Sequence[Example], predictions: Sequence[Prediction]
-) -> dict[str, float]:
-  GOLD.of(examples)
-  return metrics.evaluate(examples, _predicted(predictions))
-
-
 def _predicted(predictions: Sequence[Prediction]) -> list[metrics.Parse]:
   return [
     metrics.Parse(
@@ -290,7 +285,6 @@ def format_tables(
 
   Both have a tree on each line, as EVALB reads them, with the same root.
   """
-  GOLD.of(examples)
   predicted = _predicted(predictions)
   brackets = metrics.count_brackets(examples, predicted)
   tags = entity_metrics.count_words(

@@ -369,7 +369,7 @@ def test_lines_are_compared_with_their_own_passages():
     == "1.000\ta b c"
   )
   with pytest.raises(DataError, match="'a': the passage that answers it"):
-    app.score(examples, made)
+    app.require_labels(examples)
   assert app.decode([], None, {}, {}) == []
 
 

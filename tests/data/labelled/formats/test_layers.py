@@ -31,7 +31,7 @@ def test_layers_are_spans_outer_first(file):
   )
   assert king.lines == (1, 2, 3, 4, 5, 6, 7, 8)
   assert he[:3] == (("he",), (), None)
-  assert (he.lines, he.document) == ((10,), "f.txt")
+  assert (he.lines, he.document) == ((10,), "f.tsv")
 
 
 def test_a_layer_alone_is_a_flat_file_and_no_layer_has_no_spans(file):
