@@ -243,14 +243,11 @@ def our_step(config, task: Task, batches: list) -> Contender:
   )
   init = steps.make_init(task, tx, config.seed)
   shardings = sharding.tree_shardings(jax.eval_shape(init), mesh)
+  direct = steps.make_direction(
+    task, tx, seed=config.seed, accumulate=config.train.accumulate
+  )
   step = jax.jit(
-    steps.make_step(
-      task,
-      tx,
-      schedule,
-      seed=config.seed,
-      accumulate=config.train.accumulate,
-    ),
+    steps.make_step(task, direct, schedule),
     in_shardings=(shardings, sharding.rows(mesh)),
     out_shardings=(shardings, sharding.replicated(mesh)),
     donate_argnums=0,

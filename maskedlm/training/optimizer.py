@@ -21,7 +21,6 @@ import optax
 
 from maskedlm.core import options, own_file
 from maskedlm.core.errors import ConfigError
-from maskedlm.core.task import Task
 from maskedlm.training import layerwise_rates, muon
 from maskedlm.training.optimizer_options import RULES, OptimizerOptions
 from maskedlm.training.sharding import by_path, path_of
@@ -232,14 +231,6 @@ def warmup_steps(optimizer: Any, num_steps: int) -> int:
   """Returns the steps of the warm-up of a schedule of num_steps steps."""
   given = optimizer.warmup_steps
   return round(given * num_steps if given < 1 else given)
-
-
-def of_task(
-  optimizer: Any, num_steps: int, params: Any, task: Task
-) -> tuple[optax.GradientTransformation, Schedule]:
-  """Returns `make_optimizer`'s result for the networks of a Task."""
-  tx, schedule = make_optimizer(optimizer, num_steps, params, task.networks)
-  return follow(tx, task.follows), schedule
 
 
 def follow(

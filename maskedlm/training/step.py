@@ -98,10 +98,20 @@ def make_direction(
   *,
   seed: int,
   accumulate: int,
-  unfreeze: Callable[[jax.Array, Params], Params],
-  gather: Callable[[Params], Params],
+  unfreeze: Callable[[jax.Array, Params], Params] = lambda step, update: update,
+  gather: Callable[[Params], Params] = lambda params: params,
 ) -> Callable[[TrainState, Batch], Direction]:
-  """Returns direct(state, batch) -> Direction; arguments as in make_step."""
+  """Returns direct(state, batch) -> Direction.
+
+  Args:
+    task: the Task to train.
+    tx: update direction without the learning rate (optimizer.py).
+    seed: the seed of masks and dropout.
+    accumulate: number of microbatches; without dropout, the update does not
+      depend on it.
+    unfreeze: (step, update) -> the part of the update that is applied.
+    gather: gathers parameters over devices for use (sharding.gather).
+  """
 
   def direct(state: TrainState, batch: Batch) -> Direction:
     mask_key, dropout_key = _train_keys(seed, state.step)
@@ -122,27 +132,18 @@ def make_direction(
 
 def make_step(
   task: Task,
-  tx: optax.GradientTransformation,
+  direct: Callable[[TrainState, Batch], Direction],
   schedule: Callable[[jax.Array], jax.Array],
   *,
-  seed: int,
-  accumulate: int,
-  unfreeze: Callable[[jax.Array, Params], Params] = lambda step, update: update,
-  gather: Callable[[Params], Params] = lambda params: params,
   ema_decay: float = 0.0,
   spike_sigma: float = 0.0,
 ) -> Callable[[TrainState, Batch], tuple[TrainState, Metrics]]:
   """Returns step(state, batch) -> (state, metrics), one update.
 
   Args:
-    task: the Task to train.
-    tx: update direction without the learning rate (optimizer.py).
+    task: `carried` is read.
+    direct: the result of make_direction.
     schedule: step -> learning rate.
-    seed: the seed of masks and dropout.
-    accumulate: number of microbatches; without dropout, the update does not
-      depend on it.
-    unfreeze: (step, update) -> the part of the update that is applied.
-    gather: gathers parameters over devices for use (sharding.gather).
     ema_decay: the decay of the moving average; 0 for none.
     spike_sigma: see spikes.add.
 
@@ -152,9 +153,6 @@ def make_step(
   gradient's squares are and eps > 0, and a check would keep a second state in
   memory until the last update is known.
   """
-  direct = make_direction(
-    task, tx, seed=seed, accumulate=accumulate, unfreeze=unfreeze, gather=gather
-  )
 
   def step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
     batch, gradient, loss, found, update, opt_state = direct(state, batch)
@@ -244,7 +242,10 @@ def over_mesh(
   first_rate, num_rates = rates or (0, config.train.num_steps)
   task, accumulate = gradient_cache.divide(task, config.train.accumulate)
   params = jax.eval_shape(lambda: task.init(jax.random.key(0)))
-  tx, schedule = optimizer.of_task(config.optimizer, num_rates, params, task)
+  tx, schedule = optimizer.make_optimizer(
+    config.optimizer, num_rates, params, task.networks
+  )
+  tx = optimizer.follow(tx, task.follows)
   ema_decay = config.train.ema_decay
   init = make_init(task, tx, config.seed, ema_decay=ema_decay)
   state = jax.eval_shape(init)._replace(fixed=task.fixed.shapes)
@@ -252,27 +253,28 @@ def over_mesh(
   shardings = jax.tree.map(lambda x: x.sharding, state)
   init = jax.jit(init, out_shardings=shardings._replace(fixed=()))
   trained, unfreeze = layerwise_rates.by_layer(config, task, params)
-  common = {
-    "seed": config.seed,
-    "accumulate": accumulate,
-    "unfreeze": unfreeze,
-    "gather": lambda params: sharding.gather(params, mesh),
-  }
+  direct = make_direction(
+    trained,
+    tx,
+    seed=config.seed,
+    accumulate=accumulate,
+    unfreeze=unfreeze,
+    gather=lambda params: sharding.gather(params, mesh),
+  )
 
   def rate_at(step):
     return schedule(step - first_rate)
 
   step = make_step(
-    trained,
-    tx,
+    task,
+    direct,
     rate_at,
-    **common,
     ema_decay=ema_decay,
     spike_sigma=config.train.spike_sigma,
   )
   watch = watching.make_watch(
     task,
-    make_direction(trained, tx, **common),
+    direct,
     rate_at,
     split=lambda batch: split_batch(batch, accumulate),
   )

@@ -55,7 +55,8 @@ def compile_step(task, options) -> Program:
   params = jax.eval_shape(task.init, jax.random.key(0))
   tx, schedule = optimizer.make_optimizer(options, 9, params)
   state = jax.eval_shape(steps.make_init(task, tx, 0))
-  step = steps.make_step(task, tx, schedule, seed=0, accumulate=1)
+  direct = steps.make_direction(task, tx, seed=0, accumulate=1)
+  step = steps.make_step(task, direct, schedule)
   made = compile_program(
     step, state, task.batch_at("train", 0), donate_argnums=0
   )

@@ -12,18 +12,22 @@ from maskedlm.training import metrics
 from maskedlm.training import step as steps
 
 
-def build(task, tx=None, *, accumulate=1, rate=lambda s: 0.1, seed=3, **more):
+def build(
+  task,
+  tx=None,
+  *,
+  accumulate=1,
+  rate=lambda s: 0.1,
+  seed=3,
+  unfreeze=lambda step, update: update,
+  **more,
+):
   tx = tx or optax.identity()
   state = steps.make_init(task, tx, seed)()
-  step = steps.make_step(
-    task,
-    tx,
-    rate,
-    seed=seed,
-    accumulate=accumulate,
-    **more,
+  direct = steps.make_direction(
+    task, tx, seed=seed, accumulate=accumulate, unfreeze=unfreeze
   )
-  return state, jax.jit(step)
+  return state, jax.jit(steps.make_step(task, direct, rate, **more))
 
 
 def kernel(state):
