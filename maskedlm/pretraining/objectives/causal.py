@@ -4,7 +4,7 @@ Bidirectional models are compared with it, as with GPT in table 1 of BERT's
 paper and "LTR & No NSP" in table 5 (arXiv:1810.04805). It has the same encoder,
 under a causal mask, the same head, and RoBERTa's full rows. It may also read
 from right to left: a token is then predicted from those after it. Read
-top-down: options -> init -> targets -> loss. Every position predicts, so a
+top-down: options -> targets -> loss. Every position predicts, so a
 row's logits are computed for a chunk of positions at a time, and again in the
 backward pass: all at once would take L / P times the memory of a masked
 model's.
@@ -16,7 +16,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from maskedlm.core.options import frozen_option
+from maskedlm.core.options import copy_option, frozen_option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
 from maskedlm.data.batches import text_rows
 from maskedlm.modeling import losses, masked_lm, reports, vocabulary_softmax
@@ -24,6 +24,7 @@ from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.modeling.masking.masking import Masking
 from maskedlm.pretraining import frame
+from maskedlm.pretraining.objectives import roberta
 
 # Positions of a row whose logits exist at once: with fewer, matmuls are small.
 CHUNK = 64
@@ -39,10 +40,8 @@ class Options:
     "those to its right.",
     choices=("left_to_right", "right_to_left"),
   )
-  isolate_documents: bool = frozen_option(
-    False,
-    "The documents in a row do not attend to each other, and positions restart "
-    "in each.",
+  isolate_documents: bool = copy_option(
+    roberta.Options, "isolate_documents", needs={}
   )
 
 
@@ -57,7 +56,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   from_right = options.direction == "right_to_left"
   cfg = dataclasses.replace(cfg, causal=True, right_to_left=from_right)
   read = functools.partial(targets, direction=options.direction)
-  parts = cfg, read, init, loss
+  parts = cfg, read, roberta.init, loss
   return task_of("causal", config, corpus, shard, options, *parts)
 
 
@@ -76,11 +75,6 @@ def task_of(name, config, corpus, shard, options, cfg, targets, init, loss):
     loss=functools.partial(loss, cfg),
     packed=isolated,
   )
-
-
-def init(cfg: EncoderConfig, key: Key) -> Params:
-  """Returns fresh parameters: encoder, mlm_head."""
-  return masked_lm.init(cfg, *jax.random.split(key))
 
 
 # Direction -> a function from x [B, L] to x of the token that is read next.

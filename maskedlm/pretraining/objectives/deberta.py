@@ -11,7 +11,6 @@ authors' code the discriminator's follows the generator's.
 """
 
 import dataclasses
-import functools
 
 import jax
 import jax.numpy as jnp
@@ -22,9 +21,7 @@ from maskedlm.core.task import Key, Params, Task
 from maskedlm.data.batches import text_rows
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.encoder import EncoderConfig, make_norm
-from maskedlm.modeling.masking import masking
-from maskedlm.modeling.masking.options import MaskOptions, single_tokens
-from maskedlm.pretraining import frame
+from maskedlm.modeling.masking.options import MaskOptions
 from maskedlm.pretraining.objectives import electra
 
 # rtd_task.py's rtd_lambda; the generator's loss has weight 1.
@@ -47,43 +44,13 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
 
   config.model is the discriminator. Rows are running text.
   """
-  length = config.data.length
-  cfg = frame.make_encoder_config(config, corpus)
-  # As in transformers.
-  cfg = dataclasses.replace(cfg, pooler="gelu")
+  cfg = electra.discriminator_config(config, corpus)
+  rows = text_rows.full_sentence_batches(
+    config, corpus, shard, isolate_documents=False
+  )
   small = generator_config(cfg, options.generator_layers)
-  masks = masking.make_masking(
-    corpus.tokenizer,
-    length,
-    single_tokens(options),
-    token_counts=corpus.token_counts,
-  )
-  passes = small.num_layers + 2 * small.mask_decoder
-  task = frame.make_task(
-    "deberta",
-    config,
-    cfg,
-    text_rows.full_sentence_batches(
-      config, corpus, shard, isolate_documents=False
-    ),
-    masks._replace(corrupt=functools.partial(electra.corrupt, masks.corrupt)),
-    init=functools.partial(init, cfg, small),
-    loss=functools.partial(
-      electra.loss,
-      cfg,
-      small,
-      functools.partial(classify, cfg),
-      DISCRIMINATOR_WEIGHT,
-    ),
-    cost=functools.partial(
-      electra.row_flops,
-      cfg,
-      dataclasses.replace(small, num_layers=passes),
-      length,
-      masks.num_predictions,
-    ),
-    also={"generator": dataclasses.asdict(small)},
-  )
+  parts = (cfg, small), init, classify, DISCRIMINATOR_WEIGHT
+  task = electra.task_of("deberta", config, corpus, options, rows, *parts)
   table = "embeddings/token/embedding"
   return task._replace(
     networks=(("generator", "mlm_head"), ("encoder", "rtd_head")),

@@ -27,7 +27,7 @@ from maskedlm.core.task import Batch, Key, Metrics, Params, Task
 from maskedlm.data.batches import batching, pair_rows
 from maskedlm.modeling import flops, losses, masked_lm
 from maskedlm.modeling.architecture import check_mlm_head
-from maskedlm.modeling.encoder import Encoder, EncoderConfig
+from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.modeling.layers import ACTIVATIONS, Dense
 from maskedlm.modeling.masking import masking, tokens
 from maskedlm.modeling.masking.options import MaskOptions, single_tokens
@@ -62,31 +62,42 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
 
   config.model is the discriminator.
   """
-  length = config.data.length
-  cfg = frame.make_encoder_config(config, corpus)
-  # Its classifiers read [CLS] through gelu, here and in transformers.
-  cfg = dataclasses.replace(cfg, pooler="gelu")
+  cfg = discriminator_config(config, corpus)
   small = generator_config(
     cfg, size=options.generator_size, layers=options.generator_layers
   )
+  rows = make_batches(config, corpus, shard, options)
+  parts = (cfg, small), init, classify, DISCRIMINATOR_WEIGHT
+  return task_of("electra", config, corpus, options, rows, *parts)
+
+
+def discriminator_config(config, corpus) -> EncoderConfig:
+  """Returns the EncoderConfig of config.model, the discriminator."""
+  cfg = frame.make_encoder_config(config, corpus)
+  # Its classifiers read [CLS] through gelu, here and in transformers.
+  return dataclasses.replace(cfg, pooler="gelu")
+
+
+def task_of(name, config, corpus, options, rows, networks, init, head, weight):
+  """Returns the Task of a discriminator and a generator, the `networks`."""
+  cfg, small = networks
+  length = config.data.length
   masks = masking.make_masking(
     corpus.tokenizer,
     length,
     single_tokens(options),
     token_counts=corpus.token_counts,
   )
-
+  classify = functools.partial(head, cfg)
   return frame.make_task(
-    "electra",
+    name,
     config,
     cfg,
-    make_batches(config, corpus, shard, options),
+    rows,
     masks._replace(corrupt=functools.partial(corrupt, masks.corrupt)),
     init=functools.partial(init, cfg, small),
-    loss=functools.partial(
-      loss, cfg, small, functools.partial(classify, cfg), DISCRIMINATOR_WEIGHT
-    ),
-    packed=options.pack,
+    loss=functools.partial(loss, cfg, small, classify, weight),
+    packed=getattr(options, "pack", False),
     cost=functools.partial(
       row_flops, cfg, small, length, masks.num_predictions
     ),
@@ -119,6 +130,9 @@ def row_flops(
   attended: float | None,
 ) -> float:
   """Returns the FLOPs of a row in both networks, as flops.train_flops."""
+  # A mask decoder is a layer that is used twice.
+  passes = small.num_layers + 2 * small.mask_decoder
+  small = dataclasses.replace(small, num_layers=passes)
   generator, encoder = (
     flops.train_flops(c, length, num_predictions=P, attended=attended)
     for c, P in ((small, num_predictions), (cfg, 0))
@@ -192,13 +206,12 @@ def init(cfg: EncoderConfig, small: EncoderConfig, key: Key) -> Params:
   generator is an encoder without embeddings; mlm_head is the generator's.
   """
   encoder_key, head_key, generator_key, mlm_key = jax.random.split(key, 4)
-  ids, vectors = jnp.zeros((1, 1), jnp.int32), jnp.zeros((1, 1, cfg.width))
-  encoder = Encoder(cfg).init(encoder_key, ids, ids, ids, train=False)
+  vectors = jnp.zeros((1, 1, cfg.width))
   head = DiscriminatorHead(cfg).init(head_key, vectors)
   made = masked_lm.init(small, generator_key, mlm_key)
   del made["encoder"]["embeddings"]
   return {
-    "encoder": encoder["params"],
+    "encoder": masked_lm.init_encoder(cfg, encoder_key),
     "discriminator_head": head["params"],
     "generator": made["encoder"],
     "mlm_head": made["mlm_head"],

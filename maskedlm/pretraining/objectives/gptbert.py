@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.core.options import frozen_option
+from maskedlm.core.options import copy_option, frozen_option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
 from maskedlm.data.batches import text_rows
 from maskedlm.modeling import flops, masked_lm
@@ -40,11 +40,7 @@ class Options(CorruptionOptions):
     low=0,
     high=1,
   )
-  isolate_documents: bool = frozen_option(
-    False,
-    "The documents in a row do not attend to each other, and positions restart "
-    "in each.",
-  )
+  isolate_documents: bool = copy_option(causal.Options, "isolate_documents")
 
 
 def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
