@@ -3,29 +3,29 @@
 from collections.abc import Sequence
 
 
-def counted(count: int, noun: str, plural: str = "") -> str:
+def counted(count: int, noun: str) -> str:
   """Returns "1 example", "0 queries" or "2,000 batches".
 
   Args:
-    noun: the singular, whose last word forms the plural: "whole word".
-    plural: the plural, if it is not formed by -s, -es or -ies.
+    noun: the singular, whose last word forms the plural by -s, -es or -ies:
+      "whole word".
 
   >>> counted(1, "example"), counted(0, "query"), counted(2000, "batch")
   ('1 example', '0 queries', '2,000 batches')
   """
-  return f"{count:,} {noun if count == 1 else plural or _plural(noun)}"
+  return f"{count:,} {noun if count == 1 else _plural(noun)}"
 
 
 def sized(count: float) -> str:
-  """Returns "1.5 kB", "20.0 MB" or "1,000.0 GB".
+  """Returns a number of bytes, to three digits.
 
-  >>> sized(40), sized(1.5e6), sized(2e12)
-  ('0.0 kB', '1.5 MB', '2,000.0 GB')
+  >>> sized(40), sized(1.5e6), sized(89.66e9), sized(2e12)
+  ('40 bytes', '1.5 MB', '89.7 GB', '2 TB')
   """
-  for unit, size in ("GB", 1e9), ("MB", 1e6):
-    if count >= size:
-      return f"{count / size:,.1f} {unit}"
-  return f"{count / 1e3:,.1f} kB"
+  units = ["bytes", "kB", "MB", "GB", "TB"]
+  while round(count) >= 1000 and len(units) > 1:
+    count, units = count / 1000, units[1:]
+  return f"{count:.3g} {units[0]}"
 
 
 def first_names(names: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ from maskedlm.planning.topologies import Topology
 from maskedlm.pretraining import objectives
 from maskedlm.pretraining.config import PretrainConfig
 from maskedlm.runtime import xla_flags
-from maskedlm.training import sharding
+from maskedlm.training import sharding, step_memory
 from maskedlm.training import step as steps
 
 # libtpu reads these when it is loaded: it must not look for a TPU in this
@@ -186,14 +186,7 @@ def compile_step(step: Step, topology: Topology) -> Compiled | TooLarge:
     return found
   analysis = compiled.memory_analysis()
   program = analysis.generated_code_size_in_bytes
-  if topology.is_tpu:
-    # Not temp_size_in_bytes: on TPUs it exceeds what is in use at once, and
-    # steps compile although it and the arguments exceed the chip's memory.
-    used = analysis.peak_memory_in_bytes
-  else:
-    # GPUs allocate all temporaries as one block.
-    new = analysis.output_size_in_bytes - analysis.alias_size_in_bytes
-    used = analysis.argument_size_in_bytes + analysis.temp_size_in_bytes + new
+  used = step_memory.used_bytes(analysis, topology.is_tpu)
   temporaries = used - analysis.argument_size_in_bytes
   peak = used + program
   if not topology.is_tpu and peak > available_bytes(topology):

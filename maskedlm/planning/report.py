@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from maskedlm.core.counts import sized
 from maskedlm.planning import collectives, gpus
 from maskedlm.planning.planner import LABEL, Plan
 from maskedlm.runtime import console
@@ -64,18 +65,18 @@ def format_plan(plan: Plan) -> list[str]:
     "TFLOP a step",
     "",
     f"{'fits' if plan.fits else 'DOES NOT FIT':<22}"
-    f"{gigabytes(plan.bytes_per_chip)} of {gigabytes(plan.available)} a chip "
+    f"{sized(plan.bytes_per_chip)} of {sized(plan.available)} a chip "
     f"({room:.0%})",
   ]
   if plan.available < chip.hbm_bytes:
     share = plan.available / chip.hbm_bytes
     text.append(
-      f"  JAX takes {share:.0%} of its {gigabytes(chip.hbm_bytes)}: "
+      f"  JAX takes {share:.0%} of its {sized(chip.hbm_bytes)}: "
       "XLA_CLIENT_MEM_FRACTION"
     )
   if plan.pieces:
     text += [
-      f"  {name:<20}{gigabytes(size)}"
+      f"  {name:<20}{sized(size)}"
       for name, size in plan.pieces._asdict().items()
       if name != "peak" and size
     ]
@@ -100,7 +101,7 @@ def _traffic(plan: Plan) -> list[str]:
       row["op"],
       row["axis"],
       f"x{row['count']}",
-      gigabytes(row["bytes"]),
+      sized(row["bytes"]),
       "in the layer scan," if row["in_scan"] else "outside of it,",
       "beside computation" if row["async"] else "waited for",
     )
@@ -167,7 +168,7 @@ def _remedies(plan: Plan) -> list[str]:
   if changes := plan.remedies.get("changes"):
     text += ["", "options that save memory on a chip (estimated, not compiled)"]
     text += [
-      f"  --config.{change['option']:<28}{gigabytes(change['bytes'])} less"
+      f"  --config.{change['option']:<28}{sized(change['bytes'])} less"
       for change in changes
     ]
   return text
@@ -186,14 +187,14 @@ def compare_plans(plans: Sequence[Plan]) -> list[str]:
       plan.topology.name,
       mesh or "1 chip",
       plan.rows,
-      f"{gigabytes(plan.bytes_per_chip)} of "
-      f"{gigabytes(plan.available)}" + ("" if plan.fits else ": does not fit"),
+      f"{sized(plan.bytes_per_chip)} of "
+      f"{sized(plan.available)}" + ("" if plan.fits else ": does not fit"),
     ]
     if plan.estimate:
       run = plan.run
       sent = sum(c.count * c.bytes for c in plan.sent)
       cells += [
-        gigabytes(sent),
+        sized(sent),
         f"{1e3 * plan.estimate.step:,.1f} ms",
         f"{plan_figures(plan)['predicted_mfu']:.0%}",
         f"{plan.estimate.efficiency:.1%}",
@@ -208,10 +209,3 @@ def compare_plans(plans: Sequence[Plan]) -> list[str]:
   if not all(plan.compiled for plan in plans):
     text.append(f"GPUs are estimated without compiling: {HOW}")
   return text
-
-
-def gigabytes(size: float) -> str:
-  """Formats bytes: 12_345_678_901 -> "12.3 GB"."""
-  if size < 1e8:
-    return f"{size / 1e6:.3g} MB"
-  return f"{size / 1e9:.3g} GB"

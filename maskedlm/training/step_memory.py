@@ -52,12 +52,19 @@ def measure_memory(step: Any, state: TrainState, batch: Batch) -> StepMemory:
     if "RESOURCE_EXHAUSTED" not in str(error):
       raise
     return StepMemory(None, limit, str(error).splitlines()[0])
-  if devices[0].platform == "tpu":
-    # temp_size_in_bytes exceeds what is in use at once (planning/compile.py).
-    return StepMemory(memory.peak_memory_in_bytes, None)
-  new = memory.output_size_in_bytes - memory.alias_size_in_bytes
-  needed = memory.argument_size_in_bytes + memory.temp_size_in_bytes + new
-  return StepMemory(needed, limit)
+  is_tpu = devices[0].platform == "tpu"
+  return StepMemory(used_bytes(memory, is_tpu), None if is_tpu else limit)
+
+
+def used_bytes(analysis: Any, is_tpu: bool) -> int:
+  """Returns the most bytes in use at once, by XLA's memory_analysis()."""
+  if is_tpu:
+    # Not temp_size_in_bytes: on TPUs it exceeds what is in use at once, and
+    # steps compile although it and the arguments exceed the chip's memory.
+    return analysis.peak_memory_in_bytes
+  # Others allocate all temporaries as one block.
+  new = analysis.output_size_in_bytes - analysis.alias_size_in_bytes
+  return analysis.argument_size_in_bytes + analysis.temp_size_in_bytes + new
 
 
 def check_phases(

@@ -11,7 +11,7 @@ from typing import Any
 
 import jax
 
-from maskedlm.core.counts import counted
+from maskedlm.core.counts import counted, sized
 from maskedlm.core.task import Task
 from maskedlm.modeling.attention import layer
 from maskedlm.planning import compile as compiling
@@ -104,33 +104,22 @@ def format_step(
   total, limit = phase["step_bytes_per_device"], phase["device_bytes"]
   if not phase["compiled"]:
     needs = (
-      f"about {size(total)} a device, an estimate: `maskedlm plan` compiles "
+      f"about {sized(total)} a device, an estimate: `maskedlm plan` compiles "
       "for devices that are not here"
     )
-  elif phase["fits"]:
-    needs = f"{size(total)} a device" + (f" of {size(limit)}" if limit else "")
   else:
-    needs = (
-      f"{size(total)} a device, which has {size(limit)}: it does not fit. "
-      f"{step_memory.less_memory(config)}"
+    needs = f"{sized(total)} a device" + (
+      f" of {sized(limit)}" if limit else ""
     )
+    if not phase["fits"]:
+      needs += f": it does not fit. {step_memory.less_memory(config)}"
   return title, [
     f"{counted(phase['rows'], 'row')} of {phase['length']} tokens, "
     f"{phase['rows_per_device']} of them on a device at a time",
     f"{phase['flops_per_step'] / 1e12:.3g} TFLOP (matmuls, forward and "
     "backward)",
-    f"{size(held)} of parameters, {size(state)} of optimizer state, "
-    f"{size(rest)} of activations and gradients (attention: "
+    f"{sized(held)} of parameters, {sized(state)} of optimizer state, "
+    f"{sized(rest)} of activations and gradients (attention: "
     f"{phase['attention']})",
     f"memory: {needs}",
   ]
-
-
-def size(count: float | None) -> str:
-  """Returns a number of bytes as text, such as "89.7 GB"."""
-  if count is None:
-    return "unknown"
-  units = ["bytes", "kB", "MB", "GB", "TB"]
-  while count >= 1000 and len(units) > 1:
-    count, units = count / 1000, units[1:]
-  return f"{count:.3g} {units[0]}"
