@@ -56,7 +56,8 @@ def facts_of_model(
   num_steps = phases[0].rates[1]
   tx, _ = optimizer.make_optimizer(config.optimizer, num_steps, params)
   warmup = optimizer.warmup_steps(config.optimizer, num_steps)
-  state = jax.eval_shape(steps.make_init(task, tx, 0))
+  average = config.train.ema_decay
+  state = jax.eval_shape(steps.make_init(task, tx, 0, ema_decay=average))
   state = state._replace(fixed=task.fixed.shapes)
   step = step_sizes.step_figures(phases, tasks, state)
   figures = {**counts, "decaying_parameters": decaying, **step}

@@ -293,6 +293,11 @@ def test_for_devices_that_are_elsewhere_memory_is_an_estimate():
     for name in ("parameter", "optimizer", "activation")
   )
   assert figures["step_bytes_per_device"] == held
+  # A moving average is as large as the parameters.
+  config.train.ema_decay = 0.9
+  averaged, _ = facts.facts_of_model(*parts(config))
+  name = "optimizer_bytes_per_device"
+  assert averaged[name] - figures[name] == figures["parameter_bytes_per_device"]
 
 
 def test_curves_over_the_tokens():
