@@ -29,9 +29,8 @@ OPTIONS = {
   "objective.discriminator_weight": Removed(
     f"it is 50, {_PAPER}", default=50.0
   ),
-  "objective.max_span_words": Removed(
-    f"it is 10, {_PAPER}", default=10
-  ),  # Of spanbert.
+  # Of spanbert.
+  "objective.max_span_words": Removed(f"it is 10, {_PAPER}", default=10),
   "objective.place_width": Removed(f"it is 200, {_PAPER}", default=200),
   "objective.span_p": Removed(f"it is 0.2, {_PAPER}", default=0.2),
   "objective.temperature": Removed(f"it is 1, {_PAPER}", default=1.0),

@@ -30,7 +30,6 @@ class Collective(NamedTuple):
   bytes: int  # Bytes of one execution, on each chip of the group.
   trips: tuple[int, ...]  # Iterations of the loops around it.
   is_async: bool  # Runs while the chip computes.
-  dtypes: tuple[str, ...]
   arrays: tuple[tuple[int, ...], ...]  # Dimensions of each array.
   group: tuple[int, ...]  # Devices of the first group, by mesh position.
   name: str = ""  # Name of the instruction.
@@ -82,7 +81,6 @@ def find_collectives(
         size,
         visit.trips,
         is_async,
-        tuple(shape.dtype for shape in shapes),
         tuple(shape.dims for shape in shapes),
         group,
         x.name,

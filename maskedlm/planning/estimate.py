@@ -61,7 +61,6 @@ def estimate_collectives(
       rest += math.prod(x.shape)
   N = step.config.model.num_layers
   width = 2 if step.config.model.dtype == "bfloat16" else 4
-  dtype = ("bf16" if width == 2 else "f32",)
   ids = np.arange(math.prod(mesh.values())).reshape(tuple(mesh.values()))
   along = {
     "data": ids[:, 0, 0],
@@ -73,7 +72,7 @@ def estimate_collectives(
 
   def send(op, axis, size, trips):
     group = tuple(map(int, along[axis]))
-    return Collective(op, axis, size, trips, False, dtype, (), group)
+    return Collective(op, axis, size, trips, False, (), group)
 
   layer, rest = layers * width // N, rest * width
   shards = mesh["fsdp"]

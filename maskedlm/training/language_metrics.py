@@ -28,10 +28,10 @@ class Language(NamedTuple):
 
 def of_corpus(corpus) -> tuple[Language, ...]:
   """Returns the languages of a store.Corpus; () if it has no domains."""
+  counts = {part["name"]: part["heldout"] for part in corpus.domains}
   return tuple(
-    Language(part["name"], count["tokens"] / max(count["characters"], 1))
-    for part in corpus.domains
-    for count in (part["heldout"],)
+    Language(name, count["tokens"] / max(count["characters"], 1))
+    for name, count in counts.items()
   )
 
 

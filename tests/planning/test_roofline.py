@@ -20,7 +20,7 @@ TORUS = [(i // 16, i % 16, 0) for i in range(256)]
 
 
 def collective(op, size, group, *, trips=(), is_async=False):
-  return Collective(op, "data", size, trips, is_async, ("f32",), (), group)
+  return Collective(op, "data", size, trips, is_async, (), group)
 
 
 def test_an_all_reduce_over_a_torus():

@@ -218,34 +218,22 @@ def load_step(
   """
   directory, name = find_step(path, step)
   if name is None:
-    found = survey(directory, items)
-    remedy = "or wait for the next checkpoint if the run is in progress"
-    if found.unverified:
-      step_folder = directory / found.unverified[0]
-      remedy = f"or give {step_folder} to use it unverified"
-    return load_newest(
-      directory,
-      load,
-      names=found.good,
-      problems=found.problems,
-      remedy=f"{remedy}.",
-      log=log,
-    )[0]
-  problem = manifest.find_damage(directory / name, items)
-  if problem and _is_complete(directory / name):
-    raise CheckpointError(
-      f"checkpoint {directory / name} is damaged: {problem}. Restore it from a "
-      f"copy, or use another step of {directory}; it has "
-      f"{complete_steps(directory)}."
-    )
-  names, problems = [name], {name: problem} if problem else {}
+    names, unverified, problems = survey(directory, items)
+    remedy = "or wait for the next checkpoint if the run is in progress."
+    if unverified:
+      remedy = f"or give {directory / unverified[0]} to use it unverified."
+  else:
+    problem = manifest.find_damage(directory / name, items)
+    if problem and _is_complete(directory / name):
+      raise CheckpointError(
+        f"checkpoint {directory / name} is damaged: {problem}. Restore it from "
+        f"a copy, or use another step of {directory}; it has "
+        f"{complete_steps(directory)}."
+      )
+    names, problems = [name], {name: problem} if problem else {}
+    remedy = "or use another step."
   return load_newest(
-    directory,
-    load,
-    names=names,
-    problems=problems,
-    remedy="or use another step.",
-    log=log,
+    directory, load, names=names, problems=problems, remedy=remedy, log=log
   )[0]
 
 

@@ -1,7 +1,7 @@
 """What a checkpoint holds of the state of a run, of any version."""
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,7 @@ from maskedlm.training.checkpoints.arrays import read_tree
 from maskedlm.training.sharding import by_path
 
 State = Any  # A NamedTuple of pytrees; one field is `params`, nested dicts.
-# Those that older checkpoints lack, and that begin as zeros.
-LATER = ("losses",)
+LATER = "losses"  # A field that older checkpoints lack, zeros at first.
 
 
 def beside_params(state: Any) -> dict[str, Any]:
@@ -27,32 +26,6 @@ def beside_params(state: Any) -> dict[str, Any]:
   fields = state._asdict()
   stored = {k: v for k, v in fields.items() if jax.tree.leaves(v)}
   return {**stored, "params": ()}
-
-
-def leave_out(like: Any, saved: Collection[str]) -> tuple[Any, dict[str, Any]]:
-  """Returns a state without the fields that a checkpoint lacks, and zeros.
-
-  Args:
-    like: a NamedTuple of jax.ShapeDtypeStructs with shardings.
-    saved: the paths of the arrays in the checkpoint, such as "losses/count".
-
-  Returns:
-    (like, with () for those of LATER that are lacking; {field: zeros})
-  """
-  lacking = [
-    field
-    for field in LATER
-    if field in like._fields
-    and not any(name.startswith(f"{field}/") for name in saved)
-  ]
-  zeros = {
-    field: jax.tree.map(
-      lambda x: jnp.zeros(x.shape, x.dtype, device=x.sharding),
-      getattr(like, field),
-    )
-    for field in lacking
-  }
-  return like._replace(**dict.fromkeys(lacking, ())), zeros
 
 
 def describe(state: State) -> dict[str, str]:
@@ -107,7 +80,14 @@ def load_state(
   """Loads (state, meta) from the folder of a step; see Checkpoints.restore."""
   record = manifest.read_record(path)
   check(manifest.meta(record))
-  like, later = leave_out(like, record["arrays"])
+  later = {}
+  is_saved = any(name.startswith(f"{LATER}/") for name in record["arrays"])
+  if hasattr(like, LATER) and not is_saved:
+    later[LATER] = jax.tree.map(
+      lambda x: jnp.zeros(x.shape, x.dtype, device=x.sharding),
+      getattr(like, LATER),
+    )
+    like = like._replace(**{LATER: ()})
   _check_same_arrays(record["arrays"], describe(like), path)
   beside = read_tree(path / "state", beside_params(like))
   found = {**beside, "params": read_tree(path / "params", like.params), **later}
