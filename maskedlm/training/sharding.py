@@ -64,19 +64,17 @@ def mesh_sizes(mesh, num_devices: int) -> dict[str, int]:
   described = ", ".join(
     f"mesh.{a}={s}" for a, s in zip(AXES, sizes, strict=True)
   )
-  fits = known > 0 and num_devices % known == 0
-  if sizes.count(-1) > 1 or not fits or min(sizes) < -1:
+  rest = num_devices // known if known > 0 else 0
+  takes = rest if -1 in sizes else 1  # Of what remains.
+  if sizes.count(-1) > 1 or min(sizes) < -1 or known * takes != num_devices:
     raise ConfigError(
       f"{described} does not fit {num_devices} devices: the axes must "
       "multiply to that number; leave one of them -1 to take what remains."
     )
-  sizes = [num_devices // known if size == -1 else size for size in sizes]
-  if np.prod(sizes) != num_devices:
-    raise ConfigError(
-      f"{described} takes {np.prod(sizes)} of {num_devices} devices; set "
-      f"mesh.data=-1 to use them all."
-    )
-  return dict(zip(AXES, sizes, strict=True))
+  return {
+    axis: rest if size == -1 else size
+    for axis, size in zip(AXES, sizes, strict=True)
+  }
 
 
 def make_mesh(mesh, devices=None) -> Mesh:
