@@ -23,13 +23,12 @@ from maskedlm.modeling.masking.tokens import (
   Array,
   TokenTable,
   bert_budget,
-  check_shares,
   choose_tokens,
   count_predictions,
   count_to_mask,
   maskable,
-  random_token_table,
   replace_tokens,
+  token_table,
 )
 
 _SPAN_P = 0.2  # SpanBERT's: a span ends after each word with this probability.
@@ -105,16 +104,18 @@ def make_masking(
   (3, 3)
   """
   check_options("objective", CorruptionOptions, options)
-  check_shares(options.mask_share, options.random_share)
   num_chosen, count = _counting(options, length, tokenizer.overlap, budget)
   _check_combination(options, length, num_chosen)
   is_special = np.zeros(tokenizer.vocab_size, bool)
   is_special[np.asarray(tokenizer.special_ids)] = True
+  counts = np.asarray(token_counts)
+  if options.random_tokens == "uniform":
+    counts = np.ones_like(counts)
   mask_text = _corruption_function(
     options,
     _choosing_function(options, tokenizer, is_special),
     tokenizer,
-    random_token_table(options.random_tokens, token_counts, is_special),
+    token_table(counts * ~is_special),
   )
 
   def corrupt(batch: Batch, key: Key, type_weights=None) -> Batch:
@@ -280,6 +281,12 @@ def _corruption_function(
 def _check_combination(options: CorruptionOptions, length: int, P: int) -> None:
   """Raises ConfigError if options conflict with each other or the rows."""
   corruption, choose = options.corruption, options.choose
+  if options.mask_share + options.random_share > 1 + 1e-9:
+    raise ConfigError(
+      f"objective.mask_share={options.mask_share} and random_share="
+      f"{options.random_share} must add up to at most 1; other tokens are kept "
+      "(0.8 and 0.1 in BERT)."
+    )
   if corruption in ("shuffle", "insert") and choose != "tokens":
     raise ConfigError(
       f"objective.choose={choose!r} does not go with corruption="
@@ -292,5 +299,9 @@ def _check_combination(options: CorruptionOptions, length: int, P: int) -> None:
       f"mask_rate to {(200 // length + 1) / 100} or more, max_predictions to "
       "3, or data.length."
     )
-  if choose in ("ngrams", "spans"):
-    spans.check_max_span_words(options.max_span_words, length)
+  longest = options.max_span_words
+  if choose in ("ngrams", "spans") and longest > length - 2:
+    raise ConfigError(
+      f"objective.max_span_words={longest} must be at most {length - 2}: "
+      f"rows of {length} tokens have no room for longer spans."
+    )

@@ -15,7 +15,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.core.errors import ConfigError
 from maskedlm.modeling.arrays import Array, Bool, Float, Int, Key
 
 # Iterations of both fixed-point loops; only unusual rows need as many.
@@ -47,15 +46,6 @@ def ngram_shares(longest: int) -> np.ndarray:
   """
   shares = 1 / np.arange(1, longest + 1)
   return shares / shares.sum()
-
-
-def check_max_span_words(longest: int, length: int) -> None:
-  """Raises ConfigError unless spans of up to `longest` words fit the rows."""
-  if longest > length - 2:
-    raise ConfigError(
-      f"objective.max_span_words={longest} must be at most {length - 2}: "
-      f"rows of {length} tokens have no room for longer spans."
-    )
 
 
 def word_starts(

@@ -91,15 +91,6 @@ def count_to_mask(
   return jnp.array(table, jnp.int32)[num_tokens]
 
 
-def check_shares(mask_share: float, random_share: float) -> None:
-  """Raises ConfigError unless the shares add up to at most 1."""
-  if mask_share + random_share > 1 + 1e-9:
-    raise ConfigError(
-      f"objective.mask_share={mask_share} and random_share={random_share} must "
-      "add up to at most 1; other tokens are kept (0.8 and 0.1 in BERT)."
-    )
-
-
 class TokenTable(NamedTuple):
   """A distribution over tokens, exact to 2^-32."""
 
@@ -125,22 +116,6 @@ def token_table(counts: Array) -> TokenTable:
   # Python's integers, as cumulative * 2^32 may overflow 64 bits.
   boundaries = [(c << 32) // total for c in cumulative]
   return TokenTable(ids.astype(np.int32), np.array(boundaries, np.uint32))
-
-
-def random_token_table(
-  name: str, token_counts: Array, is_special: Bool[Array, " V"]
-) -> TokenTable:
-  """Returns the distribution of random tokens, without special ones.
-
-  It is "uniform", or "unigram", which has the token_counts [V] of the corpus.
-
-  Raises:
-    ConfigError: no token is left to draw.
-  """
-  counts = np.asarray(token_counts)
-  if name == "uniform":
-    counts = np.ones_like(counts)
-  return token_table(counts * ~np.asarray(is_special))
 
 
 def draw_tokens(

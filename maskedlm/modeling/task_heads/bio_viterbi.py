@@ -10,7 +10,7 @@ types.
 import jax
 import jax.numpy as jnp
 
-FORBIDDEN = -1e4
+from maskedlm.modeling.task_heads.crf import FORBIDDEN, best_path
 
 
 def viterbi_bio(scores, lengths):
@@ -49,12 +49,4 @@ def viterbi_bio(scores, lengths):
   first = scores[:, 0] + jnp.where(jnp.arange(T) > n, FORBIDDEN, 0.0)
   rest = jnp.moveaxis(scores[:, 1:], 1, 0), jnp.arange(1, W)
   best, came_from = jax.lax.scan(forward, first, rest)
-  last = jnp.argmax(best, axis=1).astype(jnp.int32)
-
-  def backward(tag, came_from):
-    previous = jnp.take_along_axis(came_from, tag[:, None], axis=1)[:, 0]
-    return previous, tag
-
-  first_tag, tags = jax.lax.scan(backward, last, came_from, reverse=True)
-  tags = jnp.concatenate([first_tag[None], tags]).T
-  return jnp.where(jnp.arange(W) < lengths[:, None], tags, 0)
+  return best_path(best, came_from, lengths)

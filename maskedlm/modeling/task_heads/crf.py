@@ -121,7 +121,7 @@ def viterbi(emissions, steps: TransitionScores, lengths):
 
   Arguments are as in log_partition.
   """
-  W, T = emissions.shape[1:]
+  T = emissions.shape[2]
 
   def forward(best, word):
     emission, index = word
@@ -136,17 +136,27 @@ def viterbi(emissions, steps: TransitionScores, lengths):
   best = emissions[:, 0] + steps.start
   best, came_from = jax.lax.scan(forward, best, _words_after_first(emissions))
   best = best + steps.end
-  last = jnp.argmax(best, axis=-1).astype(jnp.int32)
+  score = jnp.where(lengths > 0, jnp.max(best, axis=-1), 0.0)
+  return best_path(best, came_from, lengths), score
+
+
+def best_path(best, came_from, lengths):
+  """Returns the tags [B, W] int32 that lead to the best last ones, 0 beyond.
+
+  Args:
+    best: [B, T], the scores of the best paths to each last tag.
+    came_from: [W - 1, B, T] int32, the tag before each tag of the next word.
+    lengths: [B].
+  """
+  last = jnp.argmax(best, axis=1).astype(jnp.int32)
 
   def backward(tag, came_from):
     previous = jnp.take_along_axis(came_from, tag[:, None], axis=1)[:, 0]
     return previous, tag
 
   first, rest = jax.lax.scan(backward, last, came_from, reverse=True)
-  tags = jnp.concatenate([first[None], rest]).T  # [B, W].
-  real = jnp.arange(W) < lengths[:, None]
-  score = jnp.where(lengths > 0, jnp.max(best, axis=-1), 0.0)
-  return jnp.where(real, tags, 0), score
+  tags = jnp.concatenate([first[None], rest]).T
+  return jnp.where(jnp.arange(tags.shape[1]) < lengths[:, None], tags, 0)
 
 
 def marginals(emissions, steps: TransitionScores, lengths):
