@@ -19,7 +19,7 @@ from maskedlm.finetune.common import entity_metrics
 from maskedlm.finetune.spans import metrics as span_metrics
 from maskedlm.finetune.tagging import rows
 from maskedlm.modeling import masked_lm
-from maskedlm.modeling.losses import cross_entropy
+from maskedlm.modeling.losses import loss_and_accuracy
 from maskedlm.modeling.masking import tokens
 from maskedlm.modeling.task_heads import tag_scores
 from maskedlm.modeling.task_heads.tag_scores import first_subword_scores
@@ -157,7 +157,7 @@ def test_so_long_and_thanks_for_all_the_fish(tokenizer):
   probabilities[0, np.arange(3), ids[chosen]] = truth
   rest = (1 - np.array(truth) - 1e-9 * (len(WORDS) - 2))[None, :]
   probabilities[..., 0] = rest
-  total, count = cross_entropy(
+  (total, count), _ = loss_and_accuracy(
     jnp.log(jnp.asarray(probabilities)),
     jnp.asarray(ids[chosen])[None],
     weights=jnp.ones((1, 3)),

@@ -14,52 +14,6 @@ from maskedlm.modeling.layers import on_cpu
 UNSEEN = -1  # In place of the id of a label that the model doesn't have.
 
 
-def cross_entropy(
-  logits: Float[Array, "B *P V"],
-  labels: Int[Array, "B *P"],
-  *,
-  weights: Float[Array, "B *P"],
-) -> tuple[Float[jax.Array, " B"], Float[jax.Array, " B"]]:
-  """Returns each row's weighted sum of cross-entropies, and sum of weights.
-
-  These are -sum_i w_i log softmax(logits_i)[labels_i] and sum_i w_i, float32.
-
-  Args:
-    logits: of any float type. The ids that pad the vocabulary have -1e9: they
-      contribute nothing and receive no gradient.
-    weights: 0 for positions to ignore.
-
-  Two rows of two labels among four; the last label is ignored. Equal logits
-  cost log 4 = 1.386 nats:
-
-  >>> logits, labels = jnp.zeros([2, 2, 4]), jnp.array([[0, 3], [1, 0]])
-  >>> weights = jnp.array([[1.0, 1.0], [1.0, 0.0]])
-  >>> loss, weight = cross_entropy(logits, labels, weights=weights)
-  >>> [f"{x:.3f}" for x in loss], weight.tolist()
-  (['2.773', '1.386'], [2.0, 1.0])
-  """
-  reports.report(logits, weights)
-  return weighted_sum(loss_and_correct(logits, labels)[0], weights)
-
-
-def accuracy(
-  logits: Float[Array, "B *P V"],
-  labels: Int[Array, "B *P"],
-  *,
-  weights: Float[Array, "B *P"],
-) -> tuple[Float[jax.Array, " B"], Float[jax.Array, " B"]]:
-  """Returns (sum, weight) of how often the label has the largest logit.
-
-  >>> logits = jnp.eye(3)[None]  # Each token's own id is the likeliest.
-  >>> right, weight = accuracy(
-  ...   logits, jnp.array([[0, 1, 1]]), weights=jnp.array([[1.0, 0.0, 1.0]])
-  ... )
-  >>> right.tolist(), weight.tolist()
-  ([1.0], [2.0])
-  """
-  return weighted_sum(loss_and_correct(logits, labels)[1], weights)
-
-
 @jax.custom_vjp
 def loss_and_correct(
   logits: Float[Array, "*B V"], labels: Int[Array, "*B"]
@@ -107,8 +61,23 @@ def loss_and_accuracy(
 ):
   """Returns cross-entropy and accuracy as pairs (sum [B], weight [B]).
 
-  Labels of weight 0 are ignored entirely; UNSEEN adds nothing to the loss, and
-  is never right.
+  These are -sum_i w_i log softmax(logits_i)[labels_i], how often the label has
+  the largest logit, and sum_i w_i, float32.
+
+  Args:
+    logits: of any float type. The ids that pad the vocabulary have -1e9: they
+      contribute nothing and receive no gradient.
+    labels: UNSEEN adds nothing to the loss, and is never right.
+    weights: 0 for labels to ignore.
+
+  Two rows of two labels among four; the last label is ignored. Equal logits
+  cost log 4 = 1.386 nats, and the first of them counts as the largest:
+
+  >>> logits, labels = jnp.zeros([2, 2, 4]), jnp.array([[0, 3], [1, 0]])
+  >>> weights = jnp.array([[1.0, 1.0], [1.0, 0.0]])
+  >>> loss, right = loss_and_accuracy(logits, labels, weights=weights)
+  >>> [f"{x:.3f}" for x in loss[0]], loss[1].tolist(), right[0].tolist()
+  (['2.773', '1.386'], [2.0, 1.0], [1.0, 0.0])
   """
   reports.report(logits, weights)
   is_known = labels != UNSEEN

@@ -16,7 +16,8 @@ def test_gradient_is_probability_minus_label():
   weights = rng.random((5, 3), np.float32)
 
   def total(logits):
-    return losses.cross_entropy(logits, labels, weights=weights)[0].sum()
+    (loss, _), _ = losses.loss_and_accuracy(logits, labels, weights=weights)
+    return loss.sum()
 
   exp = np.exp(np.float64(logits))
   expected = exp / exp.sum(-1, keepdims=True) - np.eye(7)[labels]
@@ -61,7 +62,7 @@ def test_bfloat16_logits_are_summed_in_float32():
 
 def test_large_logits_and_bfloat16_stay_finite():
   logits = jnp.array([[1e4, -1e4, 0.0]], jnp.bfloat16)
-  total, weight = losses.cross_entropy(
+  (total, weight), _ = losses.loss_and_accuracy(
     logits, jnp.array([0]), weights=jnp.ones(1)
   )
   assert total == 0
@@ -70,19 +71,19 @@ def test_large_logits_and_bfloat16_stay_finite():
 
 def test_rows_without_predictions_are_zero():
   pairs = (jnp.ones((2, 3)), jnp.zeros(2, jnp.int32))
-  for measure in (losses.cross_entropy, losses.accuracy):
-    found = measure(*pairs, weights=jnp.zeros(2))
-    np.testing.assert_array_equal(found, np.zeros((2, 2)))
+  found = losses.loss_and_accuracy(*pairs, weights=jnp.zeros(2))
+  np.testing.assert_array_equal(found, np.zeros((2, 2, 2)))
 
 
 def test_sums_of_each_row_by_hand():
   logits = jnp.log(jnp.array([[[1, 3], [2, 2]], [[3, 1], [1, 3]]]) / 4)
   labels, weights = jnp.array([[0, 1], [0, 0]]), jnp.array([[1, 3], [0.5, 0]])
-  total, weight = losses.cross_entropy(logits, labels, weights=weights)
+  (total, weight), (correct, same) = losses.loss_and_accuracy(
+    logits, labels, weights=weights
+  )
   expected = [math.log(4) + 3 * math.log(2), 0.5 * math.log(4 / 3)]
   np.testing.assert_allclose(total, expected, rtol=1e-6)
-  assert weight.tolist() == [4, 0.5]
-  correct, _ = losses.accuracy(logits, labels, weights=weights)
+  assert weight.tolist() == same.tolist() == [4, 0.5]
   assert correct.tolist() == [0, 0.5]  # The first of equal logits wins.
 
 

@@ -39,7 +39,7 @@ from maskedlm.finetune.question_answering.rows import (
   make_rows,
 )
 from maskedlm.modeling.heads import sentence_vector
-from maskedlm.modeling.losses import accuracy, cross_entropy
+from maskedlm.modeling.losses import loss_and_accuracy
 from maskedlm.modeling.task_heads import ensemble
 from maskedlm.modeling.task_heads.answers import (
   MASKED,
@@ -156,8 +156,9 @@ class Reader(NamedTuple):
     terms, stats = [], {}
     scores = self._scores(params, batch, key, train)
     for name, score in zip(("start", "end"), scores, strict=True):
-      terms.append(cross_entropy(score, batch[name], weights=weights))
-      stats[f"{name}_accuracy"] = accuracy(score, batch[name], weights=weights)
+      found = loss_and_accuracy(score, batch[name], weights=weights)
+      terms.append(found[0])
+      stats[f"{name}_accuracy"] = found[1]
     (start, weight), (end, _) = terms
     return {"answer": ((start + end) / 2, weight)}, stats
 

@@ -22,7 +22,7 @@ from maskedlm.modeling.heads import (
   gather_positions,
   nsp_logits,
 )
-from maskedlm.modeling.losses import accuracy, cross_entropy
+from maskedlm.modeling.losses import loss_and_accuracy
 from maskedlm.modeling.masking import masking
 from maskedlm.modeling.masking.options import CorruptionOptions
 from maskedlm.pretraining import auto_pack, frame
@@ -101,8 +101,7 @@ def loss(
   terms, metrics = masked_lm.loss(cfg, params, batch, hidden)
   texts, labels, weights = _pairs(hidden, batch)
   logits = nsp_logits(cfg, params, texts).reshape(*labels.shape, -1)
-  nsp = cross_entropy(logits, labels, weights=weights)
-  correct = accuracy(logits, labels, weights=weights)
+  nsp, correct = loss_and_accuracy(logits, labels, weights=weights)
   return (
     {**terms, "nsp": nsp},
     {**metrics, "nsp_loss": nsp, "nsp_accuracy": correct},

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from helpers import encoder_reference
-from maskedlm.modeling.losses import cross_entropy
+from maskedlm.modeling.losses import loss_and_accuracy
 from maskedlm.modeling.task_heads import span_vectors
 from maskedlm.modeling.task_heads.span_vectors import (
   SpanHead,
@@ -180,9 +180,10 @@ def test_gradient_is_that_of_given_spans(name, hidden, batch):
   labels = np.random.default_rng(0).integers(0, T, (WIDEST, B, L))
 
   def add(carry, labels, logits, scored):
-    total, weight = totals(
-      cross_entropy(logits, labels, weights=scored.astype(jnp.float32))
+    loss, _ = loss_and_accuracy(
+      logits, labels, weights=scored.astype(jnp.float32)
     )
+    total, weight = totals(loss)
     return (carry[0] + total, carry[1] + weight), None
 
   @jax.jit
@@ -222,7 +223,8 @@ def test_gradient_is_that_of_given_spans(name, hidden, batch):
       )
       gold = np.array([[labels[k, b, w] for k, w in mine]])
       ones = np.ones(gold.shape)
-      total += cross_entropy(logits, gold, weights=ones)[0].sum()
+      (loss, _), _ = loss_and_accuracy(logits, gold, weights=ones)
+      total += loss.sum()
     return total / len(places)
 
   value, grads = scanned((params, hidden))
@@ -295,7 +297,7 @@ def test_memory_does_not_grow_with_the_widest_span(name):
 
   def step(params, x, batch, labels, *, max_words):
     def add(total, labels, logits, scored):
-      loss, _ = cross_entropy(
+      (loss, _), _ = loss_and_accuracy(
         logits, labels, weights=scored.astype(jnp.float32)
       )
       return total + loss.sum(), None
