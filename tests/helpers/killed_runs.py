@@ -1,30 +1,34 @@
-"""Pretrains in this process, until it is killed or ends."""
+"""Pretrains in this process, and makes what a killed run leaves."""
+
+import shutil
 
 import jax
 import pytest
 
 from maskedlm import in_python
 from maskedlm.training import progress
+from maskedlm.training.checkpoints import files
 
 
-def train(config, folder, *, killed_before=-1):
-  """Runs a config; returns the state and the metrics of its last save.
-
-  With killed_before, it is killed as it begins that step, counted from 0.
-  """
-  saved, advance, save = [], progress.Progress.advance, progress.Progress.save
-
-  def stopping(self, rows):
-    if self.step == killed_before:
-      raise KeyboardInterrupt
-    return advance(self, rows)
+def train(config, folder):
+  """Runs a config; returns the state and the metrics of its last save."""
+  saved, save = [], progress.Progress.save
 
   def recording(self, heldout, **options):
     saved.append((jax.device_get(self.state), heldout))
     save(self, heldout, **options)
 
   with pytest.MonkeyPatch.context() as patched:
-    patched.setattr(progress.Progress, "advance", stopping)
     patched.setattr(progress.Progress, "save", recording)
     assert in_python.run_pretraining(config, folder)
   return saved[-1]
+
+
+def killed_after(step, folder, copy):
+  """Copies a run as if it had been killed after a step, which it saved."""
+  shutil.copytree(folder, copy)
+  steps = files.complete_steps(copy / "checkpoints")
+  assert step in steps
+  for later in (x for x in steps if x > step):
+    shutil.rmtree(copy / "checkpoints" / str(later))
+  return copy

@@ -43,8 +43,11 @@ def module(**changes):
 
 
 @functools.partial(jax.jit, static_argnames=("dtype", "dropout"))
-def apply(params, x, segment_ids=SEGMENT_IDS, **changes):
-  return module(**changes).apply(params, x, segment_ids, train=False)
+def apply(params, x, segment_ids=SEGMENT_IDS, key=None, **changes):
+  """Returns the outputs, those of training if there is a key."""
+  rngs = {} if key is None else {"dropout": key}
+  train = key is not None
+  return module(**changes).apply(params, x, segment_ids, train=train, rngs=rngs)
 
 
 def make_peer(params):
@@ -128,7 +131,5 @@ def test_bfloat16_is_near(made):
 def test_dropout_only_in_training(made):
   x, params = made
   np.testing.assert_array_equal(apply(params, x, dropout=0.5), apply(params, x))
-  half = module(dropout=0.5)
-  rngs = {"dropout": jax.random.key(1)}
-  dropped = half.apply(params, x, SEGMENT_IDS, train=True, rngs=rngs)
+  dropped = apply(params, x, key=jax.random.key(1), dropout=0.5)
   assert np.abs(dropped - apply(params, x)).max() > 0.01

@@ -6,13 +6,13 @@ import jax
 import numpy as np
 import pytest
 
-from helpers.killed_runs import train
+from helpers.killed_runs import killed_after, train
 from maskedlm.config import defaults, overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.pretraining import objectives, run
 from maskedlm.pretraining.config import split
 from maskedlm.pretraining.initial import init_from
-from maskedlm.training.checkpoints import files, load
+from maskedlm.training.checkpoints import load
 
 pytestmark = pytest.mark.usefixtures("on_one")
 
@@ -72,18 +72,11 @@ def test_both_heldout_losses_are_logged_throughout(whole):
   assert result["heldout_lm_loss"] and result["heldout_mlm_loss"]
 
 
-def train_with_kills(config, folder):
-  """Kills a run in each of two parts; returns what `train` does of its end."""
-  for step in (3, 5):
-    with pytest.raises(KeyboardInterrupt):
-      train(config, folder, killed_before=step)
-    assert max(files.complete_steps(folder / "checkpoints")) == step - 1
-  return train(config, folder)
-
-
-def test_kills_change_nothing(tiny, whole, tmp_path):
-  _, state, heldout = whole
-  resumed, same = train_with_kills(make_config(tiny), tmp_path)
+@pytest.mark.parametrize("step", [2, 4])
+def test_a_kill_in_either_phase_changes_nothing(tiny, whole, tmp_path, step):
+  folder, state, heldout = whole
+  killed = killed_after(step, folder, tmp_path / "killed")
+  resumed, same = train(make_config(tiny), killed)
   jax.tree.map(np.testing.assert_array_equal, resumed, state)
   assert resumed.step == 7 and heldout == same
 
@@ -134,8 +127,8 @@ def test_options_that_both_objectives_have_are_kept():
   assert second.config.objective.mask_rate == 0.3
 
 
-def test_kills_as_the_weights_of_masks_change_change_nothing(tiny, tmp_path):
-  """They change at steps 3 and 6; steps 2, 4 and 6 are saved."""
+def test_a_kill_as_the_weights_of_masks_change_changes_nothing(tiny, tmp_path):
+  """They change at steps 3 and 6; step 4 has weights, and counts since 3."""
   config = make_config(tiny)
   config.phases = ()
   config.objective = objectives.default_section("roberta")
@@ -146,6 +139,7 @@ def test_kills_as_the_weights_of_masks_change_change_nothing(tiny, tmp_path):
   # The seventh step's: 8 rows of 24 tokens.
   seen = whole.carried["right"].sum() + whole.carried["wrong"].sum()
   assert 40 < seen <= 8 * 10
-  resumed, same = train_with_kills(config, tmp_path / "killed")
+  killed = killed_after(4, tmp_path / "whole", tmp_path / "killed")
+  resumed, same = train(config, killed)
   jax.tree.map(np.testing.assert_array_equal, resumed, whole)
   assert heldout == same

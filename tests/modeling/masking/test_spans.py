@@ -194,7 +194,7 @@ def draw_spans(rng, sizes, budget):
 
 
 def test_spans_have_the_distribution_of_the_loop():
-  N, M = 20_000, 4_000
+  N, M = 10_000, 2_000
   sizes, rate = [1, 2, 1, 1, 3, 1, 2, 1] * 5, 0.3
   ids, segments = rows_of(sizes, sum(sizes) + 5)
   P = math.ceil(rate * sum(sizes))

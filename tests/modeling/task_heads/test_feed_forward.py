@@ -50,6 +50,7 @@ def test_ffn_drops_out_at_random():
   params = head.init(jax.random.key(0), x, train=False)["params"]
   params = reference.randomise(params)
 
+  @jax.jit
   def run(key):
     rngs = {"dropout": jax.random.key(key)}
     return head.apply({"params": params}, x, train=True, rngs=rngs)
@@ -62,6 +63,11 @@ def test_dropout_applies_to_both_layers():
   head = FeedForward(cfg, 1, 1)
   params = head.init(jax.random.key(0), x, train=False)["params"]
 
+  @jax.jit
+  def score_rows(params):
+    rngs = {"dropout": jax.random.key(1)}
+    return head.apply({"params": params}, x, train=True, rngs=rngs)
+
   def count_scores(kernel):  # Different scores of 64 equal rows.
     hidden = params["hidden_dense"]
     hidden = {"kernel": 0 * hidden["kernel"], "bias": 0 * hidden["bias"] + 1}
@@ -69,10 +75,7 @@ def test_dropout_applies_to_both_layers():
     score = params["score_dense"]
     score = {**score, "kernel": (0 * score["kernel"]).at[0, 0].set(1)}
     chosen = {"hidden_dense": hidden, "score_dense": score}
-    rngs = {"dropout": jax.random.key(1)}
-    return len(
-      np.unique(head.apply({"params": chosen}, x, train=True, rngs=rngs))
-    )
+    return len(np.unique(score_rows(chosen)))
 
   # The unit is dropped or not; if it reads the input, that may be dropped too:
   # 0, act(1) and act(1 + 2 * 3), doubled.
