@@ -7,7 +7,6 @@ import pytest
 
 import maskedlm
 from helpers import untrained
-from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import predict
 from maskedlm.finetune.common import cut_texts
@@ -49,7 +48,7 @@ def text(workdir):
   return made
 
 
-def test_a_longer_row_reads_the_whole_text(workdir, text, capsys):
+def test_a_longer_row_reads_the_whole_text(workdir, text, capsys, verb):
   """With --length, the part that was cut changes the prediction."""
   short = maskedlm.load(workdir)
   (cut,) = short.predict([text])
@@ -63,29 +62,26 @@ def test_a_longer_row_reads_the_whole_text(workdir, text, capsys):
   assert capsys.readouterr().err == ""
   found, other = (list(x["probabilities"].values()) for x in (whole, cut))
   assert np.abs(np.subtract(found, other)).max() > 1e-4
-  argv = ["predict", "--json", "--checkpoint", str(workdir), "--length", "40"]
-  assert main.main([*argv, text]) == 0
-  printed = json.loads(capsys.readouterr().out)
+  argv = ["predict", "--json", "--checkpoint", workdir, "--length", "40"]
+  printed = json.loads(verb(*argv, text).out)
   assert printed["probabilities"] == pytest.approx(whole["probabilities"])
 
 
-def test_one_line_for_a_whole_file(workdir, text, tmp_path, capsys):
+def test_one_line_for_a_whole_file(workdir, text, tmp_path, verb):
   path = tmp_path / "lines.txt"
   path.write_text(f"{text}\nthe cat\n" * 150 + f"{text} {text}\n")
-  argv = ["predict", "--checkpoint", str(workdir), "--input", str(path)]
-  assert main.main(argv) == 0
-  out, err = capsys.readouterr()
+  out, err = verb("predict", "--checkpoint", workdir, "--input", path)
   assert len(out.splitlines()) == 301
   (line,) = err.splitlines()
   assert "151 examples were cut to 32 tokens (the longest has 78)" in line
 
 
 @pytest.mark.parametrize("length", [7, 49])
-def test_a_length_that_the_encoder_lacks(workdir, length):
+def test_a_length_that_the_encoder_lacks(workdir, length, verb):
   with pytest.raises(ConfigError, match=f"length={length}: expected 8 to 48"):
     maskedlm.load(workdir, length=length)
-  argv = ["predict", "--checkpoint", str(workdir), f"--length={length}", "a"]
-  assert main.main(argv) == 2
+  argv = ["predict", "--checkpoint", workdir, f"--length={length}", "a"]
+  verb(*argv, expect=2)
 
 
 def test_texts_embedded_in_windows_are_reported(workdir, text, capsys):

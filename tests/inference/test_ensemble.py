@@ -6,7 +6,6 @@ import pytest
 
 import maskedlm
 from helpers import untrained
-from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError
 from maskedlm.inference import ensemble
 
@@ -21,7 +20,7 @@ def moods(tmp_path_factory):
   return [str(folder / "checkpoints" / step) for step in ("1", "2")]
 
 
-def test_probabilities_are_the_mean_of_the_members(moods, tmp_path, capsys):
+def test_probabilities_are_the_mean_of_the_members(moods, tmp_path, verb):
   texts = ["the red book", "a cat"]
   single = [maskedlm.load(path).predict(texts) for path in moods]
   found = maskedlm.load_ensemble(moods).predict(texts)
@@ -30,22 +29,18 @@ def test_probabilities_are_the_mean_of_the_members(moods, tmp_path, capsys):
       mean = (a["probabilities"][label] + b["probabilities"][label]) / 2
       assert both["probabilities"][label] == pytest.approx(mean, abs=1e-6)
     assert both["probabilities"][both["label"]] == both["probability"]
-  capsys.readouterr()
   argv = ["--checkpoint", ", ".join(moods)]
-  assert main.main(["predict", *argv, "--json", *texts]) == 0
-  shown = capsys.readouterr().out.splitlines()
+  shown = verb("predict", *argv, "--json", *texts).out.splitlines()
   assert list(map(json.loads, shown)) == found
   data = tmp_path / "dev.tsv"
   labels = [prediction["label"] for prediction in found]
   lines = [f"{t}\t{x}" for t, x in zip(texts, labels, strict=True)]
   data.write_text("\n".join(["text\tlabel", *lines, "a dog\tso so", ""]))
-  argv = ["evaluate", *argv, "--data", str(data)]
-  assert main.main([*argv, "--json"]) == 0
-  result = json.loads(capsys.readouterr().out)
+  argv = ["evaluate", *argv, "--data", data]
+  result = json.loads(verb(*argv, "--json").out)
   assert result["checkpoints"] == moods and result["examples"] == 3
   assert result["accuracy"] >= 2 / 3
-  assert main.main(argv) == 0
-  assert f"mean of 2 checkpoints: {', '.join(moods)}" in capsys.readouterr().out
+  assert f"mean of 2 checkpoints: {', '.join(moods)}" in verb(*argv).out
 
 
 def test_thresholds_are_the_means(tmp_path):
@@ -91,11 +86,10 @@ def different(moods, tmp_path_factory):
     ("pretrained", "not fine-tuned"),
   ],
 )
-def test_a_difference_is_one_line(name, said, moods, different, capsys):
+def test_a_difference_is_one_line(name, said, moods, different, verb):
   other = str(different / name)
-  capsys.readouterr()
-  assert main.main(["predict", "--checkpoint", f"{moods[0]},{other}", "a"]) == 2
-  error = capsys.readouterr().err
+  both = f"{moods[0]},{other}"
+  error = verb("predict", "--checkpoint", both, "a", expect=2).err
   assert said in error and error.count("\n") == 1
   assert moods[0] in error and other in error
   with pytest.raises(ConfigError, match=said.partition(":")[0]):

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import maskedlm
-from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.data.labelled.formats import beir, passages
 from maskedlm.inference import bm25, mining
@@ -70,24 +69,22 @@ def test_right_passages_of_all_copies_of_a_query(tmp_path):
   assert found.left_out == [{0, 1}, {0, 1}, {2}]
 
 
-def test_columns_of_other_names(tmp_path, capsys):
+def test_columns_of_other_names(tmp_path, verb):
   path = tmp_path / "x.csv"
   path.write_text("ask,reply,score\nred cat,a red cat,0.5\nmat,a cat,0.7\n")
   argv = ["mine", f"--data={path}", "--bm25", f"--out={tmp_path / 'o.jsonl'}"]
-  assert main.main(argv) == 2
+  verb(*argv, expect=2)
   names = {"query": "ask", "passage": "reply", "label": "none"}
   argv += [f"--config.task.{n}={x}" for n, x in names.items()]
   if importlib.util.find_spec("bm25s"):
-    assert main.main(argv) == 0
+    verb(*argv)
     (row,) = map(json.loads, (tmp_path / "o.jsonl").read_text().splitlines())
     assert (row["passage"], row["negatives"]) == ("a red cat", ["a cat"])
-  capsys.readouterr()
   for more, message in (
-    (["--config.task.pool=cls"], "--config.task.pool: only options that say"),
-    (["--config.data.length=9"], "expected --config.task.NAME=VALUE"),
+    ("--config.task.pool=cls", "--config.task.pool: only options that say"),
+    ("--config.data.length=9", "expected --config.task.NAME=VALUE"),
   ):
-    assert main.main([*argv, *more]) == 2
-    assert message in capsys.readouterr().err
+    assert message in verb(*argv, more, expect=2).err
   with pytest.raises(ConfigError, match="query=ask has no effect on beir:x"):
     mining.mine("beir:x", "none", overrides=["--config.task.query=ask"])
   path.write_text("query,passage\n,a red cat\n")
@@ -207,32 +204,29 @@ def test_a_teacher_decides_and_is_written(data, monkeypatch):
   assert (counts["too_near"], counts["without"]) == (3 + 2, 1)
 
 
-def test_the_verb_writes_what_retrieval_reads(data, encoder, tmp_path, capsys):
+def test_the_verb_writes_what_retrieval_reads(data, encoder, tmp_path, verb):
   out = tmp_path / "mined.jsonl"
-  argv = ["mine", "--data", data, "--checkpoint", encoder, "--out", str(out)]
+  argv = ["mine", "--data", data, "--checkpoint", encoder, "--out", out]
   argv += ["--margin", "0", "--ranks", "1:9"]
-  assert main.main([*argv, "--json"]) == 0
-  counts = json.loads(capsys.readouterr().out)
+  counts = json.loads(verb(*argv, "--json").out)
   rows = [json.loads(line) for line in out.read_text().splitlines()]
   assert counts["rows"] == len(rows) > 0
-  assert main.main(argv) == 0
-  assert f": {len(rows)} row" in capsys.readouterr().out
+  assert f": {len(rows)} row" in verb(*argv).out
   examples = passages.read_examples(str(out), passages.Columns(label="none"))
   assert [(x.query, *x.passages) for x in examples] == [
     (row["query"], row["passage"], *row["negatives"]) for row in rows
   ]
 
 
-def test_wrong_ways_to_mine(data, tmp_path, capsys):
-  out = ["--out", str(tmp_path / "x.jsonl")]
+def test_wrong_ways_to_mine(data, tmp_path, verb):
+  out = ["--out", tmp_path / "x.jsonl"]
   for argv, message in (
     ([], "give --checkpoint, --bm25 or both: they rank."),
     (["--bm25", "--ranks", "9:5"], "ranks=9:5: expected FIRST:LAST"),
     (["--bm25", "--ranks", "40:50"], "no query has a negative at the ranks 40"),
   ):
-    assert main.main(["mine", "--data", data, *argv, *out]) == 2
-    error = capsys.readouterr().err.strip()
-    assert message in error.splitlines()[-1], error
+    error = verb("mine", "--data", data, *argv, *out, expect=2).err
+    assert message in error.strip().splitlines()[-1], error
     assert not (tmp_path / "x.jsonl").exists()
   with pytest.raises(ConfigError, match="they rank"):
     mining.mine(data)

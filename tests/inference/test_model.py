@@ -10,7 +10,6 @@ import pytest
 import maskedlm
 from helpers.repository import ROOT
 from helpers.untrained import D, H, N
-from maskedlm.cli import main
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 TEXTS = ["The cat sat on the mat.", " \t", "she sold a red book to the man"]
@@ -76,7 +75,7 @@ def test_tokenize(model):
   assert special.word_ids.tolist() == [0, 1, 2]
 
 
-def run_embed(workdir, tmp_path, *options):
+def run_embed(verb, workdir, tmp_path, *options):
   """Returns the vectors that `maskedlm embed` writes for TEXTS, and their
   texts.
   """
@@ -84,30 +83,30 @@ def run_embed(workdir, tmp_path, *options):
   lines.write_text("".join(json.dumps({"text": t}) + "\n" for t in TEXTS))
   out = tmp_path / "v.npz"
   argv = ("--checkpoint", workdir, "--input", lines, "--out", out, *options)
-  assert main.main(["embed", *map(str, argv)]) == 0
+  verb("embed", *argv)
   with np.load(out) as file:
     return file["vectors"], file["text_lines"][file["texts"]] - 1
 
 
-def test_rows_of_encode_are_tokens(model, workdir, tmp_path):
+def test_rows_of_encode_are_tokens(model, workdir, tmp_path, verb):
   made = model.encode(TEXTS)
   counts = [len(model.tokenize(text).ids) for text in TEXTS]
   assert [x.shape for x in made] == [(n, D) for n in counts]
   assert counts[1] == 0 and made[0].dtype == np.float32
   for x, y in zip(made, model.encode(text for text in TEXTS), strict=True):
     np.testing.assert_array_equal(x, y)
-  expected, texts = run_embed(workdir, tmp_path)
+  expected, texts = run_embed(verb, workdir, tmp_path)
   for i, x in enumerate(made):
     np.testing.assert_allclose(x, expected[texts == i], **CLOSE)
   # The vectors are contextual: with less text to the right they differ.
   assert np.abs(model.encode(["The cat"])[0] - made[0][:2]).max() > 1e-2
 
 
-def test_embed_has_a_row_for_each_text(model, workdir, tmp_path):
+def test_embed_has_a_row_for_each_text(model, workdir, tmp_path, verb):
   texts = [TEXTS[0], TEXTS[2]]
   made = model.embed(texts)
   assert made.shape == (2, D) and made.dtype == np.float32
-  expected, rows = run_embed(workdir, tmp_path, "--unit=sentence")
+  expected, rows = run_embed(verb, workdir, tmp_path, "--unit=sentence")
   where = [np.flatnonzero(rows == i)[0] for i in (0, 2)]
   np.testing.assert_allclose(made, expected[where], **CLOSE)
   np.testing.assert_allclose(model.embed(texts[1:])[0], made[1], **CLOSE)
@@ -125,11 +124,10 @@ def test_no_texts_give_no_vectors(model):
 # Masks and predictions.
 
 
-def test_fill_mask_equals_the_verb(model, workdir, capsys):
+def test_fill_mask_equals_the_verb(model, workdir, verb):
   made = model.fill_mask(MASKED, top=4)
   argv = ("--checkpoint", workdir, "--top_k", 4, "--json", MASKED)
-  assert main.main(["fill-mask", *map(str, argv)]) == 0
-  printed = json.loads(capsys.readouterr().out)["masks"]
+  printed = json.loads(verb("fill-mask", *argv).out)["masks"]
   assert [[word for word, _ in mask] for mask in made] == [
     [candidate["token"] for candidate in mask] for mask in printed
   ]
@@ -168,12 +166,11 @@ def test_candidates_are_a_distribution(model):
   assert len(model.fill_mask("the [MASK]")[0]) == 5
 
 
-def test_predict_equals_the_verb(tagger, tagged, capsys):
+def test_predict_equals_the_verb(tagger, tagged, verb):
   lines = ["The cat sat.", '{"tokens": ["a", "red", "book"]}']
   made = tagger.predict([lines[0], json.loads(lines[1])])
-  argv = ("--checkpoint", tagged, "--json", *lines)
-  assert main.main(["predict", *map(str, argv)]) == 0
-  printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+  shown = verb("predict", "--checkpoint", tagged, "--json", *lines).out
+  printed = [json.loads(line) for line in shown.splitlines()]
   assert made == printed
   assert [len(p["tags"]) for p in made] == [4, 3]
   assert tagger.predict(lines, batch_size=1)[1]["tags"] == made[1]["tags"]

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from helpers import untrained
-from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.labelled.formats import beir
 from maskedlm.inference import mining, reranking
@@ -68,24 +67,23 @@ def test_bm25s_first_stage(collection):
   assert [*rank(9)["q"]] == ["c", "a", "b"]
 
 
-def test_evaluate_ranks_anew(reranker, encoder, collection, tmp_path, capsys):
+def test_evaluate_ranks_anew(reranker, encoder, collection, tmp_path, verb):
   pytest.importorskip("bm25s")
   model, out = reranking.open_reranker(reranker), tmp_path / "run.txt"
   argv = ["evaluate", "--data", collection, "--json", "--out", str(out)]
 
   def evaluate(*more):
-    assert main.main([*argv, *more]) == 0
+    values = json.loads(verb(*argv, *more).out)
     lines = [x.split() for x in out.read_text().splitlines()]
     for query, _, name, _, value, _ in lines:
       wanted = score(model, QUERIES[query], name)
       assert float(value) == pytest.approx(wanted, abs=1e-5)
-    return len(lines), json.loads(capsys.readouterr().out)
+    return len(lines), values
 
   count, both = evaluate("--checkpoint", encoder, "--reranker", reranker)
   assert count == 8 and both["queries"] == 2
   # What was ranked first is measured beside it.
-  assert main.main([*argv[:4], "--checkpoint", encoder]) == 0
-  alone = json.loads(capsys.readouterr().out)
+  alone = json.loads(verb(*argv[:4], "--checkpoint", encoder).out)
   assert both["rankings"]["vectors"] == alone["rankings"]["vectors"]
   assert {x: alone[x] for x in both if x in alone["rankings"]["vectors"]} == (
     alone["rankings"]["vectors"]
@@ -94,38 +92,31 @@ def test_evaluate_ranks_anew(reranker, encoder, collection, tmp_path, capsys):
   assert [*both["rankings"]] == [*alone["rankings"], "reranked", "joined"]
   count, _ = evaluate("--checkpoint", reranker)
   assert count == 3 + 1  # Of BM25, what shares a word.
-  assert main.main([*argv[:3], "--checkpoint", reranker]) == 0
-  head, names, *rows = capsys.readouterr().out.splitlines()
+  shown = verb(*argv[:3], "--checkpoint", reranker).out
+  head, names, *rows = shown.splitlines()
   assert head.endswith(": 2 queries, 4 passages")
   assert names.split() == ["BM25", "reranked", "joined"]
   assert {len(row.split()) for row in rows} == {4}
-  assert (
-    main.main([*argv, "--checkpoint", reranker, "--reranker", reranker]) == 2
-  )
-  assert "is one; give one" in capsys.readouterr().err
+  both = "--checkpoint", reranker, "--reranker", reranker
+  assert "is one; give one" in verb(*argv, *both, expect=2).err
 
 
-def test_search_orders_hits_by_the_reranker(
-  reranker, encoder, tmp_path, capsys
-):
+def test_search_orders_hits_by_the_reranker(reranker, encoder, tmp_path, verb):
   (tmp_path / "t.txt").write_text("\n".join(PASSAGES.values()) + "\n")
-  npz = str(tmp_path / "v.npz")
+  npz = tmp_path / "v.npz"
   argv = ["embed", "--checkpoint", encoder, "--unit", "sentence"]
-  assert main.main([*argv, "--input", f"{tmp_path}/t.txt", "--out", npz]) == 0
+  verb(*argv, "--input", tmp_path / "t.txt", "--out", npz)
   model, query = reranking.open_reranker(reranker), "where is the cat"
   own = {PASSAGES[p]: score(model, query, p) for p in PASSAGES}
   expected = sorted(own, key=lambda text: -own[text])[:3]
   argv = ["vectors", "search", "--checkpoint", encoder, "--vectors", npz]
   argv += ["--reranker", reranker, "--top_k", "3", query]
-  capsys.readouterr()
-  assert main.main([*argv, "--json"]) == 0
-  hits = json.loads(capsys.readouterr().out)["nearest"]
+  hits = json.loads(verb(*argv, "--json").out)["nearest"]
   assert [hit["text"] for hit in hits] == expected
   np.testing.assert_allclose(
     [hit["score"] for hit in hits], [own[x] for x in expected], atol=1e-5
   )
-  assert main.main(argv) == 0
-  lines = capsys.readouterr().out.splitlines()[1:]
+  lines = verb(*argv).out.splitlines()[1:]
   assert [x.split("  ")[1] for x in lines] == [
     f"{own[x]:.3f}" for x in expected
   ]

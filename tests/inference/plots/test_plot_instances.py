@@ -5,7 +5,6 @@ import re
 
 import numpy as np
 
-from maskedlm.cli import main
 from maskedlm.data.labelled.text_lines import Text
 from maskedlm.inference.plots import html_page, instances
 from maskedlm.inference.plots.scatter import Group, Point, Scatter
@@ -51,16 +50,15 @@ def test_the_page_loads_nothing_and_runs_no_text():
   assert "default-src 'none'" in html
 
 
-def test_the_verb(workdir, text, tmp_path, size, capsys, verb):
+def test_the_verb(workdir, text, tmp_path, size, verb):
   out, html = tmp_path / "house.png", tmp_path / "house.html"
   text.write_text(f"{text.read_text()}\n{EVIL}\n")
   other = tmp_path / "de.txt"
   other.write_text("ein house , the HOUSE und mehr\n")
   command = ["plot", "instances", f"--checkpoint={workdir}", "--word", "House"]
   files = [f"--out={out}", f"--html={html}"]
-  assert main.main([*command, "--data", str(text), str(other), *files]) == 0
   title = "9 instances of “House”"
-  assert capsys.readouterr().out.splitlines() == [
+  assert verb(*command, "--data", text, other, *files).out.splitlines() == [
     f"{out}: {title}",
     f"{html}: {title}",
     "      7  en",
@@ -77,11 +75,11 @@ def test_the_verb(workdir, text, tmp_path, size, capsys, verb):
   assert any(p[3].startswith(" </script><script>") for p in points)
   # The page is reproducible, whatever other outputs are written.
   before = html.read_text()
-  assert main.main([*command, "--data", str(text), str(other), files[1]]) == 0
+  verb(*command, "--data", text, other, files[1])
   assert html.read_text() == before
 
 
-def test_texts_by_their_labels(workdir, tmp_path, capsys, verb):
+def test_texts_by_their_labels(workdir, tmp_path, verb):
   """A table's rows have labels; the lines of a text have their file's name."""
   table, lines = tmp_path / "a.tsv", tmp_path / "en.txt"
   rows = ["text\tlabel", "the old house\tgood", "a house\tbad", "the\tgood"]
@@ -89,10 +87,9 @@ def test_texts_by_their_labels(workdir, tmp_path, capsys, verb):
   lines.write_text("a house ran\nthe old\n")
   out, html = tmp_path / "v.png", tmp_path / "v.html"
   argv = ["plot", "vectors", f"--checkpoint={workdir}", f"--out={out}"]
-  argv += [f"--html={html}", "--data", str(table), str(lines)]
-  assert main.main(argv) == 0
+  argv += [f"--html={html}", "--data", table, lines]
   title = "5 texts"
-  assert capsys.readouterr().out.splitlines() == [
+  assert verb(*argv).out.splitlines() == [
     f"{out}: {title}",
     f"{html}: {title}",
     "      2  good",

@@ -2,7 +2,6 @@
 
 import json
 
-from maskedlm.cli import main
 from maskedlm.inference.plots import isotropy
 
 
@@ -29,19 +28,16 @@ def test_read_table(tmp_path):
   )
 
 
-def test_the_verb(workdir, text, tmp_path, size, capsys, verb):
+def test_the_verb(workdir, text, tmp_path, size, verb):
   made = tmp_path / "tiny.json"
   measured = ["isotropy", f"--checkpoint={workdir}", f"--input={text}"]
-  assert main.main([*measured, f"--out={made}"]) == 0
-  capsys.readouterr()
+  verb(*measured, f"--out={made}")
   out = tmp_path / "isotropy.png"
-  assert (
-    verb("plot", "isotropy", str(made), f"--out={out}").out == f"{out}: tiny\n"
-  )
+  shown = verb("plot", "isotropy", made, f"--out={out}").out
+  assert shown == f"{out}: tiny\n"
   narrow, height = size(out)
   other = table(tmp_path / "other.json")
-  both = [str(made), str(other)]
-  assert main.main(["plot", "isotropy", *both, f"--out={out}"]) == 0
+  verb("plot", "isotropy", made, other, f"--out={out}")
   # A second measure adds a panel; a second table a line in the legend.
   assert size(out)[0] == narrow + round(150 * (4.6 + 0.8))
   assert size(out)[1] - height in (25, 26)

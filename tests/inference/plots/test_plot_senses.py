@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from maskedlm.cli import main
 from maskedlm.inference.plots import senses as placing
 from maskedlm.inference.vectors import vectors
 from maskedlm.inference.word_senses import senses
@@ -81,23 +80,22 @@ def test_senses_by_hand(made):
   ]
 
 
-def test_the_verb(made, workdir, tmp_path, capsys, verb):
+def test_the_verb(made, workdir, tmp_path, verb):
   path = tmp_path / "senses.npz"
   senses.save_senses(path, made[3])
   command = ["plot", "senses", f"--checkpoint={workdir}", f"--senses={path}"]
   out, html = f"{tmp_path}/a.png", f"{tmp_path}/a.html"
   more = ["--top_k=2", f"--out={out}", f"--html={html}"]
-  assert main.main([*command, *more, "a *house*"]) == 0
   title = "“house” and its nearest 2 of 3 senses"
-  shown = capsys.readouterr().out.splitlines()
+  shown = verb(*command, *more, "a *house*").out.splitlines()
   assert shown[:2] == [f"{out}: {title}", f"{html}: {title}"]
   assert len(shown) == 4 and "cosine" in shown[2]
   assert (tmp_path / "a.png").stat().st_size > 9_000
   page = (tmp_path / "a.html").read_text()
   assert title in page and "(1)" not in page
   row = f"{tmp_path}/row.png"
-  assert main.main([*command, f"--out={row}", "a house sat"]) == 0
-  first, *marks = capsys.readouterr().out.splitlines()
+  shown = verb(*command, f"--out={row}", "a house sat").out
+  first, *marks = shown.splitlines()
   assert first == f"{row}: 1 of 3 words have a sense"
   assert [line.split(":")[0] for line in marks] == ["  house"]
   for options, message in (

@@ -90,7 +90,7 @@ def embed(made, name, *options):
 
 
 @pytest.mark.parametrize("kind", codes.KINDS)
-def test_the_verbs(made, kind, capsys):
+def test_the_verbs(made, kind, verb):
   path = embed(made, f"{kind}.npz", f"--codes={kind}")
   plain = embed(made, "plain.npz")
   stored = np.load(path)
@@ -103,9 +103,8 @@ def test_the_verbs(made, kind, capsys):
   answers = []
   for vectors in plain, path:
     for more in ([], ["--candidates=0"])[: 1 + (vectors == path)]:
-      capsys.readouterr()
-      assert main.main([*argv, f"--vectors={vectors}", *more]) == 0
-      answers.append(json.loads(capsys.readouterr().out))
+      shown = verb(*argv, f"--vectors={vectors}", *more).out
+      answers.append(json.loads(shown))
   # Sums are in another order where the vectors are mapped, or are a few.
   cosines = [[x.pop("cosine") for x in each["nearest"]] for each in answers]
   np.testing.assert_allclose(cosines[1:], [cosines[0]] * 2, rtol=1e-6)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from helpers import finetune_runs
-from maskedlm.cli import main
 from maskedlm.data.labelled.formats.texts import Example
 from maskedlm.inference.vectors import (
   isotropy,
@@ -139,7 +138,7 @@ def test_read_pairs(tmp_path):
   assert found == [('A "b.', "C d.", 3.8), ("E", "F", 0.0)]
 
 
-def test_the_verb(workdir, tmp_path, capsys, verb):
+def test_the_verb(workdir, tmp_path, verb):
   text, sts = tmp_path / "text.txt", tmp_path / "dev.tsv"
   text.write_text("\n".join(finetune_runs.TEXTS))
   rows = [
@@ -162,6 +161,4 @@ def test_the_verb(workdir, tmp_path, capsys, verb):
   assert lines[-1].split()[:7] == ["2", *(f"{x:z.3f}" for x in values)]
   dimension, share = layers[2]["rogue"][0]
   assert f"  {dimension} ({share:.1%}), " in lines[-1]
-
-  assert main.main([*command, *more, "--json"]) == 0
-  assert json.loads(capsys.readouterr().out) == layers
+  assert json.loads(verb(*command, *more, "--json").out) == layers

@@ -94,19 +94,16 @@ def test_queries_are_cut_as_the_texts_were(made):
   assert hits[0].line == 1 and hits[0].cosine == pytest.approx(1, abs=1e-5)
 
 
-def test_the_verb(made, capsys):
+def test_the_verb(made, verb):
   workdir, folder = made
-  argv = [f"--checkpoint={workdir}", f"--vectors={folder / 'v.npz'}"]
-  capsys.readouterr()
-  assert main.main(["search", *argv, "--json", "--top_k=3", LINES[6]]) == 0
-  answer = json.loads(capsys.readouterr().out)
+  argv = f"--checkpoint={workdir}", f"--vectors={folder / 'v.npz'}", LINES[6]
+  answer = json.loads(verb("search", *argv, "--json", "--top_k=3").out)
   assert answer["query"] == LINES[6] and len(answer["nearest"]) == 3
   assert answer["nearest"][0]["text"] == LINES[6]
-  assert main.main(["search", *argv, LINES[6]]) == 0
-  assert f"1.000  {LINES[6]}" in capsys.readouterr().out
+  assert f"1.000  {LINES[6]}" in verb("search", *argv).out
 
 
-def test_words_are_joined(made, capsys):
+def test_words_are_joined(made, verb):
   pytest.importorskip("bm25s")
   workdir, folder = made
   model, query = vectors.open_text_encoder(workdir), "the red cat"
@@ -125,12 +122,12 @@ def test_words_are_joined(made, capsys):
   np.testing.assert_allclose([hit[0] for hit in hits], both[order], atol=1e-4)
   for hit in hits:
     assert hit.cosine == pytest.approx(cosines[hit.text, hit.line], abs=1e-6)
-  argv = [f"--checkpoint={workdir}", f"--vectors={folder / 'v.npz'}", "--bm25"]
-  capsys.readouterr()
-  assert main.main(["vectors", "search", *argv, "--top_k=1", query]) == 0
-  assert f"{hits[0].score:.3f}  {hits[0].text}" in capsys.readouterr().out
-  assert main.main(["vectors", "search", *argv, "--candidates=9", query]) == 2
-  assert "has no effect beside --bm25" in capsys.readouterr().err
+  argv = ["vectors", "search", f"--checkpoint={workdir}", "--bm25", query]
+  argv.append(f"--vectors={folder / 'v.npz'}")
+  shown = verb(*argv, "--top_k=1").out
+  assert f"{hits[0].score:.3f}  {hits[0].text}" in shown
+  refused = verb(*argv, "--candidates=9", expect=2).err
+  assert "has no effect beside --bm25" in refused
 
 
 def test_equals_are_in_order_where_the_list_ends():

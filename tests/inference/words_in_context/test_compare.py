@@ -97,7 +97,7 @@ def test_the_verb(workdir, fitted, verb):
   assert made[1]["line"] == 2 and -1 <= made[1]["standardised"] < 0.99
 
 
-def test_wic(workdir, fitted, tmp_path, capsys, verb):
+def test_wic(workdir, fitted, tmp_path, verb):
   same, other = "the cat sat on the mat", "in paris , a cat she sold"
   line = "cat\tN\t{}-{}\t{}\t{}\n"
   data = line.format(1, 1, same, same) + line.format(1, 4, same, other)
@@ -118,8 +118,7 @@ def test_wic(workdir, fitted, tmp_path, capsys, verb):
   assert made["accuracy"] == made["standardised"]["accuracy"] == 1.0
   assert keys.read_text() == "T\nF\nT\nF\n"
   (tmp_path / "test.gold.txt").unlink()
-  assert main.main([*command, "--json"]) == 0
-  assert json.loads(capsys.readouterr().out)["accuracy"] is None
+  assert json.loads(verb(*command, "--json").out)["accuracy"] is None
   (tmp_path / "dev.gold.txt").unlink()
-  assert main.main(command) == 2
-  assert "has no answer, which the threshold" in capsys.readouterr().err
+  refused = verb(*command, expect=2).err
+  assert "has no answer, which the threshold" in refused
