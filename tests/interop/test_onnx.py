@@ -6,6 +6,7 @@ import logging
 import re
 import subprocess
 import sys
+import types
 
 import jax
 import numpy as np
@@ -121,9 +122,19 @@ def test_outputs_equal_the_model(name, tmp_path):
   assert (out / "tokenizer.json").exists()
 
 
-def test_one_operator_stands_for_each_function(tmp_path):
-  """Their parts would be as right, but slower."""
+def test_one_operator_stands_for_each_function(tmp_path, monkeypatch):
+  """Their parts would be as right, but slower; also on a machine with a GPU."""
   path, _, cfg = save(tmp_path, "bpe", ("mlm_head",), activation="gelu_tanh")
+  gpu = types.SimpleNamespace(
+    platform="gpu", device_kind="a GPU", compute_capability="9.0"
+  )
+  make = exporter.make_forward
+
+  def make_on_gpu(opened):
+    monkeypatch.setattr(jax, "devices", lambda *_: [gpu])
+    return make(opened)
+
+  monkeypatch.setattr(exporter, "make_forward", make_on_gpu)
   exporter.export_onnx(path, tmp_path / "out", log=print)
   graph = onnx.load(tmp_path / "out/onnx/model.onnx").graph
   ops = [node.op_type for node in graph.node]

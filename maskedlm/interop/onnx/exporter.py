@@ -142,9 +142,13 @@ def _write_graph(
     ", ".join(program.dims), constraints=[f"{dim} >= 1" for dim in program.dims]
   )
   ids = [jax.ShapeDtypeStruct(dims, np.int32) for _ in program.inputs]
-  closed, made = jax.make_jaxpr(program.run, return_shape=True)(
-    program.params, *ids
-  )
+  # As on a CPU, whatever this machine has: functions.py knows these forms.
+  device = jax.sharding.AbstractDevice("cpu", None, "cpu")
+  mesh = jax.sharding.AbstractMesh((1,), ("data",), abstract_device=device)
+  with jax.sharding.use_abstract_mesh(mesh):
+    closed, made = jax.make_jaxpr(program.run, return_shape=True)(
+      program.params, *ids
+    )
   used, _ = partial_eval.dce_jaxpr(
     closed.jaxpr, [True] * len(closed.jaxpr.outvars), instantiate=True
   )

@@ -12,41 +12,6 @@ from jax.extend.core import Literal
 from maskedlm.interop.onnx.graph import Graph, Value
 
 
-def softmax_input(equation, makers):
-  """Returns x if an equation is the last one of softmax(x), else None.
-
-  It divides exp(x - top) by its sum; any `top` gives the same result. `makers`
-  has the equation of each variable before it.
-  """
-
-  def maker(x, primitive: str):
-    made = None if isinstance(x, Literal) else makers.get(x)
-    return made if made and made.primitive.name == primitive else None
-
-  if equation.primitive.name != "div":
-    return None
-  share, total = equation.invars
-  exp, wide = maker(share, "exp"), maker(total, "broadcast_in_dim")
-  difference = exp and maker(exp.invars[0], "sub")
-  summed = wide and maker(wide.invars[0], "reduce_sum")
-  if not difference or not summed or summed.invars[0] is not share:
-    return None
-  x, top = difference.invars
-  shape, axes = list(x.aval.shape), summed.params["axes"]
-  shape[axes[0]] = 1
-  same = list(top.aval.shape) == list(total.aval.shape) == shape
-  return x if same and len(axes) == 1 else None
-
-
-def softmax(graph: Graph, equation, makers, x):
-  """Returns the operand of softmax(x) for an equation with a softmax_input."""
-  wide = makers[equation.invars[1]]
-  (axis,) = makers[wide.invars[0]].params["axes"]
-  aval = equation.outvars[0].aval
-  x = graph.spread(x, aval.shape)
-  return graph.output("Softmax", [x], aval.shape, aval.dtype, axis=axis)
-
-
 def add(graph: Graph, x, y, shape, dtype) -> Value:
   """Returns the sum of operands of the given shape.
 

@@ -29,7 +29,6 @@ def translate(graph: Graph, jaxpr, consts: Sequence, inputs: Sequence) -> list:
     InteropError: a part of it has no translation.
   """
   values: dict[Any, Any] = {}  # Variable -> operand.
-  makers: dict[Any, Any] = {}  # Variable -> its equation.
 
   def read(x):
     if isinstance(x, Literal):
@@ -39,13 +38,8 @@ def translate(graph: Graph, jaxpr, consts: Sequence, inputs: Sequence) -> list:
   values |= zip(jaxpr.constvars, map(np.asarray, consts), strict=True)
   values |= zip(jaxpr.invars, inputs, strict=True)
   for equation in jaxpr.eqns:
-    scores = functions.softmax_input(equation, makers)
-    if scores is None:
-      made = _translate(graph, equation, list(map(read, equation.invars)))
-    else:
-      made = [functions.softmax(graph, equation, makers, read(scores))]
+    made = _translate(graph, equation, list(map(read, equation.invars)))
     values |= zip(equation.outvars, made, strict=True)
-    makers |= dict.fromkeys(equation.outvars, equation)
   return list(map(read, jaxpr.outvars))
 
 
