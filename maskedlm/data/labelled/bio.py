@@ -25,7 +25,6 @@ SCHEMES = ("bio", "iob1", "bioes", "io")
 # config.task.file_scheme.
 FILE_SCHEMES = ("auto", *SCHEMES, "any")
 _PREFIXES = {"bio": "BI", "iob1": "BI", "bioes": "BIES", "io": "I"}
-_BILOU = {"L": "E", "U": "S"}
 
 
 class Entity(NamedTuple):
@@ -39,16 +38,13 @@ class Entity(NamedTuple):
 def split_tag(tag: str) -> tuple[str, str]:
   """Returns (prefix, type): "B-per-son" -> ("B", "per-son"); "O" -> ("O", "").
 
-  BILOU's prefixes L and U are returned as E and S.
-
   Raises:
     ValueError: the tag is not an entity tag.
 
-  >>> split_tag("I-person"), split_tag("U-person"), split_tag("O")
-  (('I', 'person'), ('S', 'person'), ('O', ''))
+  >>> split_tag("I-person"), split_tag("O")
+  (('I', 'person'), ('O', ''))
   """
   prefix, dash, entity_type = tag.partition("-")
-  prefix = _BILOU.get(prefix, prefix)
   is_known = prefix in ("B", "I", "E", "S") or (prefix == "O" and not dash)
   if not is_known or bool(dash) != bool(entity_type):
     raise ValueError(f"{tag!r} is not an entity tag")

@@ -36,7 +36,7 @@ def test_entities_by_hand():
     Entity("LOC", 4, 5),
     Entity("PER", 5, 6),  # Ill-formed, read as conlleval does.
   ]
-  assert bio.find_entities(tags("S-A B-A E-A B-A I-A E-A U-B B-B L-B")) == [
+  assert bio.find_entities(tags("S-A B-A E-A B-A I-A E-A S-B B-B E-B")) == [
     Entity("A", 0, 1),
     Entity("A", 1, 3),
     Entity("A", 3, 6),
