@@ -232,8 +232,8 @@ def _load_file(path: str) -> ConfigDict:
   """
   file, *argument = path.split(":", 1)
   try:
-    config = runpy.run_path(file)["get_config"](*argument)
-    return config.lock()
+    get_config = runpy.run_path(file).get("get_config")
+    config = get_config(*argument) if get_config else None
   except ConfigError:
     raise
   except Exception as error:
@@ -241,6 +241,13 @@ def _load_file(path: str) -> ConfigDict:
       f"--config={path} could not be loaded: {type(error).__name__}: "
       f"{_one_line(error)}{removed.remedy_in(str(error))}"
     ) from error
+  if not isinstance(config, ConfigDict):
+    found = f"returns {type(config).__name__}" if get_config else "is missing"
+    raise ConfigError(
+      f"--config={path}: get_config() {found}; expected a function that "
+      "returns a ConfigDict, as in the files of configs/."
+    )
+  return config.lock()
 
 
 def _one_line(error: Exception) -> str:

@@ -126,6 +126,8 @@ def test_a_switched_objective_keeps_the_file_s_changes(tmp_path, capsys):
     ("{}/a:b/c.py", "get_config = None", r"no colon.*copy the file"),
     ("{}/a:b/c.py:base", "get_config = None", r"no colon.*copy the file"),
     ("{}/c.py", "def get_config(:\n", "SyntaxError"),
+    ("{}/c.py", "def config(): return 1\n", r"get_config\(\) is missing"),
+    ("{}/c.py", "def get_config(): return {}\n", "returns dict; .*ConfigDict"),
     (
       "{}/c.py",
       "from maskedlm.config.defaults import default\n"
