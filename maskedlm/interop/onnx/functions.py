@@ -47,10 +47,8 @@ def _layer_norm(graph: Graph, jaxpr, x, scale):
 
 
 def _softmax_sum(graph: Graph, jaxpr, scores, values):
-  """Translates attention.softmax_sum."""
-  wide, narrow, made = (x.aval for x in (*jaxpr.invars, *jaxpr.outvars))
-  if wide.dtype != narrow.dtype:
-    return None
+  """Translates attention.softmax_sum, of float32 as the whole program."""
+  wide, made = jaxpr.invars[0].aval, jaxpr.outvars[0].aval
   scores = graph.spread(scores, wide.shape)
   weights = graph.output("Softmax", [scores], wide.shape, wide.dtype, axis=3)
   return graph.output("MatMul", [weights, values], made.shape, made.dtype)
