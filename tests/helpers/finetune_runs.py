@@ -1,13 +1,13 @@
 """Makes an encoder so small that fine-tuning it takes seconds."""
 
 import dataclasses
-import shutil
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from helpers import killed_runs
 from maskedlm.config import defaults
 from maskedlm.data.tokenizers.tokenizer import train_tokenizer
 from maskedlm.finetune import config as configs
@@ -15,7 +15,7 @@ from maskedlm.finetune import run
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import Encoder
 from maskedlm.modeling.heads import Pooler
-from maskedlm.training.checkpoints import load, manager
+from maskedlm.training.checkpoints import files, load, manager
 
 TEXTS = 3 * [
   "the cat sat on the mat and the dog ran to the house",
@@ -72,14 +72,11 @@ def make_encoder(folder, *, vocab_size=90, kind="wordpiece", **options):
 
 def check_resumed(config, workdir, result, copy):
   """Checks that a run resumed without its last checkpoint ends the same."""
-  shutil.copytree(workdir, copy)
-  names = (path.name for path in (copy / "checkpoints").iterdir())
-  steps = sorted(int(name) for name in names if name.isdigit())
-  assert len(steps) > 1
-  shutil.rmtree(copy / "checkpoints" / str(steps[-1]))
+  *_, before, last = files.complete_steps(workdir / "checkpoints")
+  killed_runs.killed_after(before, workdir, copy)
   again = run.finetune(configs.typed(config), copy)
   assert {n: v for n, v in again.items() if n != "train_seconds"} == {
     n: v for n, v in result.items() if n != "train_seconds"
   }
-  a, b = (load.load_params(p, step=steps[-1])[0] for p in (workdir, copy))
+  a, b = (load.load_params(p, step=last)[0] for p in (workdir, copy))
   jax.tree.map(np.testing.assert_array_equal, a, b)

@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import json
-import shutil
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +11,7 @@ import optax
 import pytest
 
 from helpers import shrunk_configs, stub_objective
+from helpers.killed_runs import killed_after
 from helpers.stub_objective import B, L, jitted_loss, random_params
 from maskedlm import in_python
 from maskedlm.config import overrides, presets
@@ -255,9 +255,8 @@ def test_a_resumed_run_ends_with_the_same_bits(tiny, tmp_path, on_one):
   config.train.update(log_every=1, eval_rows=8)
   result = in_python.train(config, tmp_path / "run")
   assert np.isfinite(result["heldout_mlm_loss"])
-  shutil.copytree(tmp_path / "run", tmp_path / "copy")
-  shutil.rmtree(tmp_path / "copy/checkpoints/2")
-  again = in_python.train(config, tmp_path / "copy")
+  copy = killed_after(1, tmp_path / "run", tmp_path / "copy")
+  again = in_python.train(config, copy)
   assert again["heldout_mlm_loss"] == result["heldout_mlm_loss"]
   whole, resumed = (
     load.load_params(tmp_path / name, step=2)[0] for name in ("run", "copy")
