@@ -27,9 +27,7 @@ import json
 import math
 import os
 import statistics
-import tempfile
 import time
-import types
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -47,12 +45,14 @@ from peer_process import Shape, Taken
 
 from maskedlm.config import defaults as config_lib
 from maskedlm.core.task import Task
+from maskedlm.data.batches import placeholder_corpus
 from maskedlm.data.corpus import concat, store
+from maskedlm.data.tokenizers.libraries import Special
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.flops import train_flops
 from maskedlm.pretraining import objectives
 from maskedlm.runtime import startup, xla_flags
-from maskedlm.training import optimizer, sharding
+from maskedlm.training import sharding
 from maskedlm.training import step as steps
 
 LENGTH, PREDICTIONS, VOCAB, DROPOUT = 128, 20, 30_522, 0.1
@@ -116,9 +116,8 @@ def compare(shape: Shape, rows: int, rounds: int) -> list[dict]:
   """Measures one shape, prints its table and returns its JSON records."""
   on_gpu = jax.default_backend() == "gpu"
   config = configure(shape, rows, "bfloat16" if on_gpu else "float32")
-  with tempfile.TemporaryDirectory() as directory:
-    task = objectives.make_task(config, random_corpus(directory))
-    batches = [task.batch_at("train", i) for i in range(NUM_BATCHES)]
+  task = objectives.make_task(config, random_corpus(config))
+  batches = [task.batch_at("train", i) for i in range(NUM_BATCHES)]
   real_share = float(np.mean([batch["segment_ids"] > 0 for batch in batches]))
   ours = our_step(config, task, batches)
   contenders = {"maskedlm": ours}
@@ -227,6 +226,7 @@ def configure(shape: Shape, rows: int, dtype: str):
   config.model.dropout = config.model.attention_dropout = DROPOUT
   config.model.dtype = dtype
   config.objective.update(max_predictions=PREDICTIONS, pack=False)
+  config.tokenizer.vocab_size = VOCAB
   config.data.length = LENGTH
   config.data.batch_size = rows
   config.train.eval_rows = 0
@@ -237,30 +237,18 @@ def configure(shape: Shape, rows: int, dtype: str):
 def our_step(config, task: Task, batches: list) -> Contender:
   """Returns the step as training/loop.py compiles it, on one device."""
   mesh = sharding.make_mesh(config.mesh, jax.devices()[:1])
-  params = jax.eval_shape(task.init, jax.random.key(0))
-  tx, schedule = optimizer.make_optimizer(
-    config.optimizer, config.train.num_steps, params
-  )
-  init = steps.make_init(task, tx, config.seed)
-  shardings = sharding.tree_shardings(jax.eval_shape(init), mesh)
-  direct = steps.make_direction(
-    task, tx, seed=config.seed, accumulate=config.train.accumulate
-  )
-  step = jax.jit(
-    steps.make_step(task, direct, schedule),
-    in_shardings=(shardings, sharding.rows(mesh)),
-    out_shardings=(shardings, sharding.replicated(mesh)),
-    donate_argnums=0,
-    compiler_options=xla_flags.step_options(jax.devices()[0].device_kind),
-  )
-  state = jax.jit(init, out_shardings=shardings)()
+  with jax.set_mesh(mesh):
+    made = steps.over_mesh(config, task, mesh)
+    state = made.init()
   turn = itertools.cycle(batches)
 
   def run(count: int) -> Taken:
     nonlocal state
     began, cpu = time.perf_counter(), time.process_time()
-    for _ in range(count):
-      state, metrics = step(state, sharding.place(next(turn), mesh))
+    with jax.set_mesh(mesh):
+      for _ in range(count):
+        batch = sharding.place(next(turn), mesh)
+        state, metrics = made.step(state, batch)
     jax.block_until_ready(state)
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
     return Taken(seconds, cpu, float(metrics["loss"][0]))
@@ -268,7 +256,7 @@ def our_step(config, task: Task, batches: list) -> Contender:
   return Contender(run, task.flops(0) / config.data.batch_size)
 
 
-def random_corpus(directory: str):
+def random_corpus(config):
   """Returns 2,000 documents of 30 sentences of 5 to 35 random tokens."""
   rng = np.random.default_rng(0)
   sentences = np.cumsum([0, *rng.integers(5, 36, 2_000 * 30)])
@@ -279,20 +267,15 @@ def random_corpus(directory: str):
   split = store.Split(
     *(concat.concatenate((x,), np.zeros(1, x.dtype)) for x in columns)
   )
-  tokenizer = types.SimpleNamespace(
-    vocab_size=VOCAB,
-    special=types.SimpleNamespace(pad=0, unk=100, cls=101, sep=102, mask=103),
-    special_ids=np.arange(1_000),  # With [unusedN], as in BERT's vocabulary.
-  )
-  return types.SimpleNamespace(
-    path=directory,
-    meta={},
-    fingerprint="random",
-    domains=(),
+  made = placeholder_corpus.make_corpus(config.tokenizer)
+  return made._replace(
     train=split,
     heldout=split,
     token_counts=np.bincount(tokens, minlength=VOCAB),
-    tokenizer=tokenizer,
+    tokenizer=made.tokenizer._replace(
+      special=Special(pad=0, unk=100, cls=101, sep=102, mask=103),
+      special_ids=np.arange(1_000),  # With [unusedN], as in BERT's vocabulary.
+    ),
   )
 
 

@@ -33,6 +33,7 @@ from helpers.repository import ROOT
 from maskedlm.config import defaults, overrides
 from maskedlm.finetune import config as finetuning
 from maskedlm.pretraining.config import split
+from maskedlm.pretraining.objectives import make_task
 
 FOLDER = ROOT / "benchmarks"
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py"))
@@ -156,6 +157,15 @@ def pretraining_configs(folder):
   for config, options in objectives.ROWS.values():
     given = dict(option.split("=", 1) for option in options)
     yield from_command_line(config, given)
+
+
+def test_the_rows_of_a_measured_step():
+  shape, rows = pretrain_step.SHAPES["small"]
+  config = pretrain_step.configure(shape, rows, "float32")
+  task = make_task(config, pretrain_step.random_corpus(config))
+  batch = task.batch_at("train", 0)
+  assert batch["input_ids"].shape == (rows, pretrain_step.LENGTH)
+  assert batch["input_ids"].max() < pretrain_step.VOCAB
 
 
 def test_configs_are_valid(tmp_path):
