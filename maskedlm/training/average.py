@@ -16,7 +16,7 @@ from maskedlm.core.task import Params
 from maskedlm.training import sharding
 from maskedlm.training.checkpoints.load import LoadedCheckpoint
 
-# Of meta["task"], apart from the architecture.
+# Keys of meta["task"] that must be equal, as the architecture must.
 _SAME = ("objective", "kind", "about", "options", "length", "generator")
 
 
@@ -35,13 +35,13 @@ def decay_weights(decay: float, count: int) -> np.ndarray:
 def average(
   opened: Iterable[tuple[str, LoadedCheckpoint]], weights: Sequence[float]
 ) -> tuple[Params, dict[str, float]]:
-  """Returns the means of checkpoints' parameters, and of their thresholds.
+  """Returns the mean parameters of checkpoints, and their mean thresholds.
 
   Two checkpoints are in memory at a time. The arrays are of numpy, and of the
-  first one's types. There may be no thresholds.
+  first one's types. The thresholds are {} if no checkpoint has any.
 
   Args:
-    opened: (its path, a checkpoint) for each weight.
+    opened: (path, checkpoint), one for each weight.
     weights: any positive numbers; they are divided by their sum.
 
   Raises:
@@ -50,13 +50,15 @@ def average(
   shares = np.asarray(weights, np.float64) / np.sum(weights)
   first: Any = None
   total, thresholds = None, dict[str, float]()
-  for share, (path, one) in zip(shares, opened, strict=True):
-    types = jax.tree.map(lambda x: x.dtype, one.params)
-    first = first or (path, one._replace(params=types))
-    _check_same(first, (path, one))
-    scaled = jax.tree.map(lambda x, s=share: s * np.float64(x), one.params)
+  for share, (path, checkpoint) in zip(shares, opened, strict=True):
+    types = jax.tree.map(lambda x: x.dtype, checkpoint.params)
+    first = first or (path, checkpoint._replace(params=types))
+    _check_same(first, (path, checkpoint))
+    scaled = jax.tree.map(
+      lambda x, s=share: s * np.float64(x), checkpoint.params
+    )
     total = scaled if total is None else jax.tree.map(np.add, total, scaled)
-    for name, value in one.meta.get("heldout", {}).items():
+    for name, value in checkpoint.meta.get("heldout", {}).items():
       if name.endswith("threshold"):  # Metrics are those of a member alone.
         thresholds[name] = thresholds.get(name, 0.0) + float(share) * value
   params = jax.tree.map(lambda x, like: x.astype(like), total, first[1].params)
@@ -81,12 +83,12 @@ def _check_same(
     )
 
 
-def _facts(opened: LoadedCheckpoint) -> dict[str, Any]:
-  """Returns what has to be equal."""
-  task = opened.meta["task"]
+def _facts(checkpoint: LoadedCheckpoint) -> dict[str, Any]:
+  """Returns what must be equal in all checkpoints of an average."""
+  task = checkpoint.meta["task"]
   return {
-    "tokenizer": opened.tokenizer.sha256[:12],
-    **vars(opened.cfg),
+    "tokenizer": checkpoint.tokenizer.sha256[:12],
+    **vars(checkpoint.cfg),
     **{name: task.get(name) for name in _SAME},
-    "parameters": sorted(sharding.by_path(opened.params)),
+    "parameters": sorted(sharding.by_path(checkpoint.params)),
   }

@@ -57,32 +57,34 @@ def distil(
     make = jax.nn.initializers.lecun_normal()
     return {**params, HEAD: {"kernel": make(jax.random.fold_in(key, 1), sizes)}}
 
-  def blend(params: Params, own, other) -> tuple[Metrics, Metrics]:
-    (terms, metrics), mine = own
-    more = compare(mine, other[1], options, params.get(HEAD))
+  def blend(
+    params: Params, student_pass, teacher_pass
+  ) -> tuple[Metrics, Metrics]:
+    (terms, metrics), mine = student_pass
+    distances = compare(mine, teacher_pass[1], options, params.get(HEAD))
     w = options.teacher_weight
     terms = {n: ((1 - w) * x, c) for n, (x, c) in terms.items() if w < 1}
-    terms |= {n: (w * x, c) for n, (x, c) in more.items()}
-    return terms, {**metrics, **{f"{n}_loss": x for n, x in more.items()}}
+    terms |= {n: (w * x, c) for n, (x, c) in distances.items()}
+    return terms, {**metrics, **{f"{n}_loss": x for n, x in distances.items()}}
 
   def loss(params: Params, batch: Batch, key: Key, train: bool):
     if not train:
       return task.loss(params, batch, key, train)
     if task.vectors:
       return loss_of_vectors(vectors(params, batch, key, train), batch)
-    own = hear(task.loss, params, batch, key, train)
-    other = hear(teacher.loss, params[TEACHER], batch, None, False)
-    return blend(params, own, other)
+    student_pass = hear(task.loss, params, batch, key, train)
+    teacher_pass = hear(teacher.loss, params[TEACHER], batch, None, False)
+    return blend(params, student_pass, teacher_pass)
 
   def vectors(params: Params, batch: Batch, key: Key, train: bool):
-    of = [(task, params, key, train)]
-    of += [(teacher, params[TEACHER], None, False)] if train else []
-    return [t.vectors(p, batch, *how) for t, p, *how in of]  # type: ignore
+    passes = [(task, params, key, train)]
+    passes += [(teacher, params[TEACHER], None, False)] if train else []
+    return [t.vectors(p, batch, *how) for t, p, *how in passes]  # type: ignore
 
-  def loss_of_vectors(made, batch: Batch):
+  def loss_of_vectors(encoded, batch: Batch):
     heard = [
       hear(t.loss_of_vectors, x, batch)  # type: ignore[arg-type]
-      for t, x in zip((task, teacher), made, strict=False)
+      for t, x in zip((task, teacher), encoded, strict=False)
     ]
     return blend({}, *heard) if len(heard) > 1 else heard[0][0]
 
@@ -154,8 +156,10 @@ def distance(own: Scores, other: Scores, temperature: float):
     return T**2 * divergence(mine, theirs)
 
   places = [jnp.moveaxis(x.inputs, 1, 0) for x in (own, other)]
-  each = jax.lax.map(of_place, places, batch_size=min(CHUNK, len(places[0])))
-  return weighted_sum(each.T, own.weights)
+  distances = jax.lax.map(
+    of_place, places, batch_size=min(CHUNK, len(places[0]))
+  )
+  return weighted_sum(distances.T, own.weights)
 
 
 def layer_distance(mine, theirs, layers, head: Params | None):
@@ -163,15 +167,17 @@ def layer_distance(mine, theirs, layers, head: Params | None):
 
   mine and theirs are as in Heard.layers; head as of `compare`.
   """
-  which = np.flatnonzero(layers)
-  own = jnp.float32(mine[0][which + 1])
-  own = own @ head["kernel"] if head else own
-  other = jax.lax.stop_gradient(jnp.float32(theirs[0][np.array(layers)[which]]))
-  own, other = (
-    x * jax.lax.rsqrt(jnp.maximum(jnp.sum(x * x, -1, keepdims=True), 1e-12))
-    for x in (own, other)
+  compared = np.flatnonzero(layers)
+  student = jnp.float32(mine[0][compared + 1])
+  student = student @ head["kernel"] if head else student
+  teacher = jax.lax.stop_gradient(
+    jnp.float32(theirs[0][np.array(layers)[compared]])
   )
-  gap = 1 - jnp.sum(own * other, axis=-1)
+  student, teacher = (
+    x * jax.lax.rsqrt(jnp.maximum(jnp.sum(x * x, -1, keepdims=True), 1e-12))
+    for x in (student, teacher)
+  )
+  gap = 1 - jnp.sum(student * teacher, axis=-1)
   return weighted_sum(jnp.mean(gap, axis=0), mine[1])
 
 
@@ -188,10 +194,10 @@ def _load(path: str, shapes: Params) -> Params:
 
 
 def _check_fits(
-  path: str, found: load.Described, tokenizer, teacher: Task, shapes: Params
+  path: str, described: load.Described, tokenizer, teacher: Task, shapes: Params
 ) -> None:
   """Raises ConfigError unless the checkpoint at a path is such a teacher."""
-  there, here = found.tokenizer.sha256[:12], tokenizer.sha256[:12]
+  there, here = described.tokenizer.sha256[:12], tokenizer.sha256[:12]
   if here and there != here:  # "" is that of a stand-in.
     raise ConfigError(
       f"teacher={path} has the tokenizer {there}, not this one ({here}), so "
@@ -201,7 +207,7 @@ def _check_fits(
   saved = {n: x.shape for n, x in by_path(load.param_shapes(path)).items()}
   needed = by_path(shapes).items()
   wrong = [n for n, x in needed if saved.get(n) != x.shape]
-  encoder, reads = teacher.describe["encoder"], vars(found.cfg)
+  encoder, reads = teacher.describe["encoder"], vars(described.cfg)
   directions = ("causal", "right_to_left", "shifted")
   wrong += [f"{n}={encoder[n]}" for n in directions if reads[n] != encoder[n]]
   if wrong:
@@ -211,8 +217,9 @@ def _check_fits(
     )
 
 
-def _check_layers(options: RunOptions, own: Any, other: Any) -> None:
-  layers, n, N = options.teacher_layers, own["num_layers"], other["num_layers"]
+def _check_layers(options: RunOptions, student: Any, teacher: Any) -> None:
+  layers = options.teacher_layers
+  n, N = student["num_layers"], teacher["num_layers"]
   fit = len(layers) == n and min(layers) >= 0 and 0 < max(layers) <= N
   if layers and not fit:
     raise ConfigError(

@@ -40,8 +40,8 @@ def divide(task: Task, count: int) -> tuple[Task, int]:
     def of_part(params, part, key):
       return vectors(params, part, key, train)
 
-    made = _in_parts(jax.checkpoint(of_part), params, batch, key, count)
-    return loss_of_vectors(made, batch)
+    all_vectors = _in_parts(jax.checkpoint(of_part), params, batch, key, count)
+    return loss_of_vectors(all_vectors, batch)
 
   def outputs(params: Params, batch: Batch):
     def of_part(part):

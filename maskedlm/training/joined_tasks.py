@@ -21,28 +21,28 @@ def join_tasks(phases: Sequence[Phase], tasks: Sequence[Task]) -> list[Task]:
     tasks: the Task of each phase's config.
 
   Raises:
-    ConfigError: the parameters of a phase are others.
+    ConfigError: a phase changes the parameters of the model.
   """
   if len(tasks) == 1:
     return list(tasks)
   first = tasks[0]
   _check_parameters(phases, tasks)
 
-  def own_step(step: int) -> tuple[Task, int]:
+  def task_at(step: int) -> tuple[Task, int]:
     index = phase_index(phases, step)
     begin, first_batch = phases[index].begin, phases[index].first_batch
     return tasks[index], step - begin + first_batch
 
   def batch_at(split: str, step: int):
-    task, step = own_step(step) if split == "train" else (first, step)
+    task, step = task_at(step) if split == "train" else (first, step)
     return task.batch_at(split, step)
 
   def row_ids(split: str, step: int):
-    task, step = own_step(step) if split == "train" else (first, step)
+    task, step = task_at(step) if split == "train" else (first, step)
     return task.row_ids(split, step)
 
   def flops(step: int) -> float:
-    task, step = own_step(step)
+    task, step = task_at(step)
     return task.flops(step)
 
   return [
@@ -83,8 +83,8 @@ def _heldout(phases: Sequence[Phase], tasks: Sequence[Task], index: int):
   """Returns Task.heldout of a phase.
 
   The last phase's objective comes first, and its loss alone is the run's: the
-  others add metrics. Each masks as where it first occurs, and measures the
-  model as in its last phase until now, or its first one later.
+  others add metrics. An objective masks as in the first phase that has it. Its
+  loss is of its last phase up to this one, or of its first if that is later.
   """
   names = [phase.config.objective.name for phase in phases]
 
@@ -93,9 +93,9 @@ def _heldout(phases: Sequence[Phase], tasks: Sequence[Task], index: int):
 
   pairs: list[tuple[Callable, Callable]] = []
   for name in dict.fromkeys([names[-1], *names]):
-    where = [i for i, other in enumerate(names) if other == name]
-    now = max((i for i in where if i <= index), default=where[0])
-    masks, measures = tasks[where[0]].measured, tasks[now].measured
+    indices = [i for i, other in enumerate(names) if other == name]
+    now = max((i for i in indices if i <= index), default=indices[0])
+    masks, measures = tasks[indices[0]].measured, tasks[now].measured
     for (corrupt, _), (_, loss) in zip(masks, measures, strict=True):
       pairs.append((corrupt, loss if name == names[-1] else metrics_only(loss)))
   return tuple(pairs)

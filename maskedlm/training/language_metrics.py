@@ -49,16 +49,16 @@ def measure_by_language(
     The metrics, with "x/m" for metric m of language x, and
     "x/bits_per_character" if m is a loss per token.
   """
-  found = dict(metrics)
+  measured = dict(metrics)
   for i, language in enumerate(languages):
     for name, (total, weight) in metrics.items():
       here = language_ids == i
-      own = jnp.where(here, total, 0), jnp.where(here, weight, 0)
-      found[f"{language.name}/{name}"] = own
+      pair = jnp.where(here, total, 0), jnp.where(here, weight, 0)
+      measured[f"{language.name}/{name}"] = pair
       if name in LOSSES:
-        bits = own[0] * language.tokens_per_character / math.log(2)
-        found[f"{language.name}/{BITS}"] = bits, own[1]
-  return found
+        bits = pair[0] * language.tokens_per_character / math.log(2)
+        measured[f"{language.name}/{BITS}"] = bits, pair[1]
+  return measured
 
 
 def split_by_language(
@@ -66,11 +66,11 @@ def split_by_language(
 ) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
   """Splits `measure_by_language` values into (overall, {language: values})."""
   whole: dict[str, float] = {}
-  each: dict[str, dict[str, float]] = {}
+  languages: dict[str, dict[str, float]] = {}
   for name, value in heldout.items():
     language, _, metric = name.rpartition("/")
-    (each.setdefault(language, {}) if language else whole)[metric] = value
-  return whole, each
+    (languages.setdefault(language, {}) if language else whole)[metric] = value
+  return whole, languages
 
 
 def format_line(each: Mapping[str, Mapping[str, float]]) -> str:
@@ -94,12 +94,12 @@ def format_table(each: Mapping[str, Mapping[str, float]]) -> list[str]:
   """Returns a text table with a line for each language and one for the mean."""
   columns = []
   for form, metrics in _COLUMNS.values():
-    found = [
+    numbers = [
       next((x[m] for m in metrics if m in x), None) for x in each.values()
     ]
-    known = [value for value in found if value is not None]
-    found.append(sum(known) / len(known) if known else None)
-    columns.append([None if x is None else form.format(x) for x in found])
+    known = [value for value in numbers if value is not None]
+    numbers.append(sum(known) / len(known) if known else None)
+    columns.append([None if x is None else form.format(x) for x in numbers])
   return console.table(
     ("", *_COLUMNS), zip([*each, "mean"], *columns, strict=True)
   )

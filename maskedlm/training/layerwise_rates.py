@@ -155,9 +155,9 @@ def scale_by_layer(
 
 
 def by_layer(config, task: Task, params: Params) -> tuple[Task, Callable]:
-  """Returns the Task whose loss keeps frozen layers, and what unfreezes them.
+  """Returns the Task with layers frozen, and a function that unfreezes them.
 
-  That is (step, update) -> update; the parameters may be shapes.
+  The function is (step, update) -> update; the parameters may be shapes.
   """
   o = config.optimizer
   multipliers = layer_multipliers(
@@ -168,8 +168,8 @@ def by_layer(config, task: Task, params: Params) -> tuple[Task, Callable]:
   )
 
   def loss(params, *args):
-    own = freeze({name: params[name] for name in multipliers}, multipliers)
-    return task.loss({**params, **own}, *args)
+    frozen = freeze({name: params[name] for name in multipliers}, multipliers)
+    return task.loss({**params, **frozen}, *args)
 
   def update_of(step, update):
     if not o.unfreeze_share:

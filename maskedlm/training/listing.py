@@ -32,13 +32,13 @@ def list_steps(workdir: str | Path) -> Iterator[dict[str, Any]]:
   directory = path / "checkpoints"
   directory = directory if directory.is_dir() else path
   with storage_errors.bucket_errors(directory):
-    found = files.all_steps(directory)
-    if not found:
+    steps = files.all_steps(directory)
+    if not steps:
       raise CheckpointError(
         f"{workdir} has no checkpoint: expected the workdir of a run."
       )
     best = files.ranked_steps(directory)[:1]
-    for step, folder in found:
+    for step, folder in steps:
       yield {
         "step": step,
         **_facts(folder),

@@ -96,7 +96,7 @@ def run(
     )
     state = _with_fixed(state, tasks[0], programs[0])
     _describe(workdir, identity, tasks[0], state.params, mesh)
-    updates, batches = _watched(phases, programs, tasks, workdir, start)
+    updates, batches = _wrap_steps(phases, programs, tasks, workdir, start)
     if start < num_steps:  # Fail now, not later.
       checkpoints.check_room(state)
       step_memory.check_phases(phases, tasks, programs, state, mesh, start)
@@ -105,7 +105,7 @@ def run(
       workdir, start, identity["config"], tasks[0].flops, logged=logged
     )
     stopped = multihost.any_host(signalled.is_set, delay=RUN_AHEAD)
-    going = Progress(
+    progress = Progress(
       phases,
       tasks,
       programs,
@@ -119,11 +119,11 @@ def run(
       state,
       start,
     )
-    heldout = going.run(batches, restored)
+    heldout = progress.run(batches, restored)
     logbook.close()
-  speed, params = logbook.tokens_per_second(), going.state.params
+  speed, params = logbook.tokens_per_second(), progress.state.params
   outputs = functools.partial(_heldout_outputs, tasks[-1], programs[-1], mesh)
-  return Result(params, going.step, heldout, speed, stopped(), outputs)
+  return Result(params, progress.step, heldout, speed, stopped(), outputs)
 
 
 def _heldout_outputs(task: Task, program, mesh, params: Params) -> list:
@@ -162,8 +162,8 @@ def _describe(
   multihost.write_text(workdir / "config.json", config)
   described = sharding.describe_parameters(params, mesh)
   multihost.write_text(workdir / "parameters.txt", described)
-  own = own_file.copies(identity["config"], task.describe.get("encoder", {}))
-  for name, code in own.items():
+  copies = own_file.copies(identity["config"], task.describe.get("encoder", {}))
+  for name, code in copies.items():
     if multihost.is_primary():
       output_files.write_bytes(workdir / name, code)
 
@@ -174,7 +174,7 @@ def _with_fixed(state, task: Task, program: steps.OverMesh):
   return state._replace(fixed=fixed)
 
 
-def _watched(phases, programs, tasks, workdir: pathlib.Path, start: int):
+def _wrap_steps(phases, programs, tasks, workdir: pathlib.Path, start: int):
   """Returns (updates, batches), which trace or measure the steps if asked."""
   batches = prefetch(tasks[0], start, phases[-1].end)
   config, now = phases[0].config, phase_index(phases, start)

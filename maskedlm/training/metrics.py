@@ -142,9 +142,9 @@ def open_logbook(
     if not values:
       return
     write(step, {f"heldout/{name}": v for name, v in values.items()})
-    whole, each = language_metrics.split_by_language(values)
+    whole, by_language = language_metrics.split_by_language(values)
     log(f"step {step:,} held out | {format_values(whole)}")
-    if bits := language_metrics.format_line(each):
+    if bits := language_metrics.format_line(by_language):
       log(f"step {step:,} held out, bits/character | {bits}")
 
   def exclude(seconds: float) -> None:
@@ -230,11 +230,11 @@ def _open_board(folder: pathlib.Path, start: int):
     nonlocal synced
     data = Event(wall_time=time.time(), **event).SerializeToString()
     size = struct.pack("<Q", len(data))
-    sums = (
+    checksums = (
       struct.pack("<I", tensorboardX.record_writer.masked_crc32c(x))
       for x in (size, data)
     )
-    file.write(b"".join((size, next(sums), data, next(sums))))
+    file.write(b"".join((size, next(checksums), data, next(checksums))))
     file.flush()
     if time.monotonic() - synced > SYNC_SECONDS:
       os.fsync(file.fileno())

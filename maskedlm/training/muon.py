@@ -64,7 +64,7 @@ def scale_by_muon(
     del params
     momentum = optax.tree.update_moment(grads, momentum, b1, 1)
     ahead = optax.tree.update_moment(grads, momentum, b1, 1)
-    return jax.tree.map_with_path(_of_kernel, ahead), momentum
+    return jax.tree.map_with_path(_update_kernel, ahead), momentum
 
   muon = optax.GradientTransformation(optax.tree.zeros_like, update)
   rules = jax.tree.map_with_path(
@@ -98,7 +98,7 @@ def _axes(path: str) -> tuple[_Axes, _Axes] | None:
   return None
 
 
-def _of_kernel(path, x: jax.Array) -> jax.Array:
+def _update_kernel(path, x: jax.Array) -> jax.Array:
   """Returns the update of a kernel from its momentum x, in the shape of x."""
   axes = _axes(path_of(path))
   assert axes  # Else it is Adam's.
@@ -109,11 +109,11 @@ def _of_kernel(path, x: jax.Array) -> jax.Array:
   size = math.prod(x.shape[a] for a in rows)
   width = math.prod(x.shape[a] for a in columns)
   matrices = moved.reshape(-1, size, width)
-  update = _shared_out(matrices) * (_RMS * max(size, width) ** 0.5)
+  update = _orthogonal_over_mesh(matrices) * (_RMS * max(size, width) ** 0.5)
   return update.reshape(moved.shape).transpose(np.argsort(order))
 
 
-def _shared_out(matrices: jax.Array) -> jax.Array:
+def _orthogonal_over_mesh(matrices: jax.Array) -> jax.Array:
   """Returns orthogonal(matrices [n, R, C]), each computed by one device.
 
   The mesh is set by jax.set_mesh; without one, a single device is used.

@@ -1,4 +1,4 @@
-"""What a run that diverged leaves: an error, and the rows of its last steps."""
+"""Stops a run that diverged, and writes the ids of the rows it read last."""
 
 import json
 import pathlib

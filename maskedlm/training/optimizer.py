@@ -86,11 +86,13 @@ def make_optimizer(
   # Always four transformations, and scale_by_layer adds none, so the moments
   # have the same place for all values of the options that a resumed run may
   # change (all but rule).
-  own = own_file.load("optimizer.rule", o.rule, list(RULES), has=["make_rule"])
+  rule_file = own_file.load(
+    "optimizer.rule", o.rule, list(RULES), has=["make_rule"]
+  )
   update = optax.chain(
     clip if o.clip_norm else optax.identity(),
-    *(own.make_rule(o, params), decay, optax.identity())
-    if own
+    *(rule_file.make_rule(o, params), decay, optax.identity())
+    if rule_file
     else {
       "adam": (adam, decay, optax.identity()),
       "bert_adam": (raw_adam, decay, optax.identity()),
@@ -229,14 +231,14 @@ def make_schedule(optimizer: Any, num_steps: int) -> Schedule:
 
 def warmup_steps(optimizer: Any, num_steps: int) -> int:
   """Returns the steps of the warm-up of a schedule of num_steps steps."""
-  given = optimizer.warmup_steps
-  return round(given * num_steps if given < 1 else given)
+  steps = optimizer.warmup_steps
+  return round(steps * num_steps if steps < 1 else steps)
 
 
 def follow(
   tx: optax.GradientTransformation, follows: Mapping[str, str]
 ) -> optax.GradientTransformation:
-  """Returns tx for parameters that are another one plus what is trained.
+  """Returns tx for parameters that are the sum of another and a trained delta.
 
   That is how DeBERTa-v3's networks share an embedding (arXiv:2111.09543,
   section 3.2), E_D = sg(E_G) + delta, but for where the sum is kept: tx sees
@@ -245,7 +247,7 @@ def follow(
 
   def add(tree, sign):
     leaves = by_path(tree)
-    sums = {p: leaves[p] + sign * leaves[of] for p, of in follows.items()}
+    sums = {p: leaves[p] + sign * leaves[base] for p, base in follows.items()}
     return jax.tree.map_with_path(
       lambda path, x: sums.get(path_of(path), x), tree
     )
@@ -262,7 +264,7 @@ def _clip_by_global_norm(
 ) -> optax.GradientTransformation:
   """Clips as tf.clip_by_global_norm: g * max_norm / max(|g|, max_norm).
 
-  If there are networks, g is each one's.
+  With networks, the gradient of each is clipped by its own norm.
 
   optax's function selects between two trees, which XLA:CPU does not fuse: with
   it, an update compiled alone took 2.3 times as long and copied the gradients.
@@ -273,7 +275,7 @@ def _clip_by_global_norm(
     return jax.tree.map(lambda g: g * scale, grads)
 
   def clip_each(grads):
-    parts = [clip({name: grads[name] for name in each}) for each in networks]
+    parts = [clip({name: grads[name] for name in names}) for names in networks]
     return {name: x for part in parts for name, x in part.items()}
 
   return optax.stateless(lambda g, _: clip_each(g) if networks else clip(g))

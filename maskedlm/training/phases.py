@@ -148,13 +148,13 @@ def total_steps(config: ConfigDict) -> int:
   for i, change in enumerate(config.phases):
     sizes = {k: x for k, x in change.items() if not k.startswith("objective.")}
     config = _changed(config, sizes, f"phases[{i}]", lambda section, _: section)
-    given = [name for name in ("steps", "tokens") if name in change]
-    if len(given) != 1:
+    kinds = [name for name in ("steps", "tokens") if name in change]
+    if len(kinds) != 1:
       raise ConfigError(
         f"phases[{i}]: expected steps or tokens, as train.num_steps is made of "
         f"the phases; it has {[n for n in _LENGTHS if n in change]}."
       )
-    total += _steps_of(given[0], change[given[0]], config, 0, i)
+    total += _steps_of(kinds[0], change[kinds[0]], config, 0, i)
   return total
 
 
@@ -191,8 +191,8 @@ def _phase_of(name: str) -> bool | str:
   """Returns whether a phase may change an option (`phase` of core/options)."""
   section, _, key = name.rpartition(".")
   fields = getattr(_SECTIONS.get(section), "__dataclass_fields__", {})
-  own = key in fields and fields[key].metadata["phase"]
-  return section == "objective" or own
+  allowed = key in fields and fields[key].metadata["phase"]
+  return section == "objective" or allowed
 
 
 def _changed(
@@ -255,24 +255,24 @@ def _count_steps(
   """
   counts: list[int | None] = []
   for i, (config, change) in enumerate(zip(configs, changes, strict=True)):
-    given = [name for name in _LENGTHS if name in change]
-    if len(given) > 1:
+    kinds = [name for name in _LENGTHS if name in change]
+    if len(kinds) > 1:
       raise ConfigError(
-        f"phases[{i}] has {' and '.join(given)}: give one length."
+        f"phases[{i}] has {' and '.join(kinds)}: give one length."
       )
     counts.append(
-      _steps_of(given[0], change[given[0]], config, num_steps, i)
-      if given
+      _steps_of(kinds[0], change[kinds[0]], config, num_steps, i)
+      if kinds
       else None
     )
-  open_ones = counts.count(None)
-  if open_ones > 1:
+  num_open = counts.count(None)
+  if num_open > 1:
     raise ConfigError(
-      f"phases: {open_ones} of {len(counts)} have no length; only one may have "
+      f"phases: {num_open} of {len(counts)} have no length; only one may have "
       "none, and gets the steps that are left. Add steps, tokens or share."
     )
   left = num_steps - sum(count or 0 for count in counts)
-  if left < 0 or (left and not open_ones):
+  if left < 0 or (left and not num_open):
     raise ConfigError(
       f"phases have {num_steps - left:,} steps, and train.num_steps="
       f"{num_steps}: set --config.train.num_steps={num_steps - left}, or leave "

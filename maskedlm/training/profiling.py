@@ -93,7 +93,7 @@ def watch(
   folder = workdir / "profile"
   done, state, shapes, hlo, tracing = 0, None, [], "", False
 
-  def watched(old, batch):
+  def traced_step(old, batch):
     nonlocal done, state, hlo, tracing
     if done == WARMUP:
       hlo = step.lower(old, batch).compile().as_text()  # Compiled already.
@@ -115,7 +115,7 @@ def watch(
       log(f"{text}\nThe trace and this table are in {folder}")
     return state, stats
 
-  def asked():
+  def traced_batches():
     nonlocal tracing
     for _ in range(WARMUP):
       yield next(batches)
@@ -136,7 +136,7 @@ def watch(
       if tracing:  # The run ended before.
         jax.profiler.stop_trace()
 
-  return watched, asked()
+  return traced_step, traced_batches()
 
 
 def read_profile(folder: pathlib.Path, hlo: str, count: int) -> Profile:
@@ -182,20 +182,20 @@ def instructions(hlo: str) -> dict[str, str | None]:
   Instructions inserted by the compiler, such as copies, have the scopes of the
   first instruction that reads them.
   """
-  found: dict[str, str | None] = {}
+  program: dict[str, str | None] = {}
   readers: dict[str, str] = {}
   for line in reversed(hlo.splitlines()):  # Readers come first.
     instruction = re.match(r"\s+(?:ROOT )?%([\w.\-]+) = (.*)", line)
     if not instruction:
       continue
     name, rest = instruction.groups()
-    own = re.search(r'op_name="([^"]*)"', rest)
-    scopes = own[1] if own else readers.get(name, "")
+    op_name = re.search(r'op_name="([^"]*)"', rest)
+    scopes = op_name[1] if op_name else readers.get(name, "")
     calls = re.search(r"[\])}] (while|conditional|call)\(", rest)
-    found[name] = None if calls else scopes
+    program[name] = None if calls else scopes
     if scopes:
       readers.update(dict.fromkeys(re.findall(r"%([\w.\-]+)", rest), scopes))
-  return found
+  return program
 
 
 def component_of(scopes: str) -> str:
@@ -216,12 +216,12 @@ def operations(
     key=lambda plane: plane.name,
   )
   for plane in (*devices, *(p for p in planes if p.name == "/host:CPU")):
-    if found := list(_of_plane(plane, module, program)):
-      return found
+    if ran := list(_operations_of(plane, module, program)):
+      return ran
   return []
 
 
-def _of_plane(plane, module, program) -> Iterator[Operation]:
+def _operations_of(plane, module, program) -> Iterator[Operation]:
   lines = list(plane.lines)
   # This line, if present, has the operations of all streams.
   lines = [line for line in lines if line.name == "XLA Ops"] or lines
@@ -290,7 +290,7 @@ def divide_time(
   for now, state, key, change in sorted(changes):
     now = min(max(now, begin), end)
     if now > last:
-      sharing = next((some for some in active if some), {(IDLE, ""): 1})
+      sharing = next((counts for counts in active if counts), {(IDLE, ""): 1})
       for name, number in sharing.items():
         spent[name] += (now - last) * number / sum(sharing.values())
       last = now

@@ -121,11 +121,11 @@ class Progress:
     return heldout, stopping
 
   def finish_steps(self, options: StepOptions, waits: bool, logs: bool):
-    """Reads the results of steps that have ended; of all if it waits."""
+    """Reads the results of steps that have ended, or of all if it waits."""
     # A copy: the state itself is donated to the next step.
     counts = self.state.nonfinite, self.state.losses.spiked
-    own = [x.addressable_data(0) for x in counts]
-    failed = jax.device_put(own, may_alias=False)
+    shards = [x.addressable_data(0) for x in counts]
+    failed = jax.device_put(shards, may_alias=False)
     self.inflight.append((self.step, failed, self.totals, logs and self.count))
     if logs:
       jax.tree.map(lambda x: x.copy_to_host_async(), self.totals)
@@ -155,7 +155,7 @@ class Progress:
     return values
 
   def meta(self, heldout: Mapping[str, float]) -> dict[str, Any]:
-    """Returns what the checkpoint of this step says."""
+    """Returns the meta of the checkpoint of this step."""
     described = dict(self.tasks[self.last].describe)
     identity = dict(self.identity)
     return {"identity": identity, "task": described, "heldout": heldout}
@@ -179,7 +179,7 @@ def _evaluates(options: StepOptions, step: int) -> bool:
 def heldout_results(
   task: Task, heldout_step: Callable, params: Params, mesh, stopped
 ) -> list[tuple]:
-  """Returns heldout_step's of each batch; [] if it was stopped."""
+  """Returns the results of heldout_step by batch; [] if it was stopped."""
   results = []
   for i in range(task.num_heldout_batches):
     batch = sharding.place(task.batch_at("heldout", i), mesh)
@@ -203,10 +203,10 @@ def evaluate(
   loss = {"loss": sum(terms.values())} if terms else {}
   values = {**loss, **stats}
   values |= dict(task.score(list(outputs)) if task.score else {})
-  own = task.evaluate(params) if task.evaluate else {}
-  if twice := values.keys() & own.keys():
+  extra = task.evaluate(params) if task.evaluate else {}
+  if twice := values.keys() & extra.keys():
     raise ConfigError(
       f"Task.evaluate returns {', '.join(sorted(twice))}, which the held-out "
       "rows have measured: choose another name."
     )
-  return values | {name: float(value) for name, value in own.items()}
+  return values | {name: float(value) for name, value in extra.items()}

@@ -27,13 +27,13 @@ class Losses(NamedTuple):
 
 
 def init() -> Losses:
-  """Returns no losses: zeros, as checkpoints/state.py expects."""
+  """Returns an empty window: zeros, as checkpoints/state.py expects."""
   zero = jnp.zeros((), jnp.int32)
   return Losses(jnp.zeros(WINDOW, jnp.float32), zero, zero)
 
 
 def forget(losses: Losses) -> Losses:
-  """Returns no losses, on the same devices: other text has other losses."""
+  """Empties the window, on the same devices: other text has other losses."""
   return jax.tree.map(lambda x: x * 0, losses)
 
 
@@ -48,9 +48,9 @@ def add(losses: Losses, loss, is_loss, *, sigma: float) -> Losses:
     sigma: standard deviations (of a sample, with n - 1); 0 for no spikes.
   """
   n = jnp.minimum(losses.count, WINDOW)
-  there = jnp.arange(WINDOW) < n
-  mean = jnp.sum(jnp.where(there, losses.values, 0)) / jnp.maximum(n, 1)
-  square = jnp.where(there, jnp.square(losses.values - mean), 0)
+  filled = jnp.arange(WINDOW) < n
+  mean = jnp.sum(jnp.where(filled, losses.values, 0)) / jnp.maximum(n, 1)
+  square = jnp.where(filled, jnp.square(losses.values - mean), 0)
   deviation = jnp.sqrt(jnp.sum(square) / jnp.maximum(n - 1, 1))
   is_far = loss - mean > sigma * deviation
   spiked = is_loss & is_far & (losses.count >= LEAST) & (sigma > 0)

@@ -2,7 +2,7 @@
 
 config.continue_from takes parameters, moments and the step of another run, and
 goes on with other options: a decay branches off a stable run, a finished run
-reads other text. config.init_from takes parameters alone (checkpoints/
+reads other text. config.init_from takes parameters alone (pretraining/initial/
 init_from.py), and steps count from 0.
 """
 

@@ -111,12 +111,12 @@ def _read(fs, path: str) -> bytes | None:
 def _modified(fs, path: str) -> datetime.datetime | None:
   """Returns when a file was written; None if it is missing or not known."""
   try:
-    found = fs.modified(path)
+    modified = fs.modified(path)
   except (FileNotFoundError, NotADirectoryError, NotImplementedError, KeyError):
     return None
   except (ValueError, OverflowError):  # In the year 10,000.
     return None
-  return found if found.tzinfo else found.replace(tzinfo=datetime.UTC)
+  return modified if modified.tzinfo else modified.replace(tzinfo=datetime.UTC)
 
 
 def _checkpoints(fs, folder: str) -> dict[int, datetime.datetime | None]:

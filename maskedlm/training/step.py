@@ -155,8 +155,8 @@ def make_step(
   """
 
   def step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
-    batch, gradient, loss, found, update, opt_state = direct(state, batch)
-    stats = dict(found)
+    batch, gradient, loss, measured, update, opt_state = direct(state, batch)
+    stats = dict(measured)
     observed = stats.pop(OBSERVED, None)
     with jax.named_scope("optimizer"):
       rate = schedule(state.step)
@@ -308,8 +308,8 @@ def gradient_of(
 
   def loss(params, batch, key, weights=None):
     terms, stats = map(totals, task.loss(params, batch, key, True))
-    own = {name: weight for name, (_, weight) in terms.items()}
-    weights = weights or jax.lax.stop_gradient(own)
+    term_weights = {name: weight for name, (_, weight) in terms.items()}
+    weights = weights or jax.lax.stop_gradient(term_weights)
     total = sum(
       jnp.where(weights[name] > 0, value / jnp.maximum(weights[name], 1e-6), 0)
       for name, (value, _) in terms.items()
@@ -363,21 +363,21 @@ def make_heldout_step(
     corrupted = [corrupt(batch, mask_key) for corrupt, _ in task.measured]
 
     def measure(microbatches):
-      terms, found = {}, {}
-      for (_, loss), each in zip(task.measured, microbatches, strict=True):
-        own_terms, own = loss(params, each, key, False)
-        terms, found = {**terms, **own_terms}, {**found, **own}
+      terms, stats = {}, {}
+      for (_, loss), rows in zip(task.measured, microbatches, strict=True):
+        new_terms, new_stats = loss(params, rows, key, False)
+        terms, stats = {**terms, **new_terms}, {**stats, **new_stats}
       first = microbatches[0]
       if task.languages:
         ids = first["language_ids"]
-        found = language_metrics.measure_by_language(task.languages, found, ids)
+        stats = language_metrics.measure_by_language(task.languages, stats, ids)
       outputs = task.outputs(params, first) if task.outputs else {}
-      return totals(terms), totals(found), outputs
+      return totals(terms), totals(stats), outputs
 
-    terms, found, outputs = jax.lax.map(
-      measure, [split_batch(each, accumulate) for each in corrupted]
+    terms, stats, outputs = jax.lax.map(
+      measure, [split_batch(rows, accumulate) for rows in corrupted]
     )
-    return totals(terms), totals(found), join_batch(outputs)
+    return totals(terms), totals(stats), join_batch(outputs)
 
   return heldout_step
 

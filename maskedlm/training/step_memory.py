@@ -1,4 +1,4 @@
-"""What a step takes of a device's memory, as XLA compiles it.
+"""Measures the device memory of a compiled step; refuses one that does not fit.
 
 A run checks it before its first step, and `maskedlm inspect` shows it.
 """
@@ -19,7 +19,7 @@ from maskedlm.training.step import OverMesh, TrainState
 
 
 class StepMemory(NamedTuple):
-  """What a step takes of a device's memory, and what there is, in bytes."""
+  """The memory that a step needs on a device, and what it has, in bytes."""
 
   needed: int | None  # None if the compiler refused it for a lack of memory.
   limit: int | None  # None if unknown.
@@ -117,9 +117,9 @@ def check_memory(
     return
   rows, *_, length = batch["segment_ids"].shape
   needed, limit = memory.needed or 0, memory.limit or 0
-  found = memory.refused or f"{needed / 1e9:.1f} GB of {limit / 1e9:.1f}"
+  usage = memory.refused or f"{needed / 1e9:.1f} GB of {limit / 1e9:.1f}"
   raise ConfigError(
-    f"a step of {rows} rows of {length} tokens does not fit a device: {found}. "
+    f"a step of {rows} rows of {length} tokens does not fit a device: {usage}. "
     f"{less_memory(config)}"
   )
 
@@ -131,9 +131,9 @@ def less_memory(config: Any) -> str:
     f"train.accumulate (now {config.train.accumulate}), which computes the "
     "same batch in parts"
   )
-  others = [] if config.model.remat == "full" else ["model.remat='full'"]
+  options = [] if config.model.remat == "full" else ["model.remat='full'"]
   if jax.device_count() > 1:
-    others.append("mesh.fsdp")
+    options.append("mesh.fsdp")
   if config.train.watch_every:  # Its program needs more than a step.
-    others.append("train.watch_every=0")
-  return ways + (f"; or set {' or '.join(others)}." if others else ".")
+    options.append("train.watch_every=0")
+  return ways + (f"; or set {' or '.join(options)}." if options else ".")

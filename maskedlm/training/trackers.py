@@ -52,16 +52,16 @@ def open_run(library: str, *, key: str, **arguments: Any) -> Tracker:
     # In a context of its own, trackio doesn't finish the run, and print, once
     # more at exit.
     init = importlib.import_module(library).init
-    made = contextvars.copy_context().run(init, resume="allow", **arguments)
+    run = contextvars.copy_context().run(init, resume="allow", **arguments)
 
   def close() -> None:
     with quiet:  # The run waits meanwhile, and prints nothing itself.
-      made.finish()
+      run.finish()
 
   def write(step: int, values: Mapping[str, float]) -> None:
-    made.log(dict(values), step=step)
+    run.log(dict(values), step=step)
 
-  return Tracker(getattr(made, key), write, close)
+  return Tracker(getattr(run, key), write, close)
 
 
 def open_wandb(config: Config, run: str) -> Tracker:
@@ -99,11 +99,11 @@ def open_mlflow(config: Config, run: str) -> Tracker:
     client.update_run(run, status="RUNNING")
   else:
     experiment = os.environ.get("MLFLOW_EXPERIMENT_NAME", PROJECT)
-    found = client.get_experiment_by_name(experiment)
-    place = (
-      found.experiment_id if found else client.create_experiment(experiment)
+    known = client.get_experiment_by_name(experiment)
+    experiment_id = (
+      known.experiment_id if known else client.create_experiment(experiment)
     )
-    run = client.create_run(place, run_name=config["name"]).info.run_id
+    run = client.create_run(experiment_id, run_name=config["name"]).info.run_id
     params = [
       Param(f"{section}.{name}" if section else name, str(value))
       for section, values in _sections(config)

@@ -75,12 +75,14 @@ def make_watch(
   """
 
   def watch(state, batch: Batch) -> Metrics:
-    made = direct(state, batch)
+    direction = direct(state, batch)
     rate = schedule(state.step)
-    found = {
-      **norms("gradient_norm", made.gradient),
+    stats = {
+      **norms("gradient_norm", direction.gradient),
       **norms("parameter_norm", state.params),
-      **norms("update_norm", jax.tree.map(lambda x: rate * x, made.update)),
+      **norms(
+        "update_norm", jax.tree.map(lambda x: rate * x, direction.update)
+      ),
     }
 
     def measure(microbatch):
@@ -89,9 +91,9 @@ def make_watch(
         **accuracy_by_frequency(task, state.params, microbatch),
       }
 
-    sums = jax.lax.map(measure, split(made.batch))
-    found |= jax.tree.map(lambda x: x.sum(axis=0), sums)
-    return {f"watch/{name}": _if_finite(*pair) for name, pair in found.items()}
+    sums = jax.lax.map(measure, split(direction.batch))
+    stats |= jax.tree.map(lambda x: x.sum(axis=0), sums)
+    return {f"watch/{name}": _if_finite(*pair) for name, pair in stats.items()}
 
   return watch
 
@@ -107,9 +109,9 @@ def norms(what: str, tree: Params) -> Metrics:
   for path, x in by_path(tree).items():
     above, layers, _ = path.partition("/layers/")
     if layers:
-      each = jnp.sum(jnp.square(x), axis=tuple(range(1, x.ndim)))
+      by_layer = jnp.sum(jnp.square(x), axis=tuple(range(1, x.ndim)))
       above = "" if above == "encoder" else f"{above}/"
-      places = {f"{above}layer_{n + 1}": s for n, s in enumerate(each)}
+      places = {f"{above}layer_{n + 1}": s for n, s in enumerate(by_layer)}
     else:
       module = above.removeprefix("encoder/").partition("/")[0]
       places = {module: jnp.sum(jnp.square(x))}
@@ -129,12 +131,12 @@ def attention_entropy(task: Task, params: Params, batch: Batch) -> Metrics:
   cfg = architecture.restored(task.describe["encoder"])
   if cfg.family != "transformer" or not cfg.num_layers:
     return {}
-  found = masked_lm.attention_entropy(cfg, params, batch)
+  entropies = masked_lm.attention_entropy(cfg, params, batch)
   real = masked_lm.encoder_inputs(batch)["segment_ids"] > 0
   count = jnp.sum(real, dtype=jnp.float32)
   return {
     f"attention_entropy/layer_{n + 1}": (jnp.sum(jnp.where(real, x, 0)), count)
-    for n, x in enumerate(found)
+    for n, x in enumerate(entropies)
   }
 
 
@@ -148,23 +150,23 @@ def accuracy_by_frequency(task: Task, params: Params, batch: Batch) -> Metrics:
   if task.token_counts is None:
     return {}
   names, band = frequency_bands(task.token_counts)
-  found: dict[str, tuple[Any, Any]] = {}
+  accuracies: dict[str, tuple[Any, Any]] = {}
   for labels, weights, metric in PREDICTIONS:
     if labels not in batch:
       continue
 
     def measure(index, labels=labels, weights=weights, metric=metric):
       inside = jnp.asarray(band)[batch[labels]] == index
-      only = {**batch, weights: batch[weights] * inside}
+      selected = {**batch, weights: batch[weights] * inside}
       # Without dropout, the key is not used.
-      _, metrics = task.loss(params, only, jax.random.key(0), False)
+      _, metrics = task.loss(params, selected, jax.random.key(0), False)
       return jax.tree.map(jnp.sum, metrics.get(metric, (0.0, 0.0)))
 
     total, weight = jax.lax.map(measure, jnp.arange(len(names)))
-    found |= {
+    accuracies |= {
       f"accuracy/{name}": (total[i], weight[i]) for i, name in enumerate(names)
     }
-  return found
+  return accuracies
 
 
 def frequency_bands(counts) -> tuple[list[str], np.ndarray]:

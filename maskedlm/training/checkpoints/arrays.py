@@ -154,8 +154,8 @@ def check_readable(folder: Path, sample: Mapping[str, np.ndarray]) -> None:
     for path, saved in sample.items():
       name = path.removeprefix("params/")
       item = "state" if name == path else "params"
-      (found,) = jax.tree.leaves(read_arrays(folder / item, [name]))
-      if not np.array_equal(found, saved):
+      (array,) = jax.tree.leaves(read_arrays(folder / item, [name]))
+      if not np.array_equal(array, saved):
         raise ValueError(f"{path} is not as it was saved")
   except Exception as error:  # Orbax and TensorStore raise many types.
     raise CheckpointError(

@@ -38,10 +38,10 @@ def _steps(directory: Path) -> list[Path]:
   """Returns the folders of steps, complete or not, newest first."""
   if not directory.is_dir():
     return []
-  found = [
+  folders = [
     p for p in directory.iterdir() if manifest.is_step(p.name) and p.is_dir()
   ]
-  return sorted(found, key=lambda path: int(path.name), reverse=True)
+  return sorted(folders, key=lambda path: int(path.name), reverse=True)
 
 
 def all_steps(directory: Path) -> list[tuple[int, Path]]:

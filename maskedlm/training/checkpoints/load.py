@@ -44,11 +44,11 @@ def describe_checkpoint(path: str | pathlib.Path) -> Described:
   Only small files are read, and JAX's devices are not initialised, so hosts may
   be connected afterwards.
   """
-  path = _existing(path)
+  path = _resolve_existing(path)
   record = files.load_record(path)
   names = [name.split("/") for name in record["arrays"]]
   subtrees = {rest[0] for first, *rest in names if first == "params"}
-  return _described(path, subtrees, manifest.meta(record))
+  return _describe(path, subtrees, manifest.meta(record))
 
 
 def param_shapes(path: str | pathlib.Path) -> Params:
@@ -56,7 +56,7 @@ def param_shapes(path: str | pathlib.Path) -> Params:
 
   Only a small file is read.
   """
-  arrays = files.load_record(_existing(path))["arrays"]
+  arrays = files.load_record(_resolve_existing(path))["arrays"]
   shapes = {}
   for name, described in arrays.items():  # "float32[5,13]"
     dtype, _, sizes = described.removesuffix("]").partition("[")
@@ -79,9 +79,9 @@ def open_checkpoint(
     ConfigError: there is no such folder, it has no encoder, or its tokenizer
       doesn't fit.
   """
-  path = _existing(path)
+  path = _resolve_existing(path)
   params, meta = load_params(path, step=step)
-  return LoadedCheckpoint(params, *_described(path, params, meta))
+  return LoadedCheckpoint(params, *_describe(path, params, meta))
 
 
 def open_ema(path: str | pathlib.Path) -> LoadedCheckpoint:
@@ -91,11 +91,11 @@ def open_ema(path: str | pathlib.Path) -> LoadedCheckpoint:
     CheckpointError: there is no checkpoint, it is damaged, or has no average.
     ConfigError: as open_checkpoint.
   """
-  path = _existing(path)
+  path = _resolve_existing(path)
   params, meta = files.load_step(
     path, None, _load_ema, items=("state/", "meta/"), log=console.warn
   )
-  return LoadedCheckpoint(params, *_described(path, params, meta))
+  return LoadedCheckpoint(params, *_describe(path, params, meta))
 
 
 def _load_ema(path: buckets.Path):
@@ -106,8 +106,8 @@ def _load_ema(path: buckets.Path):
     raise CheckpointError(
       f"{path} has no moving average: it was trained with train.ema_decay=0."
     )
-  found = read_arrays(path / "state", names)["ema"]
-  return found, manifest.meta(record)
+  average = read_arrays(path / "state", names)["ema"]
+  return average, manifest.meta(record)
 
 
 def load_params(
@@ -132,7 +132,7 @@ def load_params(
     ConfigError, StorageError: the folder can't be read.
   """
   return files.load_step(
-    _place(path), step, _load_params, items=("params/", "meta/"), log=log
+    _resolve(path), step, _load_params, items=("params/", "meta/"), log=log
   )
 
 
@@ -150,14 +150,16 @@ def _load_params(path: buckets.Path):
   return params, manifest.meta(record)
 
 
-def _place(path: str | pathlib.Path) -> buckets.Path:
+def _resolve(path: str | pathlib.Path) -> buckets.Path:
+  """Returns the path of a folder, an address or a model of the Hub."""
   if hub_names.is_name(path):
     return hub_names.workdir(path)
   return buckets.origin(path)
 
 
-def _existing(path: str | pathlib.Path) -> buckets.Path:
-  path = _place(path)
+def _resolve_existing(path: str | pathlib.Path) -> buckets.Path:
+  """Returns the path; raises ConfigError if there is no such folder."""
+  path = _resolve(path)
   if not path.exists():
     raise ConfigError(
       f"{path}: no such folder; expected the workdir of a run, or one of its "
@@ -166,7 +168,7 @@ def _existing(path: str | pathlib.Path) -> buckets.Path:
   return path
 
 
-def _described(
+def _describe(
   path: buckets.Path, subtrees: Collection[str], meta: dict
 ) -> Described:
   """Returns the Described of the checkpoint at a path, or in that workdir.
@@ -191,7 +193,7 @@ def _described(
 
 def open_best(path: str | pathlib.Path) -> LoadedCheckpoint:
   """Loads a fine-tuned workdir's best checkpoint; the newest one of others."""
-  folder = _place(path) / "checkpoints"
+  folder = _resolve(path) / "checkpoints"
   for step in files.ranked_steps(folder)[:1]:
     record = manifest.read_record(folder / str(step))
     if "kind" in record["meta"].get("task", {}):
@@ -222,7 +224,7 @@ def tokenizer_dir(path: str | pathlib.Path) -> buckets.Path:
   Raises:
     ConfigError: there is none.
   """
-  path = _place(path)
+  path = _resolve(path)
   for folder in (path, *path.parents[:2]):
     if (folder / "tokenizer").is_dir():
       return folder / "tokenizer"

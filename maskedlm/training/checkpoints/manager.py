@@ -34,7 +34,7 @@ class Checkpoints:
     self,
     workdir: str | Path,
     keep: Callable[[Path], None],
-    held: folder_lock.Lock | None,
+    lock: folder_lock.Lock | None,
     log: files.Log,
   ):
     """Begins to write them; see open_checkpoints.
@@ -42,16 +42,16 @@ class Checkpoints:
     Args:
       workdir: a folder or an address.
       keep: deletes the old steps of a folder.
-      held: the lock; None on hosts other than the first.
+      lock: of the folder; None on hosts other than the first.
       log: receives a line for each step that is damaged.
     """
     self._workdir = workdir
     self._directory = buckets.origin(workdir) / "checkpoints"
-    self._keep, self._lock, self._log = keep, held, log
+    self._keep, self._lock, self._log = keep, lock, log
     self._background = concurrent.futures.ThreadPoolExecutor(1, "checkpoint")
     # The save in progress.
     self._pending: concurrent.futures.Future | None = None
-    self._is_read_back = False  # Whether one was since the start.
+    self._is_read_back = False  # Whether a save of this process was.
 
   def save(
     self, step: int, state: State, meta: dict, *, metric: float | None
@@ -92,12 +92,12 @@ class Checkpoints:
     with self._saving(step):
       if self._lock:
         files.begin(self._directory, step)
-      written = arrays.write_arrays(
+      wait_for_files = arrays.write_arrays(
         self._directory / str(step),
         {"params": state.params, "state": state_of.beside_params(state)},
       )
     self._pending = self._background.submit(
-      self._finish, written, record, sample
+      self._finish, wait_for_files, record, sample
     )
 
   def update_metadata(
@@ -143,11 +143,11 @@ class Checkpoints:
         error names the first).
     """
     self.wait()
-    good, others, problems = multihost.broadcast_from_host0(
+    good, unchecked, problems = multihost.broadcast_from_host0(
       lambda: files.survey(self._directory)
     )
     remedy = "or choose another --workdir to start over."
-    if others and not unverified:
+    if unchecked and not unverified:
       remedy = (
         "set --config.train.resume_unverified=True to use the newest that can "
         f"be read, {remedy}"
@@ -155,7 +155,7 @@ class Checkpoints:
     loaded, damaged = files.load_newest(
       self._directory,
       lambda path: state_of.load_state(path, like, check),
-      names=good or (others if unverified else []),
+      names=good or (unchecked if unverified else []),
       problems=problems,
       remedy=remedy,
       log=self._log,
@@ -203,7 +203,7 @@ class Checkpoints:
 
   def _finish(
     self,
-    written: Callable[[], None],
+    wait_for_files: Callable[[], None],
     record: dict,
     sample: dict[str, np.ndarray],
   ) -> None:
@@ -211,7 +211,7 @@ class Checkpoints:
     step = record["step"]
     try:
       with self._saving(step):
-        written()
+        wait_for_files()
         if self._lock:
           self._lock.check()
           try:
@@ -283,7 +283,7 @@ def open_checkpoints(
   multihost.run_on_all_hosts(
     lambda: files.check_names(directory) if primary else None
   )
-  held = multihost.run_on_all_hosts(
+  lock = multihost.run_on_all_hosts(
     lambda: folder_lock.lock_folder(directory) if primary else None
   )
   if primary:
@@ -295,7 +295,7 @@ def open_checkpoints(
     keep_best=keep_best,
     keep_every=keep_every,
   )
-  return Checkpoints(workdir, keep, held, log)
+  return Checkpoints(workdir, keep, lock, log)
 
 
 def restore_from(

@@ -70,10 +70,10 @@ def check_workdir(workdir: pathlib.Path, config: Container[str]) -> None:
 def read_config(workdir: pathlib.Path) -> dict[str, Any]:
   """Returns the config.json of a workdir; {} if there is none that is good."""
   try:
-    found = parse_json((workdir / "config.json").read_text("utf-8"))
+    config = parse_json((workdir / "config.json").read_text("utf-8"))
   except (FileNotFoundError, ValueError):
     return {}
-  return found if isinstance(found, dict) else {}
+  return config if isinstance(config, dict) else {}
 
 
 def check_identity(
@@ -94,8 +94,7 @@ def check_identity(
   Raises:
     ConfigError: a frozen option, the corpus or the tokenizer differs; the
       message lists all differences. Or an option that was removed had a value
-      that there is no more. Or the checkpoint is of another kind of
-      run.
+      that is no longer supported. Or the checkpoint is of another kind of run.
   """
   # First, as the options of two kinds of run differ everywhere.
   _check_writer(old["config"], new["config"], "this workdir")
@@ -166,8 +165,10 @@ def check_continued(
   before = flatten(removed.renewed(old["config"]))
   after = flatten(new["config"])
   for name in sorted(before.keys() & after.keys()):
-    own = name in ("name", "continue_from") or name.split(".")[0] == "corpus"
-    if before[name] != after[name] and not own:
+    expected = (
+      name in ("name", "continue_from") or name.split(".")[0] == "corpus"
+    )
+    if before[name] != after[name] and not expected:
       log(f"other than in {path}: {name}={after[name]!r}, was {before[name]!r}")
 
 

@@ -1,4 +1,4 @@
-"""What a checkpoint holds of the state of a run, of any version."""
+"""Describes, checks and loads the state of a run that a checkpoint holds."""
 
 import math
 from collections.abc import Callable
@@ -43,9 +43,9 @@ def _all_finite(arrays):
 
 def check_finite(state: State, step: int) -> None:
   """Raises CheckpointError if a value of the state is not finite."""
-  found = by_path(state)
-  inexact = [p for p in found if jnp.issubdtype(found[p].dtype, jnp.inexact)]
-  finite = jax.device_get(_all_finite([found[path] for path in inexact]))
+  leaves = by_path(state)
+  inexact = [p for p in leaves if jnp.issubdtype(leaves[p].dtype, jnp.inexact)]
+  finite = jax.device_get(_all_finite([leaves[path] for path in inexact]))
   bad = [path for path, ok in zip(inexact, finite, strict=True) if not ok]
   if bad:
     raise CheckpointError(
@@ -90,5 +90,9 @@ def load_state(
     like = like._replace(**{LATER: ()})
   _check_same_arrays(record["arrays"], describe(like), path)
   beside = read_tree(path / "state", beside_params(like))
-  found = {**beside, "params": read_tree(path / "params", like.params), **later}
-  return like._replace(**found), manifest.meta(record)
+  fields = {
+    **beside,
+    "params": read_tree(path / "params", like.params),
+    **later,
+  }
+  return like._replace(**fields), manifest.meta(record)

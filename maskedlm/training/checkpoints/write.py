@@ -38,16 +38,18 @@ def write_workdir(
     task: becomes meta["task"], which load.py reads; it has "encoder".
     origin: describes where the parameters come from; becomes config.json. Its
       "run" is the config of the run that trained them, if there is one.
-    corpus: the same in one word, in place of a corpus's fingerprint.
+    corpus: a word for the origin, stored in place of a fingerprint.
     tokenizer: SHA-256 of the tokenizer in tokenizer/.
     heldout: becomes meta["heldout"], a task's thresholds, if there are any.
   """
   output_files.write_json(folder / "config.json", origin)
   identity = {"config": origin, "corpus": corpus, "tokenizer": tokenizer}
-  opened = manager.open_checkpoints(folder, keep_last=1, keep_best=0, log=log)
+  checkpoints = manager.open_checkpoints(
+    folder, keep_last=1, keep_best=0, log=log
+  )
   state = _State(params, np.zeros((), np.int32))
   meta = {"task": task, "identity": identity}
   if heldout:
     meta["heldout"] = dict(heldout)
-  with contextlib.closing(opened):
-    opened.save(0, state, meta, metric=None)
+  with contextlib.closing(checkpoints):
+    checkpoints.save(0, state, meta, metric=None)
