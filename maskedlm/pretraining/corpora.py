@@ -32,7 +32,7 @@ def open_corpora(
     CorpusError: there is nothing to predict in a corpus.
   """
   configs = [phase.config for phase in split(config)]
-  paths = dict.fromkeys(each.corpus.path for each in configs)
+  paths = dict.fromkeys(c.corpus.path for c in configs)
   start, *later = paths
   # First the others, as preparing the first phase's text may take hours.
   opened = {path: _open_at(configs[0], path, "phases: ") for path in later}
@@ -44,7 +44,7 @@ def open_corpora(
         f"with --config.tokenizer.path={first.path}/tokenizer."
       )
     predictions.check_corpus(corpus)
-  return [opened[each.corpus.path] for each in configs]
+  return [opened[c.corpus.path] for c in configs]
 
 
 def _open_at(config: TextConfig, path: str, where: str) -> store.Corpus:
@@ -113,16 +113,16 @@ def keep_tokenizer(
   path = workdir / "tokenizer"
   tokenizer.save_if_absent(corpus.tokenizer, path)
   try:
-    found = tokenizer.open_tokenizer(path).sha256
+    sha256 = tokenizer.open_tokenizer(path).sha256
   except CorpusError as error:
     raise ConfigError(
       f"{path} is damaged ({error}): remove it, and the same command writes it "
       "again."
     ) from error
-  if found != corpus.tokenizer.sha256:
+  if sha256 != corpus.tokenizer.sha256:
     resume.check_corpus_options(workdir, values(config))
     raise ConfigError(
-      f"{path} is not the corpus's tokenizer ({found[:12]}, the corpus has "
+      f"{path} is not the corpus's tokenizer ({sha256[:12]}, the corpus has "
       f"{corpus.tokenizer.sha256[:12]}): this workdir holds another run, or a "
       "damaged copy: give another --workdir, or remove the copy."
     )

@@ -76,14 +76,14 @@ def check_rows(
       num_batches=min(num_batches, BATCHES),
       seed=seed,
     )
-    found = (
+    share = (
       f"{split}: {counts.predicted:,} of {counts.tokens:,} tokens are "
       f"predicted, and {wanted:.3g} of them should be"
     )
     if not counts.predicted and split == "train":
-      raise ConfigError(f"{found}: nothing can be learnt. {_advice(objective)}")
+      raise ConfigError(f"{share}: nothing can be learnt. {_advice(objective)}")
     if counts.predicted < FEW * wanted * counts.tokens:
-      log(f"warning: {found}. {_advice(objective)}")
+      log(f"warning: {share}. {_advice(objective)}")
 
 
 def count_predictions(

@@ -57,8 +57,8 @@ def run(
     decide_packing(config, opened, log=console.log)
     parts = split(config)
     tasks = [
-      _make_task(phase.config, each, sharding.data_shard(mesh))
-      for phase, each in zip(parts, opened, strict=True)
+      _make_task(phase.config, phase_corpus, sharding.data_shard(mesh))
+      for phase, phase_corpus in zip(parts, opened, strict=True)
     ]
   if (overlap := corpus.tokenizer.overlap) > 1:
     console.log(
@@ -77,14 +77,14 @@ def run(
     f"device(s), mesh {dict(mesh.shape)}; their shardings are in parameters.txt"
   )
   with waiting.explained("measuring what is predicted in the first rows"):
-    asked = []
-    for phase, task, each in zip(parts, tasks, opened, strict=True):
+    checked = []
+    for phase, task, phase_corpus in zip(parts, tasks, opened, strict=True):
       c = phase.config
       rows = c.objective, c.corpus.path, c.data.length
-      if rows not in asked:
-        asked.append(rows)
+      if rows not in checked:
+        checked.append(rows)
         predictions.check_rows(
-          c.objective, task, each, seed=c.seed, log=console.log
+          c.objective, task, phase_corpus, seed=c.seed, log=console.log
         )
   for line in epochs.warnings(parts, tasks):
     console.log(line)
@@ -94,7 +94,7 @@ def run(
       corpora.keep_tokenizer(config, corpus, workdir)
 
   multihost.run_on_all_hosts(keep_tokenizer)
-  ended = loop.run(
+  result = loop.run(
     parts,
     tasks,
     workdir,
@@ -104,13 +104,13 @@ def run(
     start_from=_first_weights(config, corpus),
     continue_from=config.continue_from,
   )
-  if ended.interrupted:
+  if result.interrupted:
     console.log(
-      f"interrupted; step {ended.step:,} is saved: the same command continues"
+      f"interrupted; step {result.step:,} is saved: the same command continues"
     )
     return False
   if multihost.is_primary():
-    write_and_print(workdir, corpus, ended)
+    write_and_print(workdir, corpus, result)
     if "mlm_head" in params:
       show_examples(workdir, corpus)
   return True
@@ -124,7 +124,7 @@ def write_and_print(
   speed = ended.tokens_per_second
   if speed is None:  # The run was complete before.
     speed = output_files.read_result(workdir).get("tokens_per_second")
-  heldout, each = language_metrics.split_by_language(ended.heldout)
+  heldout, languages = language_metrics.split_by_language(ended.heldout)
   entropy = store.unigram_entropy(corpus)
   values: dict[str, Any] = {
     "heldout_mlm_loss": heldout.get("mlm_loss"),
@@ -137,8 +137,8 @@ def write_and_print(
   if "lm_loss" in heldout:  # objective.name=causal or bilm.
     values["heldout_lm_loss"] = heldout["lm_loss"]
     values["lm_accuracy"] = heldout["lm_accuracy"]
-  if each:
-    values["languages"] = each
+  if languages:
+    values["languages"] = languages
   output_files.write_json(path, values)
   print(f"held out, after {counted(ended.step, 'step')}:")
   if heldout and not {"mlm_loss", "lm_loss"} & heldout.keys():
@@ -147,7 +147,7 @@ def write_and_print(
     if f"{name}_loss" not in heldout:
       continue
     loss, accuracy = (
-      heldout[f"{name}_{what}"] for what in ("loss", "accuracy")
+      heldout[f"{name}_{metric}"] for metric in ("loss", "accuracy")
     )
     label = name.upper()
     print(
@@ -163,9 +163,9 @@ def write_and_print(
       f"  discriminator   {heldout['discriminator_accuracy']:.1%} right of "
       f"all tokens, of which {heldout['replaced_share']:.1%} are replaced"
     )
-  if each:
+  if languages:
     print("  by language, as docs/guides/pretrain/multilingual.md explains:")
-    for line in language_metrics.format_table(each):
+    for line in language_metrics.format_table(languages):
       print(f"    {line}")
   if speed:
     print(f"  speed           {speed:,.0f} tokens/s")
@@ -231,7 +231,7 @@ def _identity(
   """Returns what identifies the run, for resume.py to compare."""
   return {
     "config": corpora.values(config),
-    "corpus": "+".join(dict.fromkeys(each.fingerprint for each in opened)),
+    "corpus": "+".join(dict.fromkeys(c.fingerprint for c in opened)),
     "tokenizer": opened[0].tokenizer.sha256,
     **distil.identity(config.teacher),
   }

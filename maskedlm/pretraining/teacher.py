@@ -19,14 +19,16 @@ def add(make: Callable[[Any], Task], config: Any, corpus) -> Task:
   Raises:
     CheckpointError, ConfigError: the teacher can't be read, or doesn't fit.
   """
-  found = load.describe_checkpoint(config.teacher)
-  length, positions = config.data.length, found.cfg.max_positions
+  described = load.describe_checkpoint(config.teacher)
+  length, positions = config.data.length, described.cfg.max_positions
   if length > positions:
     raise ConfigError(
       f"data.length={length} is more than the {positions} positions of "
       f"teacher={config.teacher}; set --config.data.length={positions} or less."
     )
-  model = init_from.architecture(found.cfg, vars(config.model))
-  other = changed(config, {f"model.{n}": value for n, value in model.items()})
-  task, teacher = make(config), make(other)
-  return distil.distil(task, teacher, found, corpus.tokenizer, config)
+  model = init_from.architecture(described.cfg, vars(config.model))
+  teacher_config = changed(
+    config, {f"model.{n}": value for n, value in model.items()}
+  )
+  task, teacher = make(config), make(teacher_config)
+  return distil.distil(task, teacher, described, corpus.tokenizer, config)

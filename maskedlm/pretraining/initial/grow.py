@@ -63,7 +63,7 @@ def tile(old: Params, fresh: Params) -> Params:
     ConfigError: an array of `fresh` is smaller, or one of the embeddings has
       another number of rows.
   """
-  return {name: _grown(x, fresh.get(name), name) for name, x in old.items()}
+  return {name: _grow(x, fresh.get(name), name) for name, x in old.items()}
 
 
 def pick(old: Params, fresh: Params) -> Params:
@@ -86,10 +86,10 @@ METHODS: dict[str, Callable[[Params, Params], Params]] = {
 }
 
 
-def _grown(old: Any, fresh: Any, path: str):
+def _grow(old: Any, fresh: Any, path: str):
   if isinstance(old, dict) and isinstance(fresh, dict):
     return {
-      name: _grown(x, fresh.get(name), f"{path}/{name}")
+      name: _grow(x, fresh.get(name), f"{path}/{name}")
       for name, x in old.items()
     }
   if isinstance(old, dict) or isinstance(fresh, dict) or fresh is None:

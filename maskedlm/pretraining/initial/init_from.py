@@ -45,10 +45,10 @@ def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:
   if config.grow:
     grow.check_sizes(config.model, start.cfg, config.grow)
   with config.unlocked():
-    own = {"tile": grow.SIZES, "pick": ["num_layers"]}.get(config.grow, ())
+    resized = {"tile": grow.SIZES, "pick": ["num_layers"]}.get(config.grow, ())
     copied = architecture(start.cfg, config.model)
     for name, value in copied.items() if option != "teacher" else ():
-      if f"model.{name}" not in given and name not in own:
+      if f"model.{name}" not in given and name not in resized:
         config.model[name] = value
   for name in ("kind", "vocab_size"):
     if f"tokenizer.{name}" not in given:  # Else existing.py compares them.
@@ -56,9 +56,11 @@ def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:
   if "tokenizer.path" not in given or not config.tokenizer.path:
     config.tokenizer.path = str(load.tokenizer_dir(path))
     return
-  asked = config.tokenizer.lowercase if "tokenizer.lowercase" in given else None
-  found = load_tokenizer(config.tokenizer.path, lowercase=asked)
-  if found.sha256 != start.tokenizer.sha256:
+  lowercase = (
+    config.tokenizer.lowercase if "tokenizer.lowercase" in given else None
+  )
+  tokenizer = load_tokenizer(config.tokenizer.path, lowercase=lowercase)
+  if tokenizer.sha256 != start.tokenizer.sha256:
     raise ConfigError(
       f"tokenizer.path={config.tokenizer.path} is not the tokenizer of "
       f"{option}={path}: leave it out, or give the model that "
@@ -67,10 +69,10 @@ def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:
 
 
 def architecture(cfg: Any, model: Collection[str]) -> dict[str, Any]:
-  """Returns the options of config.model, of the names in it, that `cfg` has.
+  """Returns the architecture `cfg` as options of config.model.
 
-  Not vocab_size, which is the tokenizer's; options of training, and the
-  direction, which is the objective's.
+  Those that `model` has, without vocab_size, which is the tokenizer's, options
+  of training, and the direction, which is the objective's.
   """
   return {
     field.name: getattr(cfg, field.name)
@@ -101,14 +103,14 @@ def initial_weights(
     from maskedlm.runtime import multihost
     from maskedlm.training.checkpoints import load
 
-    opened = multihost.run_on_all_hosts(
+    source = multihost.run_on_all_hosts(
       lambda: load.open_checkpoint(path), facts=load.facts
     )
-    old = grow.METHODS[method](opened.params, fresh)
+    old = grow.METHODS[method](source.params, fresh)
     parts = compare(path, old, fresh)
     new = f"; initialized: {', '.join(parts.new)}" if parts.new else ""
     log(f"weights of {path}: {', '.join(parts.taken)}{new}")
-    if opened.cfg.causal:
+    if source.cfg.causal:
       log(
         f"{path} is a causal model; here the objective and model.causal decide "
         "what a token attends to"
@@ -136,14 +138,17 @@ def compare(path: str, old: Params, fresh: Params) -> Parts:
   """
   # One MLM head reads the generator's vectors, the other the encoder's.
   other_head = ("generator" in old) != ("generator" in fresh)
-  kept = [n for n in old if not (other_head and n == "mlm_head")]
+  usable = [n for n in old if not (other_head and n == "mlm_head")]
   parts = Parts(
-    taken=[name for name in fresh if name in kept],
-    new=[name for name in fresh if name not in kept],
-    unused=[name for name in old if name not in kept or name not in fresh],
+    taken=[name for name in fresh if name in usable],
+    new=[name for name in fresh if name not in usable],
+    unused=[name for name in old if name not in usable or name not in fresh],
   )
-  each = (_differences(name, old[name], fresh[name]) for name in parts.taken)
-  wrong = [problem for problems in each for problem in problems]
+  wrong = [
+    problem
+    for name in parts.taken
+    for problem in _differences(name, old[name], fresh[name])
+  ]
   if wrong:
     remedy = "Leave out the options that change the architecture"
     if any(problem.startswith("generator/") for problem in wrong):

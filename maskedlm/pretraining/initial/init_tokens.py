@@ -67,11 +67,11 @@ def initial_tokens(
   """
 
   def begin(fresh: Params) -> Params:
-    found = files.read_word_vectors(path, log=log)
-    places = match_words(tokenizer, found)
+    vectors = files.read_word_vectors(path, log=log)
+    places = match_words(tokenizer, vectors)
     if not places:
       raise ConfigError(
-        f"init_tokens={path}: none of its words, such as {found.words[0]!r}, "
+        f"init_tokens={path}: none of its words, such as {vectors.words[0]!r}, "
         "is a token of the tokenizer: are they of one language?"
       )
     log(
@@ -79,7 +79,7 @@ def initial_tokens(
       f"{tokenizer.vocab_size:,} tokens; initialized: the others"
     )
     flat = traverse_util.flatten_dict(fresh, sep="/")
-    flat[_TABLE] = replace_rows(flat[_TABLE], places, found.values)
+    flat[_TABLE] = replace_rows(flat[_TABLE], places, vectors.values)
     return traverse_util.unflatten_dict(flat, sep="/")
 
   return begin

@@ -45,10 +45,10 @@ def load_objective(name: str):
   Raises:
     ConfigError: there is no such objective.
   """
-  own = own_file.load(
+  module = own_file.load(
     "objective.name", name, names(), has=["make_task", "Options"]
   )
-  return own or importlib.import_module(
+  return module or importlib.import_module(
     f"maskedlm.pretraining.objectives.{name}"
   )
 
@@ -59,9 +59,9 @@ def default_section(name: str) -> ConfigDict:
   Raises:
     ConfigError: there is no such objective.
   """
-  made = ConfigDict({"name": name})
-  made.update(to_config(load_objective(name).Options))
-  return made
+  section = ConfigDict({"name": name})
+  section.update(to_config(load_objective(name).Options))
+  return section
 
 
 def switched(old: ConfigDict, name: str) -> ConfigDict:
@@ -136,7 +136,7 @@ def packs(
   *,
   log: Callable[[str], None] = lambda line: None,
 ) -> bool:
-  """Returns whether the rows of a run whose objective.pack is None share.
+  """Returns whether short texts share rows in a run with objective.pack=None.
 
   `parts` are the config and corpus of each phase. A line is logged if they do.
   """

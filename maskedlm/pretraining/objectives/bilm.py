@@ -81,9 +81,9 @@ def targets(batch: Batch) -> Batch:
   They are next_labels (int32) and next_weights (float32) as causal.targets
   makes them, from left to right and from right to left.
   """
-  made = [causal.targets(batch, direction) for direction in causal.NEXT]
+  by_direction = [causal.targets(batch, direction) for direction in causal.NEXT]
   names = ("next_labels", "next_weights")
-  both = {n: jnp.stack([x[n] for x in made], axis=1) for n in names}
+  both = {n: jnp.stack([x[n] for x in by_direction], axis=1) for n in names}
   return {**batch, **both}
 
 
@@ -101,16 +101,16 @@ def loss(
     )
 
   labels, weights = batch["next_labels"], batch["next_weights"]
-  each = [
+  sums = [
     causal.sum_by_chunks(predict, x, labels[:, d], weights[:, d])
     for d, x in enumerate(jnp.split(hidden, 2, axis=-1))
   ]
   counts = [losses.sum_rows(weights[:, d]) for d in range(2)]
-  (loss, correct), count = jax.tree.map(jnp.add, *each), sum(counts)
+  (loss, correct), count = jax.tree.map(jnp.add, *sums), sum(counts)
   metrics = {
     "lm_loss": (loss, count),
     "lm_accuracy": (correct, count),
-    "left_to_right_loss": (each[0][0], counts[0]),
-    "right_to_left_loss": (each[1][0], counts[1]),
+    "left_to_right_loss": (sums[0][0], counts[0]),
+    "right_to_left_loss": (sums[1][0], counts[1]),
   }
   return {"lm": (loss, count)}, metrics

@@ -74,17 +74,17 @@ def generator_config(cfg: EncoderConfig, layers: float) -> EncoderConfig:
 def init(cfg: EncoderConfig, small: EncoderConfig, key: Key) -> Params:
   """Returns fresh parameters: encoder, rtd_head, generator, mlm_head."""
   encoder_key, head_key, generator_key, mlm_key = jax.random.split(key, 4)
-  made = masked_lm.init(small, generator_key, mlm_key)
+  generator = masked_lm.init(small, generator_key, mlm_key)
   encoder = masked_lm.init_encoder(cfg, encoder_key)
   # The difference of the tables is 0.
-  table = masked_lm.token_embedding(made["encoder"])
+  table = masked_lm.token_embedding(generator["encoder"])
   embeddings = {**encoder["embeddings"], "token": {"embedding": table}}
   head = RtdHead(cfg).init(head_key, jnp.zeros((1, 1, cfg.width)))
   return {
     "encoder": {**encoder, "embeddings": embeddings},
     "rtd_head": head["params"],
-    "generator": made["encoder"],
-    "mlm_head": made["mlm_head"],
+    "generator": generator["encoder"],
+    "mlm_head": generator["mlm_head"],
   }
 
 

@@ -208,13 +208,13 @@ def init(cfg: EncoderConfig, small: EncoderConfig, key: Key) -> Params:
   encoder_key, head_key, generator_key, mlm_key = jax.random.split(key, 4)
   vectors = jnp.zeros((1, 1, cfg.width))
   head = DiscriminatorHead(cfg).init(head_key, vectors)
-  made = masked_lm.init(small, generator_key, mlm_key)
-  del made["encoder"]["embeddings"]
+  generator = masked_lm.init(small, generator_key, mlm_key)
+  del generator["encoder"]["embeddings"]
   return {
     "encoder": masked_lm.init_encoder(cfg, encoder_key),
     "discriminator_head": head["params"],
-    "generator": made["encoder"],
-    "mlm_head": made["mlm_head"],
+    "generator": generator["encoder"],
+    "mlm_head": generator["mlm_head"],
   }
 
 
@@ -253,18 +253,18 @@ def loss(
   real = (batch["segment_ids"] > 0) * batch["example_weights"][:, None]
   loss = jax.nn.softplus(scored) - labels * scored  # Sigmoid cross-entropy.
   flagged = real * (scored > 0)
-  found, correct = flagged * labels, real * (flagged == labels)
-  loss, count, found, correct, flagged, fakes = map(
+  detected, correct = flagged * labels, real * (flagged == labels)
+  loss, count, detected, correct, flagged, fakes = map(
     losses.sum_rows,
-    (real * loss, real, found, correct, flagged, real * labels),
+    (real * loss, real, detected, correct, flagged, real * labels),
   )
   terms = {**terms, "discriminator": (weight * loss, count)}
   metrics = {
     **metrics,
     "discriminator_loss": (loss, count),
     "discriminator_accuracy": (correct, count),
-    "discriminator_precision": (found, flagged),
-    "discriminator_recall": (found, fakes),
+    "discriminator_precision": (detected, flagged),
+    "discriminator_recall": (detected, fakes),
     "replaced_share": (fakes, count),
   }
   return terms, metrics

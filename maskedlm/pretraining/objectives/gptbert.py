@@ -63,11 +63,11 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   one_way = dataclasses.replace(cfg, causal=True)
 
   def row_flops(attended: float | None) -> float:
-    each = (
+    costs = (
       flops.train_flops(c, length, num_predictions=length, attended=attended)
       for c in (cfg, one_way)
     )
-    return sum(x * y for x, y in zip(each, kinds.values(), strict=True))
+    return sum(x * y for x, y in zip(costs, kinds.values(), strict=True))
 
   return frame.make_task(
     "gptbert",
@@ -116,15 +116,16 @@ def corrupt(mask, share: float, batch: Batch, key: Key) -> Batch:
 
 
 def targets(batch: Batch, masked: Batch, is_masked) -> Batch:
-  """Returns masked rows in place of some, and what all of them predict.
+  """Returns the batch with some of its rows masked, and with all rows' labels.
 
-  `masked` are all of them with masks, is_masked [B] those whose masks are used.
+  `masked` is the batch with every row masked; is_masked [B] are the rows that
+  are taken from it.
 
   Returns:
     The batch with causal_rows [B] and next_labels and next_weights [B, L] as
     causal.targets makes them; in a masked row, only masked tokens count.
   """
-  made = causal.targets(batch, "left_to_right")
+  labelled = causal.targets(batch, "left_to_right")
   hidden = tokens.write_at(
     jnp.zeros(batch["input_ids"].shape),
     masked["masked_positions"],
@@ -133,9 +134,9 @@ def targets(batch: Batch, masked: Batch, is_masked) -> Batch:
   )
   chosen, counts = is_masked[:, None], causal.NEXT["left_to_right"](hidden)
   return {
-    **made,
+    **labelled,
     "input_ids": jnp.where(chosen, masked["input_ids"], batch["input_ids"]),
-    "next_weights": made["next_weights"] * jnp.where(chosen, counts, 1.0),
+    "next_weights": labelled["next_weights"] * jnp.where(chosen, counts, 1.0),
     "causal_rows": ~is_masked,
   }
 

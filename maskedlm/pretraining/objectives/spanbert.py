@@ -127,8 +127,8 @@ def init(cfg: EncoderConfig, sbo: SboHead, key: Key) -> Params:
   params = masked_lm.init(cfg, encoder_key, mlm_key)
   vector, place = jnp.zeros((1, 1, cfg.width)), jnp.zeros((1, 1), jnp.int32)
   table = masked_lm.token_embedding(params["encoder"])
-  made = sbo.init(sbo_key, vector, vector, place, table)
-  return {**params, "sbo_head": made["params"]}
+  variables = sbo.init(sbo_key, vector, vector, place, table)
+  return {**params, "sbo_head": variables["params"]}
 
 
 def boundaries(
