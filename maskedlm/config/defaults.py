@@ -35,10 +35,10 @@ def validate(config: ConfigDict) -> None:
     ConfigError: an option is wrong; the first one is named.
   """
   objective = objectives.load_objective(config.objective.name).Options
-  given = set(config.objective.keys()) - {"name"}
+  names = set(config.objective.keys()) - {"name"}
   known = {field.name for field in dataclasses.fields(objective)}
-  if given != known:
-    odd = ", ".join(sorted(given ^ known))
+  if names != known:
+    odd = ", ".join(sorted(names ^ known))
     raise ConfigError(
       f"objective.name={config.objective.name!r} doesn't have this config's "
       f"objective options ({odd}); start from a config for this objective, or "

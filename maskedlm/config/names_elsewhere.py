@@ -52,10 +52,10 @@ def suggest(name: str, known: Collection[str]) -> str:
   """
   section, _, last = name.rpartition(".")
   wanted = NAMES.get(last.lower(), last)
-  found = [each for each in known if each.rpartition(".")[2] == wanted]
+  matches = [option for option in known if option.rpartition(".")[2] == wanted]
   # The one in the section that was named, or else the first: an option of
   # data comes before that of a sweep.
-  found.sort(key=lambda each: each.rpartition(".")[0] != section)
-  if found:
-    return f' (did you mean "{found[0]}"?)'
+  matches.sort(key=lambda option: option.rpartition(".")[0] != section)
+  if matches:
+    return f' (did you mean "{matches[0]}"?)'
   return did_you_mean(name, known)

@@ -70,10 +70,10 @@ def split_arguments(
         f"{did_you_mean(token.partition('=')[0], known)}"
       )
   if instead:
-    given = getattr(args, instead) is not None
-    if given and (args.config or overrides):
+    is_given = getattr(args, instead) is not None
+    if is_given and (args.config or overrides):
       raise ConfigError(f"give one of --config and --{instead}, not both.")
-    if not given and not args.config:
+    if not is_given and not args.config:
       parser.error(f"one of --config and --{instead} is required")
   elif args.config is None and "workdir" not in args:
     parser.error("--config is required")
@@ -167,8 +167,8 @@ def _split_sections(overrides, config: ConfigDict) -> tuple[dict, list]:
     if name == "optimizer" or (
       name == "objective.name" and "objective" in config
     ):
-      _, given, value = token.partition("=")
-      sections[name] = value if given else next(tokens, "")
+      _, equals, value = token.partition("=")
+      sections[name] = value if equals else next(tokens, "")
     else:
       rest.append(token)
   return sections, rest
@@ -188,10 +188,10 @@ def _replace_section(config: ConfigDict, name: str, value: str) -> None:
     if value == old.name:
       return
     config.objective = objectives.switched(old, value)
-    for option, given in objectives.changed_options(old).items():
+    for option, setting in objectives.changed_options(old).items():
       if option not in config.objective:
         console.warn(
-          f"objective.{option}={given!r} of the config file has no effect: "
+          f"objective.{option}={setting!r} of the config file has no effect: "
           f"objective {value!r} has no such option"
         )
 
@@ -242,9 +242,9 @@ def _load_file(path: str) -> ConfigDict:
       f"{_one_line(error)}{removed.remedy_in(str(error))}"
     ) from error
   if not isinstance(config, ConfigDict):
-    found = f"returns {type(config).__name__}" if get_config else "is missing"
+    problem = f"returns {type(config).__name__}" if get_config else "is missing"
     raise ConfigError(
-      f"--config={path}: get_config() {found}; expected a function that "
+      f"--config={path}: get_config() {problem}; expected a function that "
       "returns a ConfigDict, as in the files of configs/."
     )
   return config.lock()

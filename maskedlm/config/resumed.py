@@ -32,13 +32,14 @@ def load_config(
   """Returns the config of the run in a workdir, a folder or an address.
 
   An option that is newer than the run has its default, and one that this
-  version lacks is left out; resume.check_identity reports both. So has
-  train.resume_unverified, as it is for one start. `kind` is "pretraining" or
-  "fine-tuning"; `default` makes the default config, given config.json's values.
+  version lacks is left out; resume.check_identity reports both.
+  train.resume_unverified is reset too, as it is for one start. `kind` is
+  "pretraining" or "fine-tuning"; `default` makes the default config, given
+  config.json's values.
 
   Raises:
     ConfigError: config.json is missing or can't be read, another kind of run
-      wrote it, or an option that was removed had a value that is none now.
+      wrote it, or a removed option had a value that is no longer supported.
     StorageError: the address can't be read now.
   """
   path = f"{workdir}/config.json"
@@ -50,11 +51,11 @@ def load_config(
     )
   try:
     values = parse_json(file.read_bytes())
-    found = resume.writer(values if isinstance(values, dict) else {})
+    writer = resume.writer(values if isinstance(values, dict) else {})
   except ValueError:
-    found = ""
-  if found != kind:
-    raise ConfigError(_other_kind(workdir, found, kind))
+    writer = ""
+  if writer != kind:
+    raise ConfigError(_other_kind(workdir, writer, kind))
   try:
     values = removed.renewed(values)
     config = default(values)
@@ -85,12 +86,14 @@ def _fill(
   return lacking
 
 
-def _other_kind(workdir, found: str, kind: str) -> str:
-  if found in _VERBS:
-    what = f"another run: {found}. Continue it with `maskedlm {_VERBS[found]}`"
-  elif found:
-    what = f"{found}: start from it with --config=FILE --config.init_from"
-    return f"--workdir={workdir} holds {what}={workdir}, in another --workdir."
+def _other_kind(workdir, writer: str, kind: str) -> str:
+  if writer in _VERBS:
+    text = (
+      f"another run: {writer}. Continue it with `maskedlm {_VERBS[writer]}`"
+    )
+  elif writer:
+    text = f"{writer}: start from it with --config=FILE --config.init_from"
+    return f"--workdir={workdir} holds {text}={workdir}, in another --workdir."
   else:
-    what = f"a config.json that is not one of {kind}. Give --config=FILE"
-  return f"--workdir={workdir} holds {what}, or choose another --workdir."
+    text = f"a config.json that is not one of {kind}. Give --config=FILE"
+  return f"--workdir={workdir} holds {text}, or choose another --workdir."

@@ -34,7 +34,7 @@ def cut_values(line: str) -> str:
   >>> cut_values(command) == command
   True
   """
-  return _LONG.sub(lambda found: found[1] or f"{found[0][:200]} ...", line)
+  return _LONG.sub(lambda match: match[1] or f"{match[0][:200]} ...", line)
 
 
 def check_name(option: str, value: str, known, error=ConfigError) -> None:

@@ -24,9 +24,9 @@ def _without_nan(value: Any) -> Any:
   if isinstance(value, float):
     return value if math.isfinite(value) else None
   if isinstance(value, dict):
-    return {name: _without_nan(each) for name, each in value.items()}
+    return {name: _without_nan(item) for name, item in value.items()}
   if isinstance(value, list | tuple):
-    return [_without_nan(each) for each in value]
+    return [_without_nan(item) for item in value]
   return value
 
 
@@ -34,13 +34,15 @@ def parse_line(line: str | bytes) -> tuple[int, dict[str, float]]:
   """Returns the step and the values of a line of metrics.jsonl; NaN for null.
 
   Raises:
-    ValueError: it is none, as one that is being written.
+    ValueError: it is not such a line, or is still being written.
   """
   try:
     values = parse_json(line)
     step = int(float(values.pop("step")))  # Not one of 1,000 digits.
-    found = {n: math.nan if x is None else float(x) for n, x in values.items()}
-    return step, found
+    numbers = {
+      n: math.nan if x is None else float(x) for n, x in values.items()
+    }
+    return step, numbers
   except (KeyError, TypeError, AttributeError, OverflowError) as error:
     raise ValueError(f"not a line of metrics: {error!r}") from error
 

@@ -1,4 +1,4 @@
-"""Opens files to read them, and nothing else that a path may name."""
+"""Opens regular files for reading; refuses named pipes, devices and folders."""
 
 import errno
 import os

@@ -57,8 +57,7 @@ def option(
     needs: another option -> its values with which this one has an effect: a
       tuple of values, True or False for any that is true or false, or a
       function of the whole config. `unused` reads it.
-    machine: True if it decides how fast, or in how much memory, and nothing of
-      the result.
+    machine: True if it changes only speed or memory, not the result.
     own: whether a file of one's own, FILE.py, is a choice too (own_file.py).
 
   >>> @dataclasses.dataclass(frozen=True)
@@ -99,7 +98,7 @@ def changed_default(cls: type, name: str, default: Any) -> Any:
 def copy_option(cls: type, name: str, **changes: Any) -> Any:
   """Returns a new field with the default and metadata of another dataclass's.
 
-  `changes` are what else its metadata has, such as `needs`.
+  `changes` are other values of its metadata, such as `needs`.
   """
   source = _field(cls, name)
   metadata = {**source.metadata, **changes}
@@ -181,7 +180,7 @@ def changed(config: Any, changes: Mapping[str, Any]) -> Any:
 
 
 def unused(config: Any, sections: Mapping[str, type]) -> dict[str, str]:
-  """Returns {option: "with OTHER=VALUE"}, why it has no effect.
+  """Returns the options without effect, and why: {option: "with OTHER=VALUE"}.
 
   Args:
     config: the whole config, validated.
@@ -191,10 +190,10 @@ def unused(config: Any, sections: Mapping[str, type]) -> dict[str, str]:
   for section, cls in sections.items():
     for field in dataclasses.fields(cls):
       for other, wanted in field.metadata.get("needs", {}).items():
-        found = value_of(config, other)
-        if found is not _ABSENT and not _is_met(wanted, found, config):
+        value = value_of(config, other)
+        if value is not _ABSENT and not _is_met(wanted, value, config):
           name = f"{section}.{field.name}".lstrip(".")
-          reasons[name] = f"with {other}={found!r}"
+          reasons[name] = f"with {other}={value!r}"
   return reasons
 
 
@@ -237,7 +236,7 @@ def check_options(section: str, cls: type, values: Any) -> None:
 
 
 def expected(cls: type, name: str, value: Any) -> str:
-  """Returns what an option's value should be, in words; "" if it is that.
+  """Returns what an option's value should be, in words; "" if it is right.
 
   None is accepted for `T | None`.
   """
@@ -246,17 +245,17 @@ def expected(cls: type, name: str, value: Any) -> str:
     return ""
   if words := _other_type(value, _not_none(hint)):
     return words
-  about = field.metadata
+  metadata = field.metadata
   # A NaN fails every comparison.
-  if about["choices"] is not None and value not in about["choices"]:
+  if metadata["choices"] is not None and value not in metadata["choices"]:
     return "" if _is_own(field, value) else describe_range(field)
   if not all(
-    within(value, about[bound])
+    within(value, metadata[bound])
     for bound, (within, _) in _BOUNDS.items()
-    if about[bound] is not None
+    if metadata[bound] is not None
   ):
     return describe_range(field)
-  if isinstance(value, int) and about["high"] is None and value > _MAX_INT:
+  if isinstance(value, int) and metadata["high"] is None and value > _MAX_INT:
     return f"at most {_MAX_INT}"
   if isinstance(value, float) and not math.isfinite(value):
     return "a finite number"
@@ -288,7 +287,9 @@ def _other_type(value: Any, kind: Any) -> str:
 
 def all_frozen(sections: Mapping[str, type]) -> frozenset[str]:
   """Returns the full names of the frozen options of all sections."""
-  return frozenset(name for each in sections.items() for name in frozen(*each))
+  return frozenset(
+    name for section, cls in sections.items() for name in frozen(section, cls)
+  )
 
 
 def frozen(section: str, cls: type) -> Iterator[str]:
@@ -323,16 +324,16 @@ def full_doc(field: dataclasses.Field) -> str:
 
 def describe_range(field: dataclasses.Field) -> str:
   """Returns the values that a field may have, in words; "" for any."""
-  about = field.metadata
-  if about["choices"] is not None:
-    own = ["FILE.py"] if about["own"] else []
-    return ", ".join([*(f"{c!r}" for c in about["choices"]), *own])
-  if about["low"] is not None and about["high"] is not None:
-    return f"{about['low']} to {about['high']}"
+  metadata = field.metadata
+  if metadata["choices"] is not None:
+    files = ["FILE.py"] if metadata["own"] else []
+    return ", ".join([*(f"{c!r}" for c in metadata["choices"]), *files])
+  if metadata["low"] is not None and metadata["high"] is not None:
+    return f"{metadata['low']} to {metadata['high']}"
   return ", ".join(
-    words.format(about[bound])
+    words.format(metadata[bound])
     for bound, (_, words) in _BOUNDS.items()
-    if about[bound] is not None
+    if metadata[bound] is not None
   )
 
 

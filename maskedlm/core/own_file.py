@@ -59,10 +59,10 @@ def load(option: str, name: str, known: list[str], *, has: Sequence[str]):
       f"{' '.join(str(error).split())}"
       + (f"; it is {moved} now" if moved else "")
     ) from error
-  for each in has:
-    if not hasattr(module, each):
+  for symbol in has:
+    if not hasattr(module, symbol):
       raise ConfigError(
-        f"{option}={name!r}: the file has no {each}; docs/design/ shows one."
+        f"{option}={name!r}: the file has no {symbol}; docs/design/ shows one."
       )
   return module
 
@@ -96,12 +96,12 @@ def copies(config: Any, encoder: Mapping[str, Any]) -> dict[str, bytes]:
   The names in the config have hashes. `encoder` are the fields of its
   architecture, of init_from, perhaps.
   """
-  found = {}
+  files = {}
   for option, name in [*_names(config), *_names({"model": encoder})]:
     _, code = read(option, name)
     base = os.path.basename(_split(name)[0])
-    found[f"{FOLDER}/{_hash(code)}/{base}"] = code
-  return found
+    files[f"{FOLDER}/{_hash(code)}/{base}"] = code
+  return files
 
 
 def _names(config: Any) -> Iterator[tuple[str, Any]]:
@@ -119,10 +119,10 @@ def read(option: str, name: str) -> tuple[str, bytes]:
   Raises:
     ConfigError: it isn't there, or has another hash than the name.
   """
-  given, wanted = _split(name)
-  base = os.path.basename(given)
+  source, wanted = _split(name)
+  base = os.path.basename(source)
   problem = f"no such file in {os.getcwd()}"
-  for path in (given, base) if wanted else (given,):
+  for path in (source, base) if wanted else (source,):
     if not os.path.isfile(path):
       continue
     with open(path, "rb") as file:
@@ -136,7 +136,7 @@ def read(option: str, name: str) -> tuple[str, bytes]:
     if wanted
     else "put it there, or run the command in its folder"
   )
-  raise ConfigError(f"{option}={given!r}: {problem}; {remedy}.")
+  raise ConfigError(f"{option}={source!r}: {problem}; {remedy}.")
 
 
 def is_same(a: str, b: str) -> bool:

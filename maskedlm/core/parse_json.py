@@ -35,19 +35,19 @@ def parse_json(
     value = decoder.decode(text)
   except RecursionError:
     raise _too_deep(text) from None
-  return _checked(value, text)
+  return _check_depth(value, text)
 
 
-def _checked(value: Any, text: str):
+def _check_depth(value: Any, text: str):
   # Counting is fast: few texts have so many brackets at all.
   if text.count("[") + text.count("{") > MAX_DEPTH:
     level = [value]
     for _ in range(MAX_DEPTH):
       level = [
         inner
-        for each in level
-        if isinstance(each, list | dict)
-        for inner in (each.values() if isinstance(each, dict) else each)
+        for outer in level
+        if isinstance(outer, list | dict)
+        for inner in (outer.values() if isinstance(outer, dict) else outer)
         if isinstance(inner, list | dict)
       ]
     if level:

@@ -9,13 +9,13 @@ from maskedlm.core.errors import ConfigError
 
 
 class Removed(NamedTuple):
-  """An option that there is no more."""
+  """An option of earlier versions."""
 
   remedy: str
-  # The value with which a checkpoint means what is done now; None for any, as
-  # of options that said how a file was read.
+  # The value that means what is done now; None if any does, as for options that
+  # said how a file was read.
   default: Any = None
-  # An option of the sections that lack this one: others of its name may not.
+  # Another option of the sections that lost this one; others may keep it.
   beside: str = ""
 
 
@@ -90,8 +90,8 @@ def remedy(name: str) -> str:
 
   For any other name it is "".
   """
-  found = OPTIONS.get(name)
-  return f"; it was removed: {found.remedy}" if found else ""
+  option = OPTIONS.get(name)
+  return f"; it was removed: {option.remedy}" if option else ""
 
 
 def remedy_in(message: str) -> str:
@@ -108,15 +108,15 @@ def remedy_in(message: str) -> str:
 
 
 def is_removed(name: str, value: Any) -> bool:
-  """Returns whether an option was removed, and a checkpoint's value is as now.
+  """Returns whether an option was removed, with a value that changes nothing.
 
   Raises:
-    ConfigError: the value meant something that there is no more.
+    ConfigError: the value is no longer supported.
   """
-  found = OPTIONS.get(name)
-  if found is None:
+  option = OPTIONS.get(name)
+  if option is None:
     return False
-  if found.default is not None and value != found.default:
+  if option.default is not None and value != option.default:
     raise ConfigError(
       f"{name}={value!r}: there is no such option{remedy(name)}."
     )
@@ -132,10 +132,10 @@ _SCHEDULES = {
 
 
 def renewed(config: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns a config.json of before with the options of now, of equal meaning.
+  """Returns the config.json of an earlier version with the options of this one.
 
   Raises:
-    ConfigError: the schedule of the learning rate is none now.
+    ConfigError: there is no such schedule of the learning rate any more.
   """
   config = {name: copy.copy(values) for name, values in config.items()}
   rates, train = config.get("optimizer", {}), config.get("train", {})
@@ -164,7 +164,7 @@ def renewed(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def renewed_task(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns a task's options of before as those of now, of equal meaning."""
+  """Returns a task's options of an earlier version as those of this one."""
   values = dict(values)
   if kind in ("tagging", "features"):
     if values.pop("tag_all_subwords", True) is False:  # Of no use to a CRF.

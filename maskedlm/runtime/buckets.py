@@ -48,8 +48,8 @@ def is_address(path: str | Path) -> bool:
 
 def normalize(address: str | Path) -> str:
   """Returns the address with two slashes, and none at the end."""
-  found = _ADDRESS.sub(r"\1://", os.fspath(address), count=1).rstrip("/")
-  return re.sub("^file://", "file:///", found)  # Its path is absolute.
+  normalized = _ADDRESS.sub(r"\1://", os.fspath(address), count=1).rstrip("/")
+  return re.sub("^file://", "file:///", normalized)  # Its path is absolute.
 
 
 def folder(path: str | Path) -> pathlib.Path:
@@ -83,7 +83,7 @@ def origin(path: str | Path) -> Path:
   """
   if is_address(path):
     return _bucket(path)
-  path = _place(path)
+  path = _checkpoint_folder(path)
   for folder in (path, *path.parents):
     with contextlib.suppress(OSError):
       return _bucket((folder / _MARK).read_text("utf-8")) / path.relative_to(
@@ -92,7 +92,7 @@ def origin(path: str | Path) -> Path:
   return path
 
 
-def _place(path: str | Path) -> pathlib.Path:
+def _checkpoint_folder(path: str | Path) -> pathlib.Path:
   """Returns the path of a folder, as TensorStore reads it; or ConfigError."""
   path = pathlib.Path(os.path.realpath(_at_home(path)))
   text = str(path)
@@ -134,7 +134,7 @@ def filesystem(address: str):
     fsspec.config.conf.setdefault(name, {})["use_listings_cache"] = False
   kind = address.partition(":")[0]
   try:
-    options = _of_web() if kind in ("http", "https") else {}
+    options = _http_options() if kind in ("http", "https") else {}
     return fsspec.core.url_to_fs(address, **options)
   except ImportError as error:
     extra = {"gs": "gcs", "s3": "s3", "http": "http", "https": "http"}.get(kind)
@@ -158,7 +158,7 @@ def filesystem(address: str):
     ) from error
 
 
-def _of_web() -> dict:
+def _http_options() -> dict:
   """Returns options of fsspec's file system of HTTP."""
   import aiohttp
 
@@ -267,8 +267,8 @@ def local_copy(path: str | Path, *, beside: Iterable[str] = ()) -> pathlib.Path:
   with storage_errors.bucket_errors(address):
     if fs.isfile(root):
       address, _, name = address.rpartition("/")
-      found = [n for n in beside if fs.exists(f"{root[: -len(name)]}{n}")]
-      download(address, [name, *found], folder)
+      existing = [n for n in beside if fs.exists(f"{root[: -len(name)]}{n}")]
+      download(address, [name, *existing], folder)
       return folder / name
     names = list_files(address)
     download(address, names, folder)
@@ -291,7 +291,7 @@ def workdir(path: str | Path) -> Iterator[pathlib.Path]:
     StorageError: it can't be read now, or can't be written at the end.
   """
   if not is_address(path):
-    yield _place(path)
+    yield _checkpoint_folder(path)
     return
   address = _bucket(path)
   with tempfile.TemporaryDirectory(prefix="maskedlm-") as temporary:
@@ -312,8 +312,8 @@ def workdir(path: str | Path) -> Iterator[pathlib.Path]:
 
 
 def _stamps(folder: pathlib.Path) -> dict[str, tuple[int, int]]:
-  found = {name: (folder / name).stat() for name in list_files(folder)}
-  return {name: (s.st_size, s.st_mtime_ns) for name, s in found.items()}
+  stats = {name: (folder / name).stat() for name in list_files(folder)}
+  return {name: (s.st_size, s.st_mtime_ns) for name, s in stats.items()}
 
 
 def upload(path: str | Path) -> None:

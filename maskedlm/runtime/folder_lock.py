@@ -56,12 +56,12 @@ def _leave_token(directory: Path) -> Callable[[], None]:
   (directory / ".lock").write_text(token)
 
   def check() -> None:
-    found = token
+    holder = token
     with contextlib.suppress(FileNotFoundError):  # Removed by hand.
-      found = (directory / ".lock").read_text()
-    if found != token:
+      holder = (directory / ".lock").read_text()
+    if holder != token:
       raise CheckpointError(
-        f"another run ({' '.join(found.split()[:2])}) has started to write to "
+        f"another run ({' '.join(holder.split()[:2])}) has started to write to "
         f"{directory}, so this one must not: stop one of them."
       )
 

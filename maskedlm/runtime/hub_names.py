@@ -38,13 +38,13 @@ def is_name(path: str | os.PathLike) -> bool:
 
 def parse(name: str | os.PathLike) -> HubName:
   """Returns the parts of a name; raises ConfigError if it is spelt wrong."""
-  found = NAME.fullmatch(os.fspath(name))
-  if not found:
+  match = NAME.fullmatch(os.fspath(name))
+  if not match:
     raise ConfigError(
       f"{os.fspath(name)}: expected hf:NAME or hf:NAME@REVISION, the name of a "
       "model on the Hugging Face Hub, such as google-bert/bert-base-uncased."
     )
-  model, revision, commit = (part or "" for part in found.groups())
+  model, revision, commit = (part or "" for part in match.groups())
   is_commit = re.fullmatch("[0-9a-f]{40}", revision)
   return HubName(model, revision, revision if is_commit else commit)
 
@@ -60,8 +60,8 @@ def workdir(name: str | os.PathLike) -> pathlib.Path:
   parts = parse(name)
   if parts.commit and place(parts).is_dir():
     return place(parts)
-  own = f"runs/{parts.model.rpartition('/')[2]}"
+  out = f"runs/{parts.model.rpartition('/')[2]}"
   raise ConfigError(
     f"{parts}: the hub is not asked here; `maskedlm import --from hf {parts} "
-    f"--out {own}`, and give {own}."
+    f"--out {out}`, and give {out}."
   )

@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 # What JAX prints first, in any of its threads.
 _LOST = re.compile(rb"coordination_?.?service|another task died")
-_kept: list = []  # A handler must live as long as the process.
+_handlers: list = []  # A handler must live as long as the process.
 
 
 def watch(message: str, code: int) -> None:
@@ -42,8 +42,8 @@ def watch(message: str, code: int) -> None:
       os._exit(code)
     libc.signal(number, None)  # Another abort goes on.
 
-  _kept.append(ctypes.CFUNCTYPE(None, ctypes.c_int)(aborted))
-  libc.signal(signal.SIGABRT, _kept[0])
+  _handlers.append(ctypes.CFUNCTYPE(None, ctypes.c_int)(aborted))
+  libc.signal(signal.SIGABRT, _handlers[0])
 
 
 def _leave_out(name: str, is_left_out: Callable[[bytes], bool]) -> int:

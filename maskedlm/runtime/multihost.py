@@ -78,9 +78,9 @@ def _remove_if_empty(folder: pathlib.Path) -> None:
 
 def run_on_all_hosts(
   make: Callable[[], T],
-  facts: Callable[[T], Mapping[str, Any]] = lambda made: {},
+  facts: Callable[[T], Mapping[str, Any]] = lambda result: {},
 ) -> T:
-  """Returns make() on every host; facts(made) must be equal on all of them.
+  """Returns make() on every host; facts(result) must be equal on all of them.
 
   Raises, on every host and with one exit code:
     The error that make raised on this host, if any; otherwise
@@ -89,36 +89,39 @@ def run_on_all_hosts(
   """
   if jax.process_count() == 1:
     return make()
-  made: Any = None
+  result: Any = None
   mine, failure = {}, None
   try:
-    made = make()
-    mine = dict(facts(made))
+    result = make()
+    mine = dict(facts(result))
   except (ValueError, RuntimeError) as error:
     if not hasattr(error, "exit_code"):
       raise  # A bug in maskedlm: this host ends with a traceback.
     failure = error
   code = failure.exit_code if failure else None
-  message = str(failure or "")[:4000]
-  report = {"error": message, "code": code, "facts": mine}
-  reports = exchange({"host": socket.gethostname(), **report})
-  names = [f"host {i} ({each['host']})" for i, each in enumerate(reports)]
-  failed = [i for i, each in enumerate(reports) if each["code"]]
+  message, host = str(failure or "")[:4000], socket.gethostname()
+  reports = exchange(
+    {"host": host, "error": message, "code": code, "facts": mine}
+  )
+  names = [f"host {i} ({report['host']})" for i, report in enumerate(reports)]
+  failed = [i for i, report in enumerate(reports) if report["code"]]
   if failed:
     # One code for all: a host restarted alone would wait for the others.
     first = reports[failed[0]]
-    told: Any = failure or ConfigError(f"{names[failed[0]]}: {first['error']}")
-    told.exit_code = min(reports[i]["code"] for i in failed)
-    raise told
+    reported: Any = failure or ConfigError(
+      f"{names[failed[0]]}: {first['error']}"
+    )
+    reported.exit_code = min(reports[i]["code"] for i in failed)
+    raise reported
   for fact, first in reports[0]["facts"].items():
-    for name, each in zip(names, reports, strict=True):
-      if each["facts"].get(fact) != first:
+    for name, report in zip(names, reports, strict=True):
+      if report["facts"].get(fact) != first:
         raise ConfigError(
           f"hosts differ in {fact}: {first} on {names[0]}, "
-          f"{each['facts'].get(fact)} on {name}. Make them equal, and start "
+          f"{report['facts'].get(fact)} on {name}. Make them equal, and start "
           "again."
         )
-  return made
+  return result
 
 
 def broadcast_from_host0(decide: Callable[[], T]) -> T:
@@ -127,8 +130,8 @@ def broadcast_from_host0(decide: Callable[[], T]) -> T:
   Raises:
     As run_on_all_hosts, if decide() raises.
   """
-  made = run_on_all_hosts(lambda: decide() if is_primary() else None)
-  return exchange(made)[0]
+  result = run_on_all_hosts(lambda: decide() if is_primary() else None)
+  return exchange(result)[0]
 
 
 def check_shared(folder: pathlib.Path) -> None:
@@ -190,8 +193,10 @@ def any_host(flag: Callable[[], bool], *, delay: int) -> Callable[[], bool]:
 
   def ask() -> bool:
     mine = np.full(jax.local_device_count(), flag(), np.int32)
-    each = NamedSharding(devices, PartitionSpec("devices"))
-    pending.append(count(jax.make_array_from_process_local_data(each, mine)))
+    by_device = NamedSharding(devices, PartitionSpec("devices"))
+    pending.append(
+      count(jax.make_array_from_process_local_data(by_device, mine))
+    )
     pending[-1].copy_to_host_async()
     return len(pending) > delay and int(pending.popleft()) > 0
 

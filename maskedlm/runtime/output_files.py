@@ -93,12 +93,12 @@ def _unfinished(
   clear_unfinished(path.parent, glob.escape(name))
   while True:
     new = path.with_name(f".{name}.{uuid.uuid4().hex}")
-    made = make(new)
+    result = make(new)
     try:
       with _locked(new, fcntl.LOCK_EX):
         if not new.exists():  # Taken for one that was left, before the lock.
           continue
-        yield new, made
+        yield new, result
         return
     finally:
       buckets.remove(new)  # It is no more, if all went well.
@@ -233,7 +233,7 @@ def open_npz(
     ) from None
 
 
-# What reading an .npz raises that is none, beside OSError.
+# What reading a file that is not an .npz raises, beside OSError.
 NPZ_ERRORS = (
   *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError),
   *(EOFError, RuntimeError, MemoryError, SyntaxError, tokenize.TokenError),
@@ -249,13 +249,13 @@ def array(
   Raises:
     ValueError, KeyError: it has another type or shape, or isn't there.
   """
-  found = file[name]
-  fits = found.ndim == len(shape) and all(
-    want in (-1, n) for want, n in zip(shape, found.shape, strict=True)
+  value = file[name]
+  fits = value.ndim == len(shape) and all(
+    want in (-1, n) for want, n in zip(shape, value.shape, strict=True)
   )
-  if found.dtype != dtype or not fits:
-    raise ValueError(f"{name} is {found.dtype}{list(found.shape)}")
-  return found
+  if value.dtype != dtype or not fits:
+    raise ValueError(f"{name} is {value.dtype}{list(value.shape)}")
+  return value
 
 
 # Locks, hashes, caches

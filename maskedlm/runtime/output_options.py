@@ -44,7 +44,7 @@ def check_file(
   # A new file replaces an old one; a device is written to directly.
   needed = {path.parent} if not path.exists() or path.is_file() else set()
   needed |= {path} if path.exists() else set()
-  if not all(os.access(each, os.W_OK) for each in needed):
+  if not all(os.access(place, os.W_OK) for place in needed):
     raise ConfigError(f"{option}={path}: permission denied.")
 
 
@@ -56,7 +56,7 @@ def check_folder(path: str | os.PathLike, *, option: str) -> None:
       to write.
   """
   path = pathlib.Path(path).absolute()
-  existing = next(each for each in (path, *path.parents) if each.exists())
+  existing = next(place for place in (path, *path.parents) if place.exists())
   if not existing.is_dir():
     raise ConfigError(f"{option}={path}: {existing} is a file; name a folder.")
   if not os.access(existing, os.W_OK):

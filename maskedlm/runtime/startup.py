@@ -83,10 +83,10 @@ def find_hosts(environ: Mapping[str, str]) -> dict[str, Any] | None:
   """
   address = environ.get("JAX_COORDINATOR_ADDRESS")
   names = ("JAX_NUM_PROCESSES", "JAX_PROCESS_ID")
-  given = [name for name in names if name in environ]
-  if not given and _jax_finds_hosts(environ):
+  present = [name for name in names if name in environ]
+  if not present and _jax_finds_hosts(environ):
     return {}
-  if not given and not address:
+  if not present and not address:
     return None
   try:
     count, index = (int(environ[name]) for name in names)
@@ -94,18 +94,18 @@ def find_hosts(environ: Mapping[str, str]) -> dict[str, Any] | None:
   except (KeyError, ValueError):
     valid = False
   if not valid:
-    found = ", ".join(
+    values = ", ".join(
       f"{name}={environ.get(name, '(not set)')}"
       for name in ("JAX_COORDINATOR_ADDRESS", *names)
     )
     raise ConfigError(
-      f"{found}: expected host:port of host 0, the number of hosts, and this "
+      f"{values}: expected host:port of host 0, the number of hosts, and this "
       "host's number, counted from 0; or none of the three."
     )
   if count == 1:
     return None
-  own = {"num_processes": count, "process_id": index}
-  return {"coordinator_address": address, **own}
+  numbers = {"num_processes": count, "process_id": index}
+  return {"coordinator_address": address, **numbers}
 
 
 def _jax_finds_hosts(environ: Mapping[str, str]) -> bool:
@@ -159,15 +159,15 @@ def start_hosts() -> None:
 
   if jax.distributed.is_initialized():
     return
-  found = find_hosts(os.environ)
-  if found is None:
+  hosts = find_hosts(os.environ)
+  if hosts is None:
     return
-  address = found.get("coordinator_address", "")
+  address = hosts.get("coordinator_address", "")
   if address.startswith(("127.", "localhost:")):
-    found["coordinator_bind_address"] = address
+    hosts["coordinator_bind_address"] = address
   who = (
-    f"host {found['process_id']} of {found['num_processes']}, at {address}"
-    if found
+    f"host {hosts['process_id']} of {hosts['num_processes']}, at {address}"
+    if hosts
     else "one of several hosts"
   )
   console.warn(f"{who}: waiting for the others, {CONNECT_TIMEOUT} s at most")
@@ -177,7 +177,7 @@ def start_hosts() -> None:
   jax.config.update("jax_enable_preemption_service", False)
   try:
     jax.distributed.initialize(
-      **found,
+      **hosts,
       initialization_timeout=CONNECT_TIMEOUT,
       heartbeat_timeout_seconds=HEARTBEAT_TIMEOUT,
       shutdown_timeout_seconds=3600,  # Host 0 may still compute the result.
@@ -206,15 +206,15 @@ def start_hosts() -> None:
 def _versions() -> dict[str, str]:
   import jax
 
-  found = {"python": platform.python_version()}
+  versions = {"python": platform.python_version()}
   for name in PACKAGES:
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-      found[name] = importlib.metadata.version(name)
-  return {**found, "device": jax.devices()[0].device_kind}
+      versions[name] = importlib.metadata.version(name)
+  return {**versions, "device": jax.devices()[0].device_kind}
 
 
 def describe_versions() -> list[str]:
-  """Returns what a report of a bug needs, found without starting JAX."""
+  """Returns the lines of a bug report about versions; JAX is not started."""
   lines = [
     f"python {platform.python_version()}, {platform.platform(terse=True)}"
   ]
@@ -222,10 +222,12 @@ def describe_versions() -> list[str]:
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
       lines.append(f"{name} {importlib.metadata.version(name)}")
   patterns = ("nvidia[0-9]*", "accel*", "vfio/[0-9]*")
-  devices = [name for each in patterns for name in glob.glob(f"/dev/{each}")]
-  found = [xla_flags.find_platform(os.environ), xla_flags.cuda_plugin()]
-  found.append(f"{len(devices)} in /dev" if devices else "")
-  return [*lines, f"platform {', '.join(filter(None, found))}"]
+  devices = [
+    name for pattern in patterns for name in glob.glob(f"/dev/{pattern}")
+  ]
+  platforms = [xla_flags.find_platform(os.environ), xla_flags.cuda_plugin()]
+  platforms.append(f"{len(devices)} in /dev" if devices else "")
+  return [*lines, f"platform {', '.join(filter(None, platforms))}"]
 
 
 @contextlib.contextmanager

@@ -163,7 +163,7 @@ _OF_DISKS = (_TEMPORARY - {errno.EPIPE}) | {
 def unusable(
   error: OSError, *, place: str = ""
 ) -> ConfigError | StorageError | None:
-  """Returns the error for an OSError of which only what it says is known.
+  """Returns the error for an OSError whose source is unknown.
 
   Args:
     error: raised by a disk or for a name; for any other, the result is None.

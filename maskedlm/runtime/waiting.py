@@ -35,9 +35,9 @@ def explained(what: str) -> Iterator[None]:
 def announce_lines(every: int) -> Callable[[], None]:
   """Returns a function to call after each step, in order.
 
-  Once the pace is known, from the second to the third step, it logs when the
-  first of the lines, of which there is one `every` so many steps, comes, if
-  that takes more than LONG seconds.
+  There is a line every `every` steps. After the third step, when the pace is
+  known, the function logs when the first line will come, if that takes more
+  than LONG seconds.
   """
   times: list[float] = []
 
