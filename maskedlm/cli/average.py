@@ -63,7 +63,7 @@ class Average:
       steps, paths = zip(*sorted(zip(steps, paths, strict=True)), strict=True)
     open_one = load.open_ema if self.ema else load.open_checkpoint
 
-    def opened() -> Iterator[tuple[str, load.LoadedCheckpoint]]:
+    def checkpoints() -> Iterator[tuple[str, load.LoadedCheckpoint]]:
       for path in paths:
         console.log(f"reading {path}")
         yield path, open_one(path)
@@ -75,7 +75,7 @@ class Average:
     loss_of = _measure(",".join(self.data)) if self.data else None
     with output_options.new_folder(pathlib.Path(self.out)) as unfinished:
       losses = [loss_of(path) for path in paths if loss_of]
-      params, thresholds = average.average(opened(), weights)
+      params, thresholds = average.average(checkpoints(), weights)
       last = load.describe_checkpoint(paths[-1])
       last.tokenizer.save(unfinished / "tokenizer")
       write.write_workdir(
@@ -112,15 +112,15 @@ class Average:
       return average.decay_weights(self.decay, count).tolist()
     try:
       text = self.weights or ",".join("1" * count)
-      given = [float(x) for x in text.split(",")]
+      values = [float(x) for x in text.split(",")]
     except ValueError:
-      given = []
-    if len(given) != count or not all(0 < x < float("inf") for x in given):
+      values = []
+    if len(values) != count or not all(0 < x < float("inf") for x in values):
       raise ConfigError(
         f"--weights={self.weights}: expected {count} positive numbers, one for "
         "each checkpoint, as 1,2,3."
       )
-    return [x / sum(given) for x in given]
+    return [x / sum(values) for x in values]
 
 
 def _measure(data: str) -> Callable[[str], float]:
@@ -137,8 +137,8 @@ def _measure(data: str) -> Callable[[str], float]:
   def loss_of(path: str) -> float:
     nonlocal length
     console.log(f"evaluating {path}")
-    opened = load.open_checkpoint(path)
-    model = evaluate.make_model(opened, path, length=length)
+    checkpoint = load.open_checkpoint(path)
+    model = evaluate.make_model(checkpoint, path, length=length)
     length = model.length
     return evaluate.evaluate(model, documents)["mlm_loss"]
 

@@ -42,18 +42,20 @@ def script(shell: str) -> str:
   check_name("--print-completion", shell, ("bash", "zsh"))
   cases = []
   for called in verbs.each():
-    own = list(flags.flags_of(verbs.load(called)))
+    verb_flags = list(flags.flags_of(verbs.load(called)))
     first, second, *_ = *called.split(), "*"
     cases += [
       _case(first, second, flag.spelling, flag.about["choices"])
-      for flag in own
+      for flag in verb_flags
       if flag.about["choices"]
     ]
-    names = [f.spelling for f in own if f.spelling.startswith("--")]
+    names = [f.spelling for f in verb_flags if f.spelling.startswith("--")]
     cases.append(_case(first, second, "*", [*names, "--help"]))
-  cases += [_case(name, "*", "*", own) for name, own in verbs.GROUPS.items()]
-  made = _SCRIPT.format(verbs=" ".join(verbs.VERBS), cases="\n".join(cases))
-  return (_ZSH if shell == "zsh" else "") + made
+  cases += [
+    _case(name, "*", "*", subverbs) for name, subverbs in verbs.GROUPS.items()
+  ]
+  body = _SCRIPT.format(verbs=" ".join(verbs.VERBS), cases="\n".join(cases))
+  return (_ZSH if shell == "zsh" else "") + body
 
 
 def _case(first: str, second: str, before: str, words: Iterable[str]) -> str:

@@ -87,13 +87,13 @@ class Embed:
         f"{self.encoder.checkpoint} makes sparse vectors (splade): expected "
         "--out=FILE.npz, without --fit, --standardise and --codes."
       )
-    about = standardise.describe(
+    metadata = standardise.describe(
       model, options, checkpoint=self.encoder.checkpoint
     )
-    about["length"] = model.sentences.length
-    about |= {"standardised": self.standardise or "", "codes": self.codes}
+    metadata["length"] = model.sentences.length
+    metadata |= {"standardised": self.standardise or "", "codes": self.codes}
     if fitted:
-      standardise.check_standardiser(fitted, about, width=model.cfg.width)
+      standardise.check_standardiser(fitted, metadata, width=model.cfg.width)
     seen = Counter()
     show = self.texts.progress(seen)
     moments, count = None, 0
@@ -101,22 +101,22 @@ class Embed:
     with contextlib.ExitStack() as stack:
       write = None
       if self.out:
-        write = stack.enter_context(writers.open_writer(self.out, about))
+        write = stack.enter_context(writers.open_writer(self.out, metadata))
       texts = self.texts.read(seen)
-      for made in vectors.embed(model, texts, options, long=long):
+      for batch in vectors.embed(model, texts, options, long=long):
         if self.fit:
-          moments = standardise.update_moments(moments, made.values)
+          moments = standardise.update_moments(moments, batch.values)
         if fitted:
-          values = standardise.apply_standardiser(fitted, made.values)
-          made = made._replace(values=values)
+          values = standardise.apply_standardiser(fitted, batch.values)
+          batch = batch._replace(values=values)
         if write:
-          write(made)
-        count += len(made.texts)
+          write(batch)
+        count += len(batch.texts)
         show(count)
       if not count:
         raise ConfigError(f"the input has no {self.unit}: no vector to write.")
     if self.fit:
-      fitted = standardise.make_standardiser(moments, about)
+      fitted = standardise.make_standardiser(moments, metadata)
       standardise.save_standardiser(self.fit, fitted)
     vectors.log_windows(model, options, long, option="--length={}")
     console.log(

@@ -74,7 +74,7 @@ class Evaluate:
     described = load.describe_checkpoint(paths[0])
     is_fine_tuned = "kind" in described.meta["task"]
     languages = by_language.parse_files(data) if is_fine_tuned else {}
-    self._check_given(paths, is_fine_tuned, languages)
+    self._check_flags(paths, is_fine_tuned, languages)
     if not is_fine_tuned:
       startup.enable_compile_cache()
       self._evaluate_text(data)
@@ -83,8 +83,8 @@ class Evaluate:
     else:
       self._evaluate_labelled(paths, data)
 
-  def _check_given(self, paths, is_fine_tuned: bool, languages) -> None:
-    """Refuses what the kind of model, or of data, has no use for."""
+  def _check_flags(self, paths, is_fine_tuned: bool, languages) -> None:
+    """Refuses flags that the kind of model, or of data, does not use."""
     names = ("mask_rate", "seed", "field") if is_fine_tuned else ("out",)
     tokens = () if is_fine_tuned else self.tuned.config
     kind = "fine-tuned" if is_fine_tuned else "pretrained"
@@ -115,12 +115,12 @@ class Evaluate:
           f"{token} has no effect: --data names the language of each file."
         )
 
-  def _refuse(self, names, tokens: Sequence[str], what: str) -> None:
-    """Refuses flags, by their names, and other tokens; `what` ignores them."""
+  def _refuse(self, names, tokens: Sequence[str], target: str) -> None:
+    """Refuses flags, by their names, and other tokens that `target` ignores."""
     values = {name: getattr(self, name) for name in names}
-    given = [f"--{n}={x}" for n, x in values.items() if x is not None]
-    if given := [*given, *tokens]:
-      raise ConfigError(f"{given[0]} has no effect on {what}: leave it out.")
+    unused = [f"--{n}={x}" for n, x in values.items() if x is not None]
+    if unused := [*unused, *tokens]:
+      raise ConfigError(f"{unused[0]} has no effect on {target}: leave it out.")
 
   def _rank(self, data: str) -> None:
     from maskedlm.data.labelled.formats import beir
@@ -157,8 +157,8 @@ class Evaluate:
     scores = {n: ranking.measure(x, collection) for n, x in runs.items()}
     n, m = len(collection.queries), len(collection.passages)
     if self.json:
-      own = {"queries": n, "passages": m, **scores[last]}
-      console.print_json({**own, "rankings": scores})
+      result = {"queries": n, "passages": m, **scores[last]}
+      console.print_json({**result, "rankings": scores})
     else:
       print(f"{data}: {counted(n, 'query')}, {counted(m, 'passage')}")
       print(" " * 12 + "".join(f"{name:>10}" for name in runs))
@@ -195,10 +195,10 @@ class Evaluate:
       for name, file in files.items()
     }
     scores = {}
-    for name, found in examples.items():
-      console.log(f"{name}: {files[name]}, {counted(len(found), 'example')}")
-      values, _ = self._score(model, found)
-      scores[name] = {"file": files[name], "examples": len(found), **values}
+    for name, labelled in examples.items():
+      console.log(f"{name}: {files[name]}, {counted(len(labelled), 'example')}")
+      values, _ = self._score(model, labelled)
+      scores[name] = {"file": files[name], "examples": len(labelled), **values}
     source = self.source or next(iter(files))
     result = by_language.compare_scores(scores, source, model.app.best)
     if self.json:

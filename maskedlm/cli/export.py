@@ -63,7 +63,7 @@ class Export:
     if self.to == "hf":
       from maskedlm.interop.huggingface import exporter
 
-      made = exporter.export_huggingface(
+      class_name = exporter.export_huggingface(
         path,
         out,
         architecture=self.architecture,
@@ -73,18 +73,18 @@ class Export:
       )
       also = (out / "modules.json").is_file()
       also = f", and SentenceTransformer({str(out)!r})" if also else ""
-      print(f"{out}: {made}.from_pretrained({str(out)!r}) loads it{also}")
+      print(f"{out}: {class_name}.from_pretrained({str(out)!r}) loads it{also}")
     elif self.to == "onnx":
       extras.load("onnx", "onnx", "--to=onnx")
       from maskedlm.interop.onnx import exporter as graphs
 
-      made = graphs.export_onnx(path, out, int8=self.int8, **more)
-      print(f"{out}: {', '.join(made)}; README.md says how to run it")
+      outputs = graphs.export_onnx(path, out, int8=self.int8, **more)
+      print(f"{out}: {', '.join(outputs)}; README.md says how to run it")
     else:
       from maskedlm.interop import stablehlo
 
       platforms = tuple(p.strip() for p in self.platforms.split(","))
-      made = stablehlo.export_stablehlo(path, out, platforms=platforms, **more)
+      model = stablehlo.export_stablehlo(path, out, platforms=platforms, **more)
       print(
-        f"{out}: {', '.join(made['outputs'])}; README.md says how to run it"
+        f"{out}: {', '.join(model['outputs'])}; README.md says how to run it"
       )

@@ -24,12 +24,12 @@ class FillMask:
     startup.enable_compile_cache()
     model = fill_mask.load_mask_filler(self.checkpoint)
     requests = text_lines.given_texts(self.text, STDIN)
-    for some in text_lines.request_groups(
+    for group in text_lines.request_groups(
       requests, fill_mask.MAX_TEXTS, self.text, [STDIN]
     ):
-      places, texts = zip(*some, strict=True)
-      made = fill_mask.fill_masks(model, texts, top_k=self.top_k)
-      for where, filled in zip(places, made, strict=True):
+      places, texts = zip(*group, strict=True)
+      results = fill_mask.fill_masks(model, texts, top_k=self.top_k)
+      for place, filled in zip(places, results, strict=True):
         if not self.json:
           print(fill_mask.format_filled(filled), flush=True)
           continue
@@ -37,4 +37,4 @@ class FillMask:
           [{"token": w, "probability": p} for w, p in words]
           for words in filled.masks
         ]
-        console.print_json({**where, "text": filled.text, "masks": masks})
+        console.print_json({**place, "text": filled.text, "masks": masks})

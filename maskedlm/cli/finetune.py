@@ -72,13 +72,14 @@ class Finetune:
       return
     file = self.config.partition(":")[0]
     configs = {name: self._load(f"{file}:{name}") for name in config.suite}
-    for each in configs.values():
-      _check_given(each, given, workdir)
+    for member in configs.values():
+      _check_given(member, given, workdir)
     results = {
-      name: _run(each, f"{workdir}/{name}") for name, each in configs.items()
+      name: _run(member, f"{workdir}/{name}")
+      for name, member in configs.items()
     }
     if all(results.values()):  # They are empty on hosts other than host 0.
-      tasks = {each.task.kind: task_of(each) for each in configs.values()}
+      tasks = {member.task.kind: task_of(member) for member in configs.values()}
       print_suite(
         results,
         config.suite_without,
@@ -114,14 +115,14 @@ def _check_given(
   from maskedlm.finetune.config import unused_options
 
   reasons = unused_options(config)
-  found = [
+  messages = [
     f"{name}={options.value_of(config, name)!r} has no effect {reasons[name]}"
     for name in given
     if name in reasons
   ]
-  if found and not buckets.origin(workdir).exists():
-    raise ConfigError(f"{found[0]}: leave it out, or change the other.")
-  for message in found:
+  if messages and not buckets.origin(workdir).exists():
+    raise ConfigError(f"{messages[0]}: leave it out, or change the other.")
+  for message in messages:
     console.log(message)
 
 

@@ -46,8 +46,8 @@ def flag(
     nargs: of a tuple, how many values may follow it; it may be given again.
     **limits: the range or choices of the value, as of core.options.option.
   """
-  made = option(default, doc, **limits)
-  own = {
+  base = option(default, doc, **limits)
+  extra = {
     "metavar": metavar,
     "needs": {needs: ()} if isinstance(needs, str) and needs else needs or {},
     "not_beside": tuple(not_beside),
@@ -59,15 +59,15 @@ def flag(
     "is_argument": False,
   }
   return dataclasses.field(
-    default=default, kw_only=True, metadata={**made.metadata, **own}
+    default=default, kw_only=True, metadata={**base.metadata, **extra}
   )
 
 
 def argument(default: Any, doc: str, *, metavar: str = "", **limits) -> Any:
   """Returns a field that is set by its place on the command line."""
-  made = flag(default, doc, metavar=metavar, **limits)
+  base = flag(default, doc, metavar=metavar, **limits)
   return dataclasses.field(
-    default=default, kw_only=True, metadata={**made.metadata, "is_argument": 1}
+    default=default, kw_only=True, metadata={**base.metadata, "is_argument": 1}
   )
 
 
@@ -91,10 +91,10 @@ def config_flag(
     f"Config file, such as {example}; any option of it can be "
     "overridden: --config.data.length=64; with --help, lists them."
   )
-  made = flag(None, doc, metavar="FILE")
+  base = flag(None, doc, metavar="FILE")
   reading = {"instead": instead, "fits_corpus": fits_corpus, "folder": folder}
   return dataclasses.field(
-    default=None, kw_only=True, metadata={**made.metadata, "config": reading}
+    default=None, kw_only=True, metadata={**base.metadata, "config": reading}
   )
 
 

@@ -39,26 +39,26 @@ def make_parser(cls: type, command: str) -> argparse.ArgumentParser:
     description=" ".join((cls.__doc__ or "").split()).replace("%", "%%"),
     allow_abbrev=False,
   )
-  for each in flags_of(cls):
-    if each.about["prefix"]:
+  for flag in flags_of(cls):
+    if flag.about["prefix"]:
       continue
-    more: dict[str, Any] = {"help": each.doc.replace("%", "%%")}
-    if each.kind is bool:
-      parser.add_argument(each.spelling, action="store_true", **more)
+    more: dict[str, Any] = {"help": flag.doc.replace("%", "%%")}
+    if flag.kind is bool:
+      parser.add_argument(flag.spelling, action="store_true", **more)
       continue
-    kind = str if "config" in each.about else each.kind
-    more |= {"type": kind, "metavar": each.about["metavar"] or None}
-    is_required = each.default is REQUIRED
-    if each.is_many:
-      more |= {"action": "extend", "nargs": each.about["nargs"]}
-    if not each.about["is_argument"]:
-      more |= {"dest": each.name, "required": is_required}
-      parser.add_argument(each.spelling, **more)
+    kind = str if "config" in flag.about else flag.kind
+    more |= {"type": kind, "metavar": flag.about["metavar"] or None}
+    is_required = flag.default is REQUIRED
+    if flag.is_many:
+      more |= {"action": "extend", "nargs": flag.about["nargs"]}
+    if not flag.about["is_argument"]:
+      more |= {"dest": flag.name, "required": is_required}
+      parser.add_argument(flag.spelling, **more)
       continue
-    more["metavar"] = each.spelling
+    more["metavar"] = flag.spelling
     if not is_required:
-      more["nargs"] = "*" if each.is_many else "?"
-    parser.add_argument(each.name, **more)
+      more["nargs"] = "*" if flag.is_many else "?"
+    parser.add_argument(flag.name, **more)
   return parser
 
 
@@ -70,10 +70,10 @@ def parse(cls: type, command: str, argv: Sequence[str]) -> Any:
   """
   if hasattr(cls, "parse"):
     return cls.parse(command, argv)
-  flags = {each.name: each for each in flags_of(cls)}
+  flags = {flag.name: flag for flag in flags_of(cls)}
   collected: dict[str, Any] = {}
-  for name, each in flags.items():
-    if prefix := each.about["prefix"]:
+  for name, flag in flags.items():
+    if prefix := flag.about["prefix"]:
       collected[name] = tuple(t for t in argv if t.startswith(prefix))
       argv = [t for t in argv if not t.startswith(prefix)]
   argv = normalise(cls, argv)
@@ -86,23 +86,23 @@ def parse(cls: type, command: str, argv: Sequence[str]) -> Any:
     if unknown:
       raise ConfigError(_unknown(flags, unknown[0], argv))
   read = vars(args) | collected
-  given = _given(flags, read, argv)
+  given = _given_names(flags, read, argv)
   values = {
-    name: read[name] if read.get(name) is not None else each.default
-    for name, each in flags.items()
+    name: read[name] if read.get(name) is not None else flag.default
+    for name, flag in flags.items()
   }
-  for each in flags.values():
-    _check_value(each, values[each.name])
+  for flag in flags.values():
+    _check_value(flag, values[flag.name])
   _check_together(cls, flags, values, given)
   _check_files(flags, values)
-  found = values.get("checkpoint") or ""
-  many = [found] if isinstance(found, str) else found
-  if hub_names.PREFIX in ",".join(many):
+  checkpoint = values.get("checkpoint") or ""
+  paths = [checkpoint] if isinstance(checkpoint, str) else checkpoint
+  if hub_names.PREFIX in ",".join(paths):
     from maskedlm.interop.huggingface import hub
 
-    # Commas are between the members of an ensemble.
-    many = [",".join(map(hub.pin, path.split(","))) for path in many]
-    values["checkpoint"] = many[0] if isinstance(found, str) else many
+    # Commas separate the members of an ensemble.
+    paths = [",".join(map(hub.pin, path.split(","))) for path in paths]
+    values["checkpoint"] = paths[0] if isinstance(checkpoint, str) else paths
   return _build(cls, values)
 
 
@@ -125,12 +125,12 @@ def _read_config(
 
   def complete(config) -> None:
     usual = {"workdir": f"runs/{config.name}", "out": config.corpus.path}
-    made = folder and (getattr(args, folder) or usual[folder])
+    target = folder and (getattr(args, folder) or usual[folder])
 
     def started() -> bool:
-      return bool(made) and buckets.origin(made).exists()
+      return bool(target) and buckets.origin(target).exists()
 
-    config.init_from = hub.pin(config.init_from, made)
+    config.init_from = hub.pin(config.init_from, target)
     # A run's own config has the architecture already.
     if path is not None or {*init_from.SOURCES} & {*given}:
       init_from.copy_architecture(config, given=given)
@@ -153,29 +153,31 @@ def _read_config(
   return args
 
 
-def _given(flags: Mapping[str, Flag], read, argv: Sequence[str]) -> set[str]:
+def _given_names(
+  flags: Mapping[str, Flag], read, argv: Sequence[str]
+) -> set[str]:
   """Returns the names of the flags that are on the command line."""
-  own = argv[: argv.index("--")] if "--" in argv else argv
-  spelt = {token.partition("=")[0] for token in own}
+  tokens = argv[: argv.index("--")] if "--" in argv else argv
+  spelt = {token.partition("=")[0] for token in tokens}
   return {
     name
-    for name, each in flags.items()
-    if each.spelling in spelt
-    or ((each.about["is_argument"] or each.about["prefix"]) and read.get(name))
+    for name, flag in flags.items()
+    if flag.spelling in spelt
+    or ((flag.about["is_argument"] or flag.about["prefix"]) and read.get(name))
   }
 
 
 def _build(cls: type, values: Mapping[str, Any]) -> Any:
   """Returns the verb, or a group of its flags; calls its check()."""
   hints = typing.get_type_hints(cls)
-  made = {}
+  fields = {}
   for field in dataclasses.fields(cls):
     if dataclasses.is_dataclass(hints[field.name]):
-      made[field.name] = _build(hints[field.name], values)
+      fields[field.name] = _build(hints[field.name], values)
     elif field.name in values:
       value = values[field.name]
-      made[field.name] = tuple(value) if isinstance(value, list) else value
-  verb = cls(**made)
+      fields[field.name] = tuple(value) if isinstance(value, list) else value
+  verb = cls(**fields)
   if hasattr(verb, "check"):
     verb.check()
   return verb
@@ -190,10 +192,10 @@ def normalise(cls: type, argv: Sequence[str]) -> list[str]:
   """
   flags = {f.spelling: f for f in flags_of(cls) if not f.about["is_argument"]}
   old = {name: new for new, f in flags.items() for name in f.about["old"]}
-  made: list[str] = []
+  tokens: list[str] = []
   for i, token in enumerate(argv):
     if token == "--":
-      return [*made, *argv[i:]]
+      return [*tokens, *argv[i:]]
     name, equals, value = token.partition("=")
     spelt = "--" + name.removeprefix("--").replace("-", "_")
     if name.startswith("--") and spelt in flags:
@@ -202,17 +204,17 @@ def normalise(cls: type, argv: Sequence[str]) -> list[str]:
     if equals and name in flags and flags[name].kind is bool:
       raise ConfigError(_takes_no_value(name, value))
     token = f"{name}{equals}{value}"
-    before = flags.get(made[-1]) if made else None
+    before = flags.get(tokens[-1]) if tokens else None
     if before and before.kind is not bool and re.match(r"-\d", token):
-      made[-1] += f"={token}"
+      tokens[-1] += f"={token}"
     else:
-      made.append(token)
-  return made
+      tokens.append(token)
+  return tokens
 
 
 def _unknown(flags: Mapping[str, Flag], token: str, argv: Sequence[str]) -> str:
   """Returns the error of an argument that the verb doesn't have."""
-  names = [each.spelling for each in flags.values()]
+  names = [flag.spelling for flag in flags.values()]
   if ["--json", token] in map(list, itertools.pairwise(argv)):
     return _takes_no_value("--json", token)
   near = did_you_mean(token.partition("=")[0], names)
@@ -224,24 +226,24 @@ def _takes_no_value(name: str, value: str) -> str:
   return f"{name}={value}: {name} takes no value{to_file * (name == '--json')}."
 
 
-def _check_value(each: Flag, value: Any) -> None:
+def _check_value(flag: Flag, value: Any) -> None:
   """Checks the range or the choices of a flag's value, or of each value."""
-  if value is None or value == each.default or "config" in each.about:
+  if value is None or value == flag.default or "config" in flag.about:
     return
-  for one in value if each.is_many else [value]:
-    if each.about["choices"] is not None:
-      check_name(each.spelling, one, each.about["choices"])
-  if wanted := expected(each.cls, each.name, value):
-    raise ConfigError(f"{each.spelling}={value}: expected {wanted}.")
+  for item in value if flag.is_many else [value]:
+    if flag.about["choices"] is not None:
+      check_name(flag.spelling, item, flag.about["choices"])
+  if wanted := expected(flag.cls, flag.name, value):
+    raise ConfigError(f"{flag.spelling}={value}: expected {wanted}.")
 
 
 def _check_together(cls: type, flags, values, given) -> None:
   """Refuses flags that have no effect beside others, or exclude each other."""
   exclusive = [flags[name] for name in getattr(cls, "ONE_OF", ())]
-  if sum(each.name in given for each in exclusive) > 1:
+  if sum(flag.name in given for flag in exclusive) > 1:
     *most, last = (
-      f"{each.name}s" if each.about["is_argument"] else each.spelling
-      for each in exclusive
+      f"{flag.name}s" if flag.about["is_argument"] else flag.spelling
+      for flag in exclusive
     )
     raise ConfigError(f"give one of {', '.join(most)} and {last}.")
   for name in (name for name in flags if name in given):
@@ -271,39 +273,39 @@ def _check_together(cls: type, flags, values, given) -> None:
 def _check_files(flags: Mapping[str, Flag], values: Mapping[str, Any]) -> None:
   """Checks the files to read and to write, and that pictures can be drawn."""
   read = []
-  for name, each in flags.items():
-    if not each.about["reads"] or not values[name]:
+  for name, flag in flags.items():
+    if not flag.about["reads"] or not values[name]:
       continue
-    paths = values[name] if each.is_many else [values[name]]
+    paths = values[name] if flag.is_many else [values[name]]
     paths = [path for path in paths if path != STDIN]
     read += paths
     for path in paths:
       if not pathlib.Path(path).exists():
-        raise ConfigError(f"{each.spelling}={path}: no such file.")
+        raise ConfigError(f"{flag.spelling}={path}: no such file.")
       if pathlib.Path(path).is_dir():
         raise ConfigError(
-          f"{each.spelling}={path} is a folder; give its files."
+          f"{flag.spelling}={path} is a folder; give its files."
         )
   written = [
-    each
-    for name, each in flags.items()
-    if each.about["writes"] and values[name]
+    flag
+    for name, flag in flags.items()
+    if flag.about["writes"] and values[name]
   ]
-  for i, each in enumerate(written):
-    path = values[each.name]
-    suffixes = () if each.about["writes"] == ANY else each.about["writes"]
-    output_options.check_file(path, option=each.spelling, suffixes=suffixes)
+  for i, flag in enumerate(written):
+    path = values[flag.name]
+    suffixes = () if flag.about["writes"] == ANY else flag.about["writes"]
+    output_options.check_file(path, option=flag.spelling, suffixes=suffixes)
     if any(_is_same_file(path, other) for other in read):
       raise ConfigError(
-        f"{each.spelling}={path} is an input, too: give another name."
+        f"{flag.spelling}={path} is an input, too: give another name."
       )
     for other in written[:i]:
       if _is_same_file(path, values[other.name]):
         raise ConfigError(
-          f"{other.spelling} and {each.spelling} are both {path}: give two "
+          f"{other.spelling} and {flag.spelling} are both {path}: give two "
           "names."
         )
-  if any(each.about["writes"] == shared.PICTURES for each in written):
+  if any(flag.about["writes"] == shared.PICTURES for flag in written):
     from maskedlm.inference.plots import figure
 
     figure.load_matplotlib()

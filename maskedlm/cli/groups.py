@@ -102,8 +102,8 @@ def read_documents(
   def read() -> Iterator[list[str]]:
     if source == STDIN:
       lines = (repair(line) for _, line in text_lines.read_lines(source))
-      found = itertools.groupby(lines, key=lambda line: bool(line.strip()))
-      yield from (list(document) for has_text, document in found if has_text)
+      groups = itertools.groupby(lines, key=lambda line: bool(line.strip()))
+      yield from (list(document) for has_text, document in groups if has_text)
       return
     place = source if kind in reader.SOURCE_TYPES else f"text:{source}"
     try:

@@ -71,9 +71,9 @@ class Plan:
     indices = self._phases()
     plans = []
     for topology in topologies:
-      for each in self._configs(topology):
+      for config in self._configs(topology):
         for index in indices:
-          run, place = split(each), index
+          run, place = split(config), index
           if len(indices) > 1:  # Each has its own hours, which add up.
             run, place = [run[index]], 0
           plan = planner.make_plan(
@@ -87,8 +87,8 @@ class Plan:
           )
           plans.append(plan)
     if self.json:
-      made = [report.plan_figures(plan) for plan in plans]
-      console.print_json(made if len(made) > 1 else made[0], indent=2)
+      figures = [report.plan_figures(plan) for plan in plans]
+      console.print_json(figures if len(figures) > 1 else figures[0], indent=2)
     elif self.sweep:
       print("\n".join(report.compare_plans(plans)))
     else:
@@ -124,7 +124,7 @@ class Plan:
     config, chips = self.config, topology.num_chips
     if not self.sweep:
       return [config]
-    found = {}
+    configs = {}
     for fsdp in (config.mesh.fsdp, 8, chips):
       other = config.copy_and_resolve_references()
       if fsdp != config.mesh.fsdp:
@@ -132,5 +132,5 @@ class Plan:
           continue
         other.mesh.update(data=-1, fsdp=fsdp)
       sizes = sharding.mesh_sizes(other.mesh, chips)
-      found.setdefault(tuple(sizes.values()), other)
-    return list(found.values())
+      configs.setdefault(tuple(sizes.values()), other)
+    return list(configs.values())

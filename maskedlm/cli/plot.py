@@ -38,26 +38,26 @@ class Instances:
     from maskedlm.inference.word_senses import word_instances
 
     words = word_instances.distinct_words(self.word)
-    found, counts = word_instances.sample_instances(
+    sample, counts = word_instances.sample_instances(
       instances.find_instances(self.data, words, self.field),
       self.projected.limit,
     )
-    instances.check_count(found, words, self.data)
+    instances.check_count(sample, words, self.data)
     model = groups.open_encoder(self.checkpoint)
     options = self.layers.options(model)
     layers = vectors.resolve_layers(options, model.cfg)
-    found, x = word_instances.embed_instances(model, found, options)
-    instances.check_count(found, words, self.data)
-    made = self.projected.project(
+    sample, x = word_instances.embed_instances(model, sample, options)
+    instances.check_count(sample, words, self.data)
+    scatter = self.projected.project(
       self.checkpoint,
-      found,
+      sample,
       x,
       counts.total(),
       what=f"instances of {instances.format_words(words)}",
       how=instances.format_layers(layers, options.combine),
     )
-    self.drawn.draw(made)
-    print_groups(made)
+    self.drawn.draw(scatter)
+    print_groups(scatter)
     if missing := [word for word in words if word not in counts]:
       console.warn(instances.not_found_message(missing, self.data))
 
@@ -85,7 +85,7 @@ class Vectors:
     from maskedlm.inference.vectors import splade, vectors
     from maskedlm.inference.word_senses import word_instances
 
-    found, counts = word_instances.sample_instances(
+    sample, counts = word_instances.sample_instances(
       instances.find_texts(self.data), self.projected.limit
     )
     model = groups.open_encoder(self.checkpoint)
@@ -94,17 +94,17 @@ class Vectors:
     )
     splade.require_dense(options.pool, self.checkpoint)
     layers = vectors.resolve_layers(options, model.cfg)
-    found, x = word_instances.embed_texts(model, found, options)
-    made = self.projected.project(
+    sample, x = word_instances.embed_texts(model, sample, options)
+    scatter = self.projected.project(
       self.checkpoint,
-      found,
+      sample,
       x,
       counts.total(),
       what="texts",
       how=f"{options.pool}, {instances.format_layers(layers, options.combine)}",
     )
-    self.drawn.draw(made)
-    print_groups(made)
+    self.drawn.draw(scatter)
+    print_groups(scatter)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,8 +157,8 @@ class Senses:
         groups=points,
       )
     )
-    for each in points[1:]:
-      print(f"  {each.label}")
+    for group in points[1:]:
+      print(f"  {group.label}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,11 +191,11 @@ class Attention:
     for path, name in zip(self.checkpoint, names, strict=True):
       model = groups.open_encoder(path)
       layers = attention_layers(self.layers, model.cfg.num_layers)
-      made = attention_maps.attend(model, self.text, limit=attention.LIMIT)
-      tokens[made.tokens] = name
+      attended = attention_maps.attend(model, self.text, limit=attention.LIMIT)
+      tokens[attended.tokens] = name
       of = f"{name}, " if len(names) > 1 else ""
       maps += [
-        (f"{of}layer {layer}", getattr(made, self.values)[layer - 1])
+        (f"{of}layer {layer}", getattr(attended, self.values)[layer - 1])
         for layer in layers
       ]
     if len(tokens) > 1:
@@ -205,7 +205,7 @@ class Attention:
       )
     attention.draw_attention(
       self.out,
-      made.tokens,
+      attended.tokens,
       maps,
       values_name=self.values,
       title=f"“{self.text}”, attention of {', '.join(names)}",
@@ -255,13 +255,13 @@ class Masks:
     from maskedlm.inference.plots import figure, masked_words
 
     model = fill_mask.load_mask_filler(self.checkpoint)
-    made = fill_mask.predict_masked(model, self.text, top_k=self.top_k)
+    prediction = fill_mask.predict_masked(model, self.text, top_k=self.top_k)
     (name,) = figure.short_names([self.checkpoint])
-    title = f"{name}, mean loss {made.loss:.2f} nats"
-    if any(token.sbo_loss for token in made.masked):
+    title = f"{name}, mean loss {prediction.loss:.2f} nats"
+    if any(token.sbo_loss for token in prediction.masked):
       title = f"{name}, L_MLM + L_SBO of each token, in nats"
-    masked_words.draw_masked(self.out, made, title=title)
-    print("\n".join([f"{self.out}:", *fill_mask.format_masked(made)]))
+    masked_words.draw_masked(self.out, prediction, title=title)
+    print("\n".join([f"{self.out}:", *fill_mask.format_masked(prediction)]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -282,18 +282,18 @@ class Row:
     from maskedlm.runtime import startup
 
     startup.enable_compile_cache()
-    made = text_row.read_row(maskedlm.load(self.checkpoint), self.text)
-    _draw_row(self.out, made, self.checkpoint)
+    row = text_row.read_row(maskedlm.load(self.checkpoint), self.text)
+    _draw_row(self.out, row, self.checkpoint)
 
 
-def _draw_row(path: str, made, checkpoint: str) -> None:
+def _draw_row(path: str, row, checkpoint: str) -> None:
   from maskedlm.inference.plots import figure, text_row
 
   (name,) = figure.short_names([checkpoint])
-  text_row.draw_row(path, made._replace(title=f"{name}, {made.title}"))
-  print(f"{path}: {made.title}")
-  for first, last, text, _ in made.marks:
-    print(f"  {' '.join(made.words[first : last + 1])}: {text}")
+  text_row.draw_row(path, row._replace(title=f"{name}, {row.title}"))
+  print(f"{path}: {row.title}")
+  for first, last, text, _ in row.marks:
+    print(f"  {' '.join(row.words[first : last + 1])}: {text}")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,28 +21,28 @@ class Scattered:
         "give --out=FILE.png for a picture, or --html=FILE.html."
       )
 
-  def draw(self, made) -> None:
+  def draw(self, plot) -> None:
     """Draws a Scatter."""
     from maskedlm.inference.plots import figure, html_page, scatter
 
     if self.out:
-      scatter.draw_scatter(self.out, made)
-      print(f"{self.out}: {made.title}")
-      if lacking := figure.fonts(scatter.visible_text(made))[1]:
+      scatter.draw_scatter(self.out, plot)
+      print(f"{self.out}: {plot.title}")
+      if lacking := figure.fonts(scatter.visible_text(plot))[1]:
         console.warn(
           f"no installed font has {lacking[:20]!r}: boxes in the picture; "
           "install fonts, such as fonts-noto and fonts-noto-cjk, or use --html."
         )
     if self.html:
-      page = html_page.render_page(made)
+      page = html_page.render_page(plot)
       output_options.write_text(self.html, page, option="--html")
-      print(f"{self.html}: {made.title}")
+      print(f"{self.html}: {plot.title}")
 
 
-def print_groups(made) -> None:
+def print_groups(plot) -> None:
   """Prints how many points each colour of a Scatter has."""
-  for each in made.groups:
-    print(f"  {len(each.points):5}  {each.label}")
+  for group in plot.groups:
+    print(f"  {len(group.points):5}  {group.label}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,11 +67,11 @@ class Projected:
 
       projection.load_umap()
 
-  def project(self, checkpoint, found, vectors, total, *, what, how):
+  def project(self, checkpoint, sample, vectors, total, *, what, how):
     """Returns the Scatter of instances with vectors [n, C].
 
     Args:
-      found: instances, of which `total` were there.
+      sample: the instances to draw.
       total: how many there are to draw from.
       what, how: what they are, and how their vectors were made.
     """
@@ -80,8 +80,8 @@ class Projected:
     from maskedlm.inference.vectors import projection
 
     projected = projection.PROJECTIONS[self.projection](vectors)
-    count = f"{len(found):,}"
-    if total > len(found):
+    count = f"{len(sample):,}"
+    if total > len(sample):
       count = f"{count} of {total:,}"
     (name,) = figure.short_names([checkpoint])
     return Scatter(
@@ -89,5 +89,5 @@ class Projected:
       subtitle=f"{name}, {how}, {self.projection.upper()}",
       axes=projected.axes,
       has_unit=projected.has_unit,
-      groups=instances.group_by_label(found, projected.points),
+      groups=instances.group_by_label(sample, projected.points),
     )

@@ -52,12 +52,12 @@ class Predict:
         f"--export: the task {model.task.name} has no official format; use "
         "--json."
       )
-    made, cut = [], []
+    all_predictions, cut = [], []
     for places, examples in self._examples(model):
       predictions = predict.predict(
         model, examples, batch_size=self.tuned.batch_size, cut=cut
       )
-      made += predictions if self.export else []
+      all_predictions += predictions if self.export else []
       for place, prediction in zip(places, predictions, strict=True):
         if self.json:
           console.print_json({**place, **prediction})
@@ -65,7 +65,7 @@ class Predict:
           print(model.task.format_prediction(prediction), flush=True)
     predict.log_cut(model, cut, option="--length={}")
     if self.export:
-      self._export(model.task.export_predictions(made))
+      self._export(model.task.export_predictions(all_predictions))
 
   def _export(self, files) -> None:
     folder = pathlib.Path(self.export)
@@ -88,9 +88,9 @@ class Predict:
       return
 
     parse = model.task.parse_line
-    given = text_lines.given_texts(self.text, self.input, parse)
-    for some in text_lines.request_groups(
-      given, CHUNK, self.text, [self.input]
+    requests = text_lines.given_texts(self.text, self.input, parse)
+    for group in text_lines.request_groups(
+      requests, CHUNK, self.text, [self.input]
     ):
-      places, examples = zip(*some, strict=True)
+      places, examples = zip(*group, strict=True)
       yield places, examples

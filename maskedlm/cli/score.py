@@ -70,18 +70,18 @@ class Score:
       pairs = minimal_pairs.read_pairs(self.minimal_pairs)
     startup.enable_compile_cache()
     path = self.encoder.checkpoint
-    opened = load.open_best(path)
+    checkpoint = load.open_best(path)
     shape = {
       "length": self.length or 0,
       "batch_tokens": self.encoder.batch_tokens or BATCH_TOKENS,
     }
     scorer = functools.cache(
       lambda: token_model.make_token_model(
-        opened, path, **shape, causal=self.causal
+        checkpoint, path, **shape, causal=self.causal
       )
     )
     pair_scorer = functools.cache(
-      lambda: next_sentence.make_pair_scorer(opened, path, **shape)
+      lambda: next_sentence.make_pair_scorer(checkpoint, path, **shape)
     )
     seen: Counter = Counter()
     with self._writer() as write:
@@ -112,11 +112,13 @@ class Score:
     show = _make_progress(seen)
 
     def judged() -> Iterator[minimal_pairs.Judged]:
-      for one in minimal_pairs.judge(model, pairs, pll=self.pll, seen=seen):
+      for judgement in minimal_pairs.judge(
+        model, pairs, pll=self.pll, seen=seen
+      ):
         show()
         if write:
-          write(_pair_record(one))
-        yield one
+          write(_pair_record(judgement))
+        yield judgement
 
     values = minimal_pairs.count(judged())
     console.clear_progress()
@@ -136,18 +138,18 @@ class Score:
     cut: list[int] = []
     show = _make_progress(seen) if write else lambda: None
     count = 0
-    for some in text_lines.request_groups(
+    for group in text_lines.request_groups(
       self._requests(), CHUNK, self.text, paths
     ):
-      count += len(some)
-      single = [one.text for _, one in some if one.text_b is None]
-      of_pairs = [x for x in some if x[1].text_b is not None]
-      pairs = [one[:2] for _, one in of_pairs]
+      count += len(group)
+      single = [example.text for _, example in group if example.text_b is None]
+      of_pairs = [x for x in group if x[1].text_b is not None]
+      pairs = [example[:2] for _, example in of_pairs]
       if pairs and (self.causal or self.pll != "original"):
-        given = "--causal" if self.causal else f"--pll={self.pll}"
-        place = " ".join(f"{n} {x}" for n, x in of_pairs[0][0].items())
+        option = "--causal" if self.causal else f"--pll={self.pll}"
+        line = " ".join(f"{n} {x}" for n, x in of_pairs[0][0].items())
         raise ConfigError(
-          f"{place or repr(pairs[0][0][:40])}: {given} has no effect on two "
+          f"{line or repr(pairs[0][0][:40])}: {option} has no effect on two "
           "texts: leave it out, or score such lines apart."
         )
       scores, shares = iter(()), iter(())
@@ -157,20 +159,24 @@ class Score:
         shares = iter(
           next_sentence.next_sentence(pair_scorer(), pairs, cut=cut)
         )
-      for where, one in some:
-        if one.text_b is None:
-          made, pseudo = next(scores), _pseudo(scorer())
-          record = _text_record(made, pseudo=pseudo)
-          lines = _format_score(made, pseudo=pseudo)
+      for place, example in group:
+        if example.text_b is None:
+          score, pseudo = next(scores), _pseudo(scorer())
+          record = _text_record(score, pseudo=pseudo)
+          lines = _format_score(score, pseudo=pseudo)
         else:
           p = float(next(shares))
-          record = {"text": one.text, "text_b": one.text_b, "probability": p}
-          lines = [f"{one.text}\t{one.text_b}", f"  follows: {p:.1%}"]
+          record = {
+            "text": example.text,
+            "text_b": example.text_b,
+            "probability": p,
+          }
+          lines = [f"{example.text}\t{example.text_b}", f"  follows: {p:.1%}"]
         if write:
-          write({**where, **record})
+          write({**place, **record})
           show()
         elif self.json:
-          console.print_json({**where, **record})
+          console.print_json({**place, **record})
         else:
           print("\n".join(lines), flush=True)
     if cut:
@@ -200,28 +206,28 @@ class Score:
       yield from text_lines.given_texts(self.text, path, parse, form=form)
 
 
-def _pair_record(one) -> dict[str, Any]:
+def _pair_record(judgement) -> dict[str, Any]:
   return {
-    **one.pair.groups,
-    "sentence_good": one.pair.good,
-    "sentence_bad": one.pair.bad,
-    "score_good": one.good.log_likelihood,
-    "score_bad": one.bad.log_likelihood,
-    "correct": one.is_correct,
-    "tie": one.is_tie,
+    **judgement.pair.groups,
+    "sentence_good": judgement.pair.good,
+    "sentence_bad": judgement.pair.bad,
+    "score_good": judgement.good.log_likelihood,
+    "score_bad": judgement.bad.log_likelihood,
+    "correct": judgement.is_correct,
+    "tie": judgement.is_tie,
   }
 
 
 def _accuracy_table(values: dict[str, Any]) -> list[str]:
-  groups = [
-    (name, group, found)
+  by_group = [
+    (name, group, scores)
     for name, of_name in values.items()
     if isinstance(of_name, dict)
-    for group, found in of_name.items()
+    for group, scores in of_name.items()
   ]
   rows = [
-    (name, group, found["pairs"], found["ties"], f"{found['accuracy']:.1%}")
-    for name, group, found in [*groups, ("all", "", values)]
+    (name, group, scores["pairs"], scores["ties"], f"{scores['accuracy']:.1%}")
+    for name, group, scores in [*by_group, ("all", "", values)]
   ]
   columns = ("by", "phenomenon", "pairs", "ties", "accuracy")
   return console.table(columns, rows, align="<<")
@@ -232,35 +238,35 @@ def _pseudo(model) -> str:
   return "pseudo-" if model.cfg.reads == "both" else ""
 
 
-def _text_record(made, *, pseudo: str) -> dict[str, Any]:
+def _text_record(score, *, pseudo: str) -> dict[str, Any]:
   """Returns the JSON object of a text's score."""
   pseudo = pseudo.replace("-", "_")
   return {
-    "text": made.text,
-    f"{pseudo}log_likelihood": made.log_likelihood,
-    f"{pseudo}perplexity": made.perplexity,
+    "text": score.text,
+    f"{pseudo}log_likelihood": score.log_likelihood,
+    f"{pseudo}perplexity": score.perplexity,
     "tokens": [
       {"token": token, "log_probability": p, "begin": begin, "end": end}
       for token, p, (begin, end) in zip(
-        made.tokens,
-        made.log_probabilities.tolist(),
-        made.offsets.tolist(),
+        score.tokens,
+        score.log_probabilities.tolist(),
+        score.offsets.tolist(),
         strict=True,
       )
     ],
   }
 
 
-def _format_score(made, *, pseudo: str) -> list[str]:
+def _format_score(score, *, pseudo: str) -> list[str]:
   """Returns lines for the terminal: the text, its score, its tokens'."""
   lines = [
-    made.text,
-    f"  {pseudo}log-likelihood {made.log_likelihood:.3f}, {pseudo}perplexity "
-    f"{made.perplexity:,.2f}, {counted(len(made.tokens), 'token')}",
+    score.text,
+    f"  {pseudo}log-likelihood {score.log_likelihood:.3f}, {pseudo}perplexity "
+    f"{score.perplexity:,.2f}, {counted(len(score.tokens), 'token')}",
   ]
   lines += [
     f"  {p:9.3f}  {console.isolate(token)}"
-    for token, p in zip(made.tokens, made.log_probabilities, strict=True)
+    for token, p in zip(score.tokens, score.log_probabilities, strict=True)
   ]
   return lines
 

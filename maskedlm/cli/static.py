@@ -36,8 +36,10 @@ class Words:
 
     field = None if self.text_field == "text" else self.text_field
     options = ("--source", "--text_field")
-    found = groups.read_documents(self.source, field, report, options=options)
-    return map(sentences.stripped, found)
+    documents = groups.read_documents(
+      self.source, field, report, options=options
+    )
+    return map(sentences.stripped, documents)
 
   def write(
     self, vectors, counts: Counter, report: Counter, min_count: int
@@ -79,7 +81,7 @@ class Train:
     from maskedlm.data.word_vectors import cbow
 
     report: Counter = Counter()
-    made = cbow.train_cbow(
+    vectors, counts = cbow.train_cbow(
       self.words.documents(report),
       lowercase=not self.words.cased,
       min_count=self.min_count,
@@ -88,7 +90,7 @@ class Train:
       epochs=self.epochs,
       seed=self.seed,
     )
-    self.words.write(*made, report, self.min_count)
+    self.words.write(vectors, counts, report, self.min_count)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,7 +117,7 @@ class Average:
           seen["texts"] += 1
           yield Text(part)
 
-    made = word_types.average_instances(
+    vectors, counts = word_types.average_instances(
       model,
       texts(),
       self.layers.options(model),
@@ -124,4 +126,4 @@ class Average:
       progress=groups.make_progress(0, seen, what="instance"),
     )
     console.clear_progress()
-    self.words.write(*made, report, self.min_count)
+    self.words.write(vectors, counts, report, self.min_count)

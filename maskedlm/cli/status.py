@@ -32,11 +32,11 @@ class Status:
       if self.checkpoints:
         self._list_checkpoints(workdir)
         continue
-      found = status.read_status(workdir)
+      state = status.read_status(workdir)
       if self.json:
-        console.print_json(found)
+        console.print_json(state)
       else:
-        print(status.format_status(found), flush=True)
+        print(status.format_status(state), flush=True)
 
   def _list_checkpoints(self, workdir: str) -> None:
     from maskedlm.training import listing

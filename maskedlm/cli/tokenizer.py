@@ -24,10 +24,10 @@ class Train:
     from maskedlm.pretraining.config import typed
 
     folder = buckets.folder(self.out)
-    made = prepare.train_tokenizer(typed(self.config), folder, log=print)
+    trained = prepare.train_tokenizer(typed(self.config), folder, log=print)
     print(
-      f"{made.kind} tokenizer with {made.vocab_size:,} tokens "
-      f"({made.sha256[:12]}) is ready in {self.out}"
+      f"{trained.kind} tokenizer with {trained.vocab_size:,} tokens "
+      f"({trained.sha256[:12]}) is ready in {self.out}"
     )
 
 
@@ -57,8 +57,8 @@ class Show:
     from maskedlm.data.batches import text_pairs
     from maskedlm.data.tokenizers import spelling, tokenizer
 
-    made = tokenizer.load_tokenizer(self.tokenizer)
-    for note in made.notes:
+    loaded = tokenizer.load_tokenizer(self.tokenizer)
+    for note in loaded.notes:
       console.warn(f"tokenizer {self.tokenizer}: {note}")
     text = " ".join(self.text)
     texts = text.split("\t")
@@ -67,18 +67,18 @@ class Show:
         f"the text {text[:40]!r} has {len(texts) - 1} tabs; expected one text, "
         "or a pair with a tab between its texts."
       )
-    encodings = [made.encode(text) for text in texts]
+    encodings = [loaded.encode(text) for text in texts]
     a, b = [x.ids for x in encodings] + [None] * (2 - len(texts))
-    row = text_pairs.pair_row(made, a, b, length=sys.maxsize)
+    row = text_pairs.pair_row(loaded, a, b, length=sys.maxsize)
     nothing = "", ""
     places = [nothing]  # Of [CLS].
-    for encoding, each in zip(encodings, texts, strict=True):
+    for encoding, source in zip(encodings, texts, strict=True):
       for start, end in encoding.offsets:
-        part = console.isolate(repr(each[start:end]))
+        part = console.isolate(repr(source[start:end]))
         places.append((f"{start}:{end}", part))
       places.append(nothing)  # Of [SEP].
-    names = [made.tokens(int(i)) for i in row.input_ids]
-    if made.kind == "bpe":
+    names = [loaded.tokens(int(i)) for i in row.input_ids]
+    if loaded.kind == "bpe":
       names = map(spelling.readable, names)
     columns = ("position", "segment", "id", "token", "characters", "text")
     parts = zip(row.token_type_ids, row.input_ids, names, places, strict=True)
@@ -167,10 +167,10 @@ def draw_report(path: str, table: Mapping[str, Mapping[str, Any]]) -> None:
     width=left + 2 * (width + 0.3),
     height=height,
     text="".join([*names, *labels]),
-  ) as made:
+  ) as canvas:
     for column, measured in enumerate(measures):
       box = (left + column * (width + 0.3), 0.35, width, side)
-      panel = figure.add_axes(made, box)
+      panel = figure.add_axes(canvas, box)
       for i, label in enumerate(labels):
         values = [
           row["vocabularies"][label][measured] or 0 for row in table.values()
@@ -184,4 +184,4 @@ def draw_report(path: str, table: Mapping[str, Mapping[str, Any]]) -> None:
       (label, {"color": figure.colour(i), "linewidth": 5})
       for i, label in enumerate(labels)
     ]
-    figure.add_legend(made, lines, left=left, top=height - 0.1)
+    figure.add_legend(canvas, lines, left=left, top=height - 0.1)

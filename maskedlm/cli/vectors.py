@@ -63,16 +63,20 @@ class Search:
     index = search.open_index(self.vectors, model)
     words = bm25.index(search.all_texts(index)) if self.bm25 else None
     queries = text_lines.given_texts(self.text, STDIN)
-    for some in text_lines.request_groups(queries, QUERIES, self.text, [STDIN]):
-      places, texts = zip(*some, strict=True)
+    for group in text_lines.request_groups(
+      queries, QUERIES, self.text, [STDIN]
+    ):
+      places, texts = zip(*group, strict=True)
       how = {"top": top, "candidates": self.candidates, "words": words}
-      found = search.search(model, index, texts, **how)
+      results = search.search(model, index, texts, **how)
       if self.reranker:
-        found = reranking.rerank_hits(reranker, texts, found, top=self.top_k)
-      for where, query, hits in zip(places, texts, found, strict=True):
+        results = reranking.rerank_hits(
+          reranker, texts, results, top=self.top_k
+        )
+      for place, query, hits in zip(places, texts, results, strict=True):
         if self.json:
           nearest = [hit._asdict() for hit in hits]
-          console.print_json({**where, "query": query, "nearest": nearest})
+          console.print_json({**place, "query": query, "nearest": nearest})
           continue
         print(query)
         for hit in hits:
@@ -148,7 +152,7 @@ class Similarity:
     words: Counter = Counter()
 
     def compared(pairs):
-      words.update(each.word for pair in pairs for each in (pair.a, pair.b))
+      words.update(x.word for pair in pairs for x in (pair.a, pair.b))
       return compare.compare(model, pairs, options, standardiser=fitted)
 
     (self._score_wic if self.wic else self._print_pairs)(compared)
@@ -160,18 +164,20 @@ class Similarity:
     from maskedlm.inference.words_in_context import pairs
 
     if self.text:
-      found = iter([pairs.make_pair(*self.text)])
+      requests = iter([pairs.make_pair(*self.text)])
     else:
-      found = pairs.read_pairs(self.input, form=self.format)
-    for some in text_lines.request_groups(found, CHUNK, self.text, self.input):
-      for pair, made in compared(some):
+      requests = pairs.read_pairs(self.input, form=self.format)
+    for group in text_lines.request_groups(
+      requests, CHUNK, self.text, self.input
+    ):
+      for pair, similarity in compared(group):
         if self.json:
-          console.print_json(_fields(pair, made))
+          console.print_json(_fields(pair, similarity))
           continue
         lines = [_marked(pair.a), _marked(pair.b)]
-        lines += [f"  cosine        {made.cosine:z.3f}"]
-        if made.standardised is not None:
-          lines += [f"  standardised  {made.standardised:z.3f}"]
+        lines += [f"  cosine        {similarity.cosine:z.3f}"]
+        if similarity.standardised is not None:
+          lines += [f"  standardised  {similarity.standardised:z.3f}"]
         print("\n".join(lines), flush=True)
 
   def _score_wic(self, compared) -> None:
@@ -213,14 +219,14 @@ def _wic_table(scores) -> list[str]:
   return console.table(("", "threshold", "dev accuracy", "accuracy"), rows)
 
 
-def _fields(pair, made) -> dict:
+def _fields(pair, similarity) -> dict:
   file, line = pair.a.text.file, pair.a.text.line
   fields = {"file": file, "line": line} if file else {}
   fields["words"] = [pair.a.word, pair.b.word]
   fields["texts"] = [pair.a.text.text, pair.b.text.text]
-  fields["cosine"] = made.cosine
-  if made.standardised is not None:
-    fields["standardised"] = made.standardised
+  fields["cosine"] = similarity.cosine
+  if similarity.standardised is not None:
+    fields["standardised"] = similarity.standardised
   return fields
 
 

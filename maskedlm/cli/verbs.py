@@ -81,7 +81,7 @@ OLD_NAMES = {
 def each() -> Iterator[str]:
   """Yields how each verb is called: "embed", "plot run"."""
   for name in VERBS:
-    yield from (f"{name} {own}".strip() for own in GROUPS.get(name, [""]))
+    yield from (f"{name} {verb}".strip() for verb in GROUPS.get(name, [""]))
 
 
 def find(argv: Sequence[str]) -> tuple[str, list[str]]:
@@ -98,9 +98,9 @@ def find(argv: Sequence[str]) -> tuple[str, list[str]]:
   name, *argv = argv
   _check(name, VERBS, "")
   if name in GROUPS and argv and not argv[0].startswith("-"):
-    own, *argv = argv
-    _check(own, GROUPS[name], f"maskedlm {name}: ")
-    name = f"{name} {own}"
+    subverb, *argv = argv
+    _check(subverb, GROUPS[name], f"maskedlm {name}: ")
+    name = f"{name} {subverb}"
   return name, argv
 
 

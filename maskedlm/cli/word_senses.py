@@ -102,7 +102,7 @@ class Train:
       documents[held_out].add(document)
       return not held_out
 
-    made = senses.train_senses(
+    learned = senses.train_senses(
       model,
       self.labelled.sentences(is_kept, seen, words),
       senses.word_vector_options(model.cfg, layers, self.combine),
@@ -110,19 +110,19 @@ class Train:
       progress=self.labelled.progress(seen),
     )
     unknown_words.log_unknown(model.tokenizer, words)
-    about = {
-      **made.about,
+    metadata = {
+      **learned.about,
       "checkpoint": self.encoder.checkpoint,
       "data": self.labelled.data,
       "data_sha256": digest,
       "heldout_share": self.heldout_share,
     }
-    senses.save_senses(self.out, made._replace(about=about))
+    senses.save_senses(self.out, learned._replace(about=metadata))
     trained = self.labelled.count_documents(documents[False])
     console.log(
-      f"{counted(len(made.vectors), 'sense')} of "
-      f"{counted(len(made.candidates), 'word')}, from "
-      f"{counted(about['targets'], 'instance')} in "
+      f"{counted(len(learned.vectors), 'sense')} of "
+      f"{counted(len(learned.candidates), 'word')}, from "
+      f"{counted(metadata['targets'], 'instance')} in "
       f"{counted(trained, 'document')} -> {self.out}"
     )
     if self.heldout_share and not self.labelled.max_documents:
@@ -183,31 +183,33 @@ class Evaluate:
 
     model, learned, answer = self.asked.open()
     file = self.labelled.data
-    seen, documents, kept = Counter(), set(), []
+    seen, documents, replies = Counter(), set(), []
     show = self.labelled.progress(seen)
     # Senses that were trained and saved in Python have no data_sha256.
-    own = self.labelled.sha256() == learned.about.get("data_sha256")
+    is_training_file = self.labelled.sha256() == learned.about.get(
+      "data_sha256"
+    )
     share = learned.about.get("heldout_share", 0.0)
-    if own and not share:
+    if is_training_file and not share:
       raise ConfigError(
         f"{self.asked.learned.senses} was trained on all of {file}: train it "
         "with --heldout_share=0.1, or give other --data."
       )
 
     def is_scored(document: str) -> bool:
-      scored = not own or data.is_held_out(document, share)
+      scored = not is_training_file or data.is_held_out(document, share)
       documents.update([document] if scored else [])
       return scored
 
     counts, words, keys = Counter(), Counter(), []
-    for each in answer(self.labelled.sentences(is_scored, seen, words)):
-      _, target, answered = each
+    for reply in answer(self.labelled.sentences(is_scored, seen, words)):
+      _, target, answered = reply
       counts.update(scores.count_answers(learned, [(target, answered)]))
       if answered.senses:
         keys.append(f"{target.id} {learned.names[answered.senses[0]]}\n")
       show(counts[scores.ALL, "instances"])
       if self.asked.one_sense_per_discourse:
-        kept.append(each)
+        replies.append(reply)
     unknown_words.log_unknown(model.tokenizer, words)
     lines = scores.make_rows(counts)
     if not lines:
@@ -216,10 +218,10 @@ class Evaluate:
         f"--heldout_share={share}; train with a larger one."
       )
     of = f"{counted(self.labelled.count_documents(documents), 'document')} of "
-    of += f"{file}" + (", held out of training" if own else "")
+    of += f"{file}" + (", held out of training" if is_training_file else "")
     printed = word_senses_report.score_lines(counts, lines, of)
     if self.asked.one_sense_per_discourse:
-      rule = discourse.measure_rule(kept)
+      rule = discourse.measure_rule(replies)
       printed.append(word_senses_report.format_rule(*rule))
     console.clear_progress()
     table = [
@@ -265,12 +267,12 @@ class Predict:
     tagged: Counter = Counter()
     sentences = _count_targets(_target_all(sentences, learned, tagged), words)
     if self.asked.one_sense_per_discourse:  # Each file is a document.
-      groups = [(each._replace(document=each.file) for each in sentences)]
+      batches = [(s._replace(document=s.file) for s in sentences)]
     else:
-      groups = text_lines.request_groups(sentences, CHUNK, self.text, files)
-    for some in groups:
-      for found in answer(some):
-        fields = word_senses_report.answer_fields(learned, *found, self.top_k)
+      batches = text_lines.request_groups(sentences, CHUNK, self.text, files)
+    for batch in batches:
+      for reply in answer(batch):
+        fields = word_senses_report.answer_fields(learned, *reply, self.top_k)
         if self.json:
           console.print_json(fields)
         else:
@@ -288,10 +290,10 @@ def _target_all(sentences, learned, counts: Counter):
   from maskedlm.inference.word_senses import senses
 
   for sentence in sentences:
-    made = senses.target_known_words(learned, sentence)
+    targeted = senses.target_known_words(learned, sentence)
     if not sentence.targets:
-      counts.update(words=len(made.words), known=len(made.targets))
-    yield made
+      counts.update(words=len(targeted.words), known=len(targeted.targets))
+    yield targeted
 
 
 def _count_targets(sentences, words: Counter):

@@ -44,7 +44,7 @@ def answer_fields(learned, sentence, target, answer, top_k: int) -> dict:
   from maskedlm.inference.word_senses import senses
 
   scores = answer.scores or (None,) * len(answer.senses)
-  found = [
+  ranked = [
     {
       "sense": learned.names[i],
       "score": score,
@@ -56,19 +56,19 @@ def answer_fields(learned, sentence, target, answer, top_k: int) -> dict:
     **({"file": sentence.file, "line": sentence.line} if sentence.file else {}),
     "target": sentence.words[target.word],
     "context": senses.format_context(sentence, target),
-    "senses": found[:top_k],
-    "candidates": len(found),
+    "senses": ranked[:top_k],
+    "candidates": len(ranked),
   }
 
 
 def format_answer(fields: dict) -> str:
   """Formats the fields of an answer: the best sense, and the next ones."""
   lines = [fields["context"]]
-  for found in fields["senses"]:
-    score, example = found["score"], found["example"]
+  for sense in fields["senses"]:
+    score, example = sense["score"], sense["example"]
     how = "first sense" if score is None else f"{score:.3f}"
     as_in = f"  as in: {example}" if example else ""
-    lines.append(f"  {found['sense']}  {how}{as_in}")
+    lines.append(f"  {sense['sense']}  {how}{as_in}")
   if not fields["senses"]:
     lines.append("  unknown: the word was not in the training data")
   return "\n".join(lines)
