@@ -249,8 +249,8 @@ def row_vector(
   if cfg.row_pool != "late":
     pooled = ROW_POOLS[cfg.row_pool](cfg, x, segment_ids)
     return through(pooled[:, None])
-  each = through(x.reshape(-1, 1, x.shape[-1])).reshape(x.shape)
-  return mean_vector(cfg, each, segment_ids)
+  vectors = through(x.reshape(-1, 1, x.shape[-1])).reshape(x.shape)
+  return mean_vector(cfg, vectors, segment_ids)
 
 
 def head_input(

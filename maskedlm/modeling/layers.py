@@ -21,7 +21,7 @@ DTYPES = {"float32": jnp.float32, "bfloat16": jnp.bfloat16}
 
 
 def _recomputed(function):
-  """Returns it so that the backward pass keeps only its input.
+  """Returns the function, of which the backward pass keeps only the input.
 
   Autodiff of these elementwise functions would keep up to four arrays of its
   size. XLA:CPU merges both computations unless told not to.

@@ -33,8 +33,8 @@ def _forward(logits, labels):
   picked = logits_of_labels(wide, labels)
   normaliser = jax.nn.logsumexp(wide, axis=-1)
   # XLA:CPU does not vectorise an argmax: it took 5% of a step of 4x256.
-  label, own = labels[..., None], picked[..., None]
-  is_lower = jnp.where(_ids(wide) < label, wide < own, wide <= own)
+  label, logit = labels[..., None], picked[..., None]
+  is_lower = jnp.where(_ids(wide) < label, wide < logit, wide <= logit)
   correct = is_lower.all(axis=-1)
   return (normaliser - picked, correct), (logits, labels, normaliser)
 
@@ -45,9 +45,9 @@ def _backward(saved, grads):
   grad = grads[0]
   share = jnp.exp(wide - normaliser[..., None])
   if on_cpu():  # Only the labels' are changed; see logits_of_labels.
-    own = jnp.exp(logits_of_labels(wide, labels) - normaliser) - 1
+    at_label = jnp.exp(logits_of_labels(wide, labels) - normaliser) - 1
     places = jnp.indices(labels.shape, sparse=True)
-    error = (share * grad[..., None]).at[*places, labels].set(own * grad)
+    error = (share * grad[..., None]).at[*places, labels].set(at_label * grad)
   else:
     error = (share - (_ids(wide) == labels[..., None])) * grad[..., None]
   return error.astype(logits.dtype), None
@@ -127,8 +127,10 @@ def logits_of_labels(
   vocabulary that is split over devices stays split.
   """
   if on_cpu():
-    own = jnp.take_along_axis(logits, labels[..., None], axis=-1, mode="clip")
-    return own[..., 0]
+    picked = jnp.take_along_axis(
+      logits, labels[..., None], axis=-1, mode="clip"
+    )
+    return picked[..., 0]
   is_label = _ids(logits) == labels[..., None]
   return jnp.sum(jnp.where(is_label, logits, 0), axis=-1)
 

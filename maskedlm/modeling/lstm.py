@@ -121,8 +121,8 @@ def _read_forward(gates, continues, kernel, projection):
   return y, (y, hidden, continues, projection, pull_back)
 
 
-def _read_backward(kept, dy):
-  y, hidden, continues, projection, pull_back = kept
+def _read_backward(saved, dy):
+  y, hidden, continues, projection, pull_back = saved
   dgates, dy = pull_back((dy, jax.tree.map(jnp.zeros_like, hidden)))
   pairs = zip(continues, y, strict=True)
   before = [jnp.where(c, _shift(x[:-1]), 0) for c, x in pairs]
@@ -144,8 +144,8 @@ def _scan(gates, change, continues, kernel, projection):
 
   def step(state, inputs):
     read = (
-      _step(*each)
-      for each in zip(*state, *inputs, kernel, projection, strict=True)
+      _step(*direction)
+      for direction in zip(*state, *inputs, kernel, projection, strict=True)
     )
     outputs, cells, hidden = zip(*read, strict=True)
     return (outputs, cells), (outputs, hidden)

@@ -136,7 +136,7 @@ def attention_entropy(
   It is in nats; memory is linear in the length. The architecture must be a
   transformer's.
   """
-  return _of_attention(cfg, params, batch, "entropy", "entropy")
+  return _collect_attention(cfg, params, batch, "entropy", "entropy")
 
 
 def attention_scores(
@@ -147,18 +147,18 @@ def attention_scores(
   They are q·k / sqrt(K) (Vaswani et al. 2017, equation 1) of position l and s
   by head h of layer n, and -1e9 where l does not attend to s.
   """
-  return _of_attention(cfg, params, batch, "attention", "scores")
+  return _collect_attention(cfg, params, batch, "attention", "scores")
 
 
-def _of_attention(cfg, params, batch: Batch, collection: str, name: str):
+def _collect_attention(cfg, params, batch: Batch, collection: str, name: str):
   _, collected = Encoder(cfg).apply(
     {"params": params["encoder"]},
     **encoder_inputs(batch),
     train=False,
     mutable=[collection],
   )
-  (found,) = collected[collection]["layers"]["attention"][name]
-  return found
+  (values,) = collected[collection]["layers"]["attention"][name]
+  return values
 
 
 def loss(

@@ -65,5 +65,5 @@ MLPS = {"plain": Mlp, "gated": GatedMlp}
 
 def make_mlp(cfg: EncoderConfig, name: str):
   """Returns the architecture's MLP, or that of a file, as a module."""
-  own = own_file.load("model.mlp", cfg.mlp, list(MLPS), has=["Mlp"])
-  return (own.Mlp if own else MLPS[cfg.mlp])(cfg, name=name)
+  module = own_file.load("model.mlp", cfg.mlp, list(MLPS), has=["Mlp"])
+  return (module.Mlp if module else MLPS[cfg.mlp])(cfg, name=name)

@@ -1,4 +1,4 @@
-"""What a loss scores on its way, for another model's to be compared with it.
+"""Collects the scores that a loss computes, to compare them with a teacher's.
 
 The losses of losses.py and masked_lm.py report the scores that they weigh, and
 the encoder the vectors of its layers; only `hear` keeps them. So an objective

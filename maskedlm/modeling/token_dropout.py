@@ -25,14 +25,14 @@ def token_scale(
   one_text, each row is a single segment, then padding.
   """
 
-  def count(what):
+  def count(mask):
     if one_text:
-      return jnp.sum(what & (segment_ids > 0), axis=1, keepdims=True)
+      return jnp.sum(mask & (segment_ids > 0), axis=1, keepdims=True)
     groups = input_ids.shape[1] + 1  # Segments count from 1.
     total = jax.vmap(
       lambda x, ids: jax.ops.segment_sum(x, ids, num_segments=groups)[ids]
     )
-    return total(what.astype(jnp.int32), segment_ids)
+    return total(mask.astype(jnp.int32), segment_ids)
 
   masked = input_ids == mask_id
   size = count(jnp.ones_like(masked))

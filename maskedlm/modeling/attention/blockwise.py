@@ -59,9 +59,9 @@ def entropy(query, key, mask: AttentionMask, *, block: int = BLOCK):
     )
     return jnp.log(total) - moment / total
 
-  found = jax.lax.map(row, jnp.arange(query.shape[2] // fixed.block))
-  found = jnp.moveaxis(found, 0, 2).reshape(query.shape[:3])
-  return found[:, :, : mask.segment_ids.shape[1]]
+  entropies = jax.lax.map(row, jnp.arange(query.shape[2] // fixed.block))
+  entropies = jnp.moveaxis(entropies, 0, 2).reshape(query.shape[:3])
+  return entropies[:, :, : mask.segment_ids.shape[1]]
 
 
 def _blocks(arrays, mask: AttentionMask, block: int):
@@ -133,8 +133,8 @@ def _forward(fixed, query, key, value, segments, reach):
   return y, (query, key, value, segments, reach, y, log_sum)
 
 
-def _backward(fixed, kept, dy):
-  query, key, value, segments, reach, y, log_sum = kept
+def _backward(fixed, saved, dy):
+  query, key, value, segments, reach, y, log_sum = saved
   num = query.shape[2] // fixed.block
   first, stop = visited(fixed, segments, reach)
   scale = query.shape[-1] ** -0.5

@@ -62,14 +62,14 @@ def scores(
   With mask.relative, it is (q·k + `distance_scores`) / sqrt(3 K). Where l does
   not attend to s it is -1e9.
   """
-  made = jnp.einsum("BLHK,BSHK->BHLS", query, key).astype(jnp.float32)
+  logits = jnp.einsum("BLHK,BSHK->BHLS", query, key).astype(jnp.float32)
   terms = 1
   if mask.relative is not None:
-    made, terms = made + distance_scores(query, key, *mask.relative), 3
-  made = made * (terms * query.shape[-1]) ** -0.5
+    logits, terms = logits + distance_scores(query, key, *mask.relative), 3
+  logits = logits * (terms * query.shape[-1]) ** -0.5
   if mask.alibi:
-    made = made + alibi(query.shape[1], num_heads=query.shape[2])
-  return jnp.where(to_array(mask), made, -1e9)
+    logits = logits + alibi(query.shape[1], num_heads=query.shape[2])
+  return jnp.where(to_array(mask), logits, -1e9)
 
 
 @jax.custom_vjp
@@ -95,13 +95,13 @@ def distance_scores(
     near = not isinstance(L, int) or 2 * L <= positions.BUCKETS
     used = table[rows] if near else table
     numbers = ((3,), (2,)), ((2,), (1,))
-    found = jax.lax.dot_general(x, used, numbers)  # [H, B, L, R]
+    products = jax.lax.dot_general(x, used, numbers)  # [H, B, L, R]
     if not near:
-      found = jnp.take(found, rows, axis=3, mode="clip")
+      products = jnp.take(products, rows, axis=3, mode="clip")
     # Position l needs the columns from L - l on. Read as rows that are shorter
     # by one, these begin at the same place: there are no L^2 H lookups.
-    flat = found.reshape(*found.shape[:2], 2 * L, L)[:, :, 1:]
-    return flat.reshape(*found.shape[:3], 2 * L - 1)[..., :L]
+    flat = products.reshape(*products.shape[:2], 2 * L, L)[:, :, 1:]
+    return flat.reshape(*products.shape[:3], 2 * L - 1)[..., :L]
 
   of_queries = of_pairs(query, of_key, positions.distance_rows(down))
   of_keys = of_pairs(key, of_query, positions.distance_rows(-down))
@@ -197,10 +197,10 @@ def plain_on_cpu(
   """
   if kept is not None:
     query, key, value = map(_heads_first, (query, key, value))
-  made, values = scores(query, key, mask), value.transpose(0, 2, 1, 3)
+  logits, values = scores(query, key, mask), value.transpose(0, 2, 1, 3)
   if kept is None:
-    return softmax_sum(made, values).transpose(0, 2, 1, 3)
-  return dropped_sum(made, values, kept).transpose(0, 2, 1, 3)
+    return softmax_sum(logits, values).transpose(0, 2, 1, 3)
+  return dropped_sum(logits, values, kept).transpose(0, 2, 1, 3)
 
 
 def _heads_first(x):
@@ -309,7 +309,7 @@ class Attention(nn.Module):
 
   @nn.nowrap
   def _group_projection(self, H: int, K: int):
-    """Returns the same, except that key and value are [B, L, G, K].
+    """Returns what `_projection` does, but key and value are [B, L, G, K].
 
     The kernels have an axis of groups, so that a mesh splits all of them by
     groups, and growing copies whole ones.

@@ -21,7 +21,7 @@ class AttentionMask(NamedTuple):
   """
 
   segment_ids: Int[Array, "B L"]
-  # [B]: of these rows `causal` is, the others read both sides; None for all.
+  # [B]: the rows that `causal` applies to, others read both sides; None: all.
   causal_rows: Bool[Array, " B"] | None = None
   causal: bool = False  # A token attends only to itself and to its left,
   right_to_left: bool = False  # or, if this is set too, to its right.

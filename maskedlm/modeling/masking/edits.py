@@ -73,8 +73,8 @@ def shuffle_trigrams(
   )
   positions = starts[..., None] + jnp.arange(3)  # [B, G, 3]
   positions = jnp.where(weights[..., None] > 0, positions, 0)
-  which = jax.random.randint(order_key, (B, G), 0, len(ORDERS))
-  order = jnp.asarray(ORDERS)[which]
+  drawn = jax.random.randint(order_key, (B, G), 0, len(ORDERS))
+  order = jnp.asarray(ORDERS)[drawn]
   positions = positions.reshape(B, 3 * G)
   original = jnp.take_along_axis(input_ids, positions, axis=1)
   shuffled = jnp.take_along_axis(original.reshape(B, G, 3), order, axis=2)
@@ -174,12 +174,12 @@ def insert_tokens(
   moved = rearrange(rows, source, to, pad_id=pad_id)
   drawn = draw_tokens(token_key, random_tokens, before.shape)
   moved["input_ids"] = write_at(moved["input_ids"], at, weights, drawn)
-  others, other_weights = choose_tokens(
+  intact, intact_weights = choose_tokens(
     intact_key, kept, jnp.sum(inserted, axis=1), num_predictions=num_predictions
   )
   predictions = _join(
     _predictions(before, weights, to - 1, jnp.full_like(input_ids, pad_id)),
-    _predictions(others, other_weights, to, input_ids),
+    _predictions(intact, intact_weights, to, input_ids),
   )
   return moved, *predictions
 

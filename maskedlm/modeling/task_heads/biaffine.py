@@ -85,8 +85,8 @@ class PreparedInput(nn.Module):
   @nn.compact
   def __call__(self, x, *, train: bool):
     """Returns [B, C, D] for x [B, C, D]."""
-    made = head_input(self.cfg, x.reshape(-1, x.shape[-1]))
-    return Dropout(self.cfg.dropout)(made, train=train).reshape(x.shape)
+    flat = head_input(self.cfg, x.reshape(-1, x.shape[-1]))
+    return Dropout(self.cfg.dropout)(flat, train=train).reshape(x.shape)
 
 
 class Projection(nn.Module):
@@ -101,6 +101,6 @@ class Projection(nn.Module):
     cfg, D = self.cfg, x.shape[-1]
     stddev, _ = head_stddevs(cfg)
     dense = Dense((D,), (self.width,), stddev, cfg.dtype, name="dense")
-    made = ACTIVATIONS[cfg.activation](dense(x.reshape(-1, D)))
-    made = Dropout(cfg.dropout)(made, train=train)
-    return made.reshape(*x.shape[:-1], self.width)
+    y = ACTIVATIONS[cfg.activation](dense(x.reshape(-1, D)))
+    y = Dropout(cfg.dropout)(y, train=train)
+    return y.reshape(*x.shape[:-1], self.width)

@@ -235,16 +235,16 @@ def chain_loss(kept: Kept, scores, links, batch: Batch, *, max_words: int):
   segment, word, width, chain = jnp.moveaxis(batch["mentions"], 2, 0)
   index = (segment * L + word) * max_words + width  # [B, M]
   is_gold = chain > 0
-  own = (kept.segments * L + kept.words) * max_words + kept.widths  # [B, P]
-  same = (own[..., None] == index[:, None]) & is_gold[:, None]
-  own_chain = jnp.where(
+  spans = (kept.segments * L + kept.words) * max_words + kept.widths  # [B, P]
+  same = (spans[..., None] == index[:, None]) & is_gold[:, None]
+  kept_chain = jnp.where(
     kept.valid, jnp.max(jnp.where(same, chain[:, None], 0), axis=-1), 0
   )
   possible = links > _NEVER / 2
   gold = (
     possible
-    & (own_chain[..., None] == own_chain[:, None])
-    & (own_chain[..., None] > 0)
+    & (kept_chain[..., None] == kept_chain[:, None])
+    & (kept_chain[..., None] > 0)
   )
   is_first = ~gold.any(axis=-1)
   none = jnp.zeros_like(links[..., :1])
@@ -258,9 +258,9 @@ def chain_loss(kept: Kept, scores, links, batch: Batch, *, max_words: int):
   real = batch["example_weights"]
   words = real * jnp.sum(batch["word_room"] > 0, axis=(1, 2))
   nll = losses.sum_rows(jnp.where(kept.valid, nll, 0))
-  there = jnp.isfinite(scores)
-  safe = jnp.where(there, scores, 0)
-  cross = losses.sum_rows(jnp.where(there, jax.nn.softplus(safe), 0))
+  is_span = jnp.isfinite(scores)
+  safe = jnp.where(is_span, scores, 0)
+  cross = losses.sum_rows(jnp.where(is_span, jax.nn.softplus(safe), 0))
   cross -= losses.sum_rows(
     jnp.where(is_gold, jnp.take_along_axis(safe, index, axis=1), 0)
   )
@@ -268,9 +268,9 @@ def chain_loss(kept: Kept, scores, links, batch: Batch, *, max_words: int):
     "antecedents": (nll * real, words),
     "mentions": (cross * real, words),
   }
-  found = (own_chain > 0).astype(jnp.float32) * real[:, None]
+  recalled = (kept_chain > 0).astype(jnp.float32) * real[:, None]
   golds = losses.sum_rows(is_gold * real[:, None])
   return terms, {
-    "mention_recall_kept": (losses.sum_rows(found), golds),
-    "antecedent_accuracy": losses.weighted_sum(correct, found),
+    "mention_recall_kept": (losses.sum_rows(recalled), golds),
+    "antecedent_accuracy": losses.weighted_sum(correct, recalled),
   }

@@ -38,10 +38,10 @@ def over_members(
     outputs: (params, batch, every=) -> arrays, all of them made from the
       results of `every` and from the batch.
   """
-  own = functools.partial(
+  of_member = functools.partial(
     outputs, every=lambda x: jax.lax.all_gather(x, _MEMBERS)
   )
-  return jax.vmap(own, (0, None), None, axis_name=_MEMBERS)
+  return jax.vmap(of_member, (0, None), None, axis_name=_MEMBERS)
 
 
 def mean_softmax(logits: Array) -> Array:

@@ -104,8 +104,8 @@ def layer_summary(components: SpanComponents, first: SpanEnds, last: SpanEnds):
   scores /= math.sqrt(queries.shape[-1])
   # Every token of a span attends to itself. Relative to that score, the sums
   # over spans are at least 1; the limit keeps them finite.
-  own = jnp.diagonal(scores, axis1=1, axis2=2)[..., None]
-  terms = jnp.exp(jnp.minimum(scores - own, _LARGEST))
+  diagonal = jnp.diagonal(scores, axis1=1, axis2=2)[..., None]
+  terms = jnp.exp(jnp.minimum(scores - diagonal, _LARGEST))
   inside = _tokens_inside(first, last, scores.shape[1])  # [B, P, L]
   totals = jnp.einsum("BPS,BLS->BPL", inside.astype(terms.dtype), terms)
   share = jnp.where(inside, 1 / jnp.where(inside, totals, 1), 0)
