@@ -124,8 +124,8 @@ def measure(programs, args, repeats: int):
     for name, program in programs.items():
       wall, cores = time.perf_counter(), time.process_time()
       for _ in range(counts[name]):
-        made = program(*args)
-      jax.block_until_ready(made)
+        result = program(*args)
+      jax.block_until_ready(result)
       spent = time.perf_counter() - wall, time.process_time() - cores
       times[name].append([x / counts[name] for x in spent])
   return {

@@ -191,8 +191,8 @@ def make_jobs(args, workdir: pathlib.Path) -> list[dict[str, Any]]:
   data, hf = workdir / f"data-{args.scale:g}", workdir / "hf"
   encoder, start = workdir / "encoder", workdir / "start.npz"
   data.mkdir(parents=True, exist_ok=True)
-  for made in (hf, encoder):
-    shutil.rmtree(made, ignore_errors=True)
+  for folder in (hf, encoder):
+    shutil.rmtree(folder, ignore_errors=True)
   exporter.export_huggingface(
     pathlib.Path(args.encoder), hf, part="encoder", log=console.log
   )
@@ -302,8 +302,8 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
   parser.add_argument("--json", **arguments.TABLE)
   parser.add_argument("--job", type=pathlib.Path, help=argparse.SUPPRESS)
   args = parser.parse_args(argv)
-  for given, names in ((args.rows, tuple(ROWS)), (args.contenders, known)):
-    if unknown := set(given) - set(names):
+  for chosen, names in ((args.rows, tuple(ROWS)), (args.contenders, known)):
+    if unknown := set(chosen) - set(names):
       parser.error(
         f"{', '.join(unknown)} is unknown; known: {', '.join(names)}"
       )

@@ -113,9 +113,9 @@ def start_difference(model, tokenizer, path: str) -> float:
     row = tokenizer(str(a), str(b), truncation=True, max_length=hidden.shape[1])
     with torch.no_grad():
       batch = {name: torch.tensor([ids]) for name, ids in row.items()}
-      found = model.base_model(**batch)[0][0].numpy()
-    assert len(found) == length, "its tokens are not maskedlm's"
-    most = max(most, float(np.abs(found - wanted[:length]).max()))
+      vectors = model.base_model(**batch)[0][0].numpy()
+    assert len(vectors) == length, "its tokens are not maskedlm's"
+    most = max(most, float(np.abs(vectors - wanted[:length]).max()))
   assert most < 1e-4, f"its encoder is not maskedlm's: they differ by {most}"
   return most
 
@@ -135,12 +135,14 @@ def train(model, task: Task, config: dict[str, Any]) -> int:
   groups: tuple[list, list] = ([], [])
   for name, parameter in model.named_parameters():
     groups[any(x in name.lower() for x in no_decay)].append(parameter)
-  decayed, others = ({"params": group, "weight_decay": 0.0} for group in groups)
+  decayed, undecayed = (
+    {"params": group, "weight_decay": 0.0} for group in groups
+  )
   decayed["weight_decay"] = o["weight_decay"]
   rates = {"lr": o["learning_rate"], "betas": (o["b1"], o["b2"])}
   # Fused, as in the Trainer.
   adamw = torch.optim.AdamW(
-    [decayed, others], **rates, eps=o["eps"], fused=True
+    [decayed, undecayed], **rates, eps=o["eps"], fused=True
   )
   schedule = transformers.get_linear_schedule_with_warmup(
     adamw, round(config["optimizer"]["warmup_steps"] * num_steps), num_steps
@@ -167,14 +169,14 @@ def predict(model, rows: Features, collate, batch_size: int = 32) -> list:
   """
   model.eval()
   order = np.argsort([len(row["input_ids"]) for row in rows], kind="stable")
-  found: list = [None] * len(rows)
+  results: list = [None] * len(rows)
   for begin in range(0, len(order), batch_size):
-    which = order[begin : begin + batch_size]
+    indices = order[begin : begin + batch_size]
     with torch.no_grad():
-      outputs = model(**collate([rows[i] for i in which])).to_tuple()
-    for i, *values in zip(which, *(x.numpy() for x in outputs), strict=True):
-      found[i] = values
-  return found
+      outputs = model(**collate([rows[i] for i in indices])).to_tuple()
+    for i, *values in zip(indices, *(x.numpy() for x in outputs), strict=True):
+      results[i] = values
+  return results
 
 
 # --- Classification, as in run_glue.py ---
@@ -202,11 +204,11 @@ def classification(config: dict[str, Any], tokenizer) -> Task:
 
   def score(model) -> dict[str, float]:
     outputs = predict(model, dev_rows, collate)
-    found = [labels[int(np.argmax(logits))] for (logits,) in outputs]
+    predicted = [labels[int(np.argmax(logits))] for (logits,) in outputs]
     gold = [example["label"] for example in dev_set]
     return {
-      "accuracy": float(accuracy_score(gold, found)),
-      "f1": float(f1_score(gold, found, pos_label=labels[1])),
+      "accuracy": float(accuracy_score(gold, predicted)),
+      "f1": float(f1_score(gold, predicted, pos_label=labels[1])),
     }
 
   head = transformers.AutoModelForSequenceClassification
@@ -249,14 +251,16 @@ def tagging(config: dict[str, Any], tokenizer) -> Task:
   def score(model) -> dict[str, float]:
     pad = transformers.DataCollatorWithPadding(tokenizer)
     outputs = predict(model, dev_rows, pad)
-    found = []
+    predicted = []
     for first, (logits,) in zip(dev_places, outputs, strict=True):
       tags = [labels[i] for i in np.argmax(logits, axis=-1)]
-      found.append(["O" if place is None else tags[place] for place in first])
+      predicted.append(
+        ["O" if place is None else tags[place] for place in first]
+      )
     gold = [tags for _, tags in dev_set]
     if config["task"]["task"] == "ner":
-      return {"f1": float(seqeval.metrics.f1_score(gold, found))}
-    return {"accuracy": float(seqeval.metrics.accuracy_score(gold, found))}
+      return {"f1": float(seqeval.metrics.f1_score(gold, predicted))}
+    return {"accuracy": float(seqeval.metrics.accuracy_score(gold, predicted))}
 
   head = transformers.AutoModelForTokenClassification
   return Task(head, len(labels), rows, collate, score)
@@ -323,8 +327,8 @@ def question_answering(config: dict[str, Any], tokenizer) -> Task:
       dev_owners, dev_offsets, outputs, strict=True
     ):
       context = dev_set[owner]["context"]
-      for found in answers_of(start, end, places, context):
-        best[owner] = max(best.get(owner, found), found)
+      for answer in answers_of(start, end, places, context):
+        best[owner] = max(best.get(owner, answer), answer)
     return squad_metrics.evaluate_v1(
       {q["id"]: [a["text"] for a in q["answers"]] for q in dev_set},
       {dev_set[i]["id"]: text for i, (_, text) in best.items()},

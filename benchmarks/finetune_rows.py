@@ -169,13 +169,13 @@ def write_examples(name: str, folder: pathlib.Path, scale: float):
     examples = [e for e, held in zip(examples, is_dev, strict=True) if not held]
   write, ending = WRITERS[row.task]
   files = []
-  for part, found, count in (
+  for part, chosen, count in (
     ("train", examples, row.train_examples),
     ("dev", dev, row.dev_examples),
   ):
-    size = max(round((count or len(found)) * scale), 64)
+    size = max(round((count or len(chosen)) * scale), 64)
     file = folder / f"{name}.{part}{ending}"
-    file.write_bytes(write(draw(found, size)).encode("utf-8"))
+    file.write_bytes(write(draw(chosen, size)).encode("utf-8"))
     files.append(str(file))
   return tuple(files)
 
@@ -210,8 +210,8 @@ def questions(examples) -> str:
     paragraphs.setdefault(e.context, []).append(
       {"id": e.id, "question": e.question, "answers": answers}
     )
-  made = [{"context": c, "qas": qas} for c, qas in paragraphs.items()]
-  return json.dumps({"version": "1.1", "data": [{"paragraphs": made}]})
+  records = [{"context": c, "qas": qas} for c, qas in paragraphs.items()]
+  return json.dumps({"version": "1.1", "data": [{"paragraphs": records}]})
 
 
 WRITERS = {

@@ -20,13 +20,13 @@ from maskedlm.core.counts import counted
 
 def load(workdir: pathlib.Path) -> dict[tuple[str, str], list]:
   """Returns {(row, contender): its results}, in the order of ROWS."""
-  found = [
+  runs = [
     json.loads(path.read_text())
     for path in sorted(workdir.glob("*-seed*.json"))
   ]
   results = {
     (name, contender): [
-      x for x in found if (x["row"], x["contender"]) == (name, contender)
+      x for x in runs if (x["row"], x["contender"]) == (name, contender)
     ]
     for name in ROWS
     for contender in ROWS[name].contenders
@@ -34,18 +34,18 @@ def load(workdir: pathlib.Path) -> dict[tuple[str, str], list]:
   return {key: values for key, values in results.items() if values}
 
 
-def spread(found: Sequence, metric: str) -> tuple[float, float] | None:
+def spread(runs: Sequence, metric: str) -> tuple[float, float] | None:
   """Returns (mean, standard deviation) in percent; None without results."""
-  values = [100 * x["metrics"][metric] for x in found]
+  values = [100 * x["metrics"][metric] for x in runs]
   if not values:
     return None
   deviation = statistics.stdev(values) if len(values) > 1 else 0.0
   return statistics.mean(values), deviation
 
 
-def median(found: Sequence, name: str, *, without: str = "") -> float | None:
+def median(runs: Sequence, name: str, *, without: str = "") -> float | None:
   """Returns the median of a field, less another one; None without results."""
-  values = [x[name] - x.get(without, 0.0) for x in found if name in x]
+  values = [x[name] - x.get(without, 0.0) for x in runs if name in x]
   return statistics.median(values) if values else None
 
 
@@ -92,14 +92,16 @@ def tabulate(results: Mapping[tuple[str, str], list]) -> tuple[str, list[dict]]:
   records: list[dict[str, Any]] = []
   for name in dict.fromkeys(name for name, _ in results):
     row = ROWS[name]
-    of = {c: results.get((name, c), []) for c in row.contenders}
-    ours, peer = of[OURS], of[PEER]
+    by_contender = {c: results.get((name, c), []) for c in row.contenders}
+    ours, peer = by_contender[OURS], by_contender[PEER]
     time = median(ours, "seconds")
     compiling = median(ours, "compile_seconds")
     bare = median(ours, "seconds", without="compile_seconds")
     peer_time = median(peer, "seconds")
     for metric in row.metrics:
-      scores = {c: spread(of[c], metric) for c in (OURS, PEER, SCRATCH)}
+      scores = {
+        c: spread(by_contender[c], metric) for c in (OURS, PEER, SCRATCH)
+      }
       cells = (
         row.title,
         metric,
@@ -114,7 +116,7 @@ def tabulate(results: Mapping[tuple[str, str], list]) -> tuple[str, list[dict]]:
         format_score(ratio(peer_time, bare), ".2f"),
       )
       lines.append(f"| {' | '.join(cells)} |")
-      means = {c: (found or (None,))[0] for c, found in scores.items()}
+      means = {c: (score or (None,))[0] for c, score in scores.items()}
       records.append(
         {
           "work": f"{row.title}, {metric}, {counted(len(ours), 'seed')}, "
@@ -139,7 +141,7 @@ def tabulate(results: Mapping[tuple[str, str], list]) -> tuple[str, list[dict]]:
         "peer_cpu_seconds": median(peer, "cpu_seconds"),
       }
     )
-    predicting = [median(found, "predict_seconds") for found in (ours, peer)]
+    predicting = [median(runs, "predict_seconds") for runs in (ours, peer)]
     records.append(
       {
         "work": f"{row.title}, predicting, against {PEER}",
@@ -154,7 +156,7 @@ def tabulate(results: Mapping[tuple[str, str], list]) -> tuple[str, list[dict]]:
         f"{row.title}, predicting: {predicting[0]:.1f} s, {PEER} "
         f"{predicting[1]:.1f} s."
       )
-    if frozen := of.get(FEATURES):
+    if frozen := by_contender.get(FEATURES):
       mine = spread(ours, row.metrics[0]) or (None,)
       score = spread(frozen, row.metrics[0])
       notes.append(
@@ -171,7 +173,7 @@ def tabulate(results: Mapping[tuple[str, str], list]) -> tuple[str, list[dict]]:
           "deviation": score[1],
         }
       )
-    if padded := of.get(PADDED):
+    if padded := by_contender.get(PADDED):
       other = median(padded, "seconds", without="compile_seconds")
       notes.append(
         f"{row.title}, training without compiling: "
@@ -189,12 +191,12 @@ def tabulate(results: Mapping[tuple[str, str], list]) -> tuple[str, list[dict]]:
           "unit": "s",
         }
       )
-  every = [x for found in results.values() for x in found]
-  others = [x["other_cores"] for x in every]
+  every = [x for runs in results.values() for x in runs]
+  busy = [x["other_cores"] for x in every]
   notes.append(
     f"A run had {max(x['cores'] for x in every)} core(s); other processes kept "
-    f"{statistics.median(others):.2f} of them busy, at most {max(others):.2f}."
+    f"{statistics.median(busy):.2f} of them busy, at most {max(busy):.2f}."
   )
-  if max(others) > 0.1:
+  if max(busy) > 0.1:
     notes.append("THE TIMES ARE NOT VALID: the machine must be idle otherwise.")
   return "\n".join([*lines, "", *notes]), records

@@ -26,10 +26,10 @@ def _promoter(rng) -> str:
 
 def sequence(rng, size: int) -> str:
   """Returns promoters with 3 to 6 random bases between them."""
-  made = ""
-  while len(made) < size:
-    made += _draw(rng, rng.integers(3, 7)) + _promoter(rng)
-  return made[:size]
+  bases = ""
+  while len(bases) < size:
+    bases += _draw(rng, rng.integers(3, 7)) + _promoter(rng)
+  return bases[:size]
 
 
 def count_losses(texts: tuple[str, str], most: int = 5) -> list[float]:
@@ -69,9 +69,9 @@ def main(folder: pathlib.Path) -> None:
     flank, inside = _draw(rng, 34), _promoter(rng) if i % 2 else _draw(rng, 26)
     at = rng.integers(35)
     rows.append((flank[:at] + inside + flank[at:], ("no", "yes")[i % 2]))
-  for name, some in (("train", rows[:2_000]), ("dev", rows[2_000:])):
+  for name, part in (("train", rows[:2_000]), ("dev", rows[2_000:])):
     with open(folder / f"{name}.csv", "w", newline="") as file:
-      table = [(i, *row) for i, row in enumerate(some)]
+      table = [(i, *row) for i, row in enumerate(part)]
       csv.writer(file).writerows([("id", "sequence", "label"), *table])
 
 

@@ -103,8 +103,8 @@ def loop(config, task, count: int) -> Speed:
   mesh = sharding.make_mesh(config.mesh, jax.devices()[:1])
   began = time.perf_counter()
   with jax.set_mesh(mesh):
-    made = steps.over_mesh(config, task, mesh)
-    state = made.init()
+    program = steps.over_mesh(config, task, mesh)
+    state = program.init()
     batches = waits(train.prefetch(task, 0, 10**6))
 
     def block(count: int):
@@ -116,7 +116,7 @@ def loop(config, task, count: int) -> Speed:
       for batch, seconds in itertools.islice(batches, count):
         waited += seconds
         tokens += int(np.sum(batch["segment_ids"] > 0))
-        state, _ = made.step(state, sharding.place(batch, mesh))
+        state, _ = program.step(state, sharding.place(batch, mesh))
         ended.append(state.nonfinite + 0)
         if len(ended) > train.RUN_AHEAD:
           bad += int(ended.popleft())  # Waits, as the loop does.

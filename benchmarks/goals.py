@@ -83,10 +83,8 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
   parser.add_argument("--json", **arguments.TABLE)
   args = parser.parse_args(argv)
   args.parts = args.parts.split(",")
-  if not set(args.parts) <= set(PARTS) or args.steps < 1:
-    parser.error(
-      f"--parts: known: {', '.join(PARTS)}; --steps: expected 1 or more"
-    )
+  if not set(args.parts) <= set(PARTS):
+    parser.error(f"--parts: known: {', '.join(PARTS)}")
   shapes = SIZES[args.size]
   args.shape = args.shape or next(iter(shapes))
   if args.shape not in shapes:
@@ -229,13 +227,13 @@ def measure_peer(bench: Bench):
   """Yields the speed against compiled transformers on the same rows."""
   # The peer comes first, while JAX holds little of the GPU's memory.
   seconds, why = peer_seconds(bench.shape, make(bench)[1], bench.steps)
-  what = f"{bench.name}, against transformers, SDPA and torch.compile, padded"
+  work = f"{bench.name}, against transformers, SDPA and torch.compile, padded"
   if not seconds:
-    yield Row(what, None, note=why)
+    yield Row(work, None, note=why)
     return
   ours = bench.shape.rows / loop(*make(bench), bench.steps).seconds
   peer = bench.shape.rows / seconds
-  yield table.against(what, ours, peer, "rows/s", "goal: 1.3")
+  yield table.against(work, ours, peer, "rows/s", "goal: 1.3")
 
 
 def measure_packing(bench: Bench):
@@ -246,27 +244,29 @@ def measure_packing(bench: Bench):
     corpus = prepare_corpus(pathlib.Path(directory), shape)
     shape = shape._replace(vocab=corpus.tokenizer.vocab_size)
 
-    def made(pack: bool):
+    def contender(pack: bool):
       config = configure(shape)
       config.objective.pack = pack
       return config, objectives.make_task(config, corpus)
 
-    seconds, why = peer_seconds(shape, made(pack=False)[1], bench.steps)
-    packed, padded = (loop(*made(pack), bench.steps) for pack in (True, False))
+    seconds, why = peer_seconds(shape, contender(pack=False)[1], bench.steps)
+    packed, padded = (
+      loop(*contender(pack), bench.steps) for pack in (True, False)
+    )
   ours, alone = (speed.tokens / speed.seconds for speed in (packed, padded))
   padding = 1 - padded.tokens / (shape.rows * shape.length)
-  what = f"{bench.name}'s model on docstrings, rows of {shape.length}: packed"
+  work = f"{bench.name}'s model on docstrings, rows of {shape.length}: packed"
   yield table.against(
-    f"{what}, against maskedlm padded",
+    f"{work}, against maskedlm padded",
     *(ours, alone, "real tokens/s"),
     f"{padding:.0%} padding",
   )
-  what = f"{what}, against transformers, torch.compile, padded"
+  work = f"{work}, against transformers, torch.compile, padded"
   if not seconds:
-    yield Row(what, None, note=why)
+    yield Row(work, None, note=why)
     return
   peer = padded.tokens / seconds
-  yield table.against(what, ours, peer, "real tokens/s", "goal: 2")
+  yield table.against(work, ours, peer, "real tokens/s", "goal: 2")
 
 
 def prepare_corpus(folder: pathlib.Path, shape: Shape):
@@ -287,22 +287,22 @@ def measure_checkpoint(bench: Bench):
   config, task = make(bench)
   mesh = sharding.make_mesh(config.mesh, jax.devices()[:1])
   with tempfile.TemporaryDirectory() as directory, jax.set_mesh(mesh):
-    made = steps.over_mesh(config, task, mesh)
-    state = made.init()
+    program = steps.over_mesh(config, task, mesh)
+    state = program.init()
     size = sum(x.nbytes for x in jax.tree.leaves(state))
-    opened = manager.open_checkpoints(
+    checkpoints = manager.open_checkpoints(
       pathlib.Path(directory), keep_last=1, keep_best=0, log=print
     )
     taken = []
     for i in range(3):
       batch = sharding.place(task.batch_at("train", i), mesh)
-      state, _ = made.step(state, batch)
+      state, _ = program.step(state, batch)
       jax.block_until_ready(state)
       began = time.perf_counter()
-      opened.save(i + 1, state, {"identity": {}, "task": {}}, metric=None)
+      checkpoints.save(i + 1, state, {"identity": {}, "task": {}}, metric=None)
       taken.append(time.perf_counter() - began)
-      opened.wait()
-    opened.close()
+      checkpoints.wait()
+    checkpoints.close()
   yield Row(
     f"a checkpoint of {size / 1e6:,.0f} MB holds the loop up",
     1e3 * statistics.median(taken),

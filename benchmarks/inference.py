@@ -118,22 +118,22 @@ def of_graph(folder: pathlib.Path, inputs: Sequence[str], run) -> Embed:
   from tokenizers import Tokenizer
 
   tokenizer = Tokenizer.from_file(str(folder / "onnx" / "tokenizer.json"))
-  given = json.loads((folder / "onnx/tokenizer_config.json").read_text())
-  tokenizer.enable_truncation(given["model_max_length"])
+  settings = json.loads((folder / "onnx/tokenizer_config.json").read_text())
+  tokenizer.enable_truncation(settings["model_max_length"])
   tokenizer.enable_padding(
-    pad_id=tokenizer.token_to_id(given["pad_token"]),
-    pad_token=given["pad_token"],
+    pad_id=tokenizer.token_to_id(settings["pad_token"]),
+    pad_token=settings["pad_token"],
   )
 
   def embed(texts):
     rows = tokenizer.encode_batch(texts)
-    made = {
+    arrays = {
       "input_ids": np.array([row.ids for row in rows]),
       "token_type_ids": np.array([row.type_ids for row in rows]),
       "attention_mask": np.array([row.attention_mask for row in rows]),
     }
-    x = run({name: made[name] for name in inputs})
-    mask = made["attention_mask"][..., None].astype(np.float32)
+    x = run({name: arrays[name] for name in inputs})
+    mask = arrays["attention_mask"][..., None].astype(np.float32)
     return (x * mask).sum(1) / mask.sum(1)
 
   return lambda texts: in_batches(embed, texts)
@@ -189,8 +189,8 @@ def contend(name: str, folder: pathlib.Path, texts, threads: int, pipe) -> None:
   pipe.send(_taken(start))
   while pipe.recv():
     start = time.perf_counter(), time.process_time()
-    made = embed(texts)
-    pipe.send((_taken(start), made))
+    vectors = embed(texts)
+    pipe.send((_taken(start), vectors))
 
 
 def _taken(start) -> Turn:
@@ -312,8 +312,8 @@ def measure(names, folder: pathlib.Path, texts, args) -> list[dict]:
   pipes, starts = {}, {}
   for name in names:  # One after another: loading them uses all cores.
     pipes[name], theirs = spawn.Pipe()
-    given = (name, folder, texts, args.threads, theirs)
-    spawn.Process(target=contend, args=given, daemon=True).start()
+    job = (name, folder, texts, args.threads, theirs)
+    spawn.Process(target=contend, args=job, daemon=True).start()
     theirs.close()
     starts[name] = pipes[name].recv()
 
@@ -328,7 +328,7 @@ def measure(names, folder: pathlib.Path, texts, args) -> list[dict]:
       taken[name].append(run(name)[0])
   for pipe in pipes.values():
     pipe.send(False)
-  vectors = {name: unit(made) for name, (_, made) in firsts.items()}
+  vectors = {name: unit(x) for name, (_, x) in firsts.items()}
   return [
     {
       "name": name,

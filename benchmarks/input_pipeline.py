@@ -69,10 +69,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     "--repeats", type=arguments.count, default=3, help="of prepare"
   )
   parser.add_argument("--json", **arguments.TABLE)
-  args = parser.parse_args(argv)
-  if args.megabytes <= 0 or args.repeats < 1:
-    parser.error("--megabytes: expected above 0; --repeats: expected 1 or more")
-  return args
+  return parser.parse_args(argv)
 
 
 def main() -> None:
@@ -82,7 +79,7 @@ def main() -> None:
   with tempfile.TemporaryDirectory() as directory:
     directory = pathlib.Path(directory)
     text, name = write_text(directory / "text.txt", args.megabytes * 1e6)
-    made = {
+    by_kind = {
       kind: train_tokenizer(text, directory / kind, kind)
       for kind in ("wordpiece", "unigram")
     }
@@ -91,7 +88,7 @@ def main() -> None:
       for kind, by in ways()
       for mode in ("lines", "split")
     ]
-    corpus = random_corpus(directory / "random", made["wordpiece"])
+    corpus = random_corpus(directory / "random", by_kind["wordpiece"])
     table += [compare_batches(corpus, length) for length in (128, 512)]
   print("\n| work | ours | peer | ratio | unit |\n|---|---|---|---|---|")
   for row in table:
@@ -170,10 +167,10 @@ def train_tokenizer(text: pathlib.Path, path: pathlib.Path, kind: str):
 
 def ways() -> list[tuple[str, str]]:
   """Returns [(kind of tokenizer, library that prepare uses for it)]."""
-  found = [("wordpiece", "tokenizers"), ("unigram", "sentencepiece")]
+  pairs = [("wordpiece", "tokenizers"), ("unigram", "sentencepiece")]
   if importlib.util.find_spec("nanotoken"):
-    found.insert(0, ("wordpiece", "nanotoken"))
-  return found
+    pairs.insert(0, ("wordpiece", "nanotoken"))
+  return pairs
 
 
 def compare_prepare(text, name, mode, tokenizer, by, repeats) -> dict:
@@ -192,9 +189,9 @@ def compare_prepare(text, name, mode, tokenizer, by, repeats) -> dict:
 
   rates = {ours: [], peer: []}
   for _ in range(repeats):
-    for run, found in rates.items():
+    for run, values in rates.items():
       shutil.rmtree(directory / "corpus", ignore_errors=True)
-      found.append(megabytes / seconds(run))
+      values.append(megabytes / seconds(run))
   work = f"prepare, {tokenizer.name} by {by}, sentences={mode}, {name}"
   return record(work, rates[ours], rates[peer], "MB/s")
 
@@ -245,7 +242,9 @@ def compare_batches(corpus: store.Corpus, length: int) -> dict:
   config = config_lib.default("mlm_nsp")
   config.data.update(length=length, batch_size=BATCH_SIZE)
   config.train.update(num_steps=1, eval_rows=0)
-  made = pair_rows.nsp_batches(config, corpus, (0, 1), short_share=SHORT_SHARE)
+  batches = pair_rows.nsp_batches(
+    config, corpus, (0, 1), short_share=SHORT_SHARE
+  )
   opened = pair_table.open_pair_table(
     corpus, "train", length=length, short_share=SHORT_SHARE, seed=0
   )
@@ -253,7 +252,7 @@ def compare_batches(corpus: store.Corpus, length: int) -> dict:
   order = random.Random(0)
 
   def ours(step):
-    return made.batch_at("train", step)
+    return batches.batch_at("train", step)
 
   def peer(step):
     chosen = [order.randrange(len(opened.table)) for _ in range(BATCH_SIZE)]
@@ -262,11 +261,11 @@ def compare_batches(corpus: store.Corpus, length: int) -> dict:
 
   rates = {ours: [], peer: []}
   for step in range(60):
-    for build, found in rates.items():
+    for build, values in rates.items():
       start = time.perf_counter()
       batch = build(step)
       elapsed = time.perf_counter() - start
-      found.append(int(batch["segment_ids"].sum()) / elapsed / 1e6)
+      values.append(int(batch["segment_ids"].sum()) / elapsed / 1e6)
   work = f"batch_at, L={length}, B={BATCH_SIZE}"
   return record(work, rates[ours], rates[peer], "million tokens/s")
 

@@ -129,10 +129,10 @@ def make_probe(corpus) -> dict[str, np.ndarray]:
     name: np.concatenate([batch[name] for batch in batches])
     for name in batches[0]
   }
-  there = np.take_along_axis(
+  inputs = np.take_along_axis(
     probe["input_ids"], probe["masked_positions"], axis=1
   )
-  is_mask = there == corpus.tokenizer.special.mask
+  is_mask = inputs == corpus.tokenizer.special.mask
   return {**probe, "mask_token_weights": probe["masked_weights"] * is_mask}
 
 

@@ -46,21 +46,21 @@ def read_curves(
   workdir: pathlib.Path, steps: int
 ) -> dict[str, dict[str, list]]:
   """Returns {contender: {seed: curve}} of finished runs of so many steps."""
-  found: dict[str, dict[str, list]] = {}
+  runs: dict[str, dict[str, list]] = {}
   for path in sorted(workdir.glob(f"*-{steps}-seed*/curve.json")):
     name, _, seed = path.parent.name.rsplit("-", 2)
-    found.setdefault(name, {})[seed] = json.loads(path.read_text())
-  return found
+    runs.setdefault(name, {})[seed] = json.loads(path.read_text())
+  return runs
 
 
-def make_bands(found) -> dict[str, list[Band]]:
+def make_bands(runs) -> dict[str, list[Band]]:
   """Returns {contender: bands} for those with two seeds or more."""
   return {
     name: [
       make_band(points[0][0], [point[1] for point in points])
       for points in zip(*curves.values(), strict=True)
     ]
-    for name, curves in found.items()
+    for name, curves in runs.items()
     if len(curves) > 1
   }
 
@@ -85,12 +85,12 @@ def main() -> int:
   parser.add_argument("--write", type=pathlib.Path)
   parser.add_argument("--check", type=pathlib.Path)
   args = parser.parse_args()
-  found = read_curves(args.workdir, args.steps)
-  if not found:
+  runs = read_curves(args.workdir, args.steps)
+  if not runs:
     parser.error(f"{args.workdir}: no finished run of {args.steps} steps")
   if args.write:
-    args.write.write_text(json.dumps(make_bands(found), indent=1) + "\n")
-  bands = make_bands(found)
+    args.write.write_text(json.dumps(make_bands(runs), indent=1) + "\n")
+  bands = make_bands(runs)
   if args.check:
     try:
       written = json.loads(args.check.read_text())
@@ -104,7 +104,7 @@ def main() -> int:
     print(f"| {name} | " + " | ".join(cells) + " |")
   problems = [
     f"{name}, {seed}: {problem}"
-    for name, curves in found.items()
+    for name, curves in runs.items()
     for seed, curve in curves.items()
     for problem in outside(curve, bands.get(name, []))
   ]

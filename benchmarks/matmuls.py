@@ -25,8 +25,8 @@ def seconds_of(run: Callable, count: int) -> float:
   for _ in range(3):
     began = time.perf_counter()
     for _ in range(count):
-      made = run()
-    jax.block_until_ready(made)
+      result = run()
+    jax.block_until_ready(result)
     taken.append((time.perf_counter() - began) / count)
   return statistics.median(taken)
 

@@ -182,8 +182,8 @@ def run_row(args, name: str, seed: str) -> None:
 
 def count_steps(args, name: str, seed: str) -> int:
   """Returns how many steps take args.minutes of CPU time, for all seeds."""
-  kept = folder(args.out, name) / "cpu_seconds_of_a_step.json"
-  if not kept.exists():
+  file = folder(args.out, name) / "cpu_seconds_of_a_step.json"
+  if not file.exists():
     seconds = []
     for steps in PROBES:
       with tempfile.TemporaryDirectory(dir=args.out) as probe:
@@ -193,9 +193,9 @@ def count_steps(args, name: str, seed: str) -> int:
     of_one = (seconds[1] - seconds[0]) / (PROBES[1] - PROBES[0])
     if of_one <= 0:
       raise SystemExit(f"{name}: {PROBES} steps took {seconds} CPU seconds")
-    kept.parent.mkdir(exist_ok=True)
-    kept.write_text(json.dumps(of_one))
-  return max(int(60 * args.minutes / json.loads(kept.read_text())), 2)
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps(of_one))
+  return max(int(60 * args.minutes / json.loads(file.read_text())), 2)
 
 
 def cpu_seconds() -> float:
@@ -226,17 +226,17 @@ def pretrain(args, name, seed, workdir: pathlib.Path, steps: int) -> None:
 
 def corpus(args) -> pathlib.Path:
   """Returns the folder of the prepared novels, which all rows read."""
-  made = args.out / "corpus"
-  if not (made / "meta.json").exists():
+  prepared = args.out / "corpus"
+  if not (prepared / "meta.json").exists():
     source = f"--config.corpus.source=text:{args.out / 'train.txt'}"
     options = (source, "--config.corpus.sentences=lines")
     run(
       "prepare",
       f"--config={ROOT / 'configs' / SMALL}",
-      f"--out={made}",
+      f"--out={prepared}",
       *options,
     )
-  return made
+  return prepared
 
 
 def launch(verb, config: str, workdir, seed: str, *options: str) -> None:
@@ -278,23 +278,26 @@ def format_table(args) -> list[str]:
   return lines
 
 
-def figures(made: pathlib.Path, tasks) -> dict[str, float]:
+def figures(seed_folder: pathlib.Path, tasks) -> dict[str, float]:
   """Returns column -> figure of a row's seed, of what is finished."""
   read = {
-    path.relative_to(made).as_posix(): json.loads(path.read_text())
-    for path in (*made.glob("*.json"), *made.glob("*/result.json"))
+    path.relative_to(seed_folder).as_posix(): json.loads(path.read_text())
+    for path in (
+      *seed_folder.glob("*.json"),
+      *seed_folder.glob("*/result.json"),
+    )
   }
-  found = {}
+  values = {}
   if "encoder/result.json" in read:
-    found["steps"] = read["encoder/result.json"]["steps"]
+    values["steps"] = read["encoder/result.json"]["steps"]
   if "mlm_loss" in read.get("heldout.json", {}):
-    found["MLM, nats"] = read["heldout.json"]["mlm_loss"]
+    values["MLM, nats"] = read["heldout.json"]["mlm_loss"]
   for kind, counts in read.get("pairs.json", {}).get("UID", {}).items():
-    found[kind] = 100 * counts["accuracy"]
+    values[kind] = 100 * counts["accuracy"]
   for task in tasks:
     if result := read.get(f"{task}/result.json"):
-      found[task] = 100 * result[result["best_metric"]]
-  return found
+      values[task] = 100 * result[result["best_metric"]]
+  return values
 
 
 def cell(values) -> str:

@@ -60,12 +60,12 @@ def main() -> None:
     )
     for length in map(int, args.lengths.split(",")):
       alone, packed = measure(corpus, length, args.steps)
-      what = f"4x256, rows of {length}: packed, against rows of one pair"
+      work = f"4x256, rows of {length}: packed, against rows of one pair"
       note = f"{packed.padding:.1%} padding instead of {alone.padding:.1%}"
       rates = packed.rate, alone.rate
-      rows.append(table.against(what, *rates, "real tokens/s", note))
+      rows.append(table.against(work, *rates, "real tokens/s", note))
       times = 1e3 * packed.seconds, 1e3 * alone.seconds
-      rows.append(table.against(f"{what}, a step", *times, "ms"))
+      rows.append(table.against(f"{work}, a step", *times, "ms"))
   print(table.show(rows))
   table.write(args.json, rows)
 
@@ -91,9 +91,9 @@ def measure(corpus: store.Corpus, length: int, count: int) -> list[Speed]:
   """Returns the Speed of rows alone and of packed rows."""
   contenders = [Contender(corpus, length, pack) for pack in (False, True)]
   for turn in range(count):
-    for each in contenders:
-      each.step(turn)
-  return [each.speed() for each in contenders]
+    for contender in contenders:
+      contender.step(turn)
+  return [contender.speed() for contender in contenders]
 
 
 def configure(length: int, pack: bool):
@@ -115,9 +115,9 @@ class Contender:
     self.task = objectives.make_task(config, corpus)
     self.mesh = sharding.make_mesh(config.mesh, jax.devices()[:1])
     with jax.set_mesh(self.mesh):
-      made = steps.over_mesh(config, self.task, self.mesh)
-      self.train_step = made.step
-      self.state = made.init()
+      program = steps.over_mesh(config, self.task, self.mesh)
+      self.train_step = program.step
+      self.state = program.init()
     self.seconds, self.real, self.positions = [], 0, 0
 
   def step(self, turn: int) -> None:

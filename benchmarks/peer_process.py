@@ -66,7 +66,7 @@ def start(
   """
   if why := lacking():
     raise RuntimeError(why)
-  stacked = {k: np.stack([each[k] for each in batches]) for k in batches[0]}
+  stacked = {k: np.stack([batch[k] for batch in batches]) for k in batches[0]}
   with tempfile.TemporaryDirectory() as folder:
     model, rows = f"{folder}/shape.json", f"{folder}/batches.npz"
     pathlib.Path(model).write_text(json.dumps(shape._asdict()))
@@ -78,8 +78,8 @@ def start(
     ) as process:  # It ends when its stdin does.
 
       def run(name: str, count: int) -> Taken:
-        asked = json.dumps({"name": name, "count": count})
-        print(asked, file=process.stdin, flush=True)
+        request = json.dumps({"name": name, "count": count})
+        print(request, file=process.stdin, flush=True)
         return Taken(**answer(process))
 
       yield Peer(answer(process)["device"], run)
@@ -90,10 +90,10 @@ def answer(process: subprocess.Popen) -> dict:
   line = process.stdout.readline()
   if not line:
     raise RuntimeError(f"{SCRIPT.name} ended, exit {process.wait()}")
-  found = json.loads(line)
-  if "error" in found:
-    raise RuntimeError(found["error"])
-  return found
+  reply = json.loads(line)
+  if "error" in reply:
+    raise RuntimeError(reply["error"])
+  return reply
 
 
 def masked(task: Task, batches: list) -> list[dict[str, np.ndarray]]:

@@ -49,15 +49,15 @@ def main() -> None:
   batches = [{k: v[i] for k, v in stacked.items()} for i in range(count)]
   variants = make(shape, batches)
 
-  def answer(**found) -> None:
-    print(json.dumps(found), file=answers, flush=True)
+  def answer(**fields) -> None:
+    print(json.dumps(fields), file=answers, flush=True)
 
   answer(device=DEVICE)
   for line in sys.stdin:
-    asked = json.loads(line)
+    request = json.loads(line)
     began, cpu = time.perf_counter(), time.process_time()
     try:
-      loss = variants[asked["name"]](asked["count"])
+      loss = variants[request["name"]](request["count"])
     except Exception as error:  # torch.compile may fail in many ways.
       answer(error=f"{type(error).__name__}: {str(error)[:300]}")
       continue
@@ -82,10 +82,10 @@ def make(shape: dict, batches: list) -> dict[str, Callable[[int], float]]:
   )
   model.to(DEVICE).train()
   named = dict(model.named_parameters())
-  kept = [p for n, p in named.items() if "bias" in n or "LayerNorm" in n]
-  decayed = [p for p in named.values() if all(p is not k for k in kept)]
+  undecayed = [p for n, p in named.items() if "bias" in n or "LayerNorm" in n]
+  decayed = [p for p in named.values() if all(p is not k for k in undecayed)]
   optimizer = torch.optim.AdamW(
-    [{"params": decayed}, {"params": kept, "weight_decay": 0.0}],
+    [{"params": decayed}, {"params": undecayed, "weight_decay": 0.0}],
     lr=1e-4,
     weight_decay=0.01,
     fused=True,  # The fastest of its implementations.

@@ -90,10 +90,8 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
   parser.add_argument("--json", **arguments.TABLE)
   args = parser.parse_args(argv)
   args.shapes = args.shapes.split(",")
-  if not set(args.shapes) <= set(SHAPES) or args.steps < 1:
-    parser.error(
-      f"--shapes: known: {', '.join(SHAPES)}; --steps: expected 1 or more"
-    )
+  if not set(args.shapes) <= set(SHAPES):
+    parser.error(f"--shapes: known: {', '.join(SHAPES)}")
   return args
 
 
@@ -181,18 +179,18 @@ def measure(
     if not math.isfinite(first.loss):
       raise SystemExit(f"{name}: its loss is {first.loss}")
     taken[name] = []
-  began, others, own = time.perf_counter(), busy_seconds(), 0.0
+  began, others, used = time.perf_counter(), busy_seconds(), 0.0
   for _ in range(rounds):
-    for name, each in taken.items():
+    for name, timings in taken.items():
       # A turn's first step isn't timed: a virtual machine returns memory that
       # was free during the other turns to its host.
       first, timed = contenders[name].run(1), contenders[name].run(block)
-      each.append(timed)
-      own += first.cpu + timed.cpu
-  others = busy_seconds() - others - own
+      timings.append(timed)
+      used += first.cpu + timed.cpu
+  others = busy_seconds() - others - used
   medians = {
-    name: statistics.median(each.seconds for each in every) / block
-    for name, every in taken.items()
+    name: statistics.median(x.seconds for x in timings) / block
+    for name, timings in taken.items()
   }
   return medians, others / (time.perf_counter() - began)
 
@@ -238,8 +236,8 @@ def our_step(config, task: Task, batches: list) -> Contender:
   """Returns the step as training/loop.py compiles it, on one device."""
   mesh = sharding.make_mesh(config.mesh, jax.devices()[:1])
   with jax.set_mesh(mesh):
-    made = steps.over_mesh(config, task, mesh)
-    state = made.init()
+    program = steps.over_mesh(config, task, mesh)
+    state = program.init()
   turn = itertools.cycle(batches)
 
   def run(count: int) -> Taken:
@@ -248,7 +246,7 @@ def our_step(config, task: Task, batches: list) -> Contender:
     with jax.set_mesh(mesh):
       for _ in range(count):
         batch = sharding.place(next(turn), mesh)
-        state, metrics = made.step(state, batch)
+        state, metrics = program.step(state, batch)
     jax.block_until_ready(state)
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
     return Taken(seconds, cpu, float(metrics["loss"][0]))
@@ -267,12 +265,12 @@ def random_corpus(config):
   split = store.Split(
     *(concat.concatenate((x,), np.zeros(1, x.dtype)) for x in columns)
   )
-  made = placeholder_corpus.make_corpus(config.tokenizer)
-  return made._replace(
+  corpus = placeholder_corpus.make_corpus(config.tokenizer)
+  return corpus._replace(
     train=split,
     heldout=split,
     token_counts=np.bincount(tokens, minlength=VOCAB),
-    tokenizer=made.tokenizer._replace(
+    tokenizer=corpus.tokenizer._replace(
       special=Special(pad=0, unk=100, cls=101, sep=102, mask=103),
       special_ids=np.arange(1_000),  # With [unusedN], as in BERT's vocabulary.
     ),

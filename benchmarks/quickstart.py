@@ -30,12 +30,12 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 
 def options(args, **more) -> dict[str, object]:
   """Returns the options of the command line."""
-  given = dict(more)
+  chosen = dict(more)
   if args.source:
-    given["corpus.source"] = args.source
+    chosen["corpus.source"] = args.source
   if args.steps:
-    given |= {"train.num_steps": args.steps, "optimizer.warmup_steps": 1}
-  return given
+    chosen |= {"train.num_steps": args.steps, "optimizer.warmup_steps": 1}
+  return chosen
 
 
 def main() -> None:
@@ -50,19 +50,19 @@ def main() -> None:
       folder / "alone",
       options(args, **same, **{"objective.pack": False}),
     )
-  what, other = "the quickstart", "against rows of one pair"
-  rates = (each.result["tokens_per_second"] for each in (packed, alone))
+  work, other = "the quickstart", "against rows of one pair"
+  rates = (run.result["tokens_per_second"] for run in (packed, alone))
   rows = [
-    table.Row(f"{what}, from text to the result", packed.seconds, unit="s"),
-    table.against(f"{what}, packed, {other}", *rates, "real tokens/s"),
+    table.Row(f"{work}, from text to the result", packed.seconds, unit="s"),
+    table.against(f"{work}, packed, {other}", *rates, "real tokens/s"),
   ]
   for name, unit, times in (
     ("heldout_mlm_loss", "nats", 1),
     ("mlm_accuracy", "%", 100),
     ("nsp_accuracy", "%", 100),
   ):
-    found = [times * each.result[name] for each in (packed, alone)]
-    rows.append(table.Row(f"{what}, {name}, {other}", *found, unit=unit))
+    values = [times * run.result[name] for run in (packed, alone)]
+    rows.append(table.Row(f"{work}, {name}, {other}", *values, unit=unit))
   print(table.show(rows))
   table.write(args.json, rows)
 

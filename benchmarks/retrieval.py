@@ -84,13 +84,13 @@ def write_data(args) -> None:
     paragraphs = paragraphs[: args.paragraphs]
     tenth = len(paragraphs) // 10
     out.mkdir(parents=True, exist_ok=True)
-    for name, some in (
+    for name, part in (
       ("dev", paragraphs[tenth : 2 * tenth]),
       ("train", paragraphs[2 * tenth :]),
     ):
       rows = [
         {"query": question["question"], "passage": paragraph["context"]}
-        for paragraph in some
+        for paragraph in part
         for question in paragraph["qas"]
       ]
       lines = (json.dumps(row) + "\n" for row in rows)
@@ -107,19 +107,19 @@ def write_data(args) -> None:
     beir.write_collection(out / "collection", collection)
   for part in ("train", "dev"):
     for name, more in (("mined", ()), ("taught", (args.teacher,))):
-      made = out / f"{name}_{part}.jsonl"
-      if not made.exists():
-        data = f"--data={out / f'pairs_{part}.jsonl'}", f"--out={made}"
-        given = (f"--teacher={path}" for path in more)
-        objectives.run("mine", *data, "--bm25", "--negatives=3", *given)
+      mined = out / f"{name}_{part}.jsonl"
+      if not mined.exists():
+        data = f"--data={out / f'pairs_{part}.jsonl'}", f"--out={mined}"
+        flags = (f"--teacher={path}" for path in more)
+        objectives.run("mine", *data, "--bm25", "--negatives=3", *flags)
 
 
 def run_row(args, name: str, seed: str) -> None:
   """Trains and measures a row, but for what is there."""
   folder = args.out / name
-  workdir, made = folder / f"run{seed}", folder / f"{seed}.json"
+  workdir, result = folder / f"run{seed}", folder / f"{seed}.json"
   folder.mkdir(exist_ok=True)
-  if made.exists():
+  if result.exists():
     return
   task, config, files, options = ROWS[name]
   if name == "peer":
@@ -129,35 +129,35 @@ def run_row(args, name: str, seed: str) -> None:
       f"data.{part}={args.out / f'{files}_{part}.jsonl'}"
       for part in ("train", "dev")
     )
-    given = f"init_from={args.start}", *data, *COMMON, *options, *args.options
-    objectives.launch(("finetune", task), config, workdir, seed, *given)
-  measure(workdir, made, args)
+    chosen = f"init_from={args.start}", *data, *COMMON, *options, *args.options
+    objectives.launch(("finetune", task), config, workdir, seed, *chosen)
+  measure(workdir, result, args)
 
 
 def train_peer(args, workdir: pathlib.Path, seed: str) -> None:
   """Trains the peer on the exported encoder, and imports what it made."""
-  start, made = args.out / "start_hf", workdir.with_name(f"theirs{seed}")
+  start, model = args.out / "start_hf", workdir.with_name(f"theirs{seed}")
   if not start.exists():
     objectives.run(
       "export", f"--checkpoint={args.start}", "--to=hf", f"--out={start}"
     )
-  if not made.exists():
+  if not model.exists():
     script = pathlib.Path(__file__).with_name("retrieval_peer.py")
-    files = start, args.out / "pairs_train.jsonl", made
+    files = start, args.out / "pairs_train.jsonl", model
     command = [sys.executable, str(script), *map(str, files), seed]
     subprocess.run(command, check=True)
   if not workdir.exists():
-    objectives.run("import", "--from=hf", str(made), f"--out={workdir}")
+    objectives.run("import", "--from=hf", str(model), f"--out={workdir}")
 
 
-def measure(workdir, made: pathlib.Path, args) -> None:
+def measure(workdir, result: pathlib.Path, args) -> None:
   """Writes the figures of a model on the collection, if they are not there."""
-  if not made.exists():
+  if not result.exists():
     data = f"--data=beir:{args.out / 'collection'}"
-    found = objectives.run(
+    figures = objectives.run(
       "evaluate", f"--checkpoint={workdir}", data, "--json"
     )
-    made.write_text(found)
+    result.write_text(figures)
 
 
 def format_table(args) -> list[str]:
@@ -169,10 +169,12 @@ def format_table(args) -> list[str]:
     for name in args.rows
   }
   for name, paths in files.items():
-    found = [json.loads(path.read_text()) for path in paths if path.exists()]
-    cells = [objectives.cell([x[measure] for x in found]) for measure in SHOWN]
+    results = [json.loads(path.read_text()) for path in paths if path.exists()]
+    cells = [
+      objectives.cell([x[measure] for x in results]) for measure in SHOWN
+    ]
     # "both" of vectors, "joined" of a reranker: the last ranking.
-    last = [[*x["rankings"].values()][-1][SHOWN[0]] for x in found]
+    last = [[*x["rankings"].values()][-1][SHOWN[0]] for x in results]
     lines.append(f"| {' | '.join([name, *cells, objectives.cell(last)])} |")
   return lines
 

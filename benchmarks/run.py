@@ -153,7 +153,7 @@ def main() -> int:
   )
   args = parser.parse_args()
   chosen = BENCHMARKS[args.device]
-  names = [each.name for each in chosen]
+  names = [x.name for x in chosen]
   only = args.only.split(",") if args.only else names
   if not set(only) <= set(names):
     parser.error(f"--only={args.only}: known: {', '.join(names)}")
@@ -166,36 +166,38 @@ def main() -> int:
   flags, again = "", args.device == "gpu"
   with tempfile.TemporaryDirectory() as scratch:
 
-    def run_one(each: Benchmark, flags: str) -> str:
+    def run_one(benchmark: Benchmark, flags: str) -> str:
       left = 60 * minutes - (time.monotonic() - began)
-      last = run(each, args, pathlib.Path(scratch), left, flags)
+      last = run(benchmark, args, pathlib.Path(scratch), left, flags)
       outcomes.append(last)
       print(f"{last.name}: {last.status} ({last.seconds:.0f} s)", flush=True)
       write_results(args, outcomes)  # In case this is stopped.
       return last.status
 
-    for each in chosen:
-      if each.name in only:
-        failed = run_one(each, flags).startswith(("exit", "stopped"))
-        if failed and again and run_one(each, NO_AUTOTUNER) == "ok":
+    for benchmark in chosen:
+      if benchmark.name in only:
+        failed = run_one(benchmark, flags).startswith(("exit", "stopped"))
+        if failed and again and run_one(benchmark, NO_AUTOTUNER) == "ok":
           flags = NO_AUTOTUNER
         again = False  # The flag helps all models or none.
   print("\n" + (args.out / "results.md").read_text())
-  return int(any(each.status != "ok" for each in outcomes))
+  return int(any(x.status != "ok" for x in outcomes))
 
 
 def run(
-  each: Benchmark, args, scratch: pathlib.Path, left: float, flags: str
+  benchmark: Benchmark, args, scratch: pathlib.Path, left: float, flags: str
 ) -> Outcome:
   """Runs one benchmark in its own process group, with XLA_FLAGS `flags`."""
-  command = QUICK[each.name] if args.quick else each.command
-  name = " ".join(filter(None, (each.name, flags)))
+  command = QUICK[benchmark.name] if args.quick else benchmark.command
+  name = " ".join(filter(None, (benchmark.name, flags)))
   # In small, they test whether the scripts run, on however busy a machine.
-  limit = min(60 * (each.minutes if not args.quick else QUICK_MINUTES), left)
+  limit = min(
+    60 * (benchmark.minutes if not args.quick else QUICK_MINUTES), left
+  )
   if limit < MIN_SECONDS:
     return Outcome(name, "not run: no time is left", 0.0, "", None)
-  found = scratch / f"{name}.json"
-  places = {"json": found, "out": args.out.resolve()}
+  file = scratch / f"{name}.json"
+  places = {"json": file, "out": args.out.resolve()}
   script, *options = (word.format(**places) for word in command.split())
   # So that maskedlm need not be installed.
   path = [str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -223,30 +225,34 @@ def run(
     os.killpg(process.pid, signal.SIGKILL)
     printed, _ = process.communicate()
     status = f"stopped after {limit:.0f} s"
-  numbers = json.loads(found.read_text()) if found.exists() else None
+  numbers = json.loads(file.read_text()) if file.exists() else None
   seconds = time.monotonic() - began
   return Outcome(name, status, seconds, printed, numbers)
 
 
 def write_results(args, outcomes: list[Outcome]) -> None:
   """Writes results.md, results.json and logs/."""
-  about = machine(args.device), time.strftime("%Y-%m-%d")
+  columns = machine(args.device), time.strftime("%Y-%m-%d")
   lines = [
     f"# Benchmarks, {args.device}{', quick: not for comparison' * args.quick}"
   ]
   (args.out / "logs").mkdir(exist_ok=True)
-  for each in outcomes:
-    lines += ["", f"## {each.name}: {each.status}, {each.seconds:.0f} s", ""]
-    if each.numbers:  # Also of one that was stopped.
+  for outcome in outcomes:
+    lines += [
+      "",
+      f"## {outcome.name}: {outcome.status}, {outcome.seconds:.0f} s",
+      "",
+    ]
+    if outcome.numbers:  # Also of one that was stopped.
       lines.append(table.head("machine", "date"))
-      lines += [table.line(record, *about) for record in each.numbers]
-    if each.status != "ok" or not each.numbers:
+      lines += [table.line(record, *columns) for record in outcome.numbers]
+    if outcome.status != "ok" or not outcome.numbers:
       # The last lines say why.
-      lines += ["```", *each.printed.splitlines()[-30:], "```"]
-    name = re.sub(r"\W+", "_", each.name)
-    (args.out / "logs" / f"{name}.txt").write_text(each.printed)
+      lines += ["```", *outcome.printed.splitlines()[-30:], "```"]
+    name = re.sub(r"\W+", "_", outcome.name)
+    (args.out / "logs" / f"{name}.txt").write_text(outcome.printed)
   (args.out / "results.md").write_text("\n".join(lines) + "\n")
-  records = [each._asdict() | {"printed": None} for each in outcomes]
+  records = [outcome._asdict() | {"printed": None} for outcome in outcomes]
   (args.out / "results.json").write_text(json.dumps(records, indent=2))
 
 
@@ -255,10 +261,10 @@ def machine(device: str) -> str:
   if device == "gpu":
     command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
     try:
-      found = subprocess.run(command, capture_output=True, text=True).stdout
+      names = subprocess.run(command, capture_output=True, text=True).stdout
     except OSError:  # No NVIDIA.
-      found = ""
-    return found.splitlines()[0] if found else "a GPU"
+      names = ""
+    return names.splitlines()[0] if names else "a GPU"
   return this_machine.cpu()
 
 

@@ -52,27 +52,27 @@ def main() -> None:
   print(table.head())
   rows = []
 
-  def found(row: Row) -> None:
+  def report(row: Row) -> None:
     print(table.line(row._asdict()), flush=True)
     rows.append(row)
     table.write(args.json, rows)
 
   python = cpu_time(["-c", "pass"])
-  for what, argv in (
+  for subject, argv in (
     ("import maskedlm", ["-c", "import maskedlm"]),
     ("maskedlm --help", ["-m", "maskedlm", "--help"]),
   ):
-    work = f"{what}, CPU time, against Python's own start"
-    found(table.against(work, 1e3 * cpu_time(argv), 1e3 * python, "ms"))
+    work = f"{subject}, CPU time, against Python's own start"
+    report(table.against(work, 1e3 * cpu_time(argv), 1e3 * python, "ms"))
   with tempfile.TemporaryDirectory() as directory:
     folder = pathlib.Path(directory)
-    given = make_corpus(folder, args.shape)
-    command = [*MASKEDLM, "pretrain", *trained.arguments(CONFIG, given)]
+    settings = make_corpus(folder, args.shape)
+    command = [*MASKEDLM, "pretrain", *trained.arguments(CONFIG, settings)]
     for name, goal in (("cold", 60), ("warm", 10)):
       workdir = [f"--workdir={folder / name}"]
       clock, cores = to_first_step(command + workdir, folder / "cache")
       note = f"{cores:.1f} s of all cores; goal: {goal}"
-      found(Row(f"{name} start, {args.shape}", clock, unit="s", note=note))
+      report(Row(f"{name} start, {args.shape}", clock, unit="s", note=note))
 
 
 def cpu_time(argv: list[str]) -> float:
@@ -98,19 +98,19 @@ def make_corpus(folder: pathlib.Path, shape: str) -> dict[str, object]:
   words += [f"##{c}" for c in characters]
   words += [f"word{i}" for i in range(vocab - len(words))]  # Not in the text.
   (folder / "vocab.txt").write_text("".join(f"{word}\n" for word in words))
-  given = options(shape) | {"tokenizer.path": folder / "vocab.txt"}
+  settings = options(shape) | {"tokenizer.path": folder / "vocab.txt"}
   corpus = folder / "corpus"
   done = subprocess.run(
     [
       *(*MASKEDLM, "prepare", f"--out={corpus}"),
-      *trained.arguments(CONFIG, given),
+      *trained.arguments(CONFIG, settings),
     ],
     capture_output=True,
     text=True,
   )
   if done.returncode:
     raise SystemExit(done.stderr)
-  return given | {"corpus.path": corpus}
+  return settings | {"corpus.path": corpus}
 
 
 def options(shape: str) -> dict[str, object]:
@@ -151,9 +151,9 @@ def to_first_step(
     for line in process.stderr:
       lines.append(line)
       if re.match(r"step 1/", line):
-        found = time.perf_counter() - began, cpu_seconds(process.pid)
+        elapsed = time.perf_counter() - began, cpu_seconds(process.pid)
         process.kill()
-        return found
+        return elapsed
   raise SystemExit("".join(lines[-5:]))
 
 

@@ -12,8 +12,8 @@ def cpu() -> str:
   """Returns the CPU's name and the number of its cores."""
   name, path = platform.machine(), pathlib.Path("/proc/cpuinfo")
   if path.exists():
-    found = re.search(r"model name\s*: (.*)", path.read_text())
-    name = found[1] if found else name
+    match = re.search(r"model name\s*: (.*)", path.read_text())
+    name = match[1] if match else name
   return f"{name}, {os.cpu_count()} cores"
 
 

@@ -37,8 +37,8 @@ def arguments(config: str, options: Mapping[str, Any]) -> list[str]:
     config: a file of configs/, with its argument.
     options: name, without "config.", -> value.
   """
-  given = [f"--config.{name}={value}" for name, value in options.items()]
-  return [f"--config={ROOT / 'configs' / config}", *given]
+  flags = [f"--config.{name}={value}" for name, value in options.items()]
+  return [f"--config={ROOT / 'configs' / config}", *flags]
 
 
 def wait(process: subprocess.Popen) -> tuple[int, resource.struct_rusage]:
