@@ -30,8 +30,8 @@ def get_config():
   config = base.default("tagging")
   config.name = "conll2003"
   folder = pathlib.Path(base.data_dir()) / "ner" / "conll2003"
-  found = [names for names in _NAMES if (folder / names[0]).is_file()]
-  train, dev, test = (str(folder / x) for x in (*found, _NAMES[0])[0])
+  present = [names for names in _NAMES if (folder / names[0]).is_file()]
+  train, dev, test = (str(folder / x) for x in (*present, _NAMES[0])[0])
   config.data.train, config.data.dev = train, dev
   config.data.also_score = (test,)
   config.data.length = 128

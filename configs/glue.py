@@ -40,8 +40,8 @@ def get_config(task="mrpc"):
   if task == "all":
     config.name = "glue"
     folder = pathlib.Path(base.data_dir()) / "glue"
-    found = [t for t in glue.TASKS if (folder / glue.FOLDERS[t]).is_dir()]
-    config.suite = tuple(found) or glue.TASKS
+    tasks = [t for t in glue.TASKS if (folder / glue.FOLDERS[t]).is_dir()]
+    config.suite = tuple(tasks) or glue.TASKS
     config.suite_without = tuple(t for t in glue.TASKS if t not in config.suite)
     return config
   check_name("configs/glue.py:TASK", task, (*RECIPES, "all"))
@@ -65,5 +65,5 @@ def get_config(task="mrpc"):
 
 def _first(folder, *names):
   """Returns the path of the first of these files that exists, or ""."""
-  found = [folder / name for name in names if (folder / name).is_file()]
-  return str(found[0]) if found else ""
+  paths = [folder / name for name in names if (folder / name).is_file()]
+  return str(paths[0]) if paths else ""

@@ -40,22 +40,22 @@ on_all() {  # COMMAND: runs it on every host of the slice.
 }
 
 in_turn() {  # STEP [pretrain ...]: does this step and those that follow it.
-  local first=$1 found="" each
+  local first=$1 started="" words
   shift
-  for each in delete "create ${CREATE:-}" wait install copy; do
-    [ "${each%% *}" != "$first" ] || found=1
+  for words in delete "create ${CREATE:-}" wait install copy; do
+    [ "${words%% *}" != "$first" ] || started=1
     # shellcheck disable=SC2086 # CREATE may be several flags.
-    [ -z "$found" ] || launch/tpu_vm.sh $each || return
+    [ -z "$started" ] || launch/tpu_vm.sh $words || return
   done
   launch/tpu_vm.sh run "$@"
 }
 
 slice_state() {  # Prints ACTIVE, ...; nothing if gcloud doesn't answer.
-  local found
-  if found=$("${queue[@]}" describe "$NAME" "${at[@]}" \
+  local answer
+  if answer=$("${queue[@]}" describe "$NAME" "${at[@]}" \
     --format='value(state.state)' 2>&1); then
-    echo "$found"
-  elif [[ $found == *NOT_FOUND* ]]; then
+    echo "$answer"
+  elif [[ $answer == *NOT_FOUND* ]]; then
     echo NOT_FOUND
   fi
 }

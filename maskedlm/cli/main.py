@@ -1,4 +1,4 @@
-"""`maskedlm VERB ...`: finds the verb's module and calls its main.
+"""`maskedlm VERB ...`: finds the verb, parses its flags and runs it.
 
 `python -m maskedlm VERB` does the same. Nothing heavy is imported before the
 verb is known, so that --help answers at once.

@@ -234,7 +234,7 @@ def _accuracy_table(values: dict[str, Any]) -> list[str]:
 
 
 def _pseudo(model) -> str:
-  """Returns what stands before the names of its scores."""
+  """Returns "pseudo-" or "", which the names of a model's scores begin with."""
   return "pseudo-" if model.cfg.reads == "both" else ""
 
 
