@@ -247,11 +247,11 @@ def _operations_of(plane, module, program) -> Iterator[Operation]:
       if scopes is None:
         continue
       component = component_of(scopes)
-      found = Operation(event.start_ns, event.end_ns, name, component)
+      operation = Operation(event.start_ns, event.end_ns, name, component)
       if "_p" in stats:
-        open_ones[stats["_p"]] = found
+        open_ones[stats["_p"]] = operation
       else:
-        yield found
+        yield operation
     yield from open_ones.values()
 
 

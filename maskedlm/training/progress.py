@@ -199,7 +199,7 @@ def evaluate(
   if not results:
     return {}
   *pairs, outputs = zip(*results, strict=True)
-  terms, stats = (metrics.means(metrics.sums(each)) for each in pairs)
+  terms, stats = (metrics.means(metrics.sums(parts)) for parts in pairs)
   loss = {"loss": sum(terms.values())} if terms else {}
   values = {**loss, **stats}
   values |= dict(task.score(list(outputs)) if task.score else {})
