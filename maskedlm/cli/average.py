@@ -57,10 +57,11 @@ class Average:
     from maskedlm.training import average
     from maskedlm.training.checkpoints import load, write
 
-    paths, weights = self.checkpoints, self._weights()
+    paths, weights = list(self.checkpoints), self._weights()
     steps = [load.describe_checkpoint(path).meta["step"] for path in paths]
     if self.decay is not None:  # From the oldest to the newest.
-      steps, paths = zip(*sorted(zip(steps, paths, strict=True)), strict=True)
+      in_order = sorted(zip(steps, paths, strict=True))
+      steps, paths = map(list, zip(*in_order, strict=True))
     open_one = load.open_ema if self.ema else load.open_checkpoint
 
     def checkpoints() -> Iterator[tuple[str, load.LoadedCheckpoint]]:
@@ -92,15 +93,15 @@ class Average:
         log=console.log,
         heldout=thresholds,
       )
-    rows = [
-      (f"{m['step']:,}", f"{m['weight']:.4f}", m["checkpoint"]) for m in members
+    rows: list[list] = [
+      [f"{m['step']:,}", f"{m['weight']:.4f}", m["checkpoint"]] for m in members
     ]
-    rows.append((None, None, f"{self.out}, their mean"))
-    columns = ("step", "weight", "checkpoint")
+    rows.append([None, None, f"{self.out}, their mean"])
+    columns = ["step", "weight", "checkpoint"]
     if loss_of:
       losses.append(loss_of(self.out))
-      columns = (*columns, "MLM loss")
-      rows = [(*r, f"{x:.4f}") for r, x in zip(rows, losses, strict=True)]
+      columns.append("MLM loss")
+      rows = [[*r, f"{x:.4f}"] for r, x in zip(rows, losses, strict=True)]
     print("\n".join(console.table(columns, rows, align=">><")))
 
   def _weights(self) -> list[float]:

@@ -11,7 +11,7 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.runtime import console
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Embed:
   """Writes contextual vectors of texts to a file; formats and examples are in
   docs/guides/use/embeddings.md.
@@ -81,8 +81,8 @@ class Embed:
     )
     options = vectors.resolve_options(options, model)
     is_dense = self.fit or self.standardise or self.codes
-    is_dense = is_dense or not self.out.lower().endswith(".npz")
-    if options.pool == splade.POOL and is_dense:
+    is_npz = (self.out or "").lower().endswith(".npz")
+    if options.pool == splade.POOL and (is_dense or not is_npz):
       raise ConfigError(
         f"{self.encoder.checkpoint} makes sparse vectors (splade): expected "
         "--out=FILE.npz, without --fit, --standardise and --codes."
@@ -94,7 +94,7 @@ class Embed:
     metadata |= {"standardised": self.standardise or "", "codes": self.codes}
     if fitted:
       standardise.check_standardiser(fitted, metadata, width=model.cfg.width)
-    seen = Counter()
+    seen: Counter = Counter()
     show = self.texts.progress(seen)
     moments, count = None, 0
     long: list[int] = []
@@ -115,7 +115,7 @@ class Embed:
         show(count)
       if not count:
         raise ConfigError(f"the input has no {self.unit}: no vector to write.")
-    if self.fit:
+    if self.fit and moments:
       fitted = standardise.make_standardiser(moments, metadata)
       standardise.save_standardiser(self.fit, fitted)
     vectors.log_windows(model, options, long, option="--length={}")

@@ -146,8 +146,9 @@ class Evaluate:
       console.log("no column BM25: pip install 'maskedlm[bm25]'")
     model = None if first else vectors.open_text_encoder(path, length=length)
     depth = reranking.DEPTH if reranker else ranking.DEPTH
-    how = {"by_words": by_words, "depth": depth, "progress": show}
-    runs = ranking.rank(model, collection, **how)
+    runs = ranking.rank(
+      model, collection, by_words=by_words, depth=depth, progress=show
+    )
     last = "BM25" if first else "vectors"
     if reranker:
       run = reranking.rerank(reranker, runs[last], collection, show)

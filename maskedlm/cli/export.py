@@ -59,7 +59,6 @@ class Export:
 
   def run(self) -> None:
     path, out = pathlib.Path(self.checkpoint), pathlib.Path(self.out)
-    more = {"part": self.part, "log": console.log}
     if self.to == "hf":
       from maskedlm.interop.huggingface import exporter
 
@@ -69,22 +68,28 @@ class Export:
         architecture=self.architecture,
         push=self.push,
         public=self.public,
-        **more,
+        part=self.part,
+        log=console.log,
       )
-      also = (out / "modules.json").is_file()
-      also = f", and SentenceTransformer({str(out)!r})" if also else ""
+      also = ""
+      if (out / "modules.json").is_file():
+        also = f", and SentenceTransformer({str(out)!r})"
       print(f"{out}: {class_name}.from_pretrained({str(out)!r}) loads it{also}")
     elif self.to == "onnx":
       extras.load("onnx", "onnx", "--to=onnx")
       from maskedlm.interop.onnx import exporter as graphs
 
-      outputs = graphs.export_onnx(path, out, int8=self.int8, **more)
+      outputs = graphs.export_onnx(
+        path, out, int8=self.int8, part=self.part, log=console.log
+      )
       print(f"{out}: {', '.join(outputs)}; README.md says how to run it")
     else:
       from maskedlm.interop import stablehlo
 
       platforms = tuple(p.strip() for p in self.platforms.split(","))
-      model = stablehlo.export_stablehlo(path, out, platforms=platforms, **more)
+      model = stablehlo.export_stablehlo(
+        path, out, platforms=platforms, part=self.part, log=console.log
+      )
       print(
         f"{out}: {', '.join(model['outputs'])}; README.md says how to run it"
       )

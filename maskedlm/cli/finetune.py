@@ -53,10 +53,11 @@ class Finetune:
     from maskedlm.finetune import start
     from maskedlm.finetune.config import load_task, task_of, typed
 
-    if self.config is None:
-      config = typed(start.continued_config(self.workdir, self.overrides))
-    else:
+    if self.config:
       config = self._load(self.config)
+    else:
+      assert self.workdir  # Or split_arguments had refused the line.
+      config = typed(start.continued_config(self.workdir, self.overrides))
     same = same_files.is_same("task.kind", self.task, config.task.kind)
     if self.task and not same:
       load_task(self.task)  # Raises if it is misspelt.
@@ -70,7 +71,7 @@ class Finetune:
     if not config.suite:
       _run(config, workdir)
       return
-    file = self.config.partition(":")[0]
+    file = (self.config or "").partition(":")[0]
     configs = {name: self._load(f"{file}:{name}") for name in config.suite}
     for member in configs.values():
       _check_given(member, given, workdir)
@@ -169,8 +170,9 @@ def print_suite(
       print(
         f"not in the average: {name}, {file}: {metric} {scores[metric]:.4f}"
       )
-  table = {"average": average, "without": list(without), "tasks": results}
-  for values, lines in summaries:
-    table |= values
+  table: dict = {"average": average, "without": list(without)}
+  table["tasks"] = results
+  for fields, lines in summaries:
+    table |= fields
     print("\n".join(lines))
   output_files.write_json(workdir / "suite.json", table)

@@ -104,7 +104,7 @@ class Flag(NamedTuple):
   name: str
   kind: type  # str, int, float, bool; of a tuple, that of its items.
   is_many: bool
-  cls: type  # The dataclass that has it.
+  cls: Any  # The dataclass that has it.
   about: Mapping[str, Any]  # The metadata of its field.
   default: Any
 
@@ -146,7 +146,7 @@ def flags_of(cls: type) -> Iterator[Flag]:
   hints = typing.get_type_hints(cls)
   for field in dataclasses.fields(cls):
     hint = hints[field.name]
-    if dataclasses.is_dataclass(hint):
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
       yield from flags_of(hint)
     if not field.metadata:
       continue

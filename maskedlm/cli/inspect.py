@@ -48,7 +48,7 @@ class Inspect:
     if len(phases) > 1:
       table = schedules.format_table(phases, tasks if corpus else None)
       sections.insert(0, facts.Section("Phases", table))
-    rows = []
+    rows: list = []
     if corpus is None:
       line = (
         "no corpus yet: run `maskedlm prepare` to see more. Packed rows were "

@@ -94,7 +94,7 @@ def run(verb_main: Callable[[Sequence[str]], int], argv=None) -> int:
       stream.reconfigure(errors="backslashreplace")
   code = _run_with_errors(verb_main, sys.argv[1:] if argv is None else argv)
   if error := _flush(sys.stdout):
-    code = code or _report(error, place="stdout")
+    code = code or _report(error, place="stdout") or exit_codes.ERROR
   _flush(sys.stderr)
   return code
 

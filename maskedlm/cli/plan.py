@@ -124,7 +124,7 @@ class Plan:
     config, chips = self.config, topology.num_chips
     if not self.sweep:
       return [config]
-    configs = {}
+    configs: dict[tuple, ConfigDict] = {}
     for fsdp in (config.mesh.fsdp, 8, chips):
       other = config.copy_and_resolve_references()
       if fsdp != config.mesh.fsdp:

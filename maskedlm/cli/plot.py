@@ -9,7 +9,7 @@ from maskedlm.core.errors import ConfigError, check_name
 from maskedlm.runtime import console
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Instances:
   """Draws the instances of a word in context; those that the encoder finds
   similar are near each other (docs/guides/use/pictures.md).
@@ -62,7 +62,7 @@ class Instances:
       console.warn(instances.not_found_message(missing, self.data))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Vectors:
   """Draws the vectors of texts, such as sentences or sequences of DNA, coloured
   by their labels (docs/guides/use/pictures.md).
@@ -107,7 +107,7 @@ class Vectors:
     print_groups(scatter)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Senses:
   """Draws a marked word in context among the sense embeddings that it may have,
   the nearest of which is its sense; or a text without a mark, with the senses

@@ -52,7 +52,8 @@ class Predict:
         f"--export: the task {model.task.name} has no official format; use "
         "--json."
       )
-    all_predictions, cut = [], []
+    all_predictions: list = []
+    cut: list[int] = []
     for places, examples in self._examples(model):
       predictions = predict.predict(
         model, examples, batch_size=self.tuned.batch_size, cut=cut
@@ -65,10 +66,10 @@ class Predict:
           print(model.task.format_prediction(prediction), flush=True)
     predict.log_cut(model, cut, option="--length={}")
     if self.export:
-      self._export(model.task.export_predictions(all_predictions))
+      files = model.task.export_predictions(all_predictions)
+      self._export(pathlib.Path(self.export), files)
 
-  def _export(self, files) -> None:
-    folder = pathlib.Path(self.export)
+  def _export(self, folder: pathlib.Path, files) -> None:
     with (
       output_options.named_errors(folder, option="--export"),
       output_files.folder(folder),
@@ -92,5 +93,4 @@ class Predict:
     for group in text_lines.request_groups(
       requests, CHUNK, self.text, [self.input]
     ):
-      places, examples = zip(*group, strict=True)
-      yield places, examples
+      yield [place for place, _ in group], [example for _, example in group]

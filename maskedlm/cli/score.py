@@ -103,7 +103,11 @@ class Score:
       output_options.named_errors(self.out, option="--out"),
       output_files.whole_file(self.out) as file,
     ):
-      yield lambda value: file.write(to_json(value).encode() + b"\n")
+
+      def write(value) -> None:
+        file.write(to_json(value).encode() + b"\n")
+
+      yield write
 
   def _judge(self, pairs, model, seen: Counter, write) -> None:
     """Prints how often the good text of a pair scores higher."""
@@ -120,9 +124,9 @@ class Score:
           write(_pair_record(judgement))
         yield judgement
 
-    values = minimal_pairs.count(judged())
+    counts = minimal_pairs.count(judged())
     console.clear_progress()
-    values = {"causal": model.cfg.causal, **values}
+    values = {"causal": model.cfg.causal, **counts}
     if self.json:
       console.print_json(values)
     else:
@@ -152,9 +156,10 @@ class Score:
           f"{line or repr(pairs[0][0][:40])}: {option} has no effect on two "
           "texts: leave it out, or score such lines apart."
         )
-      scores, shares = iter(()), iter(())
+      scores: Iterator[texts.TextScore] = iter(())
+      shares: Iterator[float] = iter(())
       if single:
-        scores = iter(texts.score(scorer(), single, pll=self.pll, seen=seen))
+        scores = texts.score(scorer(), single, pll=self.pll, seen=seen)
       if pairs:
         shares = iter(
           next_sentence.next_sentence(pair_scorer(), pairs, cut=cut)
@@ -272,7 +277,7 @@ def _format_score(score, *, pseudo: str) -> list[str]:
 
 
 def _make_progress(seen: Counter) -> Callable[[], None]:
-  read = Counter()
+  read: Counter = Counter()
   show = groups.make_progress(0, read, what="token")
 
   def update() -> None:

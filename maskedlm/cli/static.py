@@ -93,7 +93,7 @@ class Train:
     self.words.write(vectors, counts, report, self.min_count)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Average:
   """Averages a model's vectors of a word over its instances in a text."""
 
@@ -107,7 +107,8 @@ class Average:
     from maskedlm.data.sources.sentences import cut_text
     from maskedlm.inference.vectors import word_types
 
-    report, seen = Counter(), Counter()
+    report: Counter = Counter()
+    seen: Counter = Counter()
     documents = self.words.documents(report)
     model = self.encoder.open()
 

@@ -79,7 +79,7 @@ class Show:
       places.append(nothing)  # Of [SEP].
     names = [loaded.tokens(int(i)) for i in row.input_ids]
     if loaded.kind == "bpe":
-      names = map(spelling.readable, names)
+      names = [*map(spelling.readable, names)]
     columns = ("position", "segment", "id", "token", "characters", "text")
     parts = zip(row.token_type_ids, row.input_ids, names, places, strict=True)
     rows = (

@@ -67,8 +67,9 @@ class Search:
       queries, QUERIES, self.text, [STDIN]
     ):
       places, texts = zip(*group, strict=True)
-      how = {"top": top, "candidates": self.candidates, "words": words}
-      results = search.search(model, index, texts, **how)
+      results = search.search(
+        model, index, texts, top=top, candidates=self.candidates, words=words
+      )
       if self.reranker:
         results = reranking.rerank_hits(
           reranker, texts, results, top=self.top_k
@@ -87,7 +88,7 @@ class Search:
 CHUNK = 1024  # Pairs to read at a time.
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Similarity:
   """Prints the cosine of two words in context, each between asterisks: 'On the
   *bank* of the river.' 'The *bank* lent him money.'
@@ -155,7 +156,10 @@ class Similarity:
       words.update(x.word for pair in pairs for x in (pair.a, pair.b))
       return compare.compare(model, pairs, options, standardiser=fitted)
 
-    (self._score_wic if self.wic else self._print_pairs)(compared)
+    if self.wic and self.dev:
+      self._score_wic(compared, self.wic, self.dev)
+    else:
+      self._print_pairs(compared)
     unknown_words.log_unknown(model.tokenizer, words)
 
   def _print_pairs(self, compared) -> None:
@@ -180,12 +184,12 @@ class Similarity:
           lines += [f"  standardised  {similarity.standardised:z.3f}"]
         print("\n".join(lines), flush=True)
 
-  def _score_wic(self, compared) -> None:
+  def _score_wic(self, compared, test_path: str, dev_path: str) -> None:
     """Prints how well a threshold answers WiC's question."""
     from maskedlm.inference.words_in_context import compare, pairs
 
-    dev, test = pairs.read_wic(self.dev), pairs.read_wic(self.wic)
-    compare.require_answers(dev, self.dev)
+    dev, test = pairs.read_wic(dev_path), pairs.read_wic(test_path)
+    compare.require_answers(dev, dev_path)
     of_dev, of_test = list(compared(dev)), list(compared(test))
     scores = compare.score_wic(of_dev, of_test)
     *_, last = scores.values()
@@ -262,7 +266,9 @@ class Isotropy:
 
     pairs = isotropy.read_pairs(self.sts) if self.sts else []
     model = self.encoder.open()
-    seen, counts, words = Counter(), Counter(), Counter()
+    seen: Counter = Counter()
+    counts: Counter = Counter()
+    words: Counter = Counter()
     texts = unknown_words.count_words(self.texts.read(seen), words)
     if pairs:
       texts = word_frequencies.count_words(texts, counts)

@@ -4,6 +4,7 @@ import dataclasses
 import pathlib
 import sys
 from collections import Counter
+from collections.abc import Iterable
 
 from maskedlm.cli import groups, shared, word_senses_report
 from maskedlm.cli.flags import REQUIRED, flag
@@ -92,10 +93,12 @@ class Train:
       first = data.read_first_senses(self.first_senses)
     digest = self.labelled.sha256()
     model = self.encoder.open()
-    layers = ()
+    layers: tuple[int, ...] = ()
     if self.layers:
       layers = groups.parse_layers(self.layers, model.cfg.num_layers)
-    seen, words, documents = Counter(), Counter(), {True: set(), False: set()}
+    seen: Counter = Counter()
+    words: Counter = Counter()
+    documents: dict[bool, set] = {True: set(), False: set()}
 
     def is_kept(document: str) -> bool:
       held_out = data.is_held_out(document, self.heldout_share)
@@ -183,7 +186,9 @@ class Evaluate:
 
     model, learned, answer = self.asked.open()
     file = self.labelled.data
-    seen, documents, replies = Counter(), set(), []
+    seen: Counter = Counter()
+    documents: set[str] = set()
+    replies = []
     show = self.labelled.progress(seen)
     # Senses that were trained and saved in Python have no data_sha256.
     is_training_file = self.labelled.sha256() == learned.about.get(
@@ -201,7 +206,9 @@ class Evaluate:
       documents.update([document] if scored else [])
       return scored
 
-    counts, words, keys = Counter(), Counter(), []
+    counts: Counter = Counter()
+    words: Counter = Counter()
+    keys = []
     for reply in answer(self.labelled.sentences(is_scored, seen, words)):
       _, target, answered = reply
       counts.update(scores.count_answers(learned, [(target, answered)]))
@@ -266,13 +273,16 @@ class Predict:
     words: Counter = Counter()
     tagged: Counter = Counter()
     sentences = _count_targets(_target_all(sentences, learned, tagged), words)
+    batches: Iterable
     if self.asked.one_sense_per_discourse:  # Each file is a document.
       batches = [(s._replace(document=s.file) for s in sentences)]
     else:
       batches = text_lines.request_groups(sentences, CHUNK, self.text, files)
     for batch in batches:
-      for reply in answer(batch):
-        fields = word_senses_report.answer_fields(learned, *reply, self.top_k)
+      for sentence, target, answered in answer(batch):
+        fields = word_senses_report.answer_fields(
+          learned, sentence, target, answered, self.top_k
+        )
         if self.json:
           console.print_json(fields)
         else:

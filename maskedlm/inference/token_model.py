@@ -131,7 +131,9 @@ def row_length(
   return length or min(max([first, *later]), cfg.max_positions)
 
 
-def training_config(opened: load.LoadedCheckpoint) -> Mapping[str, Any]:
+def training_config(
+  opened: load.LoadedCheckpoint | load.Described,
+) -> Mapping[str, Any]:
   """Returns the config of the run that trained a model; {} if imported."""
   config = opened.meta.get("identity", {}).get("config", {})
   return config.get("run", config)
