@@ -11,9 +11,10 @@ from maskedlm.runtime import console
 @dataclasses.dataclass(frozen=True)
 class Import:
   """Reads a model that transformers saved (BERT, RoBERTa, XLM-R, CamemBERT,
-  DistilBERT, ELECTRA, ModernBERT), or sentence-transformers, with its pooling,
-  from a folder or from the Hugging Face Hub; or the word vectors of word2vec
-  and GloVe. It runs no pickle and no remote code.
+  DistilBERT, ELECTRA, DeBERTa-v3, ModernBERT, EuroBERT, Llama, ESM-2), or
+  sentence-transformers, with its pooling, from a folder or from the Hugging
+  Face Hub; or the word vectors of word2vec and GloVe. It runs no pickle and no
+  remote code.
   """
 
   from_: str = flag(

@@ -216,7 +216,7 @@ class TokenizerOptions:
   )
   sample_bytes: int = option(
     1 << 28,
-    "Bytes of text to train on, at most.",
+    "Bytes of text to train on, at most; unigram reads no more than 32 MB.",
     low=1,
     high=1 << 40,
     needs=_TRAINED,
