@@ -55,7 +55,7 @@ def enable_compile_cache() -> None:
 
   JAX_COMPILATION_CACHE_DIR overrides the directory, and
   JAX_ENABLE_COMPILATION_CACHE=false turns the cache off
-  (docs/results/performance.md).
+  (docs/guides/pretrain/running.md).
   """
   import jax
 
