@@ -99,7 +99,7 @@ def validate(config: ConfigDict | FinetuneConfig) -> None:
 
 
 def unused_options(config: FinetuneConfig) -> dict[str, str]:
-  """Returns {option: "with OTHER=VALUE"}: others decide instead of these."""
+  """Returns {option: "with OTHER=VALUE"} of the options without an effect."""
   reasons = options.unused(config, sections(config))
   for name, swept in SWEPT.items():
     if values := getattr(config.sweep, name):
@@ -125,20 +125,20 @@ def load_task(name: str) -> types.ModuleType:
   """
   if name in _REMOVED:
     raise ConfigError(f"task.kind={name!r}: {_REMOVED[name]}")
-  own = own_file.load(
+  module = own_file.load(
     "task.kind", name, task_names(), has=("Options", "make_task")
   )
   path = _MODES.get(name, f"{name}.{name}")
-  return own or importlib.import_module(f"maskedlm.finetune.{path}")
+  return module or importlib.import_module(f"maskedlm.finetune.{path}")
 
 
 def make_task(kind: str, values: Mapping[str, Any]) -> FinetuneTask:
   """Returns a task with these options; the others have their defaults.
 
   Args:
-    kind: its name, or a file's.
-    values: option -> value; a list becomes a tuple. An option of an earlier
-      version may be there with its default.
+    kind: the task's name, or the file of one's own.
+    values: option -> value; a list becomes a tuple. A removed option is
+      accepted if it has its default.
 
   Raises:
     ConfigError: there is no such task or option, a value is out of range, or

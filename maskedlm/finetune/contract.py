@@ -45,8 +45,10 @@ def task_option(
       value (take_heads.py).
   """
   field = frozen_option(default, doc, **bounds)
-  more = {"overridable": overridable, "of_head": of_head}
-  return dataclasses.field(default=default, metadata={**field.metadata, **more})
+  return dataclasses.field(
+    default=default,
+    metadata={**field.metadata, "overridable": overridable, "of_head": of_head},
+  )
 
 
 def options_that(cls: type, trait: str) -> list[str]:
@@ -77,12 +79,12 @@ class Rows(NamedTuple):
   tokens: Mapping[str, Sequence[np.ndarray]]
   values: Mapping[str, np.ndarray]  # name -> [n, ...]: one for each row.
   example: np.ndarray  # [n]: index of the row's example; never decreases.
-  # Of each example that lost tokens, how many the longest of its rows would
-  # have, special ones included. Logged (common/cut_texts.py).
+  # For each example that lost tokens, the length that its longest row would
+  # have had, special tokens included. Logged (common/cut_texts.py).
   cut: Sequence[int] = ()
   notes: Sequence[str] = ()  # Lines to log, about unseen labels for example.
-  # Of each row, the texts that no other row of its batch should have; () if
-  # rows may meet any others.
+  # For each row, the texts that no other row of its batch should have; () if
+  # rows of equal texts may share a batch.
   texts: Sequence[frozenset[str]] = ()
   # Why no row holds what is to be learnt, and the remedy: training on the rows
   # is refused. "" if some do.
@@ -162,8 +164,8 @@ class Application(NamedTuple):
   # Raises DataError if an example has no label, or no label is known. Called
   # before training, so that an unusable development set is noticed at once.
   require_labels: Callable[[Sequence[Example]], Any] = lambda examples: None
-  # The parameters of init_from -> the heads that start from other ones than
-  # `init` gives. They are {} where nothing may be taken over.
+  # The parameters of init_from, {} where nothing may be taken over -> the heads
+  # that start from these instead of from those of `init`.
   initial_heads: Callable[[Params], Params] = lambda pretrained: {}
   # Share of training in which the batches' `ramp` [B] goes from 0 to 1; 0 for
   # batches without it.

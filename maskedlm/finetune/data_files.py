@@ -82,9 +82,9 @@ def find_files(source: str) -> list[str]:
 def with_overrides(
   kind: str, values: Mapping[str, Any], tokens: Sequence[str]
 ) -> FinetuneTask:
-  """Returns the task `kind` of a checkpoint's options, with overrides.
+  """Returns the task `kind` with a checkpoint's options, some of them changed.
 
-  They are tokens, --config.task.NAME=VALUE.
+  The changes are `tokens`, --config.task.NAME=VALUE.
 
   Raises:
     ConfigError: the task has no such option, it is not overridable, it has no

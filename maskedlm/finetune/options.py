@@ -1,7 +1,7 @@
 """The options that all tasks of fine-tuning share: default, meaning, range.
 
 A task's own options, config.task, are in its folder; config.optimizer is in
-training/optimizer.py, config.mesh in training/options.py.
+training/optimizer_options.py, config.mesh in training/options.py.
 """
 
 import dataclasses
@@ -179,7 +179,7 @@ SWEPT = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FinetuneConfig(RunOptions):
-  """The whole config of fine-tuning, behind the door."""
+  """The config of fine-tuning as dataclasses, as config.typed makes it."""
 
   data: DataOptions
   model: ModelOptions

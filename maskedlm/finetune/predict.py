@@ -220,8 +220,8 @@ def by_row(
   rows = {}
   for name in outputs[0] if outputs else ():
     flat = [row for batch in outputs for row in np.asarray(batch[name])]
-    of_id = dict(zip(ids.tolist(), flat, strict=True))
-    rows[name] = [of_id[i] for i in range(int(np.sum(ids >= 0)))]
+    by_id = dict(zip(ids.tolist(), flat, strict=True))
+    rows[name] = [by_id[i] for i in range(int(np.sum(ids >= 0)))]
   return rows
 
 

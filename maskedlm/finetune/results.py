@@ -1,4 +1,4 @@
-"""What a run of fine-tuning leaves: was it degenerate, predictions, figures."""
+"""Writes the predictions and figures of a run; tells whether it trained."""
 
 import contextlib
 import pathlib
@@ -19,20 +19,20 @@ def is_degenerate(path: pathlib.Path, every: int) -> bool:
   Failed runs are those that don't train at all (arXiv:2006.04884, section 4).
 
   Args:
-    path: metrics.jsonl. A stop, as an evaluation, adds lines to it, so they
-      are joined to ones of `every` steps.
+    path: metrics.jsonl. Stops and evaluations add lines to it, so that losses
+      are averaged over blocks of `every` steps.
     every: train.log_every.
   """
-  joined: dict[int, list[float]] = {}  # A loss for each step.
+  blocks: dict[int, list[float]] = {}  # A loss for each step.
   before = 0
   for line in path.read_bytes().splitlines():
-    with contextlib.suppress(ValueError):  # Edited since.
+    with contextlib.suppress(ValueError):  # A line edited by hand.
       step, values = parse_line(line)
       if "loss" in values:
-        each = joined.setdefault(-(-step // every), [])
-        each += [values["loss"]] * (step - before)
+        block = blocks.setdefault(-(-step // every), [])
+        block += [values["loss"]] * (step - before)
       before = step
-  losses = [np.mean(each) for each in joined.values() if each]
+  losses = [np.mean(block) for block in blocks.values() if block]
   end = losses[-max(len(losses) // 10, 1) :]
   return len(losses) > 1 and not np.mean(end) <= 0.95 * losses[0]
 
@@ -40,9 +40,12 @@ def is_degenerate(path: pathlib.Path, every: int) -> bool:
 def write_predictions(
   examples: Sequence[Example], predictions: Sequence[dict], path: pathlib.Path
 ) -> None:
-  """Writes a JSON line for each prediction, and its row, atomically."""
-  placed = zip(map(predict.place_of, examples), predictions, strict=True)
-  lines = (to_json({**place, **made}) + "\n" for place, made in placed)
+  """Writes each prediction and its FILE:LINE as a line of JSON, atomically."""
+  places = map(predict.place_of, examples)
+  lines = (
+    to_json({**place, **prediction}) + "\n"
+    for place, prediction in zip(places, predictions, strict=True)
+  )
   output_files.write_text(path, "".join(lines))
 
 

@@ -19,8 +19,7 @@ def unknown_notes(rows: Rows, tokenizer: Tokenizer) -> Iterator[str]:
   unk = tokenizer.special.unk
   count = sum(int(np.sum(ids == unk)) for ids in rows.tokens["input_ids"])
   if count:
-    every = np.arange(len(rows.example))
-    total = int(rows.sequence_lengths(every).sum())
+    total = int(rows.sequence_lengths(np.arange(len(rows.example))).sum())
     yield (
       f"{count:,} of {counted(total, 'token')} ({count / total:.1%}) are "
       f"{tokenizer.tokens(unk)}, which stands for what the vocabulary lacks"
@@ -42,7 +41,7 @@ def check_batches(task: Task, *, num_batches: int, accumulate: int) -> None:
   task, accumulate = gradient_cache.divide(task, accumulate)
 
   @jax.jit
-  def counts(batch, i):
+  def has_weight(batch, i):
     # Only the weights are used, so the compiler removes the forward pass.
     batch = jax.tree.map(lambda x: x[i], split_batch(batch, accumulate))
     params = task.init(jax.random.key(0))
@@ -51,7 +50,7 @@ def check_batches(task: Task, *, num_batches: int, accumulate: int) -> None:
 
   for step in range(num_batches):
     batch = task.batch_at("train", step)
-    if any(counts(batch, i) for i in range(accumulate)):
+    if any(has_weight(batch, i) for i in range(accumulate)):
       return
   raise DataError(
     f"train: every batch of {task.describe['kind']} has weight 0 in the loss, "

@@ -258,7 +258,7 @@ def make_task(
     vectors=app.vectors,
     loss_of_vectors=app.loss_of_vectors,
   )
-  if app.vectors:  # Other rows without a weight were refused by make_rows.
+  if app.vectors:  # Other tasks report rows without a weight in Rows.lost.
     row_checks.check_batches(
       task, num_batches=batches.num_steps, accumulate=config.train.accumulate
     )
@@ -268,7 +268,7 @@ def make_task(
 def _make_batches(
   run: Prepared, config: FinetuneConfig, mesh: Mesh, shape: Mapping[str, Any]
 ) -> tuple[batching.RowBatches, batching.RowBatches]:
-  """Returns those of training and held out; logs training's padding."""
+  """Returns the training and held-out batches; logs training's padding."""
   data, rows = config.data, run.train_rows
   on_cpu = mesh.devices.flat[0].platform == "cpu"
   microbatches = packing.microbatch_rows(
@@ -316,11 +316,11 @@ def _make_batches(
   share = batching.estimate_padding_share(rows, batches)
   unpacked = 1 - float(np.mean(lengths)) / data.length
   counts = sorted({len(microbatches) * count for count in layout.counts})
-  of_rows = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else counts[0]
-  other = ("data.pack=False", unpacked) if data.pack else ()
+  num_rows = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else counts[0]
+  alternative = ("data.pack=False", unpacked) if data.pack else ()
   console.log(
-    f"{batch_costs.format_padding(share, *other)} "
-    f"({lengths.shape[1] * data.batch_size} texts share {of_rows} rows of "
+    f"{batch_costs.format_padding(share, *alternative)} "
+    f"({lengths.shape[1] * data.batch_size} texts share {num_rows} rows of "
     f"{layout.length} tokens)"
   )
   return batches, heldout

@@ -78,13 +78,13 @@ def sweep(config: FinetuneConfig, workdir: pathlib.Path) -> dict[str, Any]:
   print(f"best: {run_folder(setting, seed)}, {metric} {best[metric]:.4f}")
   if diverged:
     print(f"not in the table, because they diverged: {', '.join(diverged)}")
-  written = {
+  summary = {
     "metric": metric,
     "diverged": list(diverged),
     "best": run_folder(setting, seed),
     "settings": summaries,
   }
-  output_files.write_json(workdir / "sweep.json", written)
+  output_files.write_json(workdir / "sweep.json", summary)
   return best
 
 
@@ -96,7 +96,7 @@ def grid_settings(config: FinetuneConfig) -> list[Setting]:
     o.batch_size or (config.data.batch_size,),
     o.epochs or (config.train.epochs,),
   )
-  return [Setting(*each) for each in values]
+  return list(itertools.starmap(Setting, values))
 
 
 def run_folder(setting: Setting, seed: int) -> str:
@@ -159,7 +159,7 @@ def format_table(summaries: Sequence[Mapping], metric: str) -> list[str]:
     figures = (x["mean"], x["stddev"], x["median"], best)
     row += [f"{figure:.4f}" for figure in figures]
     row.append(x["degenerate"])
-    for of_file in x["also_scored"].values():
-      row += [f"{of_file['mean']:.4f}", f"{of_file['stddev']:.4f}"]
+    for scores in x["also_scored"].values():
+      row += [f"{scores['mean']:.4f}", f"{scores['stddev']:.4f}"]
     rows.append(row)
   return console.markdown_table(columns, rows)

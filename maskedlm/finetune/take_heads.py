@@ -3,7 +3,7 @@
 A model fine-tuned on TriviaQA and then on SQuAD keeps its head: the task is the
 same, and so are the labels, the options that decide what the parameters mean
 (of_head in contract.task_option), and the shapes. If any differs, the heads
-start from random parameters. A line says which it is, and why.
+start from random parameters. A log line says which of the two, and why.
 """
 
 import dataclasses
@@ -73,7 +73,7 @@ def _differences(
 ) -> Iterator[str]:
   for name in sorted(old.keys() | new.keys()):
     if old.get(name) != new.get(name):
-      yield f"{name}: {_compared(old.get(name), new.get(name))}"
+      yield f"{name}: {_format_difference(old.get(name), new.get(name))}"
 
 
 def _options_of_heads(
@@ -105,18 +105,18 @@ def _without_counts(x: Any) -> Any:
   return None if isinstance(x, int) else x
 
 
-def _compared(old: Any, new: Any) -> str:
+def _format_difference(old: Any, new: Any) -> str:
   if not isinstance(old, list) or not isinstance(new, list):
-    return f"{_short(old)} (here {_short(new)})"
+    return f"{_format_value(old)} (here {_format_value(new)})"
   only_old = [x for x in old if x not in new]
   only_new = [x for x in new if x not in old]
   if not only_old and not only_new:
     return "the same in another order"
   sides = (("only in init_from", only_old), ("only here", only_new))
-  return ", ".join(f"{where} {_short(x)}" for where, x in sides if x)
+  return ", ".join(f"{where} {_format_value(x)}" for where, x in sides if x)
 
 
-def _short(x: Any) -> str:
+def _format_value(x: Any) -> str:
   if isinstance(x, list):
     names = ", ".join(map(repr, x[:_NAMED]))
     return names + (f", ... ({len(x)})" if len(x) > _NAMED else "")

@@ -27,18 +27,19 @@ def add_teacher(task: Task, run: Any, config: FinetuneConfig) -> Task:
   start = load.open_best(path)
   model = dataclasses.replace(config.model, reinit_layers=0)
   cfg = initial_params.resolve_architecture(start, model, length)
-  tokenizer, about = run.start.tokenizer, run.label_info
-  app = run.task.make_application(Setup(tokenizer, cfg, about, length))
+  tokenizer, label_info = run.start.tokenizer, run.label_info
+  app = run.task.make_application(Setup(tokenizer, cfg, label_info, length))
   shapes = jax.eval_shape(app.init, jax.random.key(0))
   heads = {n: x for n, x in shapes.items() if n not in initial_params.SHARED}
-  kind, was = config.task.kind, start.meta["task"].get("kind", "pretraining")
-  lines = [f"it is of {was}"]
-  taken = take_heads(start, kind, run.task, about, heads, lines.append)
-  if was != kind or (heads and not taken):
+  kind = config.task.kind
+  teacher_kind = start.meta["task"].get("kind", "pretraining")
+  lines = [f"it is of {teacher_kind}"]
+  taken = take_heads(start, kind, run.task, label_info, heads, lines.append)
+  if teacher_kind != kind or (heads and not taken):
     raise ConfigError(f"teacher={path} is no model of this task: {lines[-1]}")
-  costs = [
+  student_flops, teacher_flops = (
     flops.train_flops(c, length, num_predictions=0) for c in (run.cfg, cfg)
-  ]
+  )
   teacher = task._replace(
     init=lambda key: {
       "encoder": masked_lm.init_encoder(cfg, key),
@@ -47,8 +48,8 @@ def add_teacher(task: Task, run: Any, config: FinetuneConfig) -> Task:
     loss=app.loss,
     vectors=app.vectors,
     loss_of_vectors=app.loss_of_vectors,
-    flops=lambda step: task.flops(step) * costs[1] / costs[0],
+    flops=lambda step: task.flops(step) * teacher_flops / student_flops,
     describe={"encoder": dataclasses.asdict(cfg)},
   )
-  found = load.Described(*start[1:])
-  return distil.distil(task, teacher, found, tokenizer, config)
+  described = load.Described(*start[1:])
+  return distil.distil(task, teacher, described, tokenizer, config)
