@@ -71,11 +71,11 @@ def plan_batches(
     batch_size: B; less for L > 512: as many positions as batch_size rows of
       512.
   """
-  sizes_of = np.array(buckets)
-  for L, group in bin_packing.shared_buckets(lengths.max(axis=1), sizes_of):
+  bounds = np.array(buckets)
+  for L, group in bin_packing.shared_buckets(lengths.max(axis=1), bounds):
     sizes = lengths[group].sum(axis=1)
     if sizes.sum() <= L:  # A single encoder row, which may be shorter.
-      L = int(sizes_of[np.searchsorted(sizes_of, sizes.sum())])
+      L = int(bounds[np.searchsorted(bounds, sizes.sum())])
     group = group[np.argsort(sizes, kind="stable")][_spread(len(group))]
     B = max(batch_size * 512 // max(L, 512), 1)
     plan = _in_batches(group, B)
@@ -94,8 +94,8 @@ def plan_batches(
 def _spread(count: int) -> np.ndarray:
   """Returns 0..count-1 in an order in which neighbours are far apart.
 
-  Any few of it in turn are spread evenly, as are multiples of the golden ratio,
-  modulo 1 (Knuth, The Art of Computer Programming 3, section 6.4).
+  Any few in a row are spread evenly over all, as multiples of the golden ratio
+  are, modulo 1 (Knuth, The Art of Computer Programming 3, section 6.4).
   """
   return np.argsort(np.arange(count) * (5**0.5 - 1) / 2 % 1)
 
@@ -248,11 +248,11 @@ def _shuffled(rows: Rows, batch_size: int, *, seed: int, epoch: int):
   size = len(rows.lengths)
   order = shuffle(np.arange(size), size, seed=seed, epoch=epoch)
   if rows.texts:
-    order = _apart(order, rows.texts, batch_size)
+    order = _separate_texts(order, rows.texts, batch_size)
   return _in_batches(order, batch_size)
 
 
-def _apart(order, texts: Sequence[frozenset[str]], batch_size: int):
+def _separate_texts(order, texts: Sequence[frozenset[str]], batch_size: int):
   """Returns `order` with fillers, -1, such that no batch has a text twice.
 
   A row goes to the first batch that has room and none of its texts; if there is
@@ -261,7 +261,7 @@ def _apart(order, texts: Sequence[frozenset[str]], batch_size: int):
   """
   steps: list[list[int]] = [[] for _ in range(-(-len(order) // batch_size))]
   known: list[set[str]] = [set() for _ in steps]
-  first, left = 0, []  # The first batch that has room.
+  first, leftover = 0, []  # The first batch that has room.
   for row in order:
     while first < len(steps) and len(steps[first]) == batch_size:
       first += 1
@@ -270,11 +270,11 @@ def _apart(order, texts: Sequence[frozenset[str]], batch_size: int):
     )
     at = next((i for i in with_room if known[i].isdisjoint(texts[row])), None)
     if at is None:
-      left.append(row)
+      leftover.append(row)
     else:
       steps[at].append(row)
       known[at] |= texts[row]
-  for row in left:
+  for row in leftover:
     next(rows for rows in steps if len(rows) < batch_size).append(row)
   return [x for rows in steps for x in rows + [-1] * (batch_size - len(rows))]
 

@@ -1,4 +1,4 @@
-"""Decoding of examples from all that is known of their rows."""
+"""Decodes examples one by one from their rows' tokens, values and outputs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -27,12 +27,12 @@ def by_example(
     tuned: Mapping[str, float],
   ) -> list[Prediction]:
     arrays: Mapping[str, Any] = {**rows.tokens, **rows.values, **outputs}
-    each = zip(examples, rows.of_each(len(examples)), strict=True)
+    pairs = zip(examples, rows.of_each(len(examples)), strict=True)
     return [
       predict(
-        example, [{name: x[i] for name, x in arrays.items()} for i in own]
+        example, [{name: x[i] for name, x in arrays.items()} for i in row_ids]
       )
-      for example, own in each
+      for example, row_ids in pairs
     ]
 
   return decode

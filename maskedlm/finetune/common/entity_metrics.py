@@ -37,8 +37,8 @@ class MatchCounts(NamedTuple):
   @property
   def f1(self) -> float:
     """The harmonic mean of precision and recall; 0 if both are 0."""
-    both = self.predicted + self.gold
-    return 2 * self.correct / both if both else 0.0
+    total = self.predicted + self.gold
+    return 2 * self.correct / total if total else 0.0
 
   def scores(self, prefix: str = "") -> dict[str, float]:
     """Returns f1, precision and recall, whose names begin with `prefix`."""
@@ -105,7 +105,7 @@ def sum_counts(counts: dict[str, MatchCounts]) -> MatchCounts:
 def word_accuracy(gold: Tags, predicted: Tags) -> float:
   """Returns the share of words with the correct tag; 0 without words."""
   pairs = zip(chain(*gold), chain(*predicted), strict=True)
-  correct = [truth == found for truth, found in pairs]
+  correct = [truth == tag for truth, tag in pairs]
   return sum(correct) / len(correct) if correct else 0.0
 
 

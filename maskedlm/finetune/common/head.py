@@ -1,4 +1,4 @@
-"""Heads on the encoder: their parameters, and what they give for a batch."""
+"""Heads on the encoder: their parameters, and their results for a batch."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -26,8 +26,8 @@ class Heads(NamedTuple):
     count = len(self.modules)
     keys = jax.random.split(key, count) if count > 1 else [key]
     return {
-      name: module.init(own, *example, train=False)["params"]
-      for own, (name, (module, example)) in zip(
+      name: module.init(head_key, *example, train=False)["params"]
+      for head_key, (name, (module, example)) in zip(
         keys, self.modules.items(), strict=True
       )
     }
@@ -104,8 +104,8 @@ def make_row_head(
 
   def logits(params: Params, batch: Batch, key: Key, train: bool):
     hidden = masked_lm.encode(cfg, params, batch, key, train)
-    own = params["pooler"] if pooler else None
-    x = row_vector(cfg, hidden, batch["segment_ids"], own)
+    pooler_params = params["pooler"] if pooler else None
+    x = row_vector(cfg, hidden, batch["segment_ids"], pooler_params)
     rngs = masked_lm.head_rngs(key, train)
     return module.apply({"params": params[name]}, x, train=train, rngs=rngs)
 

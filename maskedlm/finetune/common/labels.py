@@ -139,15 +139,15 @@ def ids_of(labels: Iterable[Hashable]) -> dict[Any, int]:
 def label_ids(
   gold: Iterable[Hashable | None], ids: Mapping[Any, int]
 ) -> np.ndarray:
-  """Returns the ids int32 [n] of labels: 0 of None, UNSEEN of one without."""
+  """Returns the labels' ids, int32 [n]: 0 for None, UNSEEN for unknown ones."""
   known = {None: 0, **ids}
   return np.array([known.get(label, UNSEEN) for label in gold], np.int32)
 
 
 def check_known(gold: Sequence[tuple[str, str]], labels: Sequence[str]) -> None:
-  """Checks that gold labels that are to be scored mean what the model's mean.
+  """Checks that the model knows the gold labels that are to be scored.
 
-  They are (label, FILE:LINE).
+  `gold` are (label, FILE:LINE), `labels` the model's.
 
   Raises:
     DataError: the model knows none of them, or one of them is the same number

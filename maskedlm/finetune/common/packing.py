@@ -107,8 +107,8 @@ def known_layout(
     length: S.
   """
   largest = microbatches.shape[1] * batches[0].shape[1]
-  every = PackingLayout(length, tuple(range(1, largest + 1)))
-  needed = np.array([rows_needed(x, microbatches, every) for x in batches])
+  any_count = PackingLayout(length, tuple(range(1, largest + 1)))
+  needed = np.array([rows_needed(x, microbatches, any_count) for x in batches])
   compiling = COMPILING_FORWARD * needed.mean()
   counts = choose_row_counts(needed, largest, compiling=compiling)
   return PackingLayout(length, counts)
@@ -211,12 +211,14 @@ def pack_batch(
   S = layout.length
   lengths = rows.sequence_lengths(which)
   bins, starts, r = _fit(lengths, microbatches, layout)
-  taken = microbatches[own].ravel()  # Of g microbatches.
-  sizes = lengths[taken].reshape(len(own), -1)  # [g, n C]
+  batch_rows = microbatches[own].ravel()  # Of g microbatches.
+  sizes = lengths[batch_rows].reshape(len(own), -1)  # [g, n C]
   starts = starts[own] + S * bins[own]  # Within the microbatch.
   packed = segment_arrays(
     {
-      name: _joined(rows.tokens[name], which[taken], lengths[taken], fill)
+      name: _join_sequences(
+        rows.tokens[name], which[batch_rows], lengths[batch_rows], fill
+      )
       for name, fill in zip(PACKED_ARRAYS, (pad, 0), strict=True)
     },
     (starts + r * S * np.arange(len(own))[:, None]).ravel(),
@@ -226,12 +228,12 @@ def pack_batch(
     pad=pad,
   )
   places = np.zeros((*sizes.shape, length), np.int32)
-  real = np.arange(length) < sizes[..., None]
-  places[real] = span_indices(starts.ravel(), sizes.ravel())
+  is_token = np.arange(length) < sizes[..., None]
+  places[is_token] = span_indices(starts.ravel(), sizes.ravel())
   return {"packed": packed, "places": places}
 
 
-def _joined(arrays, which, lengths, fill: int) -> np.ndarray:
+def _join_sequences(arrays, which, lengths, fill: int) -> np.ndarray:
   """Returns the sequences of these rows, one after the other."""
   filler = np.full((lengths.shape[1], 1), fill, np.int32)
   return np.concatenate(

@@ -44,8 +44,8 @@ class Passages:
   header: tuple[str, ...] = copy_option(Shared, "header")
 
 
-def make_task(name: str, options: Passages, **own: Any) -> FinetuneTask:
-  """Returns a task of such files, with other fields of its own."""
+def make_task(name: str, options: Passages, **fields: Any) -> FinetuneTask:
+  """Returns a task of such files; `fields` are the others of FinetuneTask."""
   columns = passages.Columns(
     (options.query,) if options.query else passages.QUERY_COLUMNS,
     (options.passage,) if options.passage else passages.PASSAGE_COLUMNS,
@@ -61,7 +61,7 @@ def make_task(name: str, options: Passages, **own: Any) -> FinetuneTask:
     format_tables=format_tables,
     split_key=lambda example: example.passages[0],
     demo_lines=("Who wrote it?\tThe author was Jane.\tIt rained for a week.",),
-    **own,
+    **fields,
   )
 
 

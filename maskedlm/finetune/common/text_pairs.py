@@ -18,5 +18,10 @@ def row_maker(
   tokenizer: Tokenizer, cfg: EncoderConfig, length: int
 ) -> Callable:
   """Returns pair_row(ids of A, ids of B or None) for an encoder."""
-  how = {"separators": cfg.pair_separators, "num_types": cfg.num_types}
-  return functools.partial(pair_row, tokenizer, length=length, **how)
+  return functools.partial(
+    pair_row,
+    tokenizer,
+    length=length,
+    separators=cfg.pair_separators,
+    num_types=cfg.num_types,
+  )

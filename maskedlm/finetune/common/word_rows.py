@@ -42,11 +42,11 @@ class WordWindow(NamedTuple):
 
 
 class WordIds(NamedTuple):
-  """The tokens of sentences, word by word; a word's fit in a row."""
+  """The tokens of sentences, word by word; each word is cut to fit in a row."""
 
   ids: list[list[np.ndarray]]  # Of each sentence, each word's, int32 [n].
   sizes: list[np.ndarray]  # Of each sentence, the words' tokens, int64 [n].
-  cut: list[int]  # Rows.cut: of each sentence with a word that no row holds.
+  cut: list[int]  # Rows.cut: for each sentence with a word that was cut.
 
 
 def encode_words(
@@ -54,15 +54,15 @@ def encode_words(
 ) -> WordIds:
   """Returns the tokens of sentences for rows of `length` tokens."""
   encode, capacity = word_encoder(tokenizer), length - 2
-  made = WordIds([], [], [])
+  encoded = WordIds([], [], [])
   for words in sentences:
     ids = encode(words)
     longest = max(map(len, ids), default=0)
     if longest > capacity:
-      made.cut.append(longest + 2)
-    made.ids.append([x[:capacity] for x in ids])
-    made.sizes.append(np.array([len(x) for x in made.ids[-1]], np.int64))
-  return made
+      encoded.cut.append(longest + 2)
+    encoded.ids.append([x[:capacity] for x in ids])
+    encoded.sizes.append(np.array([len(x) for x in encoded.ids[-1]], np.int64))
+  return encoded
 
 
 # What is to be learnt of a row: (name -> array [..., m], m at most the row's
