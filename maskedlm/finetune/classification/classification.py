@@ -148,9 +148,9 @@ def _classification(
   tokenizer, cfg, label_info, length = setup
   labels = tuple(label_info["labels"])
   positive = _positive_label(labels, options)
-  known = label_metrics.LABEL_METRICS
+  metrics = label_metrics.LABEL_METRICS
   best = _best_metric(
-    options, known + label_metrics.POSITIVE_LABEL_METRICS * bool(positive)
+    options, metrics + label_metrics.POSITIVE_LABEL_METRICS * bool(positive)
   )
   head = make_head(len(labels))
 
@@ -198,9 +198,9 @@ def _regression(
 ) -> Application:
   tokenizer, cfg, label_info, length = setup
   mean, stddev = label_info["mean"], label_info["stddev"]
-  # That of an imported model's scores is unknown.
+  # The range of an imported model's scores is unknown.
   limits = [label_info[x] for x in ("low", "high") if x in label_info]
-  known = {"range": limits} if limits else {}
+  score_range = {"range": limits} if limits else {}
   best = _best_metric(options, label_metrics.SCORE_METRICS)
   head = make_head(1)
 
@@ -214,16 +214,16 @@ def _regression(
   # With a learning rate for fine-tuning, just reaching the mean would take an
   # epoch.
   def loss(params, batch, key, train):
-    found = head.logits(params, batch, key, train)[:, 0]
+    deviations = head.logits(params, batch, key, train)[:, 0]
     weights = batch["example_weights"]
-    reports.report(found[:, None], weights)
-    error = found - (batch["scores"] - mean) / stddev
+    reports.report(deviations[:, None], weights)
+    error = deviations - (batch["scores"] - mean) / stddev
     total = error**2 * weights
     return {"score": (total, weights)}, {"mse": (total * stddev**2, weights)}
 
   def decode(examples, rows, outputs, tuned) -> list[Prediction]:
     return [
-      {"score": mean + stddev * float(x), **known}
+      {"score": mean + stddev * float(x), **score_range}
       for x in outputs["deviations"]
     ]
 
@@ -234,8 +234,8 @@ def _regression(
     )
 
   def outputs(params, batch, every=ensemble.alone):
-    found = every(head.logits(params, batch, None, False))
-    return {"deviations": ensemble.mean(found)[:, 0]}
+    deviations = every(head.logits(params, batch, None, False))
+    return {"deviations": ensemble.mean(deviations)[:, 0]}
 
   return Application(
     make_rows=rows,
@@ -307,15 +307,15 @@ def format_tables(
   """Returns confusion.tsv and labels.txt, or scores.tsv."""
   gold = GOLD.of(examples)
   if "score" in predictions[0]:
-    found = [prediction["score"] for prediction in predictions]
-    return {"scores.tsv": label_metrics.score_table(gold, found, "score")}
+    predicted = [prediction["score"] for prediction in predictions]
+    return {"scores.tsv": label_metrics.score_table(gold, predicted, "score")}
   from sklearn.metrics import classification_report
 
-  found = [prediction["label"] for prediction in predictions]
+  predicted = [prediction["label"] for prediction in predictions]
   return {
-    "confusion.tsv": label_metrics.confusion_table(gold, found),
+    "confusion.tsv": label_metrics.confusion_table(gold, predicted),
     "labels.txt": classification_report(
-      gold, found, digits=4, zero_division=0.0
+      gold, predicted, digits=4, zero_division=0.0
     ),
   }
 

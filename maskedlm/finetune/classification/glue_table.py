@@ -40,9 +40,9 @@ def table_row(results: Mapping[str, Mapping]) -> dict[str, float | None]:
   for name, (variant, metric) in _NUMBERS.items():
     values = results.get(variant, {})
     if name == "MNLI-mm":
-      also = values.get("also_scored", {}).items()
-      found = (x for n, x in also if "mismatched" in pathlib.Path(n).name)
-      values = next(found, {})
+      scored = values.get("also_scored", {}).items()
+      matches = (x for n, x in scored if "mismatched" in pathlib.Path(n).name)
+      values = next(matches, {})
     row[name] = values.get(metric)
   known = [value for value in row.values() if value is not None]
   return {**row, "Average": sum(known) / len(known) if known else None}
@@ -54,9 +54,9 @@ def format_row(row: Mapping[str, float | None]) -> list[str]:
     name: None if value is None else f"{100 * value:.1f}"
     for name, value in row.items()
   }
-  both = "/".join(shown.pop(f"MNLI-{x}") or "-" for x in ("m", "mm"))
+  mnli = "/".join(shown.pop(f"MNLI-{x}") or "-" for x in ("m", "mm"))
   lines = console.markdown_table(
-    ("System", "MNLI-(m/mm)", *shown), [("this suite", both, *shown.values())]
+    ("System", "MNLI-(m/mm)", *shown), [("this suite", mnli, *shown.values())]
   )
   missing = [name for name in _NUMBERS if row[name] is None]
   if missing:

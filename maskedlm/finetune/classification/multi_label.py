@@ -131,20 +131,20 @@ def make_application(setup: Setup, options: Options) -> Application:
     predicted = jax.nn.sigmoid(logits) > options.threshold
     correct = (predicted == gold).mean(axis=-1)
     weights = batch["example_weights"]
-    each = weights[:, None] / np.full(len(labels), len(labels))
-    reports.report_binary(logits, each)
+    decision_weights = weights[:, None] / np.full(len(labels), len(labels))
+    reports.report_binary(logits, decision_weights)
     return {"labels": weighted_sum(loss, weights)}, {
       "label_accuracy": weighted_sum(correct, weights)
     }
 
   def predict(example: Example, rows: Sequence[Row]) -> Prediction:
     shares = dict(zip(labels, rows[0]["probabilities"].tolist(), strict=True))
-    found = [n for n, share in shares.items() if share > options.threshold]
-    return {"labels": found, "probabilities": shares}
+    predicted = [n for n, share in shares.items() if share > options.threshold]
+    return {"labels": predicted, "probabilities": shares}
 
   def outputs(params: Params, batch: Batch, every=ensemble.alone):
-    found = jax.nn.sigmoid(head.logits(params, batch, None, False))
-    return {"probabilities": ensemble.mean(every(found))}
+    probabilities = jax.nn.sigmoid(head.logits(params, batch, None, False))
+    return {"probabilities": ensemble.mean(every(probabilities))}
 
   return Application(
     make_rows=rows,
@@ -182,14 +182,14 @@ def evaluate_label_sets(gold: Labels, predicted: Labels) -> dict[str, float]:
   is the mean over the labels that occur in either; exact_match is the share of
   the texts whose predicted labels are exactly the gold ones.
   """
-  each = count_labels(gold, predicted)
-  together = entity_metrics.sum_counts(each)
+  counts = count_labels(gold, predicted)
+  together = entity_metrics.sum_counts(counts)
   pairs = zip(gold, predicted, strict=True)
   return {
     "micro_f1": together.f1,
     "micro_precision": together.precision,
     "micro_recall": together.recall,
-    "macro_f1": float(np.mean([c.f1 for c in each.values()] or 0)),
+    "macro_f1": float(np.mean([c.f1 for c in counts.values()] or 0)),
     "exact_match": float(np.mean([{*g} == {*p} for g, p in pairs])),
   }
 
@@ -197,16 +197,16 @@ def evaluate_label_sets(gold: Labels, predicted: Labels) -> dict[str, float]:
 def format_prediction(prediction: Prediction) -> str:
   """Returns the labels, each with its probability, separated by tabs."""
   shares = prediction["probabilities"]
-  found = [f"{n}\t{shares[n]:.3f}" for n in prediction["labels"]]
-  return "\t".join(found) or "(none)"
+  cells = [f"{n}\t{shares[n]:.3f}" for n in prediction["labels"]]
+  return "\t".join(cells) or "(none)"
 
 
 def format_tables(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, str]:
   """Returns labels.txt: precision, recall and F1 of each label and of all."""
-  each = count_labels(GOLD.of(examples), [p["labels"] for p in predictions])
-  return {"labels.txt": entity_metrics.format_table(each, "label")}
+  counts = count_labels(GOLD.of(examples), [p["labels"] for p in predictions])
+  return {"labels.txt": entity_metrics.format_table(counts, "label")}
 
 
 def make_task(options: Options) -> FinetuneTask:

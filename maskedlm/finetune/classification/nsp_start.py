@@ -1,4 +1,4 @@
-"""The classifier of pairs that starts from the next-sentence head.
+"""Starts the classifier of pairs from the pretrained next-sentence head.
 
 Both heads are a dense layer with two outputs on the pooler's vector of the
 pair, or on that of [CLS]. The pretrained one's are 0, B follows A, and 1, B is
@@ -13,7 +13,7 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Params
 from maskedlm.runtime.console import log
 
-_GIVEN = "task.head_from=nsp"
+_OPTION = "task.head_from=nsp"
 
 
 def initial_heads(
@@ -33,12 +33,12 @@ def initial_heads(
   """
   if not pairs:
     raise ConfigError(
-      f"{_GIVEN} is for pairs, but the examples are texts: name the column of "
+      f"{_OPTION} is for pairs, but the examples are texts: name the column of "
       "the second one, --config.task.text_b=COLUMN."
     )
   if len(labels) != 2:
     raise ConfigError(
-      f"{_GIVEN}: the next-sentence head has 2 outputs; expected two labels, "
+      f"{_OPTION}: the next-sentence head has 2 outputs; expected two labels, "
       f"not {', '.join(labels)[:60] or 'scores'}."
     )
 
@@ -46,7 +46,7 @@ def initial_heads(
     if "nsp_head" not in pretrained:
       parts = ", ".join(sorted(pretrained)) or "nothing"
       raise ConfigError(
-        f"{_GIVEN}: there is no pretrained nsp_head to start from (taken from "
+        f"{_OPTION}: there is no pretrained nsp_head to start from (taken from "
         f"init_from: {parts}); expected a model that was pretrained with "
         "next-sentence prediction (objective mlm_nsp), pretrained=True and "
         "model.fresh_head=False."
@@ -54,7 +54,7 @@ def initial_heads(
     if pooler != ("pooler" in pretrained):
       reads = "the raw [CLS] vector" if pooler else "the pooler's vector"
       raise ConfigError(
-        f"{_GIVEN}: the next-sentence head reads {reads}; expected "
+        f"{_OPTION}: the next-sentence head reads {reads}; expected "
         f"task.pooler={not pooler}."
       )
     order = (0, 1) if labels[0] == follows else (1, 0)

@@ -48,16 +48,16 @@ def best_spans(count: int, begins, widths, margins) -> list[int]:
       strict=True,
     )
   )
-  found, stack = [], _best_row(right)
+  tree, stack = [], _best_row(right)
   while stack:
     i, w = stack.pop()
     if (i, w) in places:
-      found.append(places[i, w])
+      tree.append(places[i, w])
     if w > 1:
       parts = left[i, 1:w] + right[i + w, w - 1 : 0 : -1]
       k = int(parts.argmax()) + 1
       stack += [(i + k, w - k), (i, k)]
-  return found
+  return tree
 
 
 def _best_row(right: np.ndarray) -> list[tuple[int, int]]:
@@ -74,8 +74,8 @@ def _best_row(right: np.ndarray) -> list[tuple[int, int]]:
     sums = total[end - most : end][::-1] + right[end, 1 : most + 1]
     width[end] = sums.argmax() + 1
     total[end] = sums[width[end] - 1]
-  found, end = [], count
+  spans, end = [], count
   while end:
-    found.append((end - int(width[end]), int(width[end])))
+    spans.append((end - int(width[end]), int(width[end])))
     end -= int(width[end])
-  return found
+  return spans

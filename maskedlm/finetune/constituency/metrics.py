@@ -43,8 +43,8 @@ def evaluate(
   gold: Sequence[Parse], predicted: Sequence[Parse]
 ) -> dict[str, float]:
   """Returns bracket_f1, _precision, _recall, complete_match, tag_accuracy."""
-  counted = _counted(gold, predicted)
-  complete = [truth == found for truth, found in counted]
+  counted = _counted_brackets(gold, predicted)
+  complete = [truth == guess for truth, guess in counted]
   return {
     **sum_counts(count_matches(counted)).scores("bracket_"),
     "complete_match": sum(complete) / max(len(complete), 1),
@@ -58,21 +58,21 @@ def count_brackets(
   gold: Sequence[Parse], predicted: Sequence[Parse]
 ) -> dict[str, MatchCounts]:
   """Returns the counts of each label, sorted by label."""
-  return count_matches(_counted(gold, predicted))
+  return count_matches(_counted_brackets(gold, predicted))
 
 
-def _counted(
+def _counted_brackets(
   gold: Sequence[Parse], predicted: Sequence[Parse]
 ) -> list[list[collections.Counter]]:
   """Returns the gold and the predicted brackets that count, by sentence.
 
   They are in terms of the words that count.
   """
-  made = []
+  pairs = []
   for pair in zip(gold, predicted, strict=True):
     is_word = (tag not in PUNCTUATION for tag in pair[0].tags)
     before = [0, *itertools.accumulate(is_word)]  # Words that count.
-    made.append(
+    pairs.append(
       [
         collections.Counter(
           Bracket(_SAME.get(label, label), before[begin], before[end])
@@ -82,4 +82,4 @@ def _counted(
         for parse in pair
       ]
     )
-  return made
+  return pairs

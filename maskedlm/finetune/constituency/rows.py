@@ -77,12 +77,16 @@ def make_rows(
     first, last = np.searchsorted(
       spans[index][:, 0], [w.keep_begin, w.keep_end]
     )
-    own = spans[index][first:last]
-    own = own[own[:, 1] <= w.end]
+    inside = spans[index][first:last]
+    inside = inside[inside[:, 1] <= w.end]
     # In two rows, as a tree has up to two spans for each word.
     size = int(w.last[-1]) + 2 if len(w.last) else 2
     gold = np.zeros((3, 2 * size), np.int32)
-    gold[:, : len(own)] = own[:, 0] - w.begin, own[:, 1] - own[:, 0], own[:, 2]
+    gold[:, : len(inside)] = (
+      inside[:, 0] - w.begin,
+      inside[:, 1] - inside[:, 0],
+      inside[:, 2],
+    )
     begins, widths, labels = gold.reshape(3, 2, size)
     by_token = {
       "word_begins": w.first,

@@ -1,4 +1,4 @@
-"""Coreference chains: the mentions of a document, by what they are about.
+"""Coreference chains: the mentions of a document, by what they refer to.
 
 Mentions are found and linked in one model (Jurafsky & Martin, section 11.5;
 Lee et al. 2017, arXiv:1707.07045, and 2018, arXiv:1804.05392):
@@ -204,13 +204,15 @@ def format_tables(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, str]:
   """Returns scores.tsv, and the predicted and the gold chains as CoNLL-2012."""
-  gold, found = GOLD.of(examples), predicted_chains(predictions)
+  gold, predicted = GOLD.of(examples), predicted_chains(predictions)
   documents = [
     (e.id, e.words, e.sentence_ends, chains)
     for e, chains in zip(examples, gold, strict=True)
   ]
   return {
-    "scores.tsv": metrics.format_scores(metrics.evaluate_chains(gold, found)),
+    "scores.tsv": metrics.format_scores(
+      metrics.evaluate_chains(gold, predicted)
+    ),
     "gold.conll": chain_files.format_documents(documents),
     **export_predictions(predictions),
   }
@@ -218,10 +220,10 @@ def format_tables(
 
 def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
   """Returns predictions.conll, the official scorer's response file."""
-  chains = predicted_chains(predictions)
+  predicted = predicted_chains(predictions)
   documents = [
-    (p["id"], p["tokens"], p["sentence_ends"], found)
-    for p, found in zip(predictions, chains, strict=True)
+    (p["id"], p["tokens"], p["sentence_ends"], chains)
+    for p, chains in zip(predictions, predicted, strict=True)
   ]
   return {"predictions.conll": chain_files.format_documents(documents)}
 

@@ -51,21 +51,21 @@ def best_antecedents(
   has a score.
   """
   count, width = len(spans.scores), spans.queries.shape[-1]
-  found = np.full(count, -1, np.int64)
+  antecedents = np.full(count, -1, np.int64)
   for start in range(0, count, _BLOCK):
     stop = min(start + _BLOCK, count)
     low = max(start - max_antecedents, 0)
-    mine, others = slice(start, stop), slice(low, stop)
-    links = spans.queries[mine] @ spans.keys[others].T / math.sqrt(width)
-    links += spans.scores[mine, None] + spans.scores[others]
-    apart = spans.begins[mine, None] - spans.begins[others]
+    block, candidates = slice(start, stop), slice(low, stop)
+    links = spans.queries[block] @ spans.keys[candidates].T / math.sqrt(width)
+    links += spans.scores[block, None] + spans.scores[candidates]
+    apart = spans.begins[block, None] - spans.begins[candidates]
     links += distance_scores[np.searchsorted(distances, apart, "right")]
     back = np.arange(start, stop)[:, None] - np.arange(low, stop)
     links[(back <= 0) | (back > max_antecedents)] = -np.inf
     best = links.argmax(axis=1)
     is_link = links[np.arange(stop - start), best] > 0
-    found[mine][is_link] = low + best[is_link]
-  return found
+    antecedents[block][is_link] = low + best[is_link]
+  return antecedents
 
 
 def make_chains(

@@ -104,14 +104,14 @@ def _b3(chains, others) -> tuple[float, float]:
 
 def _lea(chains, others) -> tuple[float, float]:
   """Counts links, weighted; a chain of one mention has a link to itself."""
-  found = 0.0
+  total = 0.0
   for chain, shared in zip(chains, _shared(chains, others), strict=True):
     if len(chain) == 1:
-      found += any(len(others[i]) == 1 for i in shared)
+      total += any(len(others[i]) == 1 for i in shared)
     else:
       links = sum(n * (n - 1) for n in shared.values())
-      found += links / (len(chain) - 1)
-  return found, sum(map(len, chains))
+      total += links / (len(chain) - 1)
+  return total, sum(map(len, chains))
 
 
 def _ceafe(gold, predicted) -> Counts:

@@ -85,21 +85,23 @@ def make_rows(
   for index, (example, bounds) in enumerate(zip(examples, cuts, strict=True)):
     word_ids, sizes = encoded.ids[index], encoded.sizes[index]
     room = _room(len(sizes), example.sentence_ends, bounds)
-    gold, own_counts = _learnable(example.chains or (), bounds, room, max_words)
+    gold, own_counts = _learnable_mentions(
+      example.chains or (), bounds, room, max_words
+    )
     counts += own_counts
     for first in range(0, len(bounds), C):
-      some = bounds[first : first + C]
-      some = [*some, *[(some[-1][1],) * 2] * (C - len(some))]
-      ids = [text_row(tokenizer, *word_ids[b:e]) for b, e in some]
+      group = bounds[first : first + C]
+      group = [*group, *[(group[-1][1],) * 2] * (C - len(group))]
+      ids = [text_row(tokenizer, *word_ids[b:e]) for b, e in group]
       groups.append([PairRow(row, 0 * row, len(row)) for row in ids])
-      arrays.append(_word_arrays(some, sizes, room, max(map(len, ids))))
-      firsts.append([b for b, _ in some])
+      arrays.append(_word_arrays(group, sizes, room, max(map(len, ids))))
+      firsts.append([b for b, _ in group])
       inside = (gold[:, 0] >= first) & (gold[:, 0] < first + C)
       mentions.append(gold[inside] - [first, 0, 0, 0])
       owners.append(index)
   values = np.zeros((len(groups), max([1, *map(len, mentions)]), 4), np.int32)
-  for row, own in zip(values, mentions, strict=True):
-    row[: len(own)] = own
+  for row, places in zip(values, mentions, strict=True):
+    row[: len(places)] = places
   rows = multi_sequence.stack_rows(
     groups,
     tokenizer.special.pad,
@@ -133,9 +135,9 @@ def _reasons(total: int, wide: int, crossing: int, max_words: int) -> list[str]:
     ),
   )
   return [
-    f"{count:,} of {counted(total, 'mention')} {what}; they can be neither "
+    f"{count:,} of {counted(total, 'mention')} {problem}; they can be neither "
     f"learnt nor predicted; {remedy}"
-    for count, what, remedy in remedies
+    for count, problem, remedy in remedies
     if count
   ]
 
@@ -143,13 +145,13 @@ def _reasons(total: int, wide: int, crossing: int, max_words: int) -> list[str]:
 def _room(
   count: int, sentence_ends: Sequence[int], bounds: Sequence[tuple[int, int]]
 ) -> np.ndarray:
-  """Returns the number of words from each to the end of its part, [n]."""
+  """Returns how many words each has left in its sentence and segment, [n]."""
   ends = np.union1d(sentence_ends, [end for _, end in bounds]).astype(np.int64)
   places = np.arange(count)
   return ends[np.searchsorted(ends, places, "right")] - places
 
 
-def _learnable(
+def _learnable_mentions(
   chains: Chains,
   bounds: Sequence[tuple[int, int]],
   room: np.ndarray,

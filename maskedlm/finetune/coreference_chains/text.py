@@ -33,18 +33,18 @@ def parse_line(line: str) -> Example:
   if tables.is_object(line):
     value = sentences.parse_object(line, _SENTENCES.such_as)
     if "sentences" in value:
-      found = fields.values(value, _SENTENCES, f"input {line[:60]!r}")
-      lists = found["sentences"]
+      where = f"input {line[:60]!r}"
+      lists = fields.values(value, _SENTENCES, where)["sentences"]
       return Example(
         words=tuple(itertools.chain(*lists)),
         sentence_ends=tuple(itertools.accumulate(len(x) for x in lists if x)),
       )
-  made = sentences.parse_line(line)
+  document = sentences.parse_line(line)
   return Example(
-    words=made.words,
-    sentence_ends=sentence_ends(made.words),
-    text=made.text,
-    offsets=made.offsets,
+    words=document.words,
+    sentence_ends=sentence_ends(document.words),
+    text=document.text,
+    offsets=document.offsets,
   )
 
 

@@ -21,16 +21,16 @@ import itertools
 
 import numpy as np
 
-# Of arcs between neighbours that have none, such as words that no row of the
-# encoder has both of: lower than any log-probability.
+# The score of an arc between neighbours that have none, such as words that no
+# row of the encoder holds both of: lower than any log-probability.
 _FAR = -1e6
 
 
 def best_tree(dependents, heads, scores, roots) -> list[int]:
   """Returns the head of each of N words in the best tree; -1 for the root.
 
-  Words that are neighbours may always be linked, but where they have no arc
-  only if there is no other tree.
+  Neighbouring words may always be linked; where they have no arc, only if there
+  is no other tree.
 
   Args:
     dependents, heads: int [E], the two words of each arc, from 0.
@@ -60,45 +60,47 @@ def best_tree(dependents, heads, scores, roots) -> list[int]:
       place[before] = len(path)
       path.append(before)
       continue
-    begin, new = place[before], len(arcs)
+    begin, merged = place[before], len(arcs)
     cycle, path = path[begin:], path[:begin]
     for inner in cycle:
-      parent[inner] = new
+      parent[inner] = merged
       lost = scores[chosen[inner]]
       scores[arcs[inner]] -= lost
       root[inner] = (root[inner][0] - lost, root[inner][1])
-    cycles[new] = cycle
+    cycles[merged] = cycle
     words.append(np.concatenate([words[inner] for inner in cycle]))
-    node_of[words[new]] = new
+    node_of[words[merged]] = merged
     into = np.concatenate([arcs[inner] for inner in cycle])
-    arcs.append(into[node_of[heads[into]] != new])
+    arcs.append(into[node_of[heads[into]] != merged])
     root.append(max(root[inner] for inner in cycle))
-    place[new] = begin
-    path.append(new)
+    place[merged] = begin
+    path.append(merged)
   _, first = root[path[-1]]
-  found = [-1] * count
+  tree = [-1] * count
   stack = [(path[-1], first, -1)]
   while stack:
     node, inner, head = stack.pop()
-    found[inner] = head
+    tree[inner] = head
     # From the word outwards: the arc from outside meets each cycle there.
     while inner != node:
       others = (x for x in cycles[parent[inner]] if x != inner)
       arcs_kept = ((x, chosen[x]) for x in others)
       stack += [(x, int(dependents[a]), int(heads[a])) for x, a in arcs_kept]
       inner = parent[inner]
-  return found
+  return tree
 
 
 def _with_neighbours(count: int, dependents, heads, scores):
   """Returns the arcs, and those between neighbours that lack them."""
   dependents, heads = (np.asarray(x, np.int64) for x in (dependents, heads))
   places = np.arange(count - 1)
-  more = np.concatenate([places, places + 1])
-  their_heads = np.concatenate([places + 1, places])
-  is_new = ~np.isin(more * count + their_heads, dependents * count + heads)
+  new_dependents = np.concatenate([places, places + 1])
+  new_heads = np.concatenate([places + 1, places])
+  is_new = ~np.isin(
+    new_dependents * count + new_heads, dependents * count + heads
+  )
   return (
-    np.concatenate([dependents, more[is_new]]),
-    np.concatenate([heads, their_heads[is_new]]),
+    np.concatenate([dependents, new_dependents[is_new]]),
+    np.concatenate([heads, new_heads[is_new]]),
     np.concatenate([np.asarray(scores, float), np.full(is_new.sum(), _FAR)]),
   )

@@ -74,20 +74,21 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, list[str]]:
   Raises:
     DataError: no sentence has an arc between words.
   """
-  found: dict[bool, set[str]] = {True: set(), False: set()}
+  inner: set[str] = set()
+  outer: set[str] = set()  # At the root.
   for example in GOLD.labelled(examples):
     for head, label in zip(
       example.heads or (), example.labels or (), strict=True
     ):
-      found[head == 0].add(label)
-  if not found[False]:
+      (inner if head else outer).add(label)
+  if not inner:
     where = file_of(examples)
     raise DataError(
       f"{where}: no word in {counted(len(examples), 'sentence')} has another "
       "as its head; expected numbers as HEAD in CoNLL-U, or as 'head' in "
       "JSON."
     )
-  return {"labels": sorted(found[False]), "root_labels": sorted(found[True])}
+  return {"labels": sorted(inner), "root_labels": sorted(outer)}
 
 
 def make_application(setup: Setup) -> Application:

@@ -35,14 +35,14 @@ def evaluate(
   right.
   """
   right = []  # [words, 3] of each sentence: head, label, label with subtype.
-  for truth, found in zip(gold, predicted, strict=True):
+  for truth, guess in zip(gold, predicted, strict=True):
     words = zip(
-      truth.heads, found.heads, truth.labels, found.labels, strict=True
+      truth.heads, guess.heads, truth.labels, guess.labels, strict=True
     )
-    each = [
+    matches = [
       (a == b, universal(x) == universal(y), x == y) for a, b, x, y in words
     ]
-    right.append(np.array(each, bool).reshape(-1, 3))
+    right.append(np.array(matches, bool).reshape(-1, 3))
   heads, labels, exact = np.concatenate(right).T
   return {
     "las": float(np.mean(heads & labels)),

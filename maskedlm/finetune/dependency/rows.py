@@ -64,14 +64,14 @@ def make_rows(
   def targets(index: int, w: WordWindow):
     heads, labels = (x[w.keep_begin : w.keep_end] for x in trees[index])
     is_far = (heads > 0) & ((heads <= w.begin) | (heads > w.end))
-    own = np.zeros((2, w.end - w.begin), np.int32)
-    own[:, w.kept] = np.where(heads > 0, heads - w.begin, 0), labels
-    own[:, w.kept][:, is_far] = UNSEEN
+    arrays = np.zeros((2, w.end - w.begin), np.int32)
+    arrays[:, w.kept] = np.where(heads > 0, heads - w.begin, 0), labels
+    arrays[:, w.kept][:, is_far] = UNSEEN
     by_token = {
       "word_starts": w.first,
       "word_kept": w.is_kept(),
-      "word_heads": own[0],
-      "word_labels": own[1],
+      "word_heads": arrays[0],
+      "word_labels": arrays[1],
     }
     yield by_token, {"first_word": w.begin}
 

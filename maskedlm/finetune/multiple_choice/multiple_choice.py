@@ -148,10 +148,12 @@ def format_tables(
 ) -> dict[str, str]:
   """Returns places.tsv, gold by predicted index, and perhaps categories.tsv."""
   gold = GOLD.of(examples)
-  found = [prediction["label"] for prediction in predictions]
-  texts = {"places.tsv": confusion_table([*map(str, gold)], [*map(str, found)])}
+  predicted = [prediction["label"] for prediction in predictions]
+  texts = {
+    "places.tsv": confusion_table([*map(str, gold)], [*map(str, predicted)])
+  }
   correct: dict[str, list[bool]] = {}
-  for example, g, p in zip(examples, gold, found, strict=True):
+  for example, g, p in zip(examples, gold, predicted, strict=True):
     correct.setdefault(example.category, []).append(g == p)
   if set(correct) != {""}:
     lines = ["category\texamples\taccuracy"]

@@ -40,10 +40,10 @@ def normalise_answer(text: str) -> str:
 
 def score_v1(predicted: str, gold: Sequence[str]) -> AnswerScore:
   """Scores as SQuAD 1.1 does: two empty answers match exactly, with F1 0."""
-  found = normalise_answer(predicted)
-  texts = [normalise_answer(answer) for answer in gold]
+  answer = normalise_answer(predicted)
+  truths = [normalise_answer(text) for text in gold]
   return AnswerScore(
-    float(found in texts), max(_overlap(found, answer) for answer in texts)
+    float(answer in truths), max(_word_f1(answer, truth) for truth in truths)
   )
 
 
@@ -52,12 +52,12 @@ def score_v2(predicted: str, gold: Sequence[str]) -> AnswerScore:
 
   Gold answers that are empty once normalised are ignored.
   """
-  found = normalise_answer(predicted)
-  texts = [answer for answer in map(normalise_answer, gold) if answer] or [""]
-  exact = float(found in texts)
-  if texts == [""]:
+  answer = normalise_answer(predicted)
+  truths = [truth for truth in map(normalise_answer, gold) if truth] or [""]
+  exact = float(answer in truths)
+  if truths == [""]:
     return AnswerScore(exact, exact)
-  return AnswerScore(exact, max(_overlap(found, answer) for answer in texts))
+  return AnswerScore(exact, max(_word_f1(answer, truth) for truth in truths))
 
 
 def evaluate_v1(
@@ -102,13 +102,13 @@ def best_thresholds(
     threshold is one of null_odds, or 0 if never answering is best.
   """
   odds, gains = _gains(gold, answers, null_odds)
-  found = {}
+  values = {}
   for name in AnswerScore._fields:
     totals = _totals(gold, gains[name])
     best = int(np.argmax(totals))
-    found[f"best_{name}"] = float(totals[best]) / len(gold)
-    found[f"best_{name}_threshold"] = float(odds[best - 1]) if best else 0.0
-  return found
+    values[f"best_{name}"] = float(totals[best]) / len(gold)
+    values[f"best_{name}_threshold"] = float(odds[best - 1]) if best else 0.0
+  return values
 
 
 def calibrate_threshold(
@@ -159,9 +159,9 @@ def format_error_tables(
   }
 
 
-def _overlap(found: str, expected: str) -> float:
+def _word_f1(predicted: str, truth: str) -> float:
   """Returns the F1 of two normalised answers as bags of words."""
-  a, b = found.split(), expected.split()
+  a, b = predicted.split(), truth.split()
   same = sum((collections.Counter(a) & collections.Counter(b)).values())
   if not same:
     return 0.0

@@ -146,9 +146,9 @@ class Reader(NamedTuple):
     # The score of "no answer", at [CLS], depends on the whole row, which [CLS]
     # in a causal encoder hasn't read.
     x = x.at[:, 0].set(sentence_vector(self.heads.cfg, x, batch["segment_ids"]))
-    both = self.heads.apply("span_head", params, x, key=key, train=train)
+    scores = self.heads.apply("span_head", params, x, key=key, train=train)
     allowed = positions_within(batch["context"], x.shape[1]).at[:, 0].set(True)
-    return [jnp.where(allowed, both[..., i], MASKED) for i in range(2)]
+    return [jnp.where(allowed, scores[..., i], MASKED) for i in range(2)]
 
   def loss(self, params: Params, batch: Batch, key: Key, train: bool):
     """Returns the mean of the cross-entropies of the answer's two ends."""
@@ -156,9 +156,9 @@ class Reader(NamedTuple):
     terms, stats = [], {}
     scores = self._scores(params, batch, key, train)
     for name, score in zip(("start", "end"), scores, strict=True):
-      found = loss_and_accuracy(score, batch[name], weights=weights)
-      terms.append(found[0])
-      stats[f"{name}_accuracy"] = found[1]
+      term, accuracy = loss_and_accuracy(score, batch[name], weights=weights)
+      terms.append(term)
+      stats[f"{name}_accuracy"] = accuracy
     (start, weight), (end, _) = terms
     return {"answer": ((start + end) / 2, weight)}, stats
 
@@ -195,16 +195,16 @@ class Reader(NamedTuple):
     threshold = self.options.null_threshold
     if threshold is None:
       threshold = tuned.get("null_threshold", 0.0)
-    each = zip(examples, rows.of_each(len(examples)), strict=True)
+    pairs = zip(examples, rows.of_each(len(examples)), strict=True)
     return [
       _predict_one(
         example,
         self.encode(example.context)[1],
-        {name: outputs[name][own.start : own.stop] for name in outputs},
+        {name: outputs[name][span.start : span.stop] for name in outputs},
         self.options,
         threshold,
       )
-      for example, own in each
+      for example, span in pairs
     ]
 
   def calibrate(
@@ -238,8 +238,8 @@ class Reader(NamedTuple):
 
 def _gold_texts(examples: Sequence[Example]) -> dict[str, list[str]]:
   """Returns {id: gold answers}, for the metrics."""
-  answers = zip(examples, GOLD.of(examples), strict=True)
-  return {x.id: [answer.text for answer in found] for x, found in answers}
+  pairs = zip(examples, GOLD.of(examples), strict=True)
+  return {x.id: [answer.text for answer in answers] for x, answers in pairs}
 
 
 def _question_room(options: Options, length: int, *, specials: int) -> int:
@@ -269,16 +269,16 @@ def _predict_one(
   odds = null - (best[0]["score"] if best else MASKED)
   if options.allow_impossible or not best:
     best.append({"answer": "", "start": None, "end": None, "score": null})
-    best.sort(key=lambda found: -found["score"])
-  shares = np.exp([found["score"] - best[0]["score"] for found in best])
+    best.sort(key=lambda answer: -answer["score"])
+  shares = np.exp([answer["score"] - best[0]["score"] for answer in best])
   shares /= shares.sum()
   best = [
-    {**found, "score": share}
-    for found, share in zip(best, shares.tolist(), strict=True)
+    {**answer, "score": share}
+    for answer, share in zip(best, shares.tolist(), strict=True)
   ]
   is_null = options.allow_impossible and odds > threshold
   chosen = next(
-    (found for found in best if (found["answer"] == "") == is_null), best[0]
+    (answer for answer in best if (answer["answer"] == "") == is_null), best[0]
   )
   prediction = {"id": example.id, "question": example.question, **chosen}
   if options.allow_impossible:

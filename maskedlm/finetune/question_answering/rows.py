@@ -175,17 +175,18 @@ def answer_windows(
   This holds for answers of at most `longest` tokens, if a window can hold them.
   """
   sizes = np.ones(count, np.int64)
-  used = _stride(capacity, stride, longest)
-  found = windows.cut_windows(sizes, capacity, stride=used)
+  text_windows = windows.cut_windows(
+    sizes, capacity, stride=_stride(capacity, stride, longest)
+  )
   bounds = [
     # From here on, an answer may extend beyond the window.
     max(min(window.keep_end, window.end - longest + 1), after.begin)
-    for window, after in itertools.pairwise(found)
+    for window, after in itertools.pairwise(text_windows)
   ]
   return [
     window._replace(keep_begin=begin, keep_end=end)
     for window, begin, end in zip(
-      found, [0, *bounds], [*bounds, count], strict=True
+      text_windows, [0, *bounds], [*bounds, count], strict=True
     )
   ]
 

@@ -72,8 +72,8 @@ def parse_line(line: str) -> Example:
   where = f"input {line[:40]!r}"
   if not tables.is_object(line):
     return Example(*relation_files.parse_entity_tags(line, where=where))
-  found = objects.parse_object(line, where)
-  return relation_files.of_object(found, where)
+  value = objects.parse_object(line, where)
+  return relation_files.of_object(value, where)
 
 
 def describe_labels(
@@ -111,13 +111,13 @@ def _check_other(relations: Sequence[str], other: str) -> None:
   )
 
 
-def _of_cls(cfg: EncoderConfig, hidden: Array, batch: Batch):
+def _cls_vectors(cfg: EncoderConfig, hidden: Array, batch: Batch):
   return sentence_vector(cfg, hidden, batch["segment_ids"])
 
 
-def _of_spans(cfg: EncoderConfig, hidden: Array, batch: Batch):
+def _span_and_cls_vectors(cfg: EncoderConfig, hidden: Array, batch: Batch):
   means = _flat(span_means(hidden, batch["spans"]))
-  return jnp.concatenate([means, _of_cls(cfg, hidden, batch)], axis=-1)
+  return jnp.concatenate([means, _cls_vectors(cfg, hidden, batch)], axis=-1)
 
 
 def _flat(x):
@@ -135,11 +135,11 @@ class Pair(NamedTuple):
 
 
 PAIRS = {
-  "markers": Pair(True, _of_cls, 1),
+  "markers": Pair(True, _cls_vectors, 1),
   "markers_start": Pair(
     True, lambda cfg, x, batch: _flat(gather_positions(x, batch["starts"])), 2
   ),
-  "spans": Pair(False, _of_spans, 3),
+  "spans": Pair(False, _span_and_cls_vectors, 3),
 }
 
 
@@ -153,7 +153,7 @@ def make_application(setup: Setup, options: Options) -> Application:
   tokenizer, cfg, label_info, length = setup
   pair, labels = PAIRS[options.pair], tuple(label_info["labels"])
   markers = make_markers(tokenizer) if pair.marked else ()
-  least = 4 + sum(len(ids) for both in markers for ids in both)
+  least = 4 + sum(len(ids) for marker in markers for ids in marker)
   if length < least:
     raise ConfigError(
       f"data.length={length} has no room for two entities and their markers; "
@@ -236,20 +236,20 @@ def format_tables(
   relations.tsv has the direction-aware counts of each relation and of Other.
   """
   gold = GOLD.of(examples)
-  found = [p["relation"] for p in predictions]
+  predicted = [p["relation"] for p in predictions]
   ids = [example.id for example in examples]
   return {
-    "relations.tsv": semeval.format_report(gold, found),
-    "confusion.tsv": confusion_table(gold, found),
+    "relations.tsv": semeval.format_report(gold, predicted),
+    "confusion.tsv": confusion_table(gold, predicted),
     "answer_key.txt": semeval.format_answers(ids, gold),
-    "proposed_answers.txt": semeval.format_answers(ids, found),
+    "proposed_answers.txt": semeval.format_answers(ids, predicted),
   }
 
 
 def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
   """Returns the official scorer's input: lines of `id<TAB>relation`."""
-  ids, found = ([p[name] for p in predictions] for name in ("id", "relation"))
-  return {"proposed_answers.txt": semeval.format_answers(ids, found)}
+  ids, labels = ([p[name] for p in predictions] for name in ("id", "relation"))
+  return {"proposed_answers.txt": semeval.format_answers(ids, labels)}
 
 
 def make_task(options: Options) -> FinetuneTask:

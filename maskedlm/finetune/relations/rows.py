@@ -177,7 +177,7 @@ def make_rows(
     last token of each; labels [n], UNSEEN for a relation that is not among
     `labels`, which Rows.notes reports.
   """
-  capacity = length - 2 - sum(len(ids) for both in markers for ids in both)
+  capacity = length - 2 - sum(len(ids) for marker in markers for ids in marker)
   marked, cut = [], []
   for example in examples:
     piece = tokenize_around(

@@ -64,9 +64,9 @@ def evaluate_relations(
   """
   counts = count_relations(gold, predicted, other=other)
   undirected = count_relations(gold, predicted, other=other, directed=False)
-  each = [c.scores() for c in counts.values()]
+  scores = [c.scores() for c in counts.values()]
   return {
-    **{n: _mean([x[n] for x in each]) for n in ("f1", "precision", "recall")},
+    **{n: _mean([x[n] for x in scores]) for n in ("f1", "precision", "recall")},
     "micro_f1": entity_metrics.sum_counts(counts).f1,
     "undirected_f1": _mean([c.f1 for c in undirected.values()]),
     "accuracy": _mean([g == p for g, p in zip(gold, predicted, strict=True)]),

@@ -130,7 +130,7 @@ def make_rows(
 ) -> Rows:
   """Returns a row of C pairs for each example (multi_sequence.py).
 
-  Rows.values has counts [n]: how many of them are there. The rest is empty.
+  Rows.values has counts [n], the passages of each; the other pairs are empty.
   """
   counts = [len(example.passages) for example in examples]
   texts = [*{x: 0 for e in examples for x in (e.query, *e.passages, "")}]
@@ -161,8 +161,8 @@ def decode(
     scores = outputs["scores"][i][: len(example.passages)]
     rank = int(np.sum(scores >= scores[0])) if _is_ranked(example) else None
     best = int(np.argmax(scores))
-    found = {"passage": example.passages[best], "score": float(scores[best])}
-    predictions.append({"rank": rank, **found, "scores": scores.tolist()})
+    chosen = {"passage": example.passages[best], "score": float(scores[best])}
+    predictions.append({"rank": rank, **chosen, "scores": scores.tolist()})
   return predictions
 
 

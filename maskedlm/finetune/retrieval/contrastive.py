@@ -50,7 +50,7 @@ def loss_and_metrics(
     batch: query_ids [B], passage_ids [B, K], example_weights [B].
     temperature, hardness, symmetric: see above.
     widths: some below D; D itself always counts.
-    scale: the lengths of vectors [..., D], of products in place of cosines.
+    scale: vectors [..., D] -> those whose products are compared.
   """
   terms, metrics = {}, {}
 

@@ -41,8 +41,8 @@ def check_scores(examples: Sequence[Example], kind: str) -> None:
 def with_scores(rows: Rows, examples: Sequence[Example]) -> Rows:
   """Returns rows with the value scores [n, K], NaN where there are none."""
   scores = np.full(rows.values["passage_ids"].shape, np.nan, np.float32)
-  for own, example in zip(scores, examples, strict=True):
-    own[: len(example.scores)] = example.scores
+  for row, example in zip(scores, examples, strict=True):
+    row[: len(example.scores)] = example.scores
   return rows._replace(values={**rows.values, "scores": scores})
 
 
@@ -72,8 +72,8 @@ def loss_and_metrics(
       error = (s[:, :1] - s[:, 1:]) - (t[:, :1] - t[:, 1:])
       value, counts = error**2, weights[:, None] * is_there[:, 1:]
     else:
-      there = (jnp.where(is_there, v, -1e9) for v in (s, t))
-      value, counts = losses.divergence(*there), weights
+      student, teacher = (jnp.where(is_there, v, -1e9) for v in (s, t))
+      value, counts = losses.divergence(student, teacher), weights
     name = f"{kind}_{d}" if d in widths else kind
     terms[name] = losses.weighted_sum(temperature**2 * value, counts)
     is_first = jnp.all(~is_there | (s <= s[:, :1]), axis=1)

@@ -123,8 +123,8 @@ def sentence_pooling(options: Options) -> dict[str, Any]:
   # Names used by encode_query and encode_document in sentence-transformers.
   prompts = {"query": options.query_prefix, "document": options.passage_prefix}
   prompts = {name: text for name, text in prompts.items() if text}
-  own = {"pool": options.pool, "normalize": True, "truncate_dim": 0}
-  return {**own, "prompts": prompts}
+  pooling = {"pool": options.pool, "normalize": True, "truncate_dim": 0}
+  return {**pooling, "prompts": prompts}
 
 
 def make_application(setup: Setup, options: Options) -> Application:
@@ -152,20 +152,28 @@ def make_application(setup: Setup, options: Options) -> Application:
     return distilled.with_scores(rows, examples) if is_distilled else rows
 
   widths = checked_widths(options.widths, cfg.width)
-  how: dict[str, Any] = {"temperature": options.temperature, "widths": widths}
+  loss_options: dict[str, Any] = {
+    "temperature": options.temperature,
+    "widths": widths,
+  }
   if options.loss == "contrastive":
-    how |= {"hardness": options.hardness, "symmetric": options.symmetric}
-    loss_of_vectors = functools.partial(contrastive.loss_and_metrics, **how)
+    loss_options |= {
+      "hardness": options.hardness,
+      "symmetric": options.symmetric,
+    }
+    loss_of_vectors = functools.partial(
+      contrastive.loss_and_metrics, **loss_options
+    )
   else:
-    how |= {"teacher_temperature": options.teacher_temperature}
+    loss_options |= {"teacher_temperature": options.teacher_temperature}
     of_kind = functools.partial(distilled.loss_and_metrics, options.loss)
-    loss_of_vectors = functools.partial(of_kind, **how)
+    loss_of_vectors = functools.partial(of_kind, **loss_options)
 
   def outputs(params: Params, batch: Batch, every=ensemble.alone):
-    found = every(contrastive.normalise(vectors(params, batch, None, False)))
+    members = every(contrastive.normalise(vectors(params, batch, None, False)))
     # Their cosines are the means of the members' cosines.
-    joined = ensemble.side_by_side(found)
-    return {"vectors": joined / math.sqrt(len(found))}
+    joined = ensemble.side_by_side(members)
+    return {"vectors": joined / math.sqrt(len(members))}
 
   return Application(
     make_rows=rows_of,
@@ -209,12 +217,12 @@ def rank_rows(
   queries, places = x[at], at[:, None] + np.arange(1, K + 1)
   products = (x[np.repeat(at, K)] * x[places.ravel()]).sum(axis=1)
   pairs = zip(examples, products.reshape(-1, K), strict=True)
-  own = [row[: len(example.passages)] for example, row in pairs]
+  own_cosines = [row[: len(example.passages)] for example, row in pairs]
   if not all(example.is_gold for example in examples):
-    pairs = zip(examples, own, strict=True)
+    pairs = zip(examples, own_cosines, strict=True)
     return [_prediction(example.passages, x, x) for example, x in pairs]
-  found, first = np.unique(ids, return_index=True)
-  n, k = np.divmod(first[found != NONE], K)  # Each passage once.
+  unique_ids, first = np.unique(ids, return_index=True)
+  n, k = np.divmod(first[unique_ids != NONE], K)  # Each passage once.
   pool = x[places[n, k]]
   texts = [examples[i].passages[j] for i, j in zip(n, k, strict=True)]
   predictions = []
@@ -228,15 +236,17 @@ def rank_rows(
       right = ids[query_ids == query_ids[i], 0]
       wrong = np.delete(cosines, right)
       rank = 1 + int(np.sum(wrong >= cosines[ids[i, 0]]))
-      predictions.append({"rank": rank, **_prediction(texts, cosines, own[i])})
+      predictions.append(
+        {"rank": rank, **_prediction(texts, cosines, own_cosines[i])}
+      )
   return predictions
 
 
-def _prediction(texts: Sequence[str], cosines, own) -> Prediction:
+def _prediction(texts: Sequence[str], cosines, own_cosines) -> Prediction:
   """Returns the best text by cosines [n], its cosine, and the example's own."""
   best = int(np.argmax(cosines))
-  found = {"passage": texts[best], "cosine": float(cosines[best])}
-  return {**found, "cosines": own.tolist()}
+  chosen = {"passage": texts[best], "cosine": float(cosines[best])}
+  return {**chosen, "cosines": own_cosines.tolist()}
 
 
 def format_prediction(prediction: Prediction) -> str:

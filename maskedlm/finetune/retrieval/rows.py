@@ -41,11 +41,16 @@ def make_rows(
   query_ids = [queries.setdefault(e.query, len(queries) - 1) for e in examples]
   copies = {e.query for e in examples if e.query == e.passages[0]}
 
-  def encode(prefix: str, texts: Sequence[str], part=()) -> list[PairRow]:
-    made = tokenizer.encode_batch([prefix + text for text in texts])
+  def encode(prefix: str, texts: Sequence[str], shortened=()) -> list[PairRow]:
+    encoded = tokenizer.encode_batch([prefix + text for text in texts])
     return [
-      pair_row(tokenizer, _keep(x, delete) if text in part else x, None, length)
-      for text, x in zip(texts, made, strict=True)
+      pair_row(
+        tokenizer,
+        _delete_tokens(x, delete) if text in shortened else x,
+        None,
+        length,
+      )
+      for text, x in zip(texts, encoded, strict=True)
     ]
 
   # Each text once; the empty text is the last, at index NONE.
@@ -73,8 +78,8 @@ def make_rows(
   )._replace(texts=[frozenset({e.query, *e.passages} - {""}) for e in examples])
 
 
-def _keep(ids, delete: float):
-  """Returns tokens [n] without a share, chosen by a hash of all of them."""
+def _delete_tokens(ids, delete: float):
+  """Returns tokens [n] without the share `delete`, chosen by a hash of them."""
   chance = hashing.uniform(zlib.crc32(ids.tobytes()), np.arange(len(ids)))
   kept = (chance >= delete) | (chance == chance.max(initial=0))
   return ids[kept]

@@ -128,15 +128,15 @@ def make_application(setup: Setup, options: Options) -> Application:
 
 def score(examples, predictions) -> dict[str, float]:
   """Returns Spearman's correlation of the cosines with the grades."""
-  found = [p["cosine"] for p in predictions]
+  cosines = [p["cosine"] for p in predictions]
   gold = GOLD.of(examples)
-  return {"spearman": label_metrics.evaluate_scores(gold, found)["spearman"]}
+  return {"spearman": label_metrics.evaluate_scores(gold, cosines)["spearman"]}
 
 
 def format_tables(examples, predictions) -> dict[str, str]:
   """Returns cosines.tsv: the grade and the cosine of each pair."""
-  found, gold = [p["cosine"] for p in predictions], GOLD.of(examples)
-  return {"cosines.tsv": label_metrics.score_table(gold, found, "cosine")}
+  cosines, gold = [p["cosine"] for p in predictions], GOLD.of(examples)
+  return {"cosines.tsv": label_metrics.score_table(gold, cosines, "cosine")}
 
 
 def make_task(options: Options) -> FinetuneTask:
@@ -147,7 +147,7 @@ def make_task(options: Options) -> FinetuneTask:
     regression=True,
     header=options.header,
   )
-  own = retrieval.Options(pool=options.pool)
+  pooling = retrieval.sentence_pooling(retrieval.Options(pool=options.pool))
   return FinetuneTask(
     name="similarity",
     options=options,
@@ -157,6 +157,6 @@ def make_task(options: Options) -> FinetuneTask:
     make_application=functools.partial(make_application, options=options),
     format_prediction=lambda prediction: f"{prediction['cosine']:.3f}",
     format_tables=format_tables,
-    sentence_pooling=retrieval.sentence_pooling(own),
+    sentence_pooling=pooling,
     demo_lines=("She wrote it.\tThe author was a woman.",),
   )

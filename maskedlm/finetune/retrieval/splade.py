@@ -40,7 +40,7 @@ TERMS = 512  # The largest weights of a text, which the development set keeps.
 
 @dataclasses.dataclass(frozen=True)
 class Options(ranked_passages.Passages):
-  """config.task: the columns of the files, and how sparse vectors become."""
+  """config.task: the files' columns, and how sparse the vectors become."""
 
   query_prefix: str = copy_option(retrieval.Options, "query_prefix")
   passage_prefix: str = copy_option(retrieval.Options, "passage_prefix")
@@ -51,9 +51,9 @@ class Options(ranked_passages.Passages):
   passage_flops: float = task_option(3e-5, "Weight of F of passages.", low=0)
 
   def of_retrieval(self) -> retrieval.Options:
-    """Returns those that retrieval has, too."""
-    own = {n: x for n, x in vars(self).items() if not n.endswith("_flops")}
-    return retrieval.Options(**own)
+    """Returns the options that retrieval has, too."""
+    shared = {n: x for n, x in vars(self).items() if not n.endswith("_flops")}
+    return retrieval.Options(**shared)
 
 
 def make_application(setup: Setup, options: Options) -> Application:
@@ -76,23 +76,24 @@ def make_application(setup: Setup, options: Options) -> Application:
     return jnp.log1p(largest).reshape(B, C, -1)
 
   def loss_of_vectors(x, batch: Batch):
-    how = {"temperature": options.temperature, "scale": lambda x: x}
-    terms, metrics = contrastive.loss_and_metrics(x, batch, **how)
+    terms, metrics = contrastive.loss_and_metrics(
+      x, batch, temperature=options.temperature, scale=lambda x: x
+    )
     # Few words are no aim where nothing is compared.
     learns = jnp.sum(terms["retrieval"][1]) > 0
     rows = batch["example_weights"] * learns
     ramp = batch.get("ramp", jnp.ones_like(rows)) ** 2
-    for name, weight, of, ids in (
+    for name, weight, w, ids in (
       ("query", options.query_flops, x[:, :1], batch["query_ids"][:, None]),
       ("passage", options.passage_flops, x[:, 1:], batch["passage_ids"]),
     ):
-      there = (ids != contrastive.NONE) * rows[:, None]
-      mean = jnp.einsum("BKV,BK->V", of, there) / jnp.maximum(there.sum(), 1)
+      counts = (ids != contrastive.NONE) * rows[:, None]
+      mean = jnp.einsum("BKV,BK->V", w, counts) / jnp.maximum(counts.sum(), 1)
       flops = weight * ramp * jnp.sum(mean**2)
       terms[f"{name}_flops"] = losses.weighted_sum(flops, rows)
-      words = jnp.sum(of > 0, axis=-1)
-      metrics[f"{name}_words"] = losses.weighted_sum(words, there)
-      metrics[f"{name}_empty"] = losses.weighted_sum(words == 0, there)
+      words = jnp.sum(w > 0, axis=-1)
+      metrics[f"{name}_words"] = losses.weighted_sum(words, counts)
+      metrics[f"{name}_empty"] = losses.weighted_sum(words == 0, counts)
     return terms, metrics
 
   def outputs(params: Params, batch: Batch, every=ensemble.alone):
@@ -110,11 +111,11 @@ def make_application(setup: Setup, options: Options) -> Application:
       shape=(len(starts) - 1, cfg.padded_vocab_size),
     )
     x.eliminate_zeros()
-    there = rows.values["passage_ids"] != contrastive.NONE
-    if empty := np.sum((weights[:, 1:].max(axis=-1) <= 0) & there):
+    is_passage = rows.values["passage_ids"] != contrastive.NONE
+    if empty := np.sum((weights[:, 1:].max(axis=-1) <= 0) & is_passage):
       log(
-        f"{counted(int(empty), 'passage')} of {int(there.sum()):,} without any "
-        "word: their scores are 0; lower task.passage_flops, or "
+        f"{counted(int(empty), 'passage')} of {int(is_passage.sum()):,} "
+        "without any word: their scores are 0; lower task.passage_flops, or "
         "optimizer.learning_rate"
       )
     return retrieval.rank_rows(examples, rows, x)
@@ -144,10 +145,10 @@ def initial_heads(pretrained: Params) -> Params:
 
 def make_task(options: Options) -> FinetuneTask:
   base = retrieval.make_task(options.of_retrieval())
-  own = {"pool": "splade", "normalize": False}
+  pooling = {"pool": "splade", "normalize": False}
   return base._replace(
     name="splade",
     options=options,
     make_application=lambda setup: make_application(setup, options),
-    sentence_pooling={**base.sentence_pooling, **own},
+    sentence_pooling={**base.sentence_pooling, **pooling},
   )

@@ -37,18 +37,18 @@ class Argument(NamedTuple):
 
 def join_parts(predicate: Predicate) -> list[Argument]:
   """Returns the arguments of a predicate, V too, with C-X joined to X."""
-  found: list[Argument] = []
+  arguments: list[Argument] = []
   last: dict[str, int] = {}  # Label -> its last argument.
   for label, begin, end in with_verb(predicate):
     head = label.removeprefix("C-")
     if label != head and head in last:
       place = last[head]
-      parts = (*found[place].parts, (begin, end))
-      found[place] = Argument(head, parts)
+      parts = (*arguments[place].parts, (begin, end))
+      arguments[place] = Argument(head, parts)
     else:
-      last[head] = len(found)
-      found.append(Argument(head, ((begin, end),)))
-  return found
+      last[head] = len(arguments)
+      arguments.append(Argument(head, ((begin, end),)))
+  return arguments
 
 
 def count_arguments(

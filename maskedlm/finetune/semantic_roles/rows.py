@@ -80,8 +80,8 @@ def make_rows(
     is_predicate = np.zeros(w.end - w.begin, np.int32)
     is_predicate[[p.index - w.begin for p in kept]] = 1
     for begin in range(0, max(len(kept), 1), PER_ROW):
-      some = kept[begin : begin + PER_ROW]
-      by_token, by_row = _slots(w, some, len(examples[index].words), ids)
+      group = kept[begin : begin + PER_ROW]
+      by_token, by_row = _slots(w, group, len(examples[index].words), ids)
       by_token |= {
         "word_starts": w.first,
         "is_predicate": is_predicate,

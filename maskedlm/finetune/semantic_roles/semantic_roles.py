@@ -71,13 +71,13 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, list[str]]:
       f"{where}: no predicate in the whole file; expected some to learn, with "
       "their arguments."
     )
-  found = {arg.type for p in predicates for arg in p.args}
-  if found <= {VERB, f"C-{VERB}"}:
+  names = {arg.type for p in predicates for arg in p.args}
+  if names <= {VERB, f"C-{VERB}"}:
     raise DataError(
       f"{where}: no argument of any of the {len(predicates):,} predicates; "
       "expected some to learn."
     )
-  return {"labels": bio.all_tags({VERB, *found}, "bio")}
+  return {"labels": bio.all_tags({VERB, *names}, "bio")}
 
 
 def make_application(setup: Setup, options: Options) -> Application:
@@ -107,7 +107,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     outputs=labeller.outputs,
     decode=labeller.decode,
     score=lambda examples, predictions: metrics.evaluate_roles(
-      *_three(examples, predictions)
+      *_gold_given_found(examples, predictions)
     ),
     best="srl_f1",
     has_label=has_label,
@@ -217,7 +217,7 @@ class RoleLabeller(NamedTuple):
     return by_example(self._predict)(examples, rows, outputs, tuned)
 
   def _predict(self, example: Example, rows: Sequence[Row]) -> Prediction:
-    found = {}  # Index -> (predicate, its logit).
+    predicates = {}  # Index -> (predicate, its logit).
     for row in rows:
       first = int(row["first_word"])
       count = int(np.sum(row["word_starts"] > 0))
@@ -225,8 +225,10 @@ class RoleLabeller(NamedTuple):
         index = first + int(row["slots"][slot])
         tags = [self.labels[t] for t in row["tags"][slot, :count]]
         predicate = text.read_tags(index, tags, first)
-        found[index] = predicate, float(row["finds"][slot])
-    return text.role_prediction(example, [found[i] for i in sorted(found)])
+        predicates[index] = predicate, float(row["finds"][slot])
+    return text.role_prediction(
+      example, [predicates[i] for i in sorted(predicates)]
+    )
 
   def require_labels(self, examples: Sequence[Example]) -> None:
     """Raises DataError if arguments are unknown, or the model knows no role."""
@@ -238,7 +240,7 @@ def format_tables(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, str]:
   """Returns report.txt by label, and the two files for srl-eval.pl."""
-  gold, given, found = _three(examples, predictions)
+  gold, given, found = _gold_given_found(examples, predictions)
   words = [example.words for example in examples]
   return {
     "report.txt": metrics.format_report(gold, given, found),
@@ -262,10 +264,10 @@ def _with_known_args(examples: Sequence[Example]) -> list[Example]:
   return [x if has_label(x) else x._replace(predicates=None) for x in examples]
 
 
-def _three(
+def _gold_given_found(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> tuple[metrics.Sentences, metrics.Sentences, metrics.Sentences]:
-  """Returns the gold predicates, the same as predicted, and the found ones."""
+  """Returns the gold predicates, those as predicted, and the model's own."""
   return (
     GOLD.of(_with_known_args(examples)),
     [text.predicted(p["predicates"]) for p in predictions],

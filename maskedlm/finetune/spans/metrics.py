@@ -97,7 +97,7 @@ def format_report(gold: Spans, predicted: Spans) -> str:
 
 
 def _by_width(spans: Spans) -> list[list[tuple[str, Entity]]]:
-  """Returns the spans with the range of their widths as what they count as."""
+  """Returns each span with the range of its width, by which it is counted."""
   bounds = ((1, "1"), (2, "2"), (4, "3-4"), (8, "5-8"), (1 << 30, "9-"))
 
   def name(span: Entity) -> str:

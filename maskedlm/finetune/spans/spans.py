@@ -130,14 +130,14 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, list[str]]:
     raise DataError(
       f"{where}: the words have no tags; expected a column of BIO to learn."
     )
-  found = {span.type for example in examples for span in example.spans or ()}
-  if not found:
+  types = {span.type for example in examples for span in example.spans or ()}
+  if not types:
     raise DataError(
       f"{where}: no span in {counted(len(examples), 'sentence')}, all tags "
       "are O. Is it "
       "the right column? --config.task.tag_column."
     )
-  return {"labels": ["NULL", *sorted(found)]}
+  return {"labels": ["NULL", *sorted(types)]}
 
 
 def make_application(setup: Setup, options: Options) -> Application:
@@ -220,9 +220,9 @@ class SpanLabeller(NamedTuple):
     """Returns each sentence's compatible spans, before the threshold."""
     select = without_crossings if self.options.nested else without_overlaps
 
-    def choose(example: Example, own: Sequence[Row]) -> list[Candidate]:
-      found = (row_candidates(row, self.labels) for row in own)
-      return select(chain.from_iterable(found))
+    def choose(example: Example, its_rows: Sequence[Row]) -> list[Candidate]:
+      candidates = (row_candidates(row, self.labels) for row in its_rows)
+      return select(chain.from_iterable(candidates))
 
     return by_example(choose)(examples, rows, outputs, {})
 

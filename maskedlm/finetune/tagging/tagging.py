@@ -121,22 +121,22 @@ def describe_labels(
   Raises:
     DataError: there are no tags, or all are the same.
   """
-  found = {tag for example in examples for tag in example.tags or ()}
+  names = {tag for example in examples for tag in example.tags or ()}
   where = file_of(examples)
-  if not found:
+  if not names:
     raise DataError(
       f"{where}: the words have no tags; expected a column of tags to learn."
     )
-  if len(found) == 1:
+  if len(names) == 1:
     raise DataError(
-      f"{where}: every word has the tag {found.pop()!r}; expected at least two "
+      f"{where}: every word has the tag {names.pop()!r}; expected at least two "
       "different tags. Is it the right column? --config.task.tag_column, "
       "--config.task.conllu_tag."
     )
   if options.task == "pos":
-    return {"labels": sorted(found)}
+    return {"labels": sorted(names)}
   types = {
-    type_ for prefix, type_ in map(bio.split_tag, found) if prefix != "O"
+    type_ for prefix, type_ in map(bio.split_tag, names) if prefix != "O"
   }
   return {"labels": bio.all_tags(types, options.scheme)}
 
@@ -160,7 +160,7 @@ def make_tagger(setup: Setup, options: Options, head: Head) -> Application:
     head: gives the scores of the T tags of each token.
   """
   labels = tuple(setup.label_info["labels"])
-  meaning = _meaning(labels, options)
+  meaning = _read_meanings(labels, options)
   legal = crf.zero_transitions(len(labels))
   if options.decode == "crf" and options.task == "ner":
     legal = crf.legal_transitions(
@@ -240,18 +240,18 @@ class Tagger(NamedTuple):
 
   def predict(self, example: Example, rows: Sequence[Row]) -> Prediction:
     """Returns the prediction for a sentence, as tag_prediction makes it."""
-    found, probabilities = [], []
+    decoded, probabilities = [], []
     for row in rows:
       count = int(np.sum(row["word_starts"] > 0))
-      found += [self.meaning.tags[t] for t in row["tags"][:count]]
+      decoded += [self.meaning.tags[t] for t in row["tags"][:count]]
       probabilities += row["probabilities"][:count].tolist()
     has_entities = self.options.task == "ner"
     # A CRF's tags are legal within a window, but maybe not where two windows
     # meet.
     if self.meaning.is_iob1 or (self.is_crf and has_entities):
-      found = bio.repair_tags(found, self.options.scheme)
+      decoded = bio.repair_tags(decoded, self.options.scheme)
     return tag_prediction(
-      example, found, probabilities, has_entities=has_entities
+      example, decoded, probabilities, has_entities=has_entities
     )
 
   def score(
@@ -277,7 +277,7 @@ def tag_prediction(
   """Returns the prediction for a sentence, JSON-able.
 
   Args:
-    found, probabilities: tags and theirs, one per word, as decoded.
+    found, probabilities: the decoded tags and their probabilities, by word.
     has_entities: whether the tags are entity tags.
 
   Returns:
@@ -315,7 +315,7 @@ def format_prediction(prediction: Prediction) -> str:
   return format_entities(prediction)
 
 
-def _meaning(
+def _read_meanings(
   labels: Sequence[str], options: Options
 ) -> label_scheme.LabelMeanings:
   """Returns the tags that labels mean; for entities, see label_scheme.py."""
