@@ -140,7 +140,7 @@ class Linker(NamedTuple):
     return {"chains": head.with_few_mentions(params["chains"])}
 
   def _keep(self, params: Params, batch: Batch, key, train: bool, every):
-    """Returns the kept spans, s_m of all spans, and d of kinds of distances."""
+    """Returns the kept spans, and the scores of all spans and of distances."""
     module, _ = self.heads.modules["chains"]
     sequences = flatten_sequences(batch)
     kept, scores = head.keep_spans(
