@@ -51,7 +51,7 @@ def find_collectives(
   Raises:
     ValueError: a group is along a part of an axis.
   """
-  found, chained = [], set()
+  collectives, chained = [], set()
   for visit in hlo.walk(program, into_fusions=True):
     x = visit.instruction
     op = x.opcode.removesuffix("-start")
@@ -74,7 +74,7 @@ def find_collectives(
     is_async = visit.is_async or starts or bool(chain)
     if '"is_sync":true' in x.attributes:  # XLA:GPU gives these a start, too.
       is_async = False
-    found.append(
+    collectives.append(
       Collective(
         op,
         axis_of(group, mesh),
@@ -86,7 +86,7 @@ def find_collectives(
         x.name,
       )
     )
-  return [c for c in found if c.axis]
+  return [c for c in collectives if c.axis]
 
 
 def _results(start: hlo.Instruction) -> tuple[hlo.Shape, ...]:
@@ -110,10 +110,10 @@ def first_group(attributes: str, num_devices: int) -> tuple[int, ...]:
   """
   if pairs := re.search(r"source_target_pairs=\{(.*?)\}\}", attributes):
     return _chain(re.findall(r"\{(\d+),(\d+)", pairs[1]))
-  found = re.search(r"replica_groups=(.*)", attributes)
-  if not found:
+  groups = re.search(r"replica_groups=(.*)", attributes)
+  if not groups:
     return tuple(range(num_devices))
-  text = found[1]
+  text = groups[1]
   named = re.match(r"mesh\[(.*?)\](?:, device_ids=\((\S*)\))? \{(.*?)\}", text)
   if named:
     axes = re.findall(r"'(\w+)'=(\d+)", named[1])
@@ -135,9 +135,9 @@ def first_group(attributes: str, num_devices: int) -> tuple[int, ...]:
 
 def _order(text: str, num_devices: int) -> np.ndarray:
   """Returns device numbers in the order of "[2,4]T(1,0)" or "0,4,1,5"."""
-  if found := re.match(r"\[([\d,]+)\](?:T\(([\d,]+)\))?", text):
-    ids = np.arange(num_devices).reshape(_integers(found[1]))
-    return ids.transpose(_integers(found[2]) if found[2] else None).ravel()
+  if match := re.match(r"\[([\d,]+)\](?:T\(([\d,]+)\))?", text):
+    ids = np.arange(num_devices).reshape(_integers(match[1]))
+    return ids.transpose(_integers(match[2]) if match[2] else None).ravel()
   return np.array(_integers(text)) if text else np.arange(num_devices)
 
 

@@ -113,7 +113,7 @@ def tpu_devices(topology: Topology) -> list[Any]:
   layout = topology.chip.layout
   options = {"chip_config_name": layout} if layout else {}
   try:
-    found = topologies.get_topology_desc(
+    description = topologies.get_topology_desc(
       platform="tpu", topology_name=topology.name, **options
     )
   except jax.errors.JaxRuntimeError as error:
@@ -121,11 +121,11 @@ def tpu_devices(topology: Topology) -> list[Any]:
       f"--topology={topology.name}: libtpu can't compile for it: "
       f"{str(error).splitlines()[0]}"
     ) from None
-  return list(found.devices)
+  return list(description.devices)
 
 
 def make_step(config: PretrainConfig, devices) -> Step:
-  """Returns the step of a config, that of a phase.
+  """Returns the train step of a config, which is that of a phase.
 
   Raises:
     ConfigError: the mesh doesn't fit the devices, or the batch the mesh.
@@ -154,10 +154,10 @@ def held_bytes(step: Step, mesh) -> tuple[int, int, int]:
   state = step.program.state
   fixed = memory.bytes_per_device(state.fixed, mesh)  # A teacher's.
   parameters = memory.bytes_per_device(state.params, mesh) + fixed
-  whole = memory.bytes_per_device(state, mesh)
+  total = memory.bytes_per_device(state, mesh)
   parts = mesh.shape["data"] * mesh.shape["fsdp"]
   batch = sum(x.size * x.dtype.itemsize for x in step.batch.values()) // parts
-  return parameters, whole - parameters, batch
+  return parameters, total - parameters, batch
 
 
 def compile_step(step: Step, topology: Topology) -> Compiled | TooLarge:
@@ -176,14 +176,14 @@ def compile_step(step: Step, topology: Topology) -> Compiled | TooLarge:
       warnings.filterwarnings("ignore", "Error reading persistent compilation")
       compiled = lowered.compile(compiler_options=options)
   except RuntimeError as error:  # JAX's own (cuDNN is missing), or XLA's.
-    found = parse_out_of_memory(str(error))
-    if found is None:
+    too_large = parse_out_of_memory(str(error))
+    if too_large is None:
       kind = step.mesh.devices.flat[0].device_kind
       raise ConfigError(
         f"compiling this step for {kind} failed: "
         f"{str(error).splitlines()[0][:200]} {_REMEDY[topology.is_tpu]}"
       ) from None
-    return found
+    return too_large
   analysis = compiled.memory_analysis()
   program = analysis.generated_code_size_in_bytes
   used = step_memory.used_bytes(analysis, topology.is_tpu)
@@ -213,9 +213,9 @@ def parse_out_of_memory(message: str) -> TooLarge | None:
   """Returns the sizes in an out-of-memory error, or None for other errors."""
   unit = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
   for pattern in _OUT_OF_MEMORY:
-    if found := re.search(pattern, message):
+    if match := re.search(pattern, message):
       needed, limit = (
-        int(float(found[i]) * unit[found[i + 1]]) for i in (1, 3)
+        int(float(match[i]) * unit[match[i + 1]]) for i in (1, 3)
       )
       return TooLarge(needed, limit)
   return None

@@ -23,11 +23,11 @@ def estimate_pieces(step: Step, mesh, rows: int, platform: str) -> Pieces:
   several microbatches also the sum of their gradients.
   """
   parameters, optimizer, batch = held_bytes(step, mesh)
-  kept = memory.activation_bytes(
+  activations = memory.activation_bytes(
     step.config, rows, step.config.data.length, platform=platform
   )
   gradients = 2 if step.config.train.accumulate > 1 else 1
-  temporaries = kept + gradients * parameters
+  temporaries = activations + gradients * parameters
   peak = parameters + optimizer + batch + temporaries
   return Pieces(parameters, optimizer, batch, temporaries, 0, peak)
 
@@ -62,27 +62,29 @@ def estimate_collectives(
   N = step.config.model.num_layers
   width = 2 if step.config.model.dtype == "bfloat16" else 4
   ids = np.arange(math.prod(mesh.values())).reshape(tuple(mesh.values()))
-  along = {
+  groups = {
     "data": ids[:, 0, 0],
     "fsdp": ids[0, :, 0],
     "data+fsdp": ids[:, :, 0].ravel(),
   }
   A = step.config.train.accumulate
-  parts = (A,) if A > 1 else ()
+  microbatches = (A,) if A > 1 else ()
 
   def send(op, axis, size, trips):
-    group = tuple(map(int, along[axis]))
+    group = tuple(map(int, groups[axis]))
     return Collective(op, axis, size, trips, False, (), group)
 
   layer, rest = layers * width // N, rest * width
   shards = mesh["fsdp"]
-  found = []
+  collectives = []
   if shards > 1:
     for op in ("all-gather", "all-gather", "reduce-scatter"):
-      found.append(send(op, "fsdp", layer, (*parts, N)))
-    found.append(send("all-gather", "fsdp", rest, ()))
+      collectives.append(send(op, "fsdp", layer, (*microbatches, N)))
+    collectives.append(send("all-gather", "fsdp", rest, ()))
   if mesh["data"] > 1:
-    found.append(send("all-reduce", "data", layer // shards, (*parts, N)))
-  if both := "+".join(axis for axis in ("data", "fsdp") if mesh[axis] > 1):
-    found.append(send("all-reduce", both, rest, parts))
-  return found
+    collectives.append(
+      send("all-reduce", "data", layer // shards, (*microbatches, N))
+    )
+  if axes := "+".join(axis for axis in ("data", "fsdp") if mesh[axis] > 1):
+    collectives.append(send("all-reduce", axes, rest, microbatches))
+  return collectives

@@ -110,7 +110,7 @@ def gpu_devices(topology: Topology) -> list[Any]:
   count = topology.num_chips
   inside = min(count, topology.chip.node_size)
   try:
-    found = topologies.get_topology_desc(
+    description = topologies.get_topology_desc(
       platform="cuda",
       target_config=target_config(topology.chip),
       # Groups of linked hosts x hosts of a group x GPUs of a host.
@@ -126,7 +126,7 @@ def gpu_devices(topology: Topology) -> list[Any]:
       f"--topology={topology.name}: the CUDA plugin can't compile for it: "
       f"{str(error).splitlines()[0]}"
     ) from None
-  return list(found.devices)
+  return list(description.devices)
 
 
 def compiler_options(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -135,9 +135,9 @@ def compiler_options(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
   They are passed with the program, as XLA_FLAGS is read once in a process.
   """
   flags = xla_flags.FLAGS["gpu"][1] | NO_AUTOTUNING
-  found = xla_flags.missing_flags(flags, environ.get("XLA_FLAGS", ""))
+  missing = xla_flags.missing_flags(flags, environ.get("XLA_FLAGS", ""))
   booleans = {"true": "True", "false": "False"}  # As jaxlib expects.
-  return {name: booleans.get(value, value) for name, value in found.items()}
+  return {name: booleans.get(value, value) for name, value in missing.items()}
 
 
 def memory_share(environ: Mapping[str, str] = os.environ) -> float:

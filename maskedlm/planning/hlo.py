@@ -21,8 +21,8 @@ class Shape(NamedTuple):
 
   @property
   def bytes(self) -> int:
-    found = re.search(r"\d+", self.dtype)  # bf16, f8e4m3fn, u32.
-    bits = _BITS.get(self.dtype, int(found[0]) if found else 8)
+    width = re.search(r"\d+", self.dtype)  # bf16, f8e4m3fn, u32.
+    bits = _BITS.get(self.dtype, int(width[0]) if width else 8)
     for size in self.dims:
       bits *= size
     return -(-bits // 8)
@@ -40,12 +40,12 @@ class Instruction(NamedTuple):
 
   def calls(self, *kinds: str) -> list[str]:
     """Returns the computations that attributes such as calls=, body= name."""
-    found = []
+    names = []
     for kind in kinds:
       pattern = rf"\b{kind}=(\{{[^}}]*\}}|%[\w.\-]+)"
-      for names in re.findall(pattern, self.attributes):
-        found += re.findall(r"%([\w.\-]+)", names)
-    return found
+      for value in re.findall(pattern, self.attributes):
+        names += re.findall(r"%([\w.\-]+)", value)
+    return names
 
 
 class Program(NamedTuple):
@@ -99,8 +99,8 @@ def walk(program: Program, *, into_fusions: bool = False) -> Iterator[Visit]:
 
 def trip_count(program: Program, loop: Instruction) -> int:
   """Returns a while loop's iterations, or program.rounds if not fixed."""
-  if found := re.search(r'known_trip_count":\{"n":"(\d+)"', loop.attributes):
-    return int(found[1])
+  if match := re.search(r'known_trip_count":\{"n":"(\d+)"', loop.attributes):
+    return int(match[1])
   (condition,) = loop.calls("condition")
   # A counted loop compares its counter with a constant.
   limits = [
@@ -114,12 +114,12 @@ def trip_count(program: Program, loop: Instruction) -> int:
 def _walk(program, name, trips, is_async, into_fusions) -> Iterator[Visit]:
   for x in program.computations[name].values():
     yield Visit(x, name, trips, is_async)
-    inside, around, beside = [], trips, is_async
+    callees, callee_trips, callee_async = [], trips, is_async
     if x.opcode == "while":
-      inside = x.calls("body")
-      around = (*trips, trip_count(program, x))
+      callees = x.calls("body")
+      callee_trips = (*trips, trip_count(program, x))
     elif x.opcode in ("call", "conditional"):
-      inside = x.calls(
+      callees = x.calls(
         "to_apply",
         "called_computations",
         "branch_computations",
@@ -127,18 +127,20 @@ def _walk(program, name, trips, is_async, into_fusions) -> Iterator[Visit]:
         "false_computation",
       )
     elif x.opcode == "async-start":
-      inside, beside = x.calls("calls", "to_apply"), True
+      callees, callee_async = x.calls("calls", "to_apply"), True
     elif x.opcode == "fusion" and into_fusions:
-      inside = x.calls("calls")
-    for callee in inside:
-      yield from _walk(program, callee, around, beside, into_fusions)
+      callees = x.calls("calls")
+    for callee in callees:
+      yield from _walk(
+        program, callee, callee_trips, callee_async, into_fusions
+      )
 
 
 def _instruction(line: str) -> Instruction | None:
-  found = re.match(r"\s+(ROOT )?%?([\w.\-]+) = ", line)
-  if not found:
+  match = re.match(r"\s+(ROOT )?%?([\w.\-]+) = ", line)
+  if not match:
     return None
-  rest = line[found.end() :]
+  rest = line[match.end() :]
   end = _closing(rest) if rest.startswith("(") else rest.index(" ")
   shapes, rest = rest[:end], rest[end:].lstrip()
   opcode, _, rest = rest.partition("(")
@@ -149,12 +151,12 @@ def _instruction(line: str) -> Instruction | None:
   if opcode in ("constant", "parameter"):  # Their value or number.
     attributes = operands[: end - 1]
   return Instruction(
-    found[2],
+    match[2],
     tuple(_shapes(shapes)),
     opcode,
     tuple(re.findall(r"%([\w.\-]+)", operands)),
     attributes,
-    bool(found[1]),
+    bool(match[1]),
   )
 
 

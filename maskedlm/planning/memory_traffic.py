@@ -58,13 +58,13 @@ def measure_traffic(program: hlo.Program) -> Traffic:
   matmuls = others = 0
   counted = []
   for visit in hlo.walk(program):
-    found = find_operation(program, visit)
-    if found.flops:
-      counted.append(found)
-    elif found.multiplies:
-      matmuls += found.bytes
+    operation = find_operation(program, visit)
+    if operation.flops:
+      counted.append(operation)
+    elif operation.multiplies:
+      matmuls += operation.bytes
     else:
-      others += found.bytes
+      others += operation.bytes
   return Traffic(matmuls, others, tuple(counted))
 
 

@@ -73,7 +73,7 @@ def make_plan(
   """Compiles the step of a phase, or estimates it (GPUs without the plugin).
 
   Args:
-    phases: those whose rows hours and cost are of.
+    phases: hours and cost are those of all of their rows.
     rows: rows on a chip at a time, instead of the config's; hours and cost are
       still those of the config's rows.
     price: price of a chip-hour; None = no cost.
@@ -105,42 +105,42 @@ def make_plan(
     model_flops=model_flops,
   )
   if compiled:
-    found = _measure_compiled(step, topology, rounds=rounds, log=log)
+    measured = _measure_compiled(step, topology, rounds=rounds, log=log)
   else:
-    found = _estimate(step, sizes, topology)
-  if isinstance(found, TooLarge):
-    remedies = find_remedies(config, topology, found, search=search, log=log)
-    return plan(fits=False, bytes_per_chip=found.needed, remedies=remedies)
+    measured = _estimate(step, sizes, topology)
+  if isinstance(measured, TooLarge):
+    remedies = find_remedies(config, topology, measured, search=search, log=log)
+    return plan(fits=False, bytes_per_chip=measured.needed, remedies=remedies)
   executed = _executed(step, rounds)
   estimate = roofline.estimate_step(
     topology,
     # Kernels may hide some.
     flops=max(executed, model_flops) / topology.num_chips,
-    traffic=found.moved,
-    collectives=found.sent,
+    traffic=measured.moved,
+    collectives=measured.sent,
     coords=compile.coordinates(step.mesh, topology),
   )
-  if found.program and not topology.is_tpu:
-    waited = roofline.exposed(found.program, topology, found.sent)
+  if measured.program and not topology.is_tpu:
+    waited = roofline.exposed(measured.program, topology, measured.sent)
     estimate = estimate._replace(exposed=waited)
-  fits = compiled or found.pieces.peak <= compile.available_bytes(topology)
+  fits = compiled or measured.pieces.peak <= compile.available_bytes(topology)
   return plan(
     fits=fits,
-    bytes_per_chip=found.pieces.peak,
+    bytes_per_chip=measured.pieces.peak,
     remedies={} if fits else {"changes": memory_savings(config, topology)},
-    pieces=found.pieces,
+    pieces=measured.pieces,
     recomputed=recomputed(step, executed, rounds),
-    sent=found.sent,
+    sent=measured.sent,
     estimate=estimate,
     run=_run_cost(phases, step, estimate, topology, price),
   )
 
 
 class _Measured(NamedTuple):
-  """What a step takes of a chip."""
+  """The memory, traffic and collectives of a step on one chip."""
 
   pieces: Pieces
-  moved: Any  # Of its memory; see memory_traffic.
+  moved: memory_traffic.Traffic
   sent: Sequence[Collective]
   program: hlo.Program | None = None  # None if it was not compiled.
 
@@ -149,12 +149,12 @@ def _measure_compiled(
   step: Step, topology: Topology, *, rounds: int, log: Log
 ) -> _Measured | TooLarge:
   """Compiles a step on a mesh; it may be too large."""
-  found = _compile(step, topology, log)
-  if isinstance(found, TooLarge):
-    return found
-  program = hlo.parse_program(found.text, rounds)
+  compiled = _compile(step, topology, log)
+  if isinstance(compiled, TooLarge):
+    return compiled
+  program = hlo.parse_program(compiled.text, rounds)
   return _Measured(
-    pieces=found.pieces,
+    pieces=compiled.pieces,
     moved=memory_traffic.measure_traffic(program),
     sent=collectives.find_collectives(program, dict(step.mesh.shape)),
     program=program,
@@ -195,15 +195,15 @@ def _run_cost(
     total += count * objectives.make_task(config, corpus).flops(0)
     rows += count * config.data.batch_size
   hours = total / flops_per_second / 3600
-  found = {
+  figures = {
     "tokens_per_second": data.batch_size * data.length / estimate.step,
     "rows": rows,
     "hours": hours,
     "chip_hours": hours * math.prod(topology.shape),
   }
   if price is not None:
-    found["cost"] = found["chip_hours"] * price
-  return found
+    figures["cost"] = figures["chip_hours"] * price
+  return figures
 
 
 def _step(config, topology: Topology, sizes) -> Step:
@@ -231,8 +231,8 @@ def _traceable(
     config.model, config.tokenizer.vocab_size, length
   )
   architecture.check_attention(cfg, platform=topology.platform)
-  found = attention_of(config, length, platform=topology.platform)
-  if found == "xla":
+  implementation = attention_of(config, length, platform=topology.platform)
+  if implementation == "xla":
     return {"attention": "xla"}
   return {"attention": "blockwise", "attention_dropout": 0.0}
 
@@ -240,8 +240,8 @@ def _traceable(
 def _rounds(step: Step, topology: Topology) -> int:
   """Returns the iterations of blockwise attention's loop, one per block."""
   L = step.config.data.length
-  found = attention_of(step.config, L, platform=topology.platform)
-  return -(-L // blockwise.BLOCK) if found == "blockwise" else 1
+  implementation = attention_of(step.config, L, platform=topology.platform)
+  return -(-L // blockwise.BLOCK) if implementation == "blockwise" else 1
 
 
 def _compile(step: Step, topology: Topology, log: Log) -> Compiled | TooLarge:
@@ -252,10 +252,10 @@ def _compile(step: Step, topology: Topology, log: Log) -> Compiled | TooLarge:
     "minutes"
   )
   start = time.perf_counter()
-  found = compile.compile_step(step, topology)
-  how = "too large" if isinstance(found, TooLarge) else "fits"
-  log(f"  {time.perf_counter() - start:.0f} s: {how}")
-  return found
+  compiled = compile.compile_step(step, topology)
+  outcome = "too large" if isinstance(compiled, TooLarge) else "fits"
+  log(f"  {time.perf_counter() - start:.0f} s: {outcome}")
+  return compiled
 
 
 def _rows_per_chip(config, sizes) -> int:
@@ -303,10 +303,10 @@ def find_remedies(
 
   def needs(count: int) -> tuple[bool, int]:
     smaller = changed(config, {"data.batch_size": count * parts})
-    tried = _compile(_step(smaller, topology, sizes), topology, log)
-    if isinstance(tried, TooLarge):
-      return False, tried.needed
-    return True, tried.pieces.peak
+    compiled = _compile(_step(smaller, topology, sizes), topology, log)
+    if isinstance(compiled, TooLarge):
+      return False, compiled.needed
+    return True, compiled.pieces.peak
 
   log(f"{rows} rows a chip don't fit; looking for the most that do")
   result["largest_rows_per_chip"] = largest_batch(
@@ -362,22 +362,22 @@ def memory_savings(
       step._replace(config=config), Sizes(sizes), rows, topology.platform
     ).peak
 
-  now = total(config, sizes)
-  found = []
+  current = total(config, sizes)
+  savings = []
   for name, value in (
     ("model.dtype", "bfloat16"),
     ("model.remat", "dots"),
     ("model.remat", "full"),
   ):
-    saved = now - total(changed(config, {name: value}), sizes)
-    found.append((f"{name}={value}", saved))
+    saved = current - total(changed(config, {name: value}), sizes)
+    savings.append((f"{name}={value}", saved))
   for fsdp in sorted({8, topology.num_chips}):
     if sizes["data"] * sizes["fsdp"] % fsdp == 0 and fsdp > sizes["fsdp"]:
       data = sizes["data"] * sizes["fsdp"] // fsdp
       sharded = {**sizes, "data": data, "fsdp": fsdp}
-      found.append((f"mesh.fsdp={fsdp}", now - total(config, sharded)))
+      savings.append((f"mesh.fsdp={fsdp}", current - total(config, sharded)))
   return [
     {"option": name, "bytes": saved}
-    for name, saved in sorted(found, key=lambda x: -x[1])
+    for name, saved in sorted(savings, key=lambda x: -x[1])
     if saved > 0
   ]

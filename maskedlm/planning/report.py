@@ -56,9 +56,9 @@ def format_plan(plan: Plan) -> list[str]:
   chips = _chips(plan)
   mesh = ", ".join(f"{axis}={n}" for axis, n in plan.mesh.items())
   room = plan.bytes_per_chip / plan.available
-  made = "compiled" if plan.compiled else "estimated without compiling"
+  method = "compiled" if plan.compiled else "estimated without compiling"
   text = [
-    f"{topology.name}: {chips}, mesh {mesh}; {made}",
+    f"{topology.name}: {chips}, mesh {mesh}; {method}",
     *([] if plan.compiled else [HOW]),
     f"{plan.rows} rows of {plan.length} tokens on a chip "
     f"({plan.rows * plan.length:,} tokens), {plan.model_flops / 1e12:.4g} "
@@ -147,7 +147,7 @@ def _work(run: Mapping[str, float]) -> list[str]:
 
 
 def format_total(plans: Sequence[Plan]) -> list[str]:
-  """Formats what a run takes whose phases were planned, each with its hours."""
+  """Formats the total hours, chip-hours and cost of the plans of all phases."""
   runs = [plan.run for plan in plans]
   if not all(runs):
     return ["", "no total: a phase does not fit"]

@@ -149,9 +149,9 @@ def _rings(topology: Topology, places) -> tuple[int, int]:
   for extent, size, wraps in sizes:
     if extent == 1:
       continue
-    whole = wraps and extent == size
-    rings += 2 if whole else 1
-    hops += extent // 2 if whole else extent - 1
+    is_ring = wraps and extent == size
+    rings += 2 if is_ring else 1
+    hops += extent // 2 if is_ring else extent - 1
   return max(rings, 1), max(hops, 1)
 
 

@@ -140,13 +140,13 @@ def load_saved(
   for part in parts:
     with domains.errors_of_domain(part.name):
       texts[part.name] = list(_beginning(part, text_field))
-  loaded = list(map(tokenizer.load_tokenizer, paths))
-  for path, made in zip(paths, loaded, strict=True):
-    for note in made.notes:
+  tokenizers = list(map(tokenizer.load_tokenizer, paths))
+  for path, saved in zip(paths, tokenizers, strict=True):
+    for note in saved.notes:
       console.log(f"tokenizer {path}: {note}")
   return [
-    Vocabulary(label, made, {})
-    for label, made in zip(labels, loaded, strict=True)
+    Vocabulary(label, saved, {})
+    for label, saved in zip(labels, tokenizers, strict=True)
   ], texts
 
 
@@ -173,18 +173,18 @@ def measure_vocabularies(
   tokens are those of a unigram model, or in BPE those that are only part of a
   character.
   """
-  spelt = [_byte_tokens(v.tokenizer) for v in vocabularies]
+  byte_masks = [_byte_tokens(v) for v in vocabularies]
   table: dict[str, dict[str, Any]] = {}
   for name, documents in texts.items():
     words = sum(len(text.split()) for text in documents)
     characters = sum(map(len, documents))
     spaced = characters <= LONGEST_WORD * words
     row = table[name] = {"characters": characters, "vocabularies": {}}
-    for v, is_byte in zip(vocabularies, spelt, strict=True):
+    for v, is_byte in zip(vocabularies, byte_masks, strict=True):
       separator = v.tokenizer.line_separator
-      read = [text.replace("\n", separator) for text in documents]
-      ids = np.concatenate(v.tokenizer.encode_batch(read))
-      lost = lost_text.total(lost_text.count_texts(v.tokenizer, read))
+      joined = [text.replace("\n", separator) for text in documents]
+      ids = np.concatenate(v.tokenizer.encode_batch(joined))
+      lost = lost_text.total(lost_text.count_texts(v.tokenizer, joined))
       tokens = max(len(ids), 1)
       row["vocabularies"][v.label] = {
         "share_of_sample": v.shares.get(name),
@@ -196,15 +196,12 @@ def measure_vocabularies(
   return table
 
 
-def _byte_tokens(made: tokenizer.Tokenizer) -> np.ndarray:
+def _byte_tokens(v: Vocabulary) -> np.ndarray:
   """Returns which tokens are not whole characters, bool [V]."""
-  if made.kind == "bpe":
-    return np.array(
-      ["\ufffd" in made.decode([i]) for i in range(made.vocab_size)]
-    )
-  return np.array(
-    [bool(_BYTE.fullmatch(made.tokens(i))) for i in range(made.vocab_size)]
-  )
+  ids = range(v.tokenizer.vocab_size)
+  if v.tokenizer.kind == "bpe":
+    return np.array(["\ufffd" in v.tokenizer.decode([i]) for i in ids])
+  return np.array([bool(_BYTE.fullmatch(v.tokenizer.tokens(i))) for i in ids])
 
 
 def format_report(table: Mapping[str, Mapping[str, Any]]) -> list[str]:

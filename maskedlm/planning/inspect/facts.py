@@ -1,7 +1,7 @@
 """Collects what `maskedlm inspect` shows about a run before it starts.
 
-They are sample rows with their masks, measured shares, epochs, the learning
-rate, weight decay, parameters, FLOPs and bytes, and take seconds on the CPU.
+That is sample rows with their masks, measured shares, epochs, the learning
+rate, weight decay, parameters, FLOPs and bytes, and takes seconds on the CPU.
 They come from the run's own Task and corpus (`facts_of_rows`) or from its
 shapes alone (`facts_of_model`); html_page.py renders them as a page.
 """
@@ -74,8 +74,8 @@ def facts_of_model(
       ],
     ),
     *(
-      Section(*step_sizes.format_step(phase.config, figures, each))
-      for phase, each in zip(phases, figures["phases"], strict=True)
+      Section(*step_sizes.format_step(phase.config, figures, phase_figures))
+      for phase, phase_figures in zip(phases, figures["phases"], strict=True)
     ),
   ]
   return figures, sections
@@ -99,11 +99,11 @@ def parameter_figures(config: PretrainConfig, params: Params) -> dict[str, Any]:
   figures = {"parameters": sum(blocks.values()), "blocks": blocks}
   if config.init_from:
     path = config.init_from
-    old = jax.eval_shape(
+    pretrained = jax.eval_shape(
       lambda old: grow.METHODS[config.grow](old, params),
       load.param_shapes(path),
     )
-    parts = init_from.compare(path, old, params)
+    parts = init_from.compare(path, pretrained, params)
     figures["init_from"] = {"path": path, **parts._asdict()}
   return figures
 
@@ -141,11 +141,11 @@ def facts_of_rows(
   tokenizer = corpus.tokenizer
   batches = _first_batches(config, task)
   figures = measure_rows(batches, tokenizer)
-  figures.update(_reading(config, task, corpus, figures))
+  figures.update(_estimate_reading(config, task, corpus, figures))
   figures["epochs"] = epochs.count_epochs(phases, tasks)
   if hasattr(config.objective, "pack"):
     for pack in (False, True):
-      share = _padding(config, corpus, pack)
+      share = _padding_share(config, corpus, pack)
       figures[f"padding_share_pack_{pack}".lower()] = share
   mask = tokenizer.tokens(tokenizer.special.mask)
   title = f"Rows, measured on {figures['rows_measured']:,}"
@@ -185,7 +185,7 @@ def _first_batches(config: PretrainConfig, task: Task) -> list[tuple]:
   return batches
 
 
-def _reading(
+def _estimate_reading(
   config: PretrainConfig, task: Task, corpus: store.Corpus, figures
 ) -> dict[str, Any]:
   """Estimates the text that a step, an epoch and the run read."""
@@ -205,13 +205,13 @@ def _reading(
   }
 
 
-def _percent(share: float | None) -> str:
+def _format_share(share: float | None) -> str:
   return "-" if share is None else f"{share:.2%}"
 
 
 def _lines_of_rows(config: PretrainConfig, figures, mask: str) -> list[str]:
   """Formats what is masked in the rows, and what else is in them."""
-  shown = {name: _percent(x) for name, x in figures.items()}
+  shown = {name: _format_share(x) for name, x in figures.items()}
   if figures["nothing_share"] is None:
     spans = figures["span_length_mean"]
     lines = [
@@ -243,22 +243,24 @@ def _lines_of_rows(config: PretrainConfig, figures, mask: str) -> list[str]:
 def _lines_of_text(task: Task, corpus: store.Corpus, figures) -> list[str]:
   """Formats how much text there is, and how often the run reads it."""
   meta = corpus.meta["splits"]["train"]
-  truncated = f", {_percent(figures['truncated_share'])} truncated"
+  truncated = f", {_format_share(figures['truncated_share'])} truncated"
   return [
     f"{counted(meta['tokens'], 'token')} in "
     f"{counted(meta['documents'], 'document')}; "
     f"an epoch reads about {figures['tokens_per_epoch']:,.0f}"
     + ("" if task.shares else truncated),
     f"{figures['tokens_per_step']:,.0f} real tokens a step; "
-    f"{_count(figures['epochs'])} epochs",
+    f"{_format_epochs(figures['epochs'])} epochs",
   ]
 
 
-def _count(epochs: float) -> str:
+def _format_epochs(epochs: float) -> str:
   return f"{epochs:,.0f}" if epochs >= 100 else f"{epochs:.3g}"
 
 
-def _padding(config: PretrainConfig, corpus: store.Corpus, pack: bool) -> float:
+def _padding_share(
+  config: PretrainConfig, corpus: store.Corpus, pack: bool
+) -> float:
   """Returns the share of padding in the objective's rows, packed or not."""
   batches = objectives.make_batches(config, corpus, pack=pack)
   steps_measured = -(-MEASURED_ROWS // config.data.batch_size)

@@ -52,10 +52,10 @@ def _row(row) -> str:
     text, shown = html.escape(text), html.escape(shown)
     if treatment:
       space = " " if text.startswith(" ") else ""
-      there = f"<bdi>{text.strip()}</bdi>"
+      token = f"<bdi>{text.strip()}</bdi>"
       if treatment != "label":  # The token was deleted.
-        there = f"<s>{there}</s>"
-      text = f"{space}<span class={treatment}>{there} <bdi>{shown}</bdi></span>"
+        token = f"<s>{token}</s>"
+      text = f"{space}<span class={treatment}>{token} <bdi>{shown}</bdi></span>"
     parts.append(text)
   return "".join(parts)
 

@@ -147,9 +147,9 @@ def sample_row(plain, masked, index: int, tokenizer) -> list[Token]:
 
 
 def _moved_row(masked, tokenizer) -> list[Token]:
-  used = masked["masked_weights"] > 0
-  predicted = masked["masked_positions"][used], masked["masked_labels"][used]
-  labels = dict(zip(*map(np.ndarray.tolist, predicted), strict=True))
+  is_used = masked["masked_weights"] > 0
+  pairs = masked["masked_positions"][is_used], masked["masked_labels"][is_used]
+  labels = dict(zip(*map(np.ndarray.tolist, pairs), strict=True))
 
   def label(i):
     if labels[i] == tokenizer.special.pad:
@@ -159,10 +159,8 @@ def _moved_row(masked, tokenizer) -> list[Token]:
   row = []
   for i in np.flatnonzero(masked["segment_ids"] > 0).tolist():
     text = _piece(tokenizer, masked["input_ids"][i])
-    predicted = i in labels
-    row.append(
-      Token(text, *((label(i), "label") if predicted else (text.strip(), "")))
-    )
+    shown = (label(i), "label") if i in labels else (text.strip(), "")
+    row.append(Token(text, *shown))
   return row
 
 
@@ -177,14 +175,14 @@ def format_row(row: Sequence[Token], coloured: bool) -> str:
       parts.append(token.text)
       continue
     space = " " if token.text.startswith(" ") else ""
-    there, shown = (
+    text, shown = (
       console.isolate(token.text.strip()),
       console.isolate(token.shown),
     )
-    text = f"{{{there}{':' if token.treatment == 'label' else '>'}{shown}}}"
+    piece = f"{{{text}{':' if token.treatment == 'label' else '>'}{shown}}}"
     if coloured:
-      text = f"{COLOURS[token.treatment]}{text}\033[0m"
-    parts.append(space + text)
+      piece = f"{COLOURS[token.treatment]}{piece}\033[0m"
+    parts.append(space + piece)
   return "".join(parts).strip()
 
 

@@ -25,7 +25,7 @@ class Curve(NamedTuple):
 
 def curves(phases: Sequence[Phase]) -> list[Curve]:
   """Returns the learning rate and whatever else differs between phases."""
-  found = [_curve("learning rate", phases, rate)]
+  changing = [_curve("learning rate", phases, rate)]
   for name, value_of in (
     ("rows of a step", lambda phase: phase.config.data.batch_size),
     ("tokens in a row", lambda phase: phase.config.data.length),
@@ -35,8 +35,8 @@ def curves(phases: Sequence[Phase]) -> list[Curve]:
     ("RoPE theta", lambda phase: phase.config.model.rope_theta),
   ):
     if len({value_of(phase) for phase in phases}) > 1:
-      found.append(_curve(name, phases, _constant(value_of)))
-  return found
+      changing.append(_curve(name, phases, _constant(value_of)))
+  return changing
 
 
 def format_table(

@@ -1,4 +1,4 @@
-"""Tells what a step computes, and what it takes of a device's memory.
+"""Computes the FLOPs of a step, and the device memory that it needs.
 
 If config.mesh is over the devices of this machine, the step is compiled, as the
 run will do: XLA alone knows what it keeps. Otherwise the memory is estimated
@@ -33,11 +33,11 @@ def step_figures(
   mesh = memory.planned_mesh(phases[0].config.mesh)
   fixed = memory.bytes_per_device(state.fixed, mesh)  # A teacher's.
   params = memory.bytes_per_device(state.params, mesh) + fixed
-  held = memory.bytes_per_device(state, mesh)
+  state_bytes = memory.bytes_per_device(state, mesh)
   figures = [
     {
       "first_step": phase.begin,
-      **_figures(phase.config, task, mesh, params, held),
+      **_figures(phase.config, task, mesh, params, state_bytes),
     }
     for phase, task in zip(phases, tasks, strict=True)
   ]
@@ -46,7 +46,7 @@ def step_figures(
     "mesh": dict(mesh.shape),
     "devices": math.prod(mesh.shape.values()),
     "parameter_bytes_per_device": params,
-    "optimizer_bytes_per_device": held - params,
+    "optimizer_bytes_per_device": state_bytes - params,
     **{name: max(phase[name] for phase in figures) for name in _BYTES},
     "phases": figures,
   }
@@ -56,7 +56,11 @@ _BYTES = ("activation_bytes_per_device", "step_bytes_per_device")
 
 
 def _figures(
-  config: PretrainConfig, task: Task, mesh: memory.Sizes, params: int, held: int
+  config: PretrainConfig,
+  task: Task,
+  mesh: memory.Sizes,
+  params: int,
+  state_bytes: int,
 ) -> dict[str, Any]:
   """Returns the figures of a step, given bytes of parameters, of all state."""
   machine, length = layer.machine(), config.data.length
@@ -70,20 +74,22 @@ def _figures(
         step.program.step, step.program.state, step.batch
       )
   else:
-    kept = memory.activation_bytes(config, rows, length, **machine)
+    activations = memory.activation_bytes(config, rows, length, **machine)
     gradients = 2 if config.train.accumulate > 1 else 1
-    measured = step_memory.StepMemory(held + gradients * params + kept, None)
+    measured = step_memory.StepMemory(
+      state_bytes + gradients * params + activations, None
+    )
   needed = measured.needed
   if needed is None:
     refusal = compiling.parse_out_of_memory(measured.refused)
-    needed = refusal.needed if refusal else held
+    needed = refusal.needed if refusal else state_bytes
   return {
     "rows": config.data.batch_size,
     "length": length,
     "rows_per_device": rows,
     "flops_per_step": task.flops(0),
     "attention": memory.attention_of(config, length, **machine),
-    "activation_bytes_per_device": needed - held,
+    "activation_bytes_per_device": needed - state_bytes,
     "step_bytes_per_device": needed,
     "device_bytes": measured.limit,
     "compiled": compiled,
@@ -98,7 +104,7 @@ def format_step(
   title = f"A step on {figures['devices']} device(s), mesh {figures['mesh']}"
   if len(figures["phases"]) > 1:
     title += f", from step {phase['first_step']:,} on"
-  held = figures["parameter_bytes_per_device"]
+  params = figures["parameter_bytes_per_device"]
   state = figures["optimizer_bytes_per_device"]
   rest = phase["activation_bytes_per_device"]
   total, limit = phase["step_bytes_per_device"], phase["device_bytes"]
@@ -118,7 +124,7 @@ def format_step(
     f"{phase['rows_per_device']} of them on a device at a time",
     f"{phase['flops_per_step'] / 1e12:.3g} TFLOP (matmuls, forward and "
     "backward)",
-    f"{sized(held)} of parameters, {sized(state)} of optimizer state, "
+    f"{sized(params)} of parameters, {sized(state)} of optimizer state, "
     f"{sized(rest)} of activations and gradients (attention: "
     f"{phase['attention']})",
     f"memory: {needs}",
