@@ -2,7 +2,7 @@
 
 Batches are packed (packing.py). Those of training are random and contain each
 row once per epoch; those of evaluation and inference are even samples of the
-lengths, so that they fill as many encoder rows. The last batch may end in
+lengths, so that each fills about as many encoder rows. The last may end in
 filler rows of weight 0. Only a few shapes are compiled.
 """
 
@@ -187,7 +187,7 @@ def _packed_batches(
   `batch_at` returns a part of each batch, the `shard` (index, count), whose
   index may be an array of several (sharding.data_shard).
   """
-  own = host_slice(np.arange(len(microbatches)), shard)
+  own = host_slice(np.arange(len(microbatches)), shard)  # This host's.
 
   def batch_at(step: int) -> Batch:
     which = row_ids(step)

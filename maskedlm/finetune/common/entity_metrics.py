@@ -80,7 +80,7 @@ def count_entities(
 
   Args:
     gold, predicted: the tags of each sentence, or its entities.
-    find_entities: from those to the entities, each of which counts once.
+    find_entities: tags of a sentence -> its entities, each counted once.
   """
   return count_matches(
     (set(find_entities(a)), set(find_entities(b)))

@@ -67,7 +67,7 @@ def evaluate_scores(
 def score_table(
   gold: Iterable[float], predicted: Iterable[float], name: str
 ) -> str:
-  """Returns tab-separated lines of gold scores and predicted ones, a `name`."""
+  """Returns tab-separated lines: a gold score and the predicted one, `name`."""
   pairs = zip(gold, predicted, strict=True)
   return "\n".join(
     [f"gold\t{name}", *(f"{a:g}\t{b:.4f}" for a, b in pairs), ""]

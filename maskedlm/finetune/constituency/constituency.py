@@ -257,7 +257,7 @@ def _most_words(batch: Batch) -> int:
 def _dense_labels(batch: Batch):
   """Returns the labels [widths, B, W] of all spans, given those that have one.
 
-  The slots that are not used say NULL, 0, which adds nothing.
+  Unused slots have the label NULL, 0, which adds nothing.
   """
   begins, widths, labels = (
     batch[f"gold_{name}"].reshape(len(batch["word_begins"]), -1)

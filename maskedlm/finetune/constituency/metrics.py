@@ -66,7 +66,7 @@ def _counted_brackets(
 ) -> list[list[collections.Counter]]:
   """Returns the gold and the predicted brackets that count, by sentence.
 
-  They are in terms of the words that count.
+  Their words are numbered among those that count.
   """
   pairs = []
   for pair in zip(gold, predicted, strict=True):

@@ -124,7 +124,7 @@ def make_rows(
 
 
 def _last_windows(sizes: np.ndarray, capacity: int) -> list[Window]:
-  """Returns windows, of which the last one that has a word keeps it."""
+  """Returns windows; each word is kept by the last window that contains it."""
   windows = cut_windows(sizes, capacity)
   stops = [*(w.begin for w in windows[1:]), len(sizes)]
   return [

@@ -47,8 +47,8 @@ def best_antecedents(
   """Returns the index of each span's likeliest antecedent, or -1 for none.
 
   Spans are in the order of the text, and an antecedent at most max_antecedents
-  spans back. Another kind of distance begins at each of `distances`; every kind
-  has a score.
+  spans back. `distances` are the lower bounds of buckets after the first, and
+  `distance_scores` has a score for each bucket.
   """
   count, width = len(spans.scores), spans.queries.shape[-1]
   antecedents = np.full(count, -1, np.int64)

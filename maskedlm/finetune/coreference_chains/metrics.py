@@ -86,7 +86,7 @@ def _mentions(chains, others) -> tuple[float, float]:
 
 
 def _muc(chains, others) -> tuple[float, float]:
-  """Counts links: a chain in n parts, unknown mentions alone, lacks n - 1."""
+  """Counts links: a chain in n parts, each unknown mention one, lacks n - 1."""
   pairs = zip(chains, _shared(chains, others), strict=True)
   return (
     sum(x.total() - len(x) for _, x in pairs),

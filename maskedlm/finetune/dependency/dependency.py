@@ -40,11 +40,11 @@ from maskedlm.modeling.losses import loss_and_accuracy
 from maskedlm.modeling.task_heads import ensemble
 from maskedlm.modeling.task_heads.biaffine import ArcHead, LabelHead
 
-# Words that are looked at as a word's head, the likeliest. Each of a row's
-# pairs would be a table that is as large as the square of its length.
+# How many words, the likeliest, may become a word's head. A table of all pairs
+# of a row's words would grow with the square of its length.
 _CANDIDATES = 16
-_NO_ARC = -1e9  # The score of what is no candidate.
-# Of the vectors by which heads and labels are scored; as in the paper.
+_NO_ARC = -1e9  # The score of a head that is no candidate.
+# Of the vectors from which heads and labels are scored; as in the paper.
 ARC_WIDTH, LABEL_WIDTH = 500, 100
 
 

@@ -95,7 +95,7 @@ def describe_labels(
 
 
 def _check_other(relations: Sequence[str], other: str) -> None:
-  """Checks task.other, as f1 would count a relation whose name is misspelt."""
+  """Checks task.other: if it is misspelt, f1 counts the relation it means."""
   names = sorted(set(map(semeval.strip_direction, relations)))
   if not other or other in names:
     return

@@ -79,7 +79,7 @@ def make_application(setup: Setup, options: Options) -> Application:
     terms, metrics = contrastive.loss_and_metrics(
       x, batch, temperature=options.temperature, scale=lambda x: x
     )
-    # Few words are no aim where nothing is compared.
+    # Where nothing is compared, sparsity is not trained either.
     learns = jnp.sum(terms["retrieval"][1]) > 0
     rows = batch["example_weights"] * learns
     ramp = batch.get("ramp", jnp.ones_like(rows)) ** 2
@@ -135,7 +135,7 @@ def make_application(setup: Setup, options: Options) -> Application:
 
 
 def initial_heads(pretrained: Params) -> Params:
-  """Returns the head of masked tokens, or {} without one, and says so."""
+  """Returns the pretrained head of masked tokens, or {}; logs which."""
   if "mlm_head" not in pretrained:
     log("head: mlm_head from random parameters: none is taken from init_from")
     return {}

@@ -1,7 +1,7 @@
 """Features: tags from the vectors of a frozen encoder.
 
 The feature-based approach of the BERT paper (Devlin et al. 2019,
-arXiv:1810.04805, section 5.3): the encoder is not trained; its vectors, from
+arXiv:1810.04805, section 5.3): the encoder is not trained; its vectors, of
 one layer or of several, are the input of a small head, linear or a
 BiLSTM. Everything else is shared with tagging: files, windows, loss, decoding,
 metrics and the optional CRF.

@@ -22,7 +22,7 @@ from maskedlm.finetune.contract import Rows
 
 
 def _tags(example: Example) -> list[tuple[str, str]]:
-  """Returns (tag, FILE:LINE) of each word that has one but O."""
+  """Returns (tag, FILE:LINE) of each word whose tag is not O."""
   tags = zip(example.tags, word_places(example), strict=True)
   return [x for x in tags if x[0] != "O"]
 
