@@ -69,10 +69,9 @@ def activation_bytes(
   Per layer and token: 8 vectors of width D and 2 of the MLP's F, and, if
   attention stores them (xla), 2 L probabilities per head; with remat only the
   layer's input (full) or the matmuls' outputs (dots), in which shared keys and
-  values are not repeated. LSTMs (bilm) keep 4
-  vectors of width D and 22 of C = F cells, and with remat only the layer's
-  input. The MLM head's logits count twice, in float32; for a large vocabulary,
-  those of one block.
+  values are not repeated. LSTMs (bilm) keep 4 vectors of width D and 22 of
+  C = F cells, and with remat only the layer's input. The MLM head's logits
+  count twice, in float32; for a large vocabulary, those of one block.
 
   Args:
     rows: rows on the device at a time.

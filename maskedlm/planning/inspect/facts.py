@@ -188,7 +188,7 @@ def _first_batches(config: PretrainConfig, task: Task) -> list[tuple]:
 def _estimate_reading(
   config: PretrainConfig, task: Task, corpus: store.Corpus, figures
 ) -> dict[str, Any]:
-  """Estimates the text that a step, an epoch and the run read."""
+  """Estimates the tokens that a step and an epoch read, and the share cut."""
   batch_size, rows = config.data.batch_size, task.rows_per_epoch
   tokens = corpus.meta["splits"]["train"]["tokens"]
   epoch = figures["text_tokens_per_row"] * rows

@@ -81,7 +81,7 @@ def bounds(curve: Curve) -> tuple[float, float]:
 
 
 def rate(phase: Phase) -> Callable:
-  """Returns the function of a phase's steps that is their learning rate."""
+  """Returns the function from steps of a phase to their learning rates."""
   first, count = phase.rates
   schedule = optimizer.make_schedule(phase.config.optimizer, count)
   return lambda step: schedule(step - first)
@@ -94,7 +94,7 @@ def _constant(value_of: Callable[[Phase], float]) -> Callable:
 def _curve(
   name: str, phases: Sequence[Phase], function_of: Callable[[Phase], Callable]
 ) -> Curve:
-  """Returns the curve of phase -> (steps -> values)."""
+  """Returns the curve of a function, given as phase -> (steps -> values)."""
   total = sum(_tokens(phase) for phase in phases)
   points, read = [], 0
   for phase in phases:

@@ -62,7 +62,7 @@ def _figures(
   params: int,
   state_bytes: int,
 ) -> dict[str, Any]:
-  """Returns the figures of a step, given bytes of parameters, of all state."""
+  """Returns a step's figures, given the bytes of its parameters and state."""
   machine, length = layer.machine(), config.data.length
   parts = mesh.shape["data"] * mesh.shape["fsdp"] * config.train.accumulate
   rows = max(config.data.batch_size // parts, 1)
