@@ -26,7 +26,7 @@ class Window(NamedTuple):
 
 
 def cut_windows(
-  lengths: Sequence[int], capacity: int, *, stride: int = 0
+  lengths: Sequence[int] | np.ndarray, capacity: int, *, stride: int = 0
 ) -> list[Window]:
   """Returns windows of a sequence; exactly one keeps each item.
 

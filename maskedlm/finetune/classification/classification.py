@@ -86,7 +86,7 @@ def describe_labels(
   require_two_labels(examples, labels, "label")
   layout = layout_of(options)
   if layout.regression:
-    scores = np.float64(labels)
+    scores = np.array(labels, np.float64)
     return {
       "low": min(labels),
       "high": max(labels),
@@ -207,7 +207,7 @@ def _regression(
   def rows(examples: Sequence[Example]) -> Rows:
     scores = [0.0 if e.label is None else e.label for e in examples]
     return make_rows(
-      tokenizer, cfg, examples, length, scores=np.float32(scores)
+      tokenizer, cfg, examples, length, scores=np.array(scores, np.float32)
     )
 
   # The head predicts how many standard deviations a score is from the mean.
@@ -329,14 +329,27 @@ def export_predictions(
 
 
 def make_task(options: Options) -> FinetuneTask:
+  return make_labelling_task(
+    "classification",
+    options,
+    functools.partial(make_application, options=options),
+  )
+
+
+def make_labelling_task(
+  name: str,
+  options: FileOptions,
+  make_application: Callable[[Setup], Application],
+) -> FinetuneTask:
+  """Returns a task that reads these files, given its Application."""
   layout = layout_of(options)
   return FinetuneTask(
-    name="classification",
+    name=name,
     options=options,
     read_examples=functools.partial(texts.read_examples, layout=layout),
     parse_line=functools.partial(texts.parse_line, layout=layout),
     describe_labels=functools.partial(describe_labels, options=options),
-    make_application=functools.partial(make_application, options=options),
+    make_application=make_application,
     format_prediction=format_prediction,
     format_tables=format_tables,
     export_predictions=functools.partial(export_predictions, options=options),

@@ -85,8 +85,8 @@ def make_application(setup: Setup, options: Options) -> Application:
 
 
 def make_task(options: Options) -> FinetuneTask:
-  return classification.make_task(options)._replace(
-    name="text_features",
-    options=options,
-    make_application=functools.partial(make_application, options=options),
+  return classification.make_labelling_task(
+    "text_features",
+    options,
+    functools.partial(make_application, options=options),
   )

@@ -1,19 +1,21 @@
 """Decodes examples one by one from their rows' tokens, values and outputs."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from maskedlm.finetune.contract import Example, Outputs, Prediction, Rows
+from maskedlm.finetune.contract import Example, Outputs, Rows
 
 # Name -> an array: a row's Rows.tokens, Rows.values and outputs.
 Row = Mapping[str, np.ndarray]
+# A Prediction, or what predictions are made from.
+T = TypeVar("T")
 
 
 def by_example(
-  predict: Callable[[Example, Sequence[Row]], Prediction],
-) -> Callable[..., list[Prediction]]:
+  predict: Callable[[Example, Sequence[Row]], T],
+) -> Callable[..., list[T]]:
   """Returns the Application.decode that predicts each example on its own.
 
   Args:
@@ -25,7 +27,7 @@ def by_example(
     rows: Rows,
     outputs: Outputs,
     tuned: Mapping[str, float],
-  ) -> list[Prediction]:
+  ) -> list[T]:
     arrays: Mapping[str, Any] = {**rows.tokens, **rows.values, **outputs}
     pairs = zip(examples, rows.of_each(len(examples)), strict=True)
     return [

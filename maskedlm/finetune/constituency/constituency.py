@@ -285,14 +285,15 @@ def format_tables(
 
   Both have a tree on each line, as EVALB reads them, with the same root.
   """
+  gold = [metrics.Parse(x.tags or (), x.brackets or ()) for x in examples]
   predicted = _predicted(predictions)
-  brackets = metrics.count_brackets(examples, predicted)
+  brackets = metrics.count_brackets(gold, predicted)
   tags = entity_metrics.count_words(
-    [x.tags for x in examples], [x.tags for x in predicted]
+    [x.tags for x in gold], [x.tags for x in predicted]
   )
   gold_trees = (
-    trees.format_tree(x.words, x.tags, x.brackets, x.root or "TOP")
-    for x in examples
+    trees.format_tree(example.words, *parse, example.root or "TOP")
+    for example, parse in zip(examples, gold, strict=True)
   )
   return {
     "report.txt": entity_metrics.format_table(brackets, "bracket")

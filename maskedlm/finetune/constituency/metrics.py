@@ -63,23 +63,23 @@ def count_brackets(
 
 def _counted_brackets(
   gold: Sequence[Parse], predicted: Sequence[Parse]
-) -> list[list[collections.Counter]]:
+) -> list[tuple[collections.Counter, collections.Counter]]:
   """Returns the gold and the predicted brackets that count, by sentence.
 
   Their words are numbered among those that count.
   """
   pairs = []
-  for pair in zip(gold, predicted, strict=True):
-    is_word = (tag not in PUNCTUATION for tag in pair[0].tags)
+  for truth, guess in zip(gold, predicted, strict=True):
+    is_word = (tag not in PUNCTUATION for tag in truth.tags)
     before = [0, *itertools.accumulate(is_word)]  # Words that count.
-    pairs.append(
-      [
-        collections.Counter(
-          Bracket(_SAME.get(label, label), before[begin], before[end])
-          for label, begin, end in parse.brackets
-          if before[begin] < before[end]
-        )
-        for parse in pair
-      ]
-    )
+    pairs.append((_renumbered(truth, before), _renumbered(guess, before)))
   return pairs
+
+
+def _renumbered(parse: Parse, before: Sequence[int]) -> collections.Counter:
+  """Returns the brackets that count; `before` are the words' new numbers."""
+  return collections.Counter(
+    Bracket(_SAME.get(label, label), before[begin], before[end])
+    for label, begin, end in parse.brackets
+    if before[begin] < before[end]
+  )

@@ -32,13 +32,14 @@ from maskedlm.finetune.contract import Rows
 
 def _chains(example: Example) -> list[tuple[str, str]]:
   """Returns (chain, FILE:LINE of its first word) of each labelled span."""
-  chains, places = trees.join_chains(example.brackets), word_places(example)
+  chains = trees.join_chains(example.brackets or ())
+  places = word_places(example)
   return [(chain, places[i]) for (i, _), chain in chains.items()]
 
 
 def _tags(example: Example) -> list[tuple[str, str]]:
   """Returns (tag, FILE:LINE) of each word."""
-  return list(zip(example.tags, word_places(example), strict=True))
+  return list(zip(example.tags or (), word_places(example), strict=True))
 
 
 GOLD = Gold("brackets", "a bracketed tree", _chains, "bracket", "bracket_f1")

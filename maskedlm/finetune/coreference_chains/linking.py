@@ -5,7 +5,6 @@ grow with the number of spans times MAX_ANTECEDENTS.
 """
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -40,7 +39,7 @@ def without_crossings(spans: Spans) -> Spans:
 
 def best_antecedents(
   spans: Spans,
-  distances: Sequence[int],
+  distances: np.ndarray,
   distance_scores: np.ndarray,
   max_antecedents: int = MAX_ANTECEDENTS,
 ) -> np.ndarray:

@@ -108,7 +108,8 @@ def make_rows(
     first_words=np.array(firsts, np.int32).reshape(-1, C),
     mentions=values,
   )
-  reasons = _reasons(*counts.tolist(), max_words)
+  total, wide, crossing = counts.tolist()
+  reasons = _reasons(total, wide, crossing, max_words)
   names = ("word_begins", "word_ends", "word_room")
   by_word = {name: [x[i] for x in arrays] for i, name in enumerate(names)}
   return rows._replace(
@@ -116,7 +117,7 @@ def make_rows(
     example=np.array(owners, np.int64),
     cut=encoded.cut,
     notes=reasons,
-    lost=" and ".join(reasons) if 0 < counts[0] == sum(counts[1:]) else "",
+    lost=" and ".join(reasons) if 0 < total == wide + crossing else "",
   )
 
 

@@ -245,8 +245,12 @@ def format_tables(
 
   The official script, conll18_ud_eval.py, reads the last two.
   """
-  counts = metrics.count_arcs(examples, _predicted(predictions))
-  trees = (conllu.format_sentence(x, x.heads, x.labels) for x in examples)
+  gold = [metrics.Tree(x.heads or (), x.labels or ()) for x in examples]
+  counts = metrics.count_arcs(gold, _predicted(predictions))
+  trees = (
+    conllu.format_sentence(example, *tree)
+    for example, tree in zip(examples, gold, strict=True)
+  )
   return {
     "report.txt": entity_metrics.format_table(counts, "label"),
     "gold.conllu": "".join(f"{tree}\n" for tree in trees),

@@ -27,10 +27,17 @@ from maskedlm.finetune.common.word_rows import (
 from maskedlm.finetune.contract import Rows
 
 
+def _arcs(example: Example) -> list[tuple[int, str, str]]:
+  """Returns (head, label, FILE:LINE) of each word; [] without a tree."""
+  if example.heads is None or example.labels is None:
+    return []
+  places = word_places(example)
+  return list(zip(example.heads, example.labels, places, strict=True))
+
+
 def _labels(example: Example) -> list[tuple[str, str]]:
   """Returns (label, FILE:LINE) of each arc between words."""
-  arcs = zip(example.heads, example.labels, word_places(example), strict=True)
-  return [(label, place) for head, label, place in arcs if head]
+  return [(label, place) for head, label, place in _arcs(example) if head]
 
 
 GOLD = Gold("heads", "HEAD in CoNLL-U, or 'head' in JSON", _labels)
@@ -83,9 +90,10 @@ def make_rows(
     targets=targets,
   )
   unseen = [
-    (example.labels[i], word_places(example)[i])
-    for example, (_, labels) in zip(examples, trees, strict=True)
-    for i in np.flatnonzero(labels == UNSEEN)
+    (label, place)
+    for example in examples
+    for head, label, place in _arcs(example)
+    if (head == 0, label) not in ids
   ]
   heads = rows.tokens["word_heads"]
   far = sum(int(np.sum(x == UNSEEN)) for x in heads)
@@ -103,7 +111,7 @@ def _tree_ids(
 ) -> tuple[np.ndarray, np.ndarray]:
   """Returns the heads, from 1, and the labels' ids; zeros without a tree."""
   if example.heads is None:
-    return np.zeros((2, len(example.words)), np.int32)
-  at_root = [head == 0 for head in example.heads]
-  labels = label_ids(zip(at_root, example.labels, strict=True), ids)
-  return np.array(example.heads, np.int32), labels
+    zeros = np.zeros(len(example.words), np.int32)
+    return zeros, zeros
+  arcs = [(head == 0, label) for head, label, _ in _arcs(example)]
+  return np.array(example.heads, np.int32), label_ids(arcs, ids)

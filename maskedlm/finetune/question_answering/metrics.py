@@ -142,13 +142,13 @@ def format_error_tables(
   for key in sorted(scores, key=lambda key: scores[key].f1):
     if not scores[key].exact_match:
       expected = " | ".join(dict.fromkeys(gold[key])) or _NO_ANSWER
-      cells = (answers.get(key) or _NO_ANSWER, expected, questions[key])
-      cells = (" ".join(cell.split()) for cell in cells)
+      texts = (answers.get(key) or _NO_ANSWER, expected, questions[key])
+      cells = (" ".join(text.split()) for text in texts)
       lines.append("\t".join([key, f"{scores[key].f1:.3f}", *cells]))
   groups = collections.defaultdict(list)
   for key, question in questions.items():
-    word = _QUESTION_WORD.search(question.lower())
-    groups[word.group() if word else "(other)"].append(scores[key])
+    match = _QUESTION_WORD.search(question.lower())
+    groups[match.group() if match else "(other)"].append(scores[key])
   rows = [f"{'':<10}{'exact_match':>12}{'f1':>9}{'questions':>12}"]
   for word in sorted(groups, key=lambda word: (-len(groups[word]), word)):
     exact, f1 = _mean(groups[word]).values()

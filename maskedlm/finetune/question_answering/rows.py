@@ -214,7 +214,7 @@ def _notes(
   if all(example.answers is None for example in examples):
     return []
   shorter = [x for x in strides if x < stride]
-  wide = sum(bool(x) and x[1] - x[0] >= longest for x in answers)
+  wide = sum(x is not None and x[1] - x[0] >= longest for x in answers)
   notes = []
   if shorter:
     notes.append(

@@ -216,7 +216,7 @@ def _prediction(
     "e1_offset": begin1,
     "e2": example.text[begin2:end2],
     "e2_offset": begin2,
-    "relation": labels[np.argmax(shares)],
+    "relation": labels[int(np.argmax(shares))],
     "probability": max(shares),
     "probabilities": dict(zip(labels, shares, strict=True)),
   }

@@ -152,22 +152,22 @@ def make_application(setup: Setup, options: Options) -> Application:
     return distilled.with_scores(rows, examples) if is_distilled else rows
 
   widths = checked_widths(options.widths, cfg.width)
-  loss_options: dict[str, Any] = {
-    "temperature": options.temperature,
-    "widths": widths,
-  }
   if options.loss == "contrastive":
-    loss_options |= {
-      "hardness": options.hardness,
-      "symmetric": options.symmetric,
-    }
     loss_of_vectors = functools.partial(
-      contrastive.loss_and_metrics, **loss_options
+      contrastive.loss_and_metrics,
+      temperature=options.temperature,
+      hardness=options.hardness,
+      symmetric=options.symmetric,
+      widths=widths,
     )
   else:
-    loss_options |= {"teacher_temperature": options.teacher_temperature}
-    of_kind = functools.partial(distilled.loss_and_metrics, options.loss)
-    loss_of_vectors = functools.partial(of_kind, **loss_options)
+    loss_of_vectors = functools.partial(
+      distilled.loss_and_metrics,
+      options.loss,
+      temperature=options.temperature,
+      teacher_temperature=options.teacher_temperature,
+      widths=widths,
+    )
 
   def outputs(params: Params, batch: Batch, every=ensemble.alone):
     members = every(contrastive.normalise(vectors(params, batch, None, False)))
@@ -225,7 +225,7 @@ def rank_rows(
   n, k = np.divmod(first[unique_ids != NONE], K)  # Each passage once.
   pool = x[places[n, k]]
   texts = [examples[i].passages[j] for i, j in zip(n, k, strict=True)]
-  predictions = []
+  predictions: list[Prediction] = []
   for begin in range(0, len(examples), BLOCK):
     products = queries[begin : begin + BLOCK] @ pool.T
     products = products.toarray() if sparse.issparse(products) else products

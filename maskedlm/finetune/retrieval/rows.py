@@ -60,7 +60,7 @@ def make_rows(
     [of_queries[query], *(of_passages[k] for k in passage)]
     for query, passage in zip(query_ids, passage_ids, strict=True)
   ]
-  notes = (
+  notes: tuple[str, ...] = (
     f"{counted(len(queries) - 1, 'different query')}, "
     f"{counted(len(ids), 'different passage')}",
   )

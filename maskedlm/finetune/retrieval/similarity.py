@@ -97,6 +97,8 @@ def loss_and_metrics(
 def make_application(setup: Setup, options: Options) -> Application:
   """Returns the Application: retrieval's vectors, with another loss."""
   app = retrieval.make_application(setup, retrieval.Options(pool=options.pool))
+  vectors = app.vectors
+  assert vectors is not None  # Retrieval trains vectors.
   loss_of_vectors = functools.partial(
     loss_and_metrics, options.loss, temperature=options.temperature
   )
@@ -115,7 +117,7 @@ def make_application(setup: Setup, options: Options) -> Application:
   return app._replace(
     make_rows=rows_of,
     loss=lambda params, batch, key, train: loss_of_vectors(
-      app.vectors(params, batch, key, train), batch
+      vectors(params, batch, key, train), batch
     ),
     loss_of_vectors=loss_of_vectors,
     decode=decode,

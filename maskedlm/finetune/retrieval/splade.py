@@ -76,9 +76,10 @@ def make_application(setup: Setup, options: Options) -> Application:
     return jnp.log1p(largest).reshape(B, C, -1)
 
   def loss_of_vectors(x, batch: Batch):
-    terms, metrics = contrastive.loss_and_metrics(
+    compared = contrastive.loss_and_metrics(
       x, batch, temperature=options.temperature, scale=lambda x: x
     )
+    terms, metrics = map(dict, compared)
     # Where nothing is compared, sparsity is not trained either.
     learns = jnp.sum(terms["retrieval"][1]) > 0
     rows = batch["example_weights"] * learns

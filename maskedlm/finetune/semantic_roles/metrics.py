@@ -76,11 +76,10 @@ def count_arguments(
 
 def count_predicates(gold: Sentences, found: Sentences) -> MatchCounts:
   """Returns the counts of predicates, by their words."""
-  pairs = (
-    [{(VERB, p.index) for p in predicates} for predicates in pair]
-    for pair in zip(gold, found, strict=True)
+  counts = entity_metrics.count_entities(
+    gold, found, lambda predicates: [(VERB, p.index) for p in predicates]
   )
-  return entity_metrics.sum_counts(entity_metrics.count_matches(pairs))
+  return entity_metrics.sum_counts(counts)
 
 
 def overall(counts: dict[str, MatchCounts]) -> MatchCounts:

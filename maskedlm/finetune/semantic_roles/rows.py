@@ -30,7 +30,7 @@ PER_ROW = 6
 
 def _roles(example: Example) -> list[tuple[str, str]]:
   """Returns (role, FILE:LINE) of each argument but V."""
-  args = (arg for predicate in example.predicates for arg in predicate.args)
+  args = (arg for p in example.predicates or () for arg in p.args)
   return [(arg.type, example.where) for arg in args if arg.type != VERB]
 
 
@@ -82,13 +82,13 @@ def make_rows(
     for begin in range(0, max(len(kept), 1), PER_ROW):
       group = kept[begin : begin + PER_ROW]
       by_token, by_row = _slots(w, group, len(examples[index].words), ids)
-      by_token |= {
+      by_word = {
         "word_starts": w.first,
         "is_predicate": is_predicate,
         # Once, although many predicates of a window are several rows.
         "is_judged": w.is_kept() * (begin == 0),
       }
-      yield by_token, by_row
+      yield {**by_token, **by_word}, by_row
 
   rows = word_rows(
     [example.words for example in examples],

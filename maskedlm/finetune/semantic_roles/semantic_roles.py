@@ -65,7 +65,7 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, list[str]]:
     DataError: there is no predicate, or none has an argument.
   """
   where = file_of(examples)
-  predicates = [p for x in examples if has_label(x) for p in x.predicates]
+  predicates = [p for x in examples if has_label(x) for p in x.predicates or ()]
   if not predicates:
     raise DataError(
       f"{where}: no predicate in the whole file; expected some to learn, with "

@@ -67,7 +67,8 @@ def role_prediction(
   text, _ = sentences.sentence_text(example)
   given = {p.index: p for p in example.predicates or ()}
   is_given = example.predicates is not None
-  listed, others = [], []
+  listed: list[dict[str, Any]] = []
+  others: list[dict[str, Any]] = []
   for predicate, logit in found:
     index = predicate.index
     shown: dict[str, Any] = {

@@ -6,6 +6,8 @@
 import collections
 from collections.abc import Sequence
 
+import numpy as np
+
 from maskedlm.data.labelled.bio import Entity
 from maskedlm.finetune.common import entity_metrics
 
@@ -42,7 +44,7 @@ def evaluate_inner_spans(gold: Spans, predicted: Spans) -> dict[str, float]:
 
 def evaluate_reach(
   gold: Spans,
-  sizes: Sequence[Sequence[int]],
+  sizes: Sequence[Sequence[int] | np.ndarray],
   *,
   labels: Sequence[str],
   max_words: int,
@@ -62,7 +64,7 @@ def evaluate_reach(
     too_wide (more than max_words, or than a row holds) and second_label (the
     same words have another label).
   """
-  counts = collections.Counter()
+  counts = collections.Counter[str]()
   for spans, word_sizes in zip(gold, sizes, strict=True):
     places = set()
     for label, begin, end in spans:
@@ -85,11 +87,13 @@ def evaluate_reach(
 
 def format_report(gold: Spans, predicted: Spans) -> str:
   """Returns tables of precision, recall and F1 by label, width and nesting."""
+  parts = {
+    "label": (gold, predicted),
+    "words": (_by_width(gold), _by_width(predicted)),
+  }
   nested = [[inner_spans(s) for s in spans] for spans in (gold, predicted)]
-  parts = {"label": (gold, predicted)}
-  parts["words"] = tuple(map(_by_width, parts["label"]))
   if any(map(any, nested)):
-    parts["within others"] = nested
+    parts["within others"] = (nested[0], nested[1])
   return "\n".join(
     entity_metrics.format_table(entity_metrics.count_entities(*pair), name)
     for name, pair in parts.items()

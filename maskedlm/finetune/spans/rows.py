@@ -26,7 +26,7 @@ from maskedlm.finetune.contract import Rows
 def _labels(example: Example) -> list[tuple[str, str]]:
   """Returns (label, FILE:LINE) of each span."""
   places = word_places(example)
-  return [(span.type, places[span.begin]) for span in example.spans]
+  return [(span.type, places[span.begin]) for span in example.spans or ()]
 
 
 GOLD = Gold("spans", "a column of BIO tags", _labels, thing="entity")

@@ -96,17 +96,14 @@ _ANY_LABEL = "SPAN"
 
 def read_examples(source: str, options: Options) -> list[Example]:
   """Returns the sentences of a file."""
-  columns = {
-    "token_column": options.token_column,
-    "file_scheme": options.file_scheme,
-    "repair_bio": options.repair_bio,
-  }
-  if options.nested:
-    examples = layers.read_layers(source, **columns)
-  else:
-    examples = layers.read_flat(
-      source, tag_column=options.tag_column, **columns
-    )
+  read_flat = functools.partial(layers.read_flat, tag_column=options.tag_column)
+  read = layers.read_layers if options.nested else read_flat
+  examples = read(
+    source,
+    token_column=options.token_column,
+    file_scheme=options.file_scheme,
+    repair_bio=options.repair_bio,
+  )
   if not options.identify:
     return examples
   # Each once, with the same label.

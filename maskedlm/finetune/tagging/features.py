@@ -16,7 +16,7 @@ import functools
 
 import jax.numpy as jnp
 
-from maskedlm.core.task import Batch, Key, Params
+from maskedlm.core.task import Array, Batch, Key, Params
 from maskedlm.finetune.common.head import Head
 from maskedlm.finetune.contract import (
   Application,
@@ -74,7 +74,7 @@ def make_application(setup: Setup, options: Options) -> Application:
   def logits(params: Params, batch: Batch, key: Key, train: bool):
     # The head reads packed rows as well, because an LSTM spends as much time on
     # padding as on tokens.
-    scores = head.apply(
+    scores: Array = head.apply(
       {"params": params["feature_head"]},
       frozen_layers(cfg, params, batch),
       masked_lm.encoder_inputs(batch)["segment_ids"],

@@ -23,7 +23,7 @@ from maskedlm.finetune.contract import Rows
 
 def _tags(example: Example) -> list[tuple[str, str]]:
   """Returns (tag, FILE:LINE) of each word whose tag is not O."""
-  tags = zip(example.tags, word_places(example), strict=True)
+  tags = zip(example.tags or (), word_places(example), strict=True)
   return [x for x in tags if x[0] != "O"]
 
 

@@ -285,7 +285,7 @@ def tag_prediction(
     text (common/parts.py) with its type and score.
   """
   text, offsets = sentences.sentence_text(example)
-  prediction = {
+  prediction: Prediction = {
     "text": text,
     "tokens": list(example.words),
     "tags": list(found),
