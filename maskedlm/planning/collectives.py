@@ -35,7 +35,7 @@ class Collective(NamedTuple):
   name: str = ""  # Name of the instruction.
 
   @property
-  def count(self) -> int:
+  def count(self) -> int:  # type: ignore[override]
     return math.prod(self.trips)
 
 

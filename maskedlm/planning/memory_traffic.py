@@ -99,7 +99,7 @@ def _bytes(program: hlo.Program, visit: hlo.Visit) -> int:
   if x.opcode == "fusion":
     inside = program.computations[x.calls("calls")[0]]
     return sum(
-      min(size, limit)
+      int(min(size, limit))  # A limit may be infinite.
       for size, limit in zip(
         [*operands, _hbm(x)],
         [*_reads(inside, len(operands)), _writes(inside)],

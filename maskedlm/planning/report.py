@@ -6,6 +6,7 @@ from typing import Any
 from maskedlm.core.counts import sized
 from maskedlm.planning import collectives, gpus
 from maskedlm.planning.planner import LABEL, Plan
+from maskedlm.planning.roofline import Estimate
 from maskedlm.runtime import console
 
 HOW = f"{gpus.INSTALL} adds a compiler for these GPUs; it needs no GPU."
@@ -81,7 +82,7 @@ def format_plan(plan: Plan) -> list[str]:
       if name != "peak" and size
     ]
   if plan.estimate:
-    text += ["", *_traffic(plan), "", *_time(plan)]
+    text += ["", *_traffic(plan), "", *_time(plan, plan.estimate)]
   text += _remedies(plan)
   return text
 
@@ -114,8 +115,8 @@ def _traffic(plan: Plan) -> list[str]:
   ]
 
 
-def _time(plan: Plan) -> list[str]:
-  values, e = plan_figures(plan), plan.estimate
+def _time(plan: Plan, e: Estimate) -> list[str]:
+  values = plan_figures(plan)
   text = [
     f"time of a step ({LABEL})",
     f"  {'matmuls':<20}{1e3 * e.matmuls:.1f} ms",

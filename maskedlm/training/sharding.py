@@ -198,7 +198,7 @@ def replicated(mesh: Mesh) -> NamedSharding:
   return NamedSharding(mesh, PartitionSpec())
 
 
-def check_batch(batch_size: int, accumulate: int, mesh: Mesh) -> None:
+def check_batch(batch_size: int, accumulate: int, mesh) -> None:
   """Raises ConfigError unless devices and microbatches divide the rows."""
   divisor = mesh.shape["data"] * mesh.shape["fsdp"] * accumulate
   if batch_size % divisor or batch_size < divisor:

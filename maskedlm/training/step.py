@@ -62,7 +62,7 @@ class OverMesh(NamedTuple):
 
   state: TrainState  # A ShapeDtypeStruct with its sharding for each array.
   init: Callable[[], TrainState]  # Without Task.fixed.
-  step: Callable[[TrainState, Batch], tuple[TrainState, Metrics]]
+  step: Any  # A jitted (TrainState, Batch) -> (TrainState, Metrics).
   heldout_step: Callable[[Params, Batch, int], tuple]
   watch: Callable[[TrainState, Batch], Metrics]  # For train.watch_every.
 

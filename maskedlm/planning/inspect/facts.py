@@ -226,13 +226,13 @@ def _lines_of_rows(config: PretrainConfig, figures, mask: str) -> list[str]:
       f"those that are seen, {NOTHING} at {shown['nothing_share']} "
       "of these"
     ]
-  other = {}
+  option, other = "", 0.0
   if hasattr(config.objective, "pack"):
     pack = not config.objective.pack
-    other["option"] = f"objective.pack={pack}"
-    other["other"] = figures[f"padding_share_pack_{pack}".lower()]
+    option = f"objective.pack={pack}"
+    other = figures[f"padding_share_pack_{pack}".lower()]
   lines += [
-    batch_costs.format_padding(figures["padding_share"], **other),
+    batch_costs.format_padding(figures["padding_share"], option, other),
     f"{shown['unk_share']} of the tokens are unknown",
   ]
   if figures["nsp_random_share"] is not None:

@@ -46,6 +46,7 @@ def format_table(
 
   The tasks are for the epochs; None if there is no corpus yet.
   """
+  each_task = [None] * len(phases) if tasks is None else tasks
   return console.table(
     ("from step", "steps", "tokens", "rows", "length", "epochs", "changes"),
     (
@@ -58,7 +59,7 @@ def format_table(
         f"{epochs.count_epochs([phase], [task]):,.3g}" if task else "-",
         phasing.format_changes(phase) or "-",
       )
-      for phase, task in zip(phases, tasks or [None] * len(phases), strict=True)
+      for phase, task in zip(phases, each_task, strict=True)
       for tokens in [_tokens(phase)]
     ),
     align=">>>>>><",
@@ -96,7 +97,8 @@ def _curve(
 ) -> Curve:
   """Returns the curve of a function, given as phase -> (steps -> values)."""
   total = sum(_tokens(phase) for phase in phases)
-  points, read = [], 0
+  points: list[tuple[int, float]] = []
+  read = 0
   for phase in phases:
     number = max(round(NUM_POINTS * _tokens(phase) / total), 2)
     steps = np.linspace(phase.begin, phase.end - 1, number).astype(int)
