@@ -151,13 +151,8 @@ def step_of_task(config: PretrainConfig, task: Task, devices) -> Step:
 
 def held_bytes(step: Step, mesh) -> tuple[int, int, int]:
   """Returns bytes on one chip: (parameters, optimizer state, batch)."""
-  state = step.program.state
-  fixed = memory.bytes_per_device(state.fixed, mesh)  # A teacher's.
-  parameters = memory.bytes_per_device(state.params, mesh) + fixed
-  total = memory.bytes_per_device(state, mesh)
-  parts = mesh.shape["data"] * mesh.shape["fsdp"]
-  batch = sum(x.size * x.dtype.itemsize for x in step.batch.values()) // parts
-  return parameters, total - parameters, batch
+  parameters, optimizer = memory.state_bytes(step.program.state, mesh)
+  return parameters, optimizer, memory.batch_bytes(step.batch, mesh)
 
 
 def compile_step(step: Step, topology: Topology) -> Compiled | TooLarge:

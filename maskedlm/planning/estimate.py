@@ -11,22 +11,30 @@ import numpy as np
 
 from maskedlm.planning import memory
 from maskedlm.planning.collectives import Collective
-from maskedlm.planning.compile import Pieces, Step, held_bytes
+from maskedlm.planning.compile import Pieces, Step
 from maskedlm.planning.memory_traffic import Traffic
+from maskedlm.pretraining.config import PretrainConfig
 from maskedlm.training import sharding
 
 
-def estimate_pieces(step: Step, mesh, rows: int, platform: str) -> Pieces:
+def estimate_pieces(
+  config: PretrainConfig, held: tuple[int, int, int], rows: int, **machine
+) -> Pieces:
   """Estimates the bytes on one chip, with `rows` rows at a time.
 
   Temporaries are activations (memory.activation_bytes) and the gradient; with
   several microbatches also the sum of their gradients.
+
+  Args:
+    config, rows, **machine: as for memory.activation_bytes.
+    held: bytes of the parameters, the optimizer state and the batch, as
+      compile.held_bytes returns them.
   """
-  parameters, optimizer, batch = held_bytes(step, mesh)
+  parameters, optimizer, batch = held
   activations = memory.activation_bytes(
-    step.config, rows, step.config.data.length, platform=platform
+    config, rows, config.data.length, **machine
   )
-  gradients = 2 if step.config.train.accumulate > 1 else 1
+  gradients = 2 if config.train.accumulate > 1 else 1
   temporaries = activations + gradients * parameters
   peak = parameters + optimizer + batch + temporaries
   return Pieces(parameters, optimizer, batch, temporaries, 0, peak)

@@ -5,11 +5,13 @@ from typing import NamedTuple
 
 import jax
 
+from maskedlm.core.task import Batch
 from maskedlm.modeling import architecture
 from maskedlm.modeling.attention import dispatch
 from maskedlm.pretraining.config import PretrainConfig
 from maskedlm.pretraining.predictions import mask_rate
 from maskedlm.training import sharding
+from maskedlm.training.step import TrainState
 
 
 class Sizes(NamedTuple):
@@ -41,6 +43,19 @@ def bytes_per_device(tree, mesh) -> int:
     parts = math.prod(mesh.shape[axis] for axis in spec if axis)
     total += math.prod(x.shape) * x.dtype.itemsize // parts
   return total
+
+
+def state_bytes(state: TrainState, mesh) -> tuple[int, int]:
+  """Returns bytes on one device: (parameters, optimizer state)."""
+  fixed = bytes_per_device(state.fixed, mesh)  # A teacher's.
+  parameters = bytes_per_device(state.params, mesh) + fixed
+  return parameters, bytes_per_device(state, mesh) - parameters
+
+
+def batch_bytes(batch: Batch, mesh) -> int:
+  """Returns the bytes of a batch on one device, of arrays or their shapes."""
+  parts = mesh.shape["data"] * mesh.shape["fsdp"]
+  return sum(x.size * x.dtype.itemsize for x in batch.values()) // parts
 
 
 def attention_of(config: PretrainConfig, length: int, **machine) -> str:

@@ -165,8 +165,9 @@ def _estimate(step: Step, sizes, topology: Topology) -> _Measured:
   """Estimates a step on a mesh that is not compiled."""
   config = step.config
   rows = _rows_per_chip(config, sizes)
+  held = compile.held_bytes(step, Sizes(sizes))
   pieces = estimates.estimate_pieces(
-    step, Sizes(sizes), rows, topology.platform
+    config, held, rows, platform=topology.platform
   )
   return _Measured(
     pieces=pieces,
@@ -358,8 +359,9 @@ def memory_savings(
   step = compile.make_step(alone, jax.devices()[:1])
 
   def total(config: PretrainConfig, sizes) -> int:
+    held = compile.held_bytes(step, Sizes(sizes))
     return estimates.estimate_pieces(
-      step._replace(config=config), Sizes(sizes), rows, topology.platform
+      config, held, rows, platform=topology.platform
     ).peak
 
   current = total(config, sizes)

@@ -2,7 +2,7 @@
 
 If config.mesh is over the devices of this machine, the step is compiled, as the
 run will do: XLA alone knows what it keeps. Otherwise the memory is estimated
-(memory.py); `maskedlm plan` compiles for devices that are elsewhere.
+(estimate.py); `maskedlm plan` compiles for devices that are elsewhere.
 """
 
 import math
@@ -16,6 +16,7 @@ from maskedlm.core.task import Task
 from maskedlm.modeling.attention import layer
 from maskedlm.planning import compile as compiling
 from maskedlm.planning import memory
+from maskedlm.planning.estimate import estimate_pieces
 from maskedlm.pretraining.config import PretrainConfig
 from maskedlm.training import step_memory
 from maskedlm.training.phases import Phase
@@ -31,13 +32,11 @@ def step_figures(
     ConfigError: the batch does not fit the mesh.
   """
   mesh = memory.planned_mesh(phases[0].config.mesh)
-  fixed = memory.bytes_per_device(state.fixed, mesh)  # A teacher's.
-  params = memory.bytes_per_device(state.params, mesh) + fixed
-  state_bytes = memory.bytes_per_device(state, mesh)
+  parameters, optimizer = memory.state_bytes(state, mesh)
   figures = [
     {
       "first_step": phase.begin,
-      **_figures(phase.config, task, mesh, params, state_bytes),
+      **_figures(phase.config, task, mesh, parameters, optimizer),
     }
     for phase, task in zip(phases, tasks, strict=True)
   ]
@@ -45,8 +44,8 @@ def step_figures(
     "flops_per_step": figures[0]["flops_per_step"],
     "mesh": dict(mesh.shape),
     "devices": math.prod(mesh.shape.values()),
-    "parameter_bytes_per_device": params,
-    "optimizer_bytes_per_device": state_bytes - params,
+    "parameter_bytes_per_device": parameters,
+    "optimizer_bytes_per_device": optimizer,
     **{name: max(phase[name] for phase in figures) for name in _BYTES},
     "phases": figures,
   }
@@ -59,10 +58,10 @@ def _figures(
   config: PretrainConfig,
   task: Task,
   mesh: memory.Sizes,
-  params: int,
-  state_bytes: int,
+  parameters: int,
+  optimizer: int,
 ) -> dict[str, Any]:
-  """Returns a step's figures, given the bytes of its parameters and state."""
+  """Returns a step's figures, given the bytes of parameters and optimizer."""
   machine, length = layer.machine(), config.data.length
   parts = mesh.shape["data"] * mesh.shape["fsdp"] * config.train.accumulate
   rows = max(config.data.batch_size // parts, 1)
@@ -74,22 +73,21 @@ def _figures(
         step.program.step, step.program.state, step.batch
       )
   else:
-    activations = memory.activation_bytes(config, rows, length, **machine)
-    gradients = 2 if config.train.accumulate > 1 else 1
-    measured = step_memory.StepMemory(
-      state_bytes + gradients * params + activations, None
-    )
+    batch = memory.batch_bytes(task.batch_at("train", 0), mesh)
+    held = (parameters, optimizer, batch)
+    pieces = estimate_pieces(config, held, rows, **machine)
+    measured = step_memory.StepMemory(pieces.peak, None)
   needed = measured.needed
   if needed is None:
     refusal = compiling.parse_out_of_memory(measured.refused)
-    needed = refusal.needed if refusal else state_bytes
+    needed = refusal.needed if refusal else parameters + optimizer
   return {
     "rows": config.data.batch_size,
     "length": length,
     "rows_per_device": rows,
     "flops_per_step": task.flops(0),
     "attention": memory.attention_of(config, length, **machine),
-    "activation_bytes_per_device": needed - state_bytes,
+    "activation_bytes_per_device": needed - parameters - optimizer,
     "step_bytes_per_device": needed,
     "device_bytes": measured.limit,
     "compiled": compiled,

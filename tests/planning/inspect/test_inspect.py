@@ -13,6 +13,7 @@ from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.data.tokenizers.tokenizer import Special
+from maskedlm.modeling.attention import layer
 from maskedlm.planning import memory
 from maskedlm.planning.inspect import facts, html_page, rows, schedules
 from maskedlm.pretraining import objectives, predictions
@@ -285,19 +286,26 @@ def test_a_step_that_does_not_fit_is_shown_with_what_helps(measured):
 def test_for_devices_that_are_elsewhere_memory_is_an_estimate():
   config = small()
   config.mesh.update(data=4, fsdp=16)
-  figures, sections = facts.facts_of_model(*parts(config))
+  phases, tasks = parts(config)
+  figures, sections = facts.facts_of_model(phases, tasks)
   assert not figures["phases"][0]["compiled"] and figures["devices"] == 64
   assert "maskedlm plan" in str(sections)
+  parameters = figures["parameter_bytes_per_device"]
   held = sum(
     figures[f"{name}_bytes_per_device"]
     for name in ("parameter", "optimizer", "activation")
   )
   assert figures["step_bytes_per_device"] == held
+  # Of a row of each device: activations, the gradient and the batch.
+  kept = memory.activation_bytes(phases[0].config, 1, 40, **layer.machine())
+  batch = sum(x.nbytes for x in tasks[0].batch_at("train", 0).values()) // 64
+  first = figures["phases"][0]
+  assert first["activation_bytes_per_device"] == kept + parameters + batch
   # A moving average is as large as the parameters.
   config.train.ema_decay = 0.9
   averaged, _ = facts.facts_of_model(*parts(config))
   name = "optimizer_bytes_per_device"
-  assert averaged[name] - figures[name] == figures["parameter_bytes_per_device"]
+  assert averaged[name] - figures[name] == parameters
 
 
 def test_curves_over_the_tokens():
