@@ -329,19 +329,13 @@ def export_predictions(
 
 
 def make_task(options: Options) -> FinetuneTask:
-  return make_labelling_task(
-    "classification",
-    options,
-    functools.partial(make_application, options=options),
-  )
+  return make_labelling_task("classification", options, make_application)
 
 
 def make_labelling_task(
-  name: str,
-  options: FileOptions,
-  make_application: Callable[[Setup], Application],
+  name: str, options: FileOptions, build: Callable[..., Application]
 ) -> FinetuneTask:
-  """Returns a task that reads these files, given its Application."""
+  """Returns the task of a name, with build(setup, options) as Application."""
   layout = layout_of(options)
   return FinetuneTask(
     name=name,
@@ -349,7 +343,7 @@ def make_labelling_task(
     read_examples=functools.partial(texts.read_examples, layout=layout),
     parse_line=functools.partial(texts.parse_line, layout=layout),
     describe_labels=functools.partial(describe_labels, options=options),
-    make_application=make_application,
+    make_application=functools.partial(build, options=options),
     format_prediction=format_prediction,
     format_tables=format_tables,
     export_predictions=functools.partial(export_predictions, options=options),

@@ -10,7 +10,6 @@ decay leaves it alone, too.
 """
 
 import dataclasses
-import functools
 
 import jax.numpy as jnp
 
@@ -86,7 +85,5 @@ def make_application(setup: Setup, options: Options) -> Application:
 
 def make_task(options: Options) -> FinetuneTask:
   return classification.make_labelling_task(
-    "text_features",
-    options,
-    functools.partial(make_application, options=options),
+    "text_features", options, make_application
   )
