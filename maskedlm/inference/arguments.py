@@ -14,15 +14,16 @@ def text(value: str) -> str:
   return value
 
 
-def _listed(name: str, values: Any, *, of: str = "") -> list:
-  """Returns the values as a list; raises ConfigError if they are none."""
+def _to_list(name: str, values: Any, *, of: str = "") -> list:
+  """Returns the values as a list; raises ConfigError if they aren't one."""
   if isinstance(values, str):  # A sequence of characters, surely by mistake.
     raise ConfigError(
       f"{name} is one string, {values[:40]!r}: expected a list{of}; put it in "
       "[ ]."
     )
   remedy = ""
-  if isinstance(values, Mapping):  # Of either, the names would be iterated.
+  # A dict or a data frame would yield its names.
+  if isinstance(values, Mapping):
     remedy = "; put it in [ ], or give the list that it holds"
   elif hasattr(values, "columns"):
     remedy = ", such as list(df['text']) or df.to_dict('records')"
@@ -34,9 +35,9 @@ def _listed(name: str, values: Any, *, of: str = "") -> list:
   return list(values)
 
 
-def each(name: str, values: Sequence, kinds) -> list:
+def list_of(name: str, values: Sequence, kinds) -> list:
   """Returns the values as a list; raises ConfigError for a wrong type."""
-  values = _listed(name, values)
+  values = _to_list(name, values)
   for i, value in enumerate(values):
     if not isinstance(value, kinds):
       expected = "a string" if kinds is str else "a string or a dict"
@@ -46,16 +47,16 @@ def each(name: str, values: Sequence, kinds) -> list:
 
 def pairs(name: str, values: Sequence) -> list[tuple[str, str]]:
   """Returns pairs of texts as a list; raises ConfigError for a wrong type."""
-  found = []
-  for i, value in enumerate(_listed(name, values, of=" of pairs (A, B)")):
+  checked = []
+  for i, value in enumerate(_to_list(name, values, of=" of pairs (A, B)")):
     is_pair = isinstance(value, Sequence) and not isinstance(value, str)
     texts = tuple(value) if is_pair else ()
     if [*map(type, texts)] != [str, str]:
       raise ConfigError(
         f"{name}[{i}] is {value!r:.40}: expected two strings, (A, B)."
       )
-    found.append(texts)
-  return found
+    checked.append(texts)
+  return checked
 
 
 def check_positive(name: str, value: int) -> None:

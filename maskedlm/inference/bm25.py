@@ -21,14 +21,14 @@ def index(passages: Sequence[str]) -> Callable[[str], np.ndarray]:
   """
   bm25s = extras.load("bm25s", "bm25", "BM25")
   logging.getLogger("bm25s").setLevel(logging.WARNING)
-  how = {"stopwords": None, "show_progress": False, "return_ids": False}
-  tokens, made = bm25s.tokenize([*passages], **how), bm25s.BM25()
+  options = {"stopwords": None, "show_progress": False, "return_ids": False}
+  tokens, retriever = bm25s.tokenize([*passages], **options), bm25s.BM25()
   if has_words := any(tokens):
-    made.index(tokens, show_progress=False)
-  none = np.zeros(len(passages), np.float32)
+    retriever.index(tokens, show_progress=False)
+  no_scores = np.zeros(len(passages), np.float32)
 
   def scores(query: str) -> np.ndarray:
-    (own,) = bm25s.tokenize([query], **how)
-    return made.get_scores(own) if own and has_words else none
+    (words,) = bm25s.tokenize([query], **options)
+    return retriever.get_scores(words) if words and has_words else no_scores
 
   return scores

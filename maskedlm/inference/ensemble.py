@@ -1,10 +1,9 @@
 """Opens several fine-tuned checkpoints as one model: an ensemble.
 
-The mean of the members' scores is the task's
-(modeling/task_heads/ensemble.py); the thresholds of decoding are the means of
-the members'. All parameters are on the device together, and the members read
-each batch together: memory and time are those of one checkpoint times their
-number.
+modeling/task_heads/ensemble.py defines the mean of the members' scores for each
+task; the thresholds of decoding are the means of the members'. All parameters
+are on the device together, and the members read each batch together: memory and
+time are those of one checkpoint times their number.
 """
 
 import dataclasses
@@ -28,7 +27,7 @@ from maskedlm.runtime import buckets
 from maskedlm.training.checkpoints import load
 from maskedlm.training.checkpoints.load import LoadedCheckpoint
 
-# Of the architecture, what changes a prediction.
+# The options of the architecture that change a prediction.
 _ENCODER = (*options.frozen("", EncoderConfig), "dtype")
 
 

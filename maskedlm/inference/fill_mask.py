@@ -1,10 +1,10 @@
-"""Predicts the words that masks, or the marked words of a text, hide.
+"""Predicts the words that a text hides: its masks, or its marked words.
 
 A causal model fills masks from left to right, each from the text before it, in
 which earlier masks have become their most probable token. Masks at the end of a
 text are therefore its greedy continuation. One that reads from right to left
-does the same from the other end. Of two language models (ELMo's), of which each
-reads one side, the geometric mean of both is the answer.
+does the same from the other end. For two language models (ELMo's), each of
+which reads one side, the answer is the geometric mean of their probabilities.
 
 Of a marked text, `predict_masked` measures how probable a masked model finds
 the words that it hides: the example of masked language modelling in Jurafsky &
@@ -72,7 +72,7 @@ def fill_masks(
       model's positions, or it has several for two language models.
   """
   tokenizer, special = model.tokenizer, model.tokenizer.special
-  words = np.delete(np.arange(tokenizer.vocab_size), tokenizer.special_ids)
+  ordinary = np.delete(np.arange(tokenizer.vocab_size), tokenizer.special_ids)
   length, reads = model.cfg.max_positions, model.cfg.reads
   rows = []
   for text in texts:
@@ -84,10 +84,10 @@ def fill_masks(
   probabilities = make_probabilities(model.cfg, (*tokenizer.special_ids,))
   table = np.asarray(probabilities(model.params, batch))
   filled = []
-  for text, row, of_text in zip(texts, rows, table, strict=False):
+  for text, row, of_masks in zip(texts, rows, table, strict=False):
     masks = []
-    for p in of_text[: len(row.positions)]:
-      best = words[np.argsort(-p[words], kind="stable")[:top_k]]
+    for p in of_masks[: len(row.positions)]:
+      best = ordinary[np.argsort(-p[ordinary], kind="stable")[:top_k]]
       masks.append([(token_text(tokenizer, k), float(p[k])) for k in best])
     filled.append(FilledText(text, masks))
   return filled
@@ -106,10 +106,10 @@ def make_probabilities(cfg: EncoderConfig, special_ids: tuple) -> Callable:
     return jax.nn.softmax(logits[..., : cfg.vocab_size])
 
   def one_by_one(params, batch, positions):
-    before = {"left": -1, "right": 1}[cfg.reads]
+    neighbour = {"left": -1, "right": 1}[cfg.reads]
 
     def fill(input_ids, position):  # [B, L], [B]
-      places = position[:, None] + before
+      places = position[:, None] + neighbour
       p = at_once(params, {**batch, "input_ids": input_ids}, places)[:, 0]
       rows = jnp.arange(len(input_ids))
       return input_ids.at[rows, position].set(jnp.argmax(p, axis=-1)), p
@@ -152,14 +152,14 @@ def mask_row(
       f"{text[:60]!r} has {len(masks)} times {mask_token}, which neither of "
       "two language models can read: write the words of all but one."
     )
-  read = {
+  visible = {
     "both": slice(None),
     "apart": slice(None),
     "left": slice(masks[-1] + 1),
     "right": slice(masks[0], None),
   }[reads]
-  if len(ids[read]) < len(ids):
-    ids = ids[read]
+  if len(ids[visible]) < len(ids):
+    ids = ids[visible]
     masks = np.flatnonzero(ids == special.mask)
     console.log(
       f"{text[:60]!r}: the model is causal and read only what is to the "
@@ -234,7 +234,7 @@ class MaskedText(NamedTuple):
 
 
 class _Word(NamedTuple):
-  """A marked word: its characters in the text, and in the text as read."""
+  """A marked word: (begin, end) of its characters in both texts of _parse."""
 
   true: tuple[int, int]
   shown: tuple[int, int]
@@ -308,47 +308,48 @@ def _hidden_row(tokenizer: Tokenizer, text: str) -> Row:
   """Returns a marked text as the model reads it, with the true tokens."""
   true, shown, words = _parse(text)
   special = tokenizer.special
-  of_true, of_shown = (
+  true_encoding, shown_encoding = (
     tokenizer.encode(x, specials=True) for x in (true, shown)
   )
-  ids, positions, labels = of_shown.ids.copy(), [], []
+  ids, positions, labels = shown_encoding.ids.copy(), [], []
   for word in words:
-    wanted = _tokens_within(of_true.offsets, word.true)
-    given = _tokens_within(of_shown.offsets, word.shown)
-    form, other = true[slice(*word.true)], shown[slice(*word.shown)]
-    if not len(wanted):
-      raise DataError(f"{form!r:.40} of {text!r:.60} has no token.")
-    if len(wanted) != len(given):
+    true_tokens = _tokens_within(true_encoding.offsets, word.true)
+    shown_tokens = _tokens_within(shown_encoding.offsets, word.shown)
+    true_form, shown_form = true[slice(*word.true)], shown[slice(*word.shown)]
+    if not len(true_tokens):
+      raise DataError(f"{true_form!r:.40} of {text!r:.60} has no token.")
+    if len(true_tokens) != len(shown_tokens):
       raise DataError(
-        f"{other!r:.40} has {len(given)} tokens and {form!r:.40}, whose place "
-        f"it takes, {len(wanted)}; expected as many."
+        f"{shown_form!r:.40} has {len(shown_tokens)} tokens and "
+        f"{true_form!r:.40}, whose place it takes, {len(true_tokens)}; "
+        "expected as many."
       )
     if word.is_masked:
-      ids[given] = special.mask
-    positions += (given + 1).tolist()
-    labels += of_true.ids[wanted].tolist()
+      ids[shown_tokens] = special.mask
+    positions += (shown_tokens + 1).tolist()
+    labels += true_encoding.ids[true_tokens].tolist()
   places, true_ids = (np.array(x, np.int32) for x in (positions, labels))
   return Row(text_row(tokenizer, ids), places, true_ids)
 
 
 def _parse(text: str) -> tuple[str, str, list[_Word]]:
-  """Returns the text, the text as the model reads it before masking, words."""
+  """Returns (the text, the text that the model reads before masking, words)."""
   true = shown = ""
   words = []
   for i, part in enumerate(split_marks(text, "", how=_HOW)):
-    form, *others = part.split("|") if i % 2 else [part]
-    if i % 2 and (not form.strip() or len(others) > 1):
+    form, *replacements = part.split("|") if i % 2 else [part]
+    if i % 2 and (not form.strip() or len(replacements) > 1):
       raise DataError(f"*{part}* is not a marked word; {_HOW}.")
-    other = others[0] if others else form
+    shown_form = replacements[0] if replacements else form
     if i % 2:
       words.append(
         _Word(
           (len(true), len(true) + len(form)),
-          (len(shown), len(shown) + len(other)),
-          not others,
+          (len(shown), len(shown) + len(shown_form)),
+          not replacements,
         )
       )
-    true, shown = true + form, shown + other
+    true, shown = true + form, shown + shown_form
   return true, shown, words
 
 
@@ -357,11 +358,11 @@ def _tokens_within(offsets: np.ndarray, span: tuple[int, int]) -> np.ndarray:
   return np.flatnonzero((offsets[:, 0] < span[1]) & (offsets[:, 1] > span[0]))
 
 
-def format_masked(made: MaskedText) -> list[str]:
+def format_masked(masked_text: MaskedText) -> list[str]:
   """Returns a line for each hidden token, and one for the loss."""
   lines = [
     f"  {x.token}  {x.probability:.1%}  loss {x.format_loss()}  "
     f"(most probable: {', '.join(f'{w} {p:.1%}' for w, p in x.best)})"
-    for x in made.masked
+    for x in masked_text.masked
   ]
-  return [*lines, f"  mean loss {made.loss:.3f} nats"]
+  return [*lines, f"  mean loss {masked_text.loss:.3f} nats"]

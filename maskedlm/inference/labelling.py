@@ -25,11 +25,11 @@ def label(
     ConfigError: an argument has the wrong type or is out of range.
     DataError: an example lacks a field that the task needs.
   """
-  examples = arguments.each("examples", examples, (str, Mapping))
+  examples = arguments.list_of("examples", examples, (str, Mapping))
   parsed = [
     model.task.parse_line(arguments.to_line(example)) for example in examples
   ]
   cut: list[int] = []
-  made = predict.predict(model, parsed, batch_size=batch_size, cut=cut)
+  predictions = predict.predict(model, parsed, batch_size=batch_size, cut=cut)
   predict.log_cut(model, cut, option=length_option)
-  return made
+  return predictions

@@ -27,15 +27,15 @@ def mask_words(corpus: Corpus, count: int) -> list[tuple[str, str]]:
   may have some. The word is the one nearest the middle that is a single token.
   """
   total = concat.size(corpus.heldout.sentences) - 1
-  found = {}
+  examples = {}
   for k in range(count):
     first = (2 * k + 1) * total // (2 * count)
     for index in range(first, min(first + _TRIES, total)):
-      example = index not in found and _mask_word(corpus, index)
+      example = index not in examples and _mask_word(corpus, index)
       if example:
-        found[index] = example
+        examples[index] = example
         break
-  return [found[index] for index in sorted(found)]
+  return [examples[index] for index in sorted(examples)]
 
 
 def _mask_word(corpus: Corpus, index: int) -> tuple[str, str] | None:

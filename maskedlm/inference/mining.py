@@ -30,14 +30,14 @@ Progress = Callable[[int, int], None]
 
 
 class Source(NamedTuple):
-  """What is mined."""
+  """The queries and passages of a data set."""
 
-  passages: list[str]  # Different ones, but for spaces and capitals.
+  passages: list[str]  # Distinct, ignoring spaces and capitals.
   queries: list[str]
   right: list[list[int]]  # The passages that answer each query.
-  # Those that answer it or a copy of it, and those that are the query.
+  # The passages that answer the query or a copy of it, or are the query.
   left_out: list[frozenset[int]]
-  copies: int  # Rows whose passage another one has.
+  copies: int  # Rows that repeat the passage of another one.
 
 
 class Mined(NamedTuple):
@@ -57,7 +57,7 @@ def read_source(data: str, overrides: Sequence[str] = ()) -> Source:
     overrides: tokens --config.task.NAME=VALUE, the columns of such files.
 
   Raises:
-    ConfigError: an override is none of the task's, or has no effect.
+    ConfigError: an override names no option of the task, or has no effect.
     DataError: a file can't be read, or has no query.
   """
   if data.startswith(beir.PREFIX):
@@ -68,8 +68,8 @@ def read_source(data: str, overrides: Sequence[str] = ()) -> Source:
     of_id, queries, qrels = beir.read_collection(data)
     texts = [*of_id.values()]
     right = [[of_id[p] for p in x if x[p] > 0] for x in qrels.values()]
-    # Of each query, its text, and perhaps the passage of its id.
-    asked = [(queries[q], of_id.get(q, "")) for q in qrels]
+    # (text of a query, the passage of the same id or "").
+    query_texts = [(queries[q], of_id.get(q, "")) for q in qrels]
   else:
     task = data_files.with_overrides("retrieval", {}, overrides)
     examples = data_files.read_examples(task, data)
@@ -80,27 +80,28 @@ def read_source(data: str, overrides: Sequence[str] = ()) -> Source:
         answers.setdefault(x.query, []).append(x.passages[0])
     if not answers:
       raise DataError(f"{data}: no row has a query; expected at least one.")
-    right, asked = [*answers.values()], [(query, "") for query in answers]
-  kept: dict[str, str] = {}
+    right, query_texts = [*answers.values()], [(query, "") for query in answers]
+  distinct: dict[str, str] = {}  # Key -> the first of its copies.
   texts = [text for text in texts if text.strip()]
   for text in texts:
-    kept.setdefault(_key(text), text)
-  ids = {key: i for i, key in enumerate(kept)}
+    distinct.setdefault(_key(text), text)
+  ids = {key: i for i, key in enumerate(distinct)}
 
-  def found(*texts: str) -> list[int]:
+  def indices(*texts: str) -> list[int]:
     return [*{ids[x]: 0 for x in map(_key, texts) if x in ids}]
 
-  of_query: dict[str, set[int]] = {}  # The right ones of all its copies.
-  for own, (query, *_) in zip(right, asked, strict=True):
-    of_query.setdefault(_key(query), set()).update(found(*own))
+  of_query: dict[str, set[int]] = {}  # The right ones of all copies of a query.
+  for answer_texts, (query, _) in zip(right, query_texts, strict=True):
+    of_query.setdefault(_key(query), set()).update(indices(*answer_texts))
   return Source(
-    passages=[*kept.values()],
-    queries=[query for query, *_ in asked],
-    right=[found(*own) for own in right],
+    passages=[*distinct.values()],
+    queries=[query for query, _ in query_texts],
+    right=[indices(*answer_texts) for answer_texts in right],
     left_out=[
-      frozenset(of_query[_key(same[0])].union(found(*same))) for same in asked
+      frozenset(of_query[_key(query)].union(indices(query, passage)))
+      for query, passage in query_texts
     ],
-    copies=len(texts) - len(kept),
+    copies=len(texts) - len(distinct),
   )
 
 
@@ -157,7 +158,8 @@ def mine(
     progress: called with (texts or batches done, their number).
 
   Raises:
-    ConfigError: nothing ranks, ranks are not in order, or a model is no such.
+    ConfigError: neither checkpoint nor use_bm25 is given, ranks are not in
+      order, or a model has no vectors.
     DataError: the data can't be read, or no query has a negative.
   """
   if not checkpoint and not use_bm25:
@@ -173,24 +175,24 @@ def mine(
   if use_bm25:
     lists.append(map(bm25.index(source.passages), source.queries))
   # Without a word of the query, a passage has no rank by BM25 alone.
-  own, floor = len(lists), -np.inf if checkpoint else 0.0
+  num_rankings, floor = len(lists), -np.inf if checkpoint else 0.0
   reranker = reranking.open_if_reranker(teacher) if teacher else None
   if teacher and not reranker:
     lists.insert(0, cosines(teacher, source, progress))
   # Of each query, {passage: score}: its right ones, then the window's.
   scored: list[dict[int, float]] = []
   for i, scores in enumerate(zip(*lists, strict=True)):
-    x = scores[-1] if own == 1 else fusion.fused(scores[-2:])
-    found = window(x, floor, source.left_out[i], ranks)
-    scored.append({j: float(scores[0][j]) for j in source.right[i] + found})
+    x = scores[-1] if num_rankings == 1 else fusion.fused(scores[-2:])
+    mined = window(x, floor, source.left_out[i], ranks)
+    scored.append({j: float(scores[0][j]) for j in source.right[i] + mined})
   if reranker:
     pairs = [
       (query, source.passages[j])
-      for query, own in zip(source.queries, scored, strict=True)
-      for j in own
+      for query, passages in zip(source.queries, scored, strict=True)
+      for j in passages
     ]
-    made = iter(reranking.scores(reranker, pairs, progress).tolist())
-    scored = [{j: next(made) for j in own} for own in scored]
+    new_scores = iter(reranking.scores(reranker, pairs, progress).tolist())
+    scored = [{j: next(new_scores) for j in passages} for passages in scored]
   rows, dropped = _rows(source, scored, negatives, margin, seed)
   if not rows:
     raise DataError(
@@ -211,26 +213,26 @@ def mine(
 
 
 def _rows(source: Source, scored, negatives: int, margin, seed):
-  """Returns (rows, counts of what was dropped), as `mine`."""
+  """Returns (rows, counts of what was dropped); arguments as of `mine`."""
   rows, dropped = [], {"too_near": 0, "fewer": 0, "without": 0}
   for i, s in enumerate(scored):
-    own = np.array([j for j in s if j not in source.left_out[i]], np.int64)
+    wrong = np.array([j for j in s if j not in source.left_out[i]], np.int64)
     if seed is not None:
-      own = own[np.argsort(hashing.bits(seed, "mine", i, own))]
+      wrong = wrong[np.argsort(hashing.bits(seed, "mine", i, wrong))]
     for right in source.right[i]:
       limit = np.inf if margin is None else s[right] - abs(s[right]) * margin
-      near = [j for j in own.tolist() if s[j] <= limit]
-      dropped["too_near"] += len(own) - len(near)
-      dropped["fewer"] += 0 < len(near) < negatives
-      dropped["without"] += not near
-      if near:
-        near = near[:negatives]
+      allowed = [j for j in wrong.tolist() if s[j] <= limit]
+      dropped["too_near"] += len(wrong) - len(allowed)
+      dropped["fewer"] += 0 < len(allowed) < negatives
+      dropped["without"] += not allowed
+      if allowed:
+        allowed = allowed[:negatives]
         rows.append(
           {
             "query": source.queries[i],
             "passage": source.passages[right],
-            "negatives": [source.passages[j] for j in near],
-            "scores": [round(s[j], 6) for j in (right, *near)],
+            "negatives": [source.passages[j] for j in allowed],
+            "scores": [round(s[j], 6) for j in (right, *allowed)],
           }
         )
   return rows, dropped

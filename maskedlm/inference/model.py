@@ -131,7 +131,7 @@ class Model:
     """
     arguments.check_positive("top", top)
     texts = [arguments.text(text)]
-    return fill_mask.fill_masks(self._tokens, texts, top_k=top)[0].masks
+    return fill_mask.fill_masks(self._token_model, texts, top_k=top)[0].masks
 
   def encode(
     self,
@@ -156,10 +156,10 @@ class Model:
     >>> [rows.shape for rows in model.encode(["the sea", "blue"])]
     [(4, 24), (4, 24)]
     """
-    texts = arguments.each("texts", texts, str)
-    made = self.vectors(texts, unit="token", layers=layers, combine=combine)
-    bounds = np.searchsorted(made.texts, np.arange(len(texts) + 1))
-    return [made.values[a:b] for a, b in itertools.pairwise(bounds)]
+    texts = arguments.list_of("texts", texts, str)
+    tokens = self.vectors(texts, unit="token", layers=layers, combine=combine)
+    bounds = np.searchsorted(tokens.texts, np.arange(len(texts) + 1))
+    return [tokens.values[a:b] for a, b in itertools.pairwise(bounds)]
 
   def embed(
     self, texts: Sequence[str], *, unit: str = "sentence", **options: Any
@@ -209,7 +209,7 @@ class Model:
     >>> words.values.shape, words.texts.tolist(), words.offsets.tolist()
     ((3, 24), [0, 0, 1], [[0, 3], [4, 7], [0, 4]])
     """
-    texts = arguments.each("texts", texts, str)
+    texts = arguments.list_of("texts", texts, str)
     return vectors.embed_list(
       self._encoder,
       texts,
@@ -236,7 +236,7 @@ class Model:
       ConfigError: top is below 1, or the file holds something else or is of
         another encoder.
     """
-    queries = arguments.each("queries", queries, str)
+    queries = arguments.list_of("queries", queries, str)
     if not queries:
       return []
     arguments.check_positive("top", options.get("top", 1))
@@ -303,7 +303,7 @@ class Model:
     arguments.check_positive("batch_size", batch_size)
     return pretrained.evaluate(
       self._pretrained,
-      map(pretrained.lines_of, arguments.each("texts", texts, str)),
+      map(pretrained.lines_of, arguments.list_of("texts", texts, str)),
       mask_rate=mask_rate,
       seed=seed,
       batch_size=batch_size,
@@ -333,10 +333,11 @@ class Model:
     >>> score.log_likelihood < 0 < score.perplexity
     True
     """
-    texts, seen = arguments.each("texts", texts, str), Counter()
-    made = list(text_scores.score(self._tokens, texts, pll=pll, seen=seen))
-    text_scores.log_summary(self._tokens, seen, option=_LENGTH)
-    return made
+    texts, seen = arguments.list_of("texts", texts, str), Counter()
+    model = self._token_model
+    scores = list(text_scores.score(model, texts, pll=pll, seen=seen))
+    text_scores.log_summary(model, seen, option=_LENGTH)
+    return scores
 
   def next_sentence(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
     """Returns the probability that B follows A for each pair: [n] float32.
@@ -352,9 +353,10 @@ class Model:
       ConfigError: the model has no such head, or a pair is not two texts.
     """
     pairs, cut = arguments.pairs("pairs", pairs), []
-    made = next_sentence.next_sentence(self._pair_scorer, pairs, cut=cut)
-    next_sentence.log_cut(self._pair_scorer, cut, option=_LENGTH)
-    return made
+    scorer = self._pair_scorer
+    probabilities = next_sentence.next_sentence(scorer, pairs, cut=cut)
+    next_sentence.log_cut(scorer, cut, option=_LENGTH)
+    return probabilities
 
   def attend(self, text: str) -> attention_maps.Attention:
     """Returns the attention of every layer and head.
@@ -375,7 +377,7 @@ class Model:
     return attention_maps.attend(self._encoder, arguments.text(text))
 
   @functools.cached_property
-  def _tokens(self) -> TokenModel:
+  def _token_model(self) -> TokenModel:
     length = self.length
     return token_model.make_token_model(self.opened, self.path, length=length)
 

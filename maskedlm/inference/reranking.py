@@ -16,7 +16,7 @@ from maskedlm.inference import fusion
 from maskedlm.inference.vectors import ranking, search
 from maskedlm.training.checkpoints import load
 
-DEPTH = 100  # Passages of the first stage that are read again, of each query.
+DEPTH = 100  # Passages of the first stage that are reranked for each query.
 
 
 def open_if_reranker(
@@ -29,7 +29,7 @@ def open_if_reranker(
 
 
 def open_reranker(path: str) -> predict.FineTunedModel:
-  """Returns the reranker of a workdir; raises ConfigError if it is another."""
+  """Returns a workdir's model; raises ConfigError if it is no reranker."""
   if model := open_if_reranker(path):
     return model
   raise ConfigError(
@@ -45,8 +45,8 @@ def scores(
 ) -> np.ndarray:
   """Returns the score [n] of each (query, passage): higher is better."""
   examples = [Example(q, (p,), is_gold=False) for q, p in pairs]
-  made = predict.predict(model, examples, progress=progress)
-  return np.array([x["scores"][0] for x in made], np.float32)
+  predictions = predict.predict(model, examples, progress=progress)
+  return np.array([x["scores"][0] for x in predictions], np.float32)
 
 
 def rerank(
@@ -55,20 +55,22 @@ def rerank(
   collection: Collection,
   progress: Callable[[int, int], None] = lambda done, count: None,
 ) -> ranking.Run:
-  """Returns a run with the model's scores instead."""
-  names = [(q, p) for q, found in run.items() for p in found]
+  """Returns the run with the model's scores in place of its own."""
+  names = [(q, p) for q, passages in run.items() for p in passages]
   pairs = [(collection.queries[q], collection.passages[p]) for q, p in names]
-  made = iter(scores(model, pairs, progress).tolist())
-  return {q: {p: next(made) for p in found} for q, found in run.items()}
+  new_scores = iter(scores(model, pairs, progress).tolist())
+  return {
+    q: {p: next(new_scores) for p in passages} for q, passages in run.items()
+  }
 
 
 def joined(run: ranking.Run, other: ranking.Run) -> ranking.Run:
-  """Returns a run by both, of the same passages (fusion.fused)."""
-  made = {}
-  for query, found in run.items():
-    each = [np.array([x[query][p] for p in found]) for x in (run, other)]
-    made[query] = dict(zip(found, fusion.fused(each), strict=True))
-  return made
+  """Joins the scores of two runs of the same passages (fusion.fused)."""
+  result = {}
+  for query, passages in run.items():
+    rankings = [np.array([x[query][p] for p in passages]) for x in (run, other)]
+    result[query] = dict(zip(passages, fusion.fused(rankings), strict=True))
+  return result
 
 
 def rerank_hits(
@@ -80,21 +82,25 @@ def rerank_hits(
 ) -> list[list[search.Scored]]:
   """Returns the `top` hits of each query by the model's scores, best first.
 
-  A first stage's scores, which are BM25's and the vectors', are joined with
-  them (fusion.fused); cosines alone are not.
+  Hits that are Scored, by BM25 and vectors together, have their score joined
+  with the model's (fusion.fused); Hits, which have only a cosine, don't.
   """
-  both = zip(queries, hits, strict=True)
-  pairs = [(query, hit.text) for query, found in both for hit in found]
-  made = np.split(scores(model, pairs), np.cumsum([len(x) for x in hits])[:-1])
-  return [by_scores(x, own)[:top] for x, own in zip(hits, made, strict=True)]
+  pairs = [
+    (query, hit.text)
+    for query, query_hits in zip(queries, hits, strict=True)
+    for hit in query_hits
+  ]
+  ends = np.cumsum([len(query_hits) for query_hits in hits])
+  new_scores = np.split(scores(model, pairs), ends[:-1])
+  return [by_scores(*x)[:top] for x in zip(hits, new_scores, strict=True)]
 
 
 def by_scores(
-  hits: Sequence[search.Hit | search.Scored], own: np.ndarray
+  hits: Sequence[search.Hit | search.Scored], new_scores: np.ndarray
 ) -> list[search.Scored]:
-  """Returns a query's hits with a reranker's scores [n], as rerank_hits."""
+  """Returns a query's n hits by a reranker's scores [n], as rerank_hits."""
   first = [hit.score for hit in hits if isinstance(hit, search.Scored)]
-  decide = fusion.fused([np.array(first), own]) if first else own
-  scored = zip(decide.tolist(), hits, strict=True)
-  made = [search.Scored(score, *hit[-4:]) for score, hit in scored]
-  return sorted(made, key=lambda hit: -hit.score)
+  final = fusion.fused([np.array(first), new_scores]) if first else new_scores
+  scored = zip(final.tolist(), hits, strict=True)
+  rescored = [search.Scored(score, *hit[-4:]) for score, hit in scored]
+  return sorted(rescored, key=lambda hit: -hit.score)

@@ -21,15 +21,15 @@ from maskedlm.data.batches import packed_rows
 from maskedlm.data.batches.bin_packing import first_fit, shared_buckets
 from maskedlm.data.labelled import windows
 
-_NOTHING = np.zeros(0, np.int32)
+_EMPTY = np.zeros(0, np.int32)
 
 
 class Row(NamedTuple):
   """A row of l tokens, of which p are predicted."""
 
   ids: np.ndarray  # [l] int32.
-  positions: np.ndarray = _NOTHING  # [p] int32: where the head is applied.
-  labels: np.ndarray = _NOTHING  # [p] int32: the tokens that belong there.
+  positions: np.ndarray = _EMPTY  # [p] int32: where the head is applied.
+  labels: np.ndarray = _EMPTY  # [p] int32: the tokens that belong there.
   types: np.ndarray | None = None  # [l] int32: token types; None = all 0.
 
 
@@ -48,7 +48,7 @@ def token_windows(
     return [windows.Window(0, count, 0, count)]
   if words is None:
     return windows.cut_windows(np.ones(count, np.int64), capacity)
-  sizes = _pieces(words(), capacity)
+  sizes = _word_sizes(words(), capacity)
   starts = np.concatenate([[0], np.cumsum(sizes)])
   return [
     windows.Window(*(int(starts[item]) for item in window))
@@ -56,7 +56,7 @@ def token_windows(
   ]
 
 
-def _pieces(words: np.ndarray, capacity: int) -> list[int]:
+def _word_sizes(words: np.ndarray, capacity: int) -> list[int]:
   """Returns the number of tokens of each word, split if above capacity."""
   changes = np.flatnonzero(np.diff(words)) + 1
   sizes = np.diff(np.concatenate([[0], changes, [len(words)]]))
@@ -81,7 +81,7 @@ def long_note(
   Args:
     count: how many there were.
     longest: the tokens of the longest.
-    how: what was done with them "of length" tokens.
+    how: what was done, such as "vectors combine windows"; " of N" follows.
     length: the most tokens in a row.
     positions: the most that the encoder supports.
     option: the option that sets the length, such as "--length={}".
@@ -218,7 +218,7 @@ def pad_rows(
 def _stack(
   arrays: Sequence[np.ndarray], shape: tuple[int, int], fill: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Returns int32 arrays as rows of one, and where it isn't filled, both."""
+  """Returns arrays as the rows of one, int32, and a mask of what isn't fill."""
   sizes = np.zeros(shape[0], np.int64)
   sizes[: len(arrays)] = [len(array) for array in arrays]
   is_used = np.arange(shape[1]) < sizes[:, None]
@@ -290,9 +290,9 @@ def compute_padded(
 
 
 def one_ahead(batches: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
-  """Yields pairs with the second, arrays of the device, copied to the host.
+  """Yields each pair with its second element, device arrays, on the host.
 
-  The device computes the next batch meanwhile.
+  The device computes the next batch while they are copied.
   """
   # A pair asks for the next batch, which so begins before this one is copied.
   for (key, arrays), _ in itertools.pairwise(itertools.chain(batches, [None])):

@@ -38,6 +38,6 @@ def boundary_losses(model: TokenModel, batch: Batch) -> list[float | None]:
     head = SboHead(cfg, *sizes)
     return spanbert.boundary_scores(cfg, head, params, batch, hidden)[0]
 
-  found = np.asarray(losses(params, {**batch, **targets}))[0]
+  values = np.asarray(losses(params, {**batch, **targets}))[0]
   used = np.asarray(targets["sbo_weights"])[0] > 0
-  return [float(x) if y else None for x, y in zip(found, used, strict=True)]
+  return [float(x) if y else None for x, y in zip(values, used, strict=True)]

@@ -69,7 +69,7 @@ def make_token_model(
 
 
 def token_model(params, task, path) -> tuple[dict, EncoderConfig]:
-  """Returns params of encoder and heads, config, of any model of tokens.
+  """Returns (params, config) of the encoder and heads that predict tokens.
 
   Of an ELECTRA, they are the generator's; two language models have "bilm_head".
 
