@@ -1,9 +1,9 @@
-"""Vectors in 8 bits a number, or in one, which find candidates in less memory.
+"""Codes vectors in 8 bits a number, or in 1, to find candidates in less memory.
 
 A search by cosine needs no scale: a vector's largest number becomes 127 or -127
 ("int8"), or only the signs are kept, 8 in a byte ("binary"). A query is not
-coded. The nearest by their codes are then compared by their whole vectors,
-which are read from the file as needed (Yamada et al. 2021, arXiv:2106.00882).
+coded. The vectors whose codes are nearest are then compared themselves, and are
+read from the file as needed (Yamada et al. 2021, arXiv:2106.00882).
 """
 
 import os

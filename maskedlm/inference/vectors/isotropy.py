@@ -1,7 +1,7 @@
 """Measures how similar the vectors of each layer are, and why.
 
-For every layer, these are the anisotropy, the rogue dimensions that cause it,
-and the anisotropy and the agreement with human similarity judgements after
+The measures of a layer are its anisotropy and the rogue dimensions that cause
+it; and the anisotropy and the agreement with human similarity judgements after
 these dimensions are removed or all dimensions are standardised (Timkey & van
 Schijndel 2021; Jurafsky & Martin, section 11.3.2).
 """
@@ -71,10 +71,10 @@ def sample_vectors(
   """
   options = all_layers(model, unit)
   moments, kept, keys, seen = None, [], [], 0
-  for made in vectors.embed(model, texts, options):
-    moments = standardise.update_moments(moments, made.values)
-    index = np.arange(seen, seen + len(made.values))
-    kept.append(made.values)
+  for part in vectors.embed(model, texts, options):
+    moments = standardise.update_moments(moments, part.values)
+    index = np.arange(seen, seen + len(part.values))
+    kept.append(part.values)
     keys.append(hashing.uniform(seed, "sample", index))
     seen += len(index)
     # The units with the smallest random keys are a uniform sample.
@@ -98,7 +98,7 @@ def all_layers(model: vectors.TextEncoder, unit: str) -> vectors.VectorOptions:
 def make_treatments(
   drawn: VectorSample, layer: int, rogue: Sequence[int]
 ) -> dict[str, Treatment]:
-  """Returns functions from a layer's vectors to treated ones, by name.
+  """Returns {name: function from a layer's vectors to treated ones}.
 
   Standardisation uses the moments in `drawn`; `rogue` are dimensions to drop.
   """
@@ -117,9 +117,11 @@ def measure_layers(drawn: VectorSample) -> list[LayerIsotropy]:
   for n in range(drawn.x.shape[1]):
     x = drawn.x[:, n]
     rogue = similarity.rogue_dimensions(x, NUM_ROGUE)
-    tried = make_treatments(drawn, n, [dimension for dimension, _ in rogue])
-    after = {name: similarity.anisotropy(f(x)) for name, f in tried.items()}
-    layers.append(LayerIsotropy(n, after, rogue, {}))
+    treatments = make_treatments(drawn, n, [i for i, _ in rogue])
+    anisotropy = {
+      name: similarity.anisotropy(f(x)) for name, f in treatments.items()
+    }
+    layers.append(LayerIsotropy(n, anisotropy, rogue, {}))
   return layers
 
 
@@ -140,20 +142,19 @@ def correlate_with_scores(
   standardised with the mean and deviation of the token or word vectors in
   `drawn`, as an affine map may be applied before or after the mean.
   """
-  tried = [
+  treatments = [
     make_treatments(
       drawn, layer.layer, [dimension for dimension, _ in layer.rogue]
     )
     for layer in layers
   ]
-  cosines = [{name: [] for name in of_layer} for of_layer in tried]
+  cosines = [{name: [] for name in of_layer} for of_layer in treatments]
   options = all_layers(model, "sentence")
   for begin in range(0, len(pairs), PAIRS_AT_ONCE):
-    some = pairs[begin : begin + PAIRS_AT_ONCE]
-    sentences = [text for p in some for text in (p.text, p.text_b)]
-    made = vectors.embed(model, sentences, options)
-    x = vectors.collect(made).values
-    for n, of_layer in enumerate(tried):
+    chunk = pairs[begin : begin + PAIRS_AT_ONCE]
+    sentences = [text for p in chunk for text in (p.text, p.text_b)]
+    x = vectors.collect(vectors.embed(model, sentences, options)).values
+    for n, of_layer in enumerate(treatments):
       for name, f in of_layer.items():
         y = f(x[:, n])
         cosines[n][name].append(similarity.cosine(y[::2], y[1::2]))
@@ -161,22 +162,22 @@ def correlate_with_scores(
   frequent = word_frequencies.log_frequencies(
     [f"{pair.text} {pair.text_b}" for pair in pairs], counts
   )
-  made = []
+  correlated = []
   for layer, of_layer in zip(layers, cosines, strict=True):
-    found = {name: np.concatenate(x) for name, x in of_layer.items()}
-    made.append(
+    by_treatment = {name: np.concatenate(x) for name, x in of_layer.items()}
+    correlated.append(
       layer._replace(
         spearman={
           name: label_metrics.evaluate_scores(gold, x)["spearman"]
-          for name, x in found.items()
+          for name, x in by_treatment.items()
         },
         frequency={
           name: word_frequencies.frequency_effect(x, gold, frequent)
-          for name, x in found.items()
+          for name, x in by_treatment.items()
         },
       )
     )
-  return made
+  return correlated
 
 
 def read_pairs(path: str) -> list[Example]:

@@ -80,10 +80,12 @@ def to_vectors(parts: PartialSums, pool: str) -> np.ndarray:
 def pool_chunks(
   chunks: Iterable[list], encode: Callable, pool: str, cfg: EncoderConfig
 ) -> Iterator[tuple[np.ndarray, Waiting]]:
-  """Yields vectors [p, C] of units that are complete, with what they are of.
+  """Yields the vectors [p, C] of complete units, with their other fields.
 
-  The chunks are lists of pairs of rows.number_units, of whose ids `encode`
-  makes pairs (index, [l, C]), in any order; `pool` is a key of REDUCTIONS.
+  Args:
+    chunks: lists of the pairs that rows.number_units yields.
+    encode: makes pairs (index, [l, C]) of a list of ids [l], in any order.
+    pool: a key of REDUCTIONS.
   """
   waiting: list[Waiting] = []
   last: list[PartialSums] = []  # The last unit, perhaps incomplete.
@@ -94,13 +96,13 @@ def pool_chunks(
       cls = cls_vector(cfg, x)
       parts[i] = pool_row(x, chunk[i][0].units, pool, cls=cls)
     joined = map(np.concatenate, zip(*last, *parts, strict=True))
-    made = _join(PartialSums(*joined), pool)
-    last = [PartialSums(*(field[-1:] for field in made))]
-    whole = PartialSums(*(field[:-1] for field in made))
-    if len(whole.units):
-      done, rest = _split(waiting, len(whole.units))
+    sums = _join(PartialSums(*joined), pool)
+    last = [PartialSums(*(field[-1:] for field in sums))]
+    complete = PartialSums(*(field[:-1] for field in sums))
+    if len(complete.units):
+      done, rest = _split(waiting, len(complete.units))
       waiting = [rest]
-      yield to_vectors(whole, pool), done
+      yield to_vectors(complete, pool), done
   if waiting:
     done, _ = _split(waiting, 1)
     yield to_vectors(last[0], pool), done

@@ -38,18 +38,18 @@ def rank(
   number of passages for each query; the rest is as in `cosines`.
   """
   passages, texts = zip(*collection.passages.items(), strict=True)
-  asked = [*collection.queries.values()]
+  query_texts = [*collection.queries.values()]
   scores: dict[str, Iterator[np.ndarray]] = {}
   if by_words:
-    scores["BM25"] = map(bm25.index(texts), asked)
+    scores["BM25"] = map(bm25.index(texts), query_texts)
   if model:
-    scores["vectors"] = cosines(model, asked, texts, progress)
+    scores["vectors"] = cosines(model, query_texts, texts, progress)
   runs: dict[str, Run] = {}
-  for query, *each in zip(collection.queries, *scores.values(), strict=True):
-    found = dict(zip(scores, each, strict=True))
-    if len(each) > 1:
-      found["both"] = fusion.fused(each)
-    for column, x in found.items():
+  for query, *lists in zip(collection.queries, *scores.values(), strict=True):
+    by_column = dict(zip(scores, lists, strict=True))
+    if len(lists) > 1:
+      by_column["both"] = fusion.fused(lists)
+    for column, x in by_column.items():
       best = search.best(x, depth + 1).tolist()
       kept = [i for i in best if x[i] and passages[i] != query][:depth]
       run = runs.setdefault(column, {})
@@ -75,14 +75,14 @@ def cosines(
   def embed(prompt: str, texts: Sequence[str]):
     before = model.sentences.prompts.get(prompt, "")
     lines = (Text(before + text, line=i) for i, text in enumerate(texts))
-    made, places = [], []
+    parts, indices = [], []
     for part in vectors.embed(model, lines, options):
-      made.append(part)
-      places += [text.line for text in part.sources]
-      progress(places[-1] + 1, len(texts))
-    m = len(places)
-    at = np.ones(m, np.float32), (places, np.arange(m))
-    return sparse.csr_array(at, (len(texts), m)) @ vectors.collect(made).values
+      parts.append(part)
+      indices += [text.line for text in part.sources]
+      progress(indices[-1] + 1, len(texts))
+    m = len(indices)
+    at = np.ones(m, np.float32), (indices, np.arange(m))
+    return sparse.csr_array(at, (len(texts), m)) @ vectors.collect(parts).values
 
   return search.cosines(embed("query", queries), embed("document", passages))
 
@@ -106,31 +106,31 @@ def ranking(scores: Mapping[str, float], right: Mapping[str, int]) -> Ranking:
   return Ranking(np.array(gains, float), np.array(ideal, float))
 
 
-def ndcg(found: Ranking, k: int) -> float:
+def ndcg(ranked: Ranking, k: int) -> float:
   """Returns nDCG@k with linear gains (Järvelin & Kekäläinen 2002)."""
 
   def dcg(gains):
     return float(np.sum(gains[:k] / np.log2(np.arange(len(gains[:k])) + 2)))
 
-  return dcg(found.gains) / dcg(found.ideal)
+  return dcg(ranked.gains) / dcg(ranked.ideal)
 
 
-def reciprocal_rank(found: Ranking, k: int) -> float:
+def reciprocal_rank(ranked: Ranking, k: int) -> float:
   """Returns 1 / the rank of the first right passage, 0 beyond the k-th."""
-  places = np.flatnonzero(found.gains[:k])
+  places = np.flatnonzero(ranked.gains[:k])
   return 1 / (1 + int(places[0])) if len(places) else 0.0
 
 
-def recall(found: Ranking, k: int) -> float:
+def recall(ranked: Ranking, k: int) -> float:
   """Returns the share of the right passages that are among the first k."""
-  return np.count_nonzero(found.gains[:k]) / len(found.ideal)
+  return np.count_nonzero(ranked.gains[:k]) / len(ranked.ideal)
 
 
-def average_precision(found: Ranking) -> float:
+def average_precision(ranked: Ranking) -> float:
   """Returns the mean precision at the right passages; 0 if not found."""
-  places = np.flatnonzero(found.gains)
+  places = np.flatnonzero(ranked.gains)
   precisions = np.arange(1, len(places) + 1) / (places + 1)
-  return float(np.sum(precisions)) / len(found.ideal)
+  return float(np.sum(precisions)) / len(ranked.ideal)
 
 
 def measure(run: Run, collection: Collection) -> dict[str, float]:
@@ -138,7 +138,7 @@ def measure(run: Run, collection: Collection) -> dict[str, float]:
 
   A query that the run lacks counts as one without passages.
   """
-  found = [
+  rankings = [
     ranking(run.get(query, {}), right)
     for query, right in collection.qrels.items()
   ]
@@ -149,8 +149,8 @@ def measure(run: Run, collection: Collection) -> dict[str, float]:
     "map": average_precision,
   }
   return {
-    name: float(np.mean([of(x) for x in found]))
-    for name, of in measures.items()
+    name: float(np.mean([metric(x) for x in rankings]))
+    for name, metric in measures.items()
   }
 
 

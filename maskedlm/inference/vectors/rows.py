@@ -55,9 +55,9 @@ def make_row_cutter(
     for window in token_windows(count, length - 2, lambda: tokens.words()[0]):
       ids = text_row(tokenizer, tokens.ids[window.begin : window.end])
       of_row = np.full(len(ids), NO_UNIT, np.int64)
-      kept = units.of_tokens[window.keep_begin : window.keep_end]
+      kept_units = units.of_tokens[window.keep_begin : window.keep_end]
       begin = window.keep_begin - window.begin + 1
-      of_row[begin : begin + len(kept)] = kept
+      of_row[begin : begin + len(kept_units)] = kept_units
       rows.append(Row(ids, of_row))
     if unit == "sentence":
       rows[0].units[0] = rows[-1].units[-1] = 0

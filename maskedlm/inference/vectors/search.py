@@ -71,10 +71,10 @@ def open_index(path: str | pathlib.Path, model: vectors.TextEncoder) -> Index:
     ConfigError: there is no such file, it holds something else, or another
       encoder made it.
   """
-  wanted = "`maskedlm embed --unit=sentence --out=FILE.npz`"
+  command = "`maskedlm embed --unit=sentence --out=FILE.npz`"
   if pathlib.Path(path).suffix.lower() != ".npz":
-    raise ConfigError(f"{path}: expected the .npz file of {wanted}.")
-  with output_files.open_npz(path, made_by=wanted.strip("`")) as file:
+    raise ConfigError(f"{path}: expected the .npz file of {command}.")
+  with output_files.open_npz(path, made_by=command.strip("`")) as file:
     about = parse_json(str(file["about"]))
     if about["encoder"] != vectors.fingerprint(model):
       raise ConfigError(
@@ -98,9 +98,9 @@ def open_index(path: str | pathlib.Path, model: vectors.TextEncoder) -> Index:
       about=about,
     )
     if is_coded:
-      form = codes.encode(np.zeros((1, *x.shape[1:])), about["codes"])
-      shape = len(x), *form.shape[1:]
-      coded = output_files.array(file, "codes", form.dtype.str, *shape)
+      example = codes.encode(np.zeros((1, *x.shape[1:])), about["codes"])
+      shape = len(x), *example.shape[1:]
+      coded = output_files.array(file, "codes", example.dtype.str, *shape)
       index = index._replace(codes=coded)
     if about["combine"] == "stack" or x.ndim != 2:
       raise ConfigError(
@@ -108,7 +108,7 @@ def open_index(path: str | pathlib.Path, model: vectors.TextEncoder) -> Index:
       )
   if (unit := about["unit"]) != "sentence":
     raise ConfigError(
-      f"{path} has vectors of a {unit} each; make it by {wanted}."
+      f"{path} has vectors of a {unit} each; make it by {command}."
     )
   return index
 
@@ -122,12 +122,15 @@ def search(
   candidates: int | None = None,
   words: Callable[[str], np.ndarray] | None = None,
 ) -> list[list[Any]]:
-  """Returns the `top` nearest sentences to each query as Hits, nearest first,
-  or with `words`, bm25.index of all_texts(index), the best by both as Scored.
+  """Returns the `top` nearest sentences to each query, nearest first, as Hits.
 
-  The model is the one that made the index. The candidates are those nearest by
-  their codes, whose vectors are compared: 0 for all vectors; None for
-  CANDIDATES times `top`, or all if there are no codes.
+  Args:
+    model: the one that made the index.
+    candidates: how many sentences, the nearest by their codes, have their
+      vectors compared: 0 for all; None for CANDIDATES times `top`, or all if
+      there are no codes.
+    words: bm25.index(all_texts(index)); the result is then the best sentences
+      by words and vectors together, as Scored.
 
   Raises:
     ConfigError: the file of --standardise is gone, there are no codes for the
@@ -145,20 +148,23 @@ def search(
     )
   x = _embed(model, index, queries)
   if words:
-    each = zip(cosines(x, index.vectors), map(words, queries), strict=True)
-    return [_by_both(index, pair, top) for pair in each]
+    pairs = zip(cosines(x, index.vectors), map(words, queries), strict=True)
+    return [_best_by_both(index, *pair, top) for pair in pairs]
   if index.codes is None or candidates == 0:
-    found = nearest(x, index.vectors, top=top)
+    results = nearest(x, index.vectors, top=top)
   else:
-    few = candidates or CANDIDATES * top
-    found = rescored(x, index.vectors, index.codes, top=top, candidates=few)
-  return [[_hit(index, *hit) for hit in zip(*x, strict=True)] for x in found]
+    count = candidates or CANDIDATES * top
+    results = rescored(x, index.vectors, index.codes, top=top, candidates=count)
+  return [
+    [_hit(index, *hit) for hit in zip(*arrays, strict=True)]
+    for arrays in results
+  ]
 
 
-def _by_both(index: Index, pair, top: int) -> list[Scored]:
-  x = fusion.fused(pair)
-  hits = [(i, _hit(index, i, pair[0][i])) for i in best(x, top).tolist()]
-  return [Scored(float(x[i]), *hit) for i, hit in hits]
+def _best_by_both(index: Index, cosines, by_words, top: int) -> list[Scored]:
+  scores = fusion.fused([cosines, by_words])
+  hits = [(i, _hit(index, i, cosines[i])) for i in best(scores, top).tolist()]
+  return [Scored(float(scores[i]), *hit) for i, hit in hits]
 
 
 def all_texts(index: Index) -> list[str]:
@@ -169,32 +175,32 @@ def all_texts(index: Index) -> list[str]:
 def _embed(model, index: Index, queries: Sequence[str]) -> np.ndarray:
   """Returns the vectors [q, C] of queries, made as those of the index."""
   about = index.about
-  known = vectors.VectorOptions._fields  # Older files have fewer.
-  options = vectors.VectorOptions(**{n: about[n] for n in known if n in about})
+  names = vectors.VectorOptions._fields  # Older files have fewer.
+  options = vectors.VectorOptions(**{n: about[n] for n in names if n in about})
   options = options._replace(layers=tuple(options.layers))
-  own = model.sentences
-  own = own._replace(length=about.get("length", own.length))
-  model = model._replace(sentences=own)
-  made = vectors.collect(vectors.embed(model, queries, options))
+  sentences = model.sentences
+  sentences = sentences._replace(length=about.get("length", sentences.length))
+  model = model._replace(sentences=sentences)
+  embedded = vectors.collect(vectors.embed(model, queries, options))
   path = about.get("standardised")
   fitted = standardise.load_standardiser(path) if path else None
-  return standardise.apply_standardiser(fitted, made.values)
+  return standardise.apply_standardiser(fitted, embedded.values)
 
 
 def rescored(
   queries: np.ndarray, x: np.ndarray, coded, *, top: int, candidates: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-  """Yields what `nearest` does, of the candidates by their codes [n, ...]."""
+  """Yields the `nearest` of the candidates, which codes [n, ...] choose."""
   decode = functools.partial(codes.decode, width=x.shape[1])
-  found = nearest(queries, coded, top=candidates, decode=decode)
-  for query, (rows, _) in zip(queries, found, strict=True):
+  by_codes = nearest(queries, coded, top=candidates, decode=decode)
+  for query, (rows, _) in zip(queries, by_codes, strict=True):
     rows = np.sort(rows)
     ((places, cosines),) = nearest(query[None], x[rows], top=top)
     yield rows[places], cosines
 
 
 def best(scores: np.ndarray, count: int) -> np.ndarray:
-  """Returns the places of the `count` largest scores [n]; equals in order."""
+  """Returns the indices of the `count` largest scores [n]; equals in order."""
   last = len(scores) - min(count, len(scores))
   least = np.partition(scores, last)[last]
   above = np.flatnonzero(scores > least)
@@ -206,13 +212,13 @@ def best(scores: np.ndarray, count: int) -> np.ndarray:
 def cosines(queries, x) -> Iterator[np.ndarray]:
   """Yields the cosines [n] of each query [q, C] with all of x [n, C]."""
   for begin in range(0, queries.shape[0], 64):
-    yield from np.hstack([*_products(queries[begin : begin + 64], x)])
+    yield from np.hstack([*_block_cosines(queries[begin : begin + 64], x)])
 
 
 def nearest(
   queries, x, *, top: int, decode: Callable | None = None
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-  """Yields, for each query, the rows of x with the largest cosines, and these.
+  """Yields (rows of x with the largest cosines, these cosines) for each query.
 
   Queries are [q, C], and decode(x) [n, C]; there are `top` rows, or n if these
   are fewer. Rows of equal cosine are in the order of x. A vector of zeros has
@@ -220,34 +226,34 @@ def nearest(
   """
   n = x.shape[0]
   for begin in range(0, queries.shape[0], QUERIES):
-    some = queries[begin : begin + QUERIES]
-    best = np.full((some.shape[0], min(top, n)), -np.inf, some.dtype)
+    block = queries[begin : begin + QUERIES]
+    best = np.full((block.shape[0], min(top, n)), -np.inf, block.dtype)
     rows = np.zeros(best.shape, np.int64)
-    for i, found in enumerate(_products(some, x, decode)):
-      _keep_best(best, rows, found, i * BLOCK)
+    for i, values in enumerate(_block_cosines(block, x, decode)):
+      _keep_best(best, rows, values, i * BLOCK)
     yield from zip(rows, best, strict=True)
 
 
-def _products(queries, x, decode: Callable | None = None):
+def _block_cosines(queries, x, decode: Callable | None = None):
   """Yields the cosines [q, <= BLOCK] of queries and each block of x."""
   is_sparse = sparse.issparse(x)
-  unit = queries if is_sparse else similarity.scaled(queries)
+  directions = queries if is_sparse else similarity.scaled(queries)
   for begin in range(0, x.shape[0], BLOCK):
     block = x[begin : begin + BLOCK]
     block = decode(block) if decode else block
-    found = unit @ block.T
+    products = directions @ block.T
     if is_sparse:
-      yield found.toarray()
+      yield products.toarray()
     else:  # By products and lengths: the block is read, but not written again.
       lengths = np.sqrt(np.vecdot(block, block))
-      yield found / np.where(lengths == 0, 1, lengths)
+      yield products / np.where(lengths == 0, 1, lengths)
 
 
 def _keep_best(best, rows, cosines, first: int) -> None:
-  """Puts the largest of a block's cosines among the best until then, in place.
+  """Merges a block's cosines into the best so far, in place.
 
-  Later rows come after earlier ones of equal cosine, so only larger ones than
-  the last of the best can be among them. In most blocks, they are few.
+  Later rows come after earlier ones of equal cosine, so only cosines above the
+  last of the best can be among them. In most blocks, they are few.
   """
   query, place = np.nonzero(cosines > best[:, -1:])
   for q in np.unique(query):

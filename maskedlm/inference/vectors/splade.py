@@ -32,7 +32,7 @@ def make_encoder(cfg: EncoderConfig) -> Callable:
 
 
 def check(params: Params, is_last: bool, truncate_dim: int) -> None:
-  """Raises ConfigError if a model has no sparse vectors, or not such ones."""
+  """Raises ConfigError if a model has no sparse vectors of these options."""
   if "mlm_head" not in params or not is_last or truncate_dim:
     raise ConfigError(
       "pool='splade' is of a model of `maskedlm finetune splade`, of its last "
@@ -51,9 +51,10 @@ def require_dense(pool: str, path: Any) -> None:
 def to_columns(
   x: sparse.csr_array, *, begins: bool, before: int
 ) -> Mapping[str, np.ndarray]:
-  """Returns arrays of rows [n, V], which begin a file, or end what is there.
+  """Returns the arrays of rows [n, V], to append to those of a file.
 
-  There are `before` weights. from_columns reads them.
+  `begins` says whether they are its first, and `before` is the number of
+  weights in it. from_columns reads the file.
   """
   return {
     "word_starts": x.indptr.astype(np.int64)[1 - begins :] + before,
@@ -63,7 +64,7 @@ def to_columns(
 
 
 def from_columns(file: Mapping[str, Any], width: int) -> sparse.csr_array:
-  """Returns the vectors [n, V] of a file; raises ValueError if they are odd."""
+  """Returns the vectors [n, V] of a file; raises ValueError if inconsistent."""
   starts = output_files.array(file, "word_starts", "i8", -1)
   words = output_files.array(file, "words", "i4", -1)
   weights = output_files.array(file, "weights", "f4", len(words))

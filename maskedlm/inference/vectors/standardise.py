@@ -50,9 +50,9 @@ def update_moments(moments: Moments | None, x: np.ndarray) -> Moments:
   if moments is None:
     return new
   count = moments.count + new.count
-  apart = new.mean - moments.mean
-  mean = moments.mean + apart * (new.count / count)
-  between = apart**2 * (moments.count * new.count / count)
+  difference = new.mean - moments.mean
+  mean = moments.mean + difference * (new.count / count)
+  between = difference**2 * (moments.count * new.count / count)
   return Moments(count, mean, moments.squares + new.squares + between)
 
 
@@ -107,7 +107,7 @@ def load_standardiser(path: str | pathlib.Path) -> Standardiser:
 def describe(
   model: TextEncoder, options: VectorOptions, **more: Any
 ) -> dict[str, Any]:
-  """Returns the options of vectors, `more`, and the encoder that makes them."""
+  """Returns the options of vectors, `more`, and the encoder's fingerprint."""
   layers = vectors.resolve_layers(options, model.cfg)
   return {
     **options._asdict(),
@@ -128,18 +128,18 @@ def check_standardiser(
   """
   width *= len(about["layers"]) if about["combine"] == "concat" else 1
   width = about.get("truncate_dim") or width
-  (own,) = fitted.mean.shape
-  if own != width:
+  (fitted_width,) = fitted.mean.shape
+  if fitted_width != width:
     raise ConfigError(
-      f"--standardise was fitted to vectors of length {own}, these have "
-      f"{width}: fit it with this checkpoint and these layers (--fit)."
+      f"--standardise was fitted to vectors of length {fitted_width}, these "
+      f"have {width}: fit it with this checkpoint and these layers (--fit)."
     )
-  own, theirs = about["encoder"], fitted.about.get("encoder", "unknown")
-  if own != theirs:
+  encoder, other = about["encoder"], fitted.about.get("encoder", "unknown")
+  if encoder != other:
     raise ConfigError(
-      f"--standardise was fitted to vectors of another encoder ({theirs[:12]}, "
-      f"of {fitted.about.get('checkpoint', 'unknown')}; this is {own[:12]}): "
-      "fit it on this checkpoint (--fit)."
+      f"--standardise was fitted to vectors of another encoder ({other[:12]}, "
+      f"of {fitted.about.get('checkpoint', 'unknown')}; this is "
+      f"{encoder[:12]}): fit it on this checkpoint (--fit)."
     )
   # The pool doesn't matter to single tokens. Means and maxima of standardised
   # tokens are the standardised means and maxima, but [CLS] differs from both.
@@ -148,11 +148,11 @@ def check_standardiser(
   )
   is_pooled = "token" not in units or "cls" in pools
   for name in (*MUST_AGREE, "pool") if is_pooled else MUST_AGREE:
-    own, theirs = (x.get(name, False) for x in (fitted.about, about))
-    if own != theirs:
+    expected, actual = (x.get(name, False) for x in (fitted.about, about))
+    if expected != actual:
       raise ConfigError(
-        f"--standardise was fitted with {name}={own}, these "
-        f"vectors have {name}={theirs}: use the same for both (--fit)."
+        f"--standardise was fitted with {name}={expected}, these "
+        f"vectors have {name}={actual}: use the same for both (--fit)."
       )
 
 
@@ -176,10 +176,9 @@ def open_word_standardiser(
 def open_layer_standardisers(
   path: str, model: TextEncoder
 ) -> dict[int, Standardiser]:
-  """Returns the Standardiser of each layer, by its number, that a file has.
+  """Returns {layer: its Standardiser} of a file of `embed --unit=word --fit`.
 
-  It is that of `embed --unit=word --fit`: of one layer, or of several with
-  --combine=concat.
+  The file is of one layer, or of several with --combine=concat.
 
   Raises:
     ConfigError: the file is missing, or was fitted to other vectors.

@@ -43,7 +43,7 @@ def make_tokeniser(tokenizer: Tokenizer) -> Callable[[Text], TextTokens]:
 
   def tokenise(text: Text) -> TextTokens:
     if text.words is not None:
-      return _of_words(text.words, find_tokens(text.words))
+      return _tokens_of_words(text.words, find_tokens(text.words))
     encoding = tokenizer.encode(text.text)
     return TextTokens(
       ids=encoding.ids,
@@ -54,16 +54,16 @@ def make_tokeniser(tokenizer: Tokenizer) -> Callable[[Text], TextTokens]:
   return tokenise
 
 
-def _of_words(
-  words: Sequence[str], of_words: Sequence[np.ndarray]
+def _tokens_of_words(
+  words: Sequence[str], ids_of_words: Sequence[np.ndarray]
 ) -> TextTokens:
-  sizes = np.array([len(ids) for ids in of_words], np.int64)
+  sizes = np.array([len(ids) for ids in ids_of_words], np.int64)
   lengths = np.array([len(word) for word in words], np.int64)
   begins = np.cumsum(lengths + 1) - lengths - 1  # Spaces are between.
   offsets = np.stack([begins, begins + lengths], axis=1)
   index = np.repeat(np.arange(len(words)), sizes)
   return TextTokens(
-    ids=np.concatenate([*of_words, []]).astype(np.int32),
+    ids=np.concatenate([*ids_of_words, []]).astype(np.int32),
     offsets=offsets[index],
     words=lambda: (index, offsets),
   )
@@ -88,20 +88,20 @@ def find_words(
   # The first and the last word that share a character with each token.
   first = np.searchsorted(ends, offsets[:, 0], "right")
   last = np.searchsorted(begins, offsets[:, 1], "left") - 1
-  real = first <= last
+  has_word = first <= last
   # +1 at first, -1 at last: above 0 where a token reaches into the next word.
   reach = np.zeros(len(begins) + 1, np.int64)
-  np.add.at(reach, first[real], 1)
-  np.add.at(reach, last[real], -1)
+  np.add.at(reach, first[has_word], 1)
+  np.add.at(reach, last[has_word], -1)
   joined = np.cumsum(reach)[:-1] > 0
   word = np.cumsum(~np.concatenate([[False], joined])[:-1]) - 1  # [w]
   of_tokens = np.full(len(offsets), NO_UNIT, np.int64)
-  of_tokens[real] = word[first[real]]
+  of_tokens[has_word] = word[first[has_word]]
   # Renumber the words that have a token.
-  kept, of_real = np.unique(of_tokens[real], return_inverse=True)
-  of_tokens[real] = of_real
-  starts = np.searchsorted(word, kept)
-  stops = np.searchsorted(word, kept, "right") - 1
+  used, of_used = np.unique(of_tokens[has_word], return_inverse=True)
+  of_tokens[has_word] = of_used
+  starts = np.searchsorted(word, used)
+  stops = np.searchsorted(word, used, "right") - 1
   return of_tokens, np.stack([begins[starts], ends[stops]], axis=1)
 
 

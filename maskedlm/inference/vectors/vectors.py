@@ -47,7 +47,7 @@ class SentencePooling(NamedTuple):
   length: int = 0  # The most positions in a row; 0 = the encoder's.
   # Name, such as "query" -> text that users put before such texts.
   prompts: Mapping[str, str] = {}
-  # Of the prompts, the one that sentence-transformers' `encode` puts there.
+  # Name of the prompt that sentence-transformers' `encode` adds; "" = none.
   default_prompt: str = ""
   truncate_dim: int = 0  # How many first numbers of a vector count; 0 = all.
 
@@ -134,8 +134,9 @@ def sentence_pooling(
   task: Mapping[str, Any], cfg: EncoderConfig
 ) -> SentencePooling:
   """Returns the pooling in meta["task"], with a length the encoder supports."""
-  made, most = SentencePooling(**task.get("sentences", {})), cfg.max_positions
-  return made._replace(length=min(made.length or most, most))
+  sentences = SentencePooling(**task.get("sentences", {}))
+  limit = cfg.max_positions
+  return sentences._replace(length=min(sentences.length or limit, limit))
 
 
 def resolve_options(
@@ -150,13 +151,13 @@ def resolve_options(
     return options
   if options.unit != "sentence":
     return options._replace(pool="mean")
-  own = model.sentences
-  dim = options.truncate_dim or own.truncate_dim
+  sentences = model.sentences
+  dim = options.truncate_dim or sentences.truncate_dim
   return options._replace(
-    pool=own.pool,
-    normalize=options.normalize or (own.normalize and not dim),
+    pool=sentences.pool,
+    normalize=options.normalize or (sentences.normalize and not dim),
     truncate_dim=dim,
-    normalize_whole=own.normalize and dim > 0,
+    normalize_whole=sentences.normalize and dim > 0,
   )
 
 
@@ -234,8 +235,8 @@ def embed(
     encoder, width = splade.make_encoder(cfg), cfg.padded_vocab_size
   else:
     encoder = make_layer_encoder(cfg, layers, options.combine)
-    joins = options.combine in ("mean", "sum")
-    width = cfg.width * (1 if joins else len(layers))
+    is_merged = options.combine in ("mean", "sum")
+    width = cfg.width * (1 if is_merged else len(layers))
   num_tokens = min(
     BATCHES_AT_ONCE * batch_tokens, max(MAX_NUMBERS // width, batch_tokens)
   )
@@ -253,17 +254,17 @@ def embed(
 
   cut = make_row_cutter(model.tokenizer, options.unit, length=length)
   chunks = rows.chunk_rows(
-    number_units(texts, cut, long), num_tokens, lambda each: len(each[0].ids)
+    number_units(texts, cut, long), num_tokens, lambda pair: len(pair[0].ids)
   )
 
-  def finished(x: np.ndarray) -> np.ndarray:
+  def finish(x: np.ndarray) -> np.ndarray:
     x = _normalized(x) if options.normalize_whole else x
     x = x[:, ..., : options.truncate_dim or None]
     x = _normalized(x) if options.normalize else x
     return sparse.csr_array(x) if is_sparse else x
 
   units = pooling.pool_chunks(chunks, encode_chunk, options.pool, cfg)
-  return (Vectors(finished(values), *about) for values, about in units)
+  return (Vectors(finish(values), *fields) for values, fields in units)
 
 
 def embed_list(
@@ -275,8 +276,8 @@ def embed_list(
 ) -> Vectors:
   """Returns the vectors of the units of a list of texts; there may be none.
 
-  Their `texts` are indices of `texts`. The options' `pool` may be "";
-  length_option sets the length, for log lines.
+  Their `texts` are indices of `texts`. The options' `pool` may be ""; log lines
+  name length_option, which sets the length, such as "--length={}".
 
   Raises:
     ConfigError: see resolve_layers.
@@ -284,13 +285,13 @@ def embed_list(
   options = resolve_options(options, model)
   lines = (Text(text, line=i + 1) for i, text in enumerate(texts))
   long: list[int] = []
-  made = list(embed(model, lines, options, long=long))
+  parts = list(embed(model, lines, options, long=long))
   log_windows(model, options, long, option=length_option)
-  if not made:
+  if not parts:
     return empty_vectors(options, model.cfg)
-  made = collect(made)
-  places = np.array([text.line - 1 for text in made.sources], np.int64)
-  return made._replace(texts=places)
+  joined = collect(parts)
+  indices = np.array([text.line - 1 for text in joined.sources], np.int64)
+  return joined._replace(texts=indices)
 
 
 def log_windows(
@@ -325,10 +326,10 @@ def collect(vectors: Iterable[Vectors]) -> Vectors:
   Raises:
     ConfigError: there is no vector.
   """
-  made = list(vectors)
-  if not made:
+  parts = list(vectors)
+  if not parts:
     raise ConfigError("no text has a vector: expected at least one.")
-  return Vectors(*pooling.join_fields(made))
+  return Vectors(*pooling.join_fields(parts))
 
 
 def empty_vectors(options: VectorOptions, cfg: EncoderConfig) -> Vectors:

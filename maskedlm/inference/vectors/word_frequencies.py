@@ -33,12 +33,12 @@ def log_frequencies(
   texts: Sequence[str], counts: Mapping[str, int]
 ) -> np.ndarray:
   """Returns the mean of log(1 + count) over the words of each text, [n]."""
-  found = []
+  means = []
   for text in texts:
     words = words_of(text)
     total = sum(np.log1p(counts.get(word, 0)) for word in words)
-    found.append(total / max(len(words), 1))
-  return np.float64(found)
+    means.append(total / max(len(words), 1))
+  return np.float64(means)
 
 
 def frequency_effect(
@@ -46,17 +46,17 @@ def frequency_effect(
 ) -> float:
   """Returns the partial rank correlation of cosines and frequencies, -1 to 1.
 
-  It is Pearson's correlation of what is left of the ranks of both after linear
+  It is Pearson's correlation of the residuals of both ranks after linear
   regression on the ranks of the scores; all have [n] values. Below 0, frequent
   words are underestimated. NaN if one has no variance beyond the scores.
   """
   x, y, control = (stats.rankdata(v) for v in (cosines, frequent, scores))
   design = np.stack([np.ones_like(control), control], axis=1)
-  left = []
+  residuals = []
   for ranks in (x, y):
     fit, *_ = np.linalg.lstsq(design, ranks, rcond=None)
-    left.append(ranks - design @ fit)
-  lengths = [np.linalg.norm(v) for v in left]
+    residuals.append(ranks - design @ fit)
+  lengths = [np.linalg.norm(v) for v in residuals]
   if min(lengths) < 1e-9 * len(x):
     return float("nan")
-  return float(left[0] @ left[1] / (lengths[0] * lengths[1]))
+  return float(residuals[0] @ residuals[1] / (lengths[0] * lengths[1]))

@@ -47,22 +47,22 @@ def average_instances(
   sums: dict[str, np.ndarray] = {}
   counts: Counter = Counter()
   texts = iter(texts)
-  while some := list(itertools.islice(texts, TEXTS_AT_ONCE)):
-    found = [
+  while chunk := list(itertools.islice(texts, TEXTS_AT_ONCE)):
+    instances = [
       Instance(text, begin, end, form)
-      for text in some
+      for text in chunk
       for form, begin, end in words.split_text(text.text, lowercase=lowercase)
     ]
-    kept, x = word_instances.embed_instances(model, found, options)
-    for instance, value in zip(kept, np.float64(x), strict=True):
+    embedded, x = word_instances.embed_instances(model, instances, options)
+    for instance, value in zip(embedded, np.float64(x), strict=True):
       sums[instance.word] = sums.get(instance.word, 0.0) + value
       counts[instance.word] += 1
     progress(counts.total())
-  often = [word for word, n in counts.most_common() if n >= min_count]
-  if not often:
+  frequent = [word for word, n in counts.most_common() if n >= min_count]
+  if not frequent:
     raise DataError(
       f"no word occurs {min_count} times (--min_count); expected more text, or "
       "a lower number."
     )
-  values = np.float32([sums[word] / counts[word] for word in often])
-  return WordVectors(tuple(often), values), counts
+  values = np.float32([sums[word] / counts[word] for word in frequent])
+  return WordVectors(tuple(frequent), values), counts

@@ -89,8 +89,8 @@ def _npz(out: BinaryIO, about: Mapping[str, Any]) -> Iterator[Write]:
     def write(vectors: Vectors) -> None:
       nonlocal count, end, words
       if sparse.issparse(x := vectors.values):
-        made = splade.to_columns(x, begins=not count, before=words)
-        for name, values in made.items():
+        fields = splade.to_columns(x, begins=not count, before=words)
+        for name, values in fields.items():
           append(name, values)
         words += x.nnz
       else:
