@@ -20,14 +20,14 @@ VALUES = {
 
 
 def colours(values_name: str, shown: np.ndarray) -> dict[str, Any]:
-  """Returns matplotlib's options for the colours of all values that are shown.
+  """Returns matplotlib's options for the colours of all values `shown`.
 
-  Weights begin with 0; scores are blue above it, red below, -inf is blank.
+  Weights begin with 0; scores are blue above 0 and red below, -inf is blank.
   """
   if values_name == "weights":
     return {"cmap": "Blues", "vmin": 0, "vmax": float(shown.max())}
-  most = float(np.abs(shown[np.isfinite(shown)]).max()) or 1.0
-  return {"cmap": "RdBu", "vmin": -most, "vmax": most}
+  largest = float(np.abs(shown[np.isfinite(shown)]).max()) or 1.0
+  return {"cmap": "RdBu", "vmin": -largest, "vmax": largest}
 
 
 def draw_attention(

@@ -79,14 +79,14 @@ def open_figure(
   """
   library = load_matplotlib()
   with library.rc_context({**STYLE, "font.family": fonts(text)[0]}):
-    made = library.figure.Figure(figsize=(width, height), facecolor="white")
-    yield made
+    figure = library.figure.Figure(figsize=(width, height), facecolor="white")
+    yield figure
     with warnings.catch_warnings():
       # Callers report missing glyphs (`fonts`).
       warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
       try:
         with output_files.whole_file(path) as file:
-          made.savefig(
+          figure.savefig(
             file,
             format=pathlib.Path(path).suffix[1:].lower(),
             dpi=min(DPI, LARGEST / max(width, height)),
@@ -133,13 +133,13 @@ def fonts(text: str) -> tuple[list[str], str]:
   from matplotlib import font_manager
 
   chosen = [BASE_FONT]
-  left = {c for c in text if c.isprintable() and not c.isspace()}
-  left -= drawable(font_manager.findfont(BASE_FONT))
-  for name, path in font_families() if left else ():
-    if found := left & drawable(path):
+  missing = {c for c in text if c.isprintable() and not c.isspace()}
+  missing -= drawable(font_manager.findfont(BASE_FONT))
+  for name, path in font_families() if missing else ():
+    if covered := missing & drawable(path):
       chosen.append(name)
-      left -= found
-  return chosen, "".join(sorted(left))
+      missing -= covered
+  return chosen, "".join(sorted(missing))
 
 
 @functools.cache

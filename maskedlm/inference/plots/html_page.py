@@ -77,19 +77,19 @@ for (const button of document.querySelectorAll('button')) {
 """
 
 
-def render_page(made: Scatter) -> str:
+def render_page(scatter: Scatter) -> str:
   """Returns the page as HTML."""
-  title, subtitle = html.escape(made.title), html.escape(made.subtitle)
+  title, subtitle = html.escape(scatter.title), html.escape(scatter.subtitle)
   points = [
     (
-      each.label,
+      group.label,
       _clip(point.before[::-1])[::-1],
       point.word,
       _clip(point.after),
       point.where,
     )
-    for each in made.groups
-    for point in each.points
+    for group in scatter.groups
+    for point in group.points
   ]
   # Without "<", no text can end the script element.
   data = to_json(points).replace("<", "\\u003c")
@@ -97,28 +97,29 @@ def render_page(made: Scatter) -> str:
     f"<h1>{title}</h1><p>{subtitle}. Point at an instance to read it; click a "
     "label to hide its points.</p>"
     f'<svg class="points" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-    f'aria-label="{title}">{"".join(_axes(made))}{"".join(_dots(made))}</svg>'
-    f'<div id="legend">{"".join(_legend(made))}</div>'
+    f'aria-label="{title}">{"".join(_axes(scatter))}'
+    f"{''.join(_dots(scatter))}</svg>"
+    f'<div id="legend">{"".join(_legend(scatter))}</div>'
     '<div id="tip" role="status" hidden><small></small><div></div></div>'
     f'<script type="application/json" id="points">{data}</script>'
   )
-  return html.one_file(made.title, body, style=STYLE, script=SCRIPT)
+  return html.one_file(scatter.title, body, style=STYLE, script=SCRIPT)
 
 
-def _dots(made: Scatter) -> Iterator[str]:
+def _dots(scatter: Scatter) -> Iterator[str]:
   """Yields a <g> for each group; points are numbered over all groups."""
-  every = [p for each in made.groups for p in each.points]
-  left, right = min(p.x for p in every), max(p.x for p in every)
-  low, high = min(p.y for p in every), max(p.y for p in every)
+  points = [p for group in scatter.groups for p in group.points]
+  left, right = min(p.x for p in points), max(p.x for p in points)
+  low, high = min(p.y for p in points), max(p.y for p in points)
   # One scale for both axes, so that distances are true.
   scale = min(
     (WIDTH - 2 * BORDER) / max(right - left, 1e-12),
     (HEIGHT - 2 * BORDER) / max(high - low, 1e-12),
   )
   i = 0
-  for number, each in enumerate(made.groups):
+  for number, group in enumerate(scatter.groups):
     yield f'<g id="group{number}" fill="{figure.colour(number)}">'
-    for p in each.points:
+    for p in group.points:
       x = WIDTH / 2 + scale * (p.x - (left + right) / 2)
       y = HEIGHT / 2 - scale * (p.y - (low + high) / 2)
       yield (
@@ -130,9 +131,9 @@ def _dots(made: Scatter) -> Iterator[str]:
     yield "</g>"
 
 
-def _axes(made: Scatter) -> Iterator[str]:
+def _axes(scatter: Scatter) -> Iterator[str]:
   """Yields the labels of the axes."""
-  across, up = map(html.escape, made.axes)
+  across, up = map(html.escape, scatter.axes)
   yield f'<text x="{WIDTH / 2}" y="{HEIGHT - 8}" text-anchor="middle">{across}'
   yield "</text>"
   yield (
@@ -141,14 +142,14 @@ def _axes(made: Scatter) -> Iterator[str]:
   )
 
 
-def _legend(made: Scatter) -> Iterator[str]:
+def _legend(scatter: Scatter) -> Iterator[str]:
   """Yields a button for each group."""
-  for number, each in enumerate(made.groups):
+  for number, group in enumerate(scatter.groups):
     yield (
       f'<button value="{number}" aria-pressed="true">'
       f'<svg viewBox="-7 -7 14 14" aria-hidden="true"><path '
       f'fill="{figure.colour(number)}" d="{SHAPES[figure.marker(number)]}"/>'
-      f"</svg><bdi>{html.escape(each.label)}</bdi>{count_of(made, each)}"
+      f"</svg><bdi>{html.escape(group.label)}</bdi>{count_of(scatter, group)}"
       "</button>"
     )
 

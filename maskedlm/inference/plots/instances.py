@@ -31,18 +31,18 @@ def find_instances(
   names = dict(zip(paths, _stems(paths), strict=True))
   for path in paths:
     if path.endswith(SENSES):
-      found = word_instances.find_labelled_instances(
+      instances = word_instances.find_labelled_instances(
         data.read_sentences(path), words
       )
       several = len(words) > 1
-      for each in found:
-        label = f"{each.word}: {each.label}" if several else each.label
-        yield each._replace(label=label)
+      for instance in instances:
+        word = f"{instance.word}: " if several else ""
+        yield instance._replace(label=word + instance.label)
     else:
       texts = text_lines.read_texts([path], field=field)
-      for each in word_instances.find_instances(texts, words):
-        label = names[path] if len(paths) > 1 else each.word
-        yield each._replace(label=label)
+      for instance in word_instances.find_instances(texts, words):
+        label = names[path] if len(paths) > 1 else instance.word
+        yield instance._replace(label=label)
 
 
 def find_texts(paths: Sequence[str]) -> Iterator:
@@ -60,34 +60,34 @@ def find_texts(paths: Sequence[str]) -> Iterator:
       for text in text_lines.read_texts([path]):
         yield Instance(text, 0, 0, "", name)
       continue
-    for each in texts.read_examples(path, layout):
-      line = each.where.rpartition(":")[2]  # None in Parquet.
+    for example in texts.read_examples(path, layout):
+      line = example.where.rpartition(":")[2]  # None in Parquet.
       line = int(line) if line.isdigit() else 0
-      text = text_lines.Text(each.text, file=path, line=line)
-      yield Instance(text, 0, 0, "", each.label or name)
+      text = text_lines.Text(example.text, file=path, line=line)
+      yield Instance(text, 0, 0, "", example.label or name)
 
 
-def group_by_label(found: Sequence, points) -> list[Group]:
+def group_by_label(instances: Sequence, points) -> list[Group]:
   """Returns n instances with points [n, 2] by label, largest group first."""
   by_label: dict[str, list[Point]] = {}
-  for each, (x, y) in zip(found, points.tolist(), strict=True):
-    text = each.text
+  for instance, (x, y) in zip(instances, points.tolist(), strict=True):
+    text = instance.text
     point = Point(
       x,
       y,
-      before=text.text[: each.begin],
-      word=text.text[each.begin : each.end],
-      after=text.text[each.end :],
+      before=text.text[: instance.begin],
+      word=text.text[instance.begin : instance.end],
+      after=text.text[instance.end :],
       where=f"{pathlib.Path(text.file).name}:{text.line}",
     )
-    by_label.setdefault(each.label, []).append(point)
+    by_label.setdefault(instance.label, []).append(point)
   ordered = sorted(by_label.items(), key=lambda item: -len(item[1]))
-  groups = [Group(label, of) for label, of in ordered]
+  groups = [Group(label, members) for label, members in ordered]
   if len(groups) <= MOST_GROUPS:
     return groups
   rest = groups[MOST_GROUPS - 1 :]
-  others = list(itertools.chain(*(each.points for each in rest)))
-  return [*groups[: MOST_GROUPS - 1], Group(f"{len(rest)} others", others)]
+  rest_points = list(itertools.chain(*(group.points for group in rest)))
+  return [*groups[: MOST_GROUPS - 1], Group(f"{len(rest)} others", rest_points)]
 
 
 def format_words(words: Sequence[str]) -> str:
@@ -98,12 +98,12 @@ def format_words(words: Sequence[str]) -> str:
   return f"{quoted} and {rest} others" if rest else quoted
 
 
-def check_count(found: Sequence, words, paths: Sequence[str]) -> None:
+def check_count(instances: Sequence, words, paths: Sequence[str]) -> None:
   """Raises ConfigError if there are fewer than two instances."""
-  if not found:
+  if not instances:
     raise ConfigError(not_found_message(words, paths))
-  if len(found) == 1:
-    text = found[0].text
+  if len(instances) == 1:
+    text = instances[0].text
     raise ConfigError(
       f"{format_words(words)} occurs once, {text.file}:{text.line}; expected "
       "at least two instances to compare."

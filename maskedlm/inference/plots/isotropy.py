@@ -57,8 +57,8 @@ def draw_isotropy(path: str, tables: Mapping[str, Table]) -> None:
   from matplotlib import ticker
 
   measures = [m for m in MEASURES if any(m in t for t in tables.values())]
-  of_each = (of for table in tables.values() for of in table.values())
-  treatments = list(dict.fromkeys(itertools.chain(*of_each)))
+  by_treatment = (x for table in tables.values() for x in table.values())
+  treatments = list(dict.fromkeys(itertools.chain(*by_treatment)))
   legend = figure.legend_height(len(tables) + len(treatments))
   width = 0.8 + len(measures) * (WIDTH + 0.8) - 0.4
   height = legend + 0.3 + HEIGHT + 0.5

@@ -56,9 +56,9 @@ class Scatter(NamedTuple):
   groups: list[Group]
 
 
-def count_of(made: Scatter, group: Group) -> str:
-  """Returns " (7)", the number of points; "" if no group has several."""
-  if all(len(each.points) == 1 for each in made.groups):
+def count_of(scatter: Scatter, group: Group) -> str:
+  """Returns the number of points, " (7)"; "" if no group has several."""
+  if all(len(other.points) == 1 for other in scatter.groups):
     return ""
   return f" ({len(group.points):,})"
 
@@ -76,72 +76,75 @@ def choose_samples(groups: Sequence[Group]) -> list[list[Sample]]:
   No two samples are within APART of each other. A group that is entirely too
   close to other samples gets a single one, without a number (0).
   """
-  left = max(LINES - len(groups), len(groups))  # Lines.
-  every = np.array([(p.x, p.y) for g in groups for p in g.points])
-  size = max(np.ptp(every, axis=0).max(), 1e-12)
+  lines_left = max(LINES - len(groups), len(groups))  # Lines.
+  points = np.array([(p.x, p.y) for g in groups for p in g.points])
+  size = max(np.ptp(points, axis=0).max(), 1e-12)
   places = [np.array([(p.x, p.y) for p in g.points]) / size for g in groups]
   taken = np.full((1, 2), np.inf)
   chosen: list[list[int]] = [[] for _ in groups]
   before = -1
-  while left != before:  # In turns, so that every group gets some.
-    before = left
-    for of_group, own in zip(places, chosen, strict=True):
-      if not left:
+  while lines_left != before:  # In turns, so that every group gets some.
+    before = lines_left
+    for of_group, indices in zip(places, chosen, strict=True):
+      if not lines_left:
         break
-      away = np.linalg.norm(of_group[:, None] - taken, axis=2).min(axis=1)
+      distances = np.linalg.norm(of_group[:, None] - taken, axis=2).min(axis=1)
       middle = np.linalg.norm(of_group - np.median(of_group, axis=0), axis=1)
-      rank = away if own else -middle
-      best = int(np.argmax(np.where(away > APART, rank, -np.inf)))
-      if away[best] > APART:
-        own.append(best)
-        left -= 1
+      rank = distances if indices else -middle
+      best = int(np.argmax(np.where(distances > APART, rank, -np.inf)))
+      if distances[best] > APART:
+        indices.append(best)
+        lines_left -= 1
         taken = np.concatenate([taken, of_group[best][None]])
   number = itertools.count(1)
   return [
-    [Sample(next(number), group.points[i]) for i in own]
+    [Sample(next(number), group.points[i]) for i in indices]
     or [Sample(0, group.points[0])]
-    for group, own in zip(groups, chosen, strict=True)
+    for group, indices in zip(groups, chosen, strict=True)
   ]
 
 
-def draw_scatter(path: str, made: Scatter) -> None:
+def draw_scatter(path: str, scatter: Scatter) -> None:
   """Draws the picture."""
-  samples = choose_samples(made.groups)
+  samples = choose_samples(scatter.groups)
   count = sum(map(len, samples)) + len(samples)
   # Neither half is left empty: few lines are further apart, beside less room.
   side = min(max(count * LINE, LEAST_SIDE), SIDE)
   line = min(max(side / count, LINE), HIGHEST_LINE)
   height = max(BOTTOM + side + TOP, count * line + TOP + 0.2)
-  middle, right = _widths(made.groups, samples)
+  middle, right = _widths(scatter.groups, samples)
   width = LEFT + side + 0.3 + right
   with figure.open_figure(
-    path, width=width, height=height, text=visible_text(made)
+    path, width=width, height=height, text=visible_text(scatter)
   ) as fig:
-    for text, y, size in ((made.title, 0.3, 11), (made.subtitle, 0.55, 8)):
+    for text, y, size in (
+      (scatter.title, 0.3, 11),
+      (scatter.subtitle, 0.55, 8),
+    ):
       fig.text(LEFT / width, 1 - y / height, text, size=size, va="center")
     box = (LEFT, height - TOP - side, side, side)
     axes = figure.add_axes(fig, box)
-    _points(axes, made, samples)
+    _draw_points(axes, scatter, samples)
     panel = figure.add_axes(fig, (LEFT + side + 0.3, 0, right, height))
     panel.set_axis_off()
     panel.set_xlim(0, right)
     panel.set_ylim(height, 0)  # Inches from the top.
     y = TOP + 0.05
-    for i, (each, of_group) in enumerate(
-      zip(made.groups, samples, strict=True)
+    for i, (group, of_group) in enumerate(
+      zip(scatter.groups, samples, strict=True)
     ):
       panel.plot(0.1, y, markersize=5, **figure.style(i))
-      label = clip(each.label, 60) + count_of(made, each)
+      label = clip(group.label, 60) + count_of(scatter, group)
       panel.text(0.25, y, label, va="center", weight="bold")
       y += line
       for sample in of_group:
-        _line(panel, y, middle, sample, figure.colour(i))
+        _draw_sentence(panel, y, middle, sample, figure.colour(i))
         y += line
 
 
 def _widths(groups: Sequence[Group], samples) -> tuple[float, float]:
   """Returns (where the words begin, the width) of the sentences, in inches."""
-  parts = [_in_order(sample.point) for each in samples for sample in each]
+  parts = [_in_order(s.point) for of_group in samples for s in of_group]
   before, after = (
     COLUMN * max(columns_of(part) for part in side)
     for side in (
@@ -153,11 +156,11 @@ def _widths(groups: Sequence[Group], samples) -> tuple[float, float]:
   return 0.3 + before, max(0.3 + before + after + 0.2, labels)
 
 
-def visible_text(made: Scatter) -> str:
+def visible_text(scatter: Scatter) -> str:
   """Returns all text in the picture."""
-  parts = [made.title, made.subtitle, "…"]
-  parts += [each.label for each in made.groups]
-  for of_group in choose_samples(made.groups):
+  parts = [scatter.title, scatter.subtitle, "…"]
+  parts += [group.label for group in scatter.groups]
+  for of_group in choose_samples(scatter.groups):
     for _, point in of_group:
       before, word, after = contexts(point, CONTEXT)
       parts += [before, word, after]
@@ -185,29 +188,29 @@ def clip(text: str, columns: int) -> str:
   return text
 
 
-def _points(axes, made: Scatter, samples) -> None:
-  how = {"s": 26, "linewidth": 0.4, "edgecolor": "white", "alpha": 0.85}
-  for i, each in enumerate(made.groups):
-    x, y = [p.x for p in each.points], [p.y for p in each.points]
-    axes.scatter(x, y, **how, **figure.style(i), zorder=2)
+def _draw_points(axes, scatter: Scatter, samples) -> None:
+  style = {"s": 26, "linewidth": 0.4, "edgecolor": "white", "alpha": 0.85}
+  for i, group in enumerate(scatter.groups):
+    x, y = [p.x for p in group.points], [p.y for p in group.points]
+    axes.scatter(x, y, **style, **figure.style(i), zorder=2)
   for i, of_group in enumerate(samples):
     for number, point in of_group:
       if number:
-        _number(axes, point.x, point.y, number, figure.colour(i))
-  axes.set_xlabel(made.axes[0])
-  axes.set_ylabel(made.axes[1])
+        _draw_number(axes, point.x, point.y, number, figure.colour(i))
+  axes.set_xlabel(scatter.axes[0])
+  axes.set_ylabel(scatter.axes[1])
   axes.margins(0.06)
   axes.set_aspect("equal", adjustable="datalim")
-  if not made.has_unit:
+  if not scatter.has_unit:
     axes.grid(False)
     axes.tick_params(length=0, labelbottom=False, labelleft=False)
 
 
-def _number(axes, x: float, y: float, number: int, colour: str) -> None:
+def _draw_number(axes, x: float, y: float, number: int, colour: str) -> None:
   """Draws a number in a circle."""
   ring = {"boxstyle": "circle,pad=0.25", "facecolor": "white", "linewidth": 1.3}
-  how = {"size": 6.5, "ha": "center", "va": "center", "zorder": 3}
-  axes.text(x, y, str(number), bbox={**ring, "edgecolor": colour}, **how)
+  text_style = {"size": 6.5, "ha": "center", "va": "center", "zorder": 3}
+  axes.text(x, y, str(number), bbox={**ring, "edgecolor": colour}, **text_style)
 
 
 def _in_order(point: Point) -> tuple[str, str, str]:
@@ -218,10 +221,12 @@ def _in_order(point: Point) -> tuple[str, str, str]:
   return before, word, after
 
 
-def _line(panel, y: float, middle: float, sample: Sample, colour: str) -> None:
+def _draw_sentence(
+  panel, y: float, middle: float, sample: Sample, colour: str
+) -> None:
   """Draws a sentence, its word at the place `middle`."""
   if sample.number:
-    _number(panel, 0.14, y, sample.number, colour)
+    _draw_number(panel, 0.14, y, sample.number, colour)
   before, word, after = _in_order(sample.point)
   text = {"size": 7, "va": "baseline"}
   y += 0.035

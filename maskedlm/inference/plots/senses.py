@@ -49,11 +49,11 @@ def row_of_senses(
   A sense is shown by the words around its first occurrence in training.
   """
   rank = senses.make_ranker(learned, standardiser)
-  asked = senses.target_known_words(learned, sentence)
+  known = senses.target_known_words(learned, sentence)
   marks = []
-  for targets, values in senses.embed_targets(model, [asked], options):
+  for targets, values in senses.embed_targets(model, [known], options):
     for (_, target), x in zip(targets, values, strict=True):
-      answer = rank(asked, target, x)
+      answer = rank(known, target, x)
       text = sense_words(learned, answer.senses[0])
       colour = figure.colour(len(marks))
       marks.append(Mark(target.word, target.word, text, colour))
@@ -62,9 +62,9 @@ def row_of_senses(
 
 
 def sense_words(learned: Senses, sense: int) -> str:
-  """Returns words that tell a sense: its word in training, with neighbours.
+  """Returns the first occurrence of a sense, with two words on either side.
 
-  A first sense that never occurred has its name alone.
+  A sense that never occurred in training has its name alone.
   """
   if sense >= len(learned.examples):
     return learned.names[sense]
@@ -97,8 +97,8 @@ def place_senses(
   Raises:
     ConfigError: the word has no sense in training, or no token.
   """
-  asked = senses.embed_targets(model, [sentence], options)
-  (x,) = (x for _, values in asked for x in values)
+  embedded = senses.embed_targets(model, [sentence], options)
+  (x,) = (x for _, values in embedded for x in values)
   answer = senses.make_ranker(learned, standardiser)(sentence, target, x)
   word = sentence.words[target.word]
   if not answer.scores:
@@ -109,9 +109,9 @@ def place_senses(
   chosen = list(answer.senses[:top_k])
   drawn = np.concatenate([x[None], learned.vectors[chosen]])
   drawn = apply_standardiser(standardiser, drawn)
-  made = projection.pca(similarity.unit_length(drawn))
-  groups = _groups(learned, sentence, target, answer, made.points)
-  return groups, made, len(answer.senses)
+  projected = projection.pca(similarity.unit_length(drawn))
+  groups = _groups(learned, sentence, target, answer, projected.points)
+  return groups, projected, len(answer.senses)
 
 
 def _groups(
@@ -122,12 +122,14 @@ def _groups(
   points: np.ndarray,
 ) -> list[Group]:
   i = target.word
-  own = (
+  context = (
     " ".join([*sentence.words[:i], ""]),
     sentence.words[i],
     " ".join(["", *sentence.words[i + 1 :]]),
   )
-  groups = [Group("the word", [Point(*points[0].tolist(), *own, "the text")])]
+  groups = [
+    Group("the word", [Point(*points[0].tolist(), *context, "the text")])
+  ]
   for sense, cosine, point in zip(
     answer.senses, answer.scores, points[1:].tolist(), strict=False
   ):

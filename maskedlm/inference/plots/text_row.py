@@ -1,4 +1,4 @@
-"""Draws a text as a row, and above it what a model makes of its words.
+"""Draws a text as a row of words, with a model's answer above them.
 
 After Figures 11.5, 11.6, 11.8, 11.10, 11.11 and 11.13 of Jurafsky & Martin: the
 loss of a pair above [CLS], vectors, senses, a label, tags, spans.
@@ -22,7 +22,7 @@ GREY = "#777777"
 
 
 class Mark(NamedTuple):
-  """What stands above some words."""
+  """A text above a range of words."""
 
   first: int
   last: int  # Included.
@@ -31,7 +31,7 @@ class Mark(NamedTuple):
 
 
 class TextRow(NamedTuple):
-  """n words, and what stands above them."""
+  """n words, with marks and perhaps vectors above them."""
 
   title: str
   words: tuple[str, ...]  # [n]
@@ -40,20 +40,20 @@ class TextRow(NamedTuple):
 
 
 def read_row(model, text: str) -> TextRow:
-  """Returns a text with what a model of maskedlm.load makes of it.
+  """Returns the row of a text, with the answer of a model of maskedlm.load.
 
-  That is the answer of a fine-tuned model; of a pretrained one the loss of next
-  sentence prediction, if two texts have a tab between them, or the vectors.
+  That is the prediction of a fine-tuned model; of a pretrained one the loss of
+  next sentence prediction, if two texts have a tab between them, or vectors.
   """
   if "kind" in model.meta["task"]:
     return row_of_answer(text, *model.predict([text]))
   if "\t" in text:
     first, second = text.split("\t", 1)
     return row_of_pair(first, second, *model.next_sentence([(first, second)]))
-  made = model.vectors([text], unit="token")
-  words = tuple(text[slice(*place)] for place in made.offsets.tolist())
-  title = f"vectors of {made.values.shape[1]} values"
-  return TextRow(title, words, [], made.values)
+  tokens = model.vectors([text], unit="token")
+  words = tuple(text[slice(*place)] for place in tokens.offsets.tolist())
+  title = f"vectors of {tokens.values.shape[1]} values"
+  return TextRow(title, words, [], tokens.values)
 
 
 def row_of_pair(first: str, second: str, p: float) -> TextRow:
@@ -79,30 +79,30 @@ def row_of_answer(text: str, answer: Mapping[str, Any]) -> TextRow:
   words = tuple(answer.get("tokens") or ("[CLS]", *text.split()))
   if "tags" in answer:
     shares = answer.get("probabilities") or [math.nan] * len(words)
-    every = range(len(words))
-    found = list(zip(every, every, answer["tags"], shares, strict=True))
+    indices = range(len(words))
+    spans = list(zip(indices, indices, answer["tags"], shares, strict=True))
   elif "entities" in answer:
-    found = [
+    spans = [
       (x["words"][0], x["words"][1] - 1, x["type"], x["score"])
       for x in answer["entities"]
     ]
   elif "label" in answer:
-    found = [(0, 0, answer["label"], answer.get("probability", math.nan))]
+    spans = [(0, 0, answer["label"], answer.get("probability", math.nan))]
   else:
     raise ConfigError(
       f"an answer with {', '.join(answer)} can't be drawn above a text: "
       "expected a model of labels of texts, tags of words, or spans."
     )
-  names = [name for name in dict.fromkeys(x[2] for x in found) if name != "O"]
+  names = [name for name in dict.fromkeys(x[2] for x in spans) if name != "O"]
   colours = {name: figure.colour(i) for i, name in enumerate(names)}
   marks = [
     Mark(i, j, f"{name} {p:.0%}".removesuffix(" nan%"), colours.get(name, GREY))
-    for i, j, name, p in found
+    for i, j, name, p in spans
   ]
   return TextRow(text, words, marks)
 
 
-def draw_row(path: str, made: TextRow) -> None:
+def draw_row(path: str, row: TextRow) -> None:
   """Draws the row, in as many lines as its words need.
 
   Raises:
@@ -110,7 +110,7 @@ def draw_row(path: str, made: TextRow) -> None:
       figure.open_figure.
     StorageError: see figure.open_figure.
   """
-  words, marks = made.words, made.marks
+  words, marks = row.words, row.marks
   if not 0 < len(words) <= LIMIT:
     raise ConfigError(
       f"the text has {len(words)} words; expected 1 to {LIMIT} to draw."
@@ -124,25 +124,25 @@ def draw_row(path: str, made: TextRow) -> None:
     sum(m.first <= x.first and x.last <= m.last for x in marks) for m in marks
   ]
   lines = break_lines(sizes, WIDTH - 0.4)
-  title = scatter.clip(made.title, int((WIDTH - 0.4) / LETTER))
+  title = scatter.clip(row.title, int((WIDTH - 0.4) / LETTER))
   widths = [sum(sizes[i] for i in line) for line in lines]
   width = 0.4 + max(LETTER * len(title), *widths)
-  strip = 0 if made.vectors is None else STRIP + 0.1
-  each = WORD + strip + LEVEL * max(levels, default=0)
-  height = 0.6 + each * len(lines)
-  text = "".join([made.title, *words, *(mark.text for mark in marks)])
+  strip = 0 if row.vectors is None else STRIP + 0.1
+  line_height = WORD + strip + LEVEL * max(levels, default=0)
+  height = 0.6 + line_height * len(lines)
+  text = "".join([row.title, *words, *(mark.text for mark in marks)])
   with figure.open_figure(path, width=width, height=height, text=text) as fig:
     axes = figure.add_axes(fig, (0, 0, width, height))
     axes.set_axis_off()
     axes.text(0.2, height - 0.25, title, size=10, va="center")
     for number, line in enumerate(lines):
-      y = height - 0.5 - each * (number + 1) + WORD / 2
+      y = height - 0.5 - line_height * (number + 1) + WORD / 2
       ends = 0.2 + np.cumsum([0, *(sizes[i] for i in line)])
       for i, x in zip(line, (ends[:-1] + ends[1:]) / 2, strict=True):
         box = {"boxstyle": "round,pad=0.25", "fc": "#eeeeee", "ec": "none"}
         axes.text(x, y, words[i], size=8, ha="center", va="center", bbox=box)
-        if made.vectors is not None:
-          _draw_vector(axes, made.vectors, i, (x, y + 0.2))
+        if row.vectors is not None:
+          _draw_vector(axes, row.vectors, i, (x, y + 0.2))
       for mark, level in zip(marks, levels, strict=True):
         inside = [k for k, i in enumerate(line) if mark.first <= i <= mark.last]
         if inside:
@@ -162,9 +162,9 @@ def _draw_mark(axes, mark: Mark, sides: tuple[float, float], y: float) -> None:
 def _draw_vector(axes, vectors, i: int, bottom: tuple[float, float]) -> None:
   """Draws a vector as a patch of its values, blue above 0, red below."""
   x, y = bottom
-  most = float(np.abs(vectors).max()) or 1.0
+  largest = float(np.abs(vectors).max()) or 1.0
   values = np.full(-(-vectors.shape[1] // ACROSS) * ACROSS, np.nan)
   values[: vectors.shape[1]] = vectors[i]
-  how = {"cmap": "RdBu", "vmin": -most, "vmax": most}
+  colours = {"cmap": "RdBu", "vmin": -largest, "vmax": largest}
   extent = (x - 0.12, x + 0.12, y, y + STRIP)
-  axes.imshow(values.reshape(-1, ACROSS), extent=extent, **how)
+  axes.imshow(values.reshape(-1, ACROSS), extent=extent, **colours)

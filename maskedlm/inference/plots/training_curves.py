@@ -99,10 +99,10 @@ def read_run(workdir: str) -> Run:
 
 
 def with_schedule(run: Run, values: Mapping[str, Any]) -> Run:
-  """Returns the curves with the rate of each step, not only the logged means.
+  """Returns the curves with the learning rate of each step.
 
   Args:
-    run: its lines of training have the mean rate since the line before.
+    run: logs the mean rate since the line before.
     values: the run's config.json; if it doesn't explain the logged rates, as
       after a change of options, they stay as they are.
   """
@@ -162,7 +162,7 @@ def over_tokens(run: Run, name: str) -> Run:
   }
 
 
-# What the axis below shows -> (run, its name) -> the run over that.
+# What the axis below shows -> a function (run, its name) -> the run over that.
 AXES = {"steps": lambda run, name: run, "tokens": over_tokens}
 
 
@@ -176,20 +176,20 @@ def choose_panels(runs: Sequence[Run]) -> list[Panel]:
   )
   names = [name for name in names if "/" not in name]  # LANGUAGE/metric.
   terms = [name for name in names if name.endswith("_loss")]
-  made = [Panel(n, panel_title(n), "nats", "{:g}", False) for n in terms]
+  panels = [Panel(n, panel_title(n), "nats", "{:g}", False) for n in terms]
   scores = [name for name in names if re.search(SCORE, name)]
   for name in scores:
     is_share = name.endswith("accuracy")
-    how = ("share of all", "%") if is_share else ("score", "{:g}")
-    made.append(Panel(name, panel_title(name), *how, False))
+    unit_and_form = ("share of all", "%") if is_share else ("score", "{:g}")
+    panels.append(Panel(name, panel_title(name), *unit_and_form, False))
   if not terms or not all(map(_is_one_term, runs)):
     unit = "sum of the terms" if terms else "loss"
-    made.append(Panel("loss", "Loss", unit, "{:g}", False))
-  made += [
+    panels.append(Panel("loss", "Loss", unit, "{:g}", False))
+  panels += [
     Panel("learning_rate", "Learning rate", "", "{:g}", True),
     Panel("tokens_per_second", "Speed", "tokens/s", "{:,.0f}", True),
   ]
-  return [panel for panel in made if panel.metric in names]
+  return [panel for panel in panels if panel.metric in names]
 
 
 def named_panels(runs: Sequence[Run], names: Sequence[str]) -> list[Panel]:
@@ -241,8 +241,8 @@ def draw_curves(
       figure.open_figure.
     StorageError: see figure.open_figure.
   """
-  every = list(runs.values())
-  drawn = named_panels(every, panels) if panels else choose_panels(every)
+  all_runs = list(runs.values())
+  drawn = named_panels(all_runs, panels) if panels else choose_panels(all_runs)
   if not drawn:
     raise DataError(
       f"{', '.join(runs)}: metrics.jsonl has none of the metrics that are "
@@ -262,7 +262,7 @@ def draw_curves(
     )
   height = rows * (HEIGHT + BETWEEN) + legend + 0.1
   text = "".join(runs)
-  placed = {
+  runs_over = {
     axis: [AXES[axis](run, name) for name, run in runs.items()] for axis in over
   }
   with figure.open_figure(path, width=width, height=height, text=text) as fig:
@@ -271,9 +271,9 @@ def draw_curves(
       left = BESIDE + column * (side + BESIDE) - 0.1
       bottom = (rows - 1 - row) * (HEIGHT + BETWEEN) + 0.45
       axes = figure.add_axes(fig, (left, bottom, side, HEIGHT))
-      _label(axes, panel, axis)
-      for j, run in enumerate(placed[axis]):
-        _curves(axes, run, panel.metric, **figure.style(j))
+      _label_axes(axes, panel, axis)
+      for j, run in enumerate(runs_over[axis]):
+        _draw_metric(axes, run, panel.metric, **figure.style(j))
       if panel.from_zero:
         axes.set_ylim(bottom=0)
     lines = [(name, figure.style(j)) for j, name in enumerate(runs)]
@@ -284,7 +284,7 @@ def draw_curves(
     figure.add_legend(fig, lines, left=BESIDE - 0.1, top=height - 0.1)
 
 
-def _label(axes, panel: Panel, axis: str) -> None:
+def _label_axes(axes, panel: Panel, axis: str) -> None:
   """Writes a panel's title, units and numbers."""
   from matplotlib import ticker
 
@@ -299,7 +299,7 @@ def _label(axes, panel: Panel, axis: str) -> None:
   )
   axes.yaxis.set_major_locator(ticker.MaxNLocator(6))
   axes.yaxis.set_major_formatter(
-    ticker.FuncFormatter(functools.partial(_number, panel.form))
+    ticker.FuncFormatter(functools.partial(_format_number, panel.form))
   )
 
 
@@ -307,13 +307,13 @@ TRAIN = {"linewidth": 1.0, "alpha": 0.6}
 HELDOUT = {"linewidth": 1.4, "markersize": 4.5, "markeredgecolor": "white"}
 
 
-def _number(form: str, value: float, place: int) -> str:
+def _format_number(form: str, value: float, place: int) -> str:
   """Returns a number on an axis as text, with all its digits, such as 12.5%."""
   del place
   return f"{100 * value:.4g}%" if form == "%" else form.format(value)
 
 
-def _curves(axes, run: Run, metric: str, color: str, marker: str) -> None:
+def _draw_metric(axes, run: Run, metric: str, color: str, marker: str) -> None:
   """Draws a metric of a run, in training and held out."""
   if metric in run and not metric.startswith(HELD_OUT):
     # A line needs two points.
