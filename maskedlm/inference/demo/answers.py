@@ -117,14 +117,14 @@ def answer_compare(models: Models, fields: Fields) -> dict[str, Any]:
   word = text_field(fields, "word")
   wanted = [word, text_field(fields, "other", default="") or word]
   layers = tuple(range(models.encoder.cfg.num_layers + 1))
-  made = models.encoder.vectors(texts, layers=layers, combine="stack")
+  embedded = models.encoder.vectors(texts, layers=layers, combine="stack")
   forms, x, places = [], [], []
   for i, text in enumerate(texts):
-    own = made.texts == i
-    words = [text[a:b] for a, b in made.offsets[own]]
+    in_text = embedded.texts == i
+    words = [text[a:b] for a, b in embedded.offsets[in_text]]
     places.append(find_word(words, wanted[i], text))
     forms.append(np.array([form.casefold() for form in words]))
-    x.append(made.values[own])  # [n, N + 1, D].
+    x.append(embedded.values[in_text])  # [n, N + 1, D].
   different = forms[0][:, None] != forms[1]
 
   def compare(layer: int, a: np.ndarray, b: np.ndarray) -> dict[str, Any]:
@@ -137,9 +137,9 @@ def answer_compare(models: Models, fields: Fields) -> dict[str, Any]:
 
   return {
     "words": wanted,
-    "layers": [compare(i, *(each[:, i] for each in x)) for i in layers],
+    "layers": [compare(i, *(y[:, i] for y in x)) for i in layers],
     "standardised": [
-      compare(i, *(apply_standardiser(fitted, each[:, i]) for each in x))
+      compare(i, *(apply_standardiser(fitted, y[:, i]) for y in x))
       for i, fitted in models.standardisers
     ],
   }
@@ -159,9 +159,9 @@ def answer_attend(models: Models, fields: Fields) -> dict[str, Any]:
       "map: shorten it."
     )
   layer = number_field(fields, "layer", 1, model.cfg.num_layers)
-  made = model.attend(text)
-  weights = np.round(np.float64(made.weights[layer - 1]), 4)
-  return {"tokens": list(made.tokens), "weights": weights.tolist()}
+  attention = model.attend(text)
+  weights = np.round(np.float64(attention.weights[layer - 1]), 4)
+  return {"tokens": list(attention.tokens), "weights": weights.tolist()}
 
 
 def answer_label(models: Models, fields: Fields) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def make_app(models: answers.Models) -> Callable:
       _ = request.host
       response = _respond(request, models, files, lock)
     except Exception as error:  # The page shows every error.
-      response = _failed(error)
+      response = _error_response(error)
     response.headers.update(HEADERS)
     return response
 
@@ -115,7 +115,7 @@ def _respond(request: Request, models: answers.Models, files, lock) -> Response:
     return _json(answer(models, fields))
 
 
-def _failed(error: Exception) -> Response:
+def _error_response(error: Exception) -> Response:
   """Returns a response with {"error": ...}; prints the trace of a bug."""
   if isinstance(error, exceptions.HTTPException):
     return _json({"error": error.description}, error.code or 500)
@@ -131,11 +131,11 @@ def _json(value, status: int = 200) -> Response:
   )
 
 
-class _Bounded(io.RawIOBase):
+class _BoundedReader(io.RawIOBase):
   """Reads at most MOST bytes of a connection, for at most SECONDS.
 
-  Werkzeug reads what is left of a request after its answer, however long it is,
-  and a timeout of a socket begins anew with each byte.
+  After its answer, Werkzeug reads the rest of a request, however long it is,
+  and a socket's timeout begins anew with each byte.
   """
 
   def __init__(self, connection: socket.socket) -> None:
@@ -148,7 +148,7 @@ class _Bounded(io.RawIOBase):
   def readinto(self, buffer) -> int:
     seconds = self._end - time.monotonic()
     if seconds <= 0:
-      raise TimeoutError("the request is slower than it may be")
+      raise TimeoutError(f"the request took longer than {SECONDS} s")
     self._connection.settimeout(seconds)
     size = min(len(buffer), self._left)
     count = self._connection.recv_into(buffer, size) if size else 0
@@ -157,13 +157,13 @@ class _Bounded(io.RawIOBase):
     return count
 
 
-class _Quiet(serving.WSGIRequestHandler):
-  """Bounds the requests and logs nothing; `_failed` prints bugs."""
+class _RequestHandler(serving.WSGIRequestHandler):
+  """Bounds the requests and logs nothing; `_error_response` prints bugs."""
 
   def setup(self) -> None:
-    """Reads the connection, one request long, through _Bounded."""
+    """Reads the connection, one request long, through _BoundedReader."""
     super().setup()
-    self.rfile = io.BufferedReader(_Bounded(self.connection))
+    self.rfile = io.BufferedReader(_BoundedReader(self.connection))
 
   def log_request(self, code="-", size="-") -> None:
     del code, size
@@ -200,6 +200,6 @@ def make_server(app: Callable, listening: socket.socket):
       *listening.getsockname(),
       app,
       threaded=True,
-      request_handler=_Quiet,
+      request_handler=_RequestHandler,
       fd=listening.fileno(),
     )

@@ -96,7 +96,7 @@ def evaluate(
   seed: int = 0,
   batch_size: int = 32,
 ) -> dict[str, Any]:
-  """Returns what the model predicts of documents' masked tokens, and how well.
+  """Returns how well the model predicts the masked tokens of documents.
 
   Args:
     model: see `make_model`.
@@ -118,8 +118,8 @@ def evaluate(
     ConfigError: mask_rate is out of range.
     DataError: the documents have no token that can be masked.
 
-  >>> found = model.evaluate(["the sea is blue", "a good film"], mask_rate=0.5)
-  >>> found["documents"], found["perplexity"] > 1
+  >>> result = model.evaluate(["the sea is blue", "a good film"], mask_rate=0.5)
+  >>> result["documents"], result["perplexity"] > 1
   (2, True)
   """
   counts: Counter = Counter()
@@ -146,20 +146,20 @@ def evaluate(
   )
   for group in _groups(rows, 8 * batch_size):
     group.sort(key=lambda row: len(row.ids))  # So that batches need no padding.
-    for some in _groups(group, batch_size):
-      batch = _pad(some, batch_size, model)
+    for batch_rows in _groups(group, batch_size):
+      batch = _pad(batch_rows, batch_size, model)
       weights = batch["masked_weights"]
       scores = jax.device_get(model.scores(batch))
       sums += [np.sum(x * weights, dtype=np.float64) for x in scores]
-      counts["rows"] += len(some)
+      counts["rows"] += len(batch_rows)
       counts["masked"] += int(weights.sum())
   if not counts["masked"]:
     raise DataError(
       f"nothing can be masked in {counted(counts['documents'], 'document')} "
       f"with {counted(counts['tokens'], 'token')}: give more text."
     )
-  masking = {"mask_rate": mask_rate, "seed": seed, "length": model.length}
-  return {**_result(counts, sums, nsp), **masking}
+  settings = {"mask_rate": mask_rate, "seed": seed, "length": model.length}
+  return {**_result(counts, sums, nsp), **settings}
 
 
 def cut_rows(
@@ -184,8 +184,8 @@ def make_corruption(
   """
   options = CorruptionOptions(mask_rate, mask_share=1.0, random_share=0.0)
   counts = np.ones(tokenizer.vocab_size, np.int64)
-  made = masking.make_masking(tokenizer, length, options, token_counts=counts)
-  return jax.jit(made.corrupt)
+  masker = masking.make_masking(tokenizer, length, options, token_counts=counts)
+  return jax.jit(masker.corrupt)
 
 
 def mask_rows(
@@ -247,15 +247,15 @@ def encode_chunks(
 ) -> Iterator[list[tuple[np.ndarray, np.ndarray]]]:
   """Yields (ids, tokens of each sentence) of the documents, some at a time."""
   count_lost = lost_text.make_counter(tokenizer)
-  for some in _groups(documents, _DOCUMENTS):
-    how = {"mode": "split", "language": "en", "report": Counter()}
-    texts = [make_text(lines, tokenizer, **how) for lines in some]
-    counts["characters"] += sum(len(each.text) for each in texts)
-    counts["sentences"] += sum(len(each.spans) for each in texts)
+  for group in _groups(documents, _DOCUMENTS):
+    options = {"mode": "split", "language": "en", "report": Counter()}
+    texts = [make_text(lines, tokenizer, **options) for lines in group]
+    counts["characters"] += sum(len(text.text) for text in texts)
+    counts["sentences"] += sum(len(text.spans) for text in texts)
     chunk = tokenizer.encode_documents(texts, Counter())
     unk = tokenizer.special.unk
     unknown = lost_text.unknown_sentences(texts, chunk, unk)
-    counts.update(count_lost([each.text for each in texts], unknown))
+    counts.update(count_lost([text.text for text in texts], unknown))
     counts["documents"] += len(chunk)
     counts["tokens"] += sum(len(ids) for ids, _ in chunk)
     yield chunk
@@ -272,14 +272,14 @@ def _pair_sums(
   model: TokenModel, pairs: list[sentence_pairs.Pair], batch_size: int
 ) -> np.ndarray:
   """Returns the sums of the loss and of right answers over pairs, [2]."""
-  of_pairs = next_sentence.make_logits(model.cfg)
+  compute_logits = next_sentence.make_logits(model.cfg)
   sums = np.zeros(2)
-  for some in _groups(pairs, batch_size):
-    made = [next_sentence.pair_row(model, x.first, x.second) for x in some]
-    rows = [Row(row.input_ids, types=row.token_type_ids) for row in made]
+  for chunk in _groups(pairs, batch_size):
+    pair_rows = [next_sentence.pair_row(model, a, b) for a, b, _ in chunk]
+    rows = [Row(row.input_ids, types=row.token_type_ids) for row in pair_rows]
     batch = _pad(rows, batch_size, model)
-    logits = jax.device_get(of_pairs(model.params, batch))
-    logits, labels = logits[: len(some)], np.array([x.label for x in some])
+    logits = jax.device_get(compute_logits(model.params, batch))
+    logits, labels = logits[: len(chunk)], np.array([x.label for x in chunk])
     top = logits.max(axis=1, keepdims=True)
     normaliser = top[:, 0] + np.log(np.exp(logits - top).sum(axis=1))
     picked = np.take_along_axis(logits, labels[:, None], axis=1)[:, 0]

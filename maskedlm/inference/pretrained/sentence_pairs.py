@@ -35,20 +35,20 @@ def make_pairs(
     swap: whether label 1 means that the two are swapped.
     rng: decides the labels and the other documents.
   """
-  found = [
+  neighbours = [
     (number, *pair)
     for number, document in enumerate(documents)
     for pair in _neighbours(*document, (length - 3) // 2)
   ]
   pairs = []
-  for number, first, second in found:
+  for number, first, second in neighbours:
     if rng.random() < 0.5:
       pairs.append(Pair(first, second, 0))
       continue
     if swap:
       pairs.append(Pair(second, first, 1))
       continue
-    others = [other for other in found if other[0] != number]
+    others = [other for other in neighbours if other[0] != number]
     if others:
       second, label = others[rng.integers(len(others))][2], 1
     else:  # A single document.

@@ -99,13 +99,13 @@ def count(judged: Iterable[Judged]) -> dict[str, Any]:
   """
   counts: dict[tuple[str, str], Counter] = {}
   named: set[str] = set()
-  for one in judged:
-    named |= {*one.pair.groups}
+  for judgement in judged:
+    named |= {*judgement.pair.groups}
     groups = [("", "")]
-    groups += [(name, one.pair.groups.get(name, NONE)) for name in GROUPS]
+    groups += [(name, judgement.pair.groups.get(name, NONE)) for name in GROUPS]
     for group in groups:
       counts.setdefault(group, Counter()).update(
-        pairs=1, correct=int(one.is_correct), ties=int(one.is_tie)
+        pairs=1, correct=int(judgement.is_correct), ties=int(judgement.is_tie)
       )
   values = _accuracy(counts[("", "")])
   for name in GROUPS:

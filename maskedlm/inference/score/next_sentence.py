@@ -96,23 +96,23 @@ def next_sentence(
   >>> model.next_sentence([("the sea", "is blue"), ("a", "b")]).shape
   (2,)
   """
-  made = [
+  pair_rows = [
     pair_row(model, *(model.tokenizer.encode(text).ids for text in pair))
     for pair in pairs
   ]
   if cut is not None:
-    cut += text_pairs.cut_sizes([row] for row in made)
+    cut += text_pairs.cut_sizes([row] for row in pair_rows)
   logits = make_logits(model.cfg)
-  found = np.zeros(len(made), np.float32)
+  probabilities = np.zeros(len(pair_rows), np.float32)
   for i, p in rows.compute_padded(
     lambda batch: jax.nn.softmax(logits(model.params, batch))[:, 0],
-    [Row(row.input_ids, types=row.token_type_ids) for row in made],
+    [Row(row.input_ids, types=row.token_type_ids) for row in pair_rows],
     length=model.length,
     batch_tokens=model.batch_tokens,
     pad=model.tokenizer.special.pad,
   ):
-    found[i] = p
-  return found
+    probabilities[i] = p
+  return probabilities
 
 
 def pair_row(model: TokenModel, a_ids, b_ids) -> text_pairs.PairRow:

@@ -3,8 +3,8 @@
 A masked model has a row for each token, in which it is masked: its scores sum
 to the pseudo-log-likelihood (Salazar et al. 2020, arXiv:1910.14659). A causal
 model has one row for all, whichever direction it reads, as have two language
-models. A text longer than a
-row is read in windows, and each token is predicted in one of them.
+models. A text longer than a row is read in windows, and each token is predicted
+in one of them.
 """
 
 import unicodedata
@@ -49,7 +49,7 @@ def make_row_cutter(
 def _masked_rows(
   tokenizer: Tokenizer, ids: np.ndarray, ends: np.ndarray, length: int
 ) -> Iterator[PlacedRow]:
-  """Yields a row for each token; those from it to its end [n] are masked.
+  """Yields a row for each token i, in which tokens i to ends[i] - 1 are masked.
 
   A long text's token is predicted in the window that has most of its context.
   """
@@ -123,9 +123,9 @@ UNMASKED = {"left": _left_rows, "right": _right_rows, "apart": _apart_rows}
 
 
 def _one_token(tokenizer, text: str, encoding: Encoding) -> np.ndarray:
-  """Returns the ends [n] of masks that hide a token, and its last letter.
+  """Returns the ends [n] of masks that hide a token and its last letter.
 
-  That of a k-mer is also in the k-mers that overlap it from the right.
+  A k-mer's last letter is also in the k-mers that overlap it from the right.
   """
   del text
   return np.arange(len(encoding.ids)) + tokenizer.overlap
@@ -139,10 +139,10 @@ def _rest_of_word(
   Words are separated by spaces and by punctuation, as BERT separates them.
   """
   begins = np.array(tokenizer.starts_word[encoding.ids])
-  for i, (before, own) in enumerate(
+  for i, ((_, end), (begin, _)) in enumerate(
     zip(encoding.offsets[:-1], encoding.offsets[1:], strict=True), 1
   ):
-    last, first = text[before[1] - 1 : before[1]], text[own[0] : own[0] + 1]
+    last, first = text[end - 1 : end], text[begin : begin + 1]
     begins[i] |= _is_symbol(last) != _is_symbol(first)
   bounds = np.append(np.flatnonzero(begins[1:]) + 1, len(begins))
   ends = bounds[np.searchsorted(bounds, np.arange(len(begins)), "right")]

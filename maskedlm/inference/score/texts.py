@@ -94,15 +94,15 @@ def score(
       waiting.append((text, encoding, values))
       yield from ((*placed, values) for placed in cut(text, encoding))
 
-  def finished(count: int) -> Iterator[TextScore]:
+  def finish(count: int) -> Iterator[TextScore]:
     for _ in range(count):
-      made = _text_score(model, *waiting.popleft())
-      _count(model, made, seen, count_lost)
-      yield made
+      scored = _text_score(model, *waiting.popleft())
+      _count(model, scored, seen, count_lost)
+      yield scored
 
   size = _BATCHES * model.batch_tokens
-  for chunk in rows.chunk_rows(read(), size, lambda each: len(each[0].ids)):
-    for i, found in rows.compute_padded(
+  for chunk in rows.chunk_rows(read(), size, lambda item: len(item[0].ids)):
+    for i, result in rows.compute_padded(
       log_probabilities,
       [row for row, _, _ in chunk],
       length=model.length,
@@ -110,9 +110,9 @@ def score(
       pad=model.tokenizer.special.pad,
     ):
       row, places, values = chunk[i]
-      values[places] = found[: len(row.labels)]
-    yield from finished(len(waiting) - 1)  # The last may have more rows.
-  yield from finished(len(waiting))
+      values[places] = result[: len(row.labels)]
+    yield from finish(len(waiting) - 1)  # The last may have more rows.
+  yield from finish(len(waiting))
 
 
 def log_summary(model: TokenModel, seen: Counter, *, option: str) -> None:
@@ -146,13 +146,16 @@ def perplexity(log_likelihood: float, tokens: int) -> float:
 
 @functools.lru_cache(maxsize=8)  # So that a second call compiles nothing.
 def make_log_probabilities(cfg: EncoderConfig) -> Callable:
-  """Returns a jitted (params, batch of rows.pad_rows) -> those of labels."""
+  """Returns a jitted (params, batch) -> log P of masked_labels, [B, P].
+
+  The batch is one of rows.pad_rows.
+  """
   if cfg.reads != "both":
     block = min(cfg.vocab_block, _VOCAB_BLOCK)
     cfg = dataclasses.replace(cfg, vocab_block=block)
 
   @jax.jit
-  def log_probabilities(params, batch):  # -> [B, P].
+  def log_probabilities(params, batch):
     hidden = masked_lm.encode(cfg, params, batch, None, False)
     return -masked_lm.loss_and_correct(cfg, params, batch, hidden)[0]
 
@@ -175,15 +178,15 @@ def _text_score(
 
 
 def _count(
-  model: TokenModel, made: TextScore, seen: Counter, count_lost: Callable
+  model: TokenModel, scored: TextScore, seen: Counter, count_lost: Callable
 ) -> None:
-  count, specials = len(made.ids), 1 if model.cfg.reads == "left" else 2
+  count, specials = len(scored.ids), 1 if model.cfg.reads == "left" else 2
   seen["scored"] += 1
   seen["tokens"] += count
-  seen["log_likelihood"] += made.log_likelihood
-  seen["characters"] += len(made.text)
-  is_unknown = model.tokenizer.special.unk in made.ids
-  seen.update(count_lost([made.text], [made.text] * is_unknown))
+  seen["log_likelihood"] += scored.log_likelihood
+  seen["characters"] += len(scored.text)
+  is_unknown = model.tokenizer.special.unk in scored.ids
+  seen.update(count_lost([scored.text], [scored.text] * is_unknown))
   if count + specials > model.length:
     seen["long"] += 1
     seen["longest"] = max(seen["longest"], count + specials)

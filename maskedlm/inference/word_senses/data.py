@@ -61,13 +61,13 @@ def read_sentences(
       malformed, or a target has no key.
   """
   seen = Counter() if seen is None else seen
-  found = 0
-  read = _xml if path.endswith(DATA_XML) else _columns
+  num_targets = 0
+  read = _read_xml if path.endswith(DATA_XML) else _read_columns
   for sentence in read(path, seen):
     seen["texts"] += 1
-    found += len(sentence.targets)
+    num_targets += len(sentence.targets)
     yield sentence
-  if not found:
+  if not num_targets:
     raise DataError(
       f"{path}: no word with a sense; expected lines of token, lemma, part of "
       f"speech and sense between tabs, or NAME{DATA_XML} with NAME{GOLD_KEYS}."
@@ -124,7 +124,7 @@ def read_first_senses(path: str) -> dict[tuple[str, str], str]:
       lemma, pos, sense = fields
       first.setdefault((lemma, pos), sense)
     else:
-      lemma, pos, sense, rank = _wordnet(line, f"{path}:{number}")
+      lemma, pos, sense, rank = _parse_wordnet(line, f"{path}:{number}")
       if rank == 1:
         first.setdefault((lemma, pos), sense)
   if not first:
@@ -137,7 +137,7 @@ def read_first_senses(path: str) -> dict[tuple[str, str], str]:
 _WORDNET_POS = {"1": "NOUN", "2": "VERB", "3": "ADJ", "4": "ADV", "5": "ADJ"}
 
 
-def _wordnet(line: str, where: str) -> tuple[str, str, str, int]:
+def _parse_wordnet(line: str, where: str) -> tuple[str, str, str, int]:
   """Returns (lemma, POS, key, rank) from "bank%1:14:00:: 08420278 1 25"."""
   fields = line.split(" ")
   lemma, percent, rest = fields[0].rpartition("%")
@@ -154,14 +154,14 @@ def _wordnet(line: str, where: str) -> tuple[str, str, str, int]:
   return lemma, _WORDNET_POS[rest[0]], fields[0], int(fields[2])
 
 
-def _columns(path: str, seen: Counter) -> Iterator[Sentence]:
+def _read_columns(path: str, seen: Counter) -> Iterator[Sentence]:
   """Yields the sentences of a file with a word per line."""
   document, number_of_sentence, block = "d000", 0, []
   for number, line in text_lines.read_lines(path, seen):
     is_document = line.startswith("# doc ") and "\t" not in line
     if is_document or not line.strip(" \r"):
       if block:
-        yield _of_block(path, block, document, number_of_sentence)
+        yield _parse_block(path, block, document, number_of_sentence)
         number_of_sentence, block = number_of_sentence + 1, []
       if is_document:
         document, number_of_sentence = line.removeprefix("# doc ").strip(), 0
@@ -175,10 +175,12 @@ def _columns(path: str, seen: Counter) -> Iterator[Sentence]:
       )
     block.append((number, fields))
   if block:
-    yield _of_block(path, block, document, number_of_sentence)
+    yield _parse_block(path, block, document, number_of_sentence)
 
 
-def _of_block(path, block, document: str, number_of_sentence: int) -> Sentence:
+def _parse_block(
+  path, block, document: str, number_of_sentence: int
+) -> Sentence:
   """Returns the sentence in a block of (line number, columns)."""
   words, targets = [], []
   for number, (word, lemma, pos, sense) in block:
@@ -186,7 +188,7 @@ def _of_block(path, block, document: str, number_of_sentence: int) -> Sentence:
     if senses:
       id_ = f"{document}.s{number_of_sentence:03d}.t{len(targets):03d}"
       target = TargetWord(id_, len(words), lemma, pos, senses)
-      _check(target, word, f"{path}:{number}")
+      _check_target(target, word, f"{path}:{number}")
       targets.append(target)
     elif not sense.strip():
       raise DataError(f"{path}:{number}: the sense is empty; write _ for none.")
@@ -195,7 +197,7 @@ def _of_block(path, block, document: str, number_of_sentence: int) -> Sentence:
   return Sentence(tuple(words), tuple(targets), document, path, block[0][0])
 
 
-def _check(target: TargetWord, word: str, where: str) -> None:
+def _check_target(target: TargetWord, word: str, where: str) -> None:
   """Raises DataError for a target without token, lemma or part of speech."""
   for name, value in (
     ("token", word),
@@ -209,7 +211,7 @@ def _check(target: TargetWord, word: str, where: str) -> None:
       )
 
 
-def _xml(path: str, seen: Counter) -> Iterator[Sentence]:
+def _read_xml(path: str, seen: Counter) -> Iterator[Sentence]:
   """Yields the sentences of the XML of Raganato et al."""
   keys_path = path.removesuffix(DATA_XML) + GOLD_KEYS
   keys = _read_keys(keys_path)
@@ -240,7 +242,7 @@ def _xml(path: str, seen: Counter) -> Iterator[Sentence]:
     elif name in ("wf", "instance"):
       word = " ".join(text.split())
       if name == "instance":
-        _check(targets[-1], word, where)
+        _check_target(targets[-1], word, where)
       if word:
         words.append(word)
   if keys:
@@ -271,8 +273,8 @@ def _events(path: str, seen: Counter) -> Iterator[tuple[int, str, str, Any]]:
       events.clear()
     parser.Parse(b"", True)
   except expat.ExpatError as error:
-    what = expat.ErrorString(error.code)
-    raise DataError(f"{path}:{error.lineno}: not XML: {what}.") from None
+    reason = expat.ErrorString(error.code)
+    raise DataError(f"{path}:{error.lineno}: not XML: {reason}.") from None
 
 
 def _read_keys(path: str) -> dict[str, tuple[str, ...]]:

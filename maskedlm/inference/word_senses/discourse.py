@@ -18,7 +18,7 @@ Answered = tuple[Sentence, TargetWord, Answer]
 
 
 def agree_in_documents(answered: Iterable[Answered]) -> Iterator[Answered]:
-  """Yields targets and answers in order, a word's in a document the same.
+  """Yields targets in order, with the same answer for a word in a document.
 
   A document's sentences follow each other; one document is held in memory.
   Words are the same if lemma (or, if unknown, form), part of speech and
@@ -30,28 +30,28 @@ def agree_in_documents(answered: Iterable[Answered]) -> Iterator[Answered]:
     yield from _agree(list(of_document))
 
 
-def _agree(found: list[Answered]) -> list[Answered]:
+def _agree(answered: list[Answered]) -> list[Answered]:
   words: defaultdict[tuple, list[int]] = defaultdict(list)
-  for i, (sentence, target, answer) in enumerate(found):
+  for i, (sentence, target, answer) in enumerate(answered):
     if answer.scores:
       word = target.lemma or sentence.words[target.word].casefold()
       words[word, target.pos, frozenset(answer.senses)].append(i)
-  made = list(found)
+  agreed = list(answered)
   for places in words.values():
     if len(places) < 2:
       continue
     total: defaultdict[int, float] = defaultdict(float)
     for i in places:
-      answer = found[i][2]
+      answer = answered[i][2]
       for sense, score in zip(answer.senses, answer.scores, strict=True):
         total[sense] += score
-    # Equal ones stay as in the first answer, the more frequent before.
-    senses = np.array(found[places[0]][2].senses)
+    # Ties stay in the order of the first answer: the more frequent first.
+    senses = np.array(answered[places[0]][2].senses)
     means = np.array([total[sense] for sense in senses]) / len(places)
     order = np.argsort(-means, kind="stable")
     for i in places:
-      sentence, target, answer = found[i]
-      made[i] = (
+      sentence, target, answer = answered[i]
+      agreed[i] = (
         sentence,
         target,
         answer._replace(
@@ -59,7 +59,7 @@ def _agree(found: list[Answered]) -> list[Answered]:
           scores=tuple(means[order].tolist()),
         ),
       )
-  return made
+  return agreed
 
 
 def measure_rule(answered: Iterable[Answered]) -> tuple[int, int]:

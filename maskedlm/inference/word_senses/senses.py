@@ -82,11 +82,11 @@ def embed_targets(
         yield text_of_words(sentence.words)
 
   # Every given word is a unit: words and vectors correspond.
-  for made in vectors.embed(model, texts(), options):
-    words = [waiting.popleft() for _ in range(len(made.values))]
-    which = [i for i, word in enumerate(words) if word]
-    if which:
-      yield [words[i] for i in which], made.values[which]
+  for part in vectors.embed(model, texts(), options):
+    words = [waiting.popleft() for _ in range(len(part.values))]
+    marked = [i for i, word in enumerate(words) if word]
+    if marked:
+      yield [words[i] for i in marked], part.values[marked]
 
 
 def train_senses(
@@ -172,23 +172,23 @@ def make_ranker(
   mean of standardised vectors is the standardised mean.
   """
 
-  def direct(x: np.ndarray) -> np.ndarray:
+  def to_directions(x: np.ndarray) -> np.ndarray:
     return similarity.unit_length(apply_standardiser(standardiser, x))
 
-  directions = direct(senses.vectors)
+  directions = to_directions(senses.vectors)
 
   def rank(sentence: Sentence, target: TargetWord, x: np.ndarray) -> Answer:
-    found = find_candidates(senses, target, sentence.words[target.word])
-    if not found:
+    candidates = find_candidates(senses, target, sentence.words[target.word])
+    if not candidates:
       return Answer((), (), -1)
-    seen = [i for i in found if i < len(directions)]
-    if not seen:
-      return Answer(tuple(found), (), found[0])
-    cosines = np.einsum("sC,C->s", directions[seen], direct(x))
+    frequent = candidates[0]
+    with_vector = [i for i in candidates if i < len(directions)]
+    if not with_vector:
+      return Answer(tuple(candidates), (), frequent)
+    cosines = np.einsum("sC,C->s", directions[with_vector], to_directions(x))
     order = np.argsort(-cosines, kind="stable")
-    return Answer(
-      tuple(seen[i] for i in order), tuple(cosines[order].tolist()), found[0]
-    )
+    ranked = tuple(with_vector[i] for i in order)
+    return Answer(ranked, tuple(cosines[order].tolist()), frequent)
 
   return rank
 
@@ -221,10 +221,10 @@ def target_known_words(senses: Senses, sentence: Sentence) -> Sentence:
   """
   if sentence.targets:
     return sentence
-  asked = (TargetWord(f"t{i:03d}", i, "", "", ()) for i in itertools.count())
+  targets = (TargetWord(f"t{i:03d}", i, "", "", ()) for i in itertools.count())
   known = tuple(
     target
-    for target, word in zip(asked, sentence.words, strict=False)
+    for target, word in zip(targets, sentence.words, strict=False)
     if find_candidates(senses, target, word)
   )
   return sentence._replace(targets=known)
@@ -238,12 +238,12 @@ def check_encoder(
   Raises:
     ConfigError: they come from another one.
   """
-  own, theirs = vectors.fingerprint(model), senses.about["encoder"]
-  if own != theirs:
+  encoder, other = vectors.fingerprint(model), senses.about["encoder"]
+  if encoder != other:
     raise ConfigError(
-      f"{path} has senses of another encoder ({theirs[:12]}, of "
-      f"{senses.about.get('checkpoint', 'unknown')}; this is {own[:12]}): set "
-      "--checkpoint to that one, or run `maskedlm word-senses train` with "
+      f"{path} has senses of another encoder ({other[:12]}, of "
+      f"{senses.about.get('checkpoint', 'unknown')}; this is {encoder[:12]}): "
+      "set --checkpoint to that one, or run `maskedlm word-senses train` with "
       "this one."
     )
 

@@ -41,14 +41,14 @@ def distinct_words(words: Sequence[str]) -> list[str]:
   Raises:
     ConfigError: a word has no letter or digit.
   """
-  made: dict[str, str] = {}
+  distinct: dict[str, str] = {}
   for word in map(str.strip, words):
     if not any(c.isalnum() for c in word):
       raise ConfigError(
         f"--word={word!r}: expected a word with a letter or digit."
       )
-    made.setdefault(word.casefold(), word)
-  return list(made.values())
+    distinct.setdefault(word.casefold(), word)
+  return list(distinct.values())
 
 
 def find_instances(
@@ -69,10 +69,10 @@ def find_instances(
       begin = match.start()
       place = begin + 1
       for word, pattern in zip(ordered, patterns, strict=True):
-        found = pattern.match(text.text, begin)
-        if found and all(_is_border(text.text, x) for x in found.span()):
-          yield Instance(text, *found.span(), word)
-          place = found.end()
+        whole = pattern.match(text.text, begin)
+        if whole and all(_is_border(text.text, x) for x in whole.span()):
+          yield Instance(text, *whole.span(), word)
+          place = whole.end()
           break
 
 
@@ -88,8 +88,8 @@ def find_labelled_instances(
     text = None
     for target in sentence.targets:
       forms = (sentence.words[target.word], target.lemma)
-      found = [wanted[f.casefold()] for f in forms if f.casefold() in wanted]
-      if not found or not target.senses:
+      matches = [wanted[f.casefold()] for f in forms if f.casefold() in wanted]
+      if not matches or not target.senses:
         continue
       text = text or text_of_words(
         sentence.words, file=sentence.file, line=sentence.line
@@ -97,28 +97,28 @@ def find_labelled_instances(
       begin = sum(len(word) + 1 for word in sentence.words[: target.word])
       end = begin + len(sentence.words[target.word])
       sense = f"{target.pos.lower()} {target.senses[0]}".strip()
-      yield Instance(text, begin, end, found[0], sense)
+      yield Instance(text, begin, end, matches[0], sense)
 
 
 def sample_instances(
-  found: Iterable[Instance], limit: int
+  instances: Iterable[Instance], limit: int
 ) -> tuple[list[Instance], Counter]:
   """Returns up to `limit` random instances, in order, and counts by word.
 
-  Of more, as many are drawn from each label, as far as it has them: labels that
-  have fewer leave their share to the others.
+  If there are more, each label gets an equal share of the limit; what a label
+  has too few for goes to the others.
   """
   counts: Counter = Counter()
   # Those with the smallest random keys, negative so that the largest is first.
-  kept: dict[str, list[tuple[float, int, Instance]]] = {}
-  for i, instance in enumerate(found):
+  heaps: dict[str, list[tuple[float, int, Instance]]] = {}
+  for i, instance in enumerate(instances):
     counts[instance.word] += 1
     key = -float(hashing.uniform(0, "instance", i))
-    heap = kept.setdefault(instance.label, [])
+    heap = heaps.setdefault(instance.label, [])
     add = heapq.heappush if len(heap) < limit else heapq.heappushpop
     add(heap, (key, i, instance))
   drawn, left = [], limit
-  by_size = sorted(kept.values(), key=len)
+  by_size = sorted(heaps.values(), key=len)
   for place, heap in enumerate(by_size):
     share = heapq.nlargest(left // (len(by_size) - place), heap)
     left -= len(share)
@@ -129,51 +129,51 @@ def sample_instances(
 
 def embed_instances(
   model: vectors.TextEncoder,
-  found: Sequence[Instance],
+  instances: Sequence[Instance],
   options: vectors.VectorOptions,
 ) -> tuple[list[Instance], np.ndarray]:
   """Returns the n instances that have a token, with vectors float32 [n, C].
 
   Args:
-    found: instances; those in the same text must share a Text object.
+    instances: those in the same text must share a Text object.
     options: layers and combine; `unit` and `pool` are ignored.
   """
-  texts = {id(instance.text): instance.text for instance in found}
+  texts = {id(instance.text): instance.text for instance in instances}
   of_text: dict[int, list[int]] = {key: [] for key in texts}
-  for i, instance in enumerate(found):
+  for i, instance in enumerate(instances):
     of_text[id(instance.text)].append(i)
-  sums: list = [0.0] * len(found)
-  counts = np.zeros(len(found), np.int64)
+  sums: list = [0.0] * len(instances)
+  counts = np.zeros(len(instances), np.int64)
   options = options._replace(unit="token", pool="mean")
-  for made in vectors.embed(model, texts.values(), options):
+  for part in vectors.embed(model, texts.values(), options):
     # The tokens of a long text may come in two parts.
-    starts = np.flatnonzero(np.diff(made.texts, prepend=-1))
-    for start, stop in itertools.pairwise([*starts, len(made.texts)]):
-      begins, ends = made.offsets[start:stop].T
-      for i in of_text[id(made.sources[start])]:
-        inside = (begins < found[i].end) & (ends > found[i].begin)
-        sums[i] = sums[i] + made.values[start:stop][inside].sum(axis=0)
+    starts = np.flatnonzero(np.diff(part.texts, prepend=-1))
+    for start, stop in itertools.pairwise([*starts, len(part.texts)]):
+      begins, ends = part.offsets[start:stop].T
+      for i in of_text[id(part.sources[start])]:
+        inside = (begins < instances[i].end) & (ends > instances[i].begin)
+        sums[i] = sums[i] + part.values[start:stop][inside].sum(axis=0)
         counts[i] += inside.sum()
-  kept = np.flatnonzero(counts)
-  if not len(kept):
+  embedded = np.flatnonzero(counts)
+  if not len(embedded):
     return [], np.zeros((0, model.cfg.width), np.float32)
-  values = np.stack([sums[i] / counts[i] for i in kept])
-  return [found[i] for i in kept], np.float32(values)
+  values = np.stack([sums[i] / counts[i] for i in embedded])
+  return [instances[i] for i in embedded], np.float32(values)
 
 
 def embed_texts(
   model: vectors.TextEncoder,
-  found: Sequence[Instance],
+  instances: Sequence[Instance],
   options: vectors.VectorOptions,
 ) -> tuple[list[Instance], np.ndarray]:
   """Returns the n whole texts that have a token, with vectors [n, C].
 
   Each instance has a Text of its own; the options are those of sentences.
   """
-  texts = (each.text for each in found)
-  made = vectors.collect(vectors.embed(model, texts, options))
-  by_text = {id(each.text): each for each in found}
-  return [by_text[id(source)] for source in made.sources], made.values
+  texts = (instance.text for instance in instances)
+  embedded = vectors.collect(vectors.embed(model, texts, options))
+  by_text = {id(instance.text): instance for instance in instances}
+  return [by_text[id(source)] for source in embedded.sources], embedded.values
 
 
 def _is_border(text: str, place: int) -> bool:

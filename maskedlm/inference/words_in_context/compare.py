@@ -57,21 +57,21 @@ def compare(
     ConfigError: see vectors.resolve_layers.
   """
   pairs = iter(pairs)
-  while some := list(itertools.islice(pairs, PAIRS_AT_ONCE)):
-    found = [instance for pair in some for instance in (pair.a, pair.b)]
-    kept, x = word_instances.embed_instances(model, found, options)
-    if len(kept) < len(found):
-      missing = next(i for i, each in enumerate(found) if each not in kept)
+  while chunk := list(itertools.islice(pairs, PAIRS_AT_ONCE)):
+    instances = [instance for pair in chunk for instance in (pair.a, pair.b)]
+    embedded, x = word_instances.embed_instances(model, instances, options)
+    if len(embedded) < len(instances):
+      missing = next(i for i, y in enumerate(instances) if y not in embedded)
       raise DataError(
-        f"{some[missing // 2].where}: {found[missing].word!r:.40} has no "
+        f"{chunk[missing // 2].where}: {instances[missing].word!r:.40} has no "
         "token; expected a word that the tokenizer can read."
       )
     raw = similarity.cosine(x[::2], x[1::2]).tolist()
-    even = [None] * len(some)
+    standardised = [None] * len(chunk)
     if standardiser:
       z = apply_standardiser(standardiser, x)
-      even = similarity.cosine(z[::2], z[1::2]).tolist()
-    for pair, *cosines in zip(some, raw, even, strict=True):
+      standardised = similarity.cosine(z[::2], z[1::2]).tolist()
+    for pair, *cosines in zip(chunk, raw, standardised, strict=True):
       yield pair, Similarity(*cosines)
 
 
@@ -101,9 +101,9 @@ def compare_texts(
   """
   options = vectors.VectorOptions(layers=layers, combine=combine)
   fitted = open_word_standardiser(str(standardise), model, options)
-  found = (make_pair(*pair) for pair in texts)
-  made = compare(model, found, options, standardiser=fitted)
-  return [found for _, found in made]
+  marked_pairs = (make_pair(*pair) for pair in texts)
+  compared = compare(model, marked_pairs, options, standardiser=fitted)
+  return [result for _, result in compared]
 
 
 def best_threshold(
@@ -134,26 +134,26 @@ def score_wic(
   dev: Sequence[tuple[WordPair, Similarity]],
   test: Sequence[tuple[WordPair, Similarity]],
 ) -> dict[str, ThresholdScore]:
-  """Returns the score of each kind of cosine in test, by its name.
+  """Returns {kind of cosine that test has: its score}.
 
   Args:
     dev: pairs with answers, on which the threshold is chosen.
     test: pairs to score; if one has no answer, there is no accuracy.
   """
-  made: dict[str, ThresholdScore] = {}
+  scores: dict[str, ThresholdScore] = {}
   for name in Similarity._fields:
     if getattr(test[0][1], name) is None:
       continue
     of_dev, of_test = (
-      [getattr(found, name) for _, found in pairs] for pairs in (dev, test)
+      [getattr(result, name) for _, result in pairs] for pairs in (dev, test)
     )
     threshold, share = best_threshold(of_dev, [pair.same for pair, _ in dev])
     gold = [pair.same for pair, _ in test]
     accuracy = None
     if None not in gold:
       accuracy = float(np.mean((np.array(of_test) > threshold) == gold))
-    made[name] = ThresholdScore(threshold, share, accuracy)
-  return made
+    scores[name] = ThresholdScore(threshold, share, accuracy)
+  return scores
 
 
 def require_answers(pairs: Sequence[WordPair], path: str) -> None:
@@ -168,9 +168,9 @@ def require_answers(pairs: Sequence[WordPair], path: str) -> None:
 
 
 def answers(
-  found: Iterable[tuple[WordPair, Similarity]],
+  compared: Iterable[tuple[WordPair, Similarity]],
   scores: Mapping[str, ThresholdScore],
 ) -> list[bool]:
   """Returns whether each pair has the same meaning, by the last of `scores`."""
   name, score = list(scores.items())[-1]
-  return [getattr(each, name) > score.threshold for _, each in found]
+  return [getattr(result, name) > score.threshold for _, result in compared]

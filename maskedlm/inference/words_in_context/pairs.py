@@ -97,28 +97,28 @@ def read_wic(path: str) -> list[WordPair]:
   """
   if text_lines.has_fields(path, ""):
     entries = text_lines.read_entries([path], "")
-    return [_of_object(entry, file, line) for file, line, entry in entries]
-  found = [
-    _of_columns(line, path, number)
+    return [_parse_object(entry, file, line) for file, line, entry in entries]
+  pairs = [
+    _parse_columns(line, path, number)
     for number, line in text_lines.read_lines(path)
     if line.strip()
   ]
-  if not found:
+  if not pairs:
     raise DataError(f"{path}: no pair; expected lines of {_COLUMNS}.")
   gold = path.removesuffix(DATA) + GOLD
   if not path.endswith(DATA) or not pathlib.Path(gold).is_file():
-    return found
+    return pairs
   answers = _read_gold(gold)
-  if len(answers) != len(found):
+  if len(answers) != len(pairs):
     raise DataError(
-      f"{gold}: {len(answers):,} answers, but {path} has {len(found):,} pairs; "
+      f"{gold}: {len(answers):,} answers, but {path} has {len(pairs):,} pairs; "
       "expected one for each."
     )
-  pairs = zip(found, answers, strict=True)
-  return [pair._replace(same=same) for pair, same in pairs]
+  answered = zip(pairs, answers, strict=True)
+  return [pair._replace(same=same) for pair, same in answered]
 
 
-def _of_columns(line: str, file: str, number: int) -> WordPair:
+def _parse_columns(line: str, file: str, number: int) -> WordPair:
   where = f"{file}:{number}"
   row = line.split("\t")
   if len(row) != 5:
@@ -162,7 +162,7 @@ def _read_gold(path: str) -> list[bool]:
   return answers
 
 
-def _of_object(entry: dict[str, Any], file: str, line: int) -> WordPair:
+def _parse_object(entry: dict[str, Any], file: str, line: int) -> WordPair:
   where = f"{file}:{line}"
   instances = []
   for i in "12":

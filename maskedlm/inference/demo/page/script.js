@@ -21,14 +21,14 @@ function make(tag, properties = {}, ...children) {
 // --- Rendering answers ---
 
 function bar(share, usual = null) {
-  const made = make("div", { className: "bar" }, make("i"));
-  made.firstChild.style.width = 100 * Math.min(Math.max(share, 0), 1) + "%";
+  const track = make("div", { className: "bar" }, make("i"));
+  track.firstChild.style.width = 100 * Math.min(Math.max(share, 0), 1) + "%";
   if (usual !== null) {
     const tick = make("u");
     tick.style.left = 100 * Math.min(Math.max(usual, 0), 1) + "%";
-    made.append(tick);
+    track.append(tick);
   }
-  return made;
+  return track;
 }
 
 // rows: [[name, share from 0 to 1, class of its bar]]; full: share of a full bar.
@@ -216,16 +216,16 @@ function ranked(shares, texts, caption) {
 // Of nested entities, only the outermost are marked.
 function highlighted(text, entities) {
   const characters = [...text];  // Offsets count characters as Python does.
-  const made = make("p", { className: "text", dir: "auto" });
+  const paragraph = make("p", { className: "text", dir: "auto" });
   let end = 0;
   for (const e of entities.toSorted((a, b) => a.start - b.start || b.end - a.end)) {
     if (e.start < end) continue;
-    made.append(characters.slice(end, e.start).join(""),
+    paragraph.append(characters.slice(end, e.start).join(""),
       make("mark", { className: colourOf(e.type) }, characters.slice(e.start, e.end).join(""), make("b", {}, e.type)));
     end = e.end;
   }
-  made.append(characters.slice(end).join(""));
-  return made;
+  paragraph.append(characters.slice(end).join(""));
+  return paragraph;
 }
 
 const SHOW = { fill: showFilled, compare: showCompared, attend: showAttention, label: showPrediction };
@@ -318,13 +318,13 @@ function follow(query) {
   const panel = $$("[role=tabpanel]").find((p) => p.id === query.get("tab")) ?? $("#mask");
   select(panel.id);
   const form = $("form", panel);
-  const given = $$("[name]", form).filter((field) => query.has(field.name));
-  for (const field of given) {
+  const filled = $$("[name]", form).filter((field) => query.has(field.name));
+  for (const field of filled) {
     const was = field.value;
     field.value = query.get(field.name);
     if (field.matches("select") && field.selectedIndex < 0) field.value = was;  // An option of another model.
   }
-  if (given.length) submit(form);
+  if (filled.length) submit(form);
 }
 
 async function start() {
