@@ -1,7 +1,7 @@
 """Opens a checkpoint for export and selects the part to export.
 
-The rest of the checkpoint is left out; if that would change the model's
-outputs, InteropError is raised.
+The rest of the checkpoint is left out; a head that can't be exported raises an
+InteropError.
 """
 
 import dataclasses
@@ -79,12 +79,12 @@ def open_export_source(
   for name in TRAINING_ONLY:
     if params.pop(name, None) is not None:
       log(f"left out: {name}, which only training uses")
-  strange = sorted(set(params) - {"encoder", *heads.HEADS})
-  if strange:
+  unknown_heads = sorted(set(params) - {"encoder", *heads.HEADS})
+  if unknown_heads:
     raise InteropError(
-      f"{path} has {', '.join(strange)}, which only maskedlm can run; heads "
-      f"of these tasks can be exported: {', '.join(labels.CLASSES)}. For the "
-      "encoder alone, add --part=encoder."
+      f"{path} has {', '.join(unknown_heads)}, which only maskedlm can run; "
+      f"heads of these tasks can be exported: {', '.join(labels.CLASSES)}. For "
+      "the encoder alone, add --part=encoder."
     )
   if task.get("sentences", {}).get("pool") == splade.POOL:
     del task["sentences"]

@@ -29,12 +29,12 @@ def make_forward(opened: ExportSource) -> Callable[..., dict[str, Array]]:
       "token_type_ids": token_type_ids,
       "segment_ids": (attention_mask > 0).astype(jnp.int32),
     }
-    made = heads.compute_outputs(params, cfg, batch)
+    outputs = heads.compute_outputs(params, cfg, batch)
     if has_pooling:
-      made["sentence_embedding"] = _sentence_vector(
-        opened, made["last_hidden_state"], batch["segment_ids"]
+      outputs["sentence_embedding"] = _sentence_vector(
+        opened, outputs["last_hidden_state"], batch["segment_ids"]
       )
-    return made
+    return outputs
 
   return forward
 
@@ -43,11 +43,11 @@ def _sentence_vector(opened: ExportSource, x, segment_ids):
   """Returns sentence vectors [B, D] of x [B, L, D], pooled as `embed` does."""
   sentences = vectors.sentence_pooling(opened.task, opened.cfg)
   if sentences.pool == "max":
-    real = (segment_ids > 0)[..., None]
-    made = jnp.max(x, axis=1, where=real, initial=-jnp.inf)
+    is_token = (segment_ids > 0)[..., None]
+    pooled = jnp.max(x, axis=1, where=is_token, initial=-jnp.inf)
   else:
-    made = ROW_POOLS[sentences.pool](opened.cfg, x, segment_ids)
+    pooled = ROW_POOLS[sentences.pool](opened.cfg, x, segment_ids)
   if sentences.normalize:
-    norms = jnp.linalg.norm(made, axis=-1, keepdims=True)
-    made = made / jnp.maximum(norms, 1e-12)
-  return made[:, : sentences.truncate_dim or None]
+    norms = jnp.linalg.norm(pooled, axis=-1, keepdims=True)
+    pooled = pooled / jnp.maximum(norms, 1e-12)
+  return pooled[:, : sentences.truncate_dim or None]

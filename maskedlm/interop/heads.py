@@ -95,13 +95,13 @@ def param_shapes(
     D = cfg.width
     table = jnp.zeros((cfg.padded_vocab_size, cfg.embedding_size))
     vectors = HeadInputs(jnp.zeros((1, 1, D)), jnp.zeros((1, D)), table)
-    made = {"encoder": masked_lm.init_encoder(cfg, key)}
+    params = {"encoder": masked_lm.init_encoder(cfg, key)}
     for name in heads:
       head = HEADS[name]
       module = head.module(cfg, num_labels)
       variables = module.init(key, *head.inputs(vectors), **head.kwargs)
-      made[name] = variables["params"]
-    return made
+      params[name] = variables["params"]
+    return params
 
   return jax.eval_shape(init, jax.random.key(0))
 
@@ -136,7 +136,7 @@ def head_outputs(
     row_vector(cfg, hidden, segment_ids, params.get("pooler")),
     masked_lm.token_embedding(params["encoder"]),
   )
-  made = {"pooler_output": vectors.pooled} if "pooler" in params else {}
+  outputs = {"pooler_output": vectors.pooled} if "pooler" in params else {}
   for name, head in HEADS.items():
     if name not in params or name == "pooler":
       continue
@@ -145,10 +145,10 @@ def head_outputs(
     x = module.apply(
       {"params": params[name]}, *head.inputs(vectors), **head.kwargs
     )
-    made |= head.outputs(x)
-  if "mlm_logits" in made:
-    made["mlm_logits"] = made["mlm_logits"][..., : cfg.vocab_size]
+    outputs |= head.outputs(x)
+  if "mlm_logits" in outputs:
+    outputs["mlm_logits"] = outputs["mlm_logits"][..., : cfg.vocab_size]
     if cfg.shifted:  # Where the tokens are, as in other models.
-      x = made["mlm_logits"]
-      made["mlm_logits"] = jnp.concatenate([x[:, :1], x[:, :-1]], axis=1)
-  return {name: x.astype(jnp.float32) for name, x in made.items()}
+      x = outputs["mlm_logits"]
+      outputs["mlm_logits"] = jnp.concatenate([x[:, :1], x[:, :-1]], axis=1)
+  return {name: x.astype(jnp.float32) for name, x in outputs.items()}

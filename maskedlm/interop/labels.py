@@ -57,7 +57,7 @@ def read_task(
   task = {"kind": task_name, "options": {}, "about": {}, "length": length}
   if task_name in ("question_answering", "multiple_choice"):
     return task
-  labels = _labels(config, where)
+  labels = _read_labels(config, where)
   task["about"] = {"labels": labels}
   if task_name == "classification":
     if problem == "regression" and len(labels) > 1:
@@ -142,9 +142,9 @@ def undo_standardisation(params: Params, task: Mapping[str, Any]) -> Params:
   return {**params, "class_head": {"dense": scaled}}
 
 
-def _labels(config: Mapping[str, Any], where) -> list[str]:
-  found = config.get("id2label")
-  if not found:  # transformers' default names.
+def _read_labels(config: Mapping[str, Any], where) -> list[str]:
+  id2label = config.get("id2label")
+  if not id2label:  # transformers' default names.
     count = config.get("num_labels") or 2
     if not 0 < count <= _MOST:
       raise InteropError(
@@ -153,13 +153,13 @@ def _labels(config: Mapping[str, Any], where) -> list[str]:
       )
     return [f"LABEL_{i}" for i in range(count)]
   try:
-    labels = {int(key): str(label) for key, label in found.items()}
-    made = [labels[i] for i in range(len(found))]
+    labels = {int(key): str(label) for key, label in id2label.items()}
+    names = [labels[i] for i in range(len(id2label))]
   except (KeyError, ValueError):
-    made = []
-  if len(set(made)) < len(found):
+    names = []
+  if len(set(names)) < len(id2label):
     raise InteropError(
-      f"{where}/config.json: id2label={found!r:.80}; expected distinct labels "
-      'numbered from 0, such as {"0": "no", "1": "yes"}.'
+      f"{where}/config.json: id2label={id2label!r:.80}; expected distinct "
+      'labels numbered from 0, such as {"0": "no", "1": "yes"}.'
     )
-  return made
+  return names

@@ -49,15 +49,15 @@ class MtebModel:
   ) -> np.ndarray:
     """Returns float32 vectors [n, D] of the texts of batches, in their order.
 
-    They follow the prompt that mteb's rule chooses of the model's: that of the
-    task, of its type, or of queries or documents; or else the default one.
+    Before each text stands the prompt of the model that mteb's rule chooses:
+    that of the task, of its type, of queries or documents, or the default one.
     """
     from mteb.models.abs_encoder import get_prompt_name
 
     del hf_split, hf_subset, kwargs  # Such as a batch's size.
-    own = self.encoder.sentences
-    name = get_prompt_name(dict(own.prompts), task_metadata, prompt_type)
-    prompt = own.prompts.get(name or own.default_prompt, "")
+    pooling = self.encoder.sentences
+    name = get_prompt_name(dict(pooling.prompts), task_metadata, prompt_type)
+    prompt = pooling.prompts.get(name or pooling.default_prompt, "")
     texts = [prompt + text for batch in inputs for text in batch["text"]]
     options = vectors.VectorOptions(unit="sentence", pool="")
     return vectors.embed_list(
@@ -78,21 +78,21 @@ class MtebModel:
 
   @functools.cached_property
   def mteb_model_meta(self) -> Any:
-    """What mteb's results say of the model; by `revision` they are cached."""
+    """The model's description in mteb's results, with its revision."""
     from mteb.models.model_meta import ModelMeta, ScoringFunction
 
-    model, own = self.encoder, self.encoder.sentences
+    model, pooling = self.encoder, self.encoder.sentences
     known = {
       "name": f"maskedlm/{self.name}",
       # Results are cached by it, and depend on the pooling and the prompts.
       "revision": hashlib.sha256(
-        f"{vectors.fingerprint(model)} {own}".encode()
+        f"{vectors.fingerprint(model)} {pooling}".encode()
       ).hexdigest(),
       "n_parameters": sum(x.size for x in jax.tree.leaves(model.params)),
-      "max_tokens": own.length,
-      "embed_dim": own.truncate_dim or model.cfg.width,
+      "max_tokens": pooling.length,
+      "embed_dim": pooling.truncate_dim or model.cfg.width,
       "framework": ["JAX"],
       "similarity_fn_name": ScoringFunction.COSINE,
-      "use_instructions": bool(own.prompts),
+      "use_instructions": bool(pooling.prompts),
     }
     return ModelMeta.create_empty(known)

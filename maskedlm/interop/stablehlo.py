@@ -68,11 +68,11 @@ def export_stablehlo(
     )
     (unfinished / PROGRAM).write_bytes(exported.serialize())
     tensors.write_tensors(unfinished / WEIGHTS, flat)
-    made = jax.tree.unflatten(exported.out_tree, exported.out_avals)
+    outputs = jax.tree.unflatten(exported.out_tree, exported.out_avals)
     about = {
       "inputs": {name: ["int32", "b", "l"] for name in forward.INPUTS},
       "outputs": {
-        name: [str(x.dtype), *map(str, x.shape)] for name, x in made.items()
+        name: [str(x.dtype), *map(str, x.shape)] for name, x in outputs.items()
       },
       "platforms": list(exported.platforms),
       "max_length": cfg.max_positions,

@@ -26,8 +26,8 @@ TABLES = (
 def retokenize(checkpoint: str, tokenizer: str, out: pathlib.Path) -> None:
   """Writes the workdir `out`: a checkpoint with another tokenizer.
 
-  Prints how many tokens got the vector of an old one, a mean or a random one,
-  and how many can't come out of any text.
+  Prints how many tokens got the vector of an old one, a mean or a random one;
+  logs how many no text gives.
 
   Raises:
     CheckpointError, ConfigError: the checkpoint can't be opened, or already has
@@ -50,16 +50,19 @@ def retokenize(checkpoint: str, tokenizer: str, out: pathlib.Path) -> None:
         f"--tokenizer={tokenizer} is the tokenizer of {checkpoint}: give "
         "another."
       )
-    for letter, what, loses in (
+    for letter, feature, loses in (
       ("A", "capitals", "lowercases"),
       ("\u00e9", "accents", "strips"),
     ):
-      was, now = (letter in x.normalize(letter) for x in (old.tokenizer, new))
-      if was != now:
+      old_verb, new_verb = (
+        "keeps" if letter in x.normalize(letter) else loses
+        for x in (old.tokenizer, new)
+      )
+      if old_verb != new_verb:
         console.log(
-          f"--tokenizer={tokenizer} {'keeps' if now else loses} {what}, but "
-          f"the tokenizer of {checkpoint} {'keeps' if was else loses} them; a "
-          f"vocab.txt keeps {what} if any of its words has one and no "
+          f"--tokenizer={tokenizer} {new_verb} {feature}, but "
+          f"the tokenizer of {checkpoint} {old_verb} them; a "
+          f"vocab.txt keeps {feature} if any of its words has one and no "
           "tokenizer_config.json beside it sets do_lower_case"
         )
         break  # A cased vocabulary keeps accents, too.
@@ -137,18 +140,18 @@ def transfer_rows(
   Returns:
     [rows, ...], with the table's dtype.
   """
-  made = np.zeros((rows, *table.shape[1:]), table.dtype)
+  new = np.zeros((rows, *table.shape[1:]), table.dtype)
   counts = np.array([len(origin) for origin in origins])
   for count in np.unique(counts[counts > 0]):
-    which = np.flatnonzero(counts == count)
-    made[which] = table[np.array([origins[i] for i in which])].mean(axis=1)
+    tokens = np.flatnonzero(counts == count)
+    new[tokens] = table[np.array([origins[i] for i in tokens])].mean(axis=1)
   drawn = np.flatnonzero(counts == 0)
   known = table[list(ordinary)]
   rng = np.random.default_rng(0)
-  made[drawn] = rng.normal(
+  new[drawn] = rng.normal(
     known.mean(axis=0), known.std(axis=0), (len(drawn), *table.shape[1:])
   )
-  return made
+  return new
 
 
 def transfer_params(params: Params, *args, **kwargs) -> Params:

@@ -48,9 +48,9 @@ def import_word_vectors(
     InteropError: `out` exists.
   """
   with output_options.new_folder(out) as unfinished:
-    found = files.read_word_vectors(path, most=most, log=log)
-    lowercase = not any(word != word.lower() for word in found.words)
-    tokens, table = make_table(found)
+    vectors = files.read_word_vectors(path, most=most, log=log)
+    lowercase = not any(word != word.lower() for word in vectors.words)
+    tokens, table = make_table(vectors)
     folder = unfinished / "tokenizer"
     definition = training.bert_json(
       tokens, lowercase=lowercase, **words.NORMALIZER
@@ -59,7 +59,7 @@ def import_word_vectors(
     output_files.write_text(folder / "tokenizer.json", definition)
     tokenizer = tokenizers.load_tokenizer(folder)
     tokenizer.save(folder)  # In the form that its sha256 refers to.
-    cfg = make_config(len(tokens), found.values.shape[1])
+    cfg = make_config(len(tokens), vectors.values.shape[1])
     rows = cfg.padded_vocab_size - len(tokens)
     table = np.pad(table, ((0, rows), (0, 0)))
     write.write_workdir(
@@ -73,31 +73,31 @@ def import_word_vectors(
     )
   if split := unreachable.unreachable_tokens(tokenizer):
     log(
-      f"{path}: {len(split):,} of {len(found.words):,} words can't come out of "
-      "any text, as it is split at punctuation: "
+      f"{path}: {len(split):,} of {len(vectors.words):,} words can't come out "
+      "of any text, as it is split at punctuation: "
       + first_names(list(map(tokenizer.tokens, split)))
     )
-  return Imported(len(found.words), found.values.shape[1], lowercase)
+  return Imported(len(vectors.words), vectors.values.shape[1], lowercase)
 
 
-def make_table(found: WordVectors) -> tuple[list[str], np.ndarray]:
+def make_table(vectors: WordVectors) -> tuple[list[str], np.ndarray]:
   """Returns the tokens, special ones first, and their vectors [V, D].
 
   Raises:
     DataError: a word begins with ##, which marks a part of a word.
   """
-  if parts := [word for word in found.words if word.startswith("##")]:
+  if parts := [word for word in vectors.words if word.startswith("##")]:
     raise DataError(
       f"{len(parts):,} words begin with ##, such as {parts[0]!r}: in a "
       "WordPiece these are parts of words; rename or remove them."
     )
-  place = {word: i for i, word in enumerate(found.words)}
+  row_of_word = {word: i for i, word in enumerate(vectors.words)}
   special = dict.fromkeys(training.WORDPIECE_SPECIALS)
-  tokens = [*special, *(word for word in found.words if word not in special)]
-  table = np.zeros((len(tokens), found.values.shape[1]), np.float32)
-  of_token = [place.get(token, -1) for token in tokens]
+  tokens = [*special, *(word for word in vectors.words if word not in special)]
+  table = np.zeros((len(tokens), vectors.values.shape[1]), np.float32)
+  of_token = [row_of_word.get(token, -1) for token in tokens]
   known = np.flatnonzero(np.array(of_token) >= 0)
-  table[known] = found.values[[of_token[i] for i in known]]
+  table[known] = vectors.values[[of_token[i] for i in known]]
   return tokens, table
 
 

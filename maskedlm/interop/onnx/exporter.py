@@ -116,17 +116,19 @@ def _make_program(opened: ExportSource) -> Program:
   has_types = opened.cfg.num_types > 1
   has_choices = "choice_head" in opened.params
 
-  def run(params, *given):
-    shape = given[0].shape
+  def run(params, *arrays):
+    shape = arrays[0].shape
     rows = dict(
-      zip(inputs, (x.reshape(-1, shape[-1]) for x in given), strict=True)
+      zip(inputs, (x.reshape(-1, shape[-1]) for x in arrays), strict=True)
     )
     zeros = jax.numpy.zeros_like(rows["input_ids"])
-    made = forward(params, *(rows.get(name, zeros) for name in INPUTS))
+    outputs = forward(params, *(rows.get(name, zeros) for name in INPUTS))
     if has_choices:
-      made = {n: x.reshape(*shape[:2], *x.shape[1:]) for n, x in made.items()}
-      made["logits"] = made["logits"][..., 0]
-    return {OUTPUTS.get(name, name): x for name, x in made.items()}
+      outputs = {
+        n: x.reshape(*shape[:2], *x.shape[1:]) for n, x in outputs.items()
+      }
+      outputs["logits"] = outputs["logits"][..., 0]
+    return {OUTPUTS.get(name, name): x for name, x in outputs.items()}
 
   inputs = tuple(n for n in INPUTS if has_types or n != "token_type_ids")
   choices = ("num_choices",) if has_choices else ()
@@ -146,24 +148,24 @@ def _write_graph(
   device = jax.sharding.AbstractDevice("cpu", None, "cpu")
   mesh = jax.sharding.AbstractMesh((1,), ("data",), abstract_device=device)
   with jax.sharding.use_abstract_mesh(mesh):
-    closed, made = jax.make_jaxpr(program.run, return_shape=True)(
+    closed, outputs = jax.make_jaxpr(program.run, return_shape=True)(
       program.params, *ids
     )
   used, _ = partial_eval.dce_jaxpr(
     closed.jaxpr, [True] * len(closed.jaxpr.outvars), instantiate=True
   )
   graph = Graph({}, {}, {}, {})
-  given = [graph.input(name, dims, np.int64) for name in program.inputs]
-  given = [graph.cast(x, np.int32) for x in given]
+  operands = [graph.input(name, dims, np.int64) for name in program.inputs]
+  operands = [graph.cast(x, np.int32) for x in operands]
   weights = map(np.asarray, jax.tree.leaves(program.params))
-  results = jaxpr.translate(graph, used, closed.consts, [*weights, *given])
+  results = jaxpr.translate(graph, used, closed.consts, [*weights, *operands])
   shapes = {
     name: tuple(dim if isinstance(dim, int) else str(dim) for dim in x.shape)
-    for name, x in made.items()
+    for name, x in outputs.items()
   }
   results = {  # jax sorts the names.
-    name: graph.spread(x, made[name].shape)
-    for name, x in zip(sorted(made), results, strict=True)
+    name: graph.spread(x, outputs[name].shape)
+    for name, x in zip(sorted(outputs), results, strict=True)
   }
   model = graph.finish(
     dict.fromkeys(program.inputs, program.dims),
@@ -174,13 +176,13 @@ def _write_graph(
     model,
     path,
     save_as_external_data=size > MOST_BYTES,
-    location=_weights_of(path).name,
+    location=_weights_path(path).name,
   )
   onnx.checker.check_model(path)
   return shapes
 
 
-def _weights_of(path: pathlib.Path) -> pathlib.Path:
+def _weights_path(path: pathlib.Path) -> pathlib.Path:
   """Returns the path of the weights that don't fit into the graph's file."""
   return path.with_name(f"{path.name}_data")
 
@@ -190,7 +192,7 @@ def _quantize(path: pathlib.Path, out: pathlib.Path) -> None:
 
   Each column of weights has its own scale. They have 7 bits: with 8, sums
   overflow on x86 processors without VNNI. The inputs of a layer have 8 bits and
-  one scale, of what they are at the time. Embeddings stay as they are.
+  one scale, computed as the graph runs. Embeddings stay as they are.
   """
   from onnxruntime import quantization
 
@@ -202,7 +204,7 @@ def _quantize(path: pathlib.Path, out: pathlib.Path) -> None:
       op_types_to_quantize=["MatMul"],
       per_channel=True,
       reduce_range=True,
-      use_external_data_format=_weights_of(path).exists(),
+      use_external_data_format=_weights_path(path).exists(),
     )
   finally:
     logging.getLogger().removeFilter(_is_news)
@@ -211,7 +213,7 @@ def _quantize(path: pathlib.Path, out: pathlib.Path) -> None:
 def _is_news(record: logging.LogRecord) -> bool:
   """Returns False for quantize_dynamic's advice to optimise the graph first.
 
-  It is for graphs whose layers don't have one operator each.
+  That helps graphs whose layers are several operators each.
   """
   return "pre-processing" not in record.getMessage()
 
@@ -230,11 +232,11 @@ def _compare(
   expected = jax.jit(program.run)(program.params, *ids)
   for path in paths:
     session = runtime.InferenceSession(path)
-    found = session.run(list(expected), feed)
-    told = []
-    for (name, x), y in zip(expected.items(), found, strict=True):
+    computed = session.run(list(expected), feed)
+    differences = []
+    for (name, x), y in zip(expected.items(), computed, strict=True):
       difference, most = np.abs(y - x).max(), np.abs(x).max()
-      told.append(f"{name} {difference:.1e} (values up to {most:.3g})")
+      differences.append(f"{name} {difference:.1e} (values up to {most:.3g})")
       limit = _TOLERANCE * max(1, most) if path is paths[0] else np.inf
       if not difference < limit:  # Or NaN.
         raise InteropError(
@@ -245,7 +247,7 @@ def _compare(
         )
     log(
       f"{FOLDER}/{path.name}: largest difference from the model, on random "
-      f"rows: {', '.join(told)}"
+      f"rows: {', '.join(differences)}"
     )
 
 
@@ -267,19 +269,20 @@ def _write_config(
 ) -> str:
   """Writes config.json if transformers has such a model; returns its name."""
   try:
-    made = huggingface.convert(opened, "", lambda line: None)
+    converted = huggingface.convert(opened, "", lambda line: None)
   except InteropError as error:
     reason = str(error).partition(";")[0]  # A remedy follows.
     log(f"left out: config.json, which optimum needs ({reason})")
     return "Encoder"
-  huggingface.write_config(folder, made)
-  return made.class_name
+  huggingface.write_config(folder, converted)
+  return converted.class_name
 
 
 def _usage(opened: ExportSource, program: Program) -> list[str]:
   """Returns the lines of Python that run the graph."""
   pad = opened.tokenizer.special.pad
-  own = vectors.sentence_pooling(opened.task, opened.cfg)
+  pooling = vectors.sentence_pooling(opened.task, opened.cfg)
+  length = opened.task.get("length") or pooling.length
   values = {
     "input_ids": "ids",
     "token_type_ids": "type_ids",
@@ -295,7 +298,7 @@ def _usage(opened: ExportSource, program: Program) -> list[str]:
     "from tokenizers import Tokenizer",
     "",
     'tokenizer = Tokenizer.from_file("tokenizer.json")',
-    f"tokenizer.enable_truncation({opened.task.get('length') or own.length})",
+    f"tokenizer.enable_truncation({length})",
     f"tokenizer.enable_padding(pad_id={pad}, "
     f"pad_token={json.dumps(opened.tokenizer.tokens(pad))})",
     f'model = onnxruntime.InferenceSession("{FOLDER}/{FLOAT}")',

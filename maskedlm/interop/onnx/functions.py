@@ -1,7 +1,6 @@
-"""What one operator of ONNX does in place of several, and faster.
+"""Translates functions for which ONNX has an operator, which is faster.
 
-What is not recognised here is translated part by part (primitives.py), to the
-same result.
+Other functions are translated part by part (primitives.py).
 """
 
 import math
@@ -38,30 +37,30 @@ def _layer_norm(graph: Graph, jaxpr, x, scale):
   if len(sums) != 2:  # Of the mean and of the variance.
     return None
   epsilon = next(
-    float(x.val)
+    float(operand.val)
     for e in jaxpr.eqns
-    for x in e.invars
-    if e.primitive.name == "add" and isinstance(x, Literal)
+    for operand in e.invars
+    if e.primitive.name == "add" and isinstance(operand, Literal)
   )
-  return _one(graph, "LayerNormalization", jaxpr, x, scale, epsilon=epsilon)
+  return _add_op(graph, "LayerNormalization", jaxpr, x, scale, epsilon=epsilon)
 
 
 def _softmax_sum(graph: Graph, jaxpr, scores, values):
   """Translates attention.softmax_sum, of float32 as the whole program."""
-  wide, made = jaxpr.invars[0].aval, jaxpr.outvars[0].aval
+  wide, result = jaxpr.invars[0].aval, jaxpr.outvars[0].aval
   scores = graph.spread(scores, wide.shape)
   weights = graph.output("Softmax", [scores], wide.shape, wide.dtype, axis=3)
-  return graph.output("MatMul", [weights, values], made.shape, made.dtype)
+  return graph.output("MatMul", [weights, values], result.shape, result.dtype)
 
 
 def _gelu(approximate: str):
   def translation(graph: Graph, jaxpr, x):
-    return _one(graph, "Gelu", jaxpr, x, approximate=approximate)
+    return _add_op(graph, "Gelu", jaxpr, x, approximate=approximate)
 
   return translation
 
 
-def _one(graph: Graph, op: str, jaxpr, x, *others, **attributes):
+def _add_op(graph: Graph, op: str, jaxpr, x, *others, **attributes):
   aval = jaxpr.outvars[0].aval
   x = graph.spread(x, aval.shape)
   return graph.output(op, [x, *others], aval.shape, aval.dtype, **attributes)

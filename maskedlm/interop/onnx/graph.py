@@ -37,11 +37,11 @@ class Value(NamedTuple):
 
 
 class Graph(NamedTuple):
-  """What was added so far; equal operators are added once."""
+  """The operators and arrays added so far; equal ones are added once."""
 
   nodes: dict[str, onnx.NodeProto]  # By the first result's name, in order.
   arrays: dict[str, np.ndarray]
-  names: dict[tuple, Any]  # What was added -> its name, or names.
+  names: dict[tuple, Any]  # Key of an operator or array -> its name, or names.
   symbols: dict[str, str]  # A symbolic dimension -> its size, a tensor [1].
   prefix: str = ""  # Of the names of operators.
 
@@ -54,11 +54,11 @@ class Graph(NamedTuple):
     """Returns a value of a name of its own, with the shape and type of aval."""
     return Value(self.prefix + name, aval.shape, aval.dtype)
 
-  def body(self, inputs: Sequence, made: Sequence, outputs: Sequence):
-    """Returns the body of a loop, which names the operands made as outputs."""
+  def body(self, inputs: Sequence, results: Sequence, outputs: Sequence):
+    """Returns the body of a loop, in which results get the names of outputs."""
     last = [
       helper.make_node("Identity", [self.name(x)], [y.name])
-      for x, y in zip(made, outputs, strict=True)
+      for x, y in zip(results, outputs, strict=True)
     ]
     kinds = (
       [
@@ -71,14 +71,16 @@ class Graph(NamedTuple):
 
   def outputs(self, op: str, inputs: Sequence, n: int, **attributes):
     """Adds an operator, with attributes; returns the names of its n results."""
-    given = [self.name(x) for x in inputs]
-    key = (op, *given, *sorted(map(str, attributes.items())), n)
+    input_names = [self.name(x) for x in inputs]
+    key = (op, *input_names, *sorted(map(str, attributes.items())), n)
     if key not in self.names:
       name = f"{self.prefix}{op}_{len(self.nodes)}"
-      made = [name, *(f"{name}_{i}" for i in range(1, n))]
-      node = helper.make_node(op, given, made, name=name, **attributes)
+      output_names = [name, *(f"{name}_{i}" for i in range(1, n))]
+      node = helper.make_node(
+        op, input_names, output_names, name=name, **attributes
+      )
       self.nodes[name] = node
-      self.names[key] = made
+      self.names[key] = output_names
     return self.names[key]
 
   def output(self, op: str, inputs: Sequence, shape, dtype, **attributes):
@@ -92,7 +94,7 @@ class Graph(NamedTuple):
       return x if isinstance(x, str) else x.name
     if x.size < _SMALL:
       content = x.tobytes()
-    else:  # As it is kept, no other array comes to lie there.
+    else:  # self.arrays keeps it, so no other array can have this address.
       content = (x.__array_interface__["data"], x.strides)
     key = (str(x.dtype), x.shape, content)
     if key not in self.names:
@@ -123,14 +125,14 @@ class Graph(NamedTuple):
     names = product.split("*")
     if not {x for x in names if not x.isdigit()} <= self.symbols.keys():
       raise unsupported(f"a dimension of {dim}")
-    made, *others = (
+    size, *factors = (
       np.array([x], np.int64) if x.isdigit() else self.symbols[x] for x in names
     )
-    for other in others:
-      (made,) = self.outputs("Mul", [made, other], 1)
+    for factor in factors:
+      (size,) = self.outputs("Mul", [size, factor], 1)
     if less:
-      (made,) = self.outputs("Sub", [made, np.array([less], np.int64)], 1)
-    return made
+      (size,) = self.outputs("Sub", [size, np.array([less], np.int64)], 1)
+    return size
 
   def cast(self, x, dtype):
     """Returns an operand of the given type."""
@@ -175,7 +177,7 @@ class Graph(NamedTuple):
       for name, x in self.arrays.items()
       if name in needed
     ]
-    made = helper.make_graph(
+    graph = helper.make_graph(
       nodes[::-1],
       "maskedlm",
       [_info(name, TensorProto.INT64, inputs[name]) for name in inputs],
@@ -183,7 +185,7 @@ class Graph(NamedTuple):
       arrays,
     )
     return helper.make_model(
-      made,
+      graph,
       producer_name="maskedlm",
       ir_version=IR_VERSION,
       opset_imports=[helper.make_opsetid("", OPSET)],

@@ -1,9 +1,9 @@
 """Translates a jaxpr, JAX's form of a program, into an ONNX graph.
 
 `translate` walks through the equations, and into the programs that they call.
-What is known already, such as the weights in the layout of a layer, is computed
-at once; loops over layers are unrolled, those over tokens are ONNX's Scan.
-primitives.py has the translations.
+Equations that don't depend on the inputs, such as those that reshape weights,
+are computed at once; loops over layers are unrolled, those over tokens become
+ONNX's Scan. primitives.py has the translations.
 """
 
 import itertools
@@ -23,7 +23,8 @@ _CALLED = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 def translate(graph: Graph, jaxpr, consts: Sequence, inputs: Sequence) -> list:
   """Adds a program to a graph; returns the operands of its results.
 
-  It has an array for each of its constvars, and an operand for each invar.
+  There is an array in `consts` for each of its constvars, and an operand in
+  `inputs` for each invar.
 
   Raises:
     InteropError: a part of it has no translation.
@@ -38,8 +39,8 @@ def translate(graph: Graph, jaxpr, consts: Sequence, inputs: Sequence) -> list:
   values |= zip(jaxpr.constvars, map(np.asarray, consts), strict=True)
   values |= zip(jaxpr.invars, inputs, strict=True)
   for equation in jaxpr.eqns:
-    made = _translate(graph, equation, list(map(read, equation.invars)))
-    values |= zip(equation.outvars, made, strict=True)
+    results = _translate(graph, equation, list(map(read, equation.invars)))
+    values |= zip(equation.outvars, results, strict=True)
   return list(map(read, jaxpr.outvars))
 
 
@@ -55,8 +56,8 @@ def _translate(graph: Graph, equation, operands: list) -> list:
     return _compute(graph, equation, operands)
   if name not in primitives.PRIMITIVES:
     raise unsupported(f"the operation {name}")
-  made = primitives.PRIMITIVES[name](graph, equation, *operands)
-  return made if isinstance(made, list) else [made]
+  results = primitives.PRIMITIVES[name](graph, equation, *operands)
+  return results if isinstance(results, list) else [results]
 
 
 def _is_known(equation, operands: list) -> bool:
@@ -73,44 +74,45 @@ def _call(graph: Graph, called, operands: list) -> list:
   is_closed = hasattr(called, "consts")
   jaxpr = called.jaxpr if is_closed else called
   consts = called.consts if is_closed else ()
-  known = functions.FUNCTIONS.get(jaxpr.debug_info.func_name)
-  made = known(graph, jaxpr, *operands) if known else None
-  return translate(graph, jaxpr, consts, operands) if made is None else [made]
+  translation = functions.FUNCTIONS.get(jaxpr.debug_info.func_name)
+  result = translation(graph, jaxpr, *operands) if translation else None
+  if result is None:
+    return translate(graph, jaxpr, consts, operands)
+  return [result]
 
 
 def _loop(graph: Graph, equation, operands: list) -> list:
   """Adds a loop: its body once for each layer, with its weights, or a Scan.
 
-  Its operands are constants, what a step hands to the next, and what has a row
-  for each step; its results, what the last step hands on, and rows. Their
-  numbers are read off the shapes, as the names of the parameters differ between
-  versions of JAX.
+  Its operands are constants, a carry, and arrays with a row for each step; its
+  results, the last carry and rows. How many there are of each follows from the
+  shapes, as the names of the parameters differ between versions of JAX.
   """
   params, body = equation.params, equation.params["jaxpr"]
   jaxpr = body.jaxpr
   pairs = zip(equation.invars, jaxpr.invars, strict=True)
   last = len(operands) - sum(x.aval.shape != y.aval.shape for x, y in pairs)
-  made = zip(equation.outvars, jaxpr.outvars, strict=True)
-  first = last - sum(x.aval.shape == y.aval.shape for x, y in made)
+  outputs = zip(equation.outvars, jaxpr.outvars, strict=True)
+  first = last - sum(x.aval.shape == y.aval.shape for x, y in outputs)
   consts, carry, rows = operands[:first], operands[first:last], operands[last:]
   if len(carry) < len(jaxpr.outvars) or not all(
     isinstance(x, np.ndarray) for x in rows
   ):
     return _scan(graph, equation, operands, first)
   for i in range(params["length"])[:: -1 if params["reverse"] else 1]:
-    given = [*consts, *carry, *(x[i] for x in rows)]
-    carry = translate(graph, jaxpr, body.consts, given)
+    step_operands = [*consts, *carry, *(x[i] for x in rows)]
+    carry = translate(graph, jaxpr, body.consts, step_operands)
   return carry
 
 
 def _scan(graph: Graph, equation, operands: list, first: int) -> list:
   """Adds a loop over tokens, whose first operands are constants."""
-  body, given = equation.params["jaxpr"], equation.invars[first:]
+  body, scanned = equation.params["jaxpr"], equation.invars[first:]
   if equation.params["reverse"]:
     raise unsupported("a loop over tokens from their end")
-  whole = [
-    graph.spread(x, of.aval.shape)
-    for x, of in zip(operands[first:], given, strict=True)
+  spread_operands = [
+    graph.spread(x, variable.aval.shape)
+    for x, variable in zip(operands[first:], scanned, strict=True)
   ]
   inner = graph.inner()
   inputs = [
@@ -118,34 +120,34 @@ def _scan(graph: Graph, equation, operands: list, first: int) -> list:
     for i, x in enumerate(body.jaxpr.invars[first:])
   ]
   consts = operands[:first]
-  found = translate(inner, body.jaxpr, body.consts, [*consts, *inputs])
-  made = [
-    inner.spread(x, of.aval.shape)
-    for x, of in zip(found, body.jaxpr.outvars, strict=True)
+  results = translate(inner, body.jaxpr, body.consts, [*consts, *inputs])
+  spread_results = [
+    inner.spread(x, variable.aval.shape)
+    for x, variable in zip(results, body.jaxpr.outvars, strict=True)
   ]
   outputs = [
     inner.value(f"output_{i}", x.aval) for i, x in enumerate(body.jaxpr.outvars)
   ]
-  pairs = zip(given, body.jaxpr.invars[first:], strict=True)
+  pairs = zip(scanned, body.jaxpr.invars[first:], strict=True)
   names = graph.outputs(
     "Scan",
-    whole,
+    spread_operands,
     len(outputs),
-    body=inner.body(inputs, made, outputs),
+    body=inner.body(inputs, spread_results, outputs),
     num_scan_inputs=sum(x.aval.shape != y.aval.shape for x, y in pairs),
   )
   return [
-    Value(name, of.aval.shape, of.aval.dtype)
-    for name, of in zip(names, equation.outvars, strict=True)
+    Value(name, variable.aval.shape, variable.aval.dtype)
+    for name, variable in zip(names, equation.outvars, strict=True)
   ]
 
 
 def _compute(graph: Graph, equation, operands: list) -> list:
-  """Returns the results of an equation of arrays, as arrays."""
-  whole = [
-    graph.spread(x, given.aval.shape)
-    for x, given in zip(operands, equation.invars, strict=True)
+  """Returns the results of an equation whose operands are arrays, as arrays."""
+  arrays = [
+    graph.spread(x, variable.aval.shape)
+    for x, variable in zip(operands, equation.invars, strict=True)
   ]
-  made = equation.primitive.bind(*whole, **equation.params)
-  made = made if equation.primitive.multiple_results else [made]
-  return list(map(np.asarray, made))
+  results = equation.primitive.bind(*arrays, **equation.params)
+  results = results if equation.primitive.multiple_results else [results]
+  return list(map(np.asarray, results))

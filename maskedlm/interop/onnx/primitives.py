@@ -77,12 +77,12 @@ def _power(graph: Graph, equation, x):
   return graph.output("Pow", [x, exponent], x.shape, x.dtype)
 
 
-def _select(graph: Graph, equation, which, *cases):
-  if isinstance(which, np.ndarray) and which.size == 1:
-    return cases[int(which.item())]
+def _select(graph: Graph, equation, predicate, *cases):
+  if isinstance(predicate, np.ndarray) and predicate.size == 1:
+    return cases[int(predicate.item())]
   if len(cases) != 2:
     raise unsupported("a choice between more than two")
-  return _elementwise("Where", graph, equation, which, cases[1], cases[0])
+  return _elementwise("Where", graph, equation, predicate, cases[1], cases[0])
 
 
 def _cast(graph: Graph, equation, x):
@@ -94,8 +94,8 @@ def _cast(graph: Graph, equation, x):
 
 def _broadcast_in_dim(graph: Graph, equation, x):
   """Adds dimensions of 1: see graph.py."""
-  shape, kept = _shape(equation), equation.params["broadcast_dimensions"]
-  added = [axis for axis in range(len(shape)) if axis not in kept]
+  shape, kept_axes = _shape(equation), equation.params["broadcast_dimensions"]
+  added = [axis for axis in range(len(shape)) if axis not in kept_axes]
   return _with_ones(graph, x, added)
 
 
@@ -260,8 +260,8 @@ def _dot(graph: Graph, equation, x, y):
   shape = [0] * len(order)
   for axis, dim in zip(order, _shape(equation), strict=True):
     shape[axis] = dim
-  made = graph.output("MatMul", [x, y], shape, _dtype(equation))
-  return _permuted(graph, made, order)
+  product = graph.output("MatMul", [x, y], shape, _dtype(equation))
+  return _permuted(graph, product, order)
 
 
 def _times_weights(graph: Graph, equation, x, y: np.ndarray, contracted):
@@ -276,8 +276,8 @@ def _times_weights(graph: Graph, equation, x, y: np.ndarray, contracted):
   rows = [x.shape[axis] for axis in free]
   x = _as_shape(graph, _permuted(graph, x, (*free, *of_x)), (*rows, inputs))
   matrix = np.moveaxis(y, of_y, range(len(of_y))).reshape(inputs, -1)
-  made = graph.output("MatMul", [x, matrix], (*rows, matrix.shape[1]), dtype)
-  return _as_shape(graph, made, shape)
+  product = graph.output("MatMul", [x, matrix], (*rows, matrix.shape[1]), dtype)
+  return _as_shape(graph, product, shape)
 
 
 _PAIRS = {
