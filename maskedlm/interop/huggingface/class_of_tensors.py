@@ -1,4 +1,4 @@
-"""Finds out which class of transformers a directory is of.
+"""Finds the class of transformers that a directory belongs to.
 
 config.json may name none, or one with custom code. Then it is the class for
 pretraining that has the heads in the file.
@@ -21,7 +21,7 @@ def with_class(
   where,
   log: Callable[[str], None],
 ) -> dict[str, Any]:
-  """Returns config.json, whose `architectures` is then a known class.
+  """Returns config.json with a known class in `architectures`.
 
   If it names none, or one with custom code, that is the class of the heads for
   pretraining in the file, and a line is logged; `where` is the directory.
@@ -32,9 +32,11 @@ def with_class(
   """
   stated = (config.get("architectures") or [""])[0]
   ending = _ending(stated, architecture)
-  has = [e for e in architecture.heads if _is_present(e, architecture, find)]
-  tuned = [f"{architecture.class_prefix}{e}" for e in TASKS if e in has]
-  if tuned and ending not in TASKS and ending not in {*has} - {"Model"}:
+  present = [
+    e for e in architecture.heads if _is_present(e, architecture, find)
+  ]
+  tuned = [f"{architecture.class_prefix}{e}" for e in TASKS if e in present]
+  if tuned and ending not in TASKS and ending not in {*present} - {"Model"}:
     raise InteropError(
       f"{where}/config.json names {stated or 'no class'}, but the file has the "
       f"head of {' or '.join(tuned)}: write its class to "
@@ -42,7 +44,7 @@ def with_class(
       "hf NAME --part encoder --out DIR`."
     )
   if ending not in (*TASKS, *PRETRAINED, "Model"):
-    ending = next((e for e in PRETRAINED if e in has), "Model")
+    ending = next((e for e in PRETRAINED if e in present), "Model")
     log(
       f"{where}/config.json names {stated or 'no class'}; by its tensors, the "
       f"model is {architecture.class_prefix}{ending}"

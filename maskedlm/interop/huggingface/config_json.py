@@ -223,22 +223,24 @@ def unsupported_options(
   """Returns the encoder's options that an architecture doesn't support."""
   fixed = FIXED[architecture.model_type]
   wanted = {n: v for n, v in fixed.items() if n not in BESIDE_ENCODER}
-  found = [
+  unsupported = [
     f"model.{name}={getattr(cfg, name)!r} (only {value!r})"
     for name, value in wanted.items()
     if getattr(cfg, name) != value
   ]
   has_width = "embedding_width" in FIELDS[architecture.model_type]
   if cfg.embedding_size != cfg.width and not has_width:
-    found.append(f"model.embedding_width={cfg.embedding_width} (only width)")
+    unsupported.append(
+      f"model.embedding_width={cfg.embedding_width} (only width)"
+    )
   pools = POOLINGS.get(architecture.model_type, {}).values()
   if pools and cfg.row_pool not in pools:
-    found.append(f"row_pool={cfg.row_pool!r} (only {', '.join(pools)})")
-  return found
+    unsupported.append(f"row_pool={cfg.row_pool!r} (only {', '.join(pools)})")
+  return unsupported
 
 
 def check_mlm_head(cfg: EncoderConfig, architecture: Architecture) -> None:
-  """Raises InteropError if transformers' MLM head is another."""
+  """Raises InteropError if transformers' MLM head has other options."""
   wanted = {
     "activation": architecture.mlm_activation or cfg.activation,
     "tied": FIXED[architecture.model_type].get("tied", cfg.tied),

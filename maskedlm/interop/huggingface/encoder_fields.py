@@ -1,4 +1,4 @@
-"""What else the config.json of an architecture says of its encoder.
+"""Reads and writes fields of config.json that only some architectures have.
 
 These are rotary positions, ModernBERT's windows, and DeBERTa's distances.
 """
@@ -157,7 +157,8 @@ def _layer_types(num_layers: int, every: int) -> list[str]:
   ]
 
 
-# model_type -> what else of the encoder config.json says.
+# model_type -> function (config, values, problems) -> more options of the
+# encoder. It appends what is not supported to the problems.
 READERS = {
   "modernbert": _read_modern,
   "eurobert": _read_llama,

@@ -64,23 +64,25 @@ def export_huggingface(
   """
   with output_options.new_folder(out) as unfinished:
     opened = export_source.open_export_source(path, part=part, log=log)
-    opened = _of_single_texts(opened, log)
-    made = convert(opened, architecture, log)
-    tensors.write_tensors(unfinished / tensors.FILE, made.tensors)
-    write_config(unfinished, made)
-    write_tokenizer(unfinished, made.opened)
-    card = model_card.format_model_card(made.opened, made.class_name, path=push)
+    opened = _without_pairs(opened, log)
+    converted = convert(opened, architecture, log)
+    tensors.write_tensors(unfinished / tensors.FILE, converted.tensors)
+    write_config(unfinished, converted)
+    write_tokenizer(unfinished, converted.opened)
+    card = model_card.format_model_card(
+      converted.opened, converted.class_name, path=push
+    )
     (unfinished / "README.md").write_text(card, "utf-8")
     if push:
       hub.push(unfinished, push, public=public)
-  return made.class_name
+  return converted.class_name
 
 
-def _of_single_texts(opened: ExportSource, log) -> ExportSource:
-  """Returns the model without what rotary encoders of transformers lack.
+def _without_pairs(opened: ExportSource, log) -> ExportSource:
+  """Returns the model without what transformers' rotary encoders lack.
 
-  These are token types and next sentences. The vector of the first type becomes
-  part of every token's, but not of the MLM head's table.
+  These are token types and the NSP head. The vector of the first type is added
+  to every token's, but not in the MLM head's table.
   """
   cfg, params = opened.cfg, dict(opened.params)
   if cfg.position != "rope":
@@ -121,17 +123,17 @@ def convert(
   chosen = choose_architecture(opened, architecture)
   ending = choose_class_ending(opened)
   if ending == "Model" or ending not in chosen.poolers:
-    opened = _with_its_pooler(opened, chosen, log)
-  made = to_tensors(opened, chosen, ending)
-  return Converted(opened, chosen, chosen.class_prefix + ending, made)
+    opened = _without_foreign_pooler(opened, chosen, log)
+  arrays = to_tensors(opened, chosen, ending)
+  return Converted(opened, chosen, chosen.class_prefix + ending, arrays)
 
 
-def write_config(folder: pathlib.Path, made: Converted) -> None:
+def write_config(folder: pathlib.Path, converted: Converted) -> None:
   """Writes config.json into a folder."""
-  opened, special = made.opened, made.opened.tokenizer.special
+  opened, special = converted.opened, converted.opened.tokenizer.special
   config = {
-    "architectures": [made.class_name],
-    **config_json.format_config(opened.cfg, made.architecture, special),
+    "architectures": [converted.class_name],
+    **config_json.format_config(opened.cfg, converted.architecture, special),
     **labels.write_task(opened.task),
     **own_task.write_own_task(opened.task, opened.meta.get("heldout", {})),
   }
@@ -192,12 +194,12 @@ def _fitting(opened: ExportSource) -> str:
   return "bert"
 
 
-def _with_its_pooler(
+def _without_foreign_pooler(
   opened: ExportSource, architecture: Architecture, log
 ) -> ExportSource:
-  """Removes the pooler if transformers' encoder class lacks it."""
-  own = architecture.poolers.get("Model")
-  if "pooler" not in opened.params or opened.cfg.pooler == own:
+  """Returns the model without a pooler that transformers' class lacks."""
+  class_pooler = architecture.poolers.get("Model")
+  if "pooler" not in opened.params or opened.cfg.pooler == class_pooler:
     return opened
   log(f"left out: the pooler, which {architecture.class_prefix}Model lacks")
   params = {n: x for n, x in opened.params.items() if n != "pooler"}
@@ -255,13 +257,13 @@ def to_tensors(
     bare=ending == "Model",
     pad=opened.tokenizer.special.pad,
   )
-  made: dict[str, Any] = {}
+  arrays: dict[str, Any] = {}
   for weight in plan:
-    made |= weights.split_weight(weight, flat[weight.path])
+    arrays |= weights.split_weight(weight, flat[weight.path])
   table = architecture.encoder.get("embeddings/token_type")
   if table and not opened.cfg.type_vocab_size:
     # transformers always has a token type; zeros have no effect.
     prefix = "" if ending == "Model" else architecture.prefix
     zeros = np.zeros((1, opened.cfg.embedding_size), np.float32)
-    made[f"{prefix}{table}.weight"] = zeros
-  return dict(sorted(made.items()))
+    arrays[f"{prefix}{table}.weight"] = zeros
+  return dict(sorted(arrays.items()))

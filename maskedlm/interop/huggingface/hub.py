@@ -35,12 +35,12 @@ _MEANINGS = {
 
 
 def pin(path: str, workdir: str | os.PathLike = "") -> str:
-  """Returns a name with its commit, whose model is imported; or another path.
+  """Imports a model of the hub, if needed; returns its name with the commit.
 
   Args:
     path: hf:NAME[@REVISION], or any other path, which is returned as it is.
-    workdir: of the run that is to start from it. If the run is there already,
-      it keeps its commit.
+    workdir: of the run that is to start from it. A run that has begun keeps its
+      commit.
   """
   if not hub_names.is_name(path):
     return path
@@ -50,44 +50,44 @@ def pin(path: str, workdir: str | os.PathLike = "") -> str:
     name = hub_names.parse(path)
   if name.commit and hub_names.place(name).is_dir():
     return path
-  _, found = download(name)
-  if not hub_names.place(found).is_dir():
-    import_apart(found, hub_names.place(found))
-  return path if name.commit else f"{path}#{found.commit}"
+  _, full_name = download(name)
+  if not hub_names.place(full_name).is_dir():
+    import_apart(full_name, hub_names.place(full_name))
+  return path if name.commit else f"{path}#{full_name.commit}"
 
 
 def import_apart(name: HubName, place: pathlib.Path) -> None:
   """Imports a model that was downloaded, in a process of its own.
 
-  In this one, JAX must not begin (nor console.log ask it for the host) before
-  hosts are connected and XLA's flags are set.
+  In this process, JAX must not be initialised (nor asked for the host, by
+  console.log) before hosts are connected and XLA's flags are set.
   """
   from huggingface_hub import constants
 
   console.warn(f"importing {name} into {place}")
   command = f"-m maskedlm import --from hf {name} --out".split()
-  of_child = {
+  environment = {
     "JAX_PLATFORMS": "cpu",
     "HF_HUB_CACHE": constants.HF_HUB_CACHE,
     "HF_HUB_OFFLINE": "1",
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
   }
-  done = subprocess.run(
+  process = subprocess.run(
     [sys.executable, *command, str(place)],
-    env=os.environ | of_child,
+    env=os.environ | environment,
     capture_output=True,
     text=True,
   )
-  *lines, last = done.stderr.splitlines() or [""]
+  *lines, last = process.stderr.splitlines() or [""]
   if not place.is_dir():
-    kind = StorageError if done.returncode == 74 else InteropError
-    raise kind(last.removeprefix("error: ") or f"{name}: {done}")
+    kind = StorageError if process.returncode == 74 else InteropError
+    raise kind(last.removeprefix("error: ") or f"{name}: {process}")
   for line in filter(None, [*lines, last]):
     console.warn(line)
 
 
 def _begun(path: str, workdir: str | os.PathLike) -> str:
-  """Returns `path` with the commit of the run, or the sweep, in a workdir."""
+  """Returns `path` with the commit that the runs in a workdir use, or ""."""
   place = buckets.origin(workdir)
   with storage_errors.bucket_errors(workdir):
     for file in (place / "config.json", *sorted(place.glob("*/config.json"))):
@@ -97,41 +97,42 @@ def _begun(path: str, workdir: str | os.PathLike) -> str:
   return ""
 
 
-def find(given: str) -> tuple[pathlib.Path, str]:
+def find(model: str) -> tuple[pathlib.Path, str]:
   """Returns (folder, name) of the model that `maskedlm import --from hf` names.
 
   Args:
-    given: hf:NAME[@REVISION], on the hub; a folder, whose name is ""; or a bare
+    model: hf:NAME[@REVISION], on the hub; a folder, whose name is ""; or a bare
       NAME, which is on the hub unless there is such a folder.
 
   Raises:
     ConfigError: a folder here is spelt as OWNER/NAME; or as `download`.
   """
-  is_bare = not hub_names.is_name(given)
-  name = f"{hub_names.PREFIX}{given}" if is_bare else given
+  is_bare = not hub_names.is_name(model)
+  name = f"{hub_names.PREFIX}{model}" if is_bare else model
   if is_bare and not hub_names.NAME.fullmatch(name):
-    return pathlib.Path(given), ""
-  if is_bare and os.path.exists(given):
-    if "/" in given:
+    return pathlib.Path(model), ""
+  if is_bare and os.path.exists(model):
+    if "/" in model:
       raise ConfigError(
-        f"{given} is spelt as a name on the hub, and is a folder here: give "
-        f"{name} for the first, ./{given} for the other."
+        f"{model} is spelt as a name on the hub, and is a folder here: give "
+        f"{name} for the first, ./{model} for the other."
       )
-    console.log(f"{given}: the folder here, not {name} on the hub")
-    return pathlib.Path(given), ""
+    console.log(f"{model}: the folder here, not {name} on the hub")
+    return pathlib.Path(model), ""
   try:
-    folder, found = download(hub_names.parse(name))
+    folder, full_name = download(hub_names.parse(name))
   except (ConfigError, InteropError, StorageError) as error:
-    here = f"{given}: no such folder here; " if is_bare else ""
+    here = f"{model}: no such folder here; " if is_bare else ""
     raise type(error)(f"{here}{error}") from error
-  return folder, str(found)
+  return folder, str(full_name)
 
 
 def download(name: HubName) -> tuple[pathlib.Path, HubName]:
   """Returns the folder of a model in the library's cache, and its full name.
 
   Raises:
-    ConfigError, InteropError, StorageError: the hub doesn't give it.
+    ConfigError, StorageError: the hub refuses it, or can't be reached.
+    InteropError: it has no safetensors.
   """
   import huggingface_hub
 
@@ -141,42 +142,42 @@ def download(name: HubName) -> tuple[pathlib.Path, HubName]:
       revision=name.commit or name.revision or None,
       allow_patterns=[*_FETCHED],
     )
-  found = name._replace(commit=os.path.basename(folder))
+  full_name = name._replace(commit=os.path.basename(folder))
   if not any(pathlib.Path(folder).rglob("*.safetensors")):
-    own = pathlib.Path("models", name.model.rpartition("/")[2])
+    local_dir = pathlib.Path("models", name.model.rpartition("/")[2])
     raise InteropError(
       f"{name} has no *.safetensors, and a pickle (*.bin), which can run code, "
       f"is not read. If you trust it: hf download {name.model} --revision "
-      f"{found.commit} --local-dir {own} && "
-      f"{tensors.convert_command(own, 'pytorch_model*.bin')} && "
-      f"maskedlm import --from hf ./{own} --out runs/{own.name}"
+      f"{full_name.commit} --local-dir {local_dir} && "
+      f"{tensors.convert_command(local_dir, 'pytorch_model*.bin')} && "
+      f"maskedlm import --from hf ./{local_dir} --out runs/{local_dir.name}"
     )
-  return pathlib.Path(folder), found
+  return pathlib.Path(folder), full_name
 
 
 def push(folder: pathlib.Path, name: str, *, public: bool) -> None:
-  """Uploads a folder's files as a model of that name, new or there already.
+  """Uploads a folder's files as a model of that name, new or existing.
 
   Raises:
-    ConfigError, StorageError: the hub doesn't take it, or the model that is
-      there is public, or private, and was to be the other.
+    ConfigError, StorageError: the hub refuses it, or the model exists and is
+      private but `public` is set, or the reverse.
   """
   import huggingface_hub
 
   to, api = HubName(name, "", ""), huggingface_hub.HfApi()
   with storage_errors.raise_as(lambda error: _explain(to, error)):
-    made = api.create_repo(to.model, private=not public, exist_ok=True)
-    if api.model_info(made.repo_id).private == public:
-      found = "private: leave out" if public else "public: add"
+    repo = api.create_repo(to.model, private=not public, exist_ok=True)
+    if api.model_info(repo.repo_id).private == public:
+      state = "private: leave out" if public else "public: add"
       raise ConfigError(
-        f"--push={name} is on the hub, and {found} --public, or give another "
+        f"--push={name} is on the hub, and {state} --public, or give another "
         "name."
       )
-    done = api.upload_folder(
-      repo_id=made.repo_id, folder_path=folder, commit_message="maskedlm export"
+    upload = api.upload_folder(
+      repo_id=repo.repo_id, folder_path=folder, commit_message="maskedlm export"
     )
   kind = "public" if public else "private"
-  console.log(f"uploaded as {made.repo_id}, {kind}: {done.commit_url}")
+  console.log(f"uploaded as {repo.repo_id}, {kind}: {upload.commit_url}")
 
 
 def _explain(name: HubName, error: Exception) -> ConfigError | StorageError:
@@ -186,10 +187,10 @@ def _explain(name: HubName, error: Exception) -> ConfigError | StorageError:
   while isinstance(error, errors.LocalEntryNotFoundError) and error.__cause__:
     error = error.__cause__  # Nor is it in the cache: what did the hub say?
   code = getattr(getattr(error, "response", None), "status_code", "")
-  kinds = {each.__name__ for each in type(error).__mro__} | {str(code)}
+  names = {base.__name__ for base in type(error).__mro__} | {str(code)}
   page = f"{constants.ENDPOINT}/{name.model}"
   for kind, meaning in _MEANINGS.items():
-    if kind in kinds:
+    if kind in names:
       return ConfigError(f"{name} {meaning.format(page=page, login=_LOGIN)}")
   if code == 429:
     return StorageError(

@@ -127,15 +127,15 @@ def read_model(
   """
   architecture = config_json.architecture_of(config, folder)
   with tensors.open_tensors(folder) as opened:
-    found = match_tensors.without_prefix(opened, architecture, folder, log)
-    return _read_model(folder, config, architecture, found, part=part, log=log)
+    stored = match_tensors.without_prefix(opened, architecture, folder, log)
+    return _read_model(folder, config, architecture, stored, part=part, log=log)
 
 
 def _read_model(
   folder: pathlib.Path,
   config: Mapping[str, Any],
   architecture: Architecture,
-  found: tensors.Tensors,
+  stored: tensors.Tensors,
   *,
   part: str,
   log: Log,
@@ -146,7 +146,7 @@ def _read_model(
       tied={f"{table}.weight": "lm_head.weight"}
     )
     log(f"{folder}: the head's table is its embeddings'; here it has a copy")
-  find = match_tensors.make_finder(found, architecture)
+  find = match_tensors.make_finder(stored, architecture)
   if part != "encoder":
     config = class_of_tensors.with_class(
       config, architecture, find, where=folder, log=log
@@ -200,7 +200,7 @@ def _read_model(
     pad=config_json.pad_id(config),
   )
   params, left = match_tensors.read_params(
-    plan, found, find, architecture, folder
+    plan, stored, find, architecture, folder
   )
   if left:
     log(

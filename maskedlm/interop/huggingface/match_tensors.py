@@ -36,7 +36,7 @@ MAX_LINES = 20  # The most problems that an error lists.
 
 
 def without_prefix(
-  found: Tensors,
+  tensors: Tensors,
   architecture: Architecture,
   folder: pathlib.Path,
   log: Callable[[str], None],
@@ -50,11 +50,11 @@ def without_prefix(
   Raises:
     InteropError: there is no encoder of this architecture, or several.
   """
-  names = list(found.shapes)
+  names = list(tensors.shapes)
   table = f"{architecture.encoder['embeddings/token']}.weight"
   befores = [n.removesuffix(table) for n in names if n.endswith(table)]
   if {"", architecture.prefix} & {*befores}:
-    return found
+    return tensors
   if len(befores) != 1:
     several = f"{len(befores)} encoders ({', '.join(befores)})"
     raise InteropError(
@@ -78,13 +78,13 @@ def without_prefix(
     )
   log(f"{folder}: the names of its tensors begin with {prefix!r}, left out")
   return Tensors(
-    shapes={name: found.shapes[of] for name, of in old.items()},
-    dtypes={name: found.dtypes[of] for name, of in old.items()},
-    read=lambda name: found.read(old[name]),
+    shapes={name: tensors.shapes[old_name] for name, old_name in old.items()},
+    dtypes={name: tensors.dtypes[old_name] for name, old_name in old.items()},
+    read=lambda name: tensors.read(old[name]),
   )
 
 
-def make_finder(found: Tensors, architecture: Architecture) -> Find:
+def make_finder(tensors: Tensors, architecture: Architecture) -> Find:
   """Returns a function that finds tensors by current, old or tied names.
 
   In the file, names may lack the architecture's prefix.
@@ -93,14 +93,16 @@ def make_finder(found: Tensors, architecture: Architecture) -> Find:
   for twin, original in architecture.tied.items():
     tied.setdefault(original, []).append(twin)
 
-  def known(name: str) -> Iterator[str]:
-    for same in (name, *tied.get(name, ())):
-      for each in (same, same.removeprefix(architecture.prefix)):
-        yield each
-        stem, _, leaf = each.rpartition(".")
+  def spellings(name: str) -> Iterator[str]:
+    for alias in (name, *tied.get(name, ())):
+      for spelling in (alias, alias.removeprefix(architecture.prefix)):
+        yield spelling
+        stem, _, leaf = spelling.rpartition(".")
         yield f"{stem}.{TENSORFLOW_NAMES.get(leaf, leaf)}"
 
-  return lambda name: next((n for n in known(name) if n in found.shapes), None)
+  return lambda name: next(
+    (n for n in spellings(name) if n in tensors.shapes), None
+  )
 
 
 def pretrained_heads(
@@ -111,20 +113,22 @@ def pretrained_heads(
   `find` is from make_finder; without all_of_them, only the pooler counts.
   """
   heads: dict[str, str | tuple[str, ...]] = {}
-  for each in ("Model", *(PRETRAINED if all_of_them else ())):
-    named = architecture.heads.get(each, {})
-    there = {
+  for ending in ("Model", *(PRETRAINED if all_of_them else ())):
+    modules = architecture.heads.get(ending, {})
+    present = {
       module.partition("/")[0]
-      for module, name in named.items()
+      for module, name in modules.items()
       if find(f"{name}.weight") or find(str(name))
     }
-    heads |= {m: n for m, n in named.items() if m.partition("/")[0] in there}
+    heads |= {
+      m: n for m, n in modules.items() if m.partition("/")[0] in present
+    }
   return heads
 
 
 def read_params(
   plan: Sequence[Weight],
-  found: Tensors,
+  tensors: Tensors,
   find: Find,
   architecture: Architecture,
   folder: pathlib.Path,
@@ -135,20 +139,20 @@ def read_params(
     InteropError: tensors are missing, have another shape, are not floats or not
       finite; parts of the encoder are left over; or tied tensors differ.
   """
-  misfits = {w.path: list(_misfits(w, found, find)) for w in plan}
+  misfits = {w.path: list(_misfits(w, tensors, find)) for w in plan}
   names = (name for w in plan for names in w.names for name in names)
   used = set(map(find, names))
   has_mlm = any(path.startswith("mlm_head/") for path in misfits)
   is_rotary = "embeddings/position" not in architecture.encoder
   strange, left = [], []
-  for name in sorted(set(found.shapes) - used):
+  for name in sorted(set(tensors.shapes) - used):
     if name.endswith(BUFFERS):
       continue
     if name.endswith(ROTARY) and is_rotary:
       left.append(name)
     elif name in architecture.tied and has_mlm:
       original = find(architecture.tied[name])
-      if original and not _same(found, name, original):
+      if original and not _same(tensors, name, original):
         misfits[name] = [f"{name} differs from {original}: maskedlm ties them"]
     elif _is_encoder(name, architecture):
       strange.append(f"{name} is not in the encoder of config.json")
@@ -170,7 +174,7 @@ def read_params(
 
   def tensor(name: str) -> np.ndarray:
     with np.errstate(over="ignore"):
-      x = np.asarray(found.read(find(name)), np.float32)
+      x = np.asarray(tensors.read(find(name)), np.float32)
     if not np.isfinite(x).all():
       raise InteropError(
         f"{folder}: {find(name)} has values that are not finite in float32; "
@@ -182,26 +186,26 @@ def read_params(
   return traverse_util.unflatten_dict(params, sep="/"), left
 
 
-def _misfits(weight: Weight, found: Tensors, find: Find) -> Iterator[str]:
+def _misfits(weight: Weight, tensors: Tensors, find: Find) -> Iterator[str]:
   """Yields a line for each problem with a weight's tensors."""
   for name in (name for names in weight.names for name in names):
     actual = find(name)
     if actual is None:
       yield f"{name} is missing"
       continue
-    shape, wanted = found.shapes[actual], weight.part_shape
+    shape, wanted = tensors.shapes[actual], weight.part_shape
     if shape != wanted:
       yield f"{actual} is {list(shape)}, expected {list(wanted)}"
-    elif found.dtypes[actual] not in DTYPES:
+    elif tensors.dtypes[actual] not in DTYPES:
       yield (
-        f"{actual} is of {found.dtypes[actual]}, expected one of "
+        f"{actual} is of {tensors.dtypes[actual]}, expected one of "
         f"{', '.join(DTYPES)}"
       )
 
 
-def _same(found: Tensors, a: str, b: str) -> bool:
-  return found.shapes[a] == found.shapes[b] and np.array_equal(
-    found.read(a), found.read(b)
+def _same(tensors: Tensors, a: str, b: str) -> bool:
+  return tensors.shapes[a] == tensors.shapes[b] and np.array_equal(
+    tensors.read(a), tensors.read(b)
   )
 
 

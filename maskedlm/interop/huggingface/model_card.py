@@ -39,7 +39,7 @@ _DATA = {
   "batch_size": "rows of a step",
   "length": "tokens of a row",
 }
-# Folders of the machine, which a card that is uploaded must not tell.
+# Folders of this machine, which an uploaded card must not disclose.
 _FOLDERS = re.compile(r"(^|[:,])[~./](?!/)[^,]*/")
 
 _UNIGRAM = (
@@ -165,8 +165,8 @@ def _training(opened: ExportSource) -> Iterator[tuple[str, Any]]:
   corpus = config.get("corpus", {})
   if isinstance(corpus, Mapping) and corpus.get("source"):
     # The folder of a prepared corpus, or the name of its source.
-    given = pathlib.PurePath(corpus.get("path") or "").name
-    yield "corpus", given or _FOLDERS.sub(r"\1", corpus["source"])
+    name_of_path = pathlib.PurePath(corpus.get("path") or "").name
+    yield "corpus", name_of_path or _FOLDERS.sub(r"\1", corpus["source"])
   if config.get("init_from"):
     start = config["init_from"]
     named = hub_names.is_name(start)

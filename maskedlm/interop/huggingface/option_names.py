@@ -66,7 +66,7 @@ FIXED["deberta-v2"] = {
 for _option in ("local_window", "row_pool", "tied"):
   del FIXED["modernbert"][_option]
 del FIXED["esm"]["embedding_norm"]
-# Of FIXED, those that only texts of two parts, or a head, notice.
+# Options of FIXED that don't change the encoder: they affect pairs or a head.
 BESIDE_ENCODER = ("pair_separators", "mlm_head", "tied")
 
 # Our option -> (their option, default if there is one).

@@ -21,7 +21,7 @@ class Architecture(NamedTuple):
   layer: str  # The prefix of layer n, "encoder.layer.{n}.".
   layers: Names  # Our modules without "encoder/layers/".
   heads: Mapping[str, Names]  # "ForMaskedLM" -> modules outside the encoder.
-  # Name -> the array that it is tied to; a file may contain both.
+  # Name -> name of the array that it is tied to; a file may contain both.
   tied: Mapping[str, str]
   # "ForMultipleChoice" -> the pooler that the class's head needs.
   poolers: Mapping[str, str]

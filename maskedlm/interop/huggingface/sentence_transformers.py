@@ -46,7 +46,7 @@ def read_pooling(
 ) -> SentencePooling | None:
   """Returns the pooling that a directory states; None if it doesn't state any.
 
-  `log` gets a line for what is left out, and about prompts.
+  `log` is called with a line for what is left out, and for prompts.
 
   Raises:
     InteropError: the pooling is not supported, or a file is malformed.
@@ -54,8 +54,8 @@ def read_pooling(
   modules = _modules(folder)
   types = [_type(module["type"]) for module in modules]
   if "Pooling" not in types:  # Cross-encoders, SPLADE and others.
-    if strange := [t for t in types if t != TYPES[0]]:
-      log(f"{folder / FILE}: left out: {', '.join(strange)}")
+    if unknown := [t for t in types if t != TYPES[0]]:
+      log(f"{folder / FILE}: left out: {', '.join(unknown)}")
     return None
   if types not in (list(TYPES), list(TYPES[:2])):
     raise InteropError(
@@ -146,13 +146,13 @@ def write_modules(
     output_files.write_json(out / path / "config.json", config)
   lengths = {"max_seq_length": sentences.length, "do_lower_case": False}
   output_files.write_json(out / CONFIG, lengths)
-  more = {
+  prompts = {
     "prompts": dict(sentences.prompts),
     "default_prompt_name": sentences.default_prompt,
     "truncate_dim": sentences.truncate_dim,
   }
-  if more := {name: value for name, value in more.items() if value}:
-    output_files.write_json(out / PROMPTS, more)
+  if stated := {name: value for name, value in prompts.items() if value}:
+    output_files.write_json(out / PROMPTS, stated)
 
 
 def _modules(folder: pathlib.Path) -> list[dict[str, str]]:
@@ -162,18 +162,18 @@ def _modules(folder: pathlib.Path) -> list[dict[str, str]]:
     return []
   try:
     modules = parse_json(path.read_text("utf-8"))
-    found = [{n: str(m[n]) for n in ("path", "type")} for m in modules]
+    entries = [{n: str(m[n]) for n in ("path", "type")} for m in modules]
   except (ValueError, TypeError, KeyError) as error:
     raise InteropError(
       f"{path} can't be read ({error!r}); expected a list of objects with path "
       "and type. Fetch it again."
     ) from None
-  for module in found:
+  for module in entries:
     if pathlib.PurePath(module["path"]).name != module["path"]:
       raise InteropError(
         f"{path} names {module['path']!r}: expected a folder beside it."
       )
-  return found
+  return entries
 
 
 def _type(name: str) -> str:
@@ -201,13 +201,13 @@ def _pool(config: Mapping[str, Any], where: pathlib.Path) -> str:
 
 
 def _prompts(folder: pathlib.Path) -> tuple[dict[str, str], str]:
-  """Returns (prompts by name, the name of that of every text or "")."""
+  """Returns ({name: prompt}, the name of the prompt of every text or "")."""
   config = json_files.read_object(folder / PROMPTS)
   prompts = config.get("prompts")
   prompts = prompts if isinstance(prompts, dict) else {}
-  found = {name: str(text) for name, text in prompts.items() if text}
+  texts = {name: str(text) for name, text in prompts.items() if text}
   default = config.get("default_prompt_name")
-  return found, default if default in found else ""
+  return texts, default if default in texts else ""
 
 
 def check_dim(sentences: SentencePooling, width: int, folder) -> None:
@@ -220,10 +220,10 @@ def check_dim(sentences: SentencePooling, width: int, folder) -> None:
 
 
 def _truncate_dim(folder: pathlib.Path) -> int:
-  found = json_files.read_object(folder / PROMPTS).get("truncate_dim")
-  if found is not None and (type(found) is not int or found < 1):
+  dim = json_files.read_object(folder / PROMPTS).get("truncate_dim")
+  if dim is not None and (type(dim) is not int or dim < 1):
     raise InteropError(
-      f"{folder / PROMPTS}: truncate_dim={found!r:.40}; expected a whole "
+      f"{folder / PROMPTS}: truncate_dim={dim!r:.40}; expected a whole "
       "number above 0: correct it."
     )
-  return found or 0
+  return dim or 0

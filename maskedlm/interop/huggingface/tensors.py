@@ -54,9 +54,9 @@ def open_tensors(folder: pathlib.Path) -> Iterator[Tensors]:
     for path in _files(folder):
       file = stack.enter_context(_open(path))
       for name in file.keys():  # noqa: SIM118 - not a dict.
-        about = file.get_slice(name)
-        owners[name], shapes[name] = file, tuple(about.get_shape())
-        dtypes[name] = about.get_dtype()
+        tensor = file.get_slice(name)
+        owners[name], shapes[name] = file, tuple(tensor.get_shape())
+        dtypes[name] = tensor.get_dtype()
     yield Tensors(
       shapes=shapes,
       dtypes=dtypes,
@@ -84,24 +84,24 @@ def _files(folder: pathlib.Path) -> list[pathlib.Path]:
     return [folder / FILE]
   if (folder / INDEX).is_file():
     return _shards(folder)
-  others = [
+  unread = [
     p.name
     for pattern in UNREAD_WEIGHTS
     for p in sorted(folder.glob(pattern))
     if p.name not in NO_WEIGHTS
   ]
-  if others:
-    if others[0].endswith(".bin"):
-      pattern = others[0].replace("-00001-", "-*-")
-      why = "a pickle can run code. If you trust it: "
-      why += convert_command(folder, pattern)
+  if unread:
+    if unread[0].endswith(".bin"):
+      pattern = unread[0].replace("-00001-", "-*-")
+      remedy = "a pickle can run code. If you trust it: "
+      remedy += convert_command(folder, pattern)
     else:
-      why = (
+      remedy = (
         "save it with transformers 4, from_pretrained(..., from_tf=True) or "
         "from_flax=True, and save_pretrained."
       )
     raise InteropError(
-      f"{folder} has no {FILE} but {others[0]}, which is not read: {why}"
+      f"{folder} has no {FILE} but {unread[0]}, which is not read: {remedy}"
     )
   raise InteropError(
     f"{folder} has no weights: expected {FILE}, or shards and {INDEX}."

@@ -58,12 +58,12 @@ def import_tokenizer(
       sentencepiece with `lowercase`.
     CorpusError: as for tokenizer.load_tokenizer.
   """
-  read = tokenizer.load_tokenizer(folder)
-  for note in read.notes:
+  loaded = tokenizer.load_tokenizer(folder)
+  for note in loaded.notes:
     log(f"{folder}: {note}")
-  if causes := lost_text.describe_tokenizer(read):
+  if causes := lost_text.describe_tokenizer(loaded):
     log(f"{folder}: its tokenizer loses {causes}")
-  read.save(out)
+  loaded.save(out)
   if definition := json_files.read_object(out / FILE):
     if lowercase:
       steps = [{"type": "Lowercase"}, definition.get("normalizer")]
@@ -74,46 +74,46 @@ def import_tokenizer(
       log(f"{folder}: no row in the model, so left out: {first_names(lacking)}")
     definition["added_tokens"] = [
       *(token for token in added if token["id"] < vocab_size),
-      *map(_unused, range(read.vocab_size, vocab_size)),
+      *map(_unused, range(loaded.vocab_size, vocab_size)),
     ]
     output_files.write_text(out / FILE, json.dumps(definition))
-    _log_special(folder, definition, read, log)
-    read = tokenizer.load_tokenizer(out)
-    read.save(out)  # In the form that its sha256 refers to.
-  elif lowercase and "A" in read.normalize("A"):
+    _log_special(folder, definition, loaded, log)
+    loaded = tokenizer.load_tokenizer(out)
+    loaded.save(out)  # In the form that its sha256 refers to.
+  elif lowercase and "A" in loaded.normalize("A"):
     raise InteropError(
       f"{folder}: do_lower_case=true, but its sentencepiece model keeps "
       "capitals: save a tokenizer.json with transformers' AutoTokenizer."
     )
-  elif unused := range(read.vocab_size, vocab_size):
+  elif unused := range(loaded.vocab_size, vocab_size):
     content = (out / SENTENCEPIECE).read_bytes()
     for index in unused:
       content += encode_piece(_unused(index)["content"], kind=CONTROL)
     output_files.write_bytes(out / SENTENCEPIECE, content)
-    read = tokenizer.load_tokenizer(out)
-  if read.vocab_size > vocab_size:
+    loaded = tokenizer.load_tokenizer(out)
+  if loaded.vocab_size > vocab_size:
     raise InteropError(
-      f"the tokenizer in {folder} has {read.vocab_size} tokens, the model "
+      f"the tokenizer in {folder} has {loaded.vocab_size} tokens, the model "
       f"{vocab_size} rows: it belongs to another model."
     )
-  return read
+  return loaded
 
 
 def _log_special(
-  folder: pathlib.Path, definition: dict, read: Tokenizer, log
+  folder: pathlib.Path, definition: dict, loaded: Tokenizer, log
 ) -> None:
   """Logs special tokens, or added [unusedN], that only transformers reads."""
-  usual = {read.tokens(index) for index in read.special}
-  others = [
+  known = {loaded.tokens(index) for index in loaded.special}
+  unsupported = [
     token["content"]
     for token in definition["added_tokens"]
     if token["special"] or token["content"].startswith("[unused")
     if not token["content"].startswith("[unused row")
-    if token["content"] not in usual
+    if token["content"] not in known
   ]
-  if others:
+  if unsupported:
     log(
-      f"{folder}: {first_names(others)} in a text is ordinary text in "
+      f"{folder}: {first_names(unsupported)} in a text is ordinary text in "
       "maskedlm, but a special token in transformers"
     )
 
@@ -165,8 +165,8 @@ def export_tokenizer(
     folder: tokenizer/ of a workdir.
     length: the largest number of tokens in a row; 0 = the encoder's positions.
   """
-  made = tokenizer.open_tokenizer(folder)
-  names = {n: made.tokens(i) for n, i in made.special._asdict().items()}
+  loaded = tokenizer.open_tokenizer(folder)
+  names = {n: loaded.tokens(i) for n, i in loaded.special._asdict().items()}
   if (folder / FILE).is_file():
     definition = parse_json((folder / FILE).read_text("utf-8"))
   else:
@@ -177,8 +177,8 @@ def export_tokenizer(
   library = _library(definition)
   takes_types = cfg.num_types > 1
   form = PairTemplate(cfg.pair_separators, int(takes_types))
-  if _pair_form(library, made.special) != form:
-    library.post_processor = _template(names, made.special, form)
+  if _pair_form(library, loaded.special) != form:
+    library.post_processor = _template(names, loaded.special, form)
   # Its own `save` raises a bare Exception.
   output_files.write_text(out / FILE, library.to_str(pretty=True))
   special = {f"{name}_token": token for name, token in names.items()}
@@ -225,15 +225,15 @@ def _pair_form(library, special) -> PairTemplate | None:
   separators = len(pair.ids) - 2 * len(a) - 2
   first = [special.cls, *a, *[special.sep] * separators]
   second = [*a, special.sep]
-  kind = pair.type_ids[-1]
+  last_type = pair.type_ids[-1]
   if (
     separators < 0
     or single.ids != [special.cls, *a, special.sep]
     or pair.ids != [*first, *second]
-    or pair.type_ids != [0] * len(first) + [kind] * len(second)
+    or pair.type_ids != [0] * len(first) + [last_type] * len(second)
   ):
     return None
-  return PairTemplate(separators, kind)
+  return PairTemplate(separators, last_type)
 
 
 def _template(names, special, form: PairTemplate):

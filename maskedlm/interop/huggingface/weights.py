@@ -1,9 +1,9 @@
 """Matches parameters and tensors, and converts between their layouts.
 
 A dense kernel is [inputs, outputs] here and [outputs, inputs] in transformers.
-Only here, query, key and value are one array, layers are stacked, and the
-vocabulary is padded; only in transformers, RoBERTa's position table has unused
-rows. `split_weight` and `join_weight` only move numbers and are exact inverses.
+Here, query, key and value are one array, layers are stacked, and the vocabulary
+is padded; in transformers, RoBERTa's position table has unused rows.
+`split_weight` and `join_weight` only move numbers and are exact inverses.
 """
 
 import math
@@ -74,7 +74,7 @@ def plan_weights(
     InteropError: arrays have no name in transformers; the message lists all.
   """
   prefix = "" if bare else architecture.prefix
-  made, unnamed = [], []
+  plan, unnamed = [], []
   for path, shape in shapes.items():
     module, _, leaf = path.rpartition("/")
     stacked = path.startswith("encoder/layers/")
@@ -111,13 +111,13 @@ def plan_weights(
     )
     if cfg.skip_first_norm and "/attention_norm/" in path:
       weight = weight._replace(names=((), *weight.names[1:]))
-    made.append(weight)
+    plan.append(weight)
   if unnamed:
     raise InteropError(
       f"{architecture.model_type} has no place for {', '.join(unnamed)}; "
       "export another --part or --architecture."
     )
-  return made
+  return plan
 
 
 def split_weight(
