@@ -234,10 +234,10 @@ class MaskedText(NamedTuple):
 
 
 class _Word(NamedTuple):
-  """A marked word: (begin, end) of its characters in both texts of _parse."""
+  """A marked word, by (begin, end) of its characters."""
 
-  true: tuple[int, int]
-  shown: tuple[int, int]
+  true: tuple[int, int]  # In the text.
+  shown: tuple[int, int]  # In the text that the model reads, before masking.
   is_masked: bool
 
 
@@ -258,7 +258,7 @@ def predict_masked(model: TokenModel, text: str, *, top_k: int) -> MaskedText:
   """
   cfg, tokenizer = model.cfg, model.tokenizer
   token_model.check_reads_masks(model.path, cfg)
-  row = _hidden_row(tokenizer, text)
+  row = _make_hidden_row(tokenizer, text)
   if len(row.ids) > cfg.max_positions:
     raise ConfigError(
       f"{text[:40]!r}... has {len(row.ids)} tokens with "
@@ -304,9 +304,9 @@ def predict_masked(model: TokenModel, text: str, *, top_k: int) -> MaskedText:
   )
 
 
-def _hidden_row(tokenizer: Tokenizer, text: str) -> Row:
+def _make_hidden_row(tokenizer: Tokenizer, text: str) -> Row:
   """Returns a marked text as the model reads it, with the true tokens."""
-  true, shown, words = _parse(text)
+  true, shown, words = _parse_marked(text)
   special = tokenizer.special
   true_encoding, shown_encoding = (
     tokenizer.encode(x, specials=True) for x in (true, shown)
@@ -332,7 +332,7 @@ def _hidden_row(tokenizer: Tokenizer, text: str) -> Row:
   return Row(text_row(tokenizer, ids), places, true_ids)
 
 
-def _parse(text: str) -> tuple[str, str, list[_Word]]:
+def _parse_marked(text: str) -> tuple[str, str, list[_Word]]:
   """Returns (the text, the text that the model reads before masking, words)."""
   true = shown = ""
   words = []

@@ -193,7 +193,7 @@ def mine(
     ]
     new_scores = iter(reranking.scores(reranker, pairs, progress).tolist())
     scored = [{j: next(new_scores) for j in passages} for passages in scored]
-  rows, dropped = _rows(source, scored, negatives, margin, seed)
+  rows, dropped = _make_rows(source, scored, negatives, margin, seed)
   if not rows:
     raise DataError(
       f"{data}: no query has a negative at the ranks {ranks[0]} to {ranks[1]} "
@@ -212,7 +212,7 @@ def mine(
   return Mined(rows, counts | dropped)
 
 
-def _rows(source: Source, scored, negatives: int, margin, seed):
+def _make_rows(source: Source, scored, negatives: int, margin, seed):
   """Returns (rows, counts of what was dropped); arguments as of `mine`."""
   rows, dropped = [], {"too_near": 0, "fewer": 0, "without": 0}
   for i, s in enumerate(scored):

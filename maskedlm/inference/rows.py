@@ -153,16 +153,16 @@ def plan_packed_batches(
   of 2. If one row holds everything, its length is the smallest bucket.
   """
   lengths, buckets = np.asarray(lengths), np.asarray(buckets)
-  for L, which in shared_buckets(lengths, buckets):
-    row, start, count = first_fit(lengths[which], L)
+  for L, indices in shared_buckets(lengths, buckets):
+    row, start, count = first_fit(lengths[indices], L)
     if count == 1:
-      L = int(buckets[np.searchsorted(buckets, lengths[which].sum())])
+      L = int(buckets[np.searchsorted(buckets, lengths[indices].sum())])
     size = max(batch_tokens // L, 1)
     for first in range(0, count, size):
       taken = (first <= row) & (row < first + size)
       places = (row[taken] - first) * L + start[taken]
       B = min(size, power_of_2(count - first))
-      yield PackedBatch(which[taken], places, (B, L))
+      yield PackedBatch(indices[taken], places, (B, L))
 
 
 def plan_padded_batches(
@@ -282,11 +282,11 @@ def compute_padded(
     batch_tokens=batch_tokens,
   )
   batches = (
-    (which, apply(pad_rows([rows[i] for i in which], B, L, pad=pad)))
-    for which, B, L in plan
+    (indices, apply(pad_rows([rows[i] for i in indices], B, L, pad=pad)))
+    for indices, B, L in plan
   )
-  for which, results in one_ahead(batches):
-    yield from zip(which.tolist(), results, strict=False)
+  for indices, results in one_ahead(batches):
+    yield from zip(indices.tolist(), results, strict=False)
 
 
 def one_ahead(batches: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:

@@ -74,8 +74,8 @@ def open_export_source(
     )
   if part == "encoder":
     params = {n: x for n, x in params.items() if n in initial_params.SHARED}
-    kept = ("objective", "sentences")
-    task = {name: task[name] for name in kept if name in task}
+    names = ("objective", "sentences")
+    task = {name: task[name] for name in names if name in task}
   for name in TRAINING_ONLY:
     if params.pop(name, None) is not None:
       log(f"left out: {name}, which only training uses")

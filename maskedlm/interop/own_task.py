@@ -65,7 +65,7 @@ def read_own_task(
   try:
     names = ("kind", "options", "about", "length")
     task = {name: entry[name] for name in names}
-    problem = _difference(task, stated, max_positions)
+    problem = _find_problem(task, stated, max_positions)
     if not problem:
       make_task(task["kind"], task["options"])
     heldout = {name: float(x) for name, x in entry.get("heldout", {}).items()}
@@ -77,7 +77,7 @@ def read_own_task(
   return {**stated, **task}, heldout
 
 
-def _difference(
+def _find_problem(
   task: Mapping[str, Any], stated: Mapping[str, Any], max_positions: int
 ) -> str:
   """Returns why the task doesn't fit the model, or ""."""

@@ -79,7 +79,7 @@ def retokenize(checkpoint: str, tokenizer: str, out: pathlib.Path) -> None:
     task = {**old.meta["task"], "encoder": dataclasses.asdict(cfg)}
     if "generator" in task:
       task["generator"] = {**task["generator"], "vocab_size": new.vocab_size}
-    about = {
+    retokenized = {
       "checkpoint": str(buckets.origin(checkpoint)),
       "step": old.meta["step"],
       "tokenizer": tokenizer,
@@ -88,7 +88,10 @@ def retokenize(checkpoint: str, tokenizer: str, out: pathlib.Path) -> None:
       unfinished,
       params,
       task,
-      origin={"retokenized": about, "run": token_model.training_config(old)},
+      origin={
+        "retokenized": retokenized,
+        "run": token_model.training_config(old),
+      },
       corpus="retokenized",
       tokenizer=new.sha256,
       log=console.log,

@@ -110,11 +110,11 @@ def place_senses(
   drawn = np.concatenate([x[None], learned.vectors[chosen]])
   drawn = apply_standardiser(standardiser, drawn)
   projected = projection.pca(similarity.unit_length(drawn))
-  groups = _groups(learned, sentence, target, answer, projected.points)
+  groups = _make_groups(learned, sentence, target, answer, projected.points)
   return groups, projected, len(answer.senses)
 
 
-def _groups(
+def _make_groups(
   learned: Senses,
   sentence: Sentence,
   target: TargetWord,

@@ -144,10 +144,10 @@ def evaluate(
     length=model.length,
     seed=seed,
   )
-  for group in _groups(rows, 8 * batch_size):
+  for group in _batched(rows, 8 * batch_size):
     group.sort(key=lambda row: len(row.ids))  # So that batches need no padding.
-    for batch_rows in _groups(group, batch_size):
-      batch = _pad(batch_rows, batch_size, model)
+    for batch_rows in _batched(group, batch_size):
+      batch = _pad_batch(batch_rows, batch_size, model)
       weights = batch["masked_weights"]
       scores = jax.device_get(model.scores(batch))
       sums += [np.sum(x * weights, dtype=np.float64) for x in scores]
@@ -159,7 +159,7 @@ def evaluate(
       f"with {counted(counts['tokens'], 'token')}: give more text."
     )
   settings = {"mask_rate": mask_rate, "seed": seed, "length": model.length}
-  return {**_result(counts, sums, nsp), **settings}
+  return {**_compute_result(counts, sums, nsp), **settings}
 
 
 def cut_rows(
@@ -200,7 +200,7 @@ def mask_rows(
 
   `corrupt` is from make_corruption, with this length.
   """
-  for number, group in enumerate(_groups(rows, ROWS)):
+  for number, group in enumerate(_batched(rows, ROWS)):
     pad = tokenizer.special.pad
     batch = pad_rows([Row(row) for row in group], ROWS, length, pad=pad)
     batch["example_weights"] = np.ones(ROWS, np.float32)
@@ -215,7 +215,7 @@ def mask_rows(
       )
 
 
-def _result(counts: Counter, sums, nsp) -> dict[str, Any]:
+def _compute_result(counts: Counter, sums, nsp) -> dict[str, Any]:
   """Returns the means, from the sums [2] of losses and of hits."""
   loss, accuracy = (float(x) / counts["masked"] for x in sums)
   values = {
@@ -247,7 +247,7 @@ def encode_chunks(
 ) -> Iterator[list[tuple[np.ndarray, np.ndarray]]]:
   """Yields (ids, tokens of each sentence) of the documents, some at a time."""
   count_lost = lost_text.make_counter(tokenizer)
-  for group in _groups(documents, _DOCUMENTS):
+  for group in _batched(documents, _DOCUMENTS):
     options = {"mode": "split", "language": "en", "report": Counter()}
     texts = [make_text(lines, tokenizer, **options) for lines in group]
     counts["characters"] += sum(len(text.text) for text in texts)
@@ -261,7 +261,9 @@ def encode_chunks(
     yield chunk
 
 
-def _pad(rows: Sequence[Row], batch_size: int, model) -> dict[str, np.ndarray]:
+def _pad_batch(
+  rows: Sequence[Row], batch_size: int, model
+) -> dict[str, np.ndarray]:
   """Returns a batch as long as its longest row, rounded up to a power of 2."""
   longest = power_of_2(max(len(row.ids) for row in rows), least=8)
   length, pad = min(longest, model.length), model.tokenizer.special.pad
@@ -274,10 +276,10 @@ def _pair_sums(
   """Returns the sums of the loss and of right answers over pairs, [2]."""
   compute_logits = next_sentence.make_logits(model.cfg)
   sums = np.zeros(2)
-  for chunk in _groups(pairs, batch_size):
+  for chunk in _batched(pairs, batch_size):
     pair_rows = [next_sentence.pair_row(model, a, b) for a, b, _ in chunk]
     rows = [Row(row.input_ids, types=row.token_type_ids) for row in pair_rows]
-    batch = _pad(rows, batch_size, model)
+    batch = _pad_batch(rows, batch_size, model)
     logits = jax.device_get(compute_logits(model.params, batch))
     logits, labels = logits[: len(chunk)], np.array([x.label for x in chunk])
     top = logits.max(axis=1, keepdims=True)
@@ -290,7 +292,7 @@ def _pair_sums(
   return sums
 
 
-def _groups(items: Iterable, size: int) -> Iterator[list]:
+def _batched(items: Iterable, size: int) -> Iterator[list]:
   items = iter(items)
   while group := list(itertools.islice(items, size)):
     yield group

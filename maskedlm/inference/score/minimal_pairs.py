@@ -64,11 +64,13 @@ def read_pairs(paths: Sequence[str]) -> list[MinimalPair]:
     DataError: see tables.read_records; a sentence is missing or empty.
   """
   return [
-    _pair(record) for path in paths for record in tables.read_records(path)
+    _parse_pair(record)
+    for path in paths
+    for record in tables.read_records(path)
   ]
 
 
-def _pair(record: tables.Record) -> MinimalPair:
+def _parse_pair(record: tables.Record) -> MinimalPair:
   return MinimalPair(
     tables.get_text(record, "sentence_good"),
     tables.get_text(record, "sentence_bad"),

@@ -96,8 +96,8 @@ def score(
 
   def finish(count: int) -> Iterator[TextScore]:
     for _ in range(count):
-      scored = _text_score(model, *waiting.popleft())
-      _count(model, scored, seen, count_lost)
+      scored = _make_score(model, *waiting.popleft())
+      _count_text(model, scored, seen, count_lost)
       yield scored
 
   size = _BATCHES * model.batch_tokens
@@ -162,7 +162,7 @@ def make_log_probabilities(cfg: EncoderConfig) -> Callable:
   return log_probabilities
 
 
-def _text_score(
+def _make_score(
   model: TokenModel, text: str, encoding: Encoding, values: np.ndarray
 ) -> TextScore:
   total = float(values.sum(dtype=np.float64))
@@ -177,7 +177,7 @@ def _text_score(
   )
 
 
-def _count(
+def _count_text(
   model: TokenModel, scored: TextScore, seen: Counter, count_lost: Callable
 ) -> None:
   count, specials = len(scored.ids), 1 if model.cfg.reads == "left" else 2

@@ -60,19 +60,19 @@ def attend(
   batch = rows.pad_rows([row], 1, L, pad=special.pad)
   weights, scores = (
     np.asarray(x)[:, 0, :, : count + 2, : count + 2]
-    for x in _attend(model.cfg)(model.params, batch)
+    for x in _make_attention(model.cfg)(model.params, batch)
   )
   pairs = zip(encoding.ids, encoding.offsets, strict=True)
   labels = (
     tokenizer.tokens(special.cls),
-    *(_label(tokenizer, text, *pair) for pair in pairs),
+    *(_label_token(tokenizer, text, *pair) for pair in pairs),
     tokenizer.tokens(special.sep),
   )
   return Attention(labels, weights, np.where(scores > -1e8, scores, -np.inf))
 
 
 @functools.lru_cache(maxsize=8)  # So that a second call compiles nothing.
-def _attend(cfg):
+def _make_attention(cfg):
   def weights_and_scores(params, batch):
     scores = masked_lm.attention_scores(cfg, params, batch)
     return jax.nn.softmax(scores, axis=-1), scores
@@ -80,7 +80,7 @@ def _attend(cfg):
   return jax.jit(weights_and_scores)
 
 
-def _label(tokenizer, text: str, token_id: int, offsets) -> str:
+def _label_token(tokenizer, text: str, token_id: int, offsets) -> str:
   """Returns the characters of a token; ## marks the continuation of a word."""
   if token_id in tokenizer.special_ids:
     return tokenizer.tokens(int(token_id))

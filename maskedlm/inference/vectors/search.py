@@ -146,7 +146,7 @@ def search(
       f"candidates={candidates} for top_k={top}: expected at least as many, or "
       "0 for all."
     )
-  x = _embed(model, index, queries)
+  x = _embed_queries(model, index, queries)
   if words:
     pairs = zip(cosines(x, index.vectors), map(words, queries), strict=True)
     return [_best_by_both(index, *pair, top) for pair in pairs]
@@ -156,23 +156,25 @@ def search(
     count = candidates or CANDIDATES * top
     results = rescored(x, index.vectors, index.codes, top=top, candidates=count)
   return [
-    [_hit(index, *hit) for hit in zip(*arrays, strict=True)]
+    [_make_hit(index, *hit) for hit in zip(*arrays, strict=True)]
     for arrays in results
   ]
 
 
 def _best_by_both(index: Index, cosines, by_words, top: int) -> list[Scored]:
   scores = fusion.fused([cosines, by_words])
-  hits = [(i, _hit(index, i, cosines[i])) for i in best(scores, top).tolist()]
+  hits = [
+    (i, _make_hit(index, i, cosines[i])) for i in best(scores, top).tolist()
+  ]
   return [Scored(float(scores[i]), *hit) for i, hit in hits]
 
 
 def all_texts(index: Index) -> list[str]:
   """Returns the sentence of each vector."""
-  return [_hit(index, i, 0).text for i in range(len(index.texts))]
+  return [_make_hit(index, i, 0).text for i in range(len(index.texts))]
 
 
-def _embed(model, index: Index, queries: Sequence[str]) -> np.ndarray:
+def _embed_queries(model, index: Index, queries: Sequence[str]) -> np.ndarray:
   """Returns the vectors [q, C] of queries, made as those of the index."""
   about = index.about
   names = vectors.VectorOptions._fields  # Older files have fewer.
@@ -263,7 +265,7 @@ def _keep_best(best, rows, cosines, first: int) -> None:
     best[q], rows[q] = values[order], np.append(rows[q], first + new)[order]
 
 
-def _hit(index: Index, i: int, cosine: float) -> Hit:
+def _make_hit(index: Index, i: int, cosine: float) -> Hit:
   t = index.texts[i]
   begin, end = index.starts[t : t + 2]
   text = index.bytes[begin:end].tobytes().decode("utf-8", "replace")

@@ -46,7 +46,7 @@ def open_writer(
 
 
 @contextlib.contextmanager
-def _jsonl(file: BinaryIO, about: Mapping[str, Any]) -> Iterator[Write]:
+def _jsonl_writer(file: BinaryIO, about: Mapping[str, Any]) -> Iterator[Write]:
   """Writes JSON Lines, an object for each vector."""
   del about
 
@@ -70,7 +70,7 @@ def _jsonl(file: BinaryIO, about: Mapping[str, Any]) -> Iterator[Write]:
 
 
 @contextlib.contextmanager
-def _npz(out: BinaryIO, about: Mapping[str, Any]) -> Iterator[Write]:
+def _npz_writer(out: BinaryIO, about: Mapping[str, Any]) -> Iterator[Write]:
   """Writes an .npz; its arrays grow in temporary files beside it."""
   folder = os.path.dirname(out.name)
   with contextlib.ExitStack() as stack:
@@ -117,18 +117,18 @@ def _npz(out: BinaryIO, about: Mapping[str, Any]) -> Iterator[Write]:
 
     yield write
     # numpy writes memory-mapped arrays without loading them whole.
-    arrays = {name: _map(*column) for name, column in columns.items()}
+    arrays = {name: _map_array(*column) for name, column in columns.items()}
     if any(names):
       arrays["text_names"] = np.array(names)
     stored = np.array(json.dumps({**about, "files": source_files}))
     np.savez(out, **arrays, about=stored)
 
 
-def _map(file: BinaryIO, element: np.dtype) -> np.ndarray:
+def _map_array(file: BinaryIO, element: np.dtype) -> np.ndarray:
   """Returns a memory map, or an empty array, as mmap refuses empty files."""
   file.flush()
   is_empty = not file.tell()
   return np.empty(0, element) if is_empty else np.memmap(file, element, "r")
 
 
-WRITERS = {".npz": _npz, ".jsonl": _jsonl}
+WRITERS = {".npz": _npz_writer, ".jsonl": _jsonl_writer}

@@ -218,7 +218,7 @@ def _read_xml(path: str, seen: Counter) -> Iterator[Sentence]:
   document, begin, text = "", 0, ""
   words: list[str] = []
   targets: list[TargetWord] = []
-  for number, event, name, value in _events(path, seen):
+  for number, event, name, value in _parse_events(path, seen):
     where = f"{path}:{number}"
     if event == "text":
       text += value
@@ -252,7 +252,9 @@ def _read_xml(path: str, seen: Counter) -> Iterator[Sentence]:
     )
 
 
-def _events(path: str, seen: Counter) -> Iterator[tuple[int, str, str, Any]]:
+def _parse_events(
+  path: str, seen: Counter
+) -> Iterator[tuple[int, str, str, Any]]:
   """Yields (line, begin | end | text, element name, attributes or text)."""
   events: list[tuple[int, str, str, Any]] = []
   parser = expat.ParserCreate()

@@ -80,7 +80,7 @@ def parse_marked_text(text: str, *, file: str = "", line: int = 0) -> Sentence:
     if not form or len(known) > 2:
       raise DataError(f"{where}*{part}* is not a marked word; {_HOW}.")
     lemma, pos = (*known, "", "")[:2]
-    targets.append(_target(targets, len(words), lemma, pos))
+    targets.append(_make_target(targets, len(words), lemma, pos))
     words.append(form)
   return Sentence(tuple(words), tuple(targets), "", file, line)
 
@@ -111,11 +111,11 @@ def parse_json(
   known = [value.get(name, "") for name in ("lemma", "pos")]
   if not all(isinstance(x, str) for x in known):
     raise DataError(f"{where}: lemma or pos is not a string.")
-  target = _target([], place, *known)
+  target = _make_target([], place, *known)
   return Sentence(text.words, (target,), "", file, line)
 
 
-def _target(
+def _make_target(
   targets: list[TargetWord], word: int, lemma: str, pos: str
 ) -> TargetWord:
   return TargetWord(f"t{len(targets):03d}", word, lemma, pos, ())

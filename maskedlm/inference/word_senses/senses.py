@@ -254,7 +254,7 @@ def save_senses(path: str | pathlib.Path, senses: Senses) -> None:
   Raises:
     ConfigError, StorageError: the file can't be written.
   """
-  about = {
+  fields = {
     "names": senses.names,
     "examples": senses.examples,
     "candidates": [
@@ -264,7 +264,7 @@ def save_senses(path: str | pathlib.Path, senses: Senses) -> None:
     "forms": senses.forms,
     "about": dict(senses.about),
   }
-  stored = json.dumps(about, ensure_ascii=False).encode()
+  stored = json.dumps(fields, ensure_ascii=False).encode()
   stored = np.frombuffer(stored, np.uint8)
   output_files.save_npz(path, vectors=senses.vectors, senses=stored)
 

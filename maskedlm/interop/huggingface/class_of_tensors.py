@@ -31,7 +31,7 @@ def with_class(
       doesn't name. Several classes may have heads of the same names.
   """
   stated = (config.get("architectures") or [""])[0]
-  ending = _ending(stated, architecture)
+  ending = _class_ending(stated, architecture)
   present = [
     e for e in architecture.heads if _is_present(e, architecture, find)
   ]
@@ -52,7 +52,7 @@ def with_class(
   return {**config, "architectures": [architecture.class_prefix + ending]}
 
 
-def _ending(name: str, architecture: Architecture) -> str:
+def _class_ending(name: str, architecture: Architecture) -> str:
   """Returns the suffix of a class name, also of another architecture's class.
 
   XLM-R's classes occur with RoBERTa's model_type, for example.

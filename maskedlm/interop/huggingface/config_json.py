@@ -132,7 +132,7 @@ def parse_encoder_config(
   if problems:
     raise InteropError(f"{where}/config.json: {'; '.join(problems)}.")
   values["activation"] = ACTIVATIONS[values["activation"]]
-  values["pooler"] = _pooler(config, architecture, where)
+  values["pooler"] = _read_pooler(config, architecture, where)
   if architecture.positions_after_pad:
     values["max_positions"] -= pad_id(config) + 1
   if values.get("embedding_width") == values["width"]:
@@ -146,7 +146,7 @@ def class_ending(config: Mapping[str, Any], architecture: Architecture) -> str:
   return name.removeprefix(architecture.class_prefix)
 
 
-def _pooler(config, architecture: Architecture, where) -> str:
+def _read_pooler(config, architecture: Architecture, where) -> str:
   """Returns the pooler of the class, or of that for sequence classification."""
   ending = class_ending(config, architecture)
   if (architecture.model_type, ending) != ("electra", "ForMultipleChoice"):

@@ -163,7 +163,7 @@ def choose_architecture(opened: ExportSource, name: str = "") -> Architecture:
   """
   if name:
     check_name("--architecture", name, ARCHITECTURES, InteropError)
-  chosen = ARCHITECTURES[name or _fitting(opened)]
+  chosen = ARCHITECTURES[name or _fitting_architecture(opened)]
   misfits = config_json.unsupported_options(opened.cfg, chosen)
   if misfits:
     raise InteropError(
@@ -173,7 +173,7 @@ def choose_architecture(opened: ExportSource, name: str = "") -> Architecture:
   return chosen
 
 
-def _fitting(opened: ExportSource) -> str:
+def _fitting_architecture(opened: ExportSource) -> str:
   cfg = opened.cfg
   if cfg.norm_kind == "rms":
     return "llama" if cfg.causal else "eurobert"

@@ -46,7 +46,7 @@ def pin(path: str, workdir: str | os.PathLike = "") -> str:
     return path
   name = hub_names.parse(path)
   if not name.commit and workdir:
-    path = _begun(path, workdir) or path
+    path = _find_pinned(path, workdir) or path
     name = hub_names.parse(path)
   if name.commit and hub_names.place(name).is_dir():
     return path
@@ -86,7 +86,7 @@ def import_apart(name: HubName, place: pathlib.Path) -> None:
     console.warn(line)
 
 
-def _begun(path: str, workdir: str | os.PathLike) -> str:
+def _find_pinned(path: str, workdir: str | os.PathLike) -> str:
   """Returns `path` with the commit that the runs in a workdir use, or ""."""
   place = buckets.origin(workdir)
   with storage_errors.bucket_errors(workdir):

@@ -152,7 +152,7 @@ def read_params(
       left.append(name)
     elif name in architecture.tied and has_mlm:
       original = find(architecture.tied[name])
-      if original and not _same(tensors, name, original):
+      if original and not _are_equal(tensors, name, original):
         misfits[name] = [f"{name} differs from {original}: maskedlm ties them"]
     elif _is_encoder(name, architecture):
       strange.append(f"{name} is not in the encoder of config.json")
@@ -203,7 +203,7 @@ def _misfits(weight: Weight, tensors: Tensors, find: Find) -> Iterator[str]:
       )
 
 
-def _same(tensors: Tensors, a: str, b: str) -> bool:
+def _are_equal(tensors: Tensors, a: str, b: str) -> bool:
   return tensors.shapes[a] == tensors.shapes[b] and np.array_equal(
     tensors.read(a), tensors.read(b)
   )

@@ -84,7 +84,7 @@ def format_model_card(
       f'model = SentenceTransformer("{path}")',
       *(_ENCODE_WITH if prompts else _ENCODE),
     )
-  training = list(_training(opened))
+  training = list(_training_facts(opened))
   named = [x for _, x in training if hub_names.is_name(str(x))]
   count = sum(x.size for x in jax.tree.leaves(opened.params))
   sizes = [(name, getattr(opened.cfg, name)) for name in SIZES]
@@ -141,7 +141,7 @@ def _limits(opened: ExportSource) -> Iterator[str]:
   )
 
 
-def _training(opened: ExportSource) -> Iterator[tuple[str, Any]]:
+def _training_facts(opened: ExportSource) -> Iterator[tuple[str, Any]]:
   meta = opened.meta
   config = meta.get("identity", {}).get("config", {})
   if "imported" in config:

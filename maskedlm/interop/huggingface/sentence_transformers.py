@@ -36,7 +36,7 @@ def encoder_folder(folder: pathlib.Path) -> pathlib.Path:
   Raises:
     InteropError: modules.json is malformed.
   """
-  modules = _modules(folder)
+  modules = _read_modules(folder)
   within = modules[0]["path"] if modules else ""
   return folder if (folder / "config.json").is_file() else folder / within
 
@@ -51,8 +51,8 @@ def read_pooling(
   Raises:
     InteropError: the pooling is not supported, or a file is malformed.
   """
-  modules = _modules(folder)
-  types = [_type(module["type"]) for module in modules]
+  modules = _read_modules(folder)
+  types = [_short_type(module["type"]) for module in modules]
   if "Pooling" not in types:  # Cross-encoders, SPLADE and others.
     if unknown := [t for t in types if t != TYPES[0]]:
       log(f"{folder / FILE}: left out: {', '.join(unknown)}")
@@ -74,7 +74,7 @@ def read_pooling(
       f"{folder / FILE}: Normalize of {inputs[0]}; only sentence_embedding "
       f"is supported. Import {_ENCODER}."
     )
-  prompts, default = _prompts(folder)
+  prompts, default = _read_prompts(folder)
   if prompts and pooling.get("include_prompt") is False:
     raise InteropError(
       f"{paths[0]}: include_prompt=False; maskedlm pools the tokens of a "
@@ -92,12 +92,12 @@ def read_pooling(
       "to your texts"
     )
   return SentencePooling(
-    pool=_pool(pooling, paths[0]),
+    pool=_read_pool(pooling, paths[0]),
     normalize=bool(norms),
     length=stated_length(encoder_folder(folder)),
     prompts=prompts,
     default_prompt=default,
-    truncate_dim=_truncate_dim(folder),
+    truncate_dim=_read_truncate_dim(folder),
   )
 
 
@@ -155,7 +155,7 @@ def write_modules(
     output_files.write_json(out / PROMPTS, stated)
 
 
-def _modules(folder: pathlib.Path) -> list[dict[str, str]]:
+def _read_modules(folder: pathlib.Path) -> list[dict[str, str]]:
   """Returns the entries of modules.json; [] if there is no such file."""
   path = folder / FILE
   if not path.is_file():
@@ -176,13 +176,13 @@ def _modules(folder: pathlib.Path) -> list[dict[str, str]]:
   return entries
 
 
-def _type(name: str) -> str:
+def _short_type(name: str) -> str:
   """Returns the last part of a name in sentence_transformers, or the name."""
   package, _, last = name.rpartition(".")
   return last if package.startswith("sentence_transformers") else name
 
 
-def _pool(config: Mapping[str, Any], where: pathlib.Path) -> str:
+def _read_pool(config: Mapping[str, Any], where: pathlib.Path) -> str:
   modes = config.get("pooling_mode")
   if modes is None:
     olds = {old: name for name, old in POOLS.items()}
@@ -200,7 +200,7 @@ def _pool(config: Mapping[str, Any], where: pathlib.Path) -> str:
   return modes[0]
 
 
-def _prompts(folder: pathlib.Path) -> tuple[dict[str, str], str]:
+def _read_prompts(folder: pathlib.Path) -> tuple[dict[str, str], str]:
   """Returns ({name: prompt}, the name of the prompt of every text or "")."""
   config = json_files.read_object(folder / PROMPTS)
   prompts = config.get("prompts")
@@ -219,7 +219,7 @@ def check_dim(sentences: SentencePooling, width: int, folder) -> None:
     )
 
 
-def _truncate_dim(folder: pathlib.Path) -> int:
+def _read_truncate_dim(folder: pathlib.Path) -> int:
   dim = json_files.read_object(folder / PROMPTS).get("truncate_dim")
   if dim is not None and (type(dim) is not int or dim < 1):
     raise InteropError(

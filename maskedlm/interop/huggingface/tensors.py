@@ -51,7 +51,7 @@ def open_tensors(folder: pathlib.Path) -> Iterator[Tensors]:
   """
   with contextlib.ExitStack() as stack:
     owners, shapes, dtypes = {}, {}, {}
-    for path in _files(folder):
+    for path in _list_files(folder):
       file = stack.enter_context(_open(path))
       for name in file.keys():  # noqa: SIM118 - not a dict.
         tensor = file.get_slice(name)
@@ -79,11 +79,11 @@ def write_tensors(
   path.chmod(0o644)  # The library makes it readable to the owner only.
 
 
-def _files(folder: pathlib.Path) -> list[pathlib.Path]:
+def _list_files(folder: pathlib.Path) -> list[pathlib.Path]:
   if (folder / FILE).is_file():
     return [folder / FILE]
   if (folder / INDEX).is_file():
-    return _shards(folder)
+    return _list_shards(folder)
   unread = [
     p.name
     for pattern in UNREAD_WEIGHTS
@@ -122,7 +122,7 @@ def convert_command(folder: pathlib.Path, pattern: str) -> str:
   )
 
 
-def _shards(folder: pathlib.Path) -> list[pathlib.Path]:
+def _list_shards(folder: pathlib.Path) -> list[pathlib.Path]:
   try:
     index = parse_json((folder / INDEX).read_text("utf-8"))
     names = sorted(set(index["weight_map"].values()))

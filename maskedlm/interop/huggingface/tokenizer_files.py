@@ -74,7 +74,7 @@ def import_tokenizer(
       log(f"{folder}: no row in the model, so left out: {first_names(lacking)}")
     definition["added_tokens"] = [
       *(token for token in added if token["id"] < vocab_size),
-      *map(_unused, range(loaded.vocab_size, vocab_size)),
+      *map(_make_unused_token, range(loaded.vocab_size, vocab_size)),
     ]
     output_files.write_text(out / FILE, json.dumps(definition))
     _log_special(folder, definition, loaded, log)
@@ -88,7 +88,9 @@ def import_tokenizer(
   elif unused := range(loaded.vocab_size, vocab_size):
     content = (out / SENTENCEPIECE).read_bytes()
     for index in unused:
-      content += encode_piece(_unused(index)["content"], kind=CONTROL)
+      content += encode_piece(
+        _make_unused_token(index)["content"], kind=CONTROL
+      )
     output_files.write_bytes(out / SENTENCEPIECE, content)
     loaded = tokenizer.load_tokenizer(out)
   if loaded.vocab_size > vocab_size:
@@ -134,7 +136,7 @@ def with_pairs(
   definition = json_files.read_object(folder / FILE)
   if not definition.get("post_processor"):
     return cfg
-  form = _pair_form(_library(definition), special)
+  form = _pair_form(_make_library(definition), special)
   if form is None:
     log(
       f"{folder / FILE} doesn't turn texts into [CLS] A [SEP] and pairs into "
@@ -174,11 +176,11 @@ def export_tokenizer(
     definition = unigram_json.to_tokenizer_json(
       path.read_bytes(), mask=names["mask"], where=path
     )
-  library = _library(definition)
+  library = _make_library(definition)
   takes_types = cfg.num_types > 1
   form = PairTemplate(cfg.pair_separators, int(takes_types))
   if _pair_form(library, loaded.special) != form:
-    library.post_processor = _template(names, loaded.special, form)
+    library.post_processor = _make_template(names, loaded.special, form)
   # Its own `save` raises a bare Exception.
   output_files.write_text(out / FILE, library.to_str(pretty=True))
   special = {f"{name}_token": token for name, token in names.items()}
@@ -197,7 +199,7 @@ def export_tokenizer(
     output_files.write_json(out / name, content)
 
 
-def _unused(index: int) -> dict:
+def _make_unused_token(index: int) -> dict:
   return {
     "id": index,
     "content": f"[unused row {index}]",
@@ -209,7 +211,7 @@ def _unused(index: int) -> dict:
   }
 
 
-def _library(definition: dict) -> tokenizers.Tokenizer:
+def _make_library(definition: dict) -> tokenizers.Tokenizer:
   """Returns the tokenizer, without sentence-transformers' padding."""
   definition = without_training(definition)
   return tokenizers.Tokenizer.from_str(json.dumps(definition))
@@ -236,7 +238,7 @@ def _pair_form(library, special) -> PairTemplate | None:
   return PairTemplate(separators, last_type)
 
 
-def _template(names, special, form: PairTemplate):
+def _make_template(names, special, form: PairTemplate):
   cls, sep = names["cls"], names["sep"]
   second = form.second_type
   first = [f"{cls}:0", "$A:0", *[f"{sep}:0"] * form.separators]

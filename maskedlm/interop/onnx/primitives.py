@@ -28,7 +28,7 @@ def _dtype(equation) -> np.dtype:
   return equation.outvars[0].aval.dtype
 
 
-def _whole(graph: Graph, equation, x, i: int = 0):
+def _spread(graph: Graph, equation, x, i: int = 0):
   """Returns the i-th operand in its whole shape."""
   return graph.spread(x, equation.invars[i].aval.shape)
 
@@ -57,7 +57,7 @@ def _add(graph: Graph, equation, x, y) -> Value:
   return functions.add(graph, x, y, _common_shape((x, y)), _dtype(equation))
 
 
-def _one_after_another(*ops: str):
+def _chain(*ops: str):
   """Returns the translation that applies operators of one operand."""
 
   def translation(graph: Graph, equation, x):
@@ -68,7 +68,7 @@ def _one_after_another(*ops: str):
   return translation
 
 
-def _same(graph: Graph, equation, x):
+def _identity(graph: Graph, equation, x):
   return x
 
 
@@ -96,10 +96,10 @@ def _broadcast_in_dim(graph: Graph, equation, x):
   """Adds dimensions of 1: see graph.py."""
   shape, kept_axes = _shape(equation), equation.params["broadcast_dimensions"]
   added = [axis for axis in range(len(shape)) if axis not in kept_axes]
-  return _with_ones(graph, x, added)
+  return _unsqueeze(graph, x, added)
 
 
-def _with_ones(graph: Graph, x, added):
+def _unsqueeze(graph: Graph, x, added):
   """Returns x with dimensions of 1 at the axes `added`."""
   if isinstance(x, np.ndarray):
     return np.expand_dims(x, tuple(added))
@@ -111,7 +111,7 @@ def _with_ones(graph: Graph, x, added):
   return graph.output("Unsqueeze", [x, _ints(*added)], shape, x.dtype)
 
 
-def _as_shape(graph: Graph, x, shape):
+def _reshape(graph: Graph, x, shape):
   shape = tuple(shape)
   if x.shape == shape:
     return x
@@ -122,7 +122,7 @@ def _as_shape(graph: Graph, x, shape):
   return graph.output("Reshape", [x, sizes], shape, x.dtype)
 
 
-def _without(graph: Graph, x, axes):
+def _squeeze(graph: Graph, x, axes):
   """Returns x without the axes, whose dimensions are 1."""
   if not axes:
     return x
@@ -130,7 +130,7 @@ def _without(graph: Graph, x, axes):
   return graph.output("Squeeze", [x, _ints(*axes)], shape, x.dtype)
 
 
-def _permuted(graph: Graph, x, order):
+def _transpose(graph: Graph, x, order):
   order = list(order)
   if order == sorted(order):
     return x
@@ -139,7 +139,7 @@ def _permuted(graph: Graph, x, order):
 
 
 def _concatenate(graph: Graph, equation, *operands):
-  parts = [_whole(graph, equation, x, i) for i, x in enumerate(operands)]
+  parts = [_spread(graph, equation, x, i) for i, x in enumerate(operands)]
   shape, dtype = _shape(equation), _dtype(equation)
   axis = equation.params["dimension"]
   return graph.output("Concat", parts, shape, dtype, axis=axis)
@@ -149,13 +149,13 @@ def _pad(graph: Graph, equation, x, value):
   low, high, between = zip(*equation.params["padding_config"], strict=True)
   if any(between):
     raise unsupported("padding between numbers")
-  inputs = [_whole(graph, equation, x), _ints(*low, *high), value]
+  inputs = [_spread(graph, equation, x), _ints(*low, *high), value]
   return graph.output("Pad", inputs, _shape(equation), x.dtype)
 
 
 def _split(graph: Graph, equation, x):
   sizes, axis = equation.params["sizes"], equation.params["axis"]
-  inputs = [_whole(graph, equation, x), _ints(*sizes)]
+  inputs = [_spread(graph, equation, x), _ints(*sizes)]
   names = graph.outputs("Split", inputs, len(sizes), axis=axis)
   return [
     Value(name, part.aval.shape, x.dtype)
@@ -164,13 +164,13 @@ def _split(graph: Graph, equation, x):
 
 
 def _slice(graph: Graph, equation, x):
-  params, x = equation.params, _whole(graph, equation, x)
+  params, x = equation.params, _spread(graph, equation, x)
   starts, ends = params["start_indices"], params["limit_indices"]
   strides = params["strides"] or (1,) * len(starts)
-  return _sliced(graph, x, starts, ends, strides, _shape(equation))
+  return _take_slice(graph, x, starts, ends, strides, _shape(equation))
 
 
-def _sliced(graph: Graph, x, starts, ends, strides, shape):
+def _take_slice(graph: Graph, x, starts, ends, strides, shape):
   axes = [
     axis
     for axis, dim in enumerate(x.shape)
@@ -186,7 +186,7 @@ def _sliced(graph: Graph, x, starts, ends, strides, shape):
 
 
 def _reverse(graph: Graph, equation, x):
-  axes, x = equation.params["dimensions"], _whole(graph, equation, x)
+  axes, x = equation.params["dimensions"], _spread(graph, equation, x)
   back = _ints(*[-1] * len(axes))  # The start, and the step.
   inputs = [x, back, back * _END, _ints(*axes), back]
   return graph.output("Slice", inputs, x.shape, x.dtype)
@@ -200,18 +200,18 @@ def _iota(graph: Graph, equation):
     "Range", [zero, limit, one], shape[axis : axis + 1], np.int64
   )
   others = [i for i in range(len(shape)) if i != axis]
-  return _with_ones(graph, _cast(graph, equation, x), others)
+  return _unsqueeze(graph, _cast(graph, equation, x), others)
 
 
 def _size(graph: Graph, dim):
   """Returns the operand of a dimension, a scalar of int64."""
   sizes = Value(graph.name(graph.sizes((dim,))), (1,), np.dtype(np.int64))
-  return _without(graph, sizes, (0,))
+  return _squeeze(graph, sizes, (0,))
 
 
 def _gather(graph: Graph, equation, x, indices):
   """Translates slices, rows of a table, and jnp.take_along_axis."""
-  params, x = equation.params, _whole(graph, equation, x)
+  params, x = equation.params, _spread(graph, equation, x)
   numbers, sizes = params["dimension_numbers"], params["slice_sizes"]
   axes, dropped = numbers.start_index_map, numbers.collapsed_slice_dims
   batch, shape = numbers.operand_batching_dims, _shape(equation)
@@ -219,15 +219,15 @@ def _gather(graph: Graph, equation, x, indices):
     starts = dict(zip(axes, map(int, indices), strict=True))
     starts = [starts.get(axis, 0) for axis in range(len(sizes))]
     ends = [a + n if a else n for a, n in zip(starts, sizes, strict=True)]
-    part = _sliced(graph, x, starts, ends, [1] * len(sizes), sizes)
-    return _without(graph, part, dropped)
-  indices = _whole(graph, equation, indices, 1)
+    part = _take_slice(graph, x, starts, ends, [1] * len(sizes), sizes)
+    return _squeeze(graph, part, dropped)
+  indices = _spread(graph, equation, indices, 1)
   last = len(indices.shape) - 1
   is_lookup = axes == dropped == (len(batch),)
   if not is_lookup or numbers.offset_dims != tuple(range(last, len(shape))):
     raise unsupported("an array that is indexed in this way")
   if not batch:
-    rows = _without(graph, indices, (last,))
+    rows = _squeeze(graph, indices, (last,))
     return graph.output("Gather", [x, rows], shape, x.dtype, axis=0)
   rows = graph.cast(indices, np.int64)
   return graph.output("GatherND", [x, rows], shape, x.dtype, batch_dims=1)
@@ -237,13 +237,13 @@ def _gather(graph: Graph, equation, x, indices):
 
 
 def _reduce(op: str, graph: Graph, equation, x):
-  inputs = [_whole(graph, equation, x), _ints(*equation.params["axes"])]
+  inputs = [_spread(graph, equation, x), _ints(*equation.params["axes"])]
   return graph.output(op, inputs, _shape(equation), x.dtype, keepdims=0)
 
 
 def _dot(graph: Graph, equation, x, y):
   contracted, batch = equation.params["dimension_numbers"]
-  x, y = _whole(graph, equation, x), _whole(graph, equation, y, 1)
+  x, y = _spread(graph, equation, x), _spread(graph, equation, y, 1)
   if isinstance(y, np.ndarray) and not any(batch):
     return _times_weights(graph, equation, x, y, contracted)
   free_x, free_y = (
@@ -253,15 +253,15 @@ def _dot(graph: Graph, equation, x, y):
   if not free_x or not len(free_y) == len(contracted[0]) == 1:
     raise unsupported("a product of more than one dimension")
   *first, last = free_x  # MatMul repeats y for the first.
-  x = _permuted(graph, x, (*first, *batch[0], last, *contracted[0]))
-  y = _permuted(graph, y, (*batch[1], *contracted[1], *free_y))
+  x = _transpose(graph, x, (*first, *batch[0], last, *contracted[0]))
+  y = _transpose(graph, y, (*batch[1], *contracted[1], *free_y))
   n, m = len(first), len(first) + len(batch[0])
   order = (*range(n, m), *range(n), m, m + 1)  # Of the result, batch first.
   shape = [0] * len(order)
   for axis, dim in zip(order, _shape(equation), strict=True):
     shape[axis] = dim
   product = graph.output("MatMul", [x, y], shape, _dtype(equation))
-  return _permuted(graph, product, order)
+  return _transpose(graph, product, order)
 
 
 def _times_weights(graph: Graph, equation, x, y: np.ndarray, contracted):
@@ -274,10 +274,10 @@ def _times_weights(graph: Graph, equation, x, y: np.ndarray, contracted):
   inputs = math.prod(y.shape[axis] for axis in of_y)
   free = [axis for axis in range(len(x.shape)) if axis not in of_x]
   rows = [x.shape[axis] for axis in free]
-  x = _as_shape(graph, _permuted(graph, x, (*free, *of_x)), (*rows, inputs))
+  x = _reshape(graph, _transpose(graph, x, (*free, *of_x)), (*rows, inputs))
   matrix = np.moveaxis(y, of_y, range(len(of_y))).reshape(inputs, -1)
   product = graph.output("MatMul", [x, matrix], (*rows, matrix.shape[1]), dtype)
-  return _as_shape(graph, product, shape)
+  return _reshape(graph, product, shape)
 
 
 _PAIRS = {
@@ -310,8 +310,8 @@ _SINGLES = {
 _SAME = ("copy", "name", "optimization_barrier", "stop_gradient")
 PRIMITIVES = {
   **{a: functools.partial(_elementwise, op) for a, op in _PAIRS.items()},
-  **{a: _one_after_another(*ops) for a, ops in _SINGLES.items()},
-  **dict.fromkeys(_SAME, _same),
+  **{a: _chain(*ops) for a, ops in _SINGLES.items()},
+  **dict.fromkeys(_SAME, _identity),
   "add": _add,
   "broadcast_in_dim": _broadcast_in_dim,
   "concatenate": _concatenate,
@@ -324,12 +324,12 @@ PRIMITIVES = {
   "pad": _pad,
   "reduce_max": functools.partial(_reduce, "ReduceMax"),
   "reduce_sum": functools.partial(_reduce, "ReduceSum"),
-  "reshape": lambda g, e, x: _as_shape(g, _whole(g, e, x), _shape(e)),
+  "reshape": lambda g, e, x: _reshape(g, _spread(g, e, x), _shape(e)),
   "rev": _reverse,
   "select_n": _select,
   "slice": _slice,
   "split": _split,
   "square": _power,
-  "squeeze": lambda g, e, x: _without(g, x, e.params["dimensions"]),
-  "transpose": lambda g, e, x: _permuted(g, x, e.params["permutation"]),
+  "squeeze": lambda g, e, x: _squeeze(g, x, e.params["dimensions"]),
+  "transpose": lambda g, e, x: _transpose(g, x, e.params["permutation"]),
 }
