@@ -1,4 +1,4 @@
-"""The function that an exported program computes, from ids to outputs."""
+"""Makes the function that an exported program computes, from ids to outputs."""
 
 from collections.abc import Callable
 

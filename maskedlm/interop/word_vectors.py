@@ -28,7 +28,7 @@ MAX_POSITIONS = 512  # Tokens in a row; longer texts are read in windows.
 
 
 class Imported(NamedTuple):
-  """What was imported."""
+  """Facts about imported word vectors."""
 
   words: int
   width: int  # D.
@@ -41,7 +41,7 @@ def import_word_vectors(
   """Reads a file of word vectors and writes the workdir `out`.
 
   Arguments are those of files.read_word_vectors. Lines are logged for words
-  that are repeated, or that no text gives.
+  that are repeated, or that the tokenizer never makes of a text.
 
   Raises:
     ConfigError, DataError: the file can't be read.

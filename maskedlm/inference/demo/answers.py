@@ -45,7 +45,7 @@ class Models(NamedTuple):
 def open_models(
   checkpoint: str, finetuned: Sequence[str], standardise: str
 ) -> Models:
-  """Opens the page's models; a fine-tuned `checkpoint` labels, too.
+  """Opens the page's models; a fine-tuned `checkpoint` is one that labels, too.
 
   Raises:
     CheckpointError, ConfigError: one of them can't be used.
@@ -63,7 +63,7 @@ def open_models(
 
 
 def describe_models(models: Models) -> dict[str, Any]:
-  """Returns the facts about the models that the page shows at first."""
+  """Returns the facts about the models that the page shows when it opens."""
   model = models.encoder
   mask = model.tokenizer.tokens(model.tokenizer.special.mask)
   return {

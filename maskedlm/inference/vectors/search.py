@@ -26,8 +26,8 @@ from maskedlm.inference.vectors import (
 )
 from maskedlm.runtime import output_files
 
-BLOCK = 1 << 14  # Vectors that are compared at a time,
-QUERIES = 1 << 10  # with so many queries.
+BLOCK = 1 << 14  # Vectors that are compared at a time.
+QUERIES = 1 << 10  # Queries that they are compared with.
 CANDIDATES = 10  # Codes whose vectors are compared, for each sentence found.
 
 
@@ -55,7 +55,7 @@ class Hit(NamedTuple):
 
 
 class Scored(NamedTuple):
-  """A sentence with a score that decides instead of its cosine."""
+  """A sentence that is ranked by a score instead of its cosine."""
 
   score: float
   cosine: float

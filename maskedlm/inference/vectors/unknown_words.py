@@ -17,7 +17,7 @@ from maskedlm.runtime import console
 
 
 def count_words(texts: Iterable[Text], counts: Counter) -> Iterator[Text]:
-  """Yields the texts; adds the words of each to `counts`, as they are."""
+  """Yields the texts; adds the words of each to `counts`, as written."""
   for text in texts:
     spans = () if text.words is not None else split_words(text.text)
     counts.update(text.words or (text.text[a:b] for a, b in spans))

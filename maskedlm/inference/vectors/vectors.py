@@ -297,11 +297,11 @@ def embed_list(
 def log_windows(
   model: TextEncoder, options: VectorOptions, long: Sequence[int], option: str
 ) -> None:
-  """Logs a line if texts were longer than a row, as their vectors then differ.
+  """Logs a line if sentences were longer than a row, and so combine windows.
 
-  sentence-transformers, for example, cuts them. Vectors of tokens and words are
-  in the middle of a window and need no such line. `embed` got the options and
-  has filled `long`; the option sets the length, such as "--length={}".
+  sentence-transformers cuts such texts. Tokens and words, which are read in the
+  middle of a window, need no such line. `embed` got the options and has filled
+  `long`; the option sets the length, such as "--length={}".
   """
   if long and options.unit == "sentence":
     note = rows.long_note(

@@ -215,7 +215,7 @@ def find_candidates(senses: Senses, target: TargetWord, form: str) -> list[int]:
 
 
 def target_known_words(senses: Senses, sentence: Sentence) -> Sentence:
-  """Returns an unmarked sentence with the words as targets that have a sense.
+  """Returns the sentence; if no word is marked, all that have a sense are.
 
   As lemma and part of speech are unknown, candidates are those of the form.
   """

@@ -58,7 +58,7 @@ def import_model(
     folder: contains config.json, safetensors and tokenizer files.
     out: receives checkpoints/0, tokenizer/ and config.json.
     part: "" for everything; "encoder" for the encoder and its pooler, without
-      the pooling of sentence-transformers.
+      heads and the pooling of sentence-transformers.
     name: what the model is called from then on; default: the folder's name.
     log: called with a line for everything that is left out or differs.
 
@@ -88,9 +88,9 @@ def import_model(
     pad = config_json.pad_id(config)
     if architecture.positions_after_pad and pad != tokenizer.special.pad:
       raise InteropError(
-        f"{folder}/config.json: pad_token_id={pad}, but the tokenizer's is "
-        f"{tokenizer.special.pad}, and positions are counted from it: correct "
-        "it."
+        f"{folder}/config.json: positions are counted from pad_token_id={pad}, "
+        f"but the tokenizer's [PAD] is {tokenizer.special.pad}: set "
+        f"pad_token_id={tokenizer.special.pad}."
       )
     cfg = tokenizer_files.with_pairs(
       model.cfg, folder, tokenizer.special, log=log

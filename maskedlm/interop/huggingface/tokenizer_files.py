@@ -50,12 +50,12 @@ def import_tokenizer(
 
   Args:
     vocab_size: the model's rows.
-    lowercase: whether text is lowercased before.
+    lowercase: whether text is lowercased before it is tokenized.
     log: called with a line if files disagree, or differ from transformers.
 
   Raises:
-    InteropError: the tokenizer has more tokens than the model, or is one of
-      sentencepiece with `lowercase`.
+    InteropError: the tokenizer has more tokens than the model, or is a
+      sentencepiece model that can't be lowercased.
     CorpusError: as for tokenizer.load_tokenizer.
   """
   loaded = tokenizer.load_tokenizer(folder)
@@ -104,7 +104,7 @@ def import_tokenizer(
 def _log_special(
   folder: pathlib.Path, definition: dict, loaded: Tokenizer, log
 ) -> None:
-  """Logs special tokens, or added [unusedN], that only transformers reads."""
+  """Logs special tokens, and added [unusedN], that are only transformers'."""
   known = {loaded.tokens(index) for index in loaded.special}
   unsupported = [
     token["content"]

@@ -69,6 +69,7 @@ def plan_weights(
     shapes: path -> shape of each array to read or write.
     heads: names of the modules outside the encoder.
     bare: True for a model without heads, whose names have no prefix.
+    pad: the id of [PAD], which RoBERTa's positions follow.
 
   Raises:
     InteropError: arrays have no name in transformers; the message lists all.

@@ -267,7 +267,7 @@ def _random_rows(program: Program, cfg: EncoderConfig) -> dict[str, np.ndarray]:
 def _write_config(
   folder: pathlib.Path, opened: ExportSource, log: Callable[[str], None]
 ) -> str:
-  """Writes config.json if transformers has such a model; returns its name."""
+  """Writes config.json if transformers has such a class; returns its name."""
   try:
     converted = huggingface.convert(opened, "", lambda line: None)
   except InteropError as error:
