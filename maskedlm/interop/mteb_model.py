@@ -82,7 +82,7 @@ class MtebModel:
     from mteb.models.model_meta import ModelMeta, ScoringFunction
 
     model, pooling = self.encoder, self.encoder.sentences
-    known = {
+    facts = {
       "name": f"maskedlm/{self.name}",
       # Results are cached by it, and depend on the pooling and the prompts.
       "revision": hashlib.sha256(
@@ -95,4 +95,4 @@ class MtebModel:
       "similarity_fn_name": ScoringFunction.COSINE,
       "use_instructions": bool(pooling.prompts),
     }
-    return ModelMeta.create_empty(known)
+    return ModelMeta.create_empty(facts)

@@ -115,8 +115,9 @@ def _log_unreachable(old: Tokenizer, new: Tokenizer) -> None:
   ids = unreachable.unreachable_tokens(new)
   if not ids:
     return
-  known = set(map(old.tokens, range(old.vocab_size)))
-  names = sorted(map(new.tokens, ids), key=known.__contains__)  # Added first.
+  old_tokens = set(map(old.tokens, range(old.vocab_size)))
+  # Tokens that the old vocabulary lacks come first.
+  names = sorted(map(new.tokens, ids), key=old_tokens.__contains__)
   console.log(
     f"{len(ids):,} tokens can't come out of any text, as the tokenizer splits "
     f"or changes them: {first_names(names)}"
@@ -149,10 +150,10 @@ def transfer_rows(
     tokens = np.flatnonzero(counts == count)
     new[tokens] = table[np.array([origins[i] for i in tokens])].mean(axis=1)
   drawn = np.flatnonzero(counts == 0)
-  known = table[list(ordinary)]
+  old_rows = table[list(ordinary)]
   rng = np.random.default_rng(0)
   new[drawn] = rng.normal(
-    known.mean(axis=0), known.std(axis=0), (len(drawn), *table.shape[1:])
+    old_rows.mean(axis=0), old_rows.std(axis=0), (len(drawn), *table.shape[1:])
   )
   return new
 

@@ -94,16 +94,17 @@ def _right_rows(
   long text, a token has at least half a row to its right.
   """
   capacity = length - 2
-  end = left = len(ids)  # Tokens that the row reads, that are not predicted.
-  while left:
+  # The end of the tokens that a row reads; the tokens not predicted yet.
+  end = remaining = len(ids)
+  while remaining:
     begin = max(end - capacity, 0)
     row = Row(
       text_row(tokenizer, ids[begin:end]),
-      np.arange(2, left - begin + 2, dtype=np.int32),
-      ids[begin:left],
+      np.arange(2, remaining - begin + 2, dtype=np.int32),
+      ids[begin:remaining],
     )
-    yield row, slice(begin, left)
-    end, left = begin + capacity // 2, begin
+    yield row, slice(begin, remaining)
+    end, remaining = begin + capacity // 2, begin
 
 
 def _apart_rows(

@@ -52,5 +52,5 @@ def rogue_dimensions(x: np.ndarray, count: int) -> list[tuple[int, float]]:
   """
   parts = contributions(x)
   total = np.sum(parts)
-  most = np.argsort(-parts, kind="stable")[:count]
-  return [(int(i), float(parts[i] / total)) for i in most]
+  largest = np.argsort(-parts, kind="stable")[:count]
+  return [(int(i), float(parts[i] / total)) for i in largest]

@@ -117,11 +117,11 @@ def sample_instances(
     heap = heaps.setdefault(instance.label, [])
     add = heapq.heappush if len(heap) < limit else heapq.heappushpop
     add(heap, (key, i, instance))
-  drawn, left = [], limit
+  drawn, remaining = [], limit
   by_size = sorted(heaps.values(), key=len)
   for place, heap in enumerate(by_size):
-    share = heapq.nlargest(left // (len(by_size) - place), heap)
-    left -= len(share)
+    share = heapq.nlargest(remaining // (len(by_size) - place), heap)
+    remaining -= len(share)
     drawn += share
   drawn.sort(key=lambda item: item[1])
   return [instance for _, _, instance in drawn], counts

@@ -222,10 +222,10 @@ def unsupported_options(
 ) -> list[str]:
   """Returns the encoder's options that an architecture doesn't support."""
   fixed = FIXED[architecture.model_type]
-  wanted = {n: v for n, v in fixed.items() if n not in BESIDE_ENCODER}
+  required = {n: v for n, v in fixed.items() if n not in BESIDE_ENCODER}
   unsupported = [
     f"model.{name}={getattr(cfg, name)!r} (only {value!r})"
-    for name, value in wanted.items()
+    for name, value in required.items()
     if getattr(cfg, name) != value
   ]
   has_width = "embedding_width" in FIELDS[architecture.model_type]
@@ -241,12 +241,12 @@ def unsupported_options(
 
 def check_mlm_head(cfg: EncoderConfig, architecture: Architecture) -> None:
   """Raises InteropError if transformers' MLM head has other options."""
-  wanted = {
+  expected = {
     "activation": architecture.mlm_activation or cfg.activation,
     "tied": FIXED[architecture.model_type].get("tied", cfg.tied),
     "shifted": False,
   }
-  for name, value in wanted.items():
+  for name, value in expected.items():
     if getattr(cfg, name) != value:
       raise InteropError(
         f"the MLM head of {architecture.model_type} always has "

@@ -115,10 +115,10 @@ def _read_deberta(config, values, problems) -> dict[str, Any]:
   }
   size = values["width"] // values["num_heads"]
   of_sizes = {"embedding_size": values["width"], "attention_head_size": size}
-  wanted = DISENTANGLED | {n: x for n, x in of_sizes.items() if n in config}
+  supported = DISENTANGLED | {n: x for n, x in of_sizes.items() if n in config}
   problems += [
     f"{name}={stated.get(name)!r:.40}, {value!r} is supported"
-    for name, value in wanted.items()
+    for name, value in supported.items()
     if stated.get(name) != value
   ]
   return {}

@@ -68,16 +68,16 @@ def import_model(
     CorpusError: the tokenizer is broken.
   """
   with output_options.new_folder(out) as unfinished:
-    name, whole = name or folder.resolve().name, folder
-    folder = sentence_transformers.encoder_folder(whole)
+    name, top_folder = name or folder.resolve().name, folder
+    folder = sentence_transformers.encoder_folder(top_folder)
     config = config_json.load_config(folder)
     architecture = config_json.architecture_of(config, folder)
     sentences = None
     if part != "encoder":
-      sentences = sentence_transformers.read_pooling(whole, log)
+      sentences = sentence_transformers.read_pooling(top_folder, log)
     model = read_model(folder, config, part=part, log=log)
     if sentences:
-      sentence_transformers.check_dim(sentences, model.cfg.width, whole)
+      sentence_transformers.check_dim(sentences, model.cfg.width, top_folder)
     tokenizer = tokenizer_files.import_tokenizer(
       folder,
       unfinished / "tokenizer",
@@ -199,13 +199,13 @@ def _read_model(
     bare=False,
     pad=config_json.pad_id(config),
   )
-  params, left = match_tensors.read_params(
+  params, unread = match_tensors.read_params(
     plan, stored, find, architecture, folder
   )
-  if left:
+  if unread:
     log(
       "left out, not part of an imported head: "
-      f"{first_names(left)} ({len(left)} tensors)"
+      f"{first_names(unread)} ({len(unread)} tensors)"
     )
   params, cfg = _without_zero_type(params, cfg)
   length = task.get("length", length)

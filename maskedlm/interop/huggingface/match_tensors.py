@@ -144,12 +144,12 @@ def read_params(
   used = set(map(find, names))
   has_mlm = any(path.startswith("mlm_head/") for path in misfits)
   is_rotary = "embeddings/position" not in architecture.encoder
-  strange, left = [], []
+  strange, unread = [], []
   for name in sorted(set(tensors.shapes) - used):
     if name.endswith(BUFFERS):
       continue
     if name.endswith(ROTARY) and is_rotary:
-      left.append(name)
+      unread.append(name)
     elif name in architecture.tied and has_mlm:
       original = find(architecture.tied[name])
       if original and not _are_equal(tensors, name, original):
@@ -157,7 +157,7 @@ def read_params(
     elif _is_encoder(name, architecture):
       strange.append(f"{name} is not in the encoder of config.json")
     else:
-      left.append(name)
+      unread.append(name)
   problems = [*itertools.chain(*misfits.values()), *strange]
   if problems:
     in_encoder = strange or any(
@@ -183,7 +183,7 @@ def read_params(
     return x
 
   params = {weight.path: weights.join_weight(weight, tensor) for weight in plan}
-  return traverse_util.unflatten_dict(params, sep="/"), left
+  return traverse_util.unflatten_dict(params, sep="/"), unread
 
 
 def _misfits(weight: Weight, tensors: Tensors, find: Find) -> Iterator[str]:

@@ -235,9 +235,11 @@ def _compare(
     computed = session.run(list(expected), feed)
     differences = []
     for (name, x), y in zip(expected.items(), computed, strict=True):
-      difference, most = np.abs(y - x).max(), np.abs(x).max()
-      differences.append(f"{name} {difference:.1e} (values up to {most:.3g})")
-      limit = _TOLERANCE * max(1, most) if path is paths[0] else np.inf
+      difference, largest = np.abs(y - x).max(), np.abs(x).max()
+      differences.append(
+        f"{name} {difference:.1e} (values up to {largest:.3g})"
+      )
+      limit = _TOLERANCE * max(1, largest) if path is paths[0] else np.inf
       if not difference < limit:  # Or NaN.
         raise InteropError(
           f"{FOLDER}/{path.name}: {name} differs from the model by "

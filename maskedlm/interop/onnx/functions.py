@@ -26,8 +26,8 @@ def add(graph: Graph, x, y, shape, dtype) -> Value:
     return graph.output(op, inputs, shape, dtype, epsilon=epsilon)
   if op == "Reshape" and node.input[0].startswith("MatMul"):
     flat = (shape[0], math.prod(shape[1:]))
-    whole = graph.output("Add", [node.input[0], y.reshape(-1)], flat, dtype)
-    return graph.output("Reshape", [whole, node.input[1]], shape, dtype)
+    flat_sum = graph.output("Add", [node.input[0], y.reshape(-1)], flat, dtype)
+    return graph.output("Reshape", [flat_sum, node.input[1]], shape, dtype)
   return graph.output("Add", [x, y], shape, dtype)
 
 
