@@ -50,22 +50,7 @@ def retokenize(checkpoint: str, tokenizer: str, out: pathlib.Path) -> None:
         f"--tokenizer={tokenizer} is the tokenizer of {checkpoint}: give "
         "another."
       )
-    for letter, feature, loses in (
-      ("A", "capitals", "lowercases"),
-      ("\u00e9", "accents", "strips"),
-    ):
-      old_verb, new_verb = (
-        "keeps" if letter in x.normalize(letter) else loses
-        for x in (old.tokenizer, new)
-      )
-      if old_verb != new_verb:
-        console.log(
-          f"--tokenizer={tokenizer} {new_verb} {feature}, but "
-          f"the tokenizer of {checkpoint} {old_verb} them; a "
-          f"vocab.txt keeps {feature} if any of its words has one and no "
-          "tokenizer_config.json beside it sets do_lower_case"
-        )
-        break  # A cased vocabulary keeps accents, too.
+    _log_case(old.tokenizer, new, old_name=checkpoint, new_name=tokenizer)
     cfg = dataclasses.replace(
       old.cfg, vocab_size=new.vocab_size, mask_id=new.special.mask
     )
@@ -106,6 +91,27 @@ def retokenize(checkpoint: str, tokenizer: str, out: pathlib.Path) -> None:
     + (f" ({spelt.mean():.1f} on average)" if len(spelt) else "")
     + f", {np.sum(counts == 0):,} a random one"
   )
+
+
+def _log_case(
+  old: Tokenizer, new: Tokenizer, *, old_name: str, new_name: str
+) -> None:
+  """Logs a line if only one of the tokenizers keeps capitals or accents."""
+  for letter, feature, loses in (
+    ("A", "capitals", "lowercases"),
+    ("\u00e9", "accents", "strips"),
+  ):
+    old_verb, new_verb = (
+      "keeps" if letter in x.normalize(letter) else loses for x in (old, new)
+    )
+    if old_verb != new_verb:
+      console.log(
+        f"--tokenizer={new_name} {new_verb} {feature}, but the tokenizer of "
+        f"{old_name} {old_verb} them; a vocab.txt keeps {feature} if any of "
+        "its words has one and no tokenizer_config.json beside it sets "
+        "do_lower_case"
+      )
+      return  # A cased vocabulary keeps accents, too.
 
 
 def _log_unreachable(old: Tokenizer, new: Tokenizer) -> None:
