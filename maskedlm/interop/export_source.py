@@ -62,7 +62,7 @@ def open_export_source(
       raise InteropError(
         f"--part=generator: {path} has none; it is not an ELECTRA."
       )
-    params = masked_lm.with_generator(params)
+    params = dict(masked_lm.with_generator(params))
     cfg = restored(task["generator"])
   elif "generator" in params:
     for name in ("generator", "mlm_head"):
@@ -89,11 +89,10 @@ def open_export_source(
   if task.get("sentences", {}).get("pool") == splade.POOL:
     del task["sentences"]
     log("left out: how texts are pooled; SparseEncoder pools a masked LM so")
-  params = labels.undo_standardisation(params, task)
   # These options depend on the machine that the model was trained on.
   cfg = dataclasses.replace(cfg, remat="none", unroll=False, attention="xla")
   return ExportSource(
-    params=params,
+    params=labels.undo_standardisation(params, task),
     cfg=cfg,
     task=task,
     meta=start.meta,

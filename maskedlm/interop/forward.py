@@ -42,11 +42,11 @@ def make_forward(opened: ExportSource) -> Callable[..., dict[str, Array]]:
 def _sentence_vector(opened: ExportSource, x, segment_ids):
   """Returns sentence vectors [B, D] of x [B, L, D], pooled as `embed` does."""
   sentences = vectors.sentence_pooling(opened.task, opened.cfg)
-  if sentences.pool == "max":
+  if sentences.pool != "max":
+    pooled = ROW_POOLS[sentences.pool](opened.cfg, x, segment_ids)
+  else:
     is_token = (segment_ids > 0)[..., None]
     pooled = jnp.max(x, axis=1, where=is_token, initial=-jnp.inf)
-  else:
-    pooled = ROW_POOLS[sentences.pool](opened.cfg, x, segment_ids)
   if sentences.normalize:
     norms = jnp.linalg.norm(pooled, axis=-1, keepdims=True)
     pooled = pooled / jnp.maximum(norms, 1e-12)

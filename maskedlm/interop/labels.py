@@ -69,7 +69,7 @@ def read_task(
     # config.json doesn't state whether inputs are texts or pairs.
     task["options"] = {"layout": "texts"}
     if len(labels) == 1:
-      task["options"]["regression"] = True
+      task["options"] = {"layout": "texts", "regression": True}
       # Unscaled scores; the range of the training set is unknown.
       task["about"] = {"mean": 0.0, "stddev": 1.0}
   if task_name == "tagging":

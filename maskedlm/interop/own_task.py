@@ -35,8 +35,8 @@ def write_own_task(
 
 def is_stated_as_pos(config: Mapping[str, Any], labels: Sequence[str]) -> bool:
   """Returns whether the entry says that these labels are tags of words."""
-  entry = config.get(KEY)
   try:
+    entry = config[KEY]
     facts = entry["kind"], entry["options"]["task"], entry["about"]["labels"]
   except (KeyError, TypeError):
     return False

@@ -153,7 +153,7 @@ def transfer_rows(
   new = np.zeros((rows, *table.shape[1:]), table.dtype)
   counts = np.array([len(origin) for origin in origins])
   for count in np.unique(counts[counts > 0]):
-    tokens = np.flatnonzero(counts == count)
+    tokens = np.flatnonzero(counts == count).tolist()
     new[tokens] = table[np.array([origins[i] for i in tokens])].mean(axis=1)
   drawn = np.flatnonzero(counts == 0)
   old_rows = table[list(ordinary)]

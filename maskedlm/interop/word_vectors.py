@@ -53,7 +53,7 @@ def import_word_vectors(
     tokens, table = make_table(vectors)
     folder = unfinished / "tokenizer"
     definition = training.bert_json(
-      tokens, lowercase=lowercase, **words.NORMALIZER
+      tokens, lowercase=lowercase, normalization="", **words.NORMALIZER
     )
     folder.mkdir()
     output_files.write_text(folder / "tokenizer.json", definition)

@@ -85,8 +85,8 @@ def parse_encoder_config(
     InteropError: fields are missing or not supported; the message lists all.
   """
   name = architecture.model_type
-  values = {**FIXED[name], "dtype": "float32", "remat": "none"}
-  problems = []
+  values: dict[str, Any] = {**FIXED[name], "dtype": "float32", "remat": "none"}
+  problems: list[str] = []
   for ours, (theirs, *default) in FIELDS[name].items():
     value = config.get(theirs)
     if value is None and not default:
@@ -97,9 +97,9 @@ def parse_encoder_config(
       wanted := options.expected(EncoderConfig, ours, values[ours])
     ):
       problems.append(f"{theirs}={value!r:.40}, expected {wanted}")
-  for theirs, wanted in REQUIRED[name].items():
-    if config.get(theirs, wanted) != wanted:
-      problems.append(f"{theirs}={config[theirs]!r}, {wanted!r} is supported")
+  for theirs, required in REQUIRED[name].items():
+    if config.get(theirs, required) != required:
+      problems.append(f"{theirs}={config[theirs]!r}, {required!r} is supported")
   if str(values["activation"]) not in ACTIVATIONS:
     problems.append(
       f"the activation {values['activation']!r:.40}, "

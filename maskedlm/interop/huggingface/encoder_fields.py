@@ -40,7 +40,7 @@ def _read_modern(config, values, problems) -> dict[str, Any]:
       "beginning with the first"
     )
   ropes = config.get("rope_parameters") or {}
-  thetas = {}
+  thetas: dict[str, float] = {}
   for kind, old, default in (
     ("full_attention", "global_rope_theta", 160_000.0),
     ("sliding_attention", "local_rope_theta", 10_000.0),

@@ -184,7 +184,8 @@ def _explain(name: HubName, error: Exception) -> ConfigError | StorageError:
   """Returns an error of the library as one line, with what helps."""
   from huggingface_hub import constants, errors
 
-  while isinstance(error, errors.LocalEntryNotFoundError) and error.__cause__:
+  absent = errors.LocalEntryNotFoundError
+  while isinstance(error, absent) and isinstance(error.__cause__, Exception):
     error = error.__cause__  # Nor is it in the cache: what did the hub say?
   code = getattr(getattr(error, "response", None), "status_code", "")
   names = {base.__name__ for base in type(error).__mro__} | {str(code)}

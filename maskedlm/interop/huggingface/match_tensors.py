@@ -173,11 +173,13 @@ def read_params(
     )
 
   def tensor(name: str) -> np.ndarray:
+    actual = find(name)
+    assert actual is not None  # Or there were problems.
     with np.errstate(over="ignore"):
-      x = np.asarray(tensors.read(find(name)), np.float32)
+      x = np.asarray(tensors.read(actual), np.float32)
     if not np.isfinite(x).all():
       raise InteropError(
-        f"{folder}: {find(name)} has values that are not finite in float32; "
+        f"{folder}: {actual} has values that are not finite in float32; "
         "fetch the file again."
       )
     return x

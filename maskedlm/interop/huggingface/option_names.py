@@ -4,6 +4,8 @@ FIXED has the options whose value the architecture determines, FIELDS the others
 with their names in config.json. parameter_names.py has the names of parameters.
 """
 
+from typing import Any
+
 _POST = {
   "position": "learned",
   "norm_order": "post",
@@ -22,7 +24,7 @@ _POST = {
   "mlm_head": "dense",
   "tied": True,
 }
-FIXED = {
+FIXED: dict[str, dict[str, Any]] = {
   "bert": _POST,
   "roberta": {**_POST, "pair_separators": 2},
   "xlm-roberta": {**_POST, "pair_separators": 2},
@@ -87,7 +89,7 @@ _BERT = {
   "norm_epsilon": ("layer_norm_eps", 1e-12),
   "type_vocab_size": ("type_vocab_size", 2),
 }
-FIELDS = {
+FIELDS: dict[str, dict[str, tuple]] = {
   "bert": _BERT,
   "roberta": _BERT,
   "xlm-roberta": _BERT,

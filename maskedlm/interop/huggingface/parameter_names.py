@@ -38,7 +38,7 @@ _BERT_EMBEDDINGS = {
   "embeddings/token_type": "embeddings.token_type_embeddings",
   "embeddings/norm": "embeddings.LayerNorm",
 }
-_BERT_LAYERS = {
+_BERT_LAYERS: dict[str, str | tuple[str, ...]] = {
   "attention/qkv": tuple(f"attention.self.{x}" for x in _QKV),
   "attention/out": "attention.output.dense",
   "attention_norm": "attention.output.LayerNorm",

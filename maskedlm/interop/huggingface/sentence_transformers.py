@@ -139,8 +139,8 @@ def write_modules(
     for i, (name, path) in enumerate(zip(types, paths, strict=True))
   ]
   output_files.write_json(out / FILE, modules)
-  pooling = {old: name == sentences.pool for name, old in POOLS.items()}
-  pooling = {"word_embedding_dimension": width, **pooling}
+  modes = {old: name == sentences.pool for name, old in POOLS.items()}
+  pooling = {"word_embedding_dimension": width, **modes}
   for path, config in zip(paths[1:], (pooling, {}), strict=False):
     (out / path).mkdir()
     output_files.write_json(out / path / "config.json", config)
@@ -206,7 +206,7 @@ def _read_prompts(folder: pathlib.Path) -> tuple[dict[str, str], str]:
   prompts = config.get("prompts")
   prompts = prompts if isinstance(prompts, dict) else {}
   texts = {name: str(text) for name, text in prompts.items() if text}
-  default = config.get("default_prompt_name")
+  default = config.get("default_prompt_name", "")
   return texts, default if default in texts else ""
 
 

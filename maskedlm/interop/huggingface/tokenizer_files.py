@@ -67,8 +67,8 @@ def import_tokenizer(
   if definition := json_files.read_object(out / FILE):
     if lowercase:
       steps = [{"type": "Lowercase"}, definition.get("normalizer")]
-      steps = {"type": "Sequence", "normalizers": [s for s in steps if s]}
-      definition["normalizer"] = steps
+      sequence = {"type": "Sequence", "normalizers": [s for s in steps if s]}
+      definition["normalizer"] = sequence
     added = definition.get("added_tokens", ())
     if lacking := [x["content"] for x in added if x["id"] >= vocab_size]:
       log(f"{folder}: no row in the model, so left out: {first_names(lacking)}")

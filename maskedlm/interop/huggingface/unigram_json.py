@@ -39,7 +39,7 @@ def to_tokenizer_json(content: bytes, *, mask: str, where) -> dict:
     )
   )
   spec = model.normalizer_spec
-  steps = []
+  steps: list[normalizers.Normalizer] = []
   if spec.precompiled_charsmap:
     # Precompiled loses the marks of decomposed text (tokenizers#2116).
     steps.append(normalizers.NFC())
@@ -53,8 +53,8 @@ def to_tokenizer_json(content: bytes, *, mask: str, where) -> dict:
   library.pre_tokenizer = pre_tokenizers.Metaspace(SPACE, prefix)
   library.decoder = decoders.Metaspace(SPACE, prefix)
   if model.trainer_spec.byte_fallback:
-    steps = [decoders.ByteFallback(), library.decoder]
-    library.decoder = decoders.Sequence(steps)
+    parts = [decoders.ByteFallback(), library.decoder]
+    library.decoder = decoders.Sequence(parts)
   for piece in model.pieces:
     # Control symbols never occur in text.
     if piece.type in (CONTROL, USER_DEFINED):
@@ -78,4 +78,6 @@ def _parse(content: bytes):
       f"a sentencepiece model can't be converted: {error} Install a newer "
       "protobuf: pip install -U protobuf."
     ) from error
-  return sentencepiece_model_pb2.ModelProto.FromString(content)
+  # protobuf makes the class as the module is imported.
+  message = sentencepiece_model_pb2.ModelProto  # type: ignore[attr-defined]
+  return message.FromString(content)

@@ -163,13 +163,13 @@ def _write_graph(
     name: tuple(dim if isinstance(dim, int) else str(dim) for dim in x.shape)
     for name, x in outputs.items()
   }
-  results = {  # jax sorts the names.
+  named = {  # jax sorts the names.
     name: graph.spread(x, outputs[name].shape)
     for name, x in zip(sorted(outputs), results, strict=True)
   }
   model = graph.finish(
     dict.fromkeys(program.inputs, program.dims),
-    {name: (results[name], shape) for name, shape in shapes.items()},
+    {name: (named[name], shape) for name, shape in shapes.items()},
   )
   size = sum(x.nbytes for x in graph.arrays.values())
   onnx.save_model(
@@ -261,7 +261,7 @@ def _random_rows(program: Program, cfg: EncoderConfig) -> dict[str, np.ndarray]:
   rows = {
     "input_ids": rng.integers(0, cfg.vocab_size, shape),
     "token_type_ids": rng.integers(0, max(cfg.num_types, 1), shape),
-    "attention_mask": np.int64(np.arange(length) < ends),
+    "attention_mask": (np.arange(length) < ends).astype(np.int64),
   }
   return {name: rows[name] for name in program.inputs}
 

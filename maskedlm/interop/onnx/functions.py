@@ -19,15 +19,17 @@ def add(graph: Graph, x, y, shape, dtype) -> Value:
   """
   node = graph.nodes.get(x.name) if isinstance(x, Value) else None
   is_bias = isinstance(y, np.ndarray) and y.shape == (1, *shape[1:])
-  op = node.op_type if node and is_bias and len(node.input) == 2 else ""
-  if op == "LayerNormalization":
-    epsilon = {a.name: a.f for a in node.attribute}["epsilon"]
-    inputs = [*node.input, y.reshape(-1)]
-    return graph.output(op, inputs, shape, dtype, epsilon=epsilon)
-  if op == "Reshape" and node.input[0].startswith("MatMul"):
-    flat = (shape[0], math.prod(shape[1:]))
-    flat_sum = graph.output("Add", [node.input[0], y.reshape(-1)], flat, dtype)
-    return graph.output("Reshape", [flat_sum, node.input[1]], shape, dtype)
+  if node and is_bias and len(node.input) == 2:
+    first, second = node.input
+    bias = y.reshape(-1)
+    if node.op_type == "LayerNormalization":
+      epsilon = {a.name: a.f for a in node.attribute}["epsilon"]
+      inputs = [first, second, bias]
+      return graph.output(node.op_type, inputs, shape, dtype, epsilon=epsilon)
+    if node.op_type == "Reshape" and first.startswith("MatMul"):
+      flat = (shape[0], math.prod(shape[1:]))
+      flat_sum = graph.output("Add", [first, bias], flat, dtype)
+      return graph.output("Reshape", [flat_sum, second], shape, dtype)
   return graph.output("Add", [x, y], shape, dtype)
 
 

@@ -60,14 +60,14 @@ class Graph(NamedTuple):
       helper.make_node("Identity", [self.name(x)], [y.name])
       for x, y in zip(results, outputs, strict=True)
     ]
-    kinds = (
-      [
-        _info(x.name, helper.np_dtype_to_tensor_dtype(x.dtype), None)
-        for x in values
-      ]
-      for values in (inputs, outputs)
+
+    def info(x: Value):
+      return _info(x.name, helper.np_dtype_to_tensor_dtype(x.dtype), None)
+
+    nodes = [*self.nodes.values(), *last]
+    return helper.make_graph(
+      nodes, "body", [*map(info, inputs)], [*map(info, outputs)]
     )
-    return helper.make_graph([*self.nodes.values(), *last], "body", *kinds)
 
   def outputs(self, op: str, inputs: Sequence, n: int, **attributes):
     """Adds an operator, with attributes; returns the names of its n results."""

@@ -216,8 +216,8 @@ def _gather(graph: Graph, equation, x, indices):
   axes, dropped = numbers.start_index_map, numbers.collapsed_slice_dims
   batch, shape = numbers.operand_batching_dims, _shape(equation)
   if isinstance(indices, np.ndarray) and indices.ndim == 1:
-    starts = dict(zip(axes, map(int, indices), strict=True))
-    starts = [starts.get(axis, 0) for axis in range(len(sizes))]
+    of_axis = dict(zip(axes, map(int, indices), strict=True))
+    starts = [of_axis.get(axis, 0) for axis in range(len(sizes))]
     ends = [a + n if a else n for a, n in zip(starts, sizes, strict=True)]
     part = _take_slice(graph, x, starts, ends, [1] * len(sizes), sizes)
     return _squeeze(graph, part, dropped)
