@@ -82,7 +82,7 @@ def sample_vectors(
     least = np.sort(np.argsort(key, kind="stable")[:count])
     kept, keys = [x[least]], [key[least]]
     progress(seen)
-  if seen < 2:
+  if moments is None or seen < 2:
     raise DataError(
       f"the input has {seen} {unit}s; expected two or more to compare."
     )
@@ -148,11 +148,13 @@ def correlate_with_scores(
     )
     for layer in layers
   ]
-  cosines = [{name: [] for name in of_layer} for of_layer in treatments]
+  cosines: list[dict[str, list[np.ndarray]]] = [
+    {name: [] for name in of_layer} for of_layer in treatments
+  ]
   options = all_layers(model, "sentence")
   for begin in range(0, len(pairs), PAIRS_AT_ONCE):
     chunk = pairs[begin : begin + PAIRS_AT_ONCE]
-    sentences = [text for p in chunk for text in (p.text, p.text_b)]
+    sentences = [text for p in chunk for text in (p.text, p.text_b or "")]
     x = vectors.collect(vectors.embed(model, sentences, options)).values
     for n, of_layer in enumerate(treatments):
       for name, f in of_layer.items():
@@ -163,12 +165,12 @@ def correlate_with_scores(
     [f"{pair.text} {pair.text_b}" for pair in pairs], counts
   )
   correlated = []
-  for layer, of_layer in zip(layers, cosines, strict=True):
-    by_treatment = {name: np.concatenate(x) for name, x in of_layer.items()}
+  for layer, parts in zip(layers, cosines, strict=True):
+    by_treatment = {name: np.concatenate(x) for name, x in parts.items()}
     correlated.append(
       layer._replace(
         spearman={
-          name: label_metrics.evaluate_scores(gold, x)["spearman"]
+          name: label_metrics.evaluate_scores(gold, x.tolist())["spearman"]
           for name, x in by_treatment.items()
         },
         frequency={

@@ -34,9 +34,10 @@ class PartialSums(NamedTuple):
 
 def cls_vector(cfg: EncoderConfig, x: np.ndarray) -> np.ndarray:
   """Returns the vector [C] of a row x [l, C], as heads.sentence_vector does."""
-  half = np.arange(x.shape[-1]) % cfg.width < cfg.width // 2
-  by_last = {"both": False, "right": False, "left": True, "apart": half}
-  return np.where(by_last[cfg.reads], x[-1], x[0])
+  if cfg.reads == "apart":
+    is_left = np.arange(x.shape[-1]) % cfg.width < cfg.width // 2
+    return np.where(is_left, x[-1], x[0])
+  return x[-1] if cfg.reads == "left" else x[0]
 
 
 def pool_row(
@@ -50,7 +51,7 @@ def pool_row(
   counted = units >= 0
   units = units[counted]
   if pool == "cls":
-    count = np.float32([len(units)])
+    count = np.array([len(units)], np.float32)
     return PartialSums(units[:1], cls[None] * len(units), count)
   ones = np.ones(len(units), np.float32)
   return _join(PartialSums(units, x[counted], ones), pool)

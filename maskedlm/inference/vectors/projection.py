@@ -27,7 +27,7 @@ def pca(x: np.ndarray) -> Projection:
 
   if x.shape[1] < 2:
     x = np.pad(x, ((0, 0), (0, 1)))
-  x = np.float64(x)
+  x = np.asarray(x, np.float64)
   with np.errstate(invalid="ignore"):  # Vectors may all be equal.
     points = PCA(2, svd_solver="full").fit_transform(x)
   total = x.var(axis=0).sum()
@@ -61,7 +61,7 @@ def umap(x: np.ndarray) -> Projection:
     )
     with warnings.catch_warnings():
       warnings.simplefilter("ignore")
-      points = np.float64(reducer.fit_transform(x))
+      points = np.asarray(reducer.fit_transform(x), np.float64)
   points = points - points.min(axis=0)
   points /= np.where(np.ptp(points, axis=0) > 0, np.ptp(points, axis=0), 1)
   axes = ("UMAP 1 (no unit)", "UMAP 2 (no unit)")

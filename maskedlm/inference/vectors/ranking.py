@@ -142,15 +142,15 @@ def measure(run: Run, collection: Collection) -> dict[str, float]:
     ranking(run.get(query, {}), right)
     for query, right in collection.qrels.items()
   ]
-  measures = {
-    f"ndcg@{CUTOFF}": lambda x: ndcg(x, CUTOFF),
-    f"mrr@{CUTOFF}": lambda x: reciprocal_rank(x, CUTOFF),
-    **{f"recall@{k}": lambda x, k=k: recall(x, k) for k in RECALLS},
-    "map": average_precision,
-  }
+
+  def mean(metric: Callable[..., float], *k: int) -> float:
+    return float(np.mean([metric(x, *k) for x in rankings]))
+
   return {
-    name: float(np.mean([metric(x) for x in rankings]))
-    for name, metric in measures.items()
+    f"ndcg@{CUTOFF}": mean(ndcg, CUTOFF),
+    f"mrr@{CUTOFF}": mean(reciprocal_rank, CUTOFF),
+    **{f"recall@{k}": mean(recall, k) for k in RECALLS},
+    "map": mean(average_precision),
   }
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 def unit_length(x: np.ndarray) -> np.ndarray:
   """Returns x [..., D] scaled to length 1, as float64; 0 stays 0."""
-  return scaled(np.float64(x))
+  return scaled(np.asarray(x, np.float64))
 
 
 def scaled(x: np.ndarray) -> np.ndarray:

@@ -26,7 +26,7 @@ MUST_AGREE = ("layers", "combine", "normalize", "normalize_whole")
 class Moments(NamedTuple):
   """Moments of the vectors seen so far, in float64; C is a vector's shape."""
 
-  count: int
+  count: int  # type: ignore[assignment]
   mean: np.ndarray  # [C]
   squares: np.ndarray  # [C]: sum of (x - mean)^2.
 
@@ -44,7 +44,7 @@ def update_moments(moments: Moments | None, x: np.ndarray) -> Moments:
 
   The algorithm is that of Chan, Golub & LeVeque (1983).
   """
-  x = np.float64(x)
+  x = np.asarray(x, np.float64)
   mean = x.mean(axis=0)
   new = Moments(len(x), mean, np.sum((x - mean) ** 2, axis=0))
   if moments is None:
@@ -60,9 +60,9 @@ def make_standardiser(
   moments: Moments, about: Mapping[str, Any]
 ) -> Standardiser:
   """Returns the standardiser of all vectors seen (equations 11.10, 11.11)."""
-  stddev = np.float32(np.sqrt(moments.squares / moments.count))
+  stddev = np.sqrt(moments.squares / moments.count).astype(np.float32)
   about = {**about, "count": moments.count}
-  return Standardiser(np.float32(moments.mean), stddev, about)
+  return Standardiser(moments.mean.astype(np.float32), stddev, about)
 
 
 def apply_standardiser(

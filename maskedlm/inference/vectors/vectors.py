@@ -71,7 +71,7 @@ class VectorOptions(NamedTuple):
   # splade, of models that were trained so: the values are then sparse.
   pool: str = "mean"
   # 0 is the embeddings, N or -1 the last layer.
-  layers: tuple[int, ...] = (-1,)
+  layers: Sequence[int] = (-1,)
   combine: str = "mean"  # How layers are combined: mean | sum | concat | stack.
   normalize: bool = False  # Whether to scale each vector to length 1.
   truncate_dim: int = 0  # How many first numbers to keep; 0 = all.

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 
 from maskedlm.data.labelled.text_lines import Text
@@ -38,11 +39,11 @@ def log_frequencies(
     words = words_of(text)
     total = sum(np.log1p(counts.get(word, 0)) for word in words)
     means.append(total / max(len(words), 1))
-  return np.float64(means)
+  return np.array(means, np.float64)
 
 
 def frequency_effect(
-  cosines: Sequence[float], scores: Sequence[float], frequent: Sequence[float]
+  cosines: ArrayLike, scores: ArrayLike, frequent: ArrayLike
 ) -> float:
   """Returns the partial rank correlation of cosines and frequencies, -1 to 1.
 

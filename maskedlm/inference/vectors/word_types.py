@@ -54,7 +54,7 @@ def average_instances(
       for form, begin, end in words.split_text(text.text, lowercase=lowercase)
     ]
     embedded, x = word_instances.embed_instances(model, instances, options)
-    for instance, value in zip(embedded, np.float64(x), strict=True):
+    for instance, value in zip(embedded, x.astype(np.float64), strict=True):
       sums[instance.word] = sums.get(instance.word, 0.0) + value
       counts[instance.word] += 1
     progress(counts.total())
@@ -64,5 +64,5 @@ def average_instances(
       f"no word occurs {min_count} times (--min_count); expected more text, or "
       "a lower number."
     )
-  values = np.float32([sums[word] / counts[word] for word in frequent])
-  return WordVectors(tuple(frequent), values), counts
+  means = [sums[word] / counts[word] for word in frequent]
+  return WordVectors(tuple(frequent), np.array(means, np.float32)), counts

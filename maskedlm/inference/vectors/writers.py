@@ -10,7 +10,7 @@ import os
 import pathlib
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 from scipy import sparse
@@ -46,7 +46,7 @@ def open_writer(
 
 
 @contextlib.contextmanager
-def _jsonl_writer(file: BinaryIO, about: Mapping[str, Any]) -> Iterator[Write]:
+def _jsonl_writer(file: IO[bytes], about: Mapping[str, Any]) -> Iterator[Write]:
   """Writes JSON Lines, an object for each vector."""
   del about
 
@@ -70,12 +70,12 @@ def _jsonl_writer(file: BinaryIO, about: Mapping[str, Any]) -> Iterator[Write]:
 
 
 @contextlib.contextmanager
-def _npz_writer(out: BinaryIO, about: Mapping[str, Any]) -> Iterator[Write]:
+def _npz_writer(out: IO[bytes], about: Mapping[str, Any]) -> Iterator[Write]:
   """Writes an .npz; its arrays grow in temporary files beside it."""
   folder = os.path.dirname(out.name)
   with contextlib.ExitStack() as stack:
     # Name -> a file, and the type and shape of one element in it.
-    columns: dict[str, tuple[BinaryIO, np.dtype]] = {}
+    columns: dict[str, tuple[IO[bytes], np.dtype]] = {}
     source_files, names, count, end, words = [], [], 0, 0, 0
 
     def append(name: str, values, dtype: str = "") -> None:
@@ -92,7 +92,7 @@ def _npz_writer(out: BinaryIO, about: Mapping[str, Any]) -> Iterator[Write]:
         fields = splade.to_columns(x, begins=not count, before=words)
         for name, values in fields.items():
           append(name, values)
-        words += x.nnz
+        words += len(fields["words"])
       else:
         append("vectors", x, "<f4")
       if about.get("codes"):
@@ -121,10 +121,10 @@ def _npz_writer(out: BinaryIO, about: Mapping[str, Any]) -> Iterator[Write]:
     if any(names):
       arrays["text_names"] = np.array(names)
     stored = np.array(json.dumps({**about, "files": source_files}))
-    np.savez(out, **arrays, about=stored)
+    np.savez(out, allow_pickle=False, **arrays, about=stored)
 
 
-def _map_array(file: BinaryIO, element: np.dtype) -> np.ndarray:
+def _map_array(file: IO[bytes], element: np.dtype) -> np.ndarray:
   """Returns a memory map, or an empty array, as mmap refuses empty files."""
   file.flush()
   is_empty = not file.tell()
