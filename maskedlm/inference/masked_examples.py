@@ -44,7 +44,8 @@ def _mask_word(corpus: Corpus, index: int) -> tuple[str, str] | None:
   begin, end = concat.take(split.sentences, [index, index + 1])
   if end - begin not in _TOKENS:
     return None
-  text = tokenizer.decode(concat.take(split.tokens, range(begin, end))).strip()
+  ids = concat.take(split.tokens, range(begin, end)).tolist()
+  text = tokenizer.decode(ids).strip()
   encoding = tokenizer.encode(text)
   begins = np.diff(encoding.word_ids, prepend=-1, append=-1) != 0
   spans = encoding.offsets[begins[:-1] & begins[1:]]

@@ -333,8 +333,8 @@ class Model:
     >>> score.log_likelihood < 0 < score.perplexity
     True
     """
-    texts, seen = arguments.list_of("texts", texts, str), Counter()
-    model = self._token_model
+    texts, model = arguments.list_of("texts", texts, str), self._token_model
+    seen: Counter = Counter()
     scores = list(text_scores.score(model, texts, pll=pll, seen=seen))
     text_scores.log_summary(model, seen, option=_LENGTH)
     return scores
@@ -352,8 +352,8 @@ class Model:
     Raises:
       ConfigError: the model has no such head, or a pair is not two texts.
     """
-    pairs, cut = arguments.pairs("pairs", pairs), []
-    scorer = self._pair_scorer
+    pairs, scorer = arguments.pairs("pairs", pairs), self._pair_scorer
+    cut: list[int] = []
     probabilities = next_sentence.next_sentence(scorer, pairs, cut=cut)
     next_sentence.log_cut(scorer, cut, option=_LENGTH)
     return probabilities

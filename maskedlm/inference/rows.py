@@ -8,6 +8,7 @@ They are packed, several rows side by side in a longer one, where a result
 belongs to each token, and padded where it belongs to a row or to some places.
 """
 
+import bisect
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -47,7 +48,7 @@ def token_windows(
   if count <= capacity:
     return [windows.Window(0, count, 0, count)]
   if words is None:
-    return windows.cut_windows(np.ones(count, np.int64), capacity)
+    return windows.cut_windows([1] * count, capacity)
   sizes = _word_sizes(words(), capacity)
   starts = np.concatenate([[0], np.cumsum(sizes)])
   return [
@@ -152,11 +153,11 @@ def plan_packed_batches(
   batch_tokens positions; the last one of a length may have fewer rows, a power
   of 2. If one row holds everything, its length is the smallest bucket.
   """
-  lengths, buckets = np.asarray(lengths), np.asarray(buckets)
-  for L, indices in shared_buckets(lengths, buckets):
-    row, start, count = first_fit(lengths[indices], L)
+  row_lengths = np.asarray(lengths)
+  for L, indices in shared_buckets(row_lengths, buckets):
+    row, start, count = first_fit(row_lengths[indices], L)
     if count == 1:
-      L = int(buckets[np.searchsorted(buckets, lengths[indices].sum())])
+      L = buckets[bisect.bisect_left(buckets, row_lengths[indices].sum())]
     size = max(batch_tokens // L, 1)
     for first in range(0, count, size):
       taken = (first <= row) & (row < first + size)
@@ -173,10 +174,10 @@ def plan_padded_batches(
   A batch is padded to the bucket of its longest row and has about batch_tokens
   positions; the last batch may have fewer rows, of which B is a power of 2.
   """
-  lengths = np.asarray(lengths)
-  order = np.argsort(-lengths, kind="stable")
+  row_lengths = np.asarray(lengths)
+  order = np.argsort(-row_lengths, kind="stable")
   while len(order):
-    L = int(buckets[np.searchsorted(buckets, lengths[order[0]])])
+    L = buckets[bisect.bisect_left(buckets, row_lengths[order[0]])]
     B = min(max(batch_tokens // L, 1), power_of_2(len(order)))
     yield order[:B], B, L
     order = order[B:]
@@ -295,5 +296,6 @@ def one_ahead(batches: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
   The device computes the next batch while they are copied.
   """
   # A pair asks for the next batch, which so begins before this one is copied.
-  for (key, arrays), _ in itertools.pairwise(itertools.chain(batches, [None])):
+  with_end = itertools.chain(batches, [(None, None)])
+  for (key, arrays), _ in itertools.pairwise(with_end):
     yield key, jax.device_get(arrays)

@@ -68,7 +68,7 @@ def make_token_model(
   )
 
 
-def token_model(params, task, path) -> tuple[dict, EncoderConfig]:
+def token_model(params, task, path) -> tuple[Params, EncoderConfig]:
   """Returns (params, config) of the encoder and heads that predict tokens.
 
   Of an ELECTRA, they are the generator's; two language models have "bilm_head".

@@ -195,9 +195,11 @@ def listen(port: int) -> socket.socket:
 
 def make_server(app: Callable, listening: socket.socket):
   """Returns the server of an application, which takes over the socket."""
+  host, port = listening.getsockname()
   with listening:  # The server has a duplicate.
     return serving.make_server(
-      *listening.getsockname(),
+      host,
+      port,
       app,
       threaded=True,
       request_handler=_RequestHandler,

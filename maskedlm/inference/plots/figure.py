@@ -10,6 +10,7 @@ import logging
 import pathlib
 import warnings
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from maskedlm.runtime import extras, output_files, storage_errors
 
@@ -57,7 +58,7 @@ def marker(index: int) -> str:
   return MARKERS[index % len(MARKERS)]
 
 
-def style(index: int) -> dict[str, str]:
+def style(index: int) -> dict[str, Any]:
   """Returns matplotlib's options for the index-th of several series."""
   return {"color": colour(index), "marker": marker(index)}
 

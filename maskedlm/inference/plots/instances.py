@@ -61,8 +61,8 @@ def find_texts(paths: Sequence[str]) -> Iterator:
         yield Instance(text, 0, 0, "", name)
       continue
     for example in texts.read_examples(path, layout):
-      line = example.where.rpartition(":")[2]  # None in Parquet.
-      line = int(line) if line.isdigit() else 0
+      number = example.where.rpartition(":")[2]  # None in Parquet.
+      line = int(number) if number.isdigit() else 0
       text = text_lines.Text(example.text, file=path, line=line)
       yield Instance(text, 0, 0, "", example.label or name)
 

@@ -50,7 +50,7 @@ def row_of_senses(
   """
   rank = senses.make_ranker(learned, standardiser)
   known = senses.target_known_words(learned, sentence)
-  marks = []
+  marks: list[Mark] = []
   for targets, values in senses.embed_targets(model, [known], options):
     for (_, target), x in zip(targets, values, strict=True):
       answer = rank(known, target, x)
@@ -121,27 +121,24 @@ def _make_groups(
   answer: Answer,
   points: np.ndarray,
 ) -> list[Group]:
-  i = target.word
-  context = (
-    " ".join([*sentence.words[:i], ""]),
-    sentence.words[i],
-    " ".join(["", *sentence.words[i + 1 :]]),
-  )
-  groups = [
-    Group("the word", [Point(*points[0].tolist(), *context, "the text")])
-  ]
-  for sense, cosine, point in zip(
+  words, i = sentence.words, target.word
+  before = " ".join([*words[:i], ""])
+  after = " ".join(["", *words[i + 1 :]])
+  x, y = points[0].tolist()
+  placed = Point(x, y, before, words[i], after, "the text")
+  groups = [Group("the word", [placed])]
+  for sense, cosine, (x, y) in zip(
     answer.senses, answer.scores, points[1:].tolist(), strict=False
   ):
     label = f"{sense_words(learned, sense)}, cosine {cosine:z.3f}"
-    example = _split_example(learned.examples[sense])
-    groups.append(Group(label, [Point(*point, *example, "in training")]))
+    before, word, after = _split_example(learned.examples[sense])
+    placed = Point(x, y, before, word, after, "in training")
+    groups.append(Group(label, [placed]))
   return groups
 
 
 def _split_example(example: str) -> tuple[str, str, str]:
   """Returns (before, word, after) of senses.format_context."""
-  before, word, after = re.fullmatch(
-    r"(.*?)\*(\S.*?)\*(?!\S)(.*)", example, re.DOTALL
-  ).groups()
-  return before, word, after
+  found = re.fullmatch(r"(.*?)\*(\S.*?)\*(?!\S)(.*)", example, re.DOTALL)
+  assert found is not None  # The word is between asterisks.
+  return found[1], found[2], found[3]

@@ -37,8 +37,8 @@ BESIDE, BETWEEN = 0.85, 0.75  # The space beside and below it.
 class Curve(NamedTuple):
   """A metric over the steps, or over the tokens read until then."""
 
-  steps: Sequence[float]
-  values: Sequence[float]
+  steps: list[float]
+  values: list[float]
 
 
 Run = Mapping[str, Curve]  # Name in metrics.jsonl -> curve.
@@ -130,12 +130,13 @@ def with_schedule(run: Run, values: Mapping[str, Any]) -> Run:
   if not explained:
     return run
   steps = np.unique(np.linspace(1, ends[-1], MOST_POINTS).astype(int))
-  return {**run, "learning_rate": Curve(steps, rates[steps - 1])}
+  drawn = Curve(steps.tolist(), rates[steps - 1].tolist())
+  return {**run, "learning_rate": drawn}
 
 
 def last_step(run: Run) -> int:
   """Returns the last logged step."""
-  return max(curve.steps[-1] for curve in run.values())
+  return int(max(curve.steps[-1] for curve in run.values()))
 
 
 def over_tokens(run: Run, name: str) -> Run:
@@ -248,9 +249,9 @@ def draw_curves(
       f"{', '.join(runs)}: metrics.jsonl has none of the metrics that are "
       "drawn: a loss, a score, learning_rate, tokens_per_second."
     )
-  drawn = [(panel, axis) for panel in drawn for axis in over]
-  columns = min(columns, len(drawn))
-  rows = math.ceil(len(drawn) / columns)
+  panels_over = [(panel, axis) for panel in drawn for axis in over]
+  columns = min(columns, len(panels_over))
+  rows = math.ceil(len(panels_over) / columns)
   legend = figure.legend_height(len(runs) + 2)
   width = width or columns * (WIDTH + BESIDE) + 0.2
   side = (width - 0.2) / columns - BESIDE  # A panel's width.
@@ -266,7 +267,7 @@ def draw_curves(
     axis: [AXES[axis](run, name) for name, run in runs.items()] for axis in over
   }
   with figure.open_figure(path, width=width, height=height, text=text) as fig:
-    for i, (panel, axis) in enumerate(drawn):
+    for i, (panel, axis) in enumerate(panels_over):
       row, column = divmod(i, columns)
       left = BESIDE + column * (side + BESIDE) - 0.1
       bottom = (rows - 1 - row) * (HEIGHT + BETWEEN) + 0.45

@@ -20,6 +20,7 @@ import numpy as np
 from maskedlm.core import measured
 from maskedlm.core.counts import counted
 from maskedlm.core.errors import DataError
+from maskedlm.core.task import Batch
 from maskedlm.data.batches.text_pairs import text_row
 from maskedlm.data.repair import repair
 from maskedlm.data.tokenizers import lost_text
@@ -202,8 +203,8 @@ def mask_rows(
   """
   for number, group in enumerate(_batched(rows, ROWS)):
     pad = tokenizer.special.pad
-    batch = pad_rows([Row(row) for row in group], ROWS, length, pad=pad)
-    batch["example_weights"] = np.ones(ROWS, np.float32)
+    padded = pad_rows([Row(row) for row in group], ROWS, length, pad=pad)
+    batch = {**padded, "example_weights": np.ones(ROWS, np.float32)}
     key = jax.random.fold_in(jax.random.key(seed), number)
     masked = jax.device_get(corrupt(batch, key))
     for i, row in enumerate(group):
@@ -261,9 +262,7 @@ def encode_chunks(
     yield chunk
 
 
-def _pad_batch(
-  rows: Sequence[Row], batch_size: int, model
-) -> dict[str, np.ndarray]:
+def _pad_batch(rows: Sequence[Row], batch_size: int, model) -> Batch:
   """Returns a batch as long as its longest row, rounded up to a power of 2."""
   longest = power_of_2(max(len(row.ids) for row in rows), least=8)
   length, pad = min(longest, model.length), model.tokenizer.special.pad

@@ -183,7 +183,8 @@ def _count_text(
   count, specials = len(scored.ids), 1 if model.cfg.reads == "left" else 2
   seen["scored"] += 1
   seen["tokens"] += count
-  seen["log_likelihood"] += scored.log_likelihood
+  # The only one of the counts that is not whole.
+  seen["log_likelihood"] += scored.log_likelihood  # type: ignore[assignment]
   seen["characters"] += len(scored.text)
   is_unknown = model.tokenizer.special.unk in scored.ids
   seen.update(count_lost([scored.text], [scored.text] * is_unknown))

@@ -156,7 +156,8 @@ def _parse_wordnet(line: str, where: str) -> tuple[str, str, str, int]:
 
 def _read_columns(path: str, seen: Counter) -> Iterator[Sentence]:
   """Yields the sentences of a file with a word per line."""
-  document, number_of_sentence, block = "d000", 0, []
+  document, number_of_sentence = "d000", 0
+  block: list[tuple[int, list[str]]] = []
   for number, line in text_lines.read_lines(path, seen):
     is_document = line.startswith("# doc ") and "\t" not in line
     if is_document or not line.strip(" \r"):
@@ -182,7 +183,8 @@ def _parse_block(
   path, block, document: str, number_of_sentence: int
 ) -> Sentence:
   """Returns the sentence in a block of (line number, columns)."""
-  words, targets = [], []
+  words: list[str] = []
+  targets: list[TargetWord] = []
   for number, (word, lemma, pos, sense) in block:
     senses = () if sense.strip() == NO_VALUE else tuple(sense.split())
     if senses:

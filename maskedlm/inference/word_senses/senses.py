@@ -84,9 +84,9 @@ def embed_targets(
   # Every given word is a unit: words and vectors correspond.
   for part in vectors.embed(model, texts(), options):
     words = [waiting.popleft() for _ in range(len(part.values))]
-    marked = [i for i, word in enumerate(words) if word]
-    if marked:
-      yield [words[i] for i in marked], part.values[marked]
+    targets = [word for word in words if word]
+    if targets:
+      yield targets, part.values[[word is not None for word in words]]
 
 
 def train_senses(
@@ -109,18 +109,19 @@ def train_senses(
   """
   place: dict[str, int] = {}  # Index of a sense.
   sums: list[np.ndarray] = []
-  counts, examples = Counter(), []
+  counts: Counter = Counter()
+  examples: list[str] = []
   candidates: defaultdict[Entry, Counter] = defaultdict(Counter)
   forms: defaultdict[str, dict[Entry, None]] = defaultdict(dict)
   total = 0
   for targets, values in embed_targets(model, sentences, options):
-    for (sentence, target), x in zip(targets, np.float64(values), strict=True):
+    for (sentence, target), x in zip(targets, values, strict=True):
       entry = target.lemma, target.pos
       forms[sentence.words[target.word].lower()][entry] = None
       for sense in target.senses:
         i = place.setdefault(sense, len(place))
         if i == len(sums):
-          sums.append(np.zeros_like(x))
+          sums.append(np.zeros_like(x, np.float64))
           examples.append(format_context(sentence, target))
         sums[i] += x
         counts[i] += 1
@@ -144,7 +145,7 @@ def train_senses(
   }
   return Senses(
     names=tuple(place),
-    vectors=np.float32(means),
+    vectors=np.array(means, np.float32),
     examples=tuple(examples),
     candidates=ordered,
     forms={form: tuple(entries) for form, entries in forms.items()},
@@ -208,7 +209,7 @@ def find_candidates(senses: Senses, target: TargetWord, form: str) -> list[int]:
     entries = list(senses.forms.get(form.lower(), ()))
     entries = entries or [e for e in table if e[0].lower() == form.lower()]
     entries = [e for e in entries if target.pos in ("", e[1])]
-  counts = Counter()
+  counts: Counter = Counter()
   for entry in entries:
     counts.update(table.get(entry, {}))
   return [i for i, _ in counts.most_common()]
@@ -264,8 +265,8 @@ def save_senses(path: str | pathlib.Path, senses: Senses) -> None:
     "forms": senses.forms,
     "about": dict(senses.about),
   }
-  stored = json.dumps(fields, ensure_ascii=False).encode()
-  stored = np.frombuffer(stored, np.uint8)
+  content = json.dumps(fields, ensure_ascii=False).encode()
+  stored = np.frombuffer(content, np.uint8)
   output_files.save_npz(path, vectors=senses.vectors, senses=stored)
 
 

@@ -154,11 +154,11 @@ def embed_instances(
         inside = (begins < instances[i].end) & (ends > instances[i].begin)
         sums[i] = sums[i] + part.values[start:stop][inside].sum(axis=0)
         counts[i] += inside.sum()
-  embedded = np.flatnonzero(counts)
-  if not len(embedded):
+  embedded = np.flatnonzero(counts).tolist()
+  if not embedded:
     return [], np.zeros((0, model.cfg.width), np.float32)
   values = np.stack([sums[i] / counts[i] for i in embedded])
-  return [instances[i] for i in embedded], np.float32(values)
+  return [instances[i] for i in embedded], values.astype(np.float32)
 
 
 def embed_texts(

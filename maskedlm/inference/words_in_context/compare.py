@@ -118,7 +118,7 @@ def best_threshold(
     cosines: [n], n > 0.
     same: [n], whether a pair has the same meaning.
   """
-  x, y = np.float64(cosines), np.asarray(same, bool)
+  x, y = np.asarray(cosines, np.float64), np.asarray(same, bool)
   values, of_value = np.unique(x, return_inverse=True)
   yes = np.bincount(of_value, weights=y, minlength=len(values))
   no = np.bincount(of_value, weights=~y, minlength=len(values))
@@ -147,7 +147,8 @@ def score_wic(
     of_dev, of_test = (
       [getattr(result, name) for _, result in pairs] for pairs in (dev, test)
     )
-    threshold, share = best_threshold(of_dev, [pair.same for pair, _ in dev])
+    same = [bool(pair.same) for pair, _ in dev]
+    threshold, share = best_threshold(of_dev, same)
     gold = [pair.same for pair, _ in test]
     accuracy = None
     if None not in gold:

@@ -8,7 +8,7 @@ distributes the same pairs as JSON lines. Both are read.
 
 import pathlib
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import fields, text_lines
@@ -162,15 +162,19 @@ def _read_gold(path: str) -> list[bool]:
   return answers
 
 
-def _parse_object(entry: dict[str, Any], file: str, line: int) -> WordPair:
+def _parse_object(entry: str | dict, file: str, line: int) -> WordPair:
+  assert isinstance(entry, dict)  # The file's rows have fields.
   where = f"{file}:{line}"
   instances = []
   for i in "12":
     field = fields.text(f"sentence{i}")
     sentence = fields.value_of(entry, field, "WiC of SuperGLUE", where)
-    begin, end = (entry.get(f"{name}{i}") for name in ("start", "end"))
-    known = type(begin) is int and type(end) is int
-    if not known or not 0 <= begin < end <= len(sentence):
+    begin, end = entry.get(f"start{i}"), entry.get(f"end{i}")
+    if (
+      type(begin) is not int
+      or type(end) is not int
+      or not 0 <= begin < end <= len(sentence)
+    ):
       raise DataError(
         f"{where}: start{i}={begin!r}, end{i}={end!r}; expected the characters "
         f"of the word in {sentence!r:.60}, {len(sentence)} long."
@@ -179,4 +183,5 @@ def _parse_object(entry: dict[str, Any], file: str, line: int) -> WordPair:
     instances.append(Instance(text, begin, end, sentence[begin:end]))
   label = fields.truth("label", optional=True)
   same = fields.value_of(entry, label, "WiC of SuperGLUE", where)
-  return WordPair(*instances, where, same)
+  a, b = instances
+  return WordPair(a, b, where, same)
