@@ -110,9 +110,17 @@ def parse_encoder_config(
       f"a width of {values['width']} for {values['num_heads']} attention "
       "heads, expected a multiple of them"
     )
-  pad = pad_id(config) if architecture.positions_after_pad else 0
-  if not problems and not 0 <= pad < values["vocab_size"]:
-    problems.append(f"pad_token_id={pad!r:.40}, expected an id")
+  if not problems and architecture.positions_after_pad:
+    pad = pad_id(config)
+    positions = values["max_positions"] - (pad + 1)
+    if not 0 <= pad < values["vocab_size"]:
+      problems.append(f"pad_token_id={pad!r:.40}, expected an id")
+    elif wanted := options.expected(EncoderConfig, "max_positions", positions):
+      problems.append(
+        f"max_position_embeddings={values['max_positions']} leaves {positions} "
+        f"positions after pad_token_id={pad}, expected {wanted}"
+      )
+    values["max_positions"] = positions
   if not problems and name in encoder_fields.READERS:
     values |= encoder_fields.READERS[name](config, values, problems)
     is_odd = values["width"] // values["num_heads"] % 2
@@ -133,8 +141,6 @@ def parse_encoder_config(
     raise InteropError(f"{where}/config.json: {'; '.join(problems)}.")
   values["activation"] = ACTIVATIONS[values["activation"]]
   values["pooler"] = _read_pooler(config, architecture, where)
-  if architecture.positions_after_pad:
-    values["max_positions"] -= pad_id(config) + 1
   if values.get("embedding_width") == values["width"]:
     values["embedding_width"] = 0
   return EncoderConfig(**values)

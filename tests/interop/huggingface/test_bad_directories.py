@@ -12,7 +12,7 @@ from helpers import peers
 from helpers.workdirs import assert_same_trees
 from maskedlm.cli import main
 from maskedlm.core.errors import InteropError
-from maskedlm.interop.huggingface import config_json
+from maskedlm.interop.huggingface import config_json, parameter_names
 
 torch = pytest.importorskip("torch")
 load_torch = pytest.importorskip("safetensors.torch").load_file
@@ -106,6 +106,30 @@ def test_unsupported_options(tmp_path, architecture, fields, expected):
   peers.change_config(tmp_path, **fields)
   with pytest.raises(InteropError, match=f"config.json: {expected}"):
     peers.read_model(tmp_path)
+
+
+def test_positions_are_counted_after_pad():
+  """Of 12 rows with [PAD] = 9, 10 and 11 are positions; of 10, none is."""
+  fields = {
+    "vocab_size": 50,
+    "hidden_size": 8,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "pad_token_id": 9,
+  }
+
+  def positions(rows):
+    config = {**fields, "max_position_embeddings": rows}
+    roberta = parameter_names.ARCHITECTURES["roberta"]
+    return config_json.parse_encoder_config(config, roberta, "x").max_positions
+
+  assert [positions(12), positions(11)] == [2, 1]
+  with pytest.raises(
+    InteropError,
+    match="=10 leaves 0 positions after pad_token_id=9, expected 1 to",
+  ):
+    positions(10)
 
 
 def test_all_misfitting_tensors_are_listed(folder):
