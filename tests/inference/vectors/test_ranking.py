@@ -9,6 +9,7 @@ import pytest
 from maskedlm.cli import main
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled.formats import beir
+from maskedlm.inference import bm25
 from maskedlm.inference.vectors import ranking, vectors
 
 PASSAGES = {
@@ -122,6 +123,34 @@ def test_measures_equal_trec_eval():
   )
   # A query without a ranking counts.
   assert ranking.measure({}, collection)["map"] == 0
+
+
+# Scores of BM25, cosines -> both, in standard deviations from their means:
+# [2, 0, 0] is [2, -1, -1] / sqrt(2), [-1, 0, 1] is sqrt(1.5) times that, [1, 0]
+# is [1, -1], and one passage is the mean.
+A, B = 0.5**0.5, 1.5**0.5
+ZEROS = [
+  ([2.0, 0, 0], [-1.0, 0, 1], [2 * A - B, -A, B - A]),
+  ([2.0], [0.3], [0.0]),
+  ([1.0, 0], [0.0, 1], [0.0, 0]),
+]
+
+
+@pytest.mark.parametrize(("scores", "cosines", "fused"), ZEROS)
+def test_0_is_no_rank_by_bm25_alone(scores, cosines, fused, monkeypatch):
+  monkeypatch.setattr(bm25, "index", lambda texts: lambda q: np.array(scores))
+  monkeypatch.setattr(ranking, "cosines", lambda *args: [np.array(cosines)])
+  names = "abc"[: len(scores)]
+  collection = beir.Collection(
+    {name: f"passage {name}" for name in names}, {"q": "a query"}, {}
+  )
+  runs = ranking.rank(object(), collection, by_words=True)
+  both = dict(zip(names, fused, strict=True))
+  assert runs == {
+    "BM25": {"q": {"a": scores[0]}},
+    "vectors": {"q": dict(zip(names, cosines, strict=True))},
+    "both": {"q": pytest.approx(both, abs=1e-12)},
+  }
 
 
 def test_evaluate(workdir, tmp_path, capsys):
