@@ -159,7 +159,7 @@ def format_context(sentence: Sentence, target: TargetWord) -> str:
   begin, end = max(i - _AROUND, 0), i + _AROUND + 1
   before = ["..."] * (begin > 0) + list(words[begin:i])
   after = list(words[i + 1 : end]) + ["..."] * (end < len(words))
-  return " ".join([*before, f"*{words[i]}*", *after])
+  return " ".join([*before, f"*{words[i].strip()}*", *after])
 
 
 def make_ranker(

@@ -31,6 +31,11 @@ def asked(lemma="", pos="", form="b", gold=()):
   return Sentence((form,), (target,), "", "", 0), target
 
 
+def test_the_mark_of_a_word_that_begins_with_a_space():
+  """A column may; by its asterisks, `plot senses` finds the word again."""
+  assert senses.format_context(*asked(form=" bank")) == "*bank*"
+
+
 def rank(x, **question):
   return senses.make_ranker(SENSES)(*asked(**question), np.float32(x))
 
