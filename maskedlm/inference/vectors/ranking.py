@@ -33,10 +33,10 @@ def rank(
 ) -> dict[str, Run]:
   """Returns {"BM25": run, "vectors": run, "both": run}, or those asked for.
 
-  Without a word of the query, a passage has no rank by BM25 alone. One of the
-  query's own id is left out: in collections in which queries are passages, it
-  is the query. `depth` is the number of passages for each query; the rest is as
-  in `cosines`.
+  A passage of score 0 by words or by vectors alone has no rank in that run. One
+  of the query's own id is left out: in collections in which queries are
+  passages, it is the query. `depth` is the number of passages for each query;
+  the rest is as in `cosines`.
   """
   passages, texts = zip(*collection.passages.items(), strict=True)
   query_texts = [*collection.queries.values()]
@@ -51,9 +51,10 @@ def rank(
     if len(lists) > 1:
       by_column["both"] = fusion.fused(lists)
     for column, x in by_column.items():
-      floor = 0.0 if column == "BM25" else -np.inf
-      best = search.best(x, depth + 1).tolist()
-      kept = [i for i in best if x[i] > floor and passages[i] != query][:depth]
+      best = search.best(x, depth + 1)
+      if column != "both":  # Where 0 is the mean.
+        best = best[x[best] != 0]
+      kept = [i for i in best.tolist() if passages[i] != query][:depth]
       run = runs.setdefault(column, {})
       run[query] = {passages[i]: float(x[i]) for i in kept}
   return runs

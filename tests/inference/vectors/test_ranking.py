@@ -137,7 +137,7 @@ ZEROS = [
 
 
 @pytest.mark.parametrize(("scores", "cosines", "fused"), ZEROS)
-def test_0_is_no_rank_by_bm25_alone(scores, cosines, fused, monkeypatch):
+def test_0_is_a_rank_by_both_alone(scores, cosines, fused, monkeypatch):
   monkeypatch.setattr(bm25, "index", lambda texts: lambda q: np.array(scores))
   monkeypatch.setattr(ranking, "cosines", lambda *args: [np.array(cosines)])
   names = "abc"[: len(scores)]
@@ -148,7 +148,7 @@ def test_0_is_no_rank_by_bm25_alone(scores, cosines, fused, monkeypatch):
   both = dict(zip(names, fused, strict=True))
   assert runs == {
     "BM25": {"q": {"a": scores[0]}},
-    "vectors": {"q": dict(zip(names, cosines, strict=True))},
+    "vectors": {"q": {n: x for n, x in zip(names, cosines, strict=True) if x}},
     "both": {"q": pytest.approx(both, abs=1e-12)},
   }
 
