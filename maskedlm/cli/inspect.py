@@ -56,7 +56,7 @@ class Inspect:
       )
       sections.append(facts.Section("Rows", [line]))
     else:
-      with integrity.rows_of(corpus.path, corpus.meta):
+      with integrity.reading_rows(corpus.path, corpus.meta):
         measured, more, rows = facts.facts_of_rows(
           phases,
           tasks,

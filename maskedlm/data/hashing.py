@@ -100,9 +100,9 @@ def permute(index, size, key) -> np.ndarray:
 
 def _feistel(x, size, key):
   """Returns a bijection of [0, a * b), where a * b >= size; uint64 [n]."""
-  sizes, which = np.unique(size, return_inverse=True)
+  sizes, inverse = np.unique(size, return_inverse=True)
   a = [math.isqrt(int(size) - 1) + 1 for size in sizes]
-  a = np.array(a, np.uint64)[which]
+  a = np.array(a, np.uint64)[inverse]
   b = (size + a - np.uint64(1)) // a
   left, right = x // b, x % b
   for _ in range(_ROUNDS // 2):

@@ -32,9 +32,9 @@ def _has_parts(config) -> bool:
 
 
 def _is_streamed(config) -> bool:
-  """Returns whether a corpus of the run is at an address."""
-  others = [phase.get("corpus.path", "") for phase in config.phases]
-  return any(map(buckets.is_address, [config.corpus.path, *others]))
+  """Returns whether the run, or a phase of it, reads a corpus at an address."""
+  phase_paths = [phase.get("corpus.path", "") for phase in config.phases]
+  return any(map(buckets.is_address, [config.corpus.path, *phase_paths]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,12 +168,12 @@ class CorpusOptions:
   )
 
 
-# Options that decide how a vocabulary is trained, not how a given one is read.
-_TRAINED = {"tokenizer.path": False}
+# What options need that only the training of a vocabulary reads.
+_TO_TRAIN = {"tokenizer.path": False}
 
 
 def _trained_as(*kinds: str) -> dict:
-  """Returns that the vocabulary is a given one, or trained as one of these."""
+  """Returns the need for a vocabulary that is given, or is of these kinds."""
   return {
     "tokenizer.kind": lambda config: (
       config.tokenizer.path or config.tokenizer.kind in kinds
@@ -219,7 +219,7 @@ class TokenizerOptions:
     "Bytes of text to train on, at most; unigram reads no more than 32 MB.",
     low=1,
     high=1 << 40,
-    needs=_TRAINED,
+    needs=_TO_TRAIN,
   )
   normalization: str = option(
     "",
@@ -232,7 +232,7 @@ class TokenizerOptions:
     "Share of the text's characters that the vocabulary covers, at least.",
     low=0.0,
     high=1.0,
-    needs={**_trained_as("wordpiece", "unigram", "characters"), **_TRAINED},
+    needs={**_trained_as("wordpiece", "unigram", "characters"), **_TO_TRAIN},
   )
   byte_fallback: bool = option(
     False,
@@ -244,21 +244,21 @@ class TokenizerOptions:
     "Letters in a k-mer; the vocabulary has all 4^k of DNA, or of RNA.",
     low=1,
     high=10,
-    needs={**_trained_as("kmers"), **_TRAINED},
+    needs={**_trained_as("kmers"), **_TO_TRAIN},
   )
   stride: int = option(
     1,
     "Letters from a k-mer's beginning to the next one's, at most k.",
     low=1,
     high=10,
-    needs={**_trained_as("kmers"), **_TRAINED},
+    needs={**_trained_as("kmers"), **_TO_TRAIN},
   )
   alpha: float = option(
     0.3,
     "With corpus.parts, sentences are drawn by (share of the text)^alpha.",
     low=0.0,
     high=1.0,
-    needs={"corpus.parts": _has_parts, **_TRAINED},
+    needs={"corpus.parts": _has_parts, **_TO_TRAIN},
   )
 
 

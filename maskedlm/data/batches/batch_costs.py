@@ -43,15 +43,16 @@ def step_cost(
 ) -> Callable[[int], float]:
   """Returns a function from a step to the cost of all its rows, on all hosts.
 
-  `row_cost` is attended pairs of a row, or None for all -> its cost. If rows
-  hold several segments (`packed`), the pairs are those of the first batch.
+  `row_cost` returns the cost of a row, given its attended pairs, or None if
+  every position attends to all. Rows of several segments (`packed`) are all
+  counted with the pairs of the first batch.
   """
 
   @functools.cache
-  def cost_of_any() -> float:
+  def cost_of_each() -> float:
     pairs = None
     if packed:
       pairs = attended_pairs(batch_at("train", 0)["segment_ids"])
     return batch_size * row_cost(pairs)
 
-  return lambda step: cost_of_any()
+  return lambda step: cost_of_each()

@@ -69,7 +69,7 @@ def make_batches(
   data, seed = config.data, config.seed
   eval_rows = config.train.eval_rows
   if corpus.domains:
-    open_split = _mix(open_source, corpus, data, eval_rows)
+    open_split = _open_domains(open_source, corpus, data, eval_rows)
   else:
     if data.shares and corpus.meta:  # A placeholder corpus has no meta.
       domain_mixture.parse_domain_shares(data.shares, [])
@@ -107,17 +107,19 @@ def make_batches(
   )
 
 
-def _mix(open_source, corpus, data, eval_rows) -> Callable[..., RowSource]:
+def _open_domains(
+  open_source, corpus, data, eval_rows
+) -> Callable[..., RowSource]:
   """Returns a function (split, length, seed) -> RowSource of all domains."""
   corpora = domain_splits.split_by_domain(corpus)
 
   def open_split(name, length, seed):
     sources = []
-    for domain, alone in corpora.items():
+    for domain, domain_corpus in corpora.items():
       # Seeded by name, so that a new domain doesn't change the others' rows.
       domain_seed = int(hashing.bits(seed, "part", domain))
       with domains.errors_of_domain(domain):
-        sources.append(open_source(alone, name, length, domain_seed))
+        sources.append(open_source(domain_corpus, name, length, domain_seed))
     if name == "heldout":
       return domain_mixture.sample_equally(
         sources, list(corpora), max_rows=eval_rows, seed=seed

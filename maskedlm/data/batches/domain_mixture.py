@@ -37,10 +37,10 @@ def mix(
   def order(place):
     epoch, index = np.divmod(place, total)
     key = hashing.bits(seed, "mixture", epoch)
-    which, nth = _find(drawn, hashing.permute(index, total, key))
-    return _rows(sources, which, epoch * drawn[which] + nth)
+    domain, nth = _find_domain(drawn, hashing.permute(index, total, key))
+    return _joined_rows(sources, domain, epoch * drawn[domain] + nth)
 
-  return _joined(sources, names, drawn, order, num_rows=total, seed=seed)
+  return _join(sources, names, drawn, order, num_rows=total, seed=seed)
 
 
 def sample_equally(
@@ -58,48 +58,49 @@ def sample_equally(
   drawn = equal_counts(max_rows, [source.num_rows for source in sources])
 
   def order(place):
-    return _rows(sources, *_find(drawn, place))
+    return _joined_rows(sources, *_find_domain(drawn, place))
 
   num_rows = int(drawn.sum())
-  return _joined(sources, names, drawn, order, num_rows=num_rows, seed=seed)
+  return _join(sources, names, drawn, order, num_rows=num_rows, seed=seed)
 
 
-def _find(drawn, index) -> tuple[np.ndarray, np.ndarray]:
-  """Returns (domain [b], which of its rows [b]) for places in an epoch."""
+def _find_domain(drawn, index) -> tuple[np.ndarray, np.ndarray]:
+  """Returns (domain [b], index among its rows [b]) of places in an epoch."""
   ends = np.cumsum(drawn)
-  which = np.searchsorted(ends, index, side="right")
-  return which, index - (ends - drawn)[which]
+  domain = np.searchsorted(ends, index, side="right")
+  return domain, index - (ends - drawn)[domain]
 
 
-def _rows(sources, which, nth) -> tuple[np.ndarray, np.ndarray]:
-  """Returns (joined row, epoch) [b] of the nth [b] row read of a domain [b]."""
+def _joined_rows(sources, domain, nth) -> tuple[np.ndarray, np.ndarray]:
+  """Returns (joined row, epoch) [b]: the nth row that is read of a domain."""
   starts = _starts(sources)
-  sizes = np.diff(starts)[which]
-  seeds = np.array([source.seed for source in sources], np.uint64)[which]
+  sizes = np.diff(starts)[domain]
+  seeds = np.array([source.seed for source in sources], np.uint64)[domain]
   epoch, index = np.divmod(nth, sizes)
-  return starts[which] + shuffle(index, sizes, seed=seeds, epoch=epoch), epoch
+  return starts[domain] + shuffle(index, sizes, seed=seeds, epoch=epoch), epoch
 
 
 def _starts(sources) -> np.ndarray:
   return np.cumsum([0, *(source.num_rows for source in sources)])
 
 
-def _joined(sources, names, drawn, order, *, num_rows, seed) -> RowSource:
+def _join(sources, names, drawn, order, *, num_rows, seed) -> RowSource:
   starts = _starts(sources)
 
   def read(row, epoch):
-    which = np.searchsorted(starts, row, side="right") - 1
-    arrays = {"language_ids": which.astype(np.int32)}
-    for i in np.unique(which):
-      here = np.flatnonzero(which == i)
-      own = sources[i].read(row[here] - starts[i], epoch[here])
-      for name, values in own.items():
+    domain = np.searchsorted(starts, row, side="right") - 1
+    arrays = {"language_ids": domain.astype(np.int32)}
+    for i in np.unique(domain):
+      here = np.flatnonzero(domain == i)
+      domain_arrays = sources[i].read(row[here] - starts[i], epoch[here])
+      for name, values in domain_arrays.items():
         shape = (len(row), *values.shape[1:])
         arrays.setdefault(name, np.empty(shape, values.dtype))[here] = values
     return arrays
 
-  each = zip(names, (s.num_rows for s in sources), drawn.tolist(), strict=True)
-  shares = tuple(DomainShare(*x) for x in each)
+  sizes = [source.num_rows for source in sources]
+  domains = zip(names, sizes, drawn.tolist(), strict=True)
+  shares = tuple(DomainShare(*domain) for domain in domains)
   return RowSource(num_rows, seed, read, order=order, shares=shares)
 
 
@@ -140,7 +141,7 @@ def parse_domain_shares(shares: str, names: list[str]) -> np.ndarray | None:
       f"data.shares={shares!r} leaves out {', '.join(missing)}: give every "
       "domain a weight; a domain of weight 0 is evaluated, not trained on."
     )
-  found = np.array([weights[name] for name in names])
-  if not found.sum():
+  ordered = np.array([weights[name] for name in names])
+  if not ordered.sum():
     raise ConfigError(f"data.shares={shares!r}: one weight must be above 0.")
-  return found / found.sum()
+  return ordered / ordered.sum()

@@ -88,8 +88,8 @@ def pack_rows(corpus, source: RowSource, *, length) -> RowSource:
     first = starts[row][:, None]
     slot = np.arange(G)
     used = slot < starts[row + 1][:, None] - first
-    which = members[(first + slot)[used]]
-    arrays = source.read(which, np.repeat(epoch, used.sum(1)))
+    source_rows = members[(first + slot)[used]]
+    arrays = source.read(source_rows, np.repeat(epoch, used.sum(1)))
     return side_by_side(arrays, used, length, special.pad)
 
   return RowSource(num_rows, source.seed, read)

@@ -110,19 +110,19 @@ def fitting_b(rows: PairTable, row, epoch, a_length):
   end of one too. A row that is truncated anyway gets whole sentences past the
   limit, as from random_b.
   """
-  own, sentences = rows.table[row], rows.split.sentences
-  cut = own["num_tokens"] >= rows.length - 3
-  size = np.minimum(own["num_tokens"], rows.length - 3)
+  record, sentences = rows.table[row], rows.split.sentences
+  cut = record["num_tokens"] >= rows.length - 3
+  size = np.minimum(record["num_tokens"], rows.length - 3)
   room = np.maximum(size - a_length, 1)
   draw = np.arange(_DRAWS)[:, None]  # Arrays of draws are [_DRAWS, b].
   other = other_row(rows, row, epoch, "fitting", draw)
-  record = rows.table[other]
-  sentence, _ = split_point(rows, record, other, epoch)
+  other_record = rows.table[other]
+  sentence, _ = split_point(rows, other_record, other, epoch)
   start = concat.take(sentences, sentence)
-  limit = np.minimum(start + room, record["document_end"])
+  limit = np.minimum(start + room, other_record["document_end"])
   # The last sentence end that fits or, if truncated, the first that doesn't.
   last = cut + _last_start(sentences, limit - cut, after=sentence, within=room)
-  several = own["num_sentences"] > 1
+  several = record["num_sentences"] > 1
   whole = several & (last > sentence)
   end = concat.take(sentences, np.where(whole, last, sentence + 1))
   begin = np.where(whole, start, np.maximum(start, end - room))
@@ -160,7 +160,7 @@ def next_sentence_pairs(
   other = draw_b(rows, row, epoch, end[0] - begin[0])
   for side, drawn in zip((begin, end), other, strict=True):
     side[1] = np.where(label == 1, drawn, side[1])
-  arrays = _fitted(rows, row, epoch, begin, end, special)
+  arrays = _truncated(rows, row, epoch, begin, end, special)
   return {**arrays, "nsp_labels": label.astype(np.int32)}
 
 
@@ -183,7 +183,7 @@ def sentence_order_pairs(
   begin, end = _halves(rows, row, epoch)
   # Swapped before truncation, so that it doesn't reveal which was first.
   begin, end = (np.where(label == 1, x[::-1], x) for x in (begin, end))
-  arrays = _fitted(rows, row, epoch, begin, end, special)
+  arrays = _truncated(rows, row, epoch, begin, end, special)
   return {**arrays, "nsp_labels": label.astype(np.int32)}
 
 
@@ -191,19 +191,19 @@ def adjacent_pairs(
   rows: PairTable, row, epoch, *, special
 ) -> dict[str, np.ndarray]:
   """Returns next_sentence_pairs with B always next, and without nsp_labels."""
-  return _fitted(rows, row, epoch, *_halves(rows, row, epoch), special)
+  return _truncated(rows, row, epoch, *_halves(rows, row, epoch), special)
 
 
 def _halves(rows: PairTable, row, epoch):
   """Returns (begin, end), each [2, b]: the tokens of A, and of B after it."""
-  own = rows.table[row]
-  _, split = split_point(rows, own, row, epoch)
-  begin = np.stack([own["token"], split])
-  return begin, np.stack([split, own["token"] + own["num_tokens"]])
+  record = rows.table[row]
+  _, split = split_point(rows, record, row, epoch)
+  begin = np.stack([record["token"], split])
+  return begin, np.stack([split, record["token"] + record["num_tokens"]])
 
 
-def _fitted(rows: PairTable, row, epoch, begin, end, special):
-  """Returns the arrays of the texts between begin and end [2, b], truncated."""
+def _truncated(rows: PairTable, row, epoch, begin, end, special):
+  """Returns the arrays of A and B, from begin to end [2, b], truncated."""
   length = end - begin
   if (length < 0).any() or (end > concat.size(rows.split.tokens)).any():
     raise ValueError("a text ends outside the tokens of its split")

@@ -61,9 +61,11 @@ def open_pair_table(
     corpus, table_key(name, options), RECORD, lambda: cut_rows(split, **options)
   )
   # Rows are in order.
-  held = len({*table["document_end"][:1], *table["document_end"][-1:]})
-  if held < documents:
-    raise CorpusError(_too_few(corpus.path, name, held, documents))
+  num_documents = len({*table["document_end"][:1], *table["document_end"][-1:]})
+  if num_documents < documents:
+    raise CorpusError(
+      _too_few_documents(corpus.path, name, num_documents, documents)
+    )
   return PairTable(split, table, **options)
 
 
@@ -147,7 +149,7 @@ def _ends(split, low, high, documents, document_tokens, **options):
   return np.where(leftover < 2, document_end, end)
 
 
-def _too_few(path, name: str, held: int, documents: int) -> str:
+def _too_few_documents(path, name: str, num: int, documents: int) -> str:
   remedy = "give it more documents (in text files a blank line ends one)"
   if name == "heldout":
     remedy = "raise corpus.heldout_share or set train.eval_rows=0"
@@ -155,6 +157,6 @@ def _too_few(path, name: str, held: int, documents: int) -> str:
   if documents > 1:
     why = "next-sentence prediction needs two, to draw a random B from another"
   return (
-    f"{path}: the {name} split has {counted(held, 'document')} of at least 2 "
+    f"{path}: the {name} split has {counted(num, 'document')} of at least 2 "
     f"tokens; {why}: {remedy}."
   )

@@ -55,7 +55,7 @@ def open_table(
   path = os.path.join(corpus.path, "rows", f"{digest}.npy")
   table = _load(path, dtype, digest)
   if table is None:
-    # Or it would be kept, with a good checksum, when they are repaired.
+    # A table made of damaged starts would stay, with a good checksum.
     integrity.check_starts(corpus.path, corpus.meta)
     with contextlib.suppress(OSError):  # A read-only or a full disk.
       _save(path, dtype, digest, build)
@@ -95,8 +95,8 @@ def places(edges, values) -> np.ndarray:
 
 def _load(path, dtype, digest: str) -> np.ndarray | None:
   with contextlib.suppress(OSError):
-    at = os.stat(path)
-    identity = at.st_ino, at.st_size, at.st_mtime_ns
+    stat = os.stat(path)
+    identity = stat.st_ino, stat.st_size, stat.st_mtime_ns
     return read_table(path, dtype, digest, identity)
   return None
 

@@ -1,4 +1,4 @@
-"""Keeps blocks of files on this host's disk, at most so many bytes of them.
+"""Keeps blocks of files on this host's disk, up to a given number of bytes.
 
 Each block is a file FOLDER/KEY/NUMBER, whose modification time is that of its
 last use, to the minute; the ones that were used longest ago are removed. All
@@ -21,8 +21,8 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.core.open_file import open_file
 from maskedlm.runtime import output_files
 
-_KEPT = 0.9  # Share of the most bytes that is left when blocks are removed.
 _MINUTE = 60 * 10**9  # Nanoseconds; noting each use would write to the disk.
+_LEFT_SHARE = 0.9  # Of cache.most, when blocks are removed.
 
 
 class Cache(NamedTuple):
@@ -128,20 +128,20 @@ def _make_room(cache: Cache, size: int) -> int:
   """Removes the blocks used longest ago; returns the bytes of the others."""
   blocks = sorted(_blocks(cache))
   total = sum(size for _, size, _ in blocks)
-  for _, each, path in blocks:
-    if total <= max(_KEPT * cache.most - size, 0):
+  for _, block_size, path in blocks:
+    if total <= max(_LEFT_SHARE * cache.most - size, 0):
       break
     os.unlink(path)
-    total -= each
+    total -= block_size
   return total
 
 
 def _blocks(cache: Cache) -> list[tuple[int, int, str]]:
   """Returns (time of the last use, bytes, path) of each block."""
-  found = []
+  blocks = []
   for folder in os.scandir(cache.folder):
     if folder.is_dir(follow_symlinks=False):
       for file in os.scandir(folder):
         status = file.stat(follow_symlinks=False)
-        found.append((status.st_mtime_ns, status.st_size, file.path))
-  return found
+        blocks.append((status.st_mtime_ns, status.st_size, file.path))
+  return blocks

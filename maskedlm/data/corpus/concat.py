@@ -48,9 +48,9 @@ def take(column: Concat, indices) -> np.ndarray:
     values = column.arrays[first][indices - column.starts[first]]
     return values + column.bases[first]
   flat = indices.reshape(-1)
-  which = np.searchsorted(column.starts, flat, side="right") - 1
-  order = np.argsort(which, kind="stable")
-  bounds = np.searchsorted(which[order], np.arange(first, last + 2))
+  part = np.searchsorted(column.starts, flat, side="right") - 1
+  order = np.argsort(part, kind="stable")
+  bounds = np.searchsorted(part[order], np.arange(first, last + 2))
   values = np.empty(flat.size, dtype)
   for p, (begin, end) in enumerate(itertools.pairwise(bounds), start=first):
     here = order[begin:end]
@@ -69,14 +69,14 @@ def view(column: Concat, begin: int, end: int, *, origin: int = 0) -> Concat:
 
   An empty range is one empty array, which has the dtype.
   """
-  found = [
+  ranges = [
     (array[max(begin - start, 0) : end - start], base)
     for array, start, base in zip(
       column.arrays, column.starts, column.bases, strict=False
     )
     if start < end and start + len(array) > begin
   ]
-  found = found or [(column.arrays[0][:0], column.bases[0])]
-  arrays, bases = zip(*found, strict=True)
+  ranges = ranges or [(column.arrays[0][:0], column.bases[0])]
+  arrays, bases = zip(*ranges, strict=True)
   bases = np.array(bases, column.bases.dtype)
   return concatenate(arrays, bases - bases.dtype.type(origin))

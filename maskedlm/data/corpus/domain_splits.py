@@ -10,7 +10,7 @@ from maskedlm.data.sources.domains import parse_domains
 from maskedlm.runtime import console
 
 # Counted for each domain's train and held-out documents. Characters and UTF-8
-# bytes are those of the sentences before normalization; unknown is a number of
+# bytes are those of the sentences before normalization; `unknown` counts
 # tokens.
 COUNTS = ("documents", "sentences", "tokens", "characters", "bytes", "unknown")
 

@@ -107,7 +107,7 @@ def _check_file(path: str, name: str, file: Mapping, *, whole: bool) -> None:
 
 
 @contextlib.contextmanager
-def rows_of(path: str, meta: Mapping) -> Iterator[None]:
+def reading_rows(path: str, meta: Mapping) -> Iterator[None]:
   """Reports damaged starts as such if the rows within the block can't be read.
 
   Raises:
@@ -138,8 +138,8 @@ def find_problem(path: str, name: str, file: Mapping, *, whole: bool) -> str:
     if error.errno not in _NOT_THERE:
       raise
     missing = error.errno == errno.ENOENT
-    what = "is missing" if missing else f"can't be read ({error.strerror})"
-    return f"{path}: {name} {what}; {shards.REMEDY}"
+    problem = "is missing" if missing else f"can't be read ({error.strerror})"
+    return f"{path}: {name} {problem}; {shards.REMEDY}"
   if not stat.S_ISREG(status.st_mode):
     return f"{path}: {name} is not a regular file; {shards.REMEDY}"
   if status.st_size != file["bytes"]:

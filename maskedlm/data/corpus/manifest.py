@@ -67,8 +67,8 @@ def finish_corpus(
     output_files.sync(file)
   with open(os.path.join(work, HASHES), "wb") as file:
     for name in token_files(splits):
-      found = hashes.get(name)
-      file.write(found or shards.block_hashes(os.path.join(work, name)))
+      path_in_work = os.path.join(work, name)
+      file.write(hashes.get(name) or shards.block_hashes(path_in_work))
     output_files.sync(file)
   names = sorted(
     os.path.relpath(os.path.join(folder, name), work).replace(os.sep, "/")

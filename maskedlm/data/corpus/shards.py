@@ -157,11 +157,11 @@ def load_array(path: str, name: str) -> np.ndarray:
     OSError: the file can't be read, or is not a regular file.
   """
   with open_file(os.path.join(path, f"{name}.npy")) as file:
-    found = file.read(HEADER)
+    header = file.read(HEADER)
     num_bytes = os.fstat(file.fileno()).st_size - HEADER
     for dtype in _DTYPES:
       size, rest = divmod(num_bytes, dtype.itemsize)
-      if not rest and found == header_bytes(dtype, size):
+      if not rest and header == header_bytes(dtype, size):
         return memory_map.map_vector(file, dtype, size, offset=HEADER)
   raise CorpusError(f"{path}: the header of {name}.npy is damaged; {REMEDY}")
 

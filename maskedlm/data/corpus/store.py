@@ -68,7 +68,7 @@ def check_batches(batch_at: Callable, corpus: Corpus) -> Callable:
   """
 
   def checked(split, step):
-    with integrity.rows_of(corpus.path, corpus.meta):
+    with integrity.reading_rows(corpus.path, corpus.meta):
       batch = batch_at(split, step)
     highest = batch["input_ids"].max(initial=0)
     size = corpus.tokenizer.vocab_size
@@ -319,9 +319,9 @@ def _wrong_content(path: str, meta: Mapping) -> Iterator[str]:
 
 def _has_hashes(path: str, splits: Mapping) -> bool:
   names = manifest.token_files(splits)
-  found = (shards.block_hashes(os.path.join(path, name)) for name in names)
+  hashes = (shards.block_hashes(os.path.join(path, name)) for name in names)
   with open(os.path.join(path, manifest.HASHES), "rb") as file:
-    same = all(file.read(len(each)) == each for each in found)
+    same = all(file.read(len(digests)) == digests for digests in hashes)
     return same and not file.read(1)
 
 

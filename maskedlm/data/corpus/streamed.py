@@ -1,7 +1,7 @@
 """Reads the tokens of a corpus at an address in place, through a cache.
 
 Everything else of the corpus, about a tenth of its bytes, is copied to this
-host's disk, which holds at most so many bytes of the tokens (block_cache.py).
+host's disk, which holds at most corpus.cache_gb of the tokens (block_cache.py).
 They are read in blocks of 64 KB, each of which is compared with its SHA-256
 (manifest.HASHES): when it comes from the address, and when a process finds it
 in the cache for the first time. The rows of a step are drawn from all over a
@@ -86,11 +86,11 @@ class Tokens:
 
   def _take(self, place: np.ndarray) -> np.ndarray:
     """Returns the tokens at places [n] of the split."""
-    which = np.searchsorted(self._starts, place, side="right") - 1
+    file_index = np.searchsorted(self._starts, place, side="right") - 1
     size = self.dtype.itemsize
-    byte = shards.HEADER + (place - self._starts[which]) * size
+    byte = shards.HEADER + (place - self._starts[file_index]) * size
     number, byte = np.divmod(byte, self._source.block)
-    number += self._firsts[which]
+    number += self._firsts[file_index]
     order = np.argsort(number, kind="stable")
     number, byte = number[order], byte[order]
     numbers, begins = np.unique(number, return_index=True)
@@ -102,8 +102,8 @@ class Tokens:
     ends = np.append(begins[1:], len(place))
     for i, data in _read(self._source, numbers, low, high):
       here = slice(begins[i], ends[i])
-      found = np.frombuffer(data, self.dtype)
-      values[order[here]] = found[(byte[here] - low[i]) // size]
+      tokens = np.frombuffer(data, self.dtype)
+      values[order[here]] = tokens[(byte[here] - low[i]) // size]
     return values
 
 
@@ -117,19 +117,19 @@ def _read(source: Source, numbers, low, high) -> Iterator[tuple[int, bytes]]:
     else:
       yield i, data
   for begin in range(0, len(missing), AT_ONCE):
-    some = missing[begin : begin + AT_ONCE]
-    found = _fetch(source, [int(numbers[i]) for i in some])
-    for i, data in zip(some, found, strict=True):
+    batch = missing[begin : begin + AT_ONCE]
+    blocks = _fetch(source, [int(numbers[i]) for i in batch])
+    for i, data in zip(batch, blocks, strict=True):
       yield i, data[low[i] : high[i]]
 
 
 def _find_cached(source: Source, number, low: int, high: int) -> bytes | None:
   """Returns bytes of a block from the cache; None if it is not there."""
-  name, size = _place(source, number)
+  name, size = _cache_entry(source, number)
   if source.checked[number]:
     return block_cache.read(source.cache, name, size=size, begin=low, end=high)
   whole = block_cache.read(source.cache, name, size=size, begin=0, end=size)
-  if whole is None or not _is_right(source, number, whole):
+  if whole is None or not _matches_hash(source, number, whole):
     return None
   source.checked[number] = True
   return whole[low:high]
@@ -138,10 +138,10 @@ def _find_cached(source: Source, number, low: int, high: int) -> bytes | None:
 def _fetch(source: Source, numbers: Sequence[int]) -> list[bytes]:
   """Returns blocks from the address, and adds them to the cache."""
   fs, root = buckets.filesystem(source.address)
-  found: dict[int, bytes] = {}
+  blocks: dict[int, bytes] = {}
 
   def read() -> None:
-    left = [number for number in numbers if number not in found]
+    left = [number for number in numbers if number not in blocks]
     spans = [_span(source, number) for number in left]
     names, begins, ends = map(list, zip(*spans, strict=True))
     names = [f"{root}/{name}" for name in names]
@@ -149,9 +149,9 @@ def _fetch(source: Source, numbers: Sequence[int]) -> list[bytes]:
     parts = fs.cat_ranges(names, begins, ends)
     for number, begin, end, data in zip(left, begins, ends, parts, strict=True):
       if isinstance(data, bytes) and len(data) == end - begin:
-        if not _is_right(source, number, data):
+        if not _matches_hash(source, number, data):
           raise _damaged(source, number)
-        found[number] = data
+        blocks[number] = data
       elif _is_of_other_size(source, number):
         raise _damaged(source, number)
       elif isinstance(data, bytes):
@@ -164,10 +164,10 @@ def _fetch(source: Source, numbers: Sequence[int]) -> list[bytes]:
   with storage_errors.bucket_errors(source.address):
     buckets.retried(source.address, read)
   with _cache_errors(source.cache.folder):
-    for number, data in found.items():
-      block_cache.write(source.cache, _place(source, number)[0], data)
+    for number, data in blocks.items():
+      block_cache.write(source.cache, _cache_entry(source, number)[0], data)
       source.checked[number] = True
-  return [found[number] for number in numbers]
+  return [blocks[number] for number in numbers]
 
 
 def _file(source: Source, number: int) -> File:
@@ -182,13 +182,13 @@ def _span(source: Source, number: int) -> tuple[str, int, int]:
   return file.name, begin, min(begin + source.block, file.size)
 
 
-def _place(source: Source, number: int) -> tuple[str, int]:
+def _cache_entry(source: Source, number: int) -> tuple[str, int]:
   """Returns a block's name in the cache, and its bytes."""
   file, (_, begin, end) = _file(source, number), _span(source, number)
   return f"{file.key}/{number - file.first}", end - begin
 
 
-def _is_right(source: Source, number: int, data: bytes) -> bool:
+def _matches_hash(source: Source, number: int, data: bytes) -> bool:
   at = number * shards.DIGEST
   digest = source.hashes[at : at + shards.DIGEST]
   return hashlib.sha256(data).digest() == digest.tobytes()
@@ -233,10 +233,10 @@ def _cache_errors(folder: pathlib.Path) -> Iterator[None]:
 def open_corpus(
   path: str | os.PathLike, *, cache_gb: float | None, log: download.Log
 ) -> store.Corpus:
-  """Opens a corpus in a folder or at an address, and logs how that is read.
+  """Opens a corpus in a folder or at an address, and logs how it is read.
 
   Args:
-    cache_gb: GB of tokens that the disk holds of corpora at addresses; None
+    cache_gb: GB of tokens, of all corpora at addresses, on the disk; None
       copies them whole. A whole copy that is there already is used either way.
 
   Raises:
@@ -263,7 +263,7 @@ def open_corpus(
     )
   _check_ranges(address)
   names = {n for n in files if n.endswith(shards.TOKENS)}
-  others = {name: files[name] for name in files.keys() - names}
+  other_files = {name: files[name] for name in files.keys() - names}
   folder = whole.with_name(f"{whole.name}.streamed")
   place = output_files.cache_dir("blocks")
   with _cache_errors(place):
@@ -271,9 +271,9 @@ def open_corpus(
   log(
     f"corpus: {address} is streamed: of its {_size(files, names)} of "
     f"tokens, {place} holds {cache_gb:g} GB at most; the rest of it, "
-    f"{_size(files, others)}, is copied to {folder}"
+    f"{_size(files, other_files)}, is copied to {folder}"
   )
-  download.copy(address, text, others, folder, log=log)
+  download.copy(address, text, other_files, folder, log=log)
   meta = integrity.read_meta(str(folder))
   source = _open_source(address, folder, meta, cache)
   tokens = {split: _tokens(source, meta, split) for split in shards.SPLITS}

@@ -49,8 +49,8 @@ def train_cbow(
     with path.open("w", encoding="utf-8") as file:
       for lines in documents:
         for line in lines:
-          found = words.split_text(line, lowercase=lowercase)
-          forms = [form for form, _, _ in found]
+          words_of_line = words.split_text(line, lowercase=lowercase)
+          forms = [form for form, _, _ in words_of_line]
           counts.update(forms)
           for begin in range(0, len(forms), _LINE):
             file.write(" ".join(forms[begin : begin + _LINE]) + "\n")

@@ -51,70 +51,70 @@ def read_word_vectors(
   """
   if not pathlib.Path(path).is_file():
     raise ConfigError(f"{path}: no such file; {_EXPECTED}.")
-  entries, expected = _open(path)
+  entries, expected = _open_entries(path)
   values: dict[str, np.ndarray] = {}
-  again: list[str] = []
+  repeated: list[str] = []
   for word, value in itertools.islice(entries, most) if most else entries:
     if word in values:
-      again.append(word)
+      repeated.append(word)
     else:
       values[word] = value
-  count = len(values) + len(again)
+  count = len(values) + len(repeated)
   if expected and count != min(expected, most or expected):
     raise DataError(
       f"{path}: its first line says {expected:,} words, but it has "
       f"{count:,}: fetch it again, or correct that line."
     )
-  if again:
+  if repeated:
     log(
-      f"{path}: {counted(len(again), 'line')} with a word that the file has "
-      f"before, such as {again[0]!r}: the first vector of each is taken"
+      f"{path}: {counted(len(repeated), 'line')} with a word that the file has "
+      f"before, such as {repeated[0]!r}: the first vector of each is taken"
     )
   return WordVectors(tuple(values), np.stack(list(values.values())))
 
 
-def write_word_vectors(path: str | pathlib.Path, made: WordVectors) -> None:
+def write_word_vectors(path: str | pathlib.Path, vectors: WordVectors) -> None:
   """Writes word2vec's text; the file gets its name when it is complete.
 
   Raises:
     ConfigError, StorageError: the file can't be written.
   """
-  V, D = made.values.shape
+  V, D = vectors.values.shape
   form = " ".join(["%.9g"] * D)  # A float32 has 9 digits.
   with (
     output_options.named_errors(path, option="--out"),
     output_files.whole_file(pathlib.Path(path)) as file,
   ):
     file.write(f"{V} {D}\n".encode())
-    for word, value in zip(made.words, made.values.tolist(), strict=True):
+    for word, value in zip(vectors.words, vectors.values.tolist(), strict=True):
       file.write(f"{word} {form % tuple(value)}\n".encode())
 
 
-def _open(path: str) -> tuple[Iterator[Entry], int]:
-  """Returns the entries, and how many the first line says, or 0 without."""
-  head = next(_blocks(path), b"")
+def _open_entries(path: str) -> tuple[Iterator[Entry], int]:
+  """Returns the entries, and how many the first line states, or 0."""
+  head = next(_read_blocks(path), b"")
   if not head.strip():
     raise DataError(f"{path}: the file is empty; {_EXPECTED}.")
-  if found := _HEADER.match(head):
-    count, width = map(int, found.groups())
+  if header := _HEADER.match(head):
+    count, width = map(int, header.groups())
     if not (count and width):
       raise DataError(
         f"{path}: its first line says {count} words of {width} numbers; "
         "expected at least one of either."
       )
-    if _CONTROL.search(head) and not _is_line(head[found.end() :], width):
-      return _binary(path, width), count
-    return _text(path, width, skip=1), count
+    if _CONTROL.search(head) and not _is_line(head[header.end() :], width):
+      return _read_binary(path, width), count
+    return _read_text(path, width, skip=1), count
   if _CONTROL.search(head):
     raise DataError(f"{path} is neither text nor word2vec's; {_EXPECTED}.")
   first = head.partition(b"\n")[0].rstrip()
   width = len(first.split(b" ")) - 1
   if width < 1:
     raise DataError(f"{path}:1: {first[:40]!r} has no number; {_EXPECTED}.")
-  return _text(path, width), 0
+  return _read_text(path, width), 0
 
 
-def _blocks(path: str) -> Iterator[bytes]:
+def _read_blocks(path: str) -> Iterator[bytes]:
   try:
     yield from files.read_blocks(path)
   except CorpusError as error:
@@ -130,7 +130,7 @@ def _is_line(data: bytes, width: int) -> bool:
     return False
 
 
-def _text(path: str, width: int, *, skip: int = 0) -> Iterator[Entry]:
+def _read_text(path: str, width: int, *, skip: int = 0) -> Iterator[Entry]:
   lines = text_lines.read_lines(path)
   for number, line in itertools.islice(lines, skip, None):
     if not line.strip():
@@ -150,9 +150,9 @@ def _text(path: str, width: int, *, skip: int = 0) -> Iterator[Entry]:
     yield word, value
 
 
-def _binary(path: str, width: int) -> Iterator[Entry]:
+def _read_binary(path: str, width: int) -> Iterator[Entry]:
   left, count = b"", 0
-  for i, block in enumerate(_blocks(path)):
+  for i, block in enumerate(_read_blocks(path)):
     left += block
     begin = left.index(b"\n") + 1 if i == 0 else 0
     while (space := left.find(b" ", begin)) >= 0:
@@ -160,7 +160,7 @@ def _binary(path: str, width: int) -> Iterator[Entry]:
       if end > len(left):
         break
       count += 1
-      word = left[begin:space].lstrip(b"\n")  # Not all programs write it.
+      word = left[begin:space].lstrip(b"\n")  # Some write a newline before it.
       value = np.frombuffer(left, "<f4", width, space + 1)
       if not (word and np.isfinite(value).all()):
         raise DataError(

@@ -119,11 +119,11 @@ def test_no_table_is_made_of_damaged_starts(tmp_path, tiny):
 def test_rows_that_cannot_be_read_are_those_of_damaged_starts(tmp_path, tiny):
   path = shutil.copytree(tiny[1], tmp_path / "corpus")
   meta = store.open_corpus(path).meta
-  with pytest.raises(IndexError), integrity.rows_of(path, meta):
+  with pytest.raises(IndexError), integrity.reading_rows(path, meta):
     _ = [][1]
   damage.flip(path / "train-00000.sentences.npy")
   with (
     pytest.raises(CorpusError, match=r"sentences\.npy is damaged"),
-    integrity.rows_of(path, meta),
+    integrity.reading_rows(path, meta),
   ):
     _ = [][1]
