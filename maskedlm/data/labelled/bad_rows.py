@@ -27,15 +27,15 @@ def refuse(error: DataError) -> None:
   handle(error)
 
 
-def each(make: Callable[[Any], Any], items: Iterable) -> Iterator[Any]:
-  """Yields what `make` makes of items; its DataErrors are those of rows."""
+def map_rows(make: Callable[[Any], Any], items: Iterable) -> Iterator[Any]:
+  """Yields make(item) of each item; refuses those that raise DataError."""
   for item in items:
     try:
-      made = make(item)
+      row = make(item)
     except DataError as error:
       refuse(error)
     else:
-      yield made
+      yield row
 
 
 @contextlib.contextmanager
@@ -55,5 +55,5 @@ def left_out(source: str, *, skip: bool) -> Iterator[None]:
   finally:
     _handler.reset(token)
   if bad:
-    what = counted(len(bad), "bad row")
-    console.log(f"{source}: {what} left out: {bad[0]}")
+    count = counted(len(bad), "bad row")
+    console.log(f"{source}: {count} left out: {bad[0]}")

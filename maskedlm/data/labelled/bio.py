@@ -65,15 +65,15 @@ def find_entities(tags: Sequence[str]) -> list[Entity]:
   >>> [tuple(x) for x in find_entities(["O", "B-PER", "I-PER", "I-LOC"])]
   [('PER', 1, 3), ('LOC', 3, 4)]
   """
-  found = []
+  entities = []
   previous = "O", ""
   for i, tag in enumerate(map(split_tag, tags)):
     if _continues(previous, tag):
-      found[-1] = found[-1]._replace(end=i + 1)
+      entities[-1] = entities[-1]._replace(end=i + 1)
     elif tag[0] != "O":
-      found.append(Entity(tag[1], i, i + 1))
+      entities.append(Entity(tag[1], i, i + 1))
     previous = tag
-  return found
+  return entities
 
 
 def find_strict_entities(tags: Sequence[str], scheme: str) -> list[Entity]:
@@ -81,7 +81,7 @@ def find_strict_entities(tags: Sequence[str], scheme: str) -> list[Entity]:
   return [
     entity
     for entity in find_entities(tags)
-    if list(tags[entity.begin : entity.end]) == _written(entity, scheme)
+    if list(tags[entity.begin : entity.end]) == _tags_of(entity, scheme)
   ]
 
 
@@ -91,7 +91,7 @@ def entity_tags(
   """Returns the tags of a sentence of `length` words with these entities."""
   tags = ["O"] * length
   for entity in entities:
-    tags[entity.begin : entity.end] = _written(entity, scheme)
+    tags[entity.begin : entity.end] = _tags_of(entity, scheme)
   return tags
 
 
@@ -153,7 +153,7 @@ def tag_converter(
   Args:
     sentences: the tags of each sentence of the file, which decide its scheme.
     file_scheme: one of FILE_SCHEMES; auto detects bio, iob1 and bioes, and any
-      does so in other forms, too (tag_forms.py).
+      does so in the other forms of tag_forms.py, too.
     scheme: the scheme of the returned tags, bio or bioes.
     repair_bio: read ill-formed tags as conlleval does instead of raising.
   """
@@ -161,19 +161,20 @@ def tag_converter(
     itertools.chain.from_iterable(sentences), scheme=file_scheme
   )
   if file_scheme in ("auto", "any"):
-    read = ([standard[tag] for tag in tags] for tags in sentences)
-    file_scheme = detect_scheme(tags for tags in read if None not in tags)
+    standardized = ([standard[tag] for tag in tags] for tags in sentences)
+    readable = (tags for tags in standardized if None not in tags)
+    file_scheme = detect_scheme(readable)
 
   def convert(tags: Sequence[str], lines: Sequence[int]) -> list[str]:
-    found = []
+    converted = []
     for tag, line in zip(tags, lines, strict=True):
-      made = standard[tag]
-      if made is None:
-        raise _unknown(tag, f"{path}:{line}", standard)
-      found.append(made)
+      standard_tag = standard[tag]
+      if standard_tag is None:
+        raise _unknown_tag(tag, f"{path}:{line}", standard)
+      converted.append(standard_tag)
     if not repair_bio:
-      _check(found, lines, path, file_scheme)
-    return repair_tags(found, scheme)
+      _check_tags(converted, lines, path, file_scheme)
+    return repair_tags(converted, scheme)
 
   return convert
 
@@ -190,12 +191,12 @@ def all_tags(types: Iterable[str], scheme: str) -> list[str]:
   ]
 
 
-def _unknown(tag: str, where: str, others: Collection[str]) -> DataError:
+def _unknown_tag(tag: str, where: str, tags: Collection[str]) -> DataError:
   hint = (
     "if they are BILOU or BMES, or tags such as B_PER, b-per or PER-B, set "
     "--config.task.file_scheme=any"
   )
-  if "O" in others and tag_forms.are_types(others):
+  if "O" in tags and tag_forms.are_types(tags):
     hint = (
       "if a tag is the type alone and adjacent words of a type are one "
       "entity, set --config.task.file_scheme=io"
@@ -207,7 +208,7 @@ def _unknown(tag: str, where: str, others: Collection[str]) -> DataError:
   )
 
 
-def _check(tags, lines, path: str, scheme: str) -> None:
+def _check_tags(tags, lines, path: str, scheme: str) -> None:
   previous = None
   for tag, line in zip([*tags, None], [*lines, *lines[-1:]], strict=True):
     is_known = tag is None or split_tag(tag)[0] in f"O{_PREFIXES[scheme]}"
@@ -231,7 +232,7 @@ def _continues(before: tuple[str, str], after: tuple[str, str]) -> bool:
   return before[0] in "BI" and after[0] in "IE" and before[1] == after[1]
 
 
-def _written(entity: Entity, scheme: str) -> list[str]:
+def _tags_of(entity: Entity, scheme: str) -> list[str]:
   count = entity.end - entity.begin
   if scheme == "bio":
     prefixes = "B" + "I" * (count - 1)

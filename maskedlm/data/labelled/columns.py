@@ -81,17 +81,19 @@ def read_columns(source: str | pathlib.Path, *, between: str = "") -> Columns:
   """
   path = pathlib.Path(source)
   lines = [(n, x.rstrip(" \t")) for n, x in enumerate(read_lines(path), 1)]
-  words = [text for _, text in lines if not _ends(text)]
-  columns = _without_blocks(path, words, between)
+  words = [text for _, text in lines if not _ends_block(text)]
+  columns = _detect_columns(path, words, between)
   split = _SPLIT[columns.between]
   before: list[tuple[int, str]] = []
   comments: list[int] = []
   is_plain = not (between or columns.is_conllu)
-  checked = functools.partial(_checked, columns, between)
+  check = functools.partial(_check_columns, columns, between)
 
   def ends(line: tuple[int, str]) -> bool:
     is_key = is_plain and _KEY.match(line[1]) is not None
-    return _ends(line[1]) or (is_key and len(split(line[1])) != columns.count)
+    return _ends_block(line[1]) or (
+      is_key and len(split(line[1])) != columns.count
+    )
 
   for is_end, group in itertools.groupby(lines, ends):
     run = list(group)
@@ -106,7 +108,7 @@ def read_columns(source: str | pathlib.Path, *, between: str = "") -> Columns:
       continue
     numbers, texts = zip(*run[size:], strict=True)
     block = Block(tuple(map(split, texts)), numbers, tuple(before))
-    kept = [*bad_rows.each(checked, [block])]
+    kept = [*bad_rows.map_rows(check, [block])]
     columns.blocks.extend(kept)
     # Documents begin and end, whether or not a block of theirs is left out.
     before = [] if kept else _marks(before)
@@ -132,31 +134,35 @@ def _without_ranges(columns: Columns) -> list[Block]:
     places = [i for i, row in enumerate(rows) if not _NO_WORD.fullmatch(row[0])]
     if any(rows[i][0] != str(n) for n, i in enumerate(places, 1)):
       return columns.blocks
-    found = (tuple(x[i] for i in places) for x in (rows, numbers))
-    kept += [Block(*found, before)] if places else []
-  all_rows, rows = (sum(len(x.rows) for x in y) for y in (columns.blocks, kept))
-  odd = all_rows - rows
-  if not odd or columns.count < 3:
+    words = (tuple(x[i] for i in places) for x in (rows, numbers))
+    kept += [Block(*words, before)] if places else []
+  num_rows, num_kept = (
+    sum(len(x.rows) for x in y) for y in (columns.blocks, kept)
+  )
+  num_ranges = num_rows - num_kept
+  if not num_ranges or columns.count < 3:
     return columns.blocks
-  what = "of words and empty nodes (1-2, 5.1), left out"
-  console.log(f"{columns.path}: {counted(odd, 'range')} {what}")
+  console.log(
+    f"{columns.path}: {counted(num_ranges, 'range')} of words and empty nodes "
+    "(1-2, 5.1), left out"
+  )
   return kept
 
 
-def _checked(columns: Columns, between: str, block: Block) -> Block:
-  """Returns a block; raises DataError if a line has more or fewer columns."""
+def _check_columns(columns: Columns, between: str, block: Block) -> Block:
+  """Returns the block; raises DataError if a line has more or fewer columns."""
   count = len(block.rows[0]) if between == "spaces" else columns.count
   for row, number in zip(block.rows, block.numbers, strict=True):
     if len(row) == count:
       continue
     text = " ".join(row)
-    others = "CoNLL-U has" if columns.is_conllu else "other lines have"
+    reference = "CoNLL-U has" if columns.is_conllu else "other lines have"
     hint = "a blank line between sentences"
     if text.startswith("#"):
       hint = "a comment before a sentence, as '# text'"
     raise DataError(
       f"{columns.path}:{number}: {counted(len(row), 'column')} between "
-      f"{columns.between}, {text[:60]!r}; expected {count}, as {others}, or "
+      f"{columns.between}, {text[:60]!r}; expected {count}, as {reference}, or "
       f"{hint}."
     )
   return block
@@ -186,20 +192,20 @@ def _marks(lines: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
   return [line for line in lines if line[1].startswith(_MARKS)]
 
 
-def _ends(text: str) -> bool:
+def _ends_block(text: str) -> bool:
   """Returns whether a line ends a block."""
   return not text or text.startswith(_MARKS)
 
 
-def _without_blocks(
+def _detect_columns(
   path: pathlib.Path, words: Sequence[str], between: str
 ) -> Columns:
-  """Returns how lines of words and comments are split, without blocks yet."""
+  """Returns how lines of words and comments are split; has no blocks yet."""
   first = next((x for x in words if not x.startswith("#")), "").split("\t")
-  named = path.suffix.lower() == ".conllu" or (
+  is_conllu = path.suffix.lower() == ".conllu" or (
     len(first) == CONLLU_COLUMNS and _CONLLU_ID.fullmatch(first[0])
   )
-  if between == "conllu" or (not between and named):
+  if between == "conllu" or (not between and is_conllu):
     return Columns(str(path), [], (), CONLLU_COLUMNS, "tabs", True)
   # Comments may have any form, so the others decide.
   plain = [x for x in words if not x.startswith(_COMMENT)] or words

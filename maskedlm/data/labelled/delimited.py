@@ -51,7 +51,7 @@ def read_rows(path: pathlib.Path, suffix: str) -> Rows:
 
 
 def _split_at_tabs(path: pathlib.Path, lines: Iterable[str]) -> Rows:
-  quoted, doubled, others = 0, 0, 0
+  quoted, doubled, within = 0, 0, 0
   for number, line in enumerate(lines, 1):
     row = line.split("\t")
     yield number, row
@@ -60,7 +60,7 @@ def _split_at_tabs(path: pathlib.Path, lines: Iterable[str]) -> Rows:
     marked = [field for field in row if '"' in field]
     around = [field for field in marked if _QUOTED.fullmatch(field)]
     quoted += len(around)
-    others += len(marked) - len(around)
+    within += len(marked) - len(around)
     if number == 1 and len(around) == len(row):
       raise DataError(
         f"{path}:{number}: the columns' names are in quotation marks, which "
@@ -68,12 +68,12 @@ def _split_at_tabs(path: pathlib.Path, lines: Iterable[str]) -> Rows:
       )
     if not doubled and any('""' in field[1:-1] for field in around):
       doubled = number
-  if doubled and not others:
+  if doubled and not within:
     raise DataError(
       f"{path}:{doubled}: fields are quoted as in .csv, but quotation marks "
       f"are text in {path.suffix}; {_REWRITE}."
     )
-  if quoted and not others:
+  if quoted and not within:
     console.log(
       f"{path}: {counted(quoted, 'field')} in quotation marks, which are taken "
       f"as text; if they are not, {_REWRITE}"
@@ -131,10 +131,10 @@ def name_columns(
     )
   _check_separator(first[1], SEPARATORS[suffix], where)
   counts = collections.Counter(names)  # Of a million columns, in one pass.
-  twice = {name for name in names if name and counts[name] > 1}
-  if twice:
+  repeated = {name for name in names if name and counts[name] > 1}
+  if repeated:
     raise DataError(
-      f"{where}: the column {sorted(twice)[0]!r} occurs twice; expected a "
+      f"{where}: the column {sorted(repeated)[0]!r} occurs twice; expected a "
       "header with distinct names; if the file has no header, set task.header."
     )
   return names, rows
@@ -142,13 +142,13 @@ def name_columns(
 
 def _check_separator(names: list[str], separator: str, where: str) -> None:
   """Raises DataError if a header line has other separators, or spaces."""
-  others = [x for x in _NAMES if len(names) == 1 and x in names[0]]
-  if others:
+  other_separators = [x for x in _NAMES if len(names) == 1 and x in names[0]]
+  if other_separators:
     remedy = f"write {_NAMES[separator]}"
-    if others[0] == "\t":
+    if other_separators[0] == "\t":
       remedy += ", or name the file .tsv"
     raise DataError(
-      f"{where}: {_NAMES[others[0]]} between columns; expected "
+      f"{where}: {_NAMES[other_separators[0]]} between columns; expected "
       f"{_NAMES[separator]}, by the file's name: {remedy}."
     )
   if any(name[:1] == " " and name.strip() for name in names):

@@ -29,7 +29,7 @@ class Field(NamedTuple):
 
   names: tuple[str, ...]  # The first one that is there, and not null, is read.
   expected: str  # What it holds, for errors.
-  # Value -> what the format makes of it. Raises ValueError for another value.
+  # Returns the value as the format has it. Raises ValueError for another value.
   parse: Callable[[Any], Any]
   optional: bool = False  # It may be absent or null: None.
   same_length: str = ""  # The field that has as many items.
@@ -48,28 +48,28 @@ class Format(NamedTuple):
 
 
 def values(fields: Mapping[str, Any], form: Format, where: str) -> dict:
-  """Returns the format's names -> values of an object's fields.
+  """Returns the values of an object's fields, by the format's own names.
 
   Fields that the format doesn't have are passed over.
 
   Raises:
-    DataError: a field is missing, holds something else, or has other than as
-      many items as its companion.
+    DataError: a field is missing, holds something else, or has not as many
+      items as its `same_length` field.
   """
-  read = {
+  parsed = {
     name: value_of(fields, field, form.such_as, where)
     for name, field in form.fields.items()
   }
   for name, field in form.fields.items():
     other = field.same_length
-    if other and None not in (read[name], read[other]):
-      sizes = len(read[other]), len(read[name])
+    if other and None not in (parsed[name], parsed[other]):
+      sizes = len(parsed[other]), len(parsed[name])
       if sizes[0] != sizes[1]:
         raise DataError(
           f"{where}: {sizes[0]:,} {other}, but {sizes[1]:,} {name}; expected "
           f"as many of each, as in {form.such_as}."
         )
-  return read
+  return parsed
 
 
 def value_of(
@@ -80,18 +80,18 @@ def value_of(
   Raises:
     DataError: it is missing or holds something else.
   """
-  there = [name for name in field.names if fields.get(name) is not None]
-  if not there:
+  present = [name for name in field.names if fields.get(name) is not None]
+  if not present:
     if field.optional:
       return None
     raise DataError(missing(where, field.names, fields, f"expected {such_as}."))
-  value = fields[there[0]]
+  value = fields[present[0]]
   try:
     return field.parse(value)
   except ValueError as error:
     why = f" ({error})" if str(error) else ""
     raise DataError(
-      f"{where}: {there[0]!r} is {str(value)[:_SHOWN]!r}{why}; expected "
+      f"{where}: {present[0]!r} is {str(value)[:_SHOWN]!r}{why}; expected "
       f"{field.expected}, as in {such_as}."
     ) from None
 
@@ -103,12 +103,12 @@ def missing(
 
   `names` were looked for, `fields` are there; the remedy ends the message.
   """
-  named = list(fields)[:_SHOWN]
-  more = f" and {len(fields) - len(named):,} more" * (len(fields) > len(named))
-  there = ", ".join(map(repr, named)) or "no fields"
+  shown = list(fields)[:_SHOWN]
+  more = f" and {len(fields) - len(shown):,} more" * (len(fields) > len(shown))
+  present = ", ".join(map(repr, shown)) or "no fields"
   near = did_you_mean(names[0], fields)
   return (
-    f"{where}: no {' or '.join(map(repr, names))}; there are {there}{more}"
+    f"{where}: no {' or '.join(map(repr, names))}; there are {present}{more}"
     f"{near}; {remedy}"
   )
 
@@ -136,8 +136,8 @@ def texts(
 ) -> Field:
   """Returns a field of these names that holds a list of texts, none empty.
 
-  `of` makes something of each text, or raises ValueError to refuse it; the
-  others are as in Field.
+  `of` converts each text, or raises ValueError to refuse it; the other
+  arguments are as in Field.
   """
   return items(
     *names,
@@ -182,10 +182,10 @@ def items(
   optional: bool = False,
   same_length: str = "",
 ) -> Field:
-  """Returns a field of these names that holds a list, whose items `of` makes.
+  """Returns a field of these names that holds a list of what `of` returns.
 
-  It raises ValueError for an item that is refused; `expected` says in errors
-  what the list holds. The others are as in Field.
+  `of` converts an item, or raises ValueError to refuse it; `expected` says in
+  errors what the list holds. The other arguments are as in Field.
   """
 
   def parse(value: Any) -> tuple:
@@ -252,11 +252,11 @@ def words_or_text(
     DataError: the object has neither, or its value has another type.
   """
   kinds = words("tokens", optional=True), text(text_field, optional=True)
-  found = [value_of(value, kind, such_as, where) for kind in kinds]
-  if found == [None, None]:
+  tokens, content = (value_of(value, kind, such_as, where) for kind in kinds)
+  if tokens is None and content is None:
     names = (text_field, "tokens")
     raise DataError(missing(where, names, value, f"expected {such_as}."))
-  return found[0], found[1]
+  return tokens, content
 
 
 def _filled(value: Any) -> str:

@@ -49,7 +49,7 @@ def detect_label_scheme(labels: Sequence[str]) -> str | None:
 
 def read_labels(labels: Sequence[str], scheme: str) -> LabelMeanings:
   """Returns the meanings of entity labels; a label of no word means O."""
-  standard = _standard(_words(labels))
+  standard = _standard_tags(_words(labels))
   tags = [standard.get(label) for label in labels]
   ids: dict[str, int] = {}
   for i, tag in enumerate(tags):
@@ -71,7 +71,7 @@ def _words(labels: Sequence[str]) -> list[str]:
   return [label for label in labels if not _NO_WORD.fullmatch(label)]
 
 
-def _standard(labels: Sequence[str]) -> Mapping[str, str | None]:
+def _standard_tags(labels: Sequence[str]) -> Mapping[str, str | None]:
   """Returns label -> tag, or None for what detect_label_scheme refuses.
 
   Older imports have such labels.

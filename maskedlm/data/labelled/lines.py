@@ -22,7 +22,7 @@ from maskedlm.runtime import storage_errors
 COMPRESSED = (".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz")
 _BOM = b"\xef\xbb\xbf"
 _HEAD = 4096  # Bytes that show what a file is.
-MAX_LINE = 1 << 27  # Bytes; of a longer one, a compressed file has any number.
+MAX_LINE = 1 << 27  # Bytes; a small compressed file may hold a longer one.
 
 
 def read_lines(path: pathlib.Path) -> Iterator[str]:
@@ -35,14 +35,14 @@ def read_lines(path: pathlib.Path) -> Iterator[str]:
       than MAX_LINE bytes.
   """
   is_empty = True
-  for _, line in decode_lines(_limited(path), str(path)):
+  for _, line in decode_lines(_limited_lines(path), str(path)):
     is_empty = False
     yield line
   if is_empty:
     raise DataError(f"{path}: the file is empty; expected texts or examples.")
 
 
-def _limited(path: pathlib.Path) -> Iterator[bytes]:
+def _limited_lines(path: pathlib.Path) -> Iterator[bytes]:
   for number, line in enumerate(raw_lines(path, most=MAX_LINE), 1):
     if len(line) >= MAX_LINE:
       raise DataError(
@@ -72,7 +72,7 @@ def raw_lines(path: str | pathlib.Path, *, most: int) -> Iterator[bytes]:
 
   Args:
     path: the file; its first bytes say whether it is compressed.
-    most: a longer line is yielded in parts of so many bytes.
+    most: a longer line is yielded in parts of this many bytes.
 
   Raises:
     DataError: the file is missing, or can't be read to its end.
@@ -85,8 +85,8 @@ def raw_lines(path: str | pathlib.Path, *, most: int) -> Iterator[bytes]:
       if kind == "zstd":
         yield from _split_blocks(files.zstd_blocks(file), most)
         return
-      opened = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
-      stream = opened[kind](file) if kind else file
+      openers = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
+      stream = openers[kind](file) if kind else file
       yield from iter(lambda: stream.readline(most), b"")
   except _UNREADABLE as error:
     if kind:

@@ -33,7 +33,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _SUCH_AS = '{"text": "...", "label": "..."}'
 
 
-def are_named(source: str | pathlib.Path) -> bool:
+def is_parquet_or_tfds(source: str | pathlib.Path) -> bool:
   """Returns whether a source is a TFDS dataset or a Parquet file."""
   if tfds_rows.is_source(source):
     return True
@@ -46,7 +46,7 @@ def read_objects(
 ) -> Iterator[tuple[int, dict[str, Any]]]:
   """Yields (line or row from 1, fields) of each object of JSON, Parquet, TFDS.
 
-  Errors show an object `such_as` it is expected.
+  Errors show `such_as`, an object as it is expected.
 
   Raises:
     DataError: it is compressed Parquet; see read_json, read_parquet and
@@ -55,7 +55,7 @@ def read_objects(
   if tfds_rows.is_source(source):
     return tfds_rows.read_rows(str(source))
   path = pathlib.Path(source)
-  if are_named(path):
+  if is_parquet_or_tfds(path):
     if not is_plain(path):
       raise DataError(f"{path} is compressed Parquet; decompress it.")
     return read_parquet(path)
@@ -73,7 +73,7 @@ def read_json(
   lines = ((n, x) for n, x in enumerate(read_lines(path), 1) if x.strip())
   begin = list(itertools.islice(lines, 2))
   if len(begin) == 2 and is_object(begin[0][1]):
-    yield from bad_rows.each(
+    yield from bad_rows.map_rows(
       lambda x: (x[0], parse_object(x[1], f"{path}:{x[0]}", such_as=such_as)),
       itertools.chain(begin, lines),
     )
@@ -109,8 +109,8 @@ def _read_whole(
   numbered = (
     enumerate(whole, 1) if isinstance(whole, list) else [(first, whole)]
   )
-  yield from bad_rows.each(
-    lambda x: (x[0], _checked(x[1], f"{path}:{x[0]}", such_as)), numbered
+  yield from bad_rows.map_rows(
+    lambda x: (x[0], _fields_of(x[1], f"{path}:{x[0]}", such_as)), numbered
   )
 
 
@@ -128,19 +128,19 @@ def parse_object(
     raise DataError(
       f"{where}: not JSON ({error}); expected an object, such as {such_as}."
     ) from None
-  return _checked(value, where, such_as)
+  return _fields_of(value, where, such_as)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-  found = dict(pairs)
-  if len(found) < len(pairs):
+  fields = dict(pairs)
+  if len(fields) < len(pairs):
     counts = collections.Counter(name for name, _ in pairs)
-    twice = next(name for name in counts if counts[name] > 1)
-    raise ValueError(f"the name {twice!r} occurs twice in an object")
-  return found
+    repeated = next(name for name in counts if counts[name] > 1)
+    raise ValueError(f"the name {repeated!r} occurs twice in an object")
+  return fields
 
 
-def _checked(value: Any, where: str, such_as: str) -> dict[str, Any]:
+def _fields_of(value: Any, where: str, such_as: str) -> dict[str, Any]:
   if not isinstance(value, dict):
     raise DataError(
       f"{where}: a JSON {type(value).__name__}; expected an object, such as "

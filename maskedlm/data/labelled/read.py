@@ -46,7 +46,7 @@ def has_objects(source: str) -> bool:
     DataError: the file is missing, or can't be read as text.
   """
   is_json = tables.named_suffix(source) in objects.JSON_SUFFIXES
-  if is_json or objects.are_named(source):
+  if is_json or objects.is_parquet_or_tfds(source):
     return True
   first = next(filter(str.strip, read_lines(pathlib.Path(source))), "")
   return objects.is_object(first)
@@ -62,24 +62,24 @@ def read_objects(source: str, form: fields.Format) -> Iterator[Row]:
     DataError: the source can't be read, or breaks the format (fields.py); none
       of its objects is filled.
   """
-  empty, is_empty = 0, True
+  num_empty, is_empty = 0, True
 
   def parse(item: tuple[int, dict[str, Any]]) -> list[Row]:
-    number, found = item
+    number, value = item
     where = f"{source}:{number}"
-    each = _sentences(found) if form.documents else [found]
-    return [Row(fields.values(x, form, where), number, where) for x in each]
+    rows = _sentences(value) if form.documents else [value]
+    return [Row(fields.values(x, form, where), number, where) for x in rows]
 
-  found = objects.read_objects(source, such_as=form.such_as)
-  for row in itertools.chain.from_iterable(bad_rows.each(parse, found)):
+  numbered = objects.read_objects(source, such_as=form.such_as)
+  for row in itertools.chain.from_iterable(bad_rows.map_rows(parse, numbered)):
     if form.filled and not row.values[form.filled]:
-      empty += 1
+      num_empty += 1
       continue
     is_empty = False
     yield row
-  if empty:
+  if num_empty:
     console.log(
-      f"{source}: {counted(empty, 'row')} without {form.filled}, left out"
+      f"{source}: {counted(num_empty, 'row')} without {form.filled}, left out"
     )
   if is_empty:
     raise fields.no_rows(source, form)

@@ -1,4 +1,4 @@
-"""Sentences of words: in a line of input of predict, and as a text.
+"""Reads sentences of words from lines of predict's input; joins words to texts.
 
 The examples of tasks that label words have these fields, and their labels. A
 line of input is a text, or a JSON object with "tokens" or "text".
@@ -54,14 +54,14 @@ def parse_words(line: str) -> tuple[str, ...]:
   Raises:
     DataError: there are none, or one is blank; see also parse_line.
   """
-  found = parse_line(
+  tokens = parse_line(
     line, lambda text: Sentence(tuple(objects.encodable(text).split()))
   ).words
-  if not found or not all(map(str.strip, found)):
+  if not tokens or not all(map(str.strip, tokens)):
     raise DataError(
       f"{_where(line)} has no words, or a blank one; expected {_SUCH_AS}."
     )
-  return found
+  return tokens
 
 
 def parse_object(line: str, such_as: str) -> dict[str, Any]:
@@ -79,8 +79,8 @@ def of_object(
   split: Callable[[str], Sentence] = split_text,
 ) -> Sentence:
   """Returns the sentence of {"tokens": [...]} or {"text": ...}."""
-  given, text = fields.words_or_text(value, where, _SUCH_AS)
-  return split(text or "") if given is None else Sentence(given)
+  tokens, text = fields.words_or_text(value, where, _SUCH_AS)
+  return split(text or "") if tokens is None else Sentence(tokens)
 
 
 def sentence_text(example) -> tuple[str, Sequence[tuple[int, int]]]:

@@ -48,8 +48,6 @@ _OBJECT = re.compile(r"\s*\{\s*([\"'}]|$)")
 _LISTED = re.compile(r"[\[{]\s*[\"'].*[\]}]", re.DOTALL)
 # Texts that may be what a program wrote for a missing one.
 _MISSING = {"nan", "na", "n/a", "none", "null", "<na>"}
-
-
 MAX_SEQUENCE = 1 << 22  # Letters; a sequence is tokenized whole.
 
 
@@ -92,8 +90,8 @@ def read_records(
       is not closed.
   """
   suffix = named_suffix(path)
-  named = (*objects.JSON_SUFFIXES, ".parquet")
-  if suffix in named or objects.are_named(path):
+  object_suffixes = (*objects.JSON_SUFFIXES, ".parquet")
+  if suffix in object_suffixes or objects.is_parquet_or_tfds(path):
     if header:
       console.log(
         f"{path}: task.header has no effect, as its rows name their columns"
@@ -122,9 +120,9 @@ def read_records(
       f"{path}: has no row; expected at least one example (below a header, if "
       "it is a table; name a file of lines .txt)."
     )
-  for (name, what), (count, where) in odd.items():
+  for (name, description), (count, where) in odd.items():
     console.log(
-      f"{where}: {count:,} of the column {name!r} {what}; read as texts"
+      f"{where}: {count:,} of the column {name!r} {description}; read as texts"
     )
 
 
@@ -140,25 +138,26 @@ def is_table(path: str | pathlib.Path) -> bool:
 def named_suffix(path: str | pathlib.Path) -> str:
   """Returns the last suffix of a name, in lower case; ".csv" of "a.csv.gz"."""
   path = pathlib.Path(path)
-  named = path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
-  return named.suffix.lower()
+  if path.suffix.lower() in COMPRESSED:
+    path = path.with_suffix("")
+  return path.suffix.lower()
 
 
 def _sequences(path: pathlib.Path) -> Iterator[Record]:
   """Yields the records of FASTA, in capitals."""
   report: Counter = Counter()
-  how = {"names": {}, "error": DataError, "most": MAX_SEQUENCE}
+  options = {"names": {}, "error": DataError, "most": MAX_SEQUENCE}
   lines = enumerate(read_lines(path), 1)
-  for x in fasta.read_records(lines, str(path), fasta.USUAL, report, **how):
+  for x in fasta.read_records(lines, str(path), fasta.USUAL, report, **options):
     if x.part:
       raise DataError(
         f"{x.where}: the sequence {x.name!r} has over {MAX_SEQUENCE:,} letters:"
         " divide it into several records."
       )
-    named = {**x.fields, "id": x.name, "text": x.sequence}
-    yield Record(int(x.where.rpartition(":")[2]), named, str(path))
-  for what, count in report.items():
-    console.log(f"{path}: {what}: {count:,}")
+    columns = {**x.fields, "id": x.name, "text": x.sequence}
+    yield Record(int(x.where.rpartition(":")[2]), columns, str(path))
+  for repair, count in report.items():
+    console.log(f"{path}: {repair}: {count:,}")
 
 
 def _with_columns(
@@ -171,20 +170,22 @@ def _with_columns(
   names, rows = delimited.name_columns(path, suffix, rows, header)
   for line, row in rows:
     if row == names and len(row) > 1:
-      again = (
+      problem = (
         "the header line again; expected one in a file: delete the others."
       )
-      ragged(DataError(f"{path}:{line}: {again}"))
+      ragged(DataError(f"{path}:{line}: {problem}"))
       continue
     if len(row) == len(names):
       by_name = zip(names, row, strict=True)
       yield Record(line, {n: x for n, x in by_name if n}, str(path))
       continue
-    more = len(row) == len(names) + 1
+    hint = ""
+    if len(row) == len(names) + 1:
+      hint = ", or are there names of rows (R: row.names=FALSE)"
     error = DataError(
       f"{path}:{line}: the row has {counted(len(row), 'column')}; expected "
       f"{len(names)} ({', '.join(names)}); is there a missing or extra tab "
-      f"or quote{', or are there names of rows (R: row.names=FALSE)' * more}?"
+      f"or quote{hint}?"
     )
     ragged(error)
 
@@ -212,8 +213,8 @@ def get_value(record: Record, *names: str) -> Any:
   for name in names:
     if name in record.fields:
       return record.fields[name]
-  is_table = named_suffix(record.path) in delimited.SEPARATORS
-  kind = bad_rows.TableError if is_table else DataError
+  is_delimited = named_suffix(record.path) in delimited.SEPARATORS
+  kind = bad_rows.TableError if is_delimited else DataError
   raise kind(missing_column(record, names))
 
 

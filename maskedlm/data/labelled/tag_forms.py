@@ -51,8 +51,8 @@ def standard_tags(tags: Iterable[str], *, scheme: str) -> dict[str, str | None]:
   if scheme == "io":
     return {tag: _of_type(tag) for tag in distinct}
   forms = (_FIRST, _LAST) if scheme == "any" else (_STANDARD,)
-  found = [{tag: _read(form, tag) for tag in distinct} for form in forms]
-  return max(found, key=lambda read: sum(map(bool, read.values())))
+  readings = [{tag: _read(form, tag) for tag in distinct} for form in forms]
+  return max(readings, key=lambda read: sum(map(bool, read.values())))
 
 
 def unknown(tag: str) -> UnknownTagError:

@@ -64,14 +64,14 @@ def read_texts(
     if isinstance(entry, str):
       yield Text(entry, None, file, line)
     else:
-      made = text_of_object(entry, field, file=file, line=line)
-      yield made._replace(name=str(_id_of(entry).get("id", "")))
+      text = text_of_object(entry, field, file=file, line=line)
+      yield text._replace(name=str(_id_of(entry).get("id", "")))
 
 
 def read_entries(
   paths: Sequence[str], form: str, seen: Counter | None = None
 ) -> Iterator[tuple[str, int, str | dict]]:
-  """Yields (file, line, text); of a row with fields, these, not the text.
+  """Yields (file, line, text), or (file, line, fields) of a row that has some.
 
   Arguments and errors as for read_texts.
   """
@@ -114,12 +114,12 @@ def _read_rows(
 
 def total_bytes(paths: Sequence[str]) -> int:
   """Returns the bytes of the texts; 0 if unknown (stdin, pipes, .gz, ...)."""
-  found = [pathlib.Path(path) for path in paths]
-  are_plain = all(path.is_file() for path in found)
+  files = [pathlib.Path(path) for path in paths]
+  are_plain = all(path.is_file() for path in files)
   are_plain &= not any(x.lower().endswith(lines.COMPRESSED) for x in paths)
   if STDIN in paths or not are_plain:
     return 0
-  return sum(file.stat().st_size for file in found)
+  return sum(file.stat().st_size for file in files)
 
 
 def given_texts(
@@ -129,27 +129,27 @@ def given_texts(
   *,
   form: str = "",
 ) -> Iterator[tuple[dict[str, Any], Any]]:
-  """Yields (place, what it is parsed to) of a command's input, but blank lines.
+  """Yields (place, result of `parse`) for each input that is not blank.
 
   A place is {"line": number}, with the row's "id" if it has one.
 
   Args:
     texts: texts from the command line (place {}); if empty, the file is read.
     path, form: as for has_fields.
-    parse: is given a line, or the fields of a row as JSON.
+    parse: converts a line, or the fields of a row as JSON.
 
   Raises:
     DataError: the file can't be read, or `parse` refuses a line of it.
   """
-  given = ((0, text) for text in texts if text.strip())
-  rows = given if texts else _read_rows(path, form, Counter())
+  numbered = ((0, text) for text in texts if text.strip())
+  rows = numbered if texts else _read_rows(path, form, Counter())
   for number, row in rows:
     try:
-      made = parse(row if isinstance(row, str) else json.dumps(row))
+      parsed = parse(row if isinstance(row, str) else json.dumps(row))
     except DataError as error:
       where = f"{_name(path)}:{number}: " if number else ""
       raise DataError(f"{where}{error}") from None
-    yield ({"line": number} if number else {}) | _id_of(row), made
+    yield ({"line": number} if number else {}) | _id_of(row), parsed
 
 
 def _id_of(row: str | dict) -> dict[str, Any]:
@@ -189,18 +189,18 @@ def read_lines(
   name, seen = _name(path), Counter() if seen is None else seen
   suffix = tables.named_suffix(path)
   if suffix in (".parquet", *_OF_WORDS):
-    what = "Parquet" if suffix == ".parquet" else "a word on each line"
+    content = "Parquet" if suffix == ".parquet" else "a word on each line"
     raise DataError(
-      f"{name}: {what} is not read here; expected lines of text or JSON; "
+      f"{name}: {content} is not read here; expected lines of text or JSON; "
       f"`predict` and `evaluate` read it as --data={name}."
     )
   if path == STDIN:
-    found = iter(lambda: sys.stdin.buffer.readline(MAX_LINE + 1), b"")
+    raw_lines = iter(lambda: sys.stdin.buffer.readline(MAX_LINE + 1), b"")
   else:
-    found = lines.raw_lines(path, most=MAX_LINE + 1)
+    raw_lines = lines.raw_lines(path, most=MAX_LINE + 1)
 
   def counted() -> Iterator[bytes]:
-    for number, line in enumerate(found, 1):
+    for number, line in enumerate(raw_lines, 1):
       if len(line) > MAX_LINE:
         raise DataError(
           f"{name}:{number}: the line has over {MAX_LINE:,} bytes; expected a "

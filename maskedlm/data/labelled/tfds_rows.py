@@ -30,13 +30,13 @@ def read_rows(source: str) -> Iterator[tuple[int, dict[str, Any]]]:
   try:
     data = tfds.open_records(source)
     features = data.dataset_info.features
-    found = (
+    rows = (
       {name: _plain(features[name], x) for name, x in example.items()}
       for example in tfds.read_records(data, source)
     )
     if "idx" in features:
-      found = iter(sorted(found, key=lambda fields: int(fields["idx"])))
-    yield from enumerate(found, 1)
+      rows = iter(sorted(rows, key=lambda fields: int(fields["idx"])))
+    yield from enumerate(rows, 1)
   except tfds.TfdsError as error:
     raise DataError(str(error)) from error
 

@@ -5,7 +5,7 @@ from one of them. The two functions give different guarantees. `cut_windows`
 takes each item from the window in which it has the most context, the distance
 to the nearer end of the window (google-research/bert, run_squad.py, "max
 context"). `cut_span_windows` is for predictions about spans of words: its
-windows overlap by so many words that every span is whole in the window that
+windows overlap by enough words that every span is whole in the window that
 keeps its first word. Each is part of what a run computes, so neither can
 replace the other.
 """
@@ -116,8 +116,9 @@ def cut_span_windows(
     begins.append(max(min(wanted, end - overlap, last), begin + 1))
   ends = [_end(starts, begin, capacity) for begin in begins]
   bounds = [0]
-  for begin, before in zip(begins[1:], ends[:-1], strict=True):
-    last = max(before - overlap, begin)  # From here on, spans may not fit.
+  for begin, previous_end in zip(begins[1:], ends[:-1], strict=True):
+    # From `last` on, spans may not fit.
+    last = max(previous_end - overlap, begin)
     bounds.append((begin + last) // 2)
   bounds.append(count)
   return [*map(Window, begins, ends, bounds[:-1], bounds[1:])]

@@ -113,7 +113,7 @@ def read_file(source: str) -> list[Example]:
     return made._replace(where=document.where)
 
   documents = conll2012.read_documents(found)
-  examples = [*bad_rows.each(read_document, documents)]
+  examples = [*bad_rows.map_rows(read_document, documents)]
   if twice:
     console.log(
       f"{source}: {counted(len(twice), 'mention')} marked twice in a chain, "
@@ -177,7 +177,7 @@ def _read_rows(source: str) -> list[Example]:
     ]
 
   rows = read.read_objects(source, _DOCUMENT)
-  for made in itertools.chain.from_iterable(bad_rows.each(parts, rows)):
+  for made in itertools.chain.from_iterable(bad_rows.map_rows(parts, rows)):
     (examples if made.words else empty).append(made)
   if empty:
     console.log(

@@ -131,13 +131,13 @@ def read_examples(
     DataError: see tables.read_records; unknown columns, fewer than two choices,
       an empty text, or labels that don't say which choice is correct.
   """
-  pairs = [*bad_rows.each(_read, tables.read_records(path, header=header))]
+  pairs = [*bad_rows.map_rows(_read, tables.read_records(path, header=header))]
   check_labels([label for _, label in pairs], first_label)
 
   def with_label(pair: tuple[Example, Label]) -> Example:
     return pair[0]._replace(label=find_index(pair[1], first_label))
 
-  return [*bad_rows.each(with_label, pairs)]
+  return [*bad_rows.map_rows(with_label, pairs)]
 
 
 def parse_line(line: str) -> Example:

@@ -96,7 +96,7 @@ def read_sentences(columns: Columns) -> list[Sentence]:
         )
     return sentence
 
-  return [*bad_rows.each(read, columns.blocks)]
+  return [*bad_rows.map_rows(read, columns.blocks)]
 
 
 def read_documents(columns: Columns) -> list[Document]:
@@ -125,7 +125,7 @@ def read_documents(columns: Columns) -> list[Document]:
       if not is_open:
         where = f"{columns.path}:{block.numbers[0]}"
         raise _unpaired(where, "a word outside of a document")
-      documents[-1].sentences.extend(bad_rows.each(read, [block]))
+      documents[-1].sentences.extend(bad_rows.map_rows(read, [block]))
   if is_open:
     raise _unpaired(documents[-1].where, "the document does not end")
   return documents

@@ -99,7 +99,7 @@ def read_file(source: str) -> list[Example]:
       where=f"{source}:{words.numbers[0]}",
     )
 
-  examples = [*bad_rows.each(read_block, found.blocks)]
+  examples = [*bad_rows.map_rows(read_block, found.blocks)]
   if empty:
     row, number = empty[0]
     console.log(
@@ -196,7 +196,7 @@ def _read_rows(source: str) -> list[Example]:
     made = made._replace(lines=(row.line,) * len(kept), where=row.where)
     return made._replace(heads=heads, labels=labels)
 
-  examples = [*bad_rows.each(read_row, read.read_objects(source, _TREE))]
+  examples = [*bad_rows.map_rows(read_row, read.read_objects(source, _TREE))]
   if ranges:
     console.log(
       f"{source}: {counted(ranges, 'word')} without a head beside others, left "

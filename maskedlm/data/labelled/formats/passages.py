@@ -116,7 +116,7 @@ def read_examples(
     _note_unread(record, columns, unread)
     return _row(record, columns)
 
-  rows = [*bad_rows.each(read, tables.read_records(source, header=header))]
+  rows = [*bad_rows.map_rows(read, tables.read_records(source, header=header))]
   for name, truths in unread.items():
     if truths == {True, False}:
       raise _unread_label(source, name, "a column of 1 and 0")

@@ -47,7 +47,7 @@ def read_sentences(columns: Columns) -> list[Example]:
       "or -, and a column of arguments for each predicate."
     )
   read = functools.partial(_sentence, path, target=target)
-  return [*bad_rows.each(read, columns.blocks)]
+  return [*bad_rows.map_rows(read, columns.blocks)]
 
 
 def make_example(

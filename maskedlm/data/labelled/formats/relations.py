@@ -77,7 +77,7 @@ def read_file(source: str, *, other: str = "Other") -> list[Example]:
   def read_row(row: read.Row) -> Example:
     return _of_values(row.values, row.where, f"{name}:{row.line}", other)
 
-  return [*bad_rows.each(read_row, read.read_objects(source, _FORM))]
+  return [*bad_rows.map_rows(read_row, read.read_objects(source, _FORM))]
 
 
 def read_semeval(source: str, *, other: str = "Other") -> list[Example]:
@@ -111,7 +111,7 @@ def read_semeval(source: str, *, other: str = "Other") -> list[Example]:
       )
     return example
 
-  return [*bad_rows.each(read_group, groups)]
+  return [*bad_rows.map_rows(read_group, groups)]
 
 
 def _of_lines(lines: Sequence[tuple[str, str]], other: str) -> Example:

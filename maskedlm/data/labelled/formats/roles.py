@@ -81,11 +81,11 @@ def read_file(source: str) -> list[Example]:
   """
   if read.has_objects(source):
     rows = read.read_objects(source, SENTENCE)
-    return [*bad_rows.each(lambda x: of_values(x.values, x.where), rows)]
+    return [*bad_rows.map_rows(lambda x: of_values(x.values, x.where), rows)]
   found = columns.read_columns(source, between="spaces")
   if not conll2012.is_format(found):
     return props.read_sentences(found)
-  return [*bad_rows.each(_of_2012, conll2012.read_sentences(found))]
+  return [*bad_rows.map_rows(_of_2012, conll2012.read_sentences(found))]
 
 
 def of_values(values: Mapping[str, Any], where: str) -> Example:

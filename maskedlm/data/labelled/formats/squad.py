@@ -164,7 +164,7 @@ def read_questions(source: str, *, allow_impossible: bool) -> list[Example]:
       answers = _gold_answers(entry, context, where, allow_impossible, seen)
     return Example(question, context, key, answers, where)
 
-  examples = [*bad_rows.each(read, enumerate(_entries(source), 1))]
+  examples = [*bad_rows.map_rows(read, enumerate(_entries(source), 1))]
   for what, number in (+seen).items():
     log(f"{source}: {what}: {number:,}")
   if not examples:
@@ -179,7 +179,7 @@ def read_questions(source: str, *, allow_impossible: bool) -> list[Example]:
       )
     return example
 
-  return [*bad_rows.each(checked, examples)]
+  return [*bad_rows.map_rows(checked, examples)]
 
 
 def _entries(source: str) -> Iterator[tuple[Mapping[str, Any], bool, str]]:

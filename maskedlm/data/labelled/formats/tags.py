@@ -90,7 +90,7 @@ def read_file(
   found = columns.read_columns(source)
   if is_default and conll2012.is_format(found):
     read_2012 = functools.partial(_of_2012, entities=entities)
-    return [*bad_rows.each(read_2012, conll2012.read_sentences(found))]
+    return [*bad_rows.map_rows(read_2012, conll2012.read_sentences(found))]
   by_name = conllu_tag != "upos" and tag_column == TAG_COLUMN
   if by_name and not found.is_conllu and found.count > 1:
     raise DataError(
@@ -126,7 +126,7 @@ def read_entities(
   def read(example: Example) -> Example:
     return example._replace(tags=tuple(convert(example.tags, example.lines)))
 
-  return [*bad_rows.each(read, examples)]
+  return [*bad_rows.map_rows(read, examples)]
 
 
 def select_columns(
@@ -140,7 +140,7 @@ def select_columns(
   blocks = found.blocks
   if found.is_conllu:
     words = functools.partial(conllu.syntactic_words, found.path)
-    blocks = [*bad_rows.each(words, blocks)]
+    blocks = [*bad_rows.map_rows(words, blocks)]
     if token_column == TOKEN_COLUMN:
       token_column = conllu.FORM
     if tag_column == TAG_COLUMN:
@@ -161,7 +161,7 @@ def select_columns(
       "--config.task.tag_column."
     )
   read = functools.partial(_of_block, found, token_column, tag_column)
-  made = [*bad_rows.each(read, blocks)]
+  made = [*bad_rows.map_rows(read, blocks)]
   if made:
     _check_words(found, made, token_column)
   return _checked_tags(made)
@@ -288,4 +288,4 @@ def _checked_tags(examples: list[Example]) -> list[Example]:
       )
     return example
 
-  return [*bad_rows.each(checked, examples)]
+  return [*bad_rows.map_rows(checked, examples)]

@@ -131,7 +131,7 @@ def read_examples(
 
   first = next(records)
   _report_second_text(first, layout)
-  return [*bad_rows.each(read, itertools.chain([first], records))]
+  return [*bad_rows.map_rows(read, itertools.chain([first], records))]
 
 
 def _in_language(

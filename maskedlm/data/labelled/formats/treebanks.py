@@ -81,7 +81,7 @@ def _parse_file(source: str) -> Iterator[tuple[trees.Example, int]]:
       text = _with_words(row.values, row.where)
       return _only_tree([(row.line, text)], source)
 
-    yield from bad_rows.each(read_row, read.read_objects(source, _TREE))
+    yield from bad_rows.map_rows(read_row, read.read_objects(source, _TREE))
     return
   lines = enumerate(read_lines(pathlib.Path(source)), 1)
   filled = ((number, text) for number, text in lines if text.strip())
@@ -90,13 +90,13 @@ def _parse_file(source: str) -> Iterator[tuple[trees.Example, int]]:
   has_many = len(first[1].split()) > conll2012.BIT
   if first[1].lstrip()[:1] == "(" or not (first[1][:1] == "#" or has_many):
     rest = [*([first] if first[0] else []), *filled]
-    made = bad_rows.each(
+    made = bad_rows.map_rows(
       lambda x: [*trees.parse_trees(x, source)], _apart(rest)
     )
     yield from itertools.chain.from_iterable(made)
     return
   found = columns.read_columns(source, between="spaces")
-  yield from bad_rows.each(
+  yield from bad_rows.map_rows(
     lambda sentence: _only_tree(_pieces(sentence), source),
     conll2012.read_sentences(found),
   )
