@@ -43,10 +43,10 @@ def read_collection(source: str) -> Collection:
   name, _, split = source.removeprefix(PREFIX).partition(":")
   folder = pathlib.Path(name)
   qrels: dict[str, dict[str, int]] = {}
-  judged = folder / "qrels" / f"{split or 'test'}.tsv"
+  qrels_path = folder / "qrels" / f"{split or 'test'}.tsv"
   passages = _read_texts(folder / "corpus.jsonl", "title")
   queries = _read_texts(folder / "queries.jsonl")
-  for record in tables.read_records(str(judged)):
+  for record in tables.read_records(str(qrels_path)):
     query, passage, text = (
       tables.get_field(record, column)
       for column in ("query-id", "corpus-id", "score")
@@ -70,13 +70,13 @@ def read_collection(source: str) -> Collection:
       raise DataError(
         f"{record.where}: score is {text!r:.40}; expected a whole number."
       ) from None
-  used = {q: found for q, found in qrels.items() if max(found.values()) > 0}
+  used = {q: scores for q, scores in qrels.items() if max(scores.values()) > 0}
   if len(used) < len(qrels):
     lost = counted(len(qrels) - len(used), "query")
-    console.log(f"{judged}: {lost} left out, without a score above 0")
+    console.log(f"{qrels_path}: {lost} left out, without a score above 0")
   if not used:
     raise DataError(
-      f"{judged}: no query has a score above 0; expected one for a passage "
+      f"{qrels_path}: no query has a score above 0; expected one for a passage "
       "that answers it."
     )
   return Collection(passages, {q: queries[q] for q in used}, used)
@@ -94,8 +94,8 @@ def write_collection(
   if path.is_file() or (path.is_dir() and any(path.iterdir())):
     raise DataError(f"{path} exists: give another, or remove it first.")
   rows = ["query-id\tcorpus-id\tscore"]
-  for query, found in collection.qrels.items():
-    rows += [f"{query}\t{passage}\t{x}" for passage, x in found.items()]
+  for query, scores in collection.qrels.items():
+    rows += [f"{query}\t{passage}\t{x}" for passage, x in scores.items()]
   with output_files.whole_folder(path) as new:
     for name, texts in (
       ("corpus", collection.passages),

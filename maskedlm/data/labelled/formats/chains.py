@@ -97,8 +97,8 @@ def read_file(source: str) -> list[Example]:
   """
   if read.has_objects(source):
     return _read_rows(source)
-  found = columns.read_columns(source, between="spaces")
-  twice: list[str] = []
+  file = columns.read_columns(source, between="spaces")
+  repeated: list[str] = []
 
   def read_document(document: conll2012.Document) -> Example:
     blocks = [sentence.block for sentence in document.sentences]
@@ -106,18 +106,19 @@ def read_file(source: str) -> list[Example]:
     numbers = [number for block in blocks for number in block.numbers]
     ends = itertools.accumulate(len(block.rows) for block in blocks)
     words = tuple(row[conll2012.WORD] for row in rows)
-    again: list[str] = []
-    chains = _read_marks(source, rows, numbers, again)
-    twice.extend(again)  # Not if the document is left out.
-    made = Example(words, tuple(ends), chains, id=document.id)
-    return made._replace(where=document.where)
+    places: list[str] = []
+    chains = _read_marks(source, rows, numbers, places)
+    repeated.extend(places)  # Not if the document is left out.
+    return Example(
+      words, tuple(ends), chains, id=document.id, where=document.where
+    )
 
-  documents = conll2012.read_documents(found)
+  documents = conll2012.read_documents(file)
   examples = [*bad_rows.map_rows(read_document, documents)]
-  if twice:
+  if repeated:
     console.log(
-      f"{source}: {counted(len(twice), 'mention')} marked twice in a chain, "
-      f"counted once; such as {twice[0]}"
+      f"{source}: {counted(len(repeated), 'mention')} marked twice in a chain, "
+      f"counted once; such as {repeated[0]}"
     )
   return examples
 
@@ -126,9 +127,9 @@ def _read_marks(
   source: str,
   rows: Sequence[Sequence[str]],
   numbers: Sequence[int],
-  twice: list[str],
+  repeated: list[str],
 ) -> tuple[tuple[tuple[int, int], ...], ...]:
-  """Returns the chains of a document; appends FILE:LINE to `twice`."""
+  """Returns the chains of a document; appends repeated mentions' FILE:LINE."""
   begun = defaultdict(list)  # Chain -> (first word, FILE:LINE).
   chains: dict[int, set[tuple[int, int]]] = {}
   for place, row in enumerate(rows):
@@ -152,13 +153,13 @@ def _read_marks(
         )
       mention = begun[chain].pop()[0], place + 1
       mentions = chains.setdefault(chain, set())
-      twice += [where] * (mention in mentions)
+      repeated += [where] * (mention in mentions)
       mentions.add(mention)
-  for chain, still in begun.items():
-    if still:
+  for chain, open_mentions in begun.items():
+    if open_mentions:
       raise DataError(
-        f"{still[-1][1]}: ({chain} begins a mention that does not end in its "
-        f"document; expected {chain}) at its last word."
+        f"{open_mentions[-1][1]}: ({chain} begins a mention that does not end "
+        f"in its document; expected {chain}) at its last word."
       )
   return tuple(tuple(sorted(chain)) for chain in chains.values())
 
@@ -167,18 +168,18 @@ def _read_rows(source: str) -> list[Example]:
   examples, empty = [], []
 
   def parts(row: read.Row) -> list[Example]:
-    found, clusters = row.values["sentences"], row.values["clusters"]
+    sentences, clusters = row.values["sentences"], row.values["clusters"]
     name = row.values["id"] or f"row {row.line}"
-    forms = [x if isinstance(x, dict) else {"words": x} for x in found]
-    sentences = [fields.values(x, _SENTENCE, row.where) for x in forms]
+    forms = [x if isinstance(x, dict) else {"words": x} for x in sentences]
+    parsed = [fields.values(x, _SENTENCE, row.where) for x in forms]
     return [
-      _of_part([*group], clusters, f"({name}); part {part:03}", row.where)
-      for part, group in itertools.groupby(sentences, lambda x: x["part"] or 0)
+      _parse_part([*group], clusters, f"({name}); part {part:03}", row.where)
+      for part, group in itertools.groupby(parsed, lambda x: x["part"] or 0)
     ]
 
   rows = read.read_objects(source, _DOCUMENT)
-  for made in itertools.chain.from_iterable(bad_rows.map_rows(parts, rows)):
-    (examples if made.words else empty).append(made)
+  for example in itertools.chain.from_iterable(bad_rows.map_rows(parts, rows)):
+    (examples if example.words else empty).append(example)
   if empty:
     console.log(
       f"{source}: {counted(len(empty), 'document')} without words, left out, "
@@ -189,7 +190,7 @@ def _read_rows(source: str) -> list[Example]:
   return examples
 
 
-def _of_part(
+def _parse_part(
   sentences: Sequence[Mapping[str, Any]],
   clusters: Sequence[Sequence[tuple[int, int, int]]] | None,
   name: str,
@@ -219,10 +220,10 @@ def _of_part(
         )
       chains[number].add((begin, last + 1))
   spans = (sentence["spans"] for sentence in sentences)
-  made = None
+  sorted_chains = None
   if any(x is not None for x in (clusters, *spans)):
-    made = tuple(tuple(sorted(chain)) for chain in chains.values())
-  return Example(tuple(words), tuple(ends), made, id=name, where=where)
+    sorted_chains = tuple(tuple(sorted(chain)) for chain in chains.values())
+  return Example(tuple(words), tuple(ends), sorted_chains, id=name, where=where)
 
 
 def format_documents(
@@ -234,7 +235,7 @@ def format_documents(
     documents: (id, words, ends of the sentences, chains) of each. No two
       mentions of a chain may cross.
   """
-  made = []
+  formatted = []
   for name, words, ends, chains in documents:
     cells = _cells(chains)
     marks = ["|".join(cells.get(i, ["-"])) for i in range(len(words))]
@@ -242,8 +243,8 @@ def format_documents(
       conll2012.sentence_columns(words[a:b], chains=marks[a:b])
       for a, b in itertools.pairwise([0, *ends])
     ]
-    made.append((name, columns_of))
-  return conll2012.format_documents(made)
+    formatted.append((name, columns_of))
+  return conll2012.format_documents(formatted)
 
 
 def _cells(chains: Chains) -> dict[int, list[str]]:

@@ -203,8 +203,8 @@ def _read(record: tables.Record) -> tuple[Example, Label]:
     for name in (layout.question, layout.label, layout.id, layout.category)
   )
   context = _context(record, layout.context, question)
-  about = {"key": key, "category": category, "where": record.where}
-  example = Example(context, choices, question, **about)
+  details = {"key": key, "category": category, "where": record.where}
+  example = Example(context, choices, question, **details)
   label, names = label.strip(), names[: len(choices)]
   return example, Label(label, choices, record.where, names, letters, first)
 
@@ -283,9 +283,9 @@ def check_labels(labels: Sequence[Label], first_label: str) -> None:
 
   `first_label` is as for find_index.
   """
-  given = [x for x in labels if x.text not in _NONE and not x.letters]
-  number = next((x for x in given if _NUMBER.fullmatch(x.text)), None)
-  letter = next((x for x in given if _LETTER.fullmatch(x.text)), None)
+  gold = [x for x in labels if x.text not in _NONE and not x.letters]
+  number = next((x for x in gold if _NUMBER.fullmatch(x.text)), None)
+  letter = next((x for x in gold if _LETTER.fullmatch(x.text)), None)
   if number and letter and first_label not in ("0", "1"):
     raise DataError(
       f"{number.where}: label {number.text!r}, but {letter.text!r} at "

@@ -131,17 +131,17 @@ def read_documents(columns: Columns) -> list[Document]:
   return documents
 
 
-def _unpaired(where: str, what: str) -> DataError:
+def _unpaired(where: str, problem: str) -> DataError:
   return DataError(
-    f"{where}: {what}; expected a line {_BEGIN} (NAME); part 000 before the "
+    f"{where}: {problem}; expected a line {_BEGIN} (NAME); part 000 before the "
     f"words of each document, and a line {_END} after them."
   )
 
 
 def _sentence(path: str, block: Block) -> Sentence:
-  found = Sentence(path, block)
-  found.column(_LEAST - 1)
-  return found
+  sentence = Sentence(path, block)
+  sentence.column(_LEAST - 1)
+  return sentence
 
 
 def format_documents(
@@ -150,8 +150,8 @@ def format_documents(
   """Returns documents, (id, sentences as of format_sentence), as a file."""
   text = []
   for name, sentences in documents:
-    found = _NAME.fullmatch(name)
-    key, part = (found[1], int(found[2])) if found else (name or "input", 0)
+    match = _NAME.fullmatch(name)
+    key, part = (match[1], int(match[2])) if match else (name or "input", 0)
     blocks = (
       [[key] * len(x[0]), [str(part)] * len(x[0]), *x] for x in sentences
     )

@@ -76,11 +76,11 @@ def read_file(source: str) -> list[Example]:
   """
   if read.has_objects(source):
     return _read_rows(source)
-  found = columns.read_columns(source, between="conllu")
+  file = columns.read_columns(source, between="conllu")
   empty = []
 
   def read_block(block: Block) -> Example:
-    words = syntactic_words(found.path, block)
+    words = syntactic_words(file.path, block)
     lines = list(zip(block.rows, block.numbers, strict=True))
     empty.extend(line for line in lines if _EMPTY.fullmatch(line[0][_ID]))
     heads, labels = read_tree(
@@ -99,14 +99,14 @@ def read_file(source: str) -> list[Example]:
       where=f"{source}:{words.numbers[0]}",
     )
 
-  examples = [*bad_rows.map_rows(read_block, found.blocks)]
+  examples = [*bad_rows.map_rows(read_block, file.blocks)]
   if empty:
     row, number = empty[0]
     console.log(
       f"{source}: {counted(len(empty), 'empty node')} (such as {row[_ID]} in "
       f"line {number}), left out: no tree has them"
     )
-  if found.after:
+  if file.after:
     console.log(f"{source}: comments after the last sentence, left out")
   return examples
 
@@ -171,13 +171,13 @@ def format_sentence(
   tree. Heads count from 1; the root's is 0.
   """
   lines, tree = [*example.comments], zip(heads, labels, strict=True)
-  for of_word in example.fields:
-    made = list(of_word)
-    made[_DEPS] = "_"
-    if not _RANGE.fullmatch(made[_ID]):
-      head, made[_DEPREL] = next(tree)
-      made[_HEAD] = str(head)
-    lines.append("\t".join(made))
+  for word_fields in example.fields:
+    row = list(word_fields)
+    row[_DEPS] = "_"
+    if not _RANGE.fullmatch(row[_ID]):
+      head, row[_DEPREL] = next(tree)
+      row[_HEAD] = str(head)
+    lines.append("\t".join(row))
   return "".join(f"{line}\n" for line in lines)
 
 
@@ -192,9 +192,9 @@ def _read_rows(source: str) -> list[Example]:
     kept = [x for x in arcs if x[1] != "_"] or arcs
     ranges += len(arcs) - len(kept)
     heads, labels = read_tree([(row.where, x[1], x[2]) for x in kept])
-    made = of_words([word for word, _, _ in kept])
-    made = made._replace(lines=(row.line,) * len(kept), where=row.where)
-    return made._replace(heads=heads, labels=labels)
+    example = of_words([word for word, _, _ in kept])
+    example = example._replace(lines=(row.line,) * len(kept), where=row.where)
+    return example._replace(heads=heads, labels=labels)
 
   examples = [*bad_rows.map_rows(read_row, read.read_objects(source, _TREE))]
   if ranges:

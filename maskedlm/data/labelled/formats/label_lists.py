@@ -86,8 +86,8 @@ def parse_labels(
   if names is None and isinstance(value, str):
     if _WRITTEN.fullmatch(value.strip()):
       raise _no_list(value, where)
-    found = re.split(r"[\r\n]", value)
-    names = [name for text in found for name in text.split(separator or None)]
+    lines = re.split(r"[\r\n]", value)
+    names = [name for line in lines for name in line.split(separator or None)]
   names = [value] if names is None else names
   if any(x is None or isinstance(x, list | dict) for x in names):
     raise _no_list(value, where)

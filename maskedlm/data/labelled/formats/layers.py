@@ -52,19 +52,19 @@ def read_layers(
   options = {"file_scheme": file_scheme, "repair_bio": repair_bio}
   if read.has_objects(source):
     return read_flat(source, token_column=token_column, **options)
-  found = columns.read_columns(source)
-  if found.is_conllu:
+  file = columns.read_columns(source)
+  if file.is_conllu:
     raise DataError(
       f"{source}: CoNLL-U, whose columns are no layers of entities; expected "
       "columns of BIO, or set --config.task.nested=False and task.tag_column."
     )
   layers = []
-  for column in _layer_columns(found, token_column):
-    layer = tags.select_columns(found, token_column, column)
+  for column in _layer_columns(file, token_column):
+    layer = tags.select_columns(file, token_column, column)
     layers.append({x.where: x for x in _with_spans(layer, **options)})
     # What is left out of a layer is left out of all.
     places = {x.lines for x in layers[-1].values()}
-    found.blocks[:] = [x for x in found.blocks if x.numbers in places]
+    file.blocks[:] = [x for x in file.blocks if x.numbers in places]
   examples = []
   for where in layers[-1]:
     sentence = [layer[where] for layer in layers]
@@ -109,14 +109,14 @@ def _with_spans(
   ]
 
 
-def _layer_columns(found: columns.Columns, token_column: int) -> list[int]:
+def _layer_columns(file: columns.Columns, token_column: int) -> list[int]:
   """Returns the columns of tags; without any, the last one, which is absent."""
-  count = found.count
+  count = file.count
 
   def numbers(column: int) -> bool:
     return all(
       row[column] in (str(i), str(i + 1))
-      for block in found.blocks
+      for block in file.blocks
       for i, row in enumerate(block.rows)
     )
 

@@ -151,9 +151,9 @@ def _note_unread(
     unread.setdefault(name, set()).add(None if has_labels else truth)
 
 
-def _unread_label(where: str, name: str, what: str) -> DataError:
+def _unread_label(where: str, name: str, kind: str) -> DataError:
   return DataError(
-    f"{where}: the column {name!r}, {what}, is not read; if it says which "
+    f"{where}: the column {name!r}, {kind}, is not read; if it says which "
     f"passages are right, --config.task.label={name}; if not, "
     f"--config.task.label={NO_COLUMN}, and each row's passage is right."
   )
@@ -240,16 +240,16 @@ def _scores(record: tables.Record, right: int, wrong: int) -> tuple[float, ...]:
     return ()
   items = as_list(record.fields[SCORES])
   try:
-    found = [*map(float, items or ())]
+    scores = [*map(float, items or ())]
   except (TypeError, ValueError):
-    found = []
-  if right > 1 or len(found) != 1 + wrong or not np.isfinite(found).all():
+    scores = []
+  if right > 1 or len(scores) != 1 + wrong or not np.isfinite(scores).all():
     raise DataError(
       f"{record.where}: {SCORES} is {record.fields[SCORES]!s:.40}; expected a "
       "list of numbers, a teacher's score of the passage and of each of its "
       f"{counted(wrong, 'wrong passage')}."
     )
-  return tuple(found)
+  return tuple(scores)
 
 
 def _is_unanswered(fields: Mapping[str, Any]) -> bool:
@@ -314,10 +314,10 @@ def parse_line(line: str, columns: Columns) -> Example:
   """
   passages: Any
   if tables.is_object(line):
-    found = tables.parse_record(line).fields
-    names = (*columns.query, "query"), (*columns.passage, "passages")
+    fields = tables.parse_record(line).fields
+    aliases = (*columns.query, "query"), (*columns.passage, "passages")
     query, value = (
-      next((found[x] for x in each if x in found), None) for each in names
+      next((fields[x] for x in names if x in fields), None) for names in aliases
     )
     passages = as_list(value) or [value]
   else:

@@ -57,9 +57,9 @@ def make_predicate(
       f"{where}: the predicate's index {index}, but the sentence has "
       f"{counted(count, 'word')}: expected 0 to {count - 1}."
     )
-  found = sorted(args, key=lambda x: (x.begin, x.end))
+  spans = sorted(args, key=lambda x: (x.begin, x.end))
   who = f"{where}: the predicate {index}"
-  for label, begin, end in found:
+  for label, begin, end in spans:
     shown = f"{who} has {label} from word {begin} to {end - 1}"
     if end <= begin:
       raise DataError(
@@ -75,14 +75,14 @@ def make_predicate(
       raise DataError(
         f"{shown}, which covers the predicate itself; only V and C-V may."
       )
-  for before, after in itertools.pairwise(found):
+  for before, after in itertools.pairwise(spans):
     if after.begin < before.end:
       raise DataError(
         f"{who} has overlapping arguments, {before.type} "
         f"[{before.begin}, {before.end - 1}] and {after.type} "
         f"[{after.begin}, {after.end - 1}]; expected each word in at most one."
       )
-  kept = (x for x in found if x != Entity(VERB, index, index + 1))
+  kept = (x for x in spans if x != Entity(VERB, index, index + 1))
   return Predicate(index, tuple(kept), sense)
 
 

@@ -90,15 +90,15 @@ def make_example(
 
 def _target_column(blocks: Sequence[Block]) -> int:
   """Returns the column of predicates: the last without any bracket or *."""
-  found: Counter[int] = Counter()
+  counts: Counter[int] = Counter()
   for block in blocks:
     column = len(block.rows[0])
     while column and any(
       set("()*") & set(row[column - 1]) for row in block.rows
     ):
       column -= 1
-    found[column - 1] += 1
-  return max(found.most_common(1)[0][0], 0)
+    counts[column - 1] += 1
+  return max(counts.most_common(1)[0][0], 0)
 
 
 def _sentence(path: str, block: Block, target: int) -> Example:
@@ -118,7 +118,7 @@ def _sentence(path: str, block: Block, target: int) -> Example:
 def format_sentences(sentences: _Sentences) -> str:
   """Returns words, a column of predicates and the arguments' columns."""
   return format_columns(
-    ([words, *_columns(words, found)] for words, found in sentences), " "
+    ([words, *_columns(words, args)] for words, args in sentences), " "
   )
 
 

@@ -75,7 +75,7 @@ def read_file(source: str, *, other: str = "Other") -> list[Example]:
   name = pathlib.Path(source).name
 
   def read_row(row: read.Row) -> Example:
-    return _of_values(row.values, row.where, f"{name}:{row.line}", other)
+    return _parse_values(row.values, row.where, f"{name}:{row.line}", other)
 
   return [*bad_rows.map_rows(read_row, read.read_objects(source, _FORM))]
 
@@ -103,7 +103,7 @@ def read_semeval(source: str, *, other: str = "Other") -> list[Example]:
   has_relations = any(len(group) > 1 for group in groups)
 
   def read_group(lines: Sequence[tuple[str, str]]) -> Example:
-    example = _of_lines(lines, other)
+    example = _parse_lines(lines, other)
     if has_relations and len(lines) == 1:
       raise DataError(
         f"{example.where}: the sentence has no relation, but others do; "
@@ -114,7 +114,7 @@ def read_semeval(source: str, *, other: str = "Other") -> list[Example]:
   return [*bad_rows.map_rows(read_group, groups)]
 
 
-def _of_lines(lines: Sequence[tuple[str, str]], other: str) -> Example:
+def _parse_lines(lines: Sequence[tuple[str, str]], other: str) -> Example:
   """Returns the example of (FILE:LINE, text) of a sentence and its relation."""
   (where, line), *relation = lines
   match = _SENTENCE.fullmatch(line)
@@ -132,9 +132,9 @@ def _of_lines(lines: Sequence[tuple[str, str]], other: str) -> Example:
     )
   if len(text) > 1 and text[0] == text[-1] == '"':
     text = text[1:-1]
-  found = _relation(relation[0][1], other) if relation else None
+  relation_name = _relation(relation[0][1], other) if relation else None
   parts = parse_entity_tags(text, where=where)
-  return Example(*parts, found, id=match[1], where=where)
+  return Example(*parts, relation_name, id=match[1], where=where)
 
 
 def of_object(value: Mapping[str, Any], where: str) -> Example:
@@ -143,8 +143,9 @@ def of_object(value: Mapping[str, Any], where: str) -> Example:
   Raises:
     DataError: a field or a tag is missing, or an entity is not at its offset.
   """
-  found = _of_values(fields.values(value, _FORM, where), where, "", "")
-  return found._replace(relation=None, id="", where="")
+  values = fields.values(value, _FORM, where)
+  example = _parse_values(values, where, "", "")
+  return example._replace(relation=None, id="", where="")
 
 
 def parse_entity_tags(text: str, *, where: str) -> tuple[str, Mention, Mention]:
@@ -186,15 +187,15 @@ def find_mention(
 ) -> Mention:
   """Returns the mention that a file specifies by its text and its offset.
 
-  `begin` counts the characters before it; errors say `what` field it is.
+  `begin` counts the characters before it; `what` names the field in errors.
 
   Raises:
     DataError: the mention is empty, or the text at the offset is different.
   """
   if not name.strip():
     raise DataError(f"{where}: {what} is empty; expected a part of the text.")
-  there = text[max(begin, 0) : max(begin, 0) + len(name)]
-  if there == name and begin >= 0:
+  actual = text[max(begin, 0) : max(begin, 0) + len(name)]
+  if actual == name and begin >= 0:
     return Mention(begin, begin + len(name))
   places = [m.start() for m in re.finditer(re.escape(name), text)]
   nearest = min(places, key=lambda place: abs(place - begin), default=None)
@@ -203,7 +204,7 @@ def find_mention(
   )
   raise DataError(
     f"{where}: {what} {name!r} is not at its offset {begin}, where the text "
-    f"has {there!r}; {hint}. Offsets count characters, not bytes."
+    f"has {actual!r}; {hint}. Offsets count characters, not bytes."
   )
 
 
@@ -211,7 +212,7 @@ def _relation(text: str, other: str) -> str | None:
   return text if text == other or text not in NO_LABEL else None
 
 
-def _of_values(
+def _parse_values(
   values: Mapping[str, Any], where: str, name: str, other: str
 ) -> Example:
   text = values["text"]

@@ -82,10 +82,10 @@ def read_file(source: str) -> list[Example]:
   if read.has_objects(source):
     rows = read.read_objects(source, SENTENCE)
     return [*bad_rows.map_rows(lambda x: of_values(x.values, x.where), rows)]
-  found = columns.read_columns(source, between="spaces")
-  if not conll2012.is_format(found):
-    return props.read_sentences(found)
-  return [*bad_rows.map_rows(_of_2012, conll2012.read_sentences(found))]
+  file = columns.read_columns(source, between="spaces")
+  if not conll2012.is_format(file):
+    return props.read_sentences(file)
+  return [*bad_rows.map_rows(_parse_2012, conll2012.read_sentences(file))]
 
 
 def of_values(values: Mapping[str, Any], where: str) -> Example:
@@ -115,7 +115,7 @@ def of_values(values: Mapping[str, Any], where: str) -> Example:
       for x in forms
     ]
   elif frames is not None:
-    predicates = [_of_frame(x, count, where) for x in frames]
+    predicates = [_parse_frame(x, count, where) for x in frames]
   if predicates is not None:
     predicates = tuple(sorted(predicates, key=lambda p: p.index))
     for before, after in itertools.pairwise(predicates):
@@ -127,7 +127,7 @@ def of_values(values: Mapping[str, Any], where: str) -> Example:
   return Example(words, predicates, has_args, name=name or "", where=where)
 
 
-def _of_frame(frame: Mapping[str, Any], count: int, where: str) -> Predicate:
+def _parse_frame(frame: Mapping[str, Any], count: int, where: str) -> Predicate:
   """Returns the predicate of one of OntoNotes' srl_frames, of BIO tags."""
   tags = fields.values(frame, _FRAME, where)["tags"]
   if len(tags) != count or "B-V" not in tags:
@@ -139,7 +139,7 @@ def _of_frame(frame: Mapping[str, Any], count: int, where: str) -> Predicate:
   return make_predicate(tags.index("B-V"), spans, count=count, where=where)
 
 
-def _of_2012(sentence: conll2012.Sentence) -> Example:
+def _parse_2012(sentence: conll2012.Sentence) -> Example:
   lemmas = sentence.column(conll2012.LEMMA)
   framesets = sentence.column(conll2012.FRAMESET)
   senses = {
@@ -157,17 +157,17 @@ def format_rows(rows: Iterable[Mapping[str, Any]]) -> str:
 
   Of these, "id", "words" and "predicates" are kept.
   """
-  kept = ("index", "sense", "args")
-  made = (
+  keys = ("index", "sense", "args")
+  objects = (
     {
       **{n: row[n] for n in ("id", "words") if n in row},
       "predicates": [
-        {name: x[name] for name in kept if name in x} for x in row["predicates"]
+        {name: x[name] for name in keys if name in x} for x in row["predicates"]
       ],
     }
     for row in rows
   )
-  return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in made)
+  return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in objects)
 
 
 def format_2012(
@@ -177,14 +177,14 @@ def format_2012(
 
   The lemma of a predicate without a sense is its word, and its frameset XX.
   """
-  made = []
+  columns_of = []
   for words, predicates in sentences:
     senses = {p.index: p.sense or f"{words[p.index]}.XX" for p in predicates}
-    made.append(
+    columns_of.append(
       conll2012.sentence_columns(
         words,
         senses=[senses.get(i, "") for i in range(len(words))],
         roles=[with_verb(p) for p in predicates],
       )
     )
-  return conll2012.format_documents([("(predictions); part 000", made)])
+  return conll2012.format_documents([("(predictions); part 000", columns_of)])

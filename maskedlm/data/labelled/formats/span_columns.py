@@ -22,7 +22,7 @@ def read_spans(path: str, block: Block, column: int) -> list[Entity]:
     DataError: a field is no bracket or *; a bracket is not closed or not
       opened, or is within another.
   """
-  found: list[Entity] = []
+  spans: list[Entity] = []
   label, begin = "", 0
   for i, row in enumerate(block.rows):
     field = row[column]
@@ -44,14 +44,14 @@ def read_spans(path: str, block: Block, column: int) -> list[Entity]:
         raise DataError(
           f"{where} closes a bracket that is not open; expected (LABEL* before."
         )
-      found.append(Entity(label, begin, i + 1))
+      spans.append(Entity(label, begin, i + 1))
       label = ""
   if label:
     raise DataError(
       f"{path}:{block.numbers[begin]}: ({label}* in column {column + 1} is not "
       "closed in the sentence; expected *) at its last word."
     )
-  return found
+  return spans
 
 
 def span_column(spans: Iterable[Entity], count: int) -> list[str]:

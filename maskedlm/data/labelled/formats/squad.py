@@ -165,8 +165,8 @@ def read_questions(source: str, *, allow_impossible: bool) -> list[Example]:
     return Example(question, context, key, answers, where)
 
   examples = [*bad_rows.map_rows(read, enumerate(_entries(source), 1))]
-  for what, number in (+seen).items():
-    log(f"{source}: {what}: {number:,}")
+  for description, number in (+seen).items():
+    log(f"{source}: {description}: {number:,}")
   if not examples:
     raise DataError(f"{source}: no questions; expected {_SUCH_AS}.")
   has_answers = any(e.answers is not None for e in examples)
@@ -226,9 +226,9 @@ def _gold_answers(
   kept = tuple(answer for answer in answers if answer.text.strip())
   seen[EMPTY] += len(answers) - len(kept)
   if impossible is bool(kept):
-    there = f"there is the answer {kept[0].text!r}" if kept else "no answer"
+    actual = f"there is the answer {kept[0].text!r}" if kept else "no answer"
     raise DataError(
-      f"{where}: is_impossible is {str(impossible).lower()}, but {there}; "
+      f"{where}: is_impossible is {str(impossible).lower()}, but {actual}; "
       "expected one or the other."
     )
   if not kept and not allow_impossible:
@@ -256,10 +256,10 @@ def _check_place(answer: GoldAnswer, context: str, where: str) -> None:
       f"it is at {', '.join(places[:5])}{', ...' * bool(places[5:])}: correct "
       "answer_start (characters, not bytes)."
     )
-  there = context[max(start, 0) : max(start, 0) + len(text)]
+  actual = context[max(start, 0) : max(start, 0) + len(text)]
   raise DataError(
     f"{where}: the answer {text!r} is not at its answer_start={start}, where "
-    f"the context has {there!r}; {remedy}"
+    f"the context has {actual!r}; {remedy}"
   )
 
 
@@ -277,7 +277,7 @@ def _mrqa_answers(
   values = fields.values(entry, _OF_MRQA, where)
   starts: dict[str, int] = {}
   for text, first, last in values["places"]:
-    starts.setdefault(_part(context, first, last, text, where), first)
+    starts.setdefault(_answer_at(context, first, last, text, where), first)
   texts = filter(str.strip, dict.fromkeys(values["texts"]))
   absent = [x for x in texts if x not in starts]
   if not absent and not starts:
@@ -288,7 +288,9 @@ def _mrqa_answers(
   )
 
 
-def _part(context: str, first: int, last: int, text: str, where: str) -> str:
+def _answer_at(
+  context: str, first: int, last: int, text: str, where: str
+) -> str:
   problem, part = "", context[max(first, 0) : last + 1]
   if not 0 <= first <= last < len(context):
     problem = f"; expected 0 <= FIRST <= LAST < {len(context)}, in characters"

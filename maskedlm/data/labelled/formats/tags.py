@@ -86,19 +86,19 @@ def read_file(
       )
     form = _format(_ENTITIES if entities else _NAMES[conllu_tag])
     rows = read.read_objects(source, form)
-    return _checked_tags([_of_row(row) for row in rows])
-  found = columns.read_columns(source)
-  if is_default and conll2012.is_format(found):
-    read_2012 = functools.partial(_of_2012, entities=entities)
-    return [*bad_rows.map_rows(read_2012, conll2012.read_sentences(found))]
+    return _checked_tags([_parse_row(row) for row in rows])
+  file = columns.read_columns(source)
+  if is_default and conll2012.is_format(file):
+    read_2012 = functools.partial(_parse_2012, entities=entities)
+    return [*bad_rows.map_rows(read_2012, conll2012.read_sentences(file))]
   by_name = conllu_tag != "upos" and tag_column == TAG_COLUMN
-  if by_name and not found.is_conllu and found.count > 1:
+  if by_name and not file.is_conllu and file.count > 1:
     raise DataError(
       f"{source}: not CoNLL-U, so task.conllu_tag={conllu_tag} has no effect: "
       "set --config.task.tag_column to the tag's column, or "
       "--config.task.conllu_tag=upos for the last one."
     )
-  return select_columns(found, token_column, tag_column, conllu_tag)
+  return select_columns(file, token_column, tag_column, conllu_tag)
 
 
 def read_entities(
@@ -130,41 +130,41 @@ def read_entities(
 
 
 def select_columns(
-  found: Columns, token_column: int, tag_column: int, conllu_tag: str = "upos"
+  file: Columns, token_column: int, tag_column: int, conllu_tag: str = "upos"
 ) -> list[Example]:
   """Returns the words and tags of a file; arguments as for read_file.
 
   Raises:
     DataError: as for read_file.
   """
-  blocks = found.blocks
-  if found.is_conllu:
-    words = functools.partial(conllu.syntactic_words, found.path)
+  blocks = file.blocks
+  if file.is_conllu:
+    words = functools.partial(conllu.syntactic_words, file.path)
     blocks = [*bad_rows.map_rows(words, blocks)]
     if token_column == TOKEN_COLUMN:
       token_column = conllu.FORM
     if tag_column == TAG_COLUMN:
       tag_column = CONLLU_TAGS[conllu_tag]
   for name, column in (("token", token_column), ("tag", tag_column)):
-    if not -found.count <= column < found.count:
-      first = (blocks or found.blocks)[0]
+    if not -file.count <= column < file.count:
+      first = (blocks or file.blocks)[0]
       raise DataError(
-        f"{found.path}:{first.numbers[0]}: {name}_column={column}, but the "
-        f"line has {counted(found.count, 'column')}: "
+        f"{file.path}:{first.numbers[0]}: {name}_column={column}, but the "
+        f"line has {counted(file.count, 'column')}: "
         f"{' '.join(first.rows[0])[:60]!r}; set "
         f"--config.task.{name}_column."
       )
-  if found.count > 1 and not (token_column - tag_column) % found.count:
+  if file.count > 1 and not (token_column - tag_column) % file.count:
     raise DataError(
-      f"{found.path}: token_column={token_column} and tag_column={tag_column} "
-      f"are the same one of {found.count} columns; set "
+      f"{file.path}: token_column={token_column} and tag_column={tag_column} "
+      f"are the same one of {file.count} columns; set "
       "--config.task.tag_column."
     )
-  read = functools.partial(_of_block, found, token_column, tag_column)
-  made = [*bad_rows.map_rows(read, blocks)]
-  if made:
-    _check_words(found, made, token_column)
-  return _checked_tags(made)
+  read = functools.partial(_parse_block, file, token_column, tag_column)
+  examples = [*bad_rows.map_rows(read, blocks)]
+  if examples:
+    _check_words(file, examples, token_column)
+  return _checked_tags(examples)
 
 
 def format_conllu(
@@ -178,11 +178,11 @@ def format_conllu(
   """
   text = []
   for words, tags in sentences:
-    made = [["_"] * len(words)] * columns.CONLLU_COLUMNS
-    made[0] = [str(i) for i in range(1, len(words) + 1)]
-    made[conllu.FORM], made[CONLLU_TAGS[conllu_tag]] = words, tags
+    table = [["_"] * len(words)] * columns.CONLLU_COLUMNS
+    table[0] = [str(i) for i in range(1, len(words) + 1)]
+    table[conllu.FORM], table[CONLLU_TAGS[conllu_tag]] = words, tags
     plain = columns.format_columns([[words]]).split("\n")[: len(words)]
-    text += [f"# text = {' '.join(plain)}\n", columns.format_columns([made])]
+    text += [f"# text = {' '.join(plain)}\n", columns.format_columns([table])]
   return "".join(text)
 
 
@@ -212,12 +212,12 @@ def _tag(value: Any) -> str:
   return tag
 
 
-def _of_row(row: read.Row) -> Example:
+def _parse_row(row: read.Row) -> Example:
   words, tags = row.values["words"], row.values["tags"]
   return Example(words, tags, lines=(row.line,) * len(words), where=row.where)
 
 
-def _of_2012(sentence: conll2012.Sentence, entities: bool) -> Example:
+def _parse_2012(sentence: conll2012.Sentence, entities: bool) -> Example:
   words = sentence.column(conll2012.WORD)
   tags = sentence.column(conll2012.TAG)
   if entities:
@@ -227,23 +227,23 @@ def _of_2012(sentence: conll2012.Sentence, entities: bool) -> Example:
   return Example(words, tags, lines=numbers, where=sentence.where)
 
 
-def _of_block(
-  found: Columns, token_column: int, tag_column: int, block: Block
+def _parse_block(
+  file: Columns, token_column: int, tag_column: int, block: Block
 ) -> Example:
   words = tuple(row[token_column] for row in block.rows)
   tags = tuple(row[tag_column].strip() for row in block.rows)
   if "" in tags:
     raise DataError(
-      f"{found.path}:{block.numbers[tags.index('')]}: the tag is empty; "
+      f"{file.path}:{block.numbers[tags.index('')]}: the tag is empty; "
       "expected one on each line, and a blank line after each sentence."
     )
-  where = f"{found.path}:{block.numbers[0]}"
-  made = Example(words, tags, lines=block.numbers, where=where)
-  return made if found.count > 1 else made._replace(tags=None)
+  where = f"{file.path}:{block.numbers[0]}"
+  example = Example(words, tags, lines=block.numbers, where=where)
+  return example if file.count > 1 else example._replace(tags=None)
 
 
 def _check_words(
-  found: Columns, examples: Sequence[Example], column: int
+  file: Columns, examples: Sequence[Example], column: int
 ) -> None:
   """Checks that a column of words is not one of numbers, or a file's name."""
   first = examples[0]
@@ -253,17 +253,17 @@ def _check_words(
       f"{first.where}: {names[0]!r} and {names[1]!r} name the columns; "
       "expected the first word and its tag: delete the line."
     )
-  if found.count < 3 or max(len(x.words) for x in examples) < 2:
+  if file.count < 3 or max(len(x.words) for x in examples) < 2:
     return
   words = {word for x in examples for word in x.words}
   if all(_are_consecutive(x.words) for x in examples):
-    what = "numbers the words"
+    fault = "numbers the words"
   elif len(words) == 1 and "/" in min(words):
-    what = f"is always {min(words)!r}"
+    fault = f"is always {min(words)!r}"
   else:
     return
   raise DataError(
-    f"{first.where}: column {column} {what}; set "
+    f"{first.where}: column {column} {fault}; set "
     "--config.task.token_column to the column of the words, from 0."
   )
 

@@ -138,24 +138,24 @@ def _in_language(
   records: Iterable[tables.Record], source: str, language: str
 ) -> Iterator[tables.Record]:
   languages: Counter[str] = Counter()
-  named = False
+  has_column = False
   for record in records:
-    named |= "language" in record.fields
-    of_row = tables.as_text(record.fields.get("language", language))
-    languages[of_row] += 1
-    if of_row == language:
+    has_column |= "language" in record.fields
+    row_language = tables.as_text(record.fields.get("language", language))
+    languages[row_language] += 1
+    if row_language == language:
       yield record
-  others = languages.total() - languages[language]
+  num_others = languages.total() - languages[language]
   if not languages[language]:
     raise DataError(
       f"{source}: no row has the language {language!r}"
       f"{did_you_mean(language, languages)}; known: "
       f"{', '.join(sorted(languages))}."
     )
-  if not named:
+  if not has_column:
     log(f"{source}: no column 'language'; all rows are taken as {language!r}")
-  if others:
-    log(f"{source}: {counted(others, 'row')} in other languages left out")
+  if num_others:
+    log(f"{source}: {counted(num_others, 'row')} in other languages left out")
 
 
 def _report_second_text(record: tables.Record, layout: FileLayout) -> None:
@@ -246,9 +246,9 @@ def split_line(line: str, layout: FileLayout) -> Example:
     return Example(line)
   filled = [*filter(str.strip, parts)]
   if len(parts) != 2 or len(filled) != 2:
-    what = f"{len(filled)} texts" if len(filled) > 1 else "one text"
+    count = f"{len(filled)} texts" if len(filled) > 1 else "one text"
     raise DataError(
-      f"input {line[:40]!r} is {what}, but this model takes pairs; expected "
+      f"input {line[:40]!r} is {count}, but this model takes pairs; expected "
       "two texts with a tab between them."
     )
   return Example(*parts)

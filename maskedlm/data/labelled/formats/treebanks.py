@@ -49,9 +49,9 @@ def read_file(
     DataError: the file is missing, can't be read as text or has no tree; a tree
       is ill-formed (trees.parse_trees).
   """
-  found = list(_parse_file(source))
-  empty = [tree for tree, _ in found if not tree.words]
-  traces = sum(count for _, count in found)
+  parsed = list(_parse_file(source))
+  empty = [tree for tree, _ in parsed if not tree.words]
+  traces = sum(count for _, count in parsed)
   if traces:
     console.log(f"{source}: {counted(traces, 'trace')} (-NONE-), left out")
   if empty:
@@ -59,7 +59,7 @@ def read_file(
       f"{source}: {counted(len(empty), 'tree')} without words, left out, the "
       f"first in line {empty[0].where.rpartition(':')[2]}"
     )
-  if len(empty) == len(found):
+  if len(empty) == len(parsed):
     raise DataError(
       f"{source}: the file has no tree with words; expected trees such as "
       "(S (NP (PRP He)) (VP (VBD left)))."
@@ -67,11 +67,11 @@ def read_file(
   document = os.path.basename(source)
   plain = functools.partial(trees.plain_label, strip_functions=strip_functions)
 
-  def finished(tree: trees.Example) -> trees.Example:
+  def with_plain_labels(tree: trees.Example) -> trees.Example:
     brackets = tuple(x._replace(label=plain(x.label)) for x in tree.brackets)
     return tree._replace(brackets=brackets, document=document)
 
-  return [finished(tree) for tree, _ in found if tree.words]
+  return [with_plain_labels(tree) for tree, _ in parsed if tree.words]
 
 
 def _parse_file(source: str) -> Iterator[tuple[trees.Example, int]]:
@@ -90,25 +90,25 @@ def _parse_file(source: str) -> Iterator[tuple[trees.Example, int]]:
   has_many = len(first[1].split()) > conll2012.BIT
   if first[1].lstrip()[:1] == "(" or not (first[1][:1] == "#" or has_many):
     rest = [*([first] if first[0] else []), *filled]
-    made = bad_rows.map_rows(
-      lambda x: [*trees.parse_trees(x, source)], _apart(rest)
+    groups = bad_rows.map_rows(
+      lambda x: [*trees.parse_trees(x, source)], _balanced_lines(rest)
     )
-    yield from itertools.chain.from_iterable(made)
+    yield from itertools.chain.from_iterable(groups)
     return
-  found = columns.read_columns(source, between="spaces")
+  file = columns.read_columns(source, between="spaces")
   yield from bad_rows.map_rows(
     lambda sentence: _only_tree(_pieces(sentence), source),
-    conll2012.read_sentences(found),
+    conll2012.read_sentences(file),
   )
 
 
-def _apart(
+def _balanced_lines(
   lines: Sequence[tuple[int, str]],
 ) -> Iterator[Sequence[tuple[int, str]]]:
-  """Yields lines whose brackets are balanced, so that each has whole trees.
+  """Yields groups of lines with balanced brackets, which hold whole trees.
 
-  Of a bracket that is not closed, all lines; then it goes on with the next one
-  that begins as this tree did: (S, (TOP, or a bracket alone.
+  If a bracket is never closed, yields all lines from it on, then goes on with
+  the next line that begins as its tree did: (S, (TOP, or a bracket alone.
   """
   begin = 0
   while begin < len(lines):
@@ -117,18 +117,18 @@ def _apart(
       depth += lines[end][1].count("(") - lines[end][1].count(")")
       end += 1
     yield lines[begin:end]
-    others = range(begin + 1, end) if depth > 0 else ()
+    candidates = range(begin + 1, end) if depth > 0 else ()
     root = lines[begin][1].split()[0]
-    begin = next((i for i in others if lines[i][1].split()[0] == root), end)
+    begin = next((i for i in candidates if lines[i][1].split()[0] == root), end)
 
 
 def _pieces(sentence: conll2012.Sentence) -> list[tuple[int, str]]:
   """Returns (line number, "(NP (DT the)" of a line with (NP*) of each word."""
-  named = (conll2012.WORD, conll2012.TAG, conll2012.BIT)
-  each = zip(*map(sentence.column, named), strict=True)
+  columns_read = (conll2012.WORD, conll2012.TAG, conll2012.BIT)
+  rows = zip(*map(sentence.column, columns_read), strict=True)
   pieces = []
   for number, (word, tag, bit) in zip(
-    sentence.block.numbers, each, strict=True
+    sentence.block.numbers, rows, strict=True
   ):
     if bit.count("*") != 1:
       raise DataError(
@@ -162,10 +162,11 @@ def _with_words(values: Mapping[str, Any], where: str) -> str:
 def _only_tree(
   pieces: Sequence[tuple[int, str]], source: str
 ) -> tuple[trees.Example, int]:
-  found = list(trees.parse_trees(pieces, source))
-  if len(found) != 1:
+  parsed = list(trees.parse_trees(pieces, source))
+  if len(parsed) != 1:
+    count = counted(len(parsed), "tree")
     raise DataError(
-      f"{source}:{pieces[0][0]}: {counted(len(found), 'tree')} for a sentence; "
-      "expected one, with a bracket around all of its words."
+      f"{source}:{pieces[0][0]}: {count} for a sentence; expected one, with a "
+      "bracket around all of its words."
     )
-  return found[0]
+  return parsed[0]

@@ -96,10 +96,11 @@ def parse_trees(
         stack.append(_Open(len(brackets), len(words)))
         brackets.append(None)
       elif not stack:
-        what = f"{token[:40]!r} is outside of all brackets"
+        problem = f"{token[:40]!r} is outside of all brackets"
+        if token == ")":
+          problem = "a ) closes no bracket"
         raise DataError(
-          f"{where}: {'a ) closes no bracket' if token == ')' else what}; "
-          f"expected trees such as {_SUCH_AS}."
+          f"{where}: {problem}; expected trees such as {_SUCH_AS}."
         )
       elif token != ")":
         inner = stack[-1]
@@ -127,7 +128,7 @@ def parse_trees(
           lines.append(number)
         if not stack:
           where = f"{name}:{first}"
-          yield _finished(words, tags, brackets, lines, where), traces
+          yield _make_example(words, tags, brackets, lines, where), traces
           words, tags, lines, brackets = [], [], [], []
           traces = suspect = 0
   if stack:
@@ -154,12 +155,12 @@ def _check_place(inner: _Open, token: str, where: str, is_outer: bool) -> None:
     )
 
 
-def _finished(words, tags, brackets, lines, where: str) -> Example:
-  made = [bracket for bracket in brackets if bracket is not None]
+def _make_example(words, tags, brackets, lines, where: str) -> Example:
+  labelled = [bracket for bracket in brackets if bracket is not None]
   root = None
-  while made and made[0] in [Bracket(x, 0, len(words)) for x in ROOTS]:
-    root = made.pop(0).label
-  parts = (tuple(x) for x in (words, tags, made))
+  while labelled and labelled[0] in [Bracket(x, 0, len(words)) for x in ROOTS]:
+    root = labelled.pop(0).label
+  parts = (tuple(x) for x in (words, tags, labelled))
   return Example(*parts, root, tuple(lines), where=where)
 
 
