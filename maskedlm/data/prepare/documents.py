@@ -27,8 +27,8 @@ from maskedlm.runtime import console
 
 CHUNK_BYTES = 1 << 20  # Text that a worker processes at a time.
 CACHE_BYTES = 1 << 25  # Sources with at most this much text are read once.
-FEW = 200  # Of so many documents, 1% are the two that are held out at least.
-WINDOW_BYTES = 1 << 12  # Of fewer, windows of about this much text are.
+FEW = 200  # 1% of so many documents are the two that are held out at least.
+WINDOW_BYTES = 1 << 12  # With fewer, windows of about this size are.
 
 
 class Document(NamedTuple):
@@ -52,11 +52,11 @@ def read_documents(config: TextConfig, report: Counter) -> Iterator[Document]:
     counts = Counter()  # For this domain, so that an empty one is noticed.
     with domains.errors_of_domain(domain.name):
       number = workers.num_workers(config.corpus)
-      read = _kept(config, domain, counts, num_workers=number)
+      kept = _read_kept(config, domain, counts, num_workers=number)
       if config.corpus.unique_lines:
-        read = filters.unique_lines(read, seen, counts)
+        kept = filters.unique_lines(kept, seen, counts)
       lines = None
-      for lines in read:
+      for lines in kept:
         yield make_document(lines, domain)
       if lines is None:
         reasons = [f"{x}: {n:,}" for x, n in counts.items() if "left out" in x]
@@ -70,12 +70,12 @@ def read_piece(
   config: TextConfig, domain: Domain, piece: reader.Piece, report: Counter
 ) -> Iterator[Document]:
   """Yields the documents of a piece of a domain's source."""
-  for lines in _kept(config, domain, report, piece=piece):
+  for lines in _read_kept(config, domain, report, piece=piece):
     yield make_document(lines, domain)
 
 
-def _kept(
-  config: TextConfig, domain: Domain, report: Counter, **how
+def _read_kept(
+  config: TextConfig, domain: Domain, report: Counter, **options
 ) -> Iterator[list[str]]:
   """Yields the documents of a domain's source that config.corpus keeps."""
   read = reader.read_documents(
@@ -83,7 +83,7 @@ def _kept(
     text_field=config.corpus.text_field,
     report=report,
     letters=_letters(config),
-    **how,
+    **options,
   )
   return filters.keep(read, config.corpus, domain.language, report)
 
@@ -153,18 +153,18 @@ def split_documents(
 def _split_windows(
   documents: list[Document], heldout_share: float, domain: Domain
 ) -> Iterator[tuple[str, Document]]:
-  """Yields (split, document); what is between held-out windows is one, too."""
+  """Yields (split, document), joining adjacent windows of the same split."""
   windows = [_windows(document) for document in documents]
-  given = itertools.chain.from_iterable(windows)
+  stream = itertools.chain.from_iterable(windows)
   split_of = {
     window.key: split
-    for split, window in _split_domain(given, heldout_share, domain)
+    for split, window in _split_domain(stream, heldout_share, domain)
   }
   for group in windows:
     for split, run in itertools.groupby(group, lambda w: split_of[w.key]):
-      first, *others = run
-      lines = list(itertools.chain(first.lines, *(w.lines for w in others)))
-      yield split, make_document(lines, domain) if others else first
+      first, *rest = run
+      lines = list(itertools.chain(first.lines, *(w.lines for w in rest)))
+      yield split, make_document(lines, domain) if rest else first
 
 
 def _windows(document: Document) -> list[Document]:
@@ -195,7 +195,7 @@ def _split_domain(
   documents are delayed and may come later than in the source.
   """
   below = set()  # At most two of the keys below heldout_share.
-  waiting = {}  # Key -> document, copies: the smallest keys of the others.
+  waiting = {}  # Key -> (document, copies) of the smallest keys above it.
   training = False
   for document in documents:
     if document.key < heldout_share:

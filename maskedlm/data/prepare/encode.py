@@ -100,8 +100,8 @@ def _sizes(text: Text, counts: np.ndarray) -> tuple[int, int]:
   characters = sum(end - begin for begin, end in spans)
   if text.text.isascii():
     return characters, characters
-  kept = "".join(text.text[begin:end] for begin, end in spans)
-  return characters, len(kept.encode())
+  sentences = "".join(text.text[begin:end] for begin, end in spans)
+  return characters, len(sentences.encode())
 
 
 def unpack_documents(

@@ -43,8 +43,8 @@ def keep(
       if repetition(words) > most:
         return "repetitive"
     if identify:
-      found, probability = identify(text[:IDENTIFIED])
-      if found != language or probability < options.keep_language:
+      detected, probability = identify(text[:IDENTIFIED])
+      if detected != language or probability < options.keep_language:
         return "another language"
     return ""
 

@@ -10,8 +10,8 @@ from maskedlm.core.options import value_of
 from maskedlm.data.options import CorpusOptions, TextConfig, TokenizerOptions
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 
-# What a corpus doesn't record, or in another way.
-_OTHERS = (
+# What a corpus doesn't record, or records in another way.
+_NOT_AS_SUCH = (
   *("corpus.path", "corpus.cache_gb", "corpus.num_workers", "corpus.max_lost"),
   *("corpus.parts", "tokenizer.path", "tokenizer.alpha"),
 )
@@ -24,7 +24,7 @@ DEFAULTS = {
     ("tokenizer", TokenizerOptions),
   )
   for field in dataclasses.fields(cls)
-  if (name := f"{section}.{field.name}") not in _OTHERS
+  if (name := f"{section}.{field.name}") not in _NOT_AS_SUCH
 }
 # Recorded even if they are the default. Those that were added later are not, so
 # that a corpus prepared by an older version still matches.
@@ -66,31 +66,33 @@ def recorded_options(
 
 def describe_differences(
   path: str,
-  given: Mapping[str, Any],
+  requested: Mapping[str, Any],
   recorded: Mapping[str, Any],
   names: Sequence[str],
 ) -> str:
   """Returns an error message: what differs, and the options to give.
 
-  `given` are this command's, such as {"corpus.source": "text:a"}, `recorded`
-  those of the corpus at `path`, and `names` those that differ.
+  `requested` are this command's options, such as {"corpus.source": "text:a"},
+  `recorded` those of the corpus at `path`, and `names` those that differ.
   """
   usual = {"corpus.parts": "", **DEFAULTS}
   shown, remedy = [], {}
-  given_tokenizer = TOKENIZER_HASH in (given.keys() | recorded.keys())
+  given_tokenizer = TOKENIZER_HASH in (requested.keys() | recorded.keys())
   for name in names:
     if name.startswith("tokenizer.") and given_tokenizer:
-      continue  # How the one of the two that was trained was made.
-    shown.append(f"{name}={given.get(name)!r} (there {recorded.get(name)!r})")
+      continue  # Those of the two that was trained, not given.
+    shown.append(
+      f"{name}={requested.get(name)!r} (there {recorded.get(name)!r})"
+    )
     remedy[name] = recorded.get(name, usual.get(name))
   if recorded.get("corpus.parts"):  # It replaces them.
     for name in ("corpus.source", "corpus.language"):
       remedy.pop(name, None)
   if given_tokenizer and any(name.startswith("tokenizer.") for name in names):
     folder = os.path.join(path, "tokenizer")
-    mine = given.get(TOKENIZER_HASH)
+    digest = requested.get(TOKENIZER_HASH)
     shown.append(
-      f"tokenizer.path={f'(SHA-256 {mine})' if mine else repr('')} "
+      f"tokenizer.path={f'(SHA-256 {digest})' if digest else repr('')} "
       f"(there that of {folder})"
     )
     remedy["tokenizer.path"] = folder

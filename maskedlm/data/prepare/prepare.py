@@ -3,8 +3,8 @@
 The main function is `prepare`. It checks the path, and opens the corpus that is
 already there, or calls a runner to make it: local.py, with processes on this
 machine, or beam/. A document's split is determined by a hash of its text. The
-corpus depends on the text and the options alone, not on the runner or the
-number of workers.
+corpus depends on the text and the options alone, not on the number of workers,
+and not on the runner if each domain has 200 documents (documents.FEW) or more.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from maskedlm.data.tokenizers import lost_text
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.runtime import output_files, storage_errors
 
-FEW_DOCUMENTS, FEW_TOKENS = 20, 2_000  # Held out; fewer are told.
+FEW_DOCUMENTS, FEW_TOKENS = 20, 2_000  # Held out; fewer are reported.
 CHECKED_LINES = 1 << 15  # Of the source, for text that a new tokenizer loses.
 
 
@@ -48,9 +48,9 @@ def train_tokenizer(
       read = local.document_reader(config, Counter())
       tokenizer = local.make_tokenizer(config, read(), log=log)
       lines = (line for document in read() for line in stripped(document.lines))
-      few = list(itertools.islice(lines, CHECKED_LINES))
-      counts = lost_text.count_texts(tokenizer, few)
-      for warning in lost_text.describe(counts, sum(map(len, few))):
+      checked = list(itertools.islice(lines, CHECKED_LINES))
+      counts = lost_text.count_texts(tokenizer, checked)
+      for warning in lost_text.describe(counts, sum(map(len, checked))):
         log(warning)
       tokenizer.save(path)
   except OSError as error:
@@ -119,19 +119,19 @@ def _reuse(
     tokenizer = vocabulary_sample.load_given(config.tokenizer)
     if tokenizer.sha256 == corpus.tokenizer.sha256:  # Ignore how it was made.
       sections = tuple(name for name in sections if name != "tokenizer")
-  given = options.recorded_options(
+  requested = options.recorded_options(
     config, tokenizer, domains=bool(corpus.domains)
   )
   recorded = corpus.meta["options"]
   different = [
     name
-    for name in sorted(given.keys() | recorded.keys())
+    for name in sorted(requested.keys() | recorded.keys())
     if name.startswith(sections)
-    and not same_files.is_same(name, given.get(name), recorded.get(name))
+    and not same_files.is_same(name, requested.get(name), recorded.get(name))
   ]
   if different:
     raise CorpusError(
-      options.describe_differences(path, given, recorded, different)
+      options.describe_differences(path, requested, recorded, different)
     )
   source = recorded.get("corpus.parts") or recorded.get("corpus.source")
   log(
@@ -194,8 +194,10 @@ def describe_corpus(corpus: store.Corpus) -> list[str]:
     lines.append(f"  {split}: {', '.join(sizes)}")
   lines += domain_splits.domain_table(corpus.domains)
   heldout = splits["heldout"]
-  few = heldout["documents"] < FEW_DOCUMENTS or heldout["tokens"] < FEW_TOKENS
-  if few and heldout["documents"]:
+  is_small = (
+    heldout["documents"] < FEW_DOCUMENTS or heldout["tokens"] < FEW_TOKENS
+  )
+  if is_small and heldout["documents"]:
     lines[-1] += " (few: their loss is rough; raise corpus.heldout_share)"
   tokens = sum(counts["tokens"] for counts in splits.values())
   characters = lost_text.kept_characters(report)
@@ -210,7 +212,7 @@ def describe_corpus(corpus: store.Corpus) -> list[str]:
   )
   counts = sorted((k, v) for k, v in report.items() if v)
   warnings = [name for name, _ in counts if name.startswith(files.WARNING)]
-  # A vocabulary that was trained on parts has told what it loses of each.
+  # A vocabulary that was trained on domains has reported what each loses.
   if options.TOKENIZER_HASH in corpus.meta["options"] or not corpus.domains:
     warnings += lost_text.describe(report, characters)
   return [

@@ -1,4 +1,4 @@
-"""Samples text to train a vocabulary, and tells what it loses of a language.
+"""Samples text to train a vocabulary, and reports what it loses of a language.
 
 For a single source, the text is the sentences of the train split in their
 order. For several domains (corpus.parts), it is a sample: domain i, with n_i
@@ -153,10 +153,10 @@ def document_sentences(config: TextConfig, document: Document) -> list[str]:
     language=document.domain.language,
     report=Counter(),  # Counted by the encoder, which splits again.
   )
-  text, before = "\n".join(lines), [0, *(end for _, end in spans)]
+  text, ends = "\n".join(lines), [0, *(end for _, end in spans)]
   return [
-    text[last if spells_lines else begin : end]
-    for last, (begin, end) in zip(before, spans, strict=False)
+    text[previous_end if spells_lines else begin : end]
+    for previous_end, (begin, end) in zip(ends, spans, strict=False)
   ]
 
 
@@ -202,11 +202,11 @@ def limit_samples(
   for sample in samples:
     kept.append(sample)
     counts = [sample.num_sentences for sample in kept]
-    taken = [
+    domain_bytes = [
       sampling.sampling_shares(counts, alpha) * _mean_bytes(kept)
       for alpha in alphas
     ]
-    needed = np.max([each / each.sum() for each in taken], axis=0)
+    needed = np.max([sizes / sizes.sum() for sizes in domain_bytes], axis=0)
     kept = [
       _halve(sample, max_bytes * share)
       for sample, share in zip(kept, needed, strict=True)
@@ -231,7 +231,7 @@ def draw_sentences(
     lines = [
       line
       for sample, count in zip(samples, drawn, strict=True)
-      for line in _drawn(sample, count, config.seed)
+      for line in _draw(sample, count, config.seed)
     ]
     num_bytes = total_bytes(lines)
     if num_bytes <= max_bytes or total <= 1:
@@ -239,7 +239,7 @@ def draw_sentences(
     total = int(0.99 * total * max_bytes / num_bytes)
 
 
-def _drawn(sample: Sample, count: int, seed: int) -> Iterator[str]:
+def _draw(sample: Sample, count: int, seed: int) -> Iterator[str]:
   lap, place = np.divmod(np.arange(count), len(sample.lines))
   key = hashing.bits(seed, "vocabulary", sample.name, lap)
   for i in hashing.permute(place, len(sample.lines), key):

@@ -37,7 +37,7 @@ def word_hashes(text: str) -> np.ndarray:
   lengths = np.diff(np.append(starts, len(points)))
   place = np.arange(len(points)) - np.repeat(starts, lengths)
   with np.errstate(over="ignore"):
-    # For few sizes, which are cached.
+    # A power of two of them, so that few sizes are cached.
     weights = _powers(int(lengths.max() - 1).bit_length())[place]
     terms = hashing.bits("letter", points) * weights
     return hashing.bits("word", np.add.reduceat(terms, starts))

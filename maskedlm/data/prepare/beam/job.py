@@ -57,12 +57,12 @@ def start_job(job: Job) -> None:
       or holds other files.
   """
   # These may differ when a run is continued.
-  others = {"path": "", "num_workers": 0, "cache_gb": None}
+  varying = {"path": "", "num_workers": 0, "cache_gb": None}
   run = {
     "version": manifest.VERSION,
     "config": {
       "seed": job.config.seed,
-      "corpus": vars(job.config.corpus) | others,
+      "corpus": vars(job.config.corpus) | varying,
       "tokenizer": vars(job.config.tokenizer),
     },
     "pieces": [
@@ -128,9 +128,12 @@ def list_pieces(
   pieces = []
   for domain in domains.parse_domains(config.corpus):
     with domains.errors_of_domain(domain.name):
-      how = {"text_field": config.corpus.text_field, "num_bytes": num_bytes}
-      found = reader.list_pieces(domain.source, **how)
-      pieces += [(domain, piece) for piece in found]
+      listed = reader.list_pieces(
+        domain.source,
+        text_field=config.corpus.text_field,
+        num_bytes=num_bytes,
+      )
+      pieces += [(domain, piece) for piece in listed]
   return pieces
 
 

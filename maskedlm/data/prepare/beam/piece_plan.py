@@ -63,6 +63,7 @@ def _plan_domain(job: Job, domain: Domain, indices: list[int]) -> None:
         places = range(len(digests))
       for place in places:
         key = documents.split_key(digests[place])
+        # An address for the lines; of 0 bytes, so it isn't cut into windows.
         yield Document((current, place), key, 0, domain)
 
   def write(index, rows):
@@ -101,17 +102,17 @@ def read_planned(
       if place in places[piece]:
         yield (piece, place), document
 
-  held = {}
+  waiting = {}
   for piece in places.keys() - {index}:
-    held.update(read(piece))
+    waiting.update(read(piece))
   stream = read(index) if index in places else iter(())
   last = None
   for row, (split, *address) in rows:
     address = tuple(address)
     if last is None or last[0] != address:  # Copies are adjacent.
-      while address not in held:
-        held.update([next(stream)])
-      last = address, held.pop(address)
+      while address not in waiting:
+        waiting.update([next(stream)])
+      last = address, waiting.pop(address)
     yield row, shards.SPLITS[split], last[1]
 
 
@@ -168,9 +169,9 @@ def choose_stride(
   for piece in sizes:
     starts.append(start)
     for i, power in enumerate(powers.tolist()):
-      taken = piece[-start % power :: power]
-      total[i] += int(taken.sum(dtype=np.int64))
-      count[i] += len(taken)
+      sampled = piece[-start % power :: power]
+      total[i] += int(sampled.sum(dtype=np.int64))
+      count[i] += len(sampled)
     start += len(piece)
   fits = (total <= max_bytes) | (count <= 1)
   return int(powers[np.argmax(fits)]), starts, start

@@ -77,13 +77,13 @@ def make_runner(arguments: Sequence[str]) -> Callable[..., store.Corpus]:
     with _without_log(), contextlib.redirect_stderr(io.StringIO()):
       options = pipeline_options.PipelineOptions(arguments)
       known = options.get_all_options()
-      given = options.get_all_options(retain_unknown_options=True)
+      with_unknown = options.get_all_options(retain_unknown_options=True)
   except SystemExit as error:
     raise ConfigError(
       f"Beam rejects its options {' '.join(arguments)}; expected "
       "--beam.NAME=VALUE with a name and a value that its runner knows."
     ) from error
-  for name in sorted(given.keys() - known.keys()):
+  for name in sorted(with_unknown.keys() - known.keys()):
     raise ConfigError(
       f"--beam.{name}: Beam has no such option{did_you_mean(name, known)}"
     )
@@ -198,7 +198,7 @@ def _find_duplicates(options, folder, num_documents, pieces, log) -> None:
       (marks, empty)
       | beam.Flatten()
       | "by piece" >> beam.GroupByKey()
-      | beam.Map(functools.partial(_counted, stages.write_status, folder))
+      | beam.Map(functools.partial(_call_stage, stages.write_status, folder))
     )
 
   _execute(options, folder, build)
@@ -227,7 +227,7 @@ def _train(job: Job, run_stage: Callable, log: Callable) -> Tokenizer:
     pieces = list(group)
     sizes = (piece_plan.load_sentence_sizes(folder, i)[1] for i in pieces)
     step, starts, counts[name] = piece_plan.choose_stride(sizes, max_bytes)
-    items += [(i, at, step) for i, at in zip(pieces, starts, strict=True)]
+    items += [(i, start, step) for i, start in zip(pieces, starts, strict=True)]
   run_stage("sample", piece_plan.write_sample, items)
   lines = {name: [] for name in counts}
   for index, name in enumerate(names):
@@ -258,9 +258,11 @@ def _assemble(
   for index in range(len(job.pieces)):
     encoded = stages.load_encoded(folder, index)
     report.update(encoded["report"])
-    for counts, more in zip(domain_counts, encoded["parts"], strict=True):
+    for counts, piece_counts in zip(
+      domain_counts, encoded["parts"], strict=True
+    ):
       for split, name in itertools.product(shards.SPLITS, domain_splits.COUNTS):
-        counts[split][name] += more[split][name]
+        counts[split][name] += piece_counts[split][name]
   lost_text.refuse(report, config.corpus)
   work = os.path.join(folder, "corpus")
   os.makedirs(work, exist_ok=True)
@@ -322,13 +324,13 @@ def _run_stage(
       pipeline
       | beam.Create(todo)
       | beam.Reshuffle()
-      | beam.Map(functools.partial(_counted, function, folder))
+      | beam.Map(functools.partial(_call_stage, function, folder))
     )
 
   _execute(options, folder, build)
 
 
-def _counted(function: Callable, folder: str, item: tuple) -> None:
+def _call_stage(function: Callable, folder: str, item: tuple) -> None:
   """Calls a stage and adds the counts that it returns to Beam's counters."""
   from apache_beam.metrics import Metrics
 
@@ -345,9 +347,9 @@ def _execute(options, folder: str, build: Callable) -> None:
     state = pipeline.run().wait_until_finish()
   except Exception as error:  # Its type depends on Beam's runner.
     # The runner's message contains that of a worker's error.
-    worker = _WORKER_ERROR.search(f"{type(error).__name__}: {error}")
-    if worker:
-      raise CorpusError(worker[1]) from error
+    worker_error = _WORKER_ERROR.search(f"{type(error).__name__}: {error}")
+    if worker_error:
+      raise CorpusError(worker_error[1]) from error
     path = os.path.join(folder, "failure.txt")
     output_files.write_text(path, "".join(traceback.format_exception(error)))
     last = str(error).strip().splitlines()[-1:]

@@ -14,7 +14,9 @@ all workers share (job.py); it depends on nothing else. The stages in order:
 They use the same functions as local.py (dedup.py, documents.py, sources/,
 encode.py, corpus/shards.py) on the same documents in the same order: the plan
 is documents.split_documents of all digests, and the sample's k and the shards'
-bounds follow from lengths. So the corpus is the same, byte for byte.
+bounds follow from lengths. So the corpus is the same, byte for byte, unless a
+domain has fewer than documents.FEW documents, which only local.py cuts into
+windows.
 """
 
 import json
