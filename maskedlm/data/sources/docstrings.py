@@ -69,15 +69,15 @@ def _package(name: str) -> list[str]:
 
 
 def _walk(root: str) -> list[str]:
-  found = []
+  paths = []
   for folder, folders, files in os.walk(root):
     folders[:] = sorted(f for f in folders if not _SKIPPED.fullmatch(f))
-    found += [
+    paths += [
       os.path.join(folder, file)
       for file in sorted(files)
       if file.endswith(".py") and not _SKIPPED_FILE.fullmatch(file[:-3])
     ]
-  return found
+  return paths
 
 
 def read_documents(
@@ -95,10 +95,10 @@ def read_documents(
     _make_reader, (), groups, num_workers=1 if few else num_workers
   )
   seen = set()
-  for found, counts in itertools.chain.from_iterable(modules):
+  for texts, counts in itertools.chain.from_iterable(modules):
     report.update(counts)
     document = []
-    for paragraph in found:
+    for paragraph in texts:
       if paragraph in seen:
         report["repeated paragraphs of docstrings dropped"] += 1
       else:
@@ -115,15 +115,15 @@ def _make_reader():
 def _read_module(path: str) -> tuple[list[str], dict[str, int]]:
   """Returns the prose in a file's docstrings, and counts for the report."""
   counts = Counter()
-  found = []
+  texts = []
   for docstring in _docstrings(path, counts):
     for paragraph in paragraphs(docstring):
       text = clean_prose(paragraph)
       if text:
-        found.append(text)
+        texts.append(text)
       else:
         counts["paragraphs of docstrings dropped as not prose"] += 1
-  return found, counts
+  return texts, counts
 
 
 def _docstrings(path: str, counts: Counter) -> list[str]:
@@ -161,13 +161,13 @@ _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def _collect(node) -> list[str]:
-  found = []
+  docstrings = []
   if isinstance(node, _DOCUMENTED):
-    found.append(ast.get_docstring(node, clean=False) or "")
+    docstrings.append(ast.get_docstring(node, clean=False) or "")
   for child in node.body:
     if isinstance(getattr(child, "body", None), list):
-      found += _collect(child)
-  return found
+      docstrings += _collect(child)
+  return docstrings
 
 
 # A line that is not running text: blank, a rule under a heading, a heading

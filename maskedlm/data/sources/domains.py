@@ -75,17 +75,17 @@ def _parse_item(item: str) -> Iterator[Domain]:
       "with an ISO 639-1 language code (de:/data/de.txt, en-web:jsonl:w.jsonl)"
       f", nor a folder of files such as de.txt{near}."
     )
-  found = [
+  named_files = [
     (match[1], file)
     for file in sorted(os.listdir(folder))
     if (match := re.fullmatch(r"([^.].*)\.txt(\.gz|\.zst)?", file))
   ]
-  if not found:
+  if not named_files:
     raise CorpusError(
       f"corpus.parts: the folder {item!r} has no file such as de.txt, de.txt.gz"
       " or de.txt.zst."
     )
-  for name, file in found:
+  for name, file in named_files:
     if not (match := _NAME.fullmatch(name)):
       raise CorpusError(
         f"corpus.parts: {os.path.join(item, file)!r}: a file is named after its"

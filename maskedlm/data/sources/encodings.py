@@ -68,7 +68,7 @@ def is_html(head: bytes) -> bool:
 
 
 def name_of_markup(text: str) -> str:
-  """Returns what a text is that begins so, if no prose, and what helps."""
+  """Returns what a text that begins so is, and what helps; "" for prose."""
   if is_html(text[:_HEAD].encode(errors="replace")):
     return "a page of HTML; extract its text first"
   line = text.lstrip().partition("\n")[0]
@@ -97,7 +97,7 @@ def remedy_for_binary(name: str) -> str:
 
 
 def remedy_for_invalid(*, is_utf8: bool = False) -> str:
-  """Returns how a text that is not UTF-8 becomes it, without damage.
+  """Returns how to convert a text that is not UTF-8, without damage.
 
   Args:
     is_utf8: whether other lines are UTF-8 and not ASCII only.

@@ -107,15 +107,15 @@ def read_records(
           "expected one on the lines after it: leave it out."
         )
       if record:
-        yield _read(record, "".join(parts), letters, report, error)
+        yield _convert(record, "".join(parts), letters, report, error)
       if not number:
         return
       name, *words = line[1:].split() or [""]
       if not name or name in names:
-        what = "a header without a name: name"
+        problem = "a header without a name: name"
         if name:
-          what = f"a second record {name!r}, after {names[name]}: rename"
-        raise error(f"{where}: {what} it, or leave it out.")
+          problem = f"a second record {name!r}, after {names[name]}: rename"
+        raise error(f"{where}: {problem} it, or leave it out.")
       names[name] = where
       pairs = (word.partition("=") for word in words)
       fields = {key: value for key, equals, value in pairs if key and equals}
@@ -135,12 +135,12 @@ def read_records(
       size += len(body)
       while size > most:
         whole = "".join(parts)
-        yield _read(record, whole[:most], letters, report, error)
+        yield _convert(record, whole[:most], letters, report, error)
         record = record._replace(part=record.part + 1)
         parts, size = [whole[most:]], size - most
 
 
-def _read(
+def _convert(
   record: Record,
   sequence: str,
   letters: Letters,
@@ -155,15 +155,15 @@ def _read(
       "expected bases (A, C, G, T, U, N, ...): leave it out, or set "
       "tokenizer.kind=characters and corpus.letters=upper for proteins."
     )
-  made = sequence if letters.read == "keep" else sequence.upper()
-  if made != sequence:
+  converted = sequence if letters.read == "keep" else sequence.upper()
+  if converted != sequence:
     report["small letters read as capitals"] += sum(map(str.islower, sequence))
   if letters.read == "drop":
-    made = re.sub("[^ACGTU]", "", made)
-    report["ambiguous bases dropped"] += len(sequence) - len(made)
-  if not record.part and 0 < len(made) < letters.least:
+    converted = re.sub("[^ACGTU]", "", converted)
+    report["ambiguous bases dropped"] += len(sequence) - len(converted)
+  if not record.part and 0 < len(converted) < letters.least:
     raise error(
-      f"{where} has {len(made)} letters ({made}), fewer than tokenizer.k="
-      f"{letters.least}: leave it out, or lower tokenizer.k."
+      f"{where} has {len(converted)} letters ({converted}), fewer than "
+      f"tokenizer.k={letters.least}: leave it out, or lower tokenizer.k."
     )
-  return record._replace(sequence=made)
+  return record._replace(sequence=converted)

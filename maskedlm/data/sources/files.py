@@ -48,14 +48,14 @@ def expand_globs(
     source: corpus.source as the user gave it, for error messages.
     spec: comma-separated globs, of paths or of addresses such as
       hf://datasets/NAME/*.parquet; or a path with commas in it.
-    endings: a folder stands for all files under it with one of these endings,
-    instead: or, if it has none, with one of these.
+    endings: the endings of the files for which a folder stands.
+    instead: their endings if the folder has none of these.
 
   Raises:
     CorpusError: nothing matches, something that is not a file (a pipe) does, or
       a folder can't be read.
   """
-  found = set()
+  matched = set()
   is_one = "," not in spec or _matches(spec)
   patterns = [spec] if is_one else spec.split(",")
   for pattern in filter(None, map(str.strip, patterns)):
@@ -81,14 +81,14 @@ def expand_globs(
           f"corpus.source={source!r}: {path} is not a regular file (a pipe, "
           "which can't be read twice); write its content to a file first."
         )
-    found |= files
-  if not found:
+    matched |= files
+  if not matched:
     raise CorpusError(
       f"corpus.source={source!r} names no file; write a path, a glob or a "
       "folder after the colon."
     )
   first = {}
-  for path in sorted(found):
+  for path in sorted(matched):
     first.setdefault(os.path.realpath(path), path)
   return list(first.values())
 
@@ -106,13 +106,13 @@ def _at_address(
   """Returns the addresses of the files that a glob or a folder stands for."""
   fs, root = buckets.filesystem(buckets.normalize(pattern))
   with storage_errors.bucket_errors(pattern):
-    found = {*fs.glob(root)}
-    for folder in [path for path in found if fs.isdir(path)]:
+    paths = {*fs.glob(root)}
+    for folder in [path for path in paths if fs.isdir(path)]:
       below = fs.find(folder)
       chosen = [x for x in below if x.lower().endswith(endings)]
-      found |= {*(chosen or [x for x in below if x.lower().endswith(instead)])}
-      found.remove(folder)
-    return {fs.unstrip_protocol(path) for path in found}
+      paths |= {*(chosen or [x for x in below if x.lower().endswith(instead)])}
+      paths.remove(folder)
+    return {fs.unstrip_protocol(path) for path in paths}
 
 
 def open_source(path: str) -> IO[bytes]:
@@ -155,7 +155,7 @@ def _walk(folder: str, endings: tuple[str, ...]) -> list[str]:
       "list only the other folders in corpus.source."
     ) from error
 
-  found = []
+  paths = []
   seen = set()  # Links may form a cycle.
   for parent, folders, names in os.walk(
     folder, followlinks=True, onerror=refuse
@@ -168,8 +168,8 @@ def _walk(folder: str, endings: tuple[str, ...]) -> list[str]:
     folders[:] = sorted(name for name in folders if not name.startswith("."))
     for name in names:
       if name.lower().endswith(endings) and not name.startswith("."):
-        found.append(os.path.join(parent, name))
-  return found
+        paths.append(os.path.join(parent, name))
+  return paths
 
 
 def read_text(path: str, report: Counter) -> Iterator[str]:

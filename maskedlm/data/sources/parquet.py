@@ -34,13 +34,13 @@ def _open(path: str):
     is_local = not buckets.is_address(path)
     source = contextlib.nullcontext(path) if is_local else open_source(path)
     with (
-      source as opened,
+      source as stream,
       # Without pre_buffer and threads, which would hold whole row groups.
-      pq.ParquetFile(opened, buffer_size=_BUFFER, pre_buffer=False) as file,
+      pq.ParquetFile(stream, buffer_size=_BUFFER, pre_buffer=False) as file,
     ):
       names = file.schema_arrow.names
-      if twice := [name for name in names if names.count(name) > 1]:
-        raise ParquetError(f"{path} has the column {twice[0]!r} twice")
+      if repeated := [name for name in names if names.count(name) > 1]:
+        raise ParquetError(f"{path} has the column {repeated[0]!r} twice")
       yield file
   except FileNotFoundError:
     raise ParquetError(f"{path}: no such file") from None
@@ -104,7 +104,7 @@ def read_rows(path: str) -> Iterator[dict[str, Any]]:
     for batch in file.iter_batches(_ROWS, columns=columns, use_threads=False):
       for row in batch.to_pylist():
         for column in classes.keys() & row.keys():
-          row[column] = _named(row[column], classes[column])
+          row[column] = _name_classes(row[column], classes[column])
         yield row
 
 
@@ -116,7 +116,7 @@ def _has_times(type_) -> bool:
   return pa.types.is_temporal(type_) or any(map(_has_times, inner))
 
 
-def _named(value: Any, feature: Any) -> Any:
+def _name_classes(value: Any, feature: Any) -> Any:
   """Returns a value with names for classes.
 
   A feature of a list is {"feature": ...}, or [...] in older files; that of a
@@ -125,10 +125,10 @@ def _named(value: Any, feature: Any) -> Any:
   is_list = isinstance(feature, list)
   inner = feature[0] if is_list else feature.get("feature", feature)
   if isinstance(value, list):
-    return [_named(one, inner) for one in value]
+    return [_name_classes(x, inner) for x in value]
   if isinstance(value, dict):
     return {
-      name: _named(x, inner[name]) if _has_classes(inner.get(name)) else x
+      name: _name_classes(x, inner[name]) if _has_classes(inner.get(name)) else x
       for name, x in value.items()
     }
   if is_list or feature.get("_type") != "ClassLabel":

@@ -114,29 +114,29 @@ def read_documents(
       a file can't be read; at the end if there was no text, unless in a piece.
   """
   paths = piece.paths if piece else _paths(source)
-  found: Iterable[Iterable[str]]
+  raw: Iterable[Iterable[str]]
   match _source_type(source):
     case "text":
-      found = _text(paths, report)
+      raw = _text(paths, report)
     case "lines":
-      found = ([line] for lines in _text(paths, report) for line in lines)
+      raw = ([line] for lines in _text(paths, report) for line in lines)
     case "jsonl":
-      found = _jsonl(paths, source, text_field, report, has_text=bool(piece))
+      raw = _jsonl(paths, source, text_field, report, has_text=bool(piece))
     case "tfds":
       dataset = _tfds(source, text_field)
       indices = piece.records if piece else range(len(dataset))
-      found = _tfds_texts(dataset, source, text_field, report, indices)
+      raw = _tfds_texts(dataset, source, text_field, report, indices)
     case "parquet":
-      found = _parquet(paths, source, text_field, report)
+      raw = _parquet(paths, source, text_field, report)
     case "fasta":
-      found = fasta.read_sequences(paths, letters, report)
+      raw = fasta.read_sequences(paths, letters, report)
     case _:
-      read = docstrings.read_documents(
+      modules = docstrings.read_documents(
         paths, report=report, num_workers=num_workers
       )
-      found = ((repair(line, report) for line in lines) for lines in read)
-  documents = _counted(found, report)
-  return documents if piece else _not_empty(documents, source, report)
+      raw = ((repair(line, report) for line in lines) for lines in modules)
+  documents = _count_documents(raw, report)
+  return documents if piece else _require_text(documents, source, report)
 
 
 def _source_type(source: str) -> str:
@@ -173,10 +173,10 @@ _ENDINGS = {
 _INSTEAD = {"jsonl": (".json", ".json.gz", ".json.zst")}
 
 
-def _counted(
-  found: Iterable[Iterable[str]], report: Counter
+def _count_documents(
+  documents: Iterable[Iterable[str]], report: Counter
 ) -> Iterator[list[str]]:
-  for document in _bounded(found, report):
+  for document in _bounded(documents, report):
     lines = stripped(document)
     report["documents"] += 1
     report["lines"] += len(lines)
@@ -186,10 +186,10 @@ def _counted(
     yield document
 
 
-def _not_empty(
-  found: Iterable[list[str]], source: str, report: Counter
+def _require_text(
+  documents: Iterable[list[str]], source: str, report: Counter
 ) -> Iterator[list[str]]:
-  yield from found
+  yield from documents
   if not report["documents"]:
     counts = "; ".join(f"{name}: {n}" for name, n in report.items() if n)
     raise CorpusError(
@@ -199,13 +199,13 @@ def _not_empty(
 
 
 def _bounded(
-  found: Iterable[Iterable[str]], report: Counter
+  documents: Iterable[Iterable[str]], report: Counter
 ) -> Iterator[list[str]]:
   """Yields the lines of each document, cut at MAX_DOCUMENT.
 
   Blank lines stay between others only, and MAX_BLANK of them in a row.
   """
-  for lines in found:
+  for lines in documents:
     document, size, blank = [], 0, 0
     for line in lines:
       if size >= MAX_DOCUMENT:
@@ -230,15 +230,15 @@ def _text(paths: Iterable[str], report: Counter) -> Iterator[Iterable[str]]:
   for path in paths:
     chunks = files.read_text(path, report)
     first = next(chunks, "")
-    if found := encodings.name_of_markup(first):
-      report[f"{files.WARNING}{path} is {found}"] += 1
+    if markup := encodings.name_of_markup(first):
+      report[f"{files.WARNING}{path} is {markup}"] += 1
     lines = _lines(itertools.chain((first,), chunks), report)
-    empty = True
+    is_empty = True
     for blank, document in itertools.groupby(lines, key=_is_blank):
       if not blank:
-        empty = False
+        is_empty = False
         yield document
-    if empty:
+    if is_empty:
       report["files without text"] += 1
 
 
@@ -252,7 +252,7 @@ def _jsonl(
   text_field: str,
   report: Counter,
   *,
-  has_text: bool,  # Other files of the source may have it.
+  has_text: bool,  # Whether some record has the field; other files may.
 ) -> Iterator[Iterable[str]]:
   lacking, fields = 0, {}
   for record in _records(paths, report):
@@ -354,8 +354,8 @@ def _tfds_texts(
   indices: range,
 ) -> Iterator[Iterable[str]]:
   try:
-    found = tfds.read_records(records, source, indices)
-    texts = (record[text_field] for record in found)
+    selected = tfds.read_records(records, source, indices)
+    texts = (record[text_field] for record in selected)
     for text in _decoded(texts, text_field, report):
       yield _lines([repair(text, report)], report)
   except tfds.TfdsError as error:

@@ -79,7 +79,7 @@ def _segments(line: str, language: str, report: Counter) -> list[str]:
   # sentencex 1.0.32 panics on a capital before a wide space and a full stop.
   # No wide space is printable, and this test is faster.
   spaced = line if line.isprintable() else _WIDE_SPACE.sub(" ", line)
-  found, start = [], 0
+  sentences, start = [], 0
   while start < len(line):
     window = spaced[start : start + MAX_SENTENCE]
     pieces = _sentencex(window, language, report)
@@ -94,9 +94,9 @@ def _segments(line: str, language: str, report: Counter) -> list[str]:
         pieces = cut_text(longer, MAX_SENTENCE, what="sentences", report=report)
         sizes = [len(pieces[0])]
     for size in sizes:
-      found.append(line[start : start + size])
+      sentences.append(line[start : start + size])
       start += size
-  return found
+  return sentences
 
 
 def _sentencex(window: str, language: str, report: Counter) -> list[str]:

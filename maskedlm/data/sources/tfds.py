@@ -57,7 +57,7 @@ def open_records(source: str) -> Sequence[dict[str, Any]]:
 
 @contextlib.contextmanager
 def _without_current_folder() -> Iterator[None]:
-  """Keeps modules that a dataset names from being found where one works."""
+  """Keeps TFDS from importing modules of the current folder for a dataset."""
   before, here = sys.path, os.getcwd()
   sys.path = [p for p in before if p and os.path.realpath(p) != here]
   try:
@@ -81,11 +81,11 @@ def _open(name: str, split: str, data_dir: str | None):
     place = os.path.join(
       data_dir or tfds.core.constants.DATA_DIR, name.partition(":")[0]
     )
-    there = sorted(os.listdir(place)) if os.path.isdir(place) else []
+    available = sorted(os.listdir(place)) if os.path.isdir(place) else []
     raise TfdsError(
       f"{_reason(error)[:200]}; in {place} there is "
-      f"{', '.join(there) or 'nothing'}: correct the name, or give that of a "
-      "prepared version, which is read without TFDS's code, as "
+      f"{', '.join(available) or 'nothing'}: correct the name, or give that "
+      "of a prepared version, which is read without TFDS's code, as "
       "tfds:NAME:VERSION@DATA_DIR."
     ) from error
   if not builder.is_prepared():
@@ -112,7 +112,7 @@ def _reason(error: Exception) -> str:
 
 
 class _TfRecordDataset(Sequence[dict[str, Any]]):
-  """What as_data_source returns, of TFRecord files."""
+  """A data source, as of as_data_source, of TFRecord files."""
 
   def __init__(self, dataset_info, split: str):
     self.dataset_info = dataset_info

@@ -86,15 +86,15 @@ class TfRecords(Sequence[bytes]):
 def _find_records(file, path: str) -> np.ndarray:
   """Returns where the records of a file begin, int64 [n]."""
   size = file.seek(0, os.SEEK_END)
-  place, found = 0, []
+  place, begins = 0, []
   while place < size:
-    found.append(place)
+    begins.append(place)
     place += _HEAD + _read_length(file, place, path) + _CRC.size
   if place > size:
     raise TfRecordError(
-      f"{path} ends within its record {len(found)}, at byte {size:,}"
+      f"{path} ends within its record {len(begins)}, at byte {size:,}"
     )
-  return np.array(found, np.int64)
+  return np.array(begins, np.int64)
 
 
 def _read_length(file, place: int, path: str) -> int:
