@@ -68,7 +68,7 @@ def load_or_train(
   log(f"tokenizer: {tokenizer.kind}, {tokenizer.vocab_size:,} tokens, {origin}")
   for note in tokenizer.notes:
     log(f"  {note}")
-  if names := lost_text.own_specials(tokenizer):
+  if names := lost_text.extra_specials(tokenizer):
     log(
       f"  {first_names(names)}: special tokens of its own, which are ordinary "
       "text in a text"

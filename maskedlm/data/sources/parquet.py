@@ -104,7 +104,7 @@ def read_rows(path: str) -> Iterator[dict[str, Any]]:
     for batch in file.iter_batches(_ROWS, columns=columns, use_threads=False):
       for row in batch.to_pylist():
         for column in classes.keys() & row.keys():
-          row[column] = _name_classes(row[column], classes[column])
+          row[column] = _class_names(row[column], classes[column])
         yield row
 
 
@@ -116,7 +116,7 @@ def _has_times(type_) -> bool:
   return pa.types.is_temporal(type_) or any(map(_has_times, inner))
 
 
-def _name_classes(value: Any, feature: Any) -> Any:
+def _class_names(value: Any, feature: Any) -> Any:
   """Returns a value with names for classes.
 
   A feature of a list is {"feature": ...}, or [...] in older files; that of a
@@ -125,10 +125,10 @@ def _name_classes(value: Any, feature: Any) -> Any:
   is_list = isinstance(feature, list)
   inner = feature[0] if is_list else feature.get("feature", feature)
   if isinstance(value, list):
-    return [_name_classes(x, inner) for x in value]
+    return [_class_names(x, inner) for x in value]
   if isinstance(value, dict):
     return {
-      name: _name_classes(x, inner[name]) if _has_classes(inner.get(name)) else x
+      name: _class_names(x, inner[name]) if _has_classes(inner.get(name)) else x
       for name, x in value.items()
     }
   if is_list or feature.get("_type") != "ClassLabel":

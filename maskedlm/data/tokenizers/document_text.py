@@ -16,8 +16,8 @@ def read_lines(lines: Sequence[str], *, spells_lines: bool) -> Sequence[str]:
   return lines if spells_lines else stripped(lines)
 
 
-def make_text(lines: Sequence[str], tokenizer: Tokenizer, **how) -> Text:
+def make_text(lines: Sequence[str], tokenizer: Tokenizer, **options) -> Text:
   """Returns the text of a document, with its sentences (`find_sentences`)."""
   lines = read_lines(lines, spells_lines=tokenizer.spells_lines)
   text = tokenizer.line_separator.join(lines)
-  return Text(text, find_sentences(lines, **how))
+  return Text(text, find_sentences(lines, **options))

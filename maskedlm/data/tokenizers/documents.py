@@ -47,7 +47,7 @@ def make_encoder(
   encode: Callable,
   encode_batch: Callable[[list[str]], list[np.ndarray]],
 ) -> Callable[[Sequence[Text], Counter], list[Encoded]]:
-  """Returns Tokenizer.encode_documents, given its other two."""
+  """Returns Tokenizer.encode_documents, given its encode and encode_batch."""
   find_starts = sentence_starts.make_finder(library)
   separable = _is_separable(library)
 
@@ -99,7 +99,7 @@ def _join(parts: Sequence[Encoded]) -> Encoded:
   return np.concatenate(ids), np.fromiter(counts, np.int64)
 
 
-def _part(text: Text, first: int, last: int) -> Text:
+def _cut_text(text: Text, first: int, last: int) -> Text:
   begin = text.spans[first][0] if first else 0
   end = text.spans[last - 1][1] if last < len(text.spans) else len(text.text)
   spans = [(a - begin, b - begin) for a, b in text.spans[first:last]]
@@ -155,7 +155,7 @@ def _separate(text: Text) -> tuple[list[str], list[tuple[int, Text]]]:
     return [string[begin:end] for begin, end in spans], []
   cuts = sorted({*range(1, len(spans))} - {index + 1 for index in glued})
   parts = [
-    _part(text, first, last)
+    _cut_text(text, first, last)
     for first, last in itertools.pairwise([0, *cuts, len(spans)])
   ]
   several = [(i, part) for i, part in enumerate(parts) if len(part.spans) > 1]
@@ -189,15 +189,16 @@ def _encode_long(
     pairs = list(itertools.pairwise([0, *cuts, n]))
     windows = []
     for begin, end in pairs:
-      first, last = _before(text.spans, begin), _after(text.spans, end)
-      ids, counts = encode_whole([_part(text, first, last)])[0]
+      first = _window_begin(text.spans, begin)
+      last = _window_end(text.spans, end)
+      ids, counts = encode_whole([_cut_text(text, first, last)])[0]
       windows.append(_Window(first, last, ids, np.append(0, np.cumsum(counts))))
     neighbours = zip(itertools.pairwise(windows), cuts, strict=True)
     if all(_agree(a, b, cut, n) for (a, b), cut in neighbours):
-      return _join(list(map(_sentences, windows, *zip(*pairs, strict=True))))
+      return _join(list(map(_cut_window, windows, *zip(*pairs, strict=True))))
     if size >= MAX_WINDOW:
       report[f"cuts in texts over {MAX_WINDOW:,} characters"] += len(cuts)
-      return _join(encode_whole([_part(text, *pair) for pair in pairs]))
+      return _join(encode_whole([_cut_text(text, *pair) for pair in pairs]))
     size *= 4
 
 
@@ -211,7 +212,7 @@ def _cuts(spans: Sequence[tuple[int, int]], size: int) -> list[int]:
   return cuts
 
 
-def _before(spans: Sequence[tuple[int, int]], cut: int) -> int:
+def _window_begin(spans: Sequence[tuple[int, int]], cut: int) -> int:
   """Returns the first sentence of the window whose own ones begin at `cut`."""
   first = max(cut - 2, 0)
   while first and spans[cut][0] - spans[first + 1][0] < OVERLAP:
@@ -219,7 +220,7 @@ def _before(spans: Sequence[tuple[int, int]], cut: int) -> int:
   return first
 
 
-def _after(spans: Sequence[tuple[int, int]], cut: int) -> int:
+def _window_end(spans: Sequence[tuple[int, int]], cut: int) -> int:
   """Returns the end of the window whose own sentences end at `cut`."""
   last = min(cut + 2, len(spans))
   while last < len(spans) and spans[last - 2][1] - spans[cut][0] < OVERLAP:
@@ -236,16 +237,16 @@ def _agree(left: _Window, right: _Window, cut: int, n: int) -> bool:
   low = right.first + 1 if right.first else 0
   high = left.last - 1 if left.last < n else n
   for begin, end in ((low, cut), (cut, high)):
-    (ids, counts), (others, other_counts) = (
-      _sentences(window, begin, end) for window in (left, right)
+    (ids, counts), (other_ids, other_counts) = (
+      _cut_window(window, begin, end) for window in (left, right)
     )
     if not len(ids) or not np.array_equal(counts, other_counts):
       return False
-    if not np.array_equal(ids, others):
+    if not np.array_equal(ids, other_ids):
       return False
   return True
 
 
-def _sentences(window: _Window, begin: int, end: int) -> Encoded:
+def _cut_window(window: _Window, begin: int, end: int) -> Encoded:
   starts = window.starts[begin - window.first : end - window.first + 1]
   return window.ids[starts[0] : starts[-1]], np.diff(starts)

@@ -36,8 +36,8 @@ def train_characters(lines: list[str], options: TokenizerOptions) -> str:
   """Returns the tokenizer.json of the most common letters of lines."""
   counts = Counter("".join("".join(lines).split()))
   room = options.vocab_size - len(WORDPIECE_SPECIALS)
-  found = choose_alphabet(counts, options.character_coverage, max_size=room)
-  return characters_json(_with_specials(found), WORDPIECE_SPECIALS)
+  alphabet = choose_alphabet(counts, options.character_coverage, max_size=room)
+  return characters_json(_with_specials(alphabet), WORDPIECE_SPECIALS)
 
 
 def characters_json(ids: Mapping[str, int], specials: Sequence[str]) -> str:
@@ -129,10 +129,10 @@ def kind_of(definition: dict, model: str) -> Kind:
   steps = (definition.get("normalizer") or {}).get("normalizers", [])
   for step in steps if model == "wordlevel" else ():
     pattern = (step.get("pattern") or {}).get("Regex", "")
-    if found := _STRIDE.fullmatch(pattern):
+    if match := _STRIDE.fullmatch(pattern):
       added = {token["content"] for token in definition["added_tokens"]}
       words = definition["model"]["vocab"].keys() - added
-      return Kind("kmers", len(next(iter(words))), int(found[1]))
+      return Kind("kmers", len(next(iter(words))), int(match[1]))
   splits = (definition.get("pre_tokenizer") or {}).get("pretokenizers", [])
   if model == "wordlevel" and any(
     split.get("pattern") == {"String": ""} for split in splits

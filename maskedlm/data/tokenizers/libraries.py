@@ -1,7 +1,7 @@
 """Reads tokenizer.json with the library `tokenizers`, into a Backend.
 
 tokenizer.py builds the public interface on it; sentencepiece_model.py reads
-sentencepiece's models into the same. A file of others is repaired before
+sentencepiece's models into the same. Files that others made are repaired first
 (repairs.py).
 """
 
@@ -58,7 +58,7 @@ class Backend(NamedTuple):
   encode_batch: Callable[[list[str]], list[np.ndarray]]
   decode: Callable[[list[int]], str]
   notes: tuple[str, ...] = ()  # What differs from the file, or is a guess.
-  renamed: Mapping[str, str] = {}  # Special tokens of a file of others.
+  renamed: Mapping[str, str] = {}  # Special tokens that others named otherwise.
   k: int = 1  # Of k-mers: letters in one, and from one to the next.
   stride: int = 1
 
@@ -153,7 +153,7 @@ def read_tokenizer_json(content: bytes, path) -> Backend:
       return bare.ids, bare.offsets
     # The prefixes of the words after the first are their spaces.
     whole = library.encode(text, add_special_tokens=False)
-    a, b = (each.word_ids.count(each.word_ids[0]) for each in (bare, whole))
+    a, b = (x.word_ids.count(x.word_ids[0]) for x in (bare, whole))
     return bare.ids[:a] + whole.ids[b:], bare.offsets[:a] + whole.offsets[b:]
 
   fast = functools.cache(lambda: fast_wordpiece.make_encoder(definition, ids))
@@ -261,7 +261,7 @@ def _prefixes_words(definition: dict) -> bool:
 def usual_names(
   ids: Mapping[str, int], roles: Mapping[str, str], known: Special
 ) -> dict[str, str]:
-  """Returns stated tokens -> usual names, for roles without a usual name."""
+  """Returns token -> usual name, for roles whose usual names `ids` lacks."""
   return {
     token: names[0]
     for role, names in known._asdict().items()
@@ -278,8 +278,8 @@ def find_special(
 ) -> Special:
   """Returns the id of each special token, by the first of its known names.
 
-  Padding is told from text by a mask, so [SEP] may stand for [PAD], as in
-  EuroBERT. A tokenizer that spells every text has no unknown token, and [PAD]
+  Padding is distinguished from text by a mask, so [SEP] may stand for [PAD], as
+  in EuroBERT. A tokenizer that spells every text has no unknown token, so [PAD]
   stands for it; repairs.py refuses others.
 
   Args:

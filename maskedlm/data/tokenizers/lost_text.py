@@ -21,7 +21,7 @@ from maskedlm.data.tokenizers.documents import Encoded, Text
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 
 SPELT = "spellings of special tokens, read as ordinary text"
-MIN_SHARE = 0.001  # Share of the characters; more is told.
+MIN_SHARE = 0.001  # Share of the characters; more is reported.
 _CACHED = 1_000  # Characters of a word, at most, whose counts are kept.
 LONG_WORD = 100  # Characters; WordPiece reads a longer word as unknown.
 
@@ -70,17 +70,17 @@ _NEW = len(_OF_CHARACTERS)
 _PROBE = ("\u0915\u0947", "\xad", "\ue000", "e" * (LONG_WORD + 1))
 
 
-def own_specials(tokenizer: Tokenizer) -> list[str]:
+def extra_specials(tokenizer: Tokenizer) -> list[str]:
   """Returns the special tokens of a file beyond the five that are needed.
 
   [unusedN] and rows without a token are left out.
   """
-  found = (
+  tokens = (
     tokenizer.tokens(index)
     for index in tokenizer.special_ids.tolist()
     if index not in tokenizer.special
   )
-  return [name for name in found if name and not name.startswith("[unused")]
+  return [name for name in tokens if name and not name.startswith("[unused")]
 
 
 def make_counter(
@@ -91,7 +91,10 @@ def make_counter(
   `unknown` are the parts of the texts with an unknown token. It counts SPELT,
   too.
   """
-  names = [*map(tokenizer.tokens, tokenizer.special), *own_specials(tokenizer)]
+  names = [
+    *map(tokenizer.tokens, tokenizer.special),
+    *extra_specials(tokenizer),
+  ]
   longest_first = sorted(names, key=len, reverse=True)
   spelt = re.compile("|".join(map(re.escape, longest_first)))
   # Some special token in a text begins so; a search for it is much faster.
@@ -108,7 +111,7 @@ def make_counter(
   def lacks(character: str) -> bool:
     return tokenizer.special.unk in tokenizer.encode(character).ids
 
-  def count_once(word: str) -> Counter:
+  def count_word(word: str) -> Counter:
     counts: Counter = Counter()
     encoding = tokenizer.encode(word)
     spans = encoding.offsets[encoding.ids == tokenizer.special.unk]
@@ -119,25 +122,25 @@ def make_counter(
       counts[cause.name] += int((classes_of(part) == 0).sum())
     return counts
 
-  count_again = functools.lru_cache(1 << 16)(count_once)
+  count_cached = functools.lru_cache(1 << 16)(count_word)
 
   def count_unknown(word: str) -> Counter:
     # Long ones, such as sequences of DNA, don't repeat, and take memory.
-    return (count_again if len(word) <= _CACHED else count_once)(word)
+    return (count_cached if len(word) <= _CACHED else count_word)(word)
 
   def count(texts: Sequence[str], unknown: Iterable[str]) -> Counter:
     counts: Counter = Counter()
     text = "\n".join(texts)  # A search in all of them at once is fast.
     if any(char in text for char in beginnings):
       counts[SPELT] += len(spelt.findall(text))
-    found = classes_of(text)
-    if np.any(found):
-      totals = np.bincount(found, minlength=_NEW).tolist()
+    text_classes = classes_of(text)
+    if np.any(text_classes):
+      totals = np.bincount(text_classes, minlength=_NEW).tolist()
       pairs = zip(_OF_CHARACTERS, totals, strict=True)
       counts.update({cause.name: n for cause, n in pairs if cause and n})
     for word in itertools.chain.from_iterable(map(str.split, unknown)):
-      if more := count_unknown(word):
-        counts.update(more)
+      if word_counts := count_unknown(word):
+        counts.update(word_counts)
     return counts
 
   return count
@@ -170,8 +173,8 @@ def unknown_sentences(
   """Yields the sentences of encoded documents that have an unknown token."""
   for text, (ids, counts) in zip(texts, encoded, strict=True):
     places = np.flatnonzero(ids == unk)
-    which = np.searchsorted(np.cumsum(counts), places, side="right")
-    yield from (text.text[slice(*text.spans[i])] for i in np.unique(which))
+    sentences = np.searchsorted(np.cumsum(counts), places, side="right")
+    yield from (text.text[slice(*text.spans[i])] for i in np.unique(sentences))
 
 
 def count_texts(tokenizer: Tokenizer, texts: Sequence[str]) -> Counter:
@@ -182,7 +185,7 @@ def count_texts(tokenizer: Tokenizer, texts: Sequence[str]) -> Counter:
 
 
 def total(counts: Mapping[str, int]) -> int:
-  """Returns the figure: how many characters are lost, of all causes."""
+  """Returns how many characters are lost, of all causes."""
   return sum(counts.get(cause.name, 0) for cause in CAUSES)
 
 
@@ -227,5 +230,5 @@ def refuse(report: Mapping[str, int], options) -> None:
 
 def describe_tokenizer(tokenizer: Tokenizer) -> str:
   """Returns which causes a tokenizer has, whatever the text, as clauses."""
-  found = count_texts(tokenizer, _PROBE)
-  return "; ".join(cause.name for cause in CAUSES if found[cause.name])
+  counts = count_texts(tokenizer, _PROBE)
+  return "; ".join(cause.name for cause in CAUSES if counts[cause.name])

@@ -1,9 +1,9 @@
-"""Reads a tokenizer of others, once: what is saved is maskedlm's own form.
+"""Reads tokenizers that others made, once; maskedlm saves them in its own form.
 
-A tokenizer.json counts, and so does a vocab.txt or a sentencepiece .model. What
-is no such file, or is contradicted by the files beside it, is converted to a
-tokenizer.json by transformers (extra `hf`), or refused: it depends on the class
-which of them counts there.
+A tokenizer.json, a vocab.txt or a sentencepiece .model is read as it is. Other
+files, and those that the files beside them contradict, are converted to a
+tokenizer.json by transformers (extra `hf`), whose class decides which file
+counts, or refused.
 """
 
 import json
@@ -42,8 +42,9 @@ _NAMES = {
   ".model": "sentencepiece.bpe.model",
 }
 _SHIFTED = ("xlm-roberta", "XLMRoberta", "camembert", "Camembert")
-_GENERIC = ("TokenizersBackend", "PreTrainedTokenizer")  # Read it as it is.
-# Those that read a vocab.txt as vocab_txt.py does.
+# Classes that read the file as it is.
+_GENERIC = ("TokenizersBackend", "PreTrainedTokenizer")
+# Classes that read a vocab.txt as vocab_txt.py does.
 _OF_TXT = (
   *("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"),
   "EsmTokenizer",
@@ -129,8 +130,8 @@ def read(path: str | os.PathLike, *, lowercase: bool | None = None) -> Backend:
 
 def _file_in(folder: pathlib.Path) -> pathlib.Path:
   for pattern in (*libraries.FILE_NAMES, "*.model", "vocab.txt", _PARTS[0]):
-    if found := sorted(folder.glob(pattern)):
-      return found[0]
+    if matches := sorted(folder.glob(pattern)):
+      return matches[0]
   raise CorpusError(
     f"tokenizer {folder}: the directory has no tokenizer.json, *.model or "
     "vocab.txt; give the path of the file."
@@ -146,18 +147,18 @@ def _read_alone(
   if file.suffix == ".txt":
     stated = beside.options.get("do_lower_case")
     stated = stated if isinstance(stated, bool) else None
-    made, note, renamed = vocab_txt.to_json(
+    definition, note, renamed = vocab_txt.to_json(
       content, file, lowercase, stated, beside.roles
     )
-    backend = repairs.read_tokenizer_json(made, file)
+    backend = repairs.read_tokenizer_json(definition, file)
     return backend._replace(notes=(note,), renamed=renamed)
   if file.suffix == ".model":
     backend = sentencepiece_model.read(content, file)
     if any("▁" in token for token in backend.tokens):
       repairs.check_word_starts(backend, file)
-    lacks = [token for token in beside.added if token not in backend.tokens]
-    note = f"left out are tokens of the files beside it: {first_names(lacks)}"
-    return backend._replace(notes=(note,)) if lacks else backend
+    missing = [token for token in beside.added if token not in backend.tokens]
+    note = f"left out are tokens of the files beside it: {first_names(missing)}"
+    return backend._replace(notes=(note,)) if missing else backend
   raise CorpusError(
     f"tokenizer {file}: the name must end in .json (Hugging Face), .model "
     "(sentencepiece) or .txt (BERT's vocabulary)."
@@ -207,9 +208,9 @@ def _convert(
         "fetch or save one."
       ) from error
   backend = repairs.read_tokenizer_json(content, file)
-  if lacks := _lacks(backend, beside):
+  if missing := _missing_tokens(backend, beside):
     raise CorpusError(
-      f"tokenizer {file}: transformers leaves out {first_names(lacks)}, or "
+      f"tokenizer {file}: transformers leaves out {first_names(missing)}, or "
       "gives other ids than the files beside it: correct those files."
     )
   note = f"{why}: converted by transformers"
@@ -217,22 +218,22 @@ def _convert(
 
 
 def _read_beside(folder: pathlib.Path) -> Beside:
-  config, roles, added, model = (
+  config, special_map, added, model = (
     libraries.parse_object((folder / name).read_bytes(), folder / name)
     if (folder / name).is_file()
     else {}
     for name in _BESIDE
   )
-  options = roles | config
+  options = special_map | config
   # What is of a wrong type contradicts the vocabulary, and transformers fails.
-  tokens = {token: str(at) for token, at in added.items()}
+  tokens = {token: str(index) for token, index in added.items()}
   for key in _TOKENS:
     listed = options.get(key) or {}
     if not isinstance(listed, dict):
       listed = dict(enumerate(listed if isinstance(listed, list) else [listed]))
-    for at, token in listed.items():
+    for index, token in listed.items():
       text = str(_text_of(token))
-      tokens[text] = at if key == _TOKENS[0] else tokens.get(text)
+      tokens[text] = index if key == _TOKENS[0] else tokens.get(text)
   names = (options.get("tokenizer_class"), model.get("tokenizer_class"))
   class_name = next(filter(None, (*names, model.get("model_type"))), "")
   return Beside(options, tokens, str(class_name))
@@ -268,7 +269,7 @@ _SHOWN = {
 def _contradictions(
   backend: Backend, beside: Beside, file: pathlib.Path
 ) -> list[str]:
-  """Returns clauses on what the files beside a tokenizer say otherwise."""
+  """Returns clauses on how the files beside a tokenizer contradict it."""
   class_name = beside.class_name.removesuffix("Fast")
   options, clauses = beside.options, []
   if class_name in _GENERIC and file.suffix == ".json":
@@ -281,23 +282,23 @@ def _contradictions(
     if shown is not None and asked not in (None, shown):
       stated = f"{name}={json.dumps(options[name])}"
       clauses.append(f"{CONFIG} states {stated}, unlike {file.name}")
-  lacks = _lacks(backend, beside)
-  if lacks and file.suffix != ".model":  # For which they are a note.
-    clauses.append(f"files beside it add {first_names(lacks)}")
+  missing = _missing_tokens(backend, beside)
+  if missing and file.suffix != ".model":  # For which they are a note.
+    clauses.append(f"files beside it add {first_names(missing)}")
   is_other = "Tokenizer" in class_name and class_name not in _OF_TXT
   if file.suffix == ".txt" and is_other:
     clauses.append(f"the class {class_name!r} may add its own rules to it")
   return clauses
 
 
-def _lacks(backend: Backend, beside: Beside) -> list[str]:
+def _missing_tokens(backend: Backend, beside: Beside) -> list[str]:
   """Returns the added tokens that a vocabulary lacks, or has at other ids."""
   ids = {token: str(index) for index, token in enumerate(backend.tokens)}
   ids |= {old: ids[new] for old, new in backend.renamed.items()}
   return [
     token
-    for token, at in beside.added.items()
-    if token not in ids or at not in (None, ids[token])
+    for token, index in beside.added.items()
+    if token not in ids or index not in (None, ids[token])
   ]
 
 

@@ -19,14 +19,14 @@ def suspects(library: Backend, special_ids: Collection[int]) -> np.ndarray:
 
   The unknown token is one only if its spelling gives it; other text may, too.
   """
-  found = np.zeros(len(library.tokens), bool)
-  found[list(special_ids)] = True
+  is_suspect = np.zeros(len(library.tokens), bool)
+  is_suspect[list(special_ids)] = True
   unk = library.special.unk
   spelling = library.tokens[unk]
-  found[unk] = (unk, (0, len(spelling))) in zip(
+  is_suspect[unk] = (unk, (0, len(spelling))) in zip(
     *library.encode(spelling), strict=True
   )
-  return found
+  return is_suspect
 
 
 def make_encoder(
@@ -51,10 +51,10 @@ def make_encoder(
     while waiting:
       begin, end = waiting.pop()
       encode_part = library.encode_continued if begin else library.encode
-      found, places = encode_part(text[begin:end])
+      part_ids, places = encode_part(text[begin:end])
       places = [(begin + a, begin + b) for a, b in places]
       cuts = set()
-      for index, (a, b) in zip(found, places, strict=True):
+      for index, (a, b) in zip(part_ids, places, strict=True):
         if suspect[index] and is_forged(index, text[a:b]):
           cuts.update(range(a + 1, b if index == unk else min(a + 2, b)))
       if cuts:
@@ -62,7 +62,7 @@ def make_encoder(
         waiting += zip(bounds[-2::-1], bounds[:0:-1], strict=True)
         continue
       # What is left of them is spelt by a single character.
-      ids += [unk if suspect[index] else index for index in found]
+      ids += [unk if suspect[index] else index for index in part_ids]
       spans += places
     return ids, spans
 

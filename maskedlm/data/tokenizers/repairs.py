@@ -1,4 +1,4 @@
-"""Repairs a tokenizer.json of others, once; what is saved needs no repair.
+"""Repairs a tokenizer.json that others made, once; what is saved needs none.
 
 The same text must give the same ids always, a character that the vocabulary
 lacks must become the unknown token, not vanish or raise an error in a worker,
@@ -91,10 +91,11 @@ def check_word_starts(backend: Backend, path) -> None:
   words = words or [token for token in backend.tokens if token.isalpha()]
   words = words[:: max(len(words) // _PROBED, 1)]
   ids = np.array(backend.encode(" ".join(words))[0], np.intp)
-  found = backend.starts_word[ids].sum()
-  if 2 * (found + 1) < len(words):  # The first may have no space before it.
+  num_marked = backend.starts_word[ids].sum()
+  # The first word may have no space before it.
+  if 2 * (num_marked + 1) < len(words):
     raise word_starts.unknown_starts(
-      path, f"of {len(words)} words between spaces, it marks {found}"
+      path, f"of {len(words)} words between spaces, it marks {num_marked}"
     )
 
 

@@ -56,10 +56,12 @@ def make_finder(
     for normal, normal_ends in _normal_forms(text, spans, normalize, plain):
       for prefix in prefixes:
         target = prefix + normal.encode()
-        found = _unknown_sizes(tokens, unknown, target) if unknown else []
-        if found is None:
+        unknown_sizes = (
+          _unknown_sizes(tokens, unknown, target) if unknown else []
+        )
+        if unknown_sizes is None:
           continue
-        token_sizes[unknown] = found
+        token_sizes[unknown] = unknown_sizes
         begins = np.cumsum(token_sizes) - token_sizes
         places = np.add(normal_ends, len(prefix))
         if len(normal) < len(normal.encode()):  # From characters to bytes.
@@ -85,15 +87,15 @@ def _normal_forms(
   if newline and plain.isprintable() and "  " not in plain:
     yield (plain if newline == " " else text), [end for _, end in spans[:-1]]
   normal = normalize(text)
-  found, place = [], 0
+  ends, place = [], 0
   for begin, end in spans:
     if body := normalize(text[begin:end]).strip():
       place = _NOT_SPACE.search(normal, place).start()
       if not normal.startswith(body, place):
         return
       place += len(body)
-    found.append(place)
-  yield normal, found[:-1]
+    ends.append(place)
+  yield normal, ends[:-1]
 
 
 def _fits(target, spelled, ids, token_sizes, begins, starts, unk) -> bool:

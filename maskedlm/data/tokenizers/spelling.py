@@ -1,4 +1,4 @@
-"""Tells which bytes of a text each token spells, and which begin a word.
+"""Finds which bytes of a text each token spells, and which begin a word.
 
 Libraries write tokens in different ways (##ing, Ġthe, ▁the, <0xC3>); here a
 token is the bytes of normalized text, with the space before a word.
@@ -15,9 +15,9 @@ from maskedlm.data.tokenizers.libraries import Backend
 # Byte-level BPE writes a byte as the character with that code point if it is
 # printable, and the others as code points from 256 on.
 _PRINTABLE = [*range(33, 127), *range(161, 173), *range(174, 256)]
-_OTHERS = [byte for byte in range(256) if byte not in _PRINTABLE]
+_UNPRINTABLE = [byte for byte in range(256) if byte not in _PRINTABLE]
 _LETTERS = {chr(byte): byte for byte in _PRINTABLE}
-_LETTERS |= {chr(256 + i): byte for i, byte in enumerate(_OTHERS)}
+_LETTERS |= {chr(256 + i): byte for i, byte in enumerate(_UNPRINTABLE)}
 _NAMES = {byte: letter for letter, byte in _LETTERS.items()}
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
 
@@ -68,8 +68,8 @@ def readable(token: str) -> str:
 
 def named_byte(token: str) -> bytes:
   """Returns the byte of a token such as <0xC3>; b"" for others."""
-  found = _BYTE.fullmatch(token)
-  return bytes.fromhex(found[1]) if found else b""
+  match = _BYTE.fullmatch(token)
+  return bytes.fromhex(match[1]) if match else b""
 
 
 def token_bytes(library: Backend) -> list[bytes]:

@@ -130,10 +130,10 @@ def train_tokenizer(
       or the kind doesn't support an option.
 
   >>> texts = ["low lower lowest"] * 9
-  >>> made = train_tokenizer(
+  >>> tokenizer = train_tokenizer(
   ...   texts, kind="wordpiece", vocab_size=40, lowercase=True
   ... )
-  >>> made.decode(made.encode("Lowest").ids)
+  >>> tokenizer.decode(tokenizer.encode("Lowest").ids)
   'lowest'
   """
   trainers = {
@@ -145,9 +145,9 @@ def train_tokenizer(
   }
   check_name("tokenizer.kind", kind, trainers, CorpusError)
   train, read = trainers[kind]
-  how = TokenizerOptions(kind=kind, **options)
-  how = dataclasses.replace(how, lowercase=how.lowercase is not False)
-  content = train(training.sample_sentences(sentences, sample_bytes), how)
+  config = TokenizerOptions(kind=kind, **options)
+  config = dataclasses.replace(config, lowercase=config.lowercase is not False)
+  content = train(training.sample_sentences(sentences, sample_bytes), config)
   return _make_tokenizer(read(content, "as trained"))
 
 
@@ -270,11 +270,11 @@ def _text_encoder(
   in_prompt = re.compile("|".join(map(re.escape, longest_first)))
 
   def encode(text: str, *, specials: bool = False) -> Encoding:
-    given, text = text, repair(text)
-    shown = text  # As given, without the characters that are removed.
-    if text != given:
-      places = kept_places(given)
-      shown = "".join(given[i] for i in places[:-1])
+    original, text = text, repair(text)
+    shown = text  # The original, without the characters that are removed.
+    if text != original:
+      places = kept_places(original)
+      shown = "".join(original[i] for i in places[:-1])
     whole = [(0, len(text), None)]
     runs = _split(text, in_prompt, spelt) if specials else whole
     ids, offsets = [], []
@@ -289,11 +289,11 @@ def _text_encoder(
     starts = starts_word[np.array(ids, np.intp)]
     starts[:1] = True  # The first token always begins a word.
     spans = np.array(offsets, np.int32).reshape(-1, 2)
-    if len(text) < len(given):
+    if len(text) < len(original):
       begins, ends = spans.T
-      where = np.array(places, np.int32)
-      last = np.where(ends > begins, where[ends - 1] + 1, where[begins])
-      spans = np.stack([where[begins], last], axis=1)
+      origin = np.array(places, np.int32)
+      last = np.where(ends > begins, origin[ends - 1] + 1, origin[begins])
+      spans = np.stack([origin[begins], last], axis=1)
     return Encoding(
       ids=np.array(ids, np.int32),
       offsets=spans,

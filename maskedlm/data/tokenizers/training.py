@@ -32,7 +32,6 @@ MIN_VOCAB_SIZE = 9  # For WordPiece: five special tokens, and room for a letter.
 WORDPIECE_SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 BPE_SPECIALS = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]  # As RoBERTa's.
 
-
 _log = logging.getLogger(__name__)
 
 
@@ -111,11 +110,11 @@ def train_wordpiece(lines: list[str], options: TokenizerOptions) -> str:
   alphabet = choose_alphabet(
     counts, options.character_coverage, max_size=vocab_size // 4
   )
-  words = library.pre_tokenizer.pre_tokenize_str
+  split_words = library.pre_tokenizer.pre_tokenize_str
   continuing = [  # Neither punctuation nor Chinese, which are whole words.
     char
     for char in alphabet
-    if len(words(library.normalizer.normalize_str("a" + char))) == 1
+    if len(split_words(library.normalizer.normalize_str("a" + char))) == 1
   ]
   specials = [*WORDPIECE_SPECIALS, *(f"##{char}" for char in continuing)]
   library.train_from_iterator(
@@ -233,9 +232,9 @@ def train_bpe(lines: list[str], options: TokenizerOptions) -> str:
   return library.to_str()
 
 
-def _warn_if_small(size: int, wanted: int) -> None:
-  if size < wanted:
+def _warn_if_small(size: int, vocab_size: int) -> None:
+  if size < vocab_size:
     _log.warning(
-      f"tokenizer.vocab_size={wanted} is more than this text yields; the "
+      f"tokenizer.vocab_size={vocab_size} is more than this text yields; the "
       f"vocabulary has {size} tokens."
     )

@@ -31,10 +31,10 @@ def unreachable_tokens(tokenizer: Tokenizer) -> list[int]:
       i: spelling._replace(text=tokenizer.tokens(i).removeprefix("##"))
       for i, spelling in waiting.items()
     }
-  for starts_word, befores in ((True, _BEFORE_WORDS), (False, _BEFORE_PARTS)):
-    for before in befores:
+  for starts_word, prefixes in ((True, _BEFORE_WORDS), (False, _BEFORE_PARTS)):
+    for prefix in prefixes:
       tried = [i for i, x in waiting.items() if x.follows_space == starts_word]
-      texts = [before + waiting[i].text for i in tried]
+      texts = [prefix + waiting[i].text for i in tried]
       for i, text, ids in zip(
         tried, texts, tokenizer.encode_batch(texts), strict=True
       ):

@@ -40,11 +40,12 @@ def to_json(
   if "[UNK]" not in ids and all(
     len(line) == 1 or _NAMED.fullmatch(line) for line in lines
   ):
-    made = letters.characters_json(ids, _specials(ids, path))
-    return made, "each letter is a token", {}
+    definition = letters.characters_json(ids, _specials(ids, path))
+    return definition, "each letter is a token", {}
   if k := _kmer_size(lines):
-    made = letters.kmers_json(ids, _specials(ids, path), "ACGT", k=k, stride=1)
-    return made, f"its tokens are {k}-mers, one from each base on", {}
+    specials = _specials(ids, path)
+    definition = letters.kmers_json(ids, specials, "ACGT", k=k, stride=1)
+    return definition, f"its tokens are {k}-mers, one from each base on", {}
   first = libraries.Special(*(names[:1] for names in libraries.SPECIAL_NAMES))
   renamed = libraries.usual_names(ids, roles, first)
   lines = [renamed.get(line, line) for line in lines]
@@ -89,16 +90,16 @@ def _kmer_size(lines: list[str]) -> int:
   """Returns k if the tokens are all k-mers and special ones; 0 if not."""
   words = {line for line in lines if not _SPECIAL.fullmatch(line)}
   k = len(next(iter(words), ""))
-  whole = all(len(word) == k and _BASES.fullmatch(word) for word in words)
-  return k if k and whole and len(words) == 4**k else 0
+  are_kmers = all(len(word) == k and _BASES.fullmatch(word) for word in words)
+  return k if k and are_kmers and len(words) == 4**k else 0
 
 
 def _specials(ids: dict[str, int], path: pathlib.Path) -> list[str]:
   """Returns the five special tokens by their roles, and then the others."""
   tokens = {index: token for token, index in ids.items()}
   needed = [tokens[index] for index in libraries.find_special(ids, path)]
-  others = [token for token in ids if _SPECIAL.fullmatch(token)]
-  return list(dict.fromkeys([*needed, *others]))
+  special = [token for token in ids if _SPECIAL.fullmatch(token)]
+  return list(dict.fromkeys([*needed, *special]))
 
 
 def _lines(content: bytes, path: pathlib.Path) -> list[str]:

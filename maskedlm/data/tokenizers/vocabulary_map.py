@@ -29,14 +29,14 @@ def token_spellings(tokenizer: Tokenizer) -> dict[int, Spelling]:
   ordinary = [i for i in range(tokenizer.vocab_size) if i not in special]
   # A token after another one is decoded as it is within a text.
   first = tokenizer.special.unk
-  before = tokenizer.decode([first])
+  prefix = tokenizer.decode([first])
 
   def text_of(index: int) -> str:
     text, token = tokenizer.decode([first, index]), tokenizer.tokens(index)
-    text = text.removeprefix(before)
-    found = named_byte(token) or byte_level_bytes(token)
-    if "\ufffd" in text and found:
-      text = found.decode("utf-8", "surrogateescape")
+    text = text.removeprefix(prefix)
+    spelled = named_byte(token) or byte_level_bytes(token)
+    if "\ufffd" in text and spelled:
+      text = spelled.decode("utf-8", "surrogateescape")
     return text.strip() or text or token
 
   return {
@@ -67,7 +67,7 @@ def map_vocabulary(old: Tokenizer, new: Tokenizer) -> list[tuple[int, ...]]:
     text = spelling.text
     if not _BYTE.search(text):  # The libraries don't accept bytes.
       text = old.normalize(text).strip()
-    return tuple(_cut(spelling._replace(text=text), by_spelling, longest))
+    return tuple(_match_ids(spelling._replace(text=text), by_spelling, longest))
 
   spelled = [spell(i) for i in range(new.vocab_size)]
   for old_id, new_id in zip(old.special, new.special, strict=True):
@@ -78,7 +78,7 @@ def map_vocabulary(old: Tokenizer, new: Tokenizer) -> list[tuple[int, ...]]:
 _BYTE = re.compile("[\udc80-\udcff]")
 
 
-def _cut(
+def _match_ids(
   spelling: Spelling, ids: Mapping[Spelling, int], longest: int
 ) -> Iterator[int]:
   """Yields the ids of the longest tokens that spell it, from left to right.
@@ -89,18 +89,18 @@ def _cut(
   """
   text, begin, starts = spelling.text, 0, spelling.follows_space
   while begin < len(text):
-    for wanted in (starts, not starts):
+    for follows_space in (starts, not starts):
       ends = range(min(len(text), begin + longest), begin, -1)
-      pieces = (Spelling(wanted, text[begin:end]) for end in ends)
+      pieces = (Spelling(follows_space, text[begin:end]) for end in ends)
       piece = next((piece for piece in pieces if piece in ids), None)
       if piece:
         yield ids[piece]
         break
     if not piece:
-      of_bytes = text[begin].encode("utf-8", "surrogateescape")
-      of_bytes = of_bytes.decode("ascii", "surrogateescape")
-      if of_bytes != text[begin]:
-        text = text[:begin] + of_bytes + text[begin + 1 :]
+      escaped = text[begin].encode("utf-8", "surrogateescape")
+      escaped = escaped.decode("ascii", "surrogateescape")
+      if escaped != text[begin]:
+        text = text[:begin] + escaped + text[begin + 1 :]
         continue
     begin += len(piece.text) if piece else 1
     starts = text[begin - 1].isspace()
