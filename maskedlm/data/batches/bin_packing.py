@@ -37,11 +37,12 @@ def first_fit(
 
 
 def shared_buckets(lengths, buckets) -> Iterator[tuple[int, np.ndarray]]:
-  """Yields (L, the rows that are read at length L), longest first.
+  """Yields (L, the rows that are read at length L).
 
-  So a lack of memory shows at once. A row, of `lengths` [n] tokens, is read at
-  the smallest bucket that holds it; rows of up to SHARED_LENGTH tokens have one
-  bucket. Buckets increase, and the last holds every row.
+  The longest are first, so that a lack of memory shows at once. A row, of
+  `lengths` [n] tokens, is read at the smallest bucket that holds it; rows of up
+  to SHARED_LENGTH tokens have one bucket. Buckets increase, and the last holds
+  every row.
   """
   buckets = np.asarray(buckets)
   shared = np.maximum(lengths, min(SHARED_LENGTH, buckets[-1]))

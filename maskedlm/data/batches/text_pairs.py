@@ -1,4 +1,4 @@
-"""Encoder rows of one text or of a pair of texts.
+"""Makes encoder rows of one text or of a pair of texts.
 
 [CLS] A [SEP] or [CLS] A [SEP] B [SEP], as in pretraining; if a pair is too
 long, the longer text loses tokens (google-research/bert, run_classifier.py).
@@ -22,7 +22,7 @@ class PairRow(NamedTuple):
 
 
 def cut_sizes(examples: Iterable[Sequence[PairRow]]) -> list[int]:
-  """Returns Rows.cut, given the rows of each example."""
+  """Returns Rows.cut: the sizes of the examples that lost tokens, uncut."""
   sizes = (
     max((row.size for row in rows if row.size > len(row.input_ids)), default=0)
     for rows in examples

@@ -35,5 +35,5 @@ def drop_pages() -> None:
   """Drops the pages of all mapped arrays if their total size exceeds SMALL."""
   maps = list(_maps)
   if sum(map(len, maps)) > SMALL and hasattr(mmap, "MADV_DONTNEED"):
-    for each in maps:
-      each.madvise(mmap.MADV_DONTNEED)
+    for mapped in maps:
+      mapped.madvise(mmap.MADV_DONTNEED)

@@ -1,4 +1,4 @@
-"""Rows and sentences that break their format: an error, or left out.
+"""Refuses rows and sentences that break their format, or leaves them out.
 
 Readers give the error of a row to `refuse`, which raises it. Within `left_out`
 the row is counted instead, and the reader goes on without it.
@@ -40,7 +40,7 @@ def map_rows(make: Callable[[Any], Any], items: Iterable) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def left_out(source: str, *, skip: bool) -> Iterator[None]:
-  """Leaves bad rows out, and counts them; without `skip`, names the option."""
+  """Leaves bad rows out and counts them; without `skip`, names the option."""
   bad: list[DataError] = []
 
   def handle(error: DataError) -> None:

@@ -46,7 +46,7 @@ _KEY = re.compile(r"#[ \t]*([\w.:-]+ = |(id|sent_id|newdoc|newpar)\b)")
 
 
 class Block(NamedTuple):
-  """Words without a line between them that ends a sentence."""
+  """Consecutive lines of words, such as a sentence."""
 
   rows: tuple[tuple[str, ...], ...]  # The fields of each word.
   numbers: tuple[int, ...]  # The line numbers, from 1.

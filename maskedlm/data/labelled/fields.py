@@ -40,8 +40,8 @@ class Format(NamedTuple):
 
   fields: Mapping[str, Field]  # The format's own name -> the field.
   such_as: str  # An object, for errors.
-  # The field without whose items an object says nothing: such objects are left
-  # out, and counted.
+  # The field that must have items: an object in which it has none is left out,
+  # and counted.
   filled: str = ""
   # Whether an object may also be a document, {"sentences": [object, ...]}.
   documents: bool = False

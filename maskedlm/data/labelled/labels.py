@@ -38,9 +38,9 @@ def without_mark(label: str, labels: Sequence[str]) -> str | None:
 def find_classes(labels: Sequence[str], where: str) -> list[str]:
   """Returns the classes of a training set, sorted.
 
-  -1 is none if the others are the numbers from 0 to 2 or more, and a class if
-  there is a single other label, or one that is not a number from 0 on. -100,
-  which transformers ignores, is none beside numbers from 0 on.
+  -1 means no gold label if the others are the numbers from 0 to 2 or more. It
+  is a class if there is a single other label, or one that is not a number from
+  0 on. -100, which transformers ignores, means none beside numbers from 0 on.
 
   Raises:
     DataError: two classes are the same number (1 and 1.0) or truth value, or

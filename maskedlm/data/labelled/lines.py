@@ -1,4 +1,4 @@
-"""Reads the lines of text files of labelled data, and says what else they are.
+"""Reads the lines of text files of labelled data; refuses other files.
 
 The first bytes decide what a file is, not its name: sources/encodings.py.
 """

@@ -13,7 +13,7 @@ from maskedlm.data.tokenizers.document_text import make_text
 from maskedlm.data.tokenizers.documents import Text
 from maskedlm.data.tokenizers.tokenizer import open_tokenizer
 
-NO_LIMIT = 1 << 31  # Tokens of a sequence, which is no sentence.
+NO_LIMIT = 1 << 31  # Tokens; for sequences, which are not cut.
 
 
 class Encoded(NamedTuple):

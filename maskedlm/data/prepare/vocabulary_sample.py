@@ -125,7 +125,7 @@ def training_sentences(
   *,
   heldout: Callable[[Document], None] = lambda document: None,
 ) -> Iterator[tuple[str, str]]:
-  """Yields (domain, sentence) of the train split; others to heldout."""
+  """Yields (domain, sentence) of the train split; `heldout` gets the others."""
   for split, document in split_documents(
     documents, config.corpus.heldout_share
   ):

@@ -63,7 +63,7 @@ def name_of_binary(head: bytes) -> str:
 
 
 def is_html(head: bytes) -> bool:
-  """Returns whether a file is a page of the web, such as an error's."""
+  """Returns whether a file is an HTML page, such as a server's error."""
   return bool(_HTML.match(head))
 
 

@@ -199,7 +199,7 @@ def without_training(definition: dict) -> dict:
 
 
 def build(definition: dict, path) -> tokenizers.Tokenizer:
-  """Returns the library's tokenizer, to which specials' spellings are text.
+  """Returns the library's tokenizer, which reads special tokens' names as text.
 
   Raises:
     CorpusError: the definition is not one.

@@ -202,7 +202,7 @@ def shares(
 def describe(
   counts: Mapping[str, int], characters: int, prefix: str = ""
 ) -> Iterator[str]:
-  """Yields a line for each of `shares`, with what helps."""
+  """Yields a line with a remedy for each of `shares`."""
   for cause, share in shares(counts, characters):
     yield (
       f"warning: {prefix}{share:.1%} of the characters {cause.what}: "
@@ -229,6 +229,6 @@ def refuse(report: Mapping[str, int], options) -> None:
 
 
 def describe_tokenizer(tokenizer: Tokenizer) -> str:
-  """Returns which causes a tokenizer has, whatever the text, as clauses."""
+  """Returns the causes by which a tokenizer may lose text, as clauses."""
   counts = count_texts(tokenizer, _PROBE)
   return "; ".join(cause.name for cause in CAUSES if counts[cause.name])

@@ -50,7 +50,7 @@ class Label(NamedTuple):
   where: str
   names: tuple[str, ...] = ()  # The columns of the choices, if they have any.
   letters: tuple[str, ...] = ()  # The choices' own labels, as in ARC.
-  first: str = ""  # The number of the first choice; "" if it must be said.
+  first: str = ""  # The number of the first choice; "" if unknown.
 
 
 class Layout(NamedTuple):
@@ -65,9 +65,9 @@ class Layout(NamedTuple):
   label: str = "label"
   id: str = ""
   category: str = ""
-  # The number that means the first choice; "": 0, if its column has it.
+  # The number of the first choice; "": 0, unless its column ends in 1 to 9.
   first: str = ""
-  has_empty: bool = False  # Whether an empty choice is one.
+  has_empty: bool = False  # Whether a choice may be empty.
 
 
 def _list(context: str, choices: str, label: str = "label", question: str = ""):
@@ -123,7 +123,7 @@ def read_examples(
 ) -> list[Example]:
   """Reads the examples of a file in one of LAYOUTS.
 
-  In a test set, labels are None. Empty choices at the end of a row are none.
+  In a test set, labels are None. Empty choices at the end of a row are dropped.
   `first_label` is that of the first choice, "" for what the layout says, and
   `header` the names of the columns, for a file without a header line.
 

@@ -37,7 +37,7 @@ PASSAGE_COLUMNS += ("context", "answer")
 NEGATIVE_COLUMN = re.compile(r"(hard_?)?neg(ative)?s?(_?\d+)?", re.IGNORECASE)
 LABEL_COLUMN = "label"
 SCORES = "scores"  # Of a passage and its wrong ones, by a teacher.
-NO_COLUMN = "none"  # The value of task.label for which no column is one.
+NO_COLUMN = "none"  # The value of task.label if no column has labels.
 # Columns that may say whether a row's passage is right, or how good it is.
 _MAYBE_LABELS = re.compile(
   r"labels?|relevan(ce|t)|rel|is_(relevant|positive|correct|selected|answer"
