@@ -27,7 +27,7 @@ import itertools
 import pathlib
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from maskedlm.core.counts import counted
@@ -53,6 +53,14 @@ class Block(NamedTuple):
   # (line number, text) of the comments and the ends of documents before it.
   before: tuple[tuple[int, str], ...] = ()
 
+  def take(self, places: Iterable[int]) -> "Block":
+    """Returns the block with only the words at these places, from 0."""
+    return Block(
+      tuple(self.rows[i] for i in places),
+      tuple(self.numbers[i] for i in places),
+      self.before,
+    )
+
 
 class Columns(NamedTuple):
   """A file of token columns."""
@@ -60,7 +68,7 @@ class Columns(NamedTuple):
   path: str
   blocks: list[Block]
   after: tuple[tuple[int, str], ...]  # As Block.before, after the last block.
-  count: int  # The number of columns that most lines have.
+  count: int  # type: ignore[assignment]  # Columns that most lines have.
   between: str  # "tabs" or "spaces".
   is_conllu: bool
 
@@ -130,12 +138,13 @@ def read_columns(source: str | pathlib.Path, *, between: str = "") -> Columns:
 def _without_ranges(columns: Columns) -> list[Block]:
   """Returns the blocks without ranges and empty nodes, if words have IDs."""
   kept = []
-  for rows, numbers, before in columns.blocks:
-    places = [i for i, row in enumerate(rows) if not _NO_WORD.fullmatch(row[0])]
-    if any(rows[i][0] != str(n) for n, i in enumerate(places, 1)):
+  for block in columns.blocks:
+    ids = [row[0] for row in block.rows]
+    places = [i for i, x in enumerate(ids) if not _NO_WORD.fullmatch(x)]
+    # Every sentence has a word 1; without any, these may be scores, as 0.93.
+    if not places or any(ids[i] != str(n) for n, i in enumerate(places, 1)):
       return columns.blocks
-    words = (tuple(x[i] for i in places) for x in (rows, numbers))
-    kept += [Block(*words, before)] if places else []
+    kept.append(block.take(places))
   num_rows, num_kept = (
     sum(len(x.rows) for x in y) for y in (columns.blocks, kept)
   )
@@ -217,7 +226,7 @@ def _detect_columns(
     )
   between = "tabs" if tabs else "spaces"
   counts = Counter(len(_SPLIT[between](x)) for x in plain)
-  count = max(counts, key=counts.get, default=0)
+  count = max(counts, key=lambda x: counts[x], default=0)
   return Columns(str(path), [], (), count, between, False)
 
 

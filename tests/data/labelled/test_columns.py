@@ -114,3 +114,12 @@ def test_ranges_and_empty_nodes_of_conllu_plus_are_no_words(file, capsys):
     tags.read_file(path)
   other = text.replace("2\tran", "4-5\tran")  # One row decides nothing.
   assert len(tags.read_file(file(other), token_column=1)[0].words) == 3
+
+
+@pytest.mark.parametrize("score", ["0.93", "1"])
+def test_scores_before_the_words_are_no_ids(file, score):
+  """Some look like empty nodes, as 5.1, but every sentence has a word 1."""
+  path = file(f"{score}\tAnn\tB-PER\n0.8\tran\tO\n\n0.93\tBo\tB-PER\n")
+  found = tags.read_file(path, token_column=1)
+  assert [x.words for x in found] == [("Ann", "ran"), ("Bo",)]
+  assert tags.read_file(path)[1].words == ("0.93",)

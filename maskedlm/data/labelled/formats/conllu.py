@@ -77,7 +77,7 @@ def read_file(source: str) -> list[Example]:
   if read.has_objects(source):
     return _read_rows(source)
   file = columns.read_columns(source, between="conllu")
-  empty = []
+  empty: list[tuple[tuple[str, ...], int]] = []
 
   def read_block(block: Block) -> Example:
     words = syntactic_words(file.path, block)
@@ -146,8 +146,7 @@ def syntactic_words(path: str, block: Block) -> Block:
       f"{path}:{block.numbers[-1]}: a range of words ends with {end}, but the "
       f"sentence with {len(places)}."
     )
-  rows, numbers = ([x[i] for i in places] for x in (block.rows, block.numbers))
-  return Block(tuple(rows), tuple(numbers), block.before)
+  return block.take(places)
 
 
 def of_words(words: Sequence[str]) -> Example:
@@ -218,7 +217,8 @@ def read_tree(
   """
   if all(head == "_" for _, head, _ in arcs):
     return None, None
-  heads, labels = [], []
+  heads: list[int] = []
+  labels = []
   for where, head, label in arcs:
     if not re.fullmatch("[0-9]+", head) or int(head) > len(arcs):
       raise DataError(
