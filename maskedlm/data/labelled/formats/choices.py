@@ -189,7 +189,8 @@ def _read(record: tables.Record) -> tuple[Example, Label]:
       f"{record.where}: label {tables.as_text(value):.40}; expected the index "
       "of the correct choice, from 0, or its letter."
     )
-  letters, first = (), layout.first
+  letters: tuple[str, ...] = ()
+  first = layout.first
   names = _choice_names(layout, record.fields) if layout.many else ()
   if layout.many:
     texts = [tables.as_text(record.fields[name]) for name in names]
@@ -203,8 +204,9 @@ def _read(record: tables.Record) -> tuple[Example, Label]:
     for name in (layout.question, layout.label, layout.id, layout.category)
   )
   context = _context(record, layout.context, question)
-  details = {"key": key, "category": category, "where": record.where}
-  example = Example(context, choices, question, **details)
+  example = Example(
+    context, choices, question, key=key, category=category, where=record.where
+  )
   label, names = label.strip(), names[: len(choices)]
   return example, Label(label, choices, record.where, names, letters, first)
 
@@ -232,18 +234,19 @@ def _listed(
   record: tables.Record, name: str
 ) -> tuple[list[str], tuple[str, ...]]:
   """Returns the choices and their letters, if they have any."""
-  value, letters = record.fields[name], []
-  if isinstance(value, dict):
-    value, letters = value.get("text"), value.get("label")
-  for items in (value, letters):
+  value = record.fields[name]
+  has_letters = isinstance(value, dict)
+  texts = value.get("text") if has_letters else value
+  letters = value.get("label") if has_letters else []
+  for items in (texts, letters):
     if not isinstance(items, list) or not all(
       x is None or isinstance(x, str) for x in items
     ):
       raise DataError(
-        f"{record.where}: {name} is {tables.as_text(record.fields[name]):.40};"
-        " expected a list of at least two texts."
+        f"{record.where}: {name} is {tables.as_text(value):.40}; expected a "
+        "list of at least two texts."
       )
-  return [text or "" for text in value], tuple(letters)
+  return [x or "" for x in texts], tuple(x or "" for x in letters)
 
 
 def _filled(texts: Sequence[str], record: tables.Record) -> tuple[str, ...]:
@@ -337,7 +340,7 @@ def find_index(label: Label, first_label: str) -> int | None:
     if not base:
       expected += " (from 1: --config.task.first_label=1)"
     if label.letters:
-      expected = f"one of {', '.join(label.letters)}"
+      expected = f"one of {', '.join(filter(None, label.letters))}"
     raise DataError(
       f"{label.where}: label {text!r}; expected the index of the correct "
       f"choice, {expected}."

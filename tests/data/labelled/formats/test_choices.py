@@ -182,3 +182,13 @@ def indices(*texts, choices=CHOICES, first="0", first_label="", **more):
 )
 def test_labels(texts, options, expected):
   assert indices(*texts, **options) == expected
+
+
+def test_a_letter_that_is_null_is_that_of_no_label(file):
+  texts = {"text": ["a", "b"], "label": ["A", None]}
+  row = {"question": "q", "choices": texts, "answerKey": "A"}
+  (example,) = choices.read_examples(file("a.jsonl", json.dumps(row)))
+  assert (example.choices, example.label) == (("a", "b"), 0)
+  row["answerKey"] = "C"
+  with pytest.raises(DataError, match=r"label 'C'; .* choice, one of A\.$"):
+    choices.read_examples(file("a.jsonl", json.dumps(row)))
