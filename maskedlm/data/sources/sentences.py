@@ -85,7 +85,8 @@ def _segments(line: str, language: str, report: Counter) -> list[str]:
     pieces = _sentencex(window, language, report)
     if "".join(pieces) == line:
       return pieces
-    sizes = list(map(len, pieces))
+    # Never none, so that the loop goes on and ends.
+    sizes = [len(piece) for piece in pieces if piece] or [len(window)]
     if start + len(window) < len(line):
       if len(sizes) > 1:
         sizes.pop()

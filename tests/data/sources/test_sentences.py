@@ -92,6 +92,15 @@ def test_sentencex_panics_are_avoided_or_survived(monkeypatch):
   )
 
 
+@pytest.mark.parametrize("found", [[], [""]])
+def test_a_window_without_sentences_is_one(monkeypatch, found):
+  monkeypatch.setattr(sentencex, "segment", lambda language, text: found)
+  assert split(["One. Two."]) == (["One. Two."], {})
+  sentences, report = split(["y" * 9_001])
+  assert [len(s) for s in sentences] == [4_000, 4_000, 1_001]
+  assert report == {"cuts in sentences over 4,000 characters": 2}
+
+
 def test_splitting_loses_no_text():
   rng = random.Random(5)
   alphabet = [*"aB.?!。()'\"“”「我é😀\u3000\xa0\u2028 1", "Mr. ", "U.S. ", "  "]
