@@ -15,6 +15,7 @@ clusters count the words of the whole document:
 """
 
 import itertools
+import pathlib
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -165,11 +166,13 @@ def _read_marks(
 
 
 def _read_rows(source: str) -> list[Example]:
-  examples, empty = [], []
+  examples: list[Example] = []
+  empty: list[Example] = []
+  file = pathlib.Path(source).name
 
   def parts(row: read.Row) -> list[Example]:
     sentences, clusters = row.values["sentences"], row.values["clusters"]
-    name = row.values["id"] or f"row {row.line}"
+    name = row.values["id"] or f"{file}:{row.line}"
     forms = [x if isinstance(x, dict) else {"words": x} for x in sentences]
     parsed = [fields.values(x, _SENTENCE, row.where) for x in forms]
     return [
