@@ -86,8 +86,8 @@ def make_encoder(
       counts = list(map(len, ids))
       for index, text in reversed(glued):
         counts[index : index + 1] = count_tokens(text, ids[index])
-      ids = np.concatenate([np.empty(0, np.int32), *ids])
-      encoded.append((ids, np.array(counts, np.int64)))
+      joined = np.concatenate([np.empty(0, np.int32), *ids])
+      encoded.append((joined, np.array(counts, np.int64)))
     return encoded
 
   return encode_words if separable else encode_any

@@ -64,14 +64,14 @@ class Backend(NamedTuple):
 
 
 FILE_NAMES = ("tokenizer.json", "tokenizer.model")  # In a saved directory.
-# Common names, the preferred one first.
-SPECIAL_NAMES = Special(
-  pad=("[PAD]", "<pad>"),
-  unk=("[UNK]", "<unk>"),
-  cls=("[CLS]", "<cls>", "<bos>", "<s>"),
-  sep=("[SEP]", "<sep>", "<eos>", "</s>"),
-  mask=("[MASK]", "<mask>"),
-)
+# Common names of each field of Special, the preferred one first.
+SPECIAL_NAMES = {
+  "pad": ("[PAD]", "<pad>"),
+  "unk": ("[UNK]", "<unk>"),
+  "cls": ("[CLS]", "<cls>", "<bos>", "<s>"),
+  "sep": ("[SEP]", "<sep>", "<eos>", "</s>"),
+  "mask": ("[MASK]", "<mask>"),
+}
 
 
 def read_content(path: pathlib.Path) -> bytes:
@@ -259,20 +259,22 @@ def _prefixes_words(definition: dict) -> bool:
 
 
 def usual_names(
-  ids: Mapping[str, int], roles: Mapping[str, str], known: Special
+  ids: Mapping[str, int],
+  roles: Mapping[str, str],
+  known: Mapping[str, tuple[str, ...]],
 ) -> dict[str, str]:
   """Returns token -> usual name, for roles whose usual names `ids` lacks."""
   return {
-    token: names[0]
-    for role, names in known._asdict().items()
-    if (token := roles.get(role)) in ids and not ids.keys() & {*names}
+    roles[role]: names[0]
+    for role, names in known.items()
+    if roles.get(role) in ids and not ids.keys() & {*names}
   }
 
 
 def find_special(
   ids: Mapping[str, int],
   path,
-  known: Special = SPECIAL_NAMES,
+  known: Mapping[str, tuple[str, ...]] = SPECIAL_NAMES,
   *,
   unknown: str | None = None,
 ) -> Special:
@@ -291,18 +293,20 @@ def find_special(
     CorpusError: the vocabulary has none of a token's names.
   """
   if unknown is not None:
-    known = known._replace(unk=(unknown, *known.unk))
-  special = Special(
-    *(next((ids[n] for n in names if n in ids), None) for names in known)
-  )
-  if special.pad is None:
-    special = special._replace(pad=special.sep)
-  if special.unk is None:
-    special = special._replace(unk=special.pad)
+    known = {**known, "unk": (unknown, *known["unk"])}
+  special = {
+    role: next(ids[name] for name in names if name in ids)
+    for role, names in known.items()
+    if ids.keys() & {*names}
+  }
+  if "sep" in special:
+    special.setdefault("pad", special["sep"])
+  if "pad" in special:
+    special.setdefault("unk", special["pad"])
   missing = [
-    f"{field} ({' or '.join(names)})"
-    for field, names in zip(Special._fields, known, strict=True)
-    if getattr(special, field) is None and field != "unk"
+    f"{role} ({' or '.join(names)})"
+    for role, names in known.items()
+    if role not in special and role != "unk"
   ]
   if missing:
     raise CorpusError(
@@ -311,4 +315,4 @@ def find_special(
       f'file ("{missing[0].split()[0]}_token": ...), or add it to the '
       'vocabulary, or train a tokenizer (tokenizer.path="").'
     )
-  return special
+  return Special(**special)

@@ -109,7 +109,7 @@ def read(path: str | os.PathLike, *, lowercase: bool | None = None) -> Backend:
     backend = _read_alone(content, file, lowercase, beside)
     why = _contradictions(backend, beside, file)
   if why:
-    read_as = {}
+    read_as: dict[str, Any] = {}
     if file.suffix == ".txt":  # Whose case transformers doesn't guess.
       for name, shows in _SHOWN.items():
         shown = shows(backend)
@@ -226,7 +226,7 @@ def _read_beside(folder: pathlib.Path) -> Beside:
   )
   options = special_map | config
   # What is of a wrong type contradicts the vocabulary, and transformers fails.
-  tokens = {token: str(index) for token, index in added.items()}
+  tokens: dict[str, str | None] = {x: str(index) for x, index in added.items()}
   for key in _TOKENS:
     listed = options.get(key) or {}
     if not isinstance(listed, dict):
@@ -312,7 +312,7 @@ def _check_roles(backend: Backend, beside: Beside, file: pathlib.Path) -> None:
     token = backend.tokens[getattr(backend.special, role)]
     stated = backend.renamed.get(stated, stated)
     if stated and stated != token and backend.file == "tokenizer.json":
-      names = ", ".join(getattr(libraries.SPECIAL_NAMES, role))
+      names = ", ".join(libraries.SPECIAL_NAMES[role])
       raise CorpusError(
         f"tokenizer {file}: the {role}_token is {stated!r} in the files beside "
         f"it, but maskedlm uses {token!r}, the first of {names} in the "

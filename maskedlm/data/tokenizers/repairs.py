@@ -102,14 +102,14 @@ def check_word_starts(backend: Backend, path) -> None:
 def _name_unknown(model: dict[str, Any], path) -> str:
   """Sets a model's unknown token to the usual one; returns its name."""
   vocab = [x if isinstance(x, str) else x[0] for x in model["vocab"]]
-  name = next((name for name in SPECIAL_NAMES.unk if name in vocab), None)
+  names = SPECIAL_NAMES["unk"]
+  name = next((name for name in names if name in vocab), None)
   key = "unk_id" if model["type"] == "Unigram" else "unk_token"
   if name is None:
     raise CorpusError(
       f"tokenizer {path}: its model has no unknown token for characters that "
       f"are not in the vocabulary, and the vocabulary has none of "
-      f"{', '.join(SPECIAL_NAMES.unk)}: add one to the file's model, and name "
-      f"it as {key}."
+      f"{', '.join(names)}: add one to the file's model, and name it as {key}."
     )
   model[key] = vocab.index(name) if key == "unk_id" else name
   return name

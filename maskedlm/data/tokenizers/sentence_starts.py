@@ -90,10 +90,10 @@ def _normal_forms(
   ends, place = [], 0
   for begin, end in spans:
     if body := normalize(text[begin:end]).strip():
-      place = _NOT_SPACE.search(normal, place).start()
-      if not normal.startswith(body, place):
+      first = _NOT_SPACE.search(normal, place)
+      if not first or not normal.startswith(body, first.start()):
         return
-      place += len(body)
+      place = first.start() + len(body)
     ends.append(place)
   yield normal, ends[:-1]
 
@@ -128,7 +128,8 @@ def _unknown_sizes(
   ]
   if not target.startswith(known[0]):
     return None
-  place, sizes = len(known[0]), []
+  place = len(known[0])
+  sizes: list[int] = []
   for after in known[1:]:
     character = target[place : place + 4].decode(errors="ignore")[:1]
     end = place + len(character.encode())

@@ -20,7 +20,7 @@ def read(content: bytes, path) -> Backend:
     CorpusError: the file is broken.
   """
   library = _sentencepiece(content, path)
-  pairs = zip(SPECIAL_NAMES, _special_pieces(library), strict=True)
+  pairs = zip(SPECIAL_NAMES.values(), _special_pieces(library), strict=True)
   if missing := [names[0] for names, index in pairs if index < 0]:
     content += b"".join(encode_piece(name, kind=CONTROL) for name in missing)
     library = _sentencepiece(content, path)
@@ -134,7 +134,8 @@ def _special_pieces(library) -> Special:
     ids = map(library.piece_to_id, names)
     return next((index for index in ids if index != unknown), role)
 
-  return Special(*map(find, SPECIAL_NAMES, roles))._replace(unk=unknown)
+  special = Special(*map(find, SPECIAL_NAMES.values(), roles))
+  return special._replace(unk=unknown)
 
 
 def encode_piece(name: str, *, score: float = 0.0, kind: int = NORMAL) -> bytes:

@@ -136,7 +136,7 @@ def train_tokenizer(
   >>> tokenizer.decode(tokenizer.encode("Lowest").ids)
   'lowest'
   """
-  trainers = {
+  trainers: dict[str, tuple[Callable, Callable[..., Backend]]] = {
     "wordpiece": (training.train_wordpiece, repairs.read_tokenizer_json),
     "bpe": (training.train_bpe, repairs.read_tokenizer_json),
     "unigram": (unigram.train_unigram, sentencepiece_model.read),

@@ -92,17 +92,18 @@ def train_wordpiece(lines: list[str], options: TokenizerOptions) -> str:
   # BERT drops U+200B; where it separates words, as in Khmer, it is a space.
   marks = sum(line.count("\u200b") for line in lines)
   is_space = marks > 1e-3 * sum(map(len, lines))
+  lowercase = options.lowercase is not False
   library.normalizer = _bert_normalizer(
-    options.lowercase, options.normalization, zero_width_space=is_space
+    lowercase, options.normalization, zero_width_space=is_space
   )
   library.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
   # The Unicode forms, which join a letter and its marks, need whole lines; the
   # BERT normalizer maps each character alone.
-  composed = lines
+  composed: Iterable[str] = lines
   for form in _unicode_forms(options.normalization):
     composed = map(form.normalize_str, composed)
   raw_counts = collections.Counter(itertools.chain.from_iterable(composed))
-  counts = collections.Counter()
+  counts: collections.Counter[str] = collections.Counter()
   for char, count in raw_counts.items():
     for normal in library.normalizer.normalize_str(char).strip():
       counts[normal] += count
@@ -131,8 +132,8 @@ def train_wordpiece(lines: list[str], options: TokenizerOptions) -> str:
   vocab = library.get_vocab(with_added_tokens=False)
   _warn_if_small(len(vocab), vocab_size)
   return bert_json(
-    sorted(vocab, key=vocab.get),
-    lowercase=options.lowercase,
+    sorted(vocab, key=lambda token: vocab[token]),
+    lowercase=lowercase,
     normalization=options.normalization,
     zero_width_space=is_space,
   )

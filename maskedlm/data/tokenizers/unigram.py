@@ -7,6 +7,7 @@ import io
 import re
 import sys
 import unicodedata
+from typing import Any
 
 import sentencepiece
 
@@ -37,7 +38,7 @@ def train_unigram(lines: list[str], options: TokenizerOptions) -> bytes:
   # At most half of the entries that are not for bytes.
   max_alphabet = (options.vocab_size - 256 * options.byte_fallback) // 2
   lines = sample_sentences(lines, MAX_BYTES)
-  counts = collections.Counter()
+  counts: collections.Counter[str] = collections.Counter()
   for line in lines:
     counts.update(normalizer.Normalize(line))
   # sentencepiece's marks for spaces and unknown characters.
@@ -65,6 +66,8 @@ def _train_unigram(
   normalizer: sentencepiece.SentencePieceNormalizer,
 ) -> bytes:
   model = io.BytesIO()
+  # Omitted if False, since writing it to the file would change the hash.
+  fallback: dict[str, Any] = {"byte_fallback": True}
   try:
     sentencepiece.SentencePieceTrainer.Train(
       sentence_iterator=iter(lines),
@@ -73,8 +76,7 @@ def _train_unigram(
       vocab_size=options.vocab_size,
       required_chars="".join(alphabet),
       character_coverage=0.98,  # The minimum: required_chars is the alphabet.
-      # Omitted if False, since writing it to the file would change the hash.
-      **({"byte_fallback": True} if options.byte_fallback else {}),
+      **(fallback if options.byte_fallback else {}),
       max_sentence_length=1 << 20,
       num_threads=16,
       minloglevel=2,

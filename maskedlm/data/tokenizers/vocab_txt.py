@@ -46,7 +46,7 @@ def to_json(
     specials = _specials(ids, path)
     definition = letters.kmers_json(ids, specials, "ACGT", k=k, stride=1)
     return definition, f"its tokens are {k}-mers, one from each base on", {}
-  first = libraries.Special(*(names[:1] for names in libraries.SPECIAL_NAMES))
+  first = {role: x[:1] for role, x in libraries.SPECIAL_NAMES.items()}
   renamed = libraries.usual_names(ids, roles, first)
   lines = [renamed.get(line, line) for line in lines]
   ids = {line: index for index, line in enumerate(lines)}

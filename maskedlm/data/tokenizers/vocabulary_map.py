@@ -59,7 +59,9 @@ def map_vocabulary(old: Tokenizer, new: Tokenizer) -> list[tuple[int, ...]]:
 
   def spell(index: int) -> tuple[int, ...]:
     spelling = new_spellings.get(index)
-    same = by_name.get((new.tokens(index), spelling), by_spelling.get(spelling))
+    same = by_name.get((new.tokens(index), spelling))
+    if same is None and spelling is not None:
+      same = by_spelling.get(spelling)
     if same is not None:
       return (same,)
     if spelling is None:
@@ -97,8 +99,8 @@ def _match_ids(
         yield ids[piece]
         break
     if not piece:
-      escaped = text[begin].encode("utf-8", "surrogateescape")
-      escaped = escaped.decode("ascii", "surrogateescape")
+      character = text[begin].encode("utf-8", "surrogateescape")
+      escaped = character.decode("ascii", "surrogateescape")
       if escaped != text[begin]:
         text = text[:begin] + escaped + text[begin + 1 :]
         continue
