@@ -65,7 +65,7 @@ def find_entities(tags: Sequence[str]) -> list[Entity]:
   >>> [tuple(x) for x in find_entities(["O", "B-PER", "I-PER", "I-LOC"])]
   [('PER', 1, 3), ('LOC', 3, 4)]
   """
-  entities = []
+  entities: list[Entity] = []
   previous = "O", ""
   for i, tag in enumerate(map(split_tag, tags)):
     if _continues(previous, tag):
@@ -161,9 +161,9 @@ def tag_converter(
     itertools.chain.from_iterable(sentences), scheme=file_scheme
   )
   if file_scheme in ("auto", "any"):
-    standardized = ([standard[tag] for tag in tags] for tags in sentences)
-    readable = (tags for tags in standardized if None not in tags)
-    file_scheme = detect_scheme(readable)
+    readable = {tag: x for tag, x in standard.items() if x is not None}
+    known = (tags for tags in sentences if readable.keys() >= {*tags})
+    file_scheme = detect_scheme([readable[x] for x in tags] for tags in known)
 
   def convert(tags: Sequence[str], lines: Sequence[int]) -> list[str]:
     converted = []

@@ -9,7 +9,7 @@ import itertools
 import lzma
 import pathlib
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import zstandard
 
@@ -85,6 +85,7 @@ def raw_lines(path: str | pathlib.Path, *, most: int) -> Iterator[bytes]:
       if kind == "zstd":
         yield from _split_blocks(files.zstd_blocks(file), most)
         return
+      openers: dict[str, Callable]
       openers = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
       stream = openers[kind](file) if kind else file
       yield from iter(lambda: stream.readline(most), b"")

@@ -87,8 +87,7 @@ def read_objects(source: str, form: fields.Format) -> Iterator[Row]:
 
 def _sentences(row: dict[str, Any]) -> list[dict[str, Any]]:
   """Returns the sentences of a document, or the row if it is none."""
-  sentences = row.get("sentences")
-  is_document = isinstance(sentences, list) and all(
-    isinstance(x, dict) for x in sentences
-  )
-  return sentences if is_document else [row]
+  value = row.get("sentences")
+  if isinstance(value, list) and all(isinstance(x, dict) for x in value):
+    return value
+  return [row]

@@ -97,7 +97,7 @@ def read_records(
         f"{path}: task.header has no effect, as its rows name their columns"
       )
     rows = objects.read_objects(path)
-    records = (Record(n, x, str(path)) for n, x in rows)
+    records: Iterator[Record] = (Record(n, x, str(path)) for n, x in rows)
   elif suffix in fasta.SUFFIXES:
     records = _sequences(pathlib.Path(path))
   elif suffix in delimited.SEPARATORS:
@@ -111,7 +111,8 @@ def read_records(
       f"{path}: the name ends in {suffix!r}{kind}; expected .tsv or .txt "
       "(columns between tabs), .csv, .jsonl, .json or .parquet."
     )
-  is_empty, odd = True, {}
+  is_empty = True
+  odd: dict[tuple[str, str], list] = {}
   for record in records:
     is_empty = False
     yield record._replace(odd=odd)
@@ -146,9 +147,16 @@ def named_suffix(path: str | pathlib.Path) -> str:
 def _sequences(path: pathlib.Path) -> Iterator[Record]:
   """Yields the records of FASTA, in capitals."""
   report: Counter = Counter()
-  options = {"names": {}, "error": DataError, "most": MAX_SEQUENCE}
-  lines = enumerate(read_lines(path), 1)
-  for x in fasta.read_records(lines, str(path), fasta.USUAL, report, **options):
+  sequences = fasta.read_records(
+    enumerate(read_lines(path), 1),
+    str(path),
+    fasta.USUAL,
+    report,
+    names={},
+    error=DataError,
+    most=MAX_SEQUENCE,
+  )
+  for x in sequences:
     if x.part:
       raise DataError(
         f"{x.where}: the sequence {x.name!r} has over {MAX_SEQUENCE:,} letters:"

@@ -154,8 +154,8 @@ def given_texts(
 
 def _id_of(row: str | dict) -> dict[str, Any]:
   """Returns {"id": ...} of a row that has one."""
-  is_named = isinstance(row, dict) and isinstance(row.get("id"), str | int)
-  return {"id": row["id"]} if is_named else {}
+  name = row.get("id") if isinstance(row, dict) else None
+  return {"id": name} if isinstance(name, str | int) else {}
 
 
 def request_groups(

@@ -30,7 +30,7 @@ def read_rows(source: str) -> Iterator[tuple[int, dict[str, Any]]]:
   try:
     data = tfds.open_records(source)
     features = data.dataset_info.features
-    rows = (
+    rows: Iterator[dict[str, Any]] = (
       {name: _plain(features[name], x) for name, x in example.items()}
       for example in tfds.read_records(data, source)
     )

@@ -10,66 +10,63 @@ from typing import Any
 from maskedlm.data.labelled.formats.texts import FileLayout, write_predictions
 from maskedlm.data.labelled.labels import NO_LABEL, NO_NUMBER
 
-_PAIR = {"text": ("sentence1",), "text_b": ("sentence2",)}
-# As in TFDS's test splits.
-_HIDDEN = {"unlabelled": (*NO_LABEL, *NO_NUMBER)}
-_BINARY = {"labels": ("0", "1"), **_HIDDEN}
-_ENTAILMENT = {"labels": ("entailment", "not_entailment"), **_HIDDEN}
+_PAIR = FileLayout(
+  text=("sentence1",),
+  text_b=("sentence2",),
+  unlabelled=(*NO_LABEL, *NO_NUMBER),  # As in TFDS's test splits.
+)
+_BINARY = _PAIR._replace(labels=("0", "1"))
+_ENTAILMENT = _PAIR._replace(labels=("entailment", "not_entailment"))
 # MNLI and XNLI (Conneau et al. 2018, https://arxiv.org/abs/1809.05053), whose
 # translated training sets have the columns premise, hypo and label.
-_NLI = FileLayout(
+_NLI = _PAIR._replace(
   text=("sentence1", "premise"),
   text_b=("sentence2", "hypothesis", "hypo"),
   label=("gold_label", "label"),
   labels=("contradiction", "entailment", "neutral"),
   aliases={"contradictory": "contradiction"},
-  **_HIDDEN,
 )
 
 LAYOUTS = {
-  "cola": FileLayout(
+  "cola": _BINARY._replace(
     text=("sentence",),
+    text_b=(),
     aliases={"unacceptable": "0", "acceptable": "1"},
     # Source, label, the author's own mark, sentence. Only test has a header.
     header=("source", "label", "mark", "sentence"),
     best="mcc",
-    **_BINARY,
   ),
-  "sst2": FileLayout(
-    text=("sentence",), aliases={"negative": "0", "positive": "1"}, **_BINARY
+  "sst2": _BINARY._replace(
+    text=("sentence",),
+    text_b=(),
+    aliases={"negative": "0", "positive": "1"},
   ),
-  "mrpc": FileLayout(
+  "mrpc": _BINARY._replace(
     text=("#1 String", "sentence1"),
     text_b=("#2 String", "sentence2"),
     label=("Quality", "label"),
     aliases={"not_equivalent": "0", "equivalent": "1"},
     best="accuracy_f1",
-    **_BINARY,
   ),
-  "stsb": FileLayout(
+  "stsb": _PAIR._replace(
     label=("score", "label"),
     regression=True,
     best="pearson_spearman",
-    **_PAIR,
-    **_HIDDEN,
   ),
-  "qqp": FileLayout(
+  "qqp": _BINARY._replace(
     text=("question1",),
     text_b=("question2",),
     label=("is_duplicate", "label"),
     aliases={"not_duplicate": "0", "duplicate": "1"},
     corrupt_rows=True,  # The official file has a few.
     best="accuracy_f1",
-    **_BINARY,
   ),
   "mnli": _NLI,
   "mnli_mm": _NLI,  # The mismatched genres.
   "ax": _NLI,  # GLUE's diagnostic set, for a model trained on MNLI.
-  "qnli": FileLayout(text=("question",), text_b=("sentence",), **_ENTAILMENT),
-  "rte": FileLayout(**_PAIR, **_ENTAILMENT),
-  "wnli": FileLayout(
-    aliases={"not_entailment": "0", "entailment": "1"}, **_PAIR, **_BINARY
-  ),
+  "qnli": _ENTAILMENT._replace(text=("question",), text_b=("sentence",)),
+  "rte": _ENTAILMENT,
+  "wnli": _BINARY._replace(aliases={"not_entailment": "0", "entailment": "1"}),
 }
 
 # Task -> its folder in the official archive.

@@ -58,7 +58,7 @@ def read_examples(
 
   def in_columns(record: tables.Record, layout: texts.FileLayout):
     if not {*columns} & {*record.fields}:  # A test set.
-      return None, texts.no_column(record, layout._replace(label=columns[:1]))
+      return None, texts.no_column(record, layout._replace(label=(columns[0],)))
     labels = parse_columns(record, columns)
     why = texts.means_none(record, "")
     return labels, why if labels is None else ""

@@ -15,6 +15,7 @@ words (GermEval 2014) is no layer. In JSON and Parquet, the tags are the only
 layer.
 """
 
+import itertools
 import os
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -49,9 +50,9 @@ def read_layers(
   Raises:
     DataError: as for tags.read_file and bio.tag_converter; the file is CoNLL-U.
   """
-  options = {"file_scheme": file_scheme, "repair_bio": repair_bio}
   if read.has_objects(source):
-    return read_flat(source, token_column=token_column, **options)
+    sentences = tags.read_file(source, token_column=token_column, entities=True)
+    return _with_spans(sentences, file_scheme, repair_bio)
   file = columns.read_columns(source)
   if file.is_conllu:
     raise DataError(
@@ -60,18 +61,19 @@ def read_layers(
     )
   layers = []
   for column in _layer_columns(file, token_column):
-    layer = tags.select_columns(file, token_column, column)
-    layers.append({x.where: x for x in _with_spans(layer, **options)})
+    tagged = tags.select_columns(file, token_column, column)
+    layer = {x.where: x for x in _with_spans(tagged, file_scheme, repair_bio)}
+    layers.append(layer)
     # What is left out of a layer is left out of all.
-    places = {x.lines for x in layers[-1].values()}
+    places = {x.lines for x in layer.values()}
     file.blocks[:] = [x for x in file.blocks if x.numbers in places]
   examples = []
   for where in layers[-1]:
     sentence = [layer[where] for layer in layers]
     spans = None
-    if all(layer.spans is not None for layer in sentence):
-      spans = dict.fromkeys(span for layer in sentence for span in layer.spans)
-      spans = tuple(spans)
+    known = [x.spans for x in sentence if x.spans is not None]
+    if len(known) == len(layers):
+      spans = tuple(dict.fromkeys(itertools.chain.from_iterable(known)))
     examples.append(sentence[0]._replace(spans=spans))
   return examples
 
@@ -88,11 +90,11 @@ def read_flat(
   sentences = tags.read_file(
     source, token_column=token_column, tag_column=tag_column, entities=True
   )
-  return _with_spans(sentences, file_scheme=file_scheme, repair_bio=repair_bio)
+  return _with_spans(sentences, file_scheme, repair_bio)
 
 
 def _with_spans(
-  sentences: Sequence[tags.Example], *, file_scheme: str, repair_bio: bool
+  sentences: Sequence[tags.Example], file_scheme: str, repair_bio: bool
 ) -> list[Example]:
   sentences = tags.read_entities(
     sentences, file_scheme=file_scheme, repair_bio=repair_bio

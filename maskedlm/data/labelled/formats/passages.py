@@ -32,8 +32,10 @@ from maskedlm.runtime.console import log
 
 # Usual names of columns on the Hugging Face Hub; the first one present is used.
 QUERY_COLUMNS = ("query", "question", "anchor")
-PASSAGE_COLUMNS = ("passage", "passages", "positive", "positives", "pos")
-PASSAGE_COLUMNS += ("context", "answer")
+PASSAGE_COLUMNS = (
+  *("passage", "passages", "positive", "positives", "pos"),
+  *("context", "answer"),
+)
 NEGATIVE_COLUMN = re.compile(r"(hard_?)?neg(ative)?s?(_?\d+)?", re.IGNORECASE)
 LABEL_COLUMN = "label"
 SCORES = "scores"  # Of a passage and its wrong ones, by a teacher.

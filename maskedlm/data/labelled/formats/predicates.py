@@ -25,7 +25,7 @@ _OF_PREDICATE = (VERB, f"C-{VERB}")
 class Predicate(NamedTuple):
   """A predicate and its arguments, in the order of their first words."""
 
-  index: int  # Of its word in the sentence, from 0.
+  index: int  # type: ignore[assignment]  # Of its word in the sentence, from 0.
   args: tuple[Entity, ...] = ()
   sense: str = ""  # Such as "put.01"; "" if unknown.
 

@@ -179,7 +179,8 @@ def parse_entity_tags(text: str, *, where: str) -> tuple[str, Mention, Mention]:
       raise DataError(
         f"{where}: <{name}></{name}> is empty; expected the words of an entity."
       )
-  return plain, *mentions
+  e1, e2 = mentions
+  return plain, e1, e2
 
 
 def find_mention(

@@ -107,24 +107,28 @@ def of_values(values: Mapping[str, Any], where: str) -> Example:
         "'args', but others do; expected them for all or for none ([] if there "
         "are no arguments)."
       )
-    place = {"count": count, "where": where}
     predicates = [
       make_predicate(
-        x["index"], x["args"] or (), **place, sense=x["sense"] or ""
+        x["index"],
+        x["args"] or (),
+        count=count,
+        where=where,
+        sense=x["sense"] or "",
       )
       for x in forms
     ]
   elif frames is not None:
     predicates = [_parse_frame(x, count, where) for x in frames]
+  in_order = None
   if predicates is not None:
-    predicates = tuple(sorted(predicates, key=lambda p: p.index))
-    for before, after in itertools.pairwise(predicates):
+    in_order = tuple(sorted(predicates, key=lambda p: p.index))
+    for before, after in itertools.pairwise(in_order):
       if before.index == after.index:
         raise DataError(
           f"{where}: two predicates have the index {after.index}; expected "
           "each word at most once."
         )
-  return Example(words, predicates, has_args, name=name or "", where=where)
+  return Example(words, in_order, has_args, name=name or "", where=where)
 
 
 def _parse_frame(frame: Mapping[str, Any], count: int, where: str) -> Predicate:

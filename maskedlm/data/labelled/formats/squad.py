@@ -158,10 +158,10 @@ def read_questions(source: str, *, allow_impossible: bool) -> list[Example]:
     if not question.strip():
       raise DataError(f"{where}: the question is empty; expected a text.")
     context = contexts.setdefault(context, context)
-    if entry.get("detected_answers") is not None:
-      answers = _mrqa_answers(entry, context, where)
-    else:
+    if entry.get("detected_answers") is None:
       answers = _gold_answers(entry, context, where, allow_impossible, seen)
+    else:
+      answers = _mrqa_answers(entry, context, where)
     return Example(question, context, key, answers, where)
 
   examples = [*bad_rows.map_rows(read, enumerate(_entries(source), 1))]

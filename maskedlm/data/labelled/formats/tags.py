@@ -113,10 +113,11 @@ def read_entities(
   Those without tags are returned as they are; arguments and errors as for
   bio.tag_converter.
   """
-  if not examples or any(example.tags is None for example in examples):
+  tags = [x.tags for x in examples if x.tags is not None]
+  if not examples or len(tags) < len(examples):
     return list(examples)
   convert = bio.tag_converter(
-    [x.tags for x in examples],
+    tags,
     examples[0].file,
     file_scheme=file_scheme,
     scheme=scheme,
@@ -124,7 +125,8 @@ def read_entities(
   )
 
   def read(example: Example) -> Example:
-    return example._replace(tags=tuple(convert(example.tags, example.lines)))
+    converted = convert(example.tags or (), example.lines)
+    return example._replace(tags=tuple(converted))
 
   return [*bad_rows.map_rows(read, examples)]
 
@@ -180,7 +182,7 @@ def format_conllu(
   for words, tags in sentences:
     table = [["_"] * len(words)] * columns.CONLLU_COLUMNS
     table[0] = [str(i) for i in range(1, len(words) + 1)]
-    table[conllu.FORM], table[CONLLU_TAGS[conllu_tag]] = words, tags
+    table[conllu.FORM], table[CONLLU_TAGS[conllu_tag]] = [*words], [*tags]
     plain = columns.format_columns([[words]]).split("\n")[: len(words)]
     text += [f"# text = {' '.join(plain)}\n", columns.format_columns([table])]
   return "".join(text)

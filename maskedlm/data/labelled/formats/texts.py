@@ -55,8 +55,10 @@ ReadLabel = Callable[[tables.Record, FileLayout], tuple[Any, str]]
 
 # Usual names of the texts of a pair.
 FIRST_TEXTS = ("text", "text1", "sentence1", "premise", "question1")
-SECOND_TEXTS = ("text_b", "text_pair", "text2", "sentence2", "hypothesis")
-SECOND_TEXTS += ("question2", "sentence_b")
+SECOND_TEXTS = (
+  *("text_b", "text_pair", "text2", "sentence2", "hypothesis"),
+  *("question2", "sentence_b"),
+)
 
 
 def one_label(

@@ -68,8 +68,8 @@ def read_file(
   plain = functools.partial(trees.plain_label, strip_functions=strip_functions)
 
   def with_plain_labels(tree: trees.Example) -> trees.Example:
-    brackets = tuple(x._replace(label=plain(x.label)) for x in tree.brackets)
-    return tree._replace(brackets=brackets, document=document)
+    brackets = [x._replace(label=plain(x.label)) for x in tree.brackets or ()]
+    return tree._replace(brackets=tuple(brackets), document=document)
 
   return [with_plain_labels(tree) for tree, _ in parsed if tree.words]
 

@@ -60,8 +60,8 @@ class _Open:
 
   place: int  # In the list of brackets.
   begin: int
-  label: str | None = None
-  word: str | None = None
+  label: str = ""
+  word: str = ""
   has_brackets: bool = False
 
 
@@ -78,7 +78,8 @@ def parse_trees(
       word beside other words or brackets.
   """
   stack: list[_Open] = []
-  words, tags, lines, brackets = [], [], [], []
+  leaves: list[tuple[str, str, int]] = []  # Word, tag, line.
+  brackets: list[Bracket | None] = []
   first = traces = 0
   suspect = 0  # The first line that looks like a new tree within one.
   for number, text in pieces:
@@ -93,7 +94,7 @@ def parse_trees(
           stack[-1].has_brackets = True
         else:
           first = number
-        stack.append(_Open(len(brackets), len(words)))
+        stack.append(_Open(len(brackets), len(leaves)))
         brackets.append(None)
       elif not stack:
         problem = f"{token[:40]!r} is outside of all brackets"
@@ -104,32 +105,30 @@ def parse_trees(
         )
       elif token != ")":
         inner = stack[-1]
-        if inner.label is None:
+        if not inner.label:
           inner.label = token
         else:
           inner.word = token
       else:
         closed = stack.pop()
-        if closed.word is None:
+        if not closed.word:
           if not closed.has_brackets:
             raise DataError(
-              f"{where}: ({closed.label or ''}) has no word; expected (TAG "
+              f"{where}: ({closed.label}) has no word; expected (TAG "
               f"word) or brackets in it, as in {_SUCH_AS}."
             )
-          if closed.begin < len(words):  # Else it holds traces alone.
+          if closed.begin < len(leaves):  # Else it holds traces alone.
             brackets[closed.place] = Bracket(
-              closed.label or "", closed.begin, len(words)
+              closed.label, closed.begin, len(leaves)
             )
         elif closed.label == _TRACE:
           traces += 1
         else:
-          words.append(closed.word)
-          tags.append(closed.label)
-          lines.append(number)
+          leaves.append((closed.word, closed.label, number))
         if not stack:
           where = f"{name}:{first}"
-          yield _make_example(words, tags, brackets, lines, where), traces
-          words, tags, lines, brackets = [], [], [], []
+          yield _make_example(leaves, brackets, where), traces
+          leaves, brackets = [], []
           traces = suspect = 0
   if stack:
     hint = f", perhaps before line {suspect}" if suspect else ""
@@ -142,26 +141,36 @@ def parse_trees(
 
 def _check_place(inner: _Open, token: str, where: str, is_outer: bool) -> None:
   """Raises DataError if a bracket can't hold what follows."""
-  if inner.word is not None or (token != "(" and inner.has_brackets):
+  if inner.word or (token != "(" and inner.has_brackets):
     word = inner.word if token == "(" else token
     raise DataError(
       f"{where}: the word {word[:40]!r} is beside another word or a bracket; "
       f"expected a bracket of its own for each word, as in {_SUCH_AS}."
     )
-  if token == "(" and inner.label is None and not is_outer:
+  if token == "(" and not inner.label and not is_outer:
     raise DataError(
       f"{where}: a bracket has no label; expected (LABEL ...), except around a "
       "whole tree."
     )
 
 
-def _make_example(words, tags, brackets, lines, where: str) -> Example:
+def _make_example(
+  leaves: Sequence[tuple[str, str, int]],
+  brackets: Sequence[Bracket | None],
+  where: str,
+) -> Example:
   labelled = [bracket for bracket in brackets if bracket is not None]
   root = None
-  while labelled and labelled[0] in [Bracket(x, 0, len(words)) for x in ROOTS]:
+  while labelled and labelled[0] in [Bracket(x, 0, len(leaves)) for x in ROOTS]:
     root = labelled.pop(0).label
-  parts = (tuple(x) for x in (words, tags, labelled))
-  return Example(*parts, root, tuple(lines), where=where)
+  return Example(
+    words=tuple(word for word, _, _ in leaves),
+    tags=tuple(tag for _, tag, _ in leaves),
+    brackets=tuple(labelled),
+    root=root,
+    lines=tuple(line for _, _, line in leaves),
+    where=where,
+  )
 
 
 def format_tree(
