@@ -32,11 +32,11 @@ def bits(seed, *words) -> np.ndarray:
   Returns:
     uint64, of the shape that the arguments broadcast to.
   """
-  words = [_word(word) for word in (seed, *words)]
+  arrays = [_word(word) for word in (seed, *words)]
   state = np.zeros(1, np.uint64)
-  for word in words:
-    state = _mix((state ^ word) + _GOLDEN)
-  return state.reshape(np.broadcast_shapes(*(word.shape for word in words)))
+  for array in arrays:
+    state = _mix((state ^ array) + _GOLDEN)
+  return state.reshape(np.broadcast_shapes(*(array.shape for array in arrays)))
 
 
 def uniform(seed, *words) -> np.ndarray:

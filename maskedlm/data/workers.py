@@ -53,7 +53,7 @@ def ordered_map(
     initializer=_start,
     initargs=(make_function, args),
   )
-  window = collections.deque()
+  window: collections.deque = collections.deque()
   try:
     for item in items:
       with _without_main():

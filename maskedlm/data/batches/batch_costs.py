@@ -11,7 +11,7 @@ def padding_share(batch_at, split: str, steps: Iterable[int]) -> float:
   real = total = 0
   for step in steps:
     segment_ids = batch_at(split, step)["segment_ids"]
-    real += np.count_nonzero(segment_ids)
+    real += int(np.count_nonzero(segment_ids))
     total += segment_ids.size
   return 1 - real / total
 

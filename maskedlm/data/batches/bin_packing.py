@@ -88,8 +88,8 @@ def best_fit_patterns(
   `counts` [capacity + 1] for each length. A bin has at most max_items.
   """
   # spaces[s]: patterns that leave s and take more items, with their counts.
-  spaces = [deque() for _ in range(capacity + 1)]
-  closed = []
+  spaces: list[deque] = [deque() for _ in range(capacity + 1)]
+  closed: list[tuple[tuple[int, ...], int]] = []
 
   def put(pattern, count):
     space = capacity - sum(pattern)

@@ -53,11 +53,13 @@ def pack_rows(corpus, source: RowSource, *, length) -> RowSource:
   """
   special = corpus.tokenizer.special
   G = max_segments(length)
+  lengths = source.lengths
+  assert lengths is not None  # Sources that can be packed have them.
   counts = row_tables.open_table(  # Number of rows of each length, 0 to L.
     corpus,
     ["lengths", _VERSION, source.seed, length, source.key],
     _INDEX,
-    lambda: [np.bincount(source.lengths(), minlength=length + 1)],
+    lambda: [np.bincount(lengths(), minlength=length + 1)],
   )
   patterns = bin_packing.best_fit_patterns(counts, length, G)
   num_rows = sum(count for _, count in patterns)
@@ -72,7 +74,7 @@ def pack_rows(corpus, source: RowSource, *, length) -> RowSource:
 
     @functools.cache
     def compose():
-      return bin_packing.best_fit(source.lengths(), length, G, seed=source.seed)
+      return bin_packing.best_fit(lengths(), length, G, seed=source.seed)
 
     def column(index, name):
       key = ["packed", name, _VERSION, source.seed, length, G, source.key]

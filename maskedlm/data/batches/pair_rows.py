@@ -191,7 +191,8 @@ def adjacent_pairs(
   rows: PairTable, row, epoch, *, special
 ) -> dict[str, np.ndarray]:
   """Returns next_sentence_pairs with B always next, and without nsp_labels."""
-  return _truncated(rows, row, epoch, *_halves(rows, row, epoch), special)
+  begin, end = _halves(rows, row, epoch)
+  return _truncated(rows, row, epoch, begin, end, special)
 
 
 def _halves(rows: PairTable, row, epoch):

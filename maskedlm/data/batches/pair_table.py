@@ -101,18 +101,18 @@ def cut_rows(split: store.Split, **options) -> Iterator[np.ndarray]:
   documents = concat.take_all(split.documents)
   document_tokens = concat.take(split.sentences, documents)
   num_sentences = int(documents[-1])
-  starts, row = [], 0
+  firsts, row = [], 0
   for low in range(0, num_sentences, BLOCK):
     high = min(low + BLOCK, num_sentences)
     ends = _ends(split, low, high, documents, document_tokens, **options)
-    starts.append(low + row_tables.chain(ends - low, row - low))
-    if len(starts[-1]):  # Otherwise the last row is longer than the block.
-      row = ends[starts[-1][-1] - low]
-  starts = np.concatenate([*starts, [num_sentences]])
-  starts, ends = starts[:-1], starts[1:]
+    firsts.append(low + row_tables.chain(ends - low, row - low))
+    if len(firsts[-1]):  # Otherwise the last row is longer than the block.
+      row = ends[firsts[-1][-1] - low]
+  bounds = np.concatenate([*firsts, [num_sentences]])
+  starts, ends = bounds[:-1], bounds[1:]
   # A pair takes two tokens: a shorter document has no row.
-  tiny = (np.diff(document_tokens) < 2) & (np.diff(documents) > 0)
-  tiny = np.searchsorted(starts, documents[:-1][tiny])
+  is_tiny = (np.diff(document_tokens) < 2) & (np.diff(documents) > 0)
+  tiny = np.searchsorted(starts, documents[:-1][is_tiny])
   if len(tiny):
     _log.info("%d documents of a single token have no row", len(tiny))
     starts, ends = np.delete(starts, tiny), np.delete(ends, tiny)

@@ -6,6 +6,8 @@ depend on its length: documents are longer than rows here, so a row of several
 texts, packed or isolated, costs about as much as a whole one, the maximum.
 """
 
+from typing import Any
+
 import numpy as np
 
 from maskedlm.data.corpus import concat, store
@@ -20,6 +22,7 @@ def make_corpus(options) -> store.Corpus:
   vocab_size = options.vocab_size
   special = Special(*range(5))
   is_kmers = options.kind == "kmers"
+  unused: Any = None  # Nothing is encoded or saved.
   tokenizer = Tokenizer(
     kind=options.kind,
     vocab_size=vocab_size,
@@ -31,11 +34,11 @@ def make_corpus(options) -> store.Corpus:
     spells_lines=True,
     tokens=str,
     normalize=str,
-    encode=None,
-    encode_batch=None,
-    encode_documents=None,
+    encode=unused,
+    encode_batch=unused,
+    encode_documents=unused,
     decode=lambda ids: " ".join(map(str, ids)),
-    save=None,
+    save=unused,
     sha256="",
     **({"k": options.k, "stride": options.stride} if is_kmers else {}),
   )

@@ -72,5 +72,6 @@ def pair_row(
   )
   between = [tokenizer.special.sep] * separators
   ids = text_row(tokenizer, a_ids[:a], between, b_ids[:b])
-  types = np.int32((np.arange(len(ids)) > a + separators) & (num_types > 1))
+  is_b = np.arange(len(ids)) > a + separators
+  types = (is_b & (num_types > 1)).astype(np.int32)
   return PairRow(ids, types, len(a_ids) + len(b_ids) + 2 + separators)

@@ -78,5 +78,5 @@ def view(column: Concat, begin: int, end: int, *, origin: int = 0) -> Concat:
   ]
   ranges = ranges or [(column.arrays[0][:0], column.bases[0])]
   arrays, bases = zip(*ranges, strict=True)
-  bases = np.array(bases, column.bases.dtype)
-  return concatenate(arrays, bases - bases.dtype.type(origin))
+  dtype = column.bases.dtype
+  return concatenate(arrays, np.array(bases, dtype) - dtype.type(origin))

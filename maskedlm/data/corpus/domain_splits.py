@@ -5,6 +5,8 @@ each domain in meta.json determine the domain of each document, and a domain's
 split is a view of the whole one.
 """
 
+from collections.abc import Mapping, Sequence
+
 from maskedlm.data.corpus import concat, shards, store
 from maskedlm.data.sources.domains import parse_domains
 from maskedlm.runtime import console
@@ -28,7 +30,7 @@ def empty_counts(options) -> list[dict]:
   ]
 
 
-def domain_table(domains: list[dict]) -> list[str]:
+def domain_table(domains: Sequence[Mapping]) -> list[str]:
   """Returns a text table with a line for each domain; [] without domains."""
   columns = ("part", "documents", "sentences", "tokens", "held out")
   rows = []
@@ -56,10 +58,8 @@ def split_by_domain(corpus: store.Corpus) -> dict[str, store.Corpus]:
     domain["name"]: corpus._replace(
       fingerprint=f"{corpus.fingerprint} {domain['name']}",
       domains=(),
-      **{
-        name: _cut(getattr(corpus, name), *(x[i : i + 2] for x in bounds[name]))
-        for name in shards.SPLITS
-      },
+      train=_cut(corpus.train, *(x[i : i + 2] for x in bounds["train"])),
+      heldout=_cut(corpus.heldout, *(x[i : i + 2] for x in bounds["heldout"])),
     )
     for i, domain in enumerate(corpus.domains)
   }

@@ -12,6 +12,7 @@ import pathlib
 import shutil
 import threading
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from maskedlm.core.counts import sized
 from maskedlm.core.errors import ConfigError
@@ -111,7 +112,7 @@ def files_of(address: str, text: bytes) -> dict[str, dict]:
     ConfigError: it is not that of a corpus.
   """
   try:
-    files = {
+    files: dict[str, dict[str, Any]] = {
       name: {"bytes": operator.index(x["bytes"]), "sha256": str(x["sha256"])}
       for name, x in parse_json(text)["files"].items()
     }

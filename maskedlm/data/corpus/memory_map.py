@@ -14,7 +14,7 @@ from typing import IO
 import numpy as np
 
 SMALL = 1 << 29  # Bytes; files up to this total size may stay in memory.
-_maps = weakref.WeakSet()  # Maps of all arrays that are still in use.
+_maps: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()  # Of all arrays in use.
 
 
 def map_vector(

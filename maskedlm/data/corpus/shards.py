@@ -9,7 +9,7 @@ import contextlib
 import hashlib
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -46,7 +46,7 @@ def column_dtypes(vocab_size: int) -> dict[str, np.dtype]:
 
 
 def write_shards(
-  folder: str,
+  folder: str | os.PathLike[str],
   documents: Iterable[tuple[str, list[np.ndarray]]],
   *,
   vocab_size: int,
@@ -64,8 +64,8 @@ def write_shards(
     split -> its numbers of tokens, sentences and documents, and "shards": the
     same numbers for each shard.
   """
-  done = {split: [] for split in SPLITS}
-  current = {}
+  done: dict[str, list[dict[str, int]]] = {split: [] for split in SPLITS}
+  current: dict[str, _Shard] = {}
   with contextlib.ExitStack() as files:
     for split, sentences in documents:
       length = sum(len(sentence) for sentence in sentences)
@@ -210,7 +210,7 @@ def shard_problems(
   *,
   counts: Mapping[str, int],
   vocab_size: int,
-  special_ids: Sequence[int] = (),
+  special_ids: Collection[int] = (),
 ) -> Iterator[str]:
   """Yields the problems of a shard whose checksums are right.
 

@@ -69,10 +69,10 @@ def compute_signatures(
   if count:
     for i, document in enumerate(documents):
       minima[i] = _minhash(shingles(document), count * rows)
-  minima = minima.reshape(len(documents), count, rows)
-  state = np.broadcast_to(np.arange(count, dtype=np.uint64), minima.shape[:2])
+  bands = minima.reshape(len(documents), count, rows)
+  state = np.broadcast_to(np.arange(count, dtype=np.uint64), bands.shape[:2])
   for row in range(rows):
-    state = hashing.bits(state, minima[:, :, row])
+    state = hashing.bits(state, bands[:, :, row])
   return Signatures(
     np.array([document.digest for document in documents], np.uint64),
     np.array(state, np.uint64),
@@ -88,7 +88,7 @@ def find_duplicates(
   Raises:
     CorpusError: a domain would be left without documents.
   """
-  sizes = Counter()  # Documents of each domain, in order.
+  sizes: Counter[str] = Counter()  # Documents of each domain, in order.
 
   def counted():
     for document in documents:

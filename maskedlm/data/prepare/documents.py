@@ -49,7 +49,7 @@ def read_documents(config: TextConfig, report: Counter) -> Iterator[Document]:
   """
   seen: set[bytes] = set()  # Lines, of all domains.
   for domain in domains.parse_domains(config.corpus):
-    counts = Counter()  # For this domain, so that an empty one is noticed.
+    counts: Counter = Counter()  # Of this domain: an empty one is noticed.
     with domains.errors_of_domain(domain.name):
       number = workers.num_workers(config.corpus)
       kept = _read_kept(config, domain, counts, num_workers=number)
@@ -194,8 +194,9 @@ def _split_domain(
   heldout_share of 0 holds out none. Until two held-out documents are known, two
   documents are delayed and may come later than in the source.
   """
-  below = set()  # At most two of the keys below heldout_share.
-  waiting = {}  # Key -> (document, copies) of the smallest keys above it.
+  below: set[float] = set()  # At most two of the keys below heldout_share.
+  # Key -> (document, copies) of the smallest keys above it.
+  waiting: dict[float, tuple[Document, int]] = {}
   training = False
   for document in documents:
     if document.key < heldout_share:

@@ -32,7 +32,7 @@ from maskedlm.data.tokenizers.tokenizer import Tokenizer
 
 def run(config: TextConfig, path: str, *, log: Callable) -> store.Corpus:
   """Prepares the corpus at `path`; see prepare.prepare."""
-  report = Counter()
+  report: Counter = Counter()
   domain_counts = domain_splits.empty_counts(config.corpus)
   read = document_reader(config, report)
   tokenizer = make_tokenizer(config, read(), log=log)
@@ -59,7 +59,7 @@ def document_reader(
   A small source is read only once. `report` has the counts of the latest read.
   Duplicates are searched for here, before the function is called.
   """
-  cache = []
+  cache: list[Document] = []
 
   def read():
     if cache:

@@ -60,6 +60,7 @@ def recorded_options(
     del recorded["corpus.source"], recorded["corpus.language"]
   if config.tokenizer.path:
     recorded = {n: v for n, v in recorded.items() if n.startswith("corpus.")}
+    assert tokenizer is not None  # Needed with a path.
     recorded[TOKENIZER_HASH] = tokenizer.sha256
   return recorded
 

@@ -114,7 +114,7 @@ def _make_reader():
 
 def _read_module(path: str) -> tuple[list[str], dict[str, int]]:
   """Returns the prose in a file's docstrings, and counts for the report."""
-  counts = Counter()
+  counts: Counter[str] = Counter()
   texts = []
   for docstring in _docstrings(path, counts):
     for paragraph in paragraphs(docstring):
@@ -195,7 +195,8 @@ def paragraphs(docstring: str) -> Iterator[str]:
   A change of indentation ends a paragraph, except for the continuation lines of
   a list item.
   """
-  words, indent, hangs = [], 0, False
+  words: list[str] = []
+  indent, hangs = 0, False
   for depth, text in itertools.chain(_text_lines(docstring), [(0, "")]):
     entry = _ENTRY.match(text)
     moved = depth != indent and not (hangs and depth > indent)

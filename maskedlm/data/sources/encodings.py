@@ -126,5 +126,5 @@ def first_invalid(text: str, before: int) -> str:
     text: a text with such bytes, as lone surrogates.
     before: the characters that precede it in the file.
   """
-  match = _SURROGATE.search(text)
+  match = next(_SURROGATE.finditer(text))
   return f"byte 0x{ord(match[0]) & 0xFF:02x} at {before + match.start() + 1:,}"

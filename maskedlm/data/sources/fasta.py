@@ -97,7 +97,8 @@ def read_records(
     error: raised where the file is not as it should be.
     most: letters of a part; 0 for MAX_PART.
   """
-  record, parts, size, most = None, [], 0, most or MAX_PART
+  parts: list[str] = []
+  record, size, most = None, 0, most or MAX_PART
   for number, line in itertools.chain(lines, ((0, ">"),)):
     where, body = f"{path}:{number}", "".join(line.split())
     if line.startswith(">"):

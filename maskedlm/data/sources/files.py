@@ -87,7 +87,7 @@ def expand_globs(
       f"corpus.source={source!r} names no file; write a path, a glob or a "
       "folder after the colon."
     )
-  first = {}
+  first: dict[str, str] = {}
   for path in sorted(matched):
     first.setdefault(os.path.realpath(path), path)
   return list(first.values())

@@ -79,7 +79,8 @@ def list_pieces(source: str, *, text_field: str, num_bytes: int) -> list[Piece]:
   paths = _paths(source)
   if source_type == "docstrings":
     return [Piece(tuple(paths))]
-  groups, size = [[]], 0
+  groups: list[list[str]] = [[]]
+  size = 0
   for path in paths:
     if size >= num_bytes:
       groups.append([])
@@ -206,7 +207,8 @@ def _bounded(
   Blank lines stay between others only, and MAX_BLANK of them in a row.
   """
   for lines in documents:
-    document, size, blank = [], 0, 0
+    document: list[str] = []
+    size = blank = 0
     for line in lines:
       if size >= MAX_DOCUMENT:
         report[f"cuts in documents over {MAX_DOCUMENT:,} characters"] += 1
@@ -335,7 +337,7 @@ def _parquet(
       raise CorpusError(f"{error}; {remedy}.") from error
 
 
-def _tfds(source: str, text_field: str) -> Sequence[dict]:
+def _tfds(source: str, text_field: str) -> tfds.Records:
   """Opens the dataset's records; raises CorpusError if it can't."""
   try:
     records = tfds.open_records(source)
@@ -347,7 +349,7 @@ def _tfds(source: str, text_field: str) -> Sequence[dict]:
 
 
 def _tfds_texts(
-  records: Sequence[dict],
+  records: tfds.Records,
   source: str,
   text_field: str,
   report: Counter,

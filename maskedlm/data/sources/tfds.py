@@ -13,7 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from maskedlm.data.sources import tfrecord
 
@@ -28,8 +28,18 @@ class TfdsError(ValueError):
   """A dataset that can't be opened or read; the message gives the reason."""
 
 
-def open_records(source: str) -> Sequence[dict[str, Any]]:
-  """Returns the records; `dataset_info.features` describes their fields.
+class Records(Protocol):
+  """A dataset; `dataset_info.features` describes the fields of its records."""
+
+  dataset_info: Any
+
+  def __len__(self) -> int: ...
+
+  def __getitem__(self, index: int, /) -> dict[str, Any]: ...
+
+
+def open_records(source: str) -> Records:
+  """Returns the records of a source.
 
   Raises:
     TfdsError: the name is misspelt, there is no such dataset or split, or it
@@ -111,7 +121,7 @@ def _reason(error: Exception) -> str:
   return " ".join(str(error).split()).rstrip(".:") or type(error).__name__
 
 
-class _TfRecordDataset(Sequence[dict[str, Any]]):
+class _TfRecordDataset:
   """A data source, as of as_data_source, of TFRecord files."""
 
   def __init__(self, dataset_info, split: str):
@@ -131,7 +141,7 @@ class _TfRecordDataset(Sequence[dict[str, Any]]):
 
 
 def read_records(
-  records: Sequence[dict[str, Any]],
+  records: Records,
   source: str,
   indices: Sequence[int] | None = None,
 ) -> Iterator[dict[str, Any]]:

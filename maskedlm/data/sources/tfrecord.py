@@ -35,7 +35,7 @@ class Shard(NamedTuple):
   end: int
 
 
-class TfRecords(Sequence[bytes]):
+class TfRecords:
   """The records of several files, by their index; reads headers on demand."""
 
   def __init__(self, shards: Sequence[Shard]):

@@ -140,7 +140,7 @@ def _read_text(path: str, width: int, *, skip: int = 0) -> Iterator[Entry]:
     try:
       value = np.array(numbers, np.float32)
     except ValueError:
-      value = np.zeros(0)
+      value = np.zeros(0, np.float32)
     is_whole = word and len(value) == width
     if not (is_whole and np.isfinite(value).all()):
       raise DataError(

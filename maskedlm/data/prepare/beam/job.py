@@ -94,8 +94,8 @@ def start_job(job: Job) -> None:
         " the same to continue it, or remove the folder."
       )
     return
-  names = os.listdir(job.folder) if os.path.lexists(job.folder) else []
-  if not all(n.startswith(".run.json.") for n in names):  # Unfinished ones.
+  entries = os.listdir(job.folder) if os.path.lexists(job.folder) else []
+  if not all(n.startswith(".run.json.") for n in entries):  # Unfinished ones.
     raise CorpusError(
       f"{job.folder}: prepare works in this folder, but it holds other files;"
       " move them away, or use another path."
@@ -172,4 +172,4 @@ def save_arrays(
 ) -> None:
   """Writes named arrays as a stage's result for a piece or shard."""
   with output_files.whole_file(result_path(folder, stage, name)) as file:
-    np.savez(file, **arrays)
+    np.savez(file, allow_pickle=False, **arrays)

@@ -65,7 +65,7 @@ def write_shard(
     each file by name; counts [V] of its tokens.
   """
   counts = np.zeros(vocab_size, np.int64)
-  arrays = {column: [] for column in shards.COLUMNS}
+  arrays: dict[str, list[np.ndarray]] = {x: [] for x in shards.COLUMNS}
   total = dict.fromkeys(shards.COLUMNS, 0)
   for source in slices:
     tokens, sentences, documents = _open(source.folder, source.name)

@@ -71,7 +71,8 @@ def _plan_domain(job: Job, domain: Domain, indices: list[int]) -> None:
     arrays = dict(zip(("split", "piece", "place"), columns, strict=True))
     save_arrays(job.folder, "plan", index, **arrays)
 
-  rows, index = [], indices[0]
+  rows: list[tuple] = []
+  index = indices[0]
   share = job.config.corpus.heldout_share
   for split, document in documents.split_documents(read(), share):
     while index < current:
@@ -92,7 +93,7 @@ def read_planned(
   """
   rows = _load_plan(job.folder, index).tolist()
   rows = [row for row in enumerate(rows) if is_wanted(row[0])]
-  places = {}  # Piece -> its documents that are read.
+  places: dict[int, set[int]] = {}  # Piece -> its documents that are read.
   for _, (_, piece, place) in rows:
     places.setdefault(piece, set()).add(place)
 

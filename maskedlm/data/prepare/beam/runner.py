@@ -154,7 +154,7 @@ def _prepare(
   run_stage = functools.partial(machines.run_stage, folder, log)
   pieces = range(len(job.pieces))
   run_stage("survey", stages.survey, [(index,) for index in pieces])
-  report = Counter()
+  report: Counter = Counter()
   for index in pieces:
     report.update(stages.survey_report(folder, index))
   if dedup.is_enabled(config.corpus):
@@ -229,7 +229,7 @@ def _train(job: Job, run_stage: Callable, log: Callable) -> Tokenizer:
     step, starts, counts[name] = piece_plan.choose_stride(sizes, max_bytes)
     items += [(i, start, step) for i, start in zip(pieces, starts, strict=True)]
   run_stage("sample", piece_plan.write_sample, items)
-  lines = {name: [] for name in counts}
+  lines: dict[str, list[str]] = {name: [] for name in counts}
   for index, name in enumerate(names):
     lines[name] += piece_plan.read_sample(folder, index)
   samples = vocabulary_sample.limit_samples(
@@ -258,11 +258,11 @@ def _assemble(
   for index in range(len(job.pieces)):
     encoded = stages.load_encoded(folder, index)
     report.update(encoded["report"])
-    for counts, piece_counts in zip(
+    for total_counts, piece_counts in zip(
       domain_counts, encoded["parts"], strict=True
     ):
       for split, name in itertools.product(shards.SPLITS, domain_splits.COUNTS):
-        counts[split][name] += piece_counts[split][name]
+        total_counts[split][name] += piece_counts[split][name]
   lost_text.refuse(report, config.corpus)
   work = os.path.join(folder, "corpus")
   os.makedirs(work, exist_ok=True)
@@ -277,7 +277,9 @@ def _assemble(
     (name, shard, tokenizer.vocab_size) for name, shard in slices.items()
   ]
   run_stage("shards", stages.write_shard, items)
-  totals, files, hashes = {split: [] for split in shards.SPLITS}, {}, {}
+  totals: dict[str, list[dict]] = {split: [] for split in shards.SPLITS}
+  files: dict[str, dict] = {}
+  hashes = {}
   token_counts = np.zeros(tokenizer.vocab_size, np.int64)
   for name in slices:
     split = name.partition("-")[0]

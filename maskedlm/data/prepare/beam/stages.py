@@ -45,13 +45,15 @@ from maskedlm.runtime import output_files
 
 def survey(folder: str, index: int) -> Counter:
   """Reads a piece, writes its hashes and lengths, and returns its report."""
-  job, report = load_job(folder), Counter()
+  job = load_job(folder)
+  report: Counter = Counter()
   trains = not job.config.tokenizer.path
   threshold = job.config.corpus.near_duplicates
-  signatures, counts, sizes = [dedup.compute_signatures([], threshold)], [], []
+  signatures, counts = [dedup.compute_signatures([], threshold)], []
+  sizes: list[int] = []
   stream = documents.read_piece(job.config, *job.pieces[index], report)
-  for chunk in documents.make_chunks(("", document) for document in stream):
-    chunk = [document for _, document in chunk]
+  for pairs in documents.make_chunks(("", document) for document in stream):
+    chunk = [document for _, document in pairs]
     signatures.append(dedup.compute_signatures(chunk, threshold))
     for document in chunk if trains else ():
       sentences = vocabulary_sample.document_sentences(job.config, document)
@@ -139,7 +141,8 @@ def count_dropped(folder: str, index: int) -> Counter:
 
 def encode_piece(folder: str, index: int, vocab_size: int) -> Counter:
   """Writes a folder of small shards for a piece's plan; returns its report."""
-  job, report = load_job(folder), Counter()
+  job = load_job(folder)
+  report: Counter = Counter()
   domain_counts = domain_splits.empty_counts(job.config.corpus)
   encoder = encode.make_encoder(
     os.path.join(folder, "tokenizer"),
@@ -198,8 +201,8 @@ def write_shard(
     corpus, name, slices, vocab_size=vocab_size
   )
   entry = _json_array({"total": total, "files": files})
-  hashes = shards.block_hashes(os.path.join(corpus, f"{name}{shards.TOKENS}"))
-  hashes = np.frombuffer(hashes, np.uint8)
+  digests = shards.block_hashes(os.path.join(corpus, f"{name}{shards.TOKENS}"))
+  hashes = np.frombuffer(digests, np.uint8)
   save_arrays(folder, "shards", name, counts=counts, entry=entry, hashes=hashes)
 
 
