@@ -232,7 +232,7 @@ def run(
 
 def write_results(args, outcomes: list[Outcome]) -> None:
   """Writes results.md, results.json and logs/."""
-  columns = machine(args.device), time.strftime("%Y-%m-%d")
+  cells = machine(args.device), time.strftime("%Y-%m-%d")
   lines = [
     f"# Benchmarks, {args.device}{', quick: not for comparison' * args.quick}"
   ]
@@ -245,7 +245,7 @@ def write_results(args, outcomes: list[Outcome]) -> None:
     ]
     if outcome.numbers:  # Also of one that was stopped.
       lines.append(table.head("machine", "date"))
-      lines += [table.line(record, *columns) for record in outcome.numbers]
+      lines += [table.line(record, *cells) for record in outcome.numbers]
     if outcome.status != "ok" or not outcome.numbers:
       # The last lines say why.
       lines += ["```", *outcome.printed.splitlines()[-30:], "```"]

@@ -7,7 +7,7 @@ tasks in configs/glue.py:all). Run again, each continues where it stopped.
 import dataclasses
 import pathlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from maskedlm.cli import flags, frame, shared
 from maskedlm.core import options
@@ -53,7 +53,7 @@ class Finetune:
     from maskedlm.finetune import start
     from maskedlm.finetune.config import load_task, task_of, typed
 
-    if self.config:
+    if self.config is not None:
       config = self._load(self.config)
     else:
       assert self.workdir  # Or split_arguments had refused the line.
@@ -170,8 +170,11 @@ def print_suite(
       print(
         f"not in the average: {name}, {file}: {metric} {scores[metric]:.4f}"
       )
-  table: dict = {"average": average, "without": list(without)}
-  table["tasks"] = results
+  table: dict[str, Any] = {
+    "average": average,
+    "without": list(without),
+    "tasks": results,
+  }
   for fields, lines in summaries:
     table |= fields
     print("\n".join(lines))

@@ -68,10 +68,10 @@ class Import:
   def _word_vectors(self) -> None:
     from maskedlm.interop import word_vectors
 
-    model = word_vectors.import_word_vectors(
+    table = word_vectors.import_word_vectors(
       self.path, pathlib.Path(self.out), most=self.words, log=console.log
     )
     print(
-      f"{self.out}: {model.words:,} words, {model.width} numbers each; text is "
-      f"{'lowercased' if model.lowercase else 'read with its capitals'}"
+      f"{self.out}: {table.words:,} words, {table.width} numbers each; text is "
+      f"{'lowercased' if table.lowercase else 'read with its capitals'}"
     )

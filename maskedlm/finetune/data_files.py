@@ -27,29 +27,24 @@ _OVERRIDE = "--config.task."
 def read_examples(task: FinetuneTask, source: str) -> list[Example]:
   """Returns the examples of all files of a source, in their order.
 
-  Readers name a row without an id by its file, as dev.jsonl:3. After another
-  file of that name it is named by the path, as b/dev.jsonl:3.
-
   Raises:
     DataError: see `find_files` and task.read_examples; two examples have the
       same id.
   """
-  examples = []
+  examples = [
+    x for path in find_files(source) for x in task.read_examples(path)
+  ]
   seen: dict[str, str] = {}  # id -> where it is.
-  for path in find_files(source):
-    name = pathlib.Path(path).name
-    for example in task.read_examples(path):
-      if hasattr(example, "id"):
-        if example.id in seen:
-          key = example.id.replace(f"{name}:", f"{path}:")
-          example = example._replace(id=key)
-        if example.id in seen:
-          raise DataError(
-            f"{example.where}: the id {example.id!r} occurs twice, first in "
-            f"{seen[example.id]}; expected each once, as it names a prediction."
-          )
-        seen[example.id] = example.where
-      examples.append(example)
+  for example in examples:
+    if not hasattr(example, "id"):
+      break
+    if example.id in seen:
+      raise DataError(
+        f"{example.where}: the id {example.id!r} occurs twice, first in "
+        f"{seen[example.id]}; expected each once, as it names a prediction: "
+        "give the rows ids of their own."
+      )
+    seen[example.id] = example.where
   return examples
 
 

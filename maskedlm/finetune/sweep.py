@@ -96,7 +96,7 @@ def grid_settings(config: FinetuneConfig) -> list[Setting]:
     o.batch_size or (config.data.batch_size,),
     o.epochs or (config.train.epochs,),
   )
-  return list(itertools.starmap(Setting, values))
+  return [Setting(*x) for x in values]
 
 
 def run_folder(setting: Setting, seed: int) -> str:

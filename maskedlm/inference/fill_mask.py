@@ -99,8 +99,8 @@ def make_probabilities(cfg: EncoderConfig, special_ids: tuple) -> Callable:
 
   def at_once(params, batch, positions):
     hidden = masked_lm.encode(cfg, params, batch, None, False)
-    masks = {"masked_positions": positions}
-    logits = masked_lm.predict(cfg, params, masks, hidden)
+    masked = {"masked_positions": positions}
+    logits = masked_lm.predict(cfg, params, masked, hidden)
     # Training never predicts these, so their logits are arbitrary.
     logits = logits.at[..., special_ids].set(-jnp.inf)
     return jax.nn.softmax(logits[..., : cfg.vocab_size])

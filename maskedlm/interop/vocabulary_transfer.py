@@ -27,7 +27,7 @@ def retokenize(checkpoint: str, tokenizer: str, out: pathlib.Path) -> None:
   """Writes the workdir `out`: a checkpoint with another tokenizer.
 
   Prints how many tokens got the vector of an old one, a mean or a random one;
-  logs how many no text gives.
+  logs how many of the new tokens can't come out of any text.
 
   Raises:
     CheckpointError, ConfigError: the checkpoint can't be opened, or already has

@@ -76,14 +76,14 @@ def check_rows(
       num_batches=min(num_batches, BATCHES),
       seed=seed,
     )
-    share = (
+    line = (
       f"{split}: {counts.predicted:,} of {counts.tokens:,} tokens are "
       f"predicted, and {wanted:.3g} of them should be"
     )
     if not counts.predicted and split == "train":
-      raise ConfigError(f"{share}: nothing can be learnt. {_advice(objective)}")
+      raise ConfigError(f"{line}: nothing can be learnt. {_advice(objective)}")
     if counts.predicted < FEW * wanted * counts.tokens:
-      log(f"warning: {share}. {_advice(objective)}")
+      log(f"warning: {line}. {_advice(objective)}")
 
 
 def count_predictions(

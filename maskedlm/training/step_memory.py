@@ -19,7 +19,7 @@ from maskedlm.training.step import OverMesh, TrainState
 
 
 class StepMemory(NamedTuple):
-  """The memory that a step needs on a device, and what it has, in bytes."""
+  """The memory that a step needs on a device, and the device's, in bytes."""
 
   needed: int | None  # None if the compiler refused it for a lack of memory.
   limit: int | None  # None if unknown.

@@ -147,23 +147,6 @@ def test_ids_are_unique_over_all_files(tmp_path):
   )
 
 
-@pytest.mark.parametrize(
-  ("kind", "row", "name"),
-  [
-    ("relations", '{"text": "<e1>a</e1> <e2>b</e2>"}', "%s:1"),
-    ("question_answering", '{"question": "a?", "context": "b"}', "%s:1"),
-    ("coreference_chains", '{"sentences": [["a"]]}', "(%s:1); part 000"),
-  ],
-)
-def test_rows_without_an_id_are_named_by_their_file(tmp_path, kind, row, name):
-  for path in (tmp_path / "x" / "a.jsonl", tmp_path / "y" / "a.jsonl"):
-    path.parent.mkdir()
-    path.write_text(row)
-  task = configs.make_task(kind, {})
-  first, second = data_files.read_examples(task, f"{tmp_path}/*/a.jsonl")
-  assert (first.id, second.id) == (name % "a.jsonl", name % path)
-
-
 def test_a_single_group_is_split_by_example(tmp_path):
   task = configs.make_task("spans", {})
   (tmp_path / "a.conll").write_text("cat B-X\n\n" * 100)

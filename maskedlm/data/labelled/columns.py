@@ -27,7 +27,7 @@ import itertools
 import pathlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from maskedlm.core.counts import counted
@@ -53,7 +53,7 @@ class Block(NamedTuple):
   # (line number, text) of the comments and the ends of documents before it.
   before: tuple[tuple[int, str], ...] = ()
 
-  def take(self, places: Iterable[int]) -> "Block":
+  def take(self, places: Sequence[int]) -> "Block":
     """Returns the block with only the words at these places, from 0."""
     return Block(
       tuple(self.rows[i] for i in places),
@@ -68,7 +68,8 @@ class Columns(NamedTuple):
   path: str
   blocks: list[Block]
   after: tuple[tuple[int, str], ...]  # As Block.before, after the last block.
-  count: int  # type: ignore[assignment]  # Columns that most lines have.
+  # The number that most lines have; it hides tuple.count.
+  count: int  # type: ignore[assignment]
   between: str  # "tabs" or "spaces".
   is_conllu: bool
 

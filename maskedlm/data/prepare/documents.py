@@ -27,8 +27,8 @@ from maskedlm.runtime import console
 
 CHUNK_BYTES = 1 << 20  # Text that a worker processes at a time.
 CACHE_BYTES = 1 << 25  # Sources with at most this much text are read once.
-FEW = 200  # 1% of so many documents are the two that are held out at least.
-WINDOW_BYTES = 1 << 12  # With fewer, windows of about this size are.
+FEW = 200  # Documents of which 1% is 2, the fewest that are held out.
+WINDOW_BYTES = 1 << 12  # Of fewer documents, such windows are held out.
 
 
 class Document(NamedTuple):

@@ -10,8 +10,8 @@ from maskedlm.core.options import value_of
 from maskedlm.data.options import CorpusOptions, TextConfig, TokenizerOptions
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 
-# What a corpus doesn't record, or records in another way.
-_NOT_AS_SUCH = (
+# Options that a corpus doesn't record, or records in another way.
+_NOT_COMPARED = (
   *("corpus.path", "corpus.cache_gb", "corpus.num_workers", "corpus.max_lost"),
   *("corpus.parts", "tokenizer.path", "tokenizer.alpha"),
 )
@@ -24,7 +24,7 @@ DEFAULTS = {
     ("tokenizer", TokenizerOptions),
   )
   for field in dataclasses.fields(cls)
-  if (name := f"{section}.{field.name}") not in _NOT_AS_SUCH
+  if (name := f"{section}.{field.name}") not in _NOT_COMPARED
 }
 # Recorded even if they are the default. Those that were added later are not, so
 # that a corpus prepared by an older version still matches.

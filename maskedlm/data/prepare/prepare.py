@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from maskedlm.core.counts import counted
-from maskedlm.core.errors import CorpusError
+from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data.corpus import domain_splits, integrity, shards, store
 from maskedlm.data.options import TextConfig
 from maskedlm.data.prepare import local, options, vocabulary_sample
@@ -77,7 +77,7 @@ def prepare(
     run: the runner, (config, path, log=) -> corpus.
 
   Raises:
-    ConfigError: `path` is not writable.
+    ConfigError: `path` is not writable, or the tokenizer's kind is not trained.
     CorpusError: there is no text, or too little; `path` holds a corpus prepared
       with other options, or something else; a worker was killed.
     StorageError: the disk is full.
@@ -90,6 +90,11 @@ def prepare(
     if integrity.is_complete(path):
       return _reuse(config, store.open_corpus(path), log)
     store.check_destination(path)
+    if config.tokenizer.kind == "wordlevel" and not config.tokenizer.path:
+      raise ConfigError(
+        "tokenizer.kind='wordlevel' is read, not trained: give tokenizer.path "
+        "or another kind."
+      )
     corpus = run(config, path, log=log)
   for line in describe_corpus(corpus):
     log(line)

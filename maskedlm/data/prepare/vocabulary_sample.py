@@ -20,7 +20,6 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.core.counts import first_names
-from maskedlm.core.errors import ConfigError
 from maskedlm.data import hashing, sampling
 from maskedlm.data.options import TextConfig, TokenizerOptions
 from maskedlm.data.prepare.documents import Document, split_documents
@@ -48,20 +47,11 @@ class Sample(NamedTuple):
 def load_or_train(
   config: TextConfig, train: Callable[[], Tokenizer], *, log: Callable
 ) -> Tokenizer:
-  """Loads tokenizer.path if it is set; otherwise returns train().
-
-  Raises:
-    ConfigError: the kind can't be trained; `train` has read no text yet.
-  """
+  """Loads tokenizer.path if it is set; otherwise returns train()."""
   options = config.tokenizer
   if options.path:
     tokenizer = load_given(options)
     origin = f"loaded from {options.path}"
-  elif options.kind == "wordlevel":
-    raise ConfigError(
-      "tokenizer.kind='wordlevel' is read, not trained: give tokenizer.path or "
-      "another kind."
-    )
   else:
     tokenizer = train()
     origin = f"trained on {config.corpus.parts or config.corpus.source}"

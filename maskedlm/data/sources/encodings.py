@@ -126,5 +126,6 @@ def first_invalid(text: str, before: int) -> str:
     text: a text with such bytes, as lone surrogates.
     before: the characters that precede it in the file.
   """
-  match = next(_SURROGATE.finditer(text))
+  match = _SURROGATE.search(text)
+  assert match is not None
   return f"byte 0x{ord(match[0]) & 0xFF:02x} at {before + match.start() + 1:,}"

@@ -20,8 +20,9 @@ def read(content: bytes, path) -> Backend:
     CorpusError: the file is broken.
   """
   library = _sentencepiece(content, path)
-  pairs = zip(SPECIAL_NAMES.values(), _special_pieces(library), strict=True)
-  if missing := [names[0] for names, index in pairs if index < 0]:
+  indices = _special_pieces(library)._asdict()
+  missing = [SPECIAL_NAMES[role][0] for role, i in indices.items() if i < 0]
+  if missing:
     content += b"".join(encode_piece(name, kind=CONTROL) for name in missing)
     library = _sentencepiece(content, path)
   ids = list(range(library.get_piece_size()))
@@ -128,14 +129,16 @@ def _spans(
 def _special_pieces(library) -> Special:
   """Returns ids by the known names, else by the model's roles; -1 if none."""
   unknown, pad = library.unk_id(), library.pad_id()
-  roles = Special(pad, unknown, library.bos_id(), library.eos_id(), -1)
+  roles = Special(
+    pad, unknown, library.bos_id(), library.eos_id(), -1
+  )._asdict()
 
   def find(names, role):
     ids = map(library.piece_to_id, names)
     return next((index for index in ids if index != unknown), role)
 
-  special = Special(*map(find, SPECIAL_NAMES.values(), roles))
-  return special._replace(unk=unknown)
+  special = {role: find(SPECIAL_NAMES[role], i) for role, i in roles.items()}
+  return Special(**special | {"unk": unknown})
 
 
 def encode_piece(name: str, *, score: float = 0.0, kind: int = NORMAL) -> bytes:

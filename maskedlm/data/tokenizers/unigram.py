@@ -67,7 +67,8 @@ def _train_unigram(
 ) -> bytes:
   model = io.BytesIO()
   # Omitted if False, since writing it to the file would change the hash.
-  fallback: dict[str, Any] = {"byte_fallback": True}
+  fallback: dict[str, Any]
+  fallback = {"byte_fallback": True} if options.byte_fallback else {}
   try:
     sentencepiece.SentencePieceTrainer.Train(
       sentence_iterator=iter(lines),
@@ -76,7 +77,7 @@ def _train_unigram(
       vocab_size=options.vocab_size,
       required_chars="".join(alphabet),
       character_coverage=0.98,  # The minimum: required_chars is the alphabet.
-      **(fallback if options.byte_fallback else {}),
+      **fallback,
       max_sentence_length=1 << 20,
       num_threads=16,
       minloglevel=2,

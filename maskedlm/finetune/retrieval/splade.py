@@ -76,10 +76,10 @@ def make_application(setup: Setup, options: Options) -> Application:
     return jnp.log1p(largest).reshape(B, C, -1)
 
   def loss_of_vectors(x, batch: Batch):
-    compared = contrastive.loss_and_metrics(
+    compared, ranks = contrastive.loss_and_metrics(
       x, batch, temperature=options.temperature, scale=lambda x: x
     )
-    terms, metrics = map(dict, compared)
+    terms, metrics = dict(compared), dict(ranks)
     # Where nothing is compared, sparsity is not trained either.
     learns = jnp.sum(terms["retrieval"][1]) > 0
     rows = batch["example_weights"] * learns

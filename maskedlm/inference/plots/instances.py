@@ -36,8 +36,8 @@ def find_instances(
       )
       several = len(words) > 1
       for instance in instances:
-        word = f"{instance.word}: " if several else ""
-        yield instance._replace(label=word + instance.label)
+        prefix = f"{instance.word}: " if several else ""
+        yield instance._replace(label=prefix + instance.label)
     else:
       texts = text_lines.read_texts([path], field=field)
       for instance in word_instances.find_instances(texts, words):

@@ -139,6 +139,6 @@ def _make_groups(
 
 def _split_example(example: str) -> tuple[str, str, str]:
   """Returns (before, word, after) of senses.format_context."""
-  found = re.fullmatch(r"(.*?)\*(\S.*?)\*(?!\S)(.*)", example, re.DOTALL)
-  assert found is not None  # The word is between asterisks.
-  return found[1], found[2], found[3]
+  match = re.fullmatch(r"(.*?)\*(\S.*?)\*(?!\S)(.*)", example, re.DOTALL)
+  assert match is not None  # The word is between asterisks.
+  return match[1], match[2], match[3]

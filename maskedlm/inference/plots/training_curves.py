@@ -102,7 +102,7 @@ def with_schedule(run: Run, values: Mapping[str, Any]) -> Run:
   """Returns the curves with the learning rate of each step.
 
   Args:
-    run: logs the mean rate since the line before.
+    run: its learning_rate has, at each logged step, the mean since the last.
     values: the run's config.json; if it doesn't explain the logged rates, as
       after a change of options, they stay as they are.
   """

@@ -48,7 +48,7 @@ def rank(
   runs: dict[str, Run] = {}
   for query, *lists in zip(collection.queries, *scores.values(), strict=True):
     by_column = dict(zip(scores, lists, strict=True))
-    if len(lists) > 1:
+    if len(lists) > 1 and np.any(lists):
       by_column["both"] = fusion.fused(lists)
     for column, x in by_column.items():
       best = search.best(x, depth + 1)

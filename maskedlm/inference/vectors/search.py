@@ -161,10 +161,10 @@ def search(
   ]
 
 
-def _best_by_both(index: Index, cosines, by_words, top: int) -> list[Scored]:
-  scores = fusion.fused([cosines, by_words])
+def _best_by_both(index: Index, by_vectors, by_words, top: int) -> list[Scored]:
+  scores = fusion.fused([by_vectors, by_words])
   hits = [
-    (i, _make_hit(index, i, cosines[i])) for i in best(scores, top).tolist()
+    (i, _make_hit(index, i, by_vectors[i])) for i in best(scores, top).tolist()
   ]
   return [Scored(float(scores[i]), *hit) for i, hit in hits]
 

@@ -89,8 +89,8 @@ def import_model(
     if architecture.positions_after_pad and pad != tokenizer.special.pad:
       raise InteropError(
         f"{folder}/config.json: positions are counted from pad_token_id={pad}, "
-        f"but the tokenizer's [PAD] is {tokenizer.special.pad}: set "
-        f"pad_token_id={tokenizer.special.pad}."
+        f"but the tokenizer's [PAD] is {tokenizer.special.pad}: make both what "
+        "the model was trained with."
       )
     cfg = tokenizer_files.with_pairs(
       model.cfg, folder, tokenizer.special, log=log

@@ -123,7 +123,7 @@ def format_step(
     f"{phase['flops_per_step'] / 1e12:.3g} TFLOP (matmuls, forward and "
     "backward)",
     f"{sized(params)} of parameters, {sized(state)} of optimizer state, "
-    f"{sized(rest)} of activations and gradients (attention: "
+    f"{sized(rest)} of activations, gradients and batch (attention: "
     f"{phase['attention']})",
     f"memory: {needs}",
   ]

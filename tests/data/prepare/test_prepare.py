@@ -196,6 +196,15 @@ def test_a_wrong_path_is_an_error_before_the_text_is_read(
   assert read_files(tmp_path) == before
 
 
+def test_a_kind_that_is_not_trained_is_refused_before_the_text_is_read(
+  make_config, tmp_path
+):
+  config = make_config("a b", source="text:/nowhere/*.txt")
+  config.tokenizer.kind = "wordlevel"
+  with pytest.raises(ConfigError, match=r"tokenizer\.kind='wordlevel'"):
+    prepare_corpus(config, tmp_path / "corpus")
+
+
 def test_one_process_prepares_at_a_time(make_config, tmp_path):
   config = make_config(make_text(1, 40))
   lines, waiting = [], threading.Event()

@@ -8,7 +8,6 @@ import pytest
 from helpers.languages import make_config
 from helpers.prepare_corpus import prepare_corpus
 from maskedlm.config import defaults
-from maskedlm.core.errors import ConfigError
 from maskedlm.data.prepare import vocabulary_sample
 from maskedlm.data.prepare.documents import read_documents
 
@@ -50,13 +49,6 @@ def test_a_draw_stays_within_the_budget():
   assert collections.Counter(map(len, lines)) == {10: 20, 40: 20}
   assert vocabulary_sample.max_sample_bytes(make(kind="unigram")) == 1 << 25
   assert vocabulary_sample.max_sample_bytes(make(kind="bpe")) == 1 << 28
-
-
-def test_a_kind_that_is_only_read_is_refused_before_text_is_read():
-  with pytest.raises(ConfigError, match=r"tokenizer\.kind='wordlevel'"):
-    vocabulary_sample.load_or_train(
-      make(kind="wordlevel"), lambda: pytest.fail("read"), log=print
-    )
 
 
 def test_samples_stay_small():

@@ -15,7 +15,6 @@ clusters count the words of the whole document:
 """
 
 import itertools
-import pathlib
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -168,11 +167,10 @@ def _read_marks(
 def _read_rows(source: str) -> list[Example]:
   examples: list[Example] = []
   empty: list[Example] = []
-  file = pathlib.Path(source).name
 
   def parts(row: read.Row) -> list[Example]:
     sentences, clusters = row.values["sentences"], row.values["clusters"]
-    name = row.values["id"] or f"{file}:{row.line}"
+    name = row.values["id"] or f"row {row.line}"
     forms = [x if isinstance(x, dict) else {"words": x} for x in sentences]
     parsed = [fields.values(x, _SENTENCE, row.where) for x in forms]
     return [

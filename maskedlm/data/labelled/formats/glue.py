@@ -16,6 +16,7 @@ _PAIR = FileLayout(
   unlabelled=(*NO_LABEL, *NO_NUMBER),  # As in TFDS's test splits.
 )
 _BINARY = _PAIR._replace(labels=("0", "1"))
+_SINGLE = _BINARY._replace(text=("sentence",), text_b=())
 _ENTAILMENT = _PAIR._replace(labels=("entailment", "not_entailment"))
 # MNLI and XNLI (Conneau et al. 2018, https://arxiv.org/abs/1809.05053), whose
 # translated training sets have the columns premise, hypo and label.
@@ -28,19 +29,13 @@ _NLI = _PAIR._replace(
 )
 
 LAYOUTS = {
-  "cola": _BINARY._replace(
-    text=("sentence",),
-    text_b=(),
+  "cola": _SINGLE._replace(
     aliases={"unacceptable": "0", "acceptable": "1"},
     # Source, label, the author's own mark, sentence. Only test has a header.
     header=("source", "label", "mark", "sentence"),
     best="mcc",
   ),
-  "sst2": _BINARY._replace(
-    text=("sentence",),
-    text_b=(),
-    aliases={"negative": "0", "positive": "1"},
-  ),
+  "sst2": _SINGLE._replace(aliases={"negative": "0", "positive": "1"}),
   "mrpc": _BINARY._replace(
     text=("#1 String", "sentence1"),
     text_b=("#2 String", "sentence2"),

@@ -25,7 +25,8 @@ _OF_PREDICATE = (VERB, f"C-{VERB}")
 class Predicate(NamedTuple):
   """A predicate and its arguments, in the order of their first words."""
 
-  index: int  # type: ignore[assignment]  # Of its word in the sentence, from 0.
+  # Of its word in the sentence, from 0; it hides tuple.index.
+  index: int  # type: ignore[assignment]
   args: tuple[Entity, ...] = ()
   sense: str = ""  # Such as "put.01"; "" if unknown.
 

@@ -103,11 +103,3 @@ def test_clusters_count_the_words_of_the_document(file):
   row["clusters"] = [[[6, 7]]]
   with pytest.raises(DataError, match=r"a.jsonlines:1: the span \[6, 7\] of"):
     chain_files.read_file(file(json.dumps(row), "a.jsonlines"))
-
-
-def test_a_document_without_an_id_is_named_by_its_file_and_row(file):
-  rows = '{"sentences": [["Ann"]]}\n{"sentences": [["Bo"], ["left"]]}\n'
-  first, second = chain_files.read_file(file(rows, "a.jsonl"))
-  assert first.id == "(a.jsonl:1); part 000"
-  assert second.id == "(a.jsonl:2); part 000"
-  assert (second.words, second.sentence_ends) == (("Bo", "left"), (1, 2))
