@@ -108,7 +108,8 @@ def _at_address(
   with storage_errors.bucket_errors(pattern):
     paths = {*fs.glob(root)}
     for folder in [path for path in paths if fs.isdir(path)]:
-      below = fs.find(folder)
+      # Not hidden ones, as in _walk.
+      below = [x for x in fs.find(folder) if "/." not in x[len(folder) :]]
       chosen = [x for x in below if x.lower().endswith(endings)]
       paths |= {*(chosen or [x for x in below if x.lower().endswith(instead)])}
       paths.remove(folder)

@@ -24,7 +24,8 @@ def site(tmp_path, monkeypatch):
   buckets.filesystem.cache_clear()
   with stand_in_hub.serve() as site:
     site.use(monkeypatch, tmp_path / "cache")
-    files = {"data/notes.md": b"not read"}
+    files = {"data/notes.md": b"not read", "lines/._0.txt": b"hidden"}
+    files["data/.old/3.parquet"] = b"hidden"
     for i, texts in enumerate(TEXTS):
       pq.write_table(pa.table({"text": texts}), tmp_path / "x.parquet")
       files[f"data/{i}.parquet"] = (tmp_path / "x.parquet").read_bytes()
